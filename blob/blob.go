@@ -1,0 +1,135 @@
+// Package blob names immutable bytes by their SHA-256 and says what a store of
+// them promises.
+//
+// A [Store] keeps blobs; drivers (memblob, sqlite, s3blob, …) hold data and
+// layers (cached, encrypted, compressed, …) wrap another store. Every one of
+// them keeps the contract written at [Store] and passes the suite in blobtest.
+// A stack reads as a sentence, from the caller down to the disk:
+//
+//	store := blob.Checked(cached.New(compressed.New(memblob.New(), nil), nil))
+//	b := blob.New([]byte("hello"))
+//	err := store.Put(ctx, b)         // may still be in memory
+//	err = store.Flush(ctx)           // now it is durable
+//	data, err := store.Get(ctx, b.ID)
+//
+// What a blob means, who refers to it and when it may go is left to others.
+package blob
+
+import (
+	"context"
+	"io"
+)
+
+// Blob is one item of a Put: some content and the name it must have.
+type Blob struct {
+	// ID is the SHA-256 of the whole content.
+	ID ID
+	// Data is the whole content or, where Keep is positive, the part of it that
+	// follows the first Keep bytes of the blob Like.
+	Data []byte
+	// Like hints at a stored blob with similar content, so that a store may keep
+	// only the difference. With Keep it is more than a hint: see Data.
+	Like ID
+	// Keep is the number of bytes that this blob begins with and shares with Like.
+	// It lets a long list grow by an entry without anyone holding the whole list.
+	Keep int64
+	// Base is set by layers, for the store below: the stored bytes cannot be read
+	// back without the blob Base. Drivers record it and report it (see Info), so
+	// that a collector never removes a base from under its dependants. Callers
+	// at the top of a stack leave it zero.
+	Base ID
+	// LocalOnly keeps the blob out of remotes that a write-through layer feeds.
+	LocalOnly bool
+
+	// byConstruction marks an ID that a Builder computed over the content, so
+	// that Checked need not read Like again to verify it.
+	byConstruction bool
+}
+
+// New returns the blob with the given content. It keeps data; the caller must
+// not change it until Put has returned.
+func New(data []byte) Blob {
+	return Blob{ID: Sum(data), Data: data}
+}
+
+// Store keeps blobs. It is safe for concurrent use.
+//
+// Memory: a store neither keeps nor changes a slice given to Put after Put has
+// returned, and a slice returned by Get belongs to the caller.
+//
+// Context: a call with a context that is already done returns its error and
+// does nothing. A call whose context ends midway returns an error; a Put may
+// then have stored any part of its blobs, which does no harm.
+type Store interface {
+	// Get returns the content of a blob, or an error that wraps ErrNotFound if the
+	// store does not have it, or ErrCorrupt if it cannot return the right bytes.
+	Get(ctx context.Context, id ID) ([]byte, error)
+	// Put stores blobs. Storing a blob again is cheap and changes nothing. When
+	// Put returns nil the blobs can be read by everyone who shares this store
+	// value; they are durable only when Flush, or a kv commit that names them, has
+	// returned too.
+	Put(ctx context.Context, blobs ...Blob) error
+	// Has reports for each id whether the store has it.
+	Has(ctx context.Context, ids ...ID) ([]bool, error)
+	// Flush returns when every blob of every Put that returned before the call is
+	// durable, and on every side where the store keeps copies. It returns every
+	// error that kept a blob from becoming durable; no error is only logged.
+	Flush(ctx context.Context) error
+}
+
+// Streamer is implemented by stores that can take and give a blob without
+// holding all of it in memory. Use Open and PutFrom, which work with any Store.
+type Streamer interface {
+	// Open returns a reader over the blob's content.
+	Open(ctx context.Context, id ID) (io.ReadCloser, error)
+	// PutFrom stores a blob whose size bytes are read from r. A reader that ends
+	// early, or goes on after size bytes, is an error and stores nothing.
+	PutFrom(ctx context.Context, id ID, r io.Reader, size int64) error
+}
+
+// Info describes a stored blob without its content.
+type Info struct {
+	// ID is the name under which the store keeps the blob.
+	ID ID
+	// Stored is the number of bytes that it takes in the store.
+	Stored int64
+	// Base is the blob that the stored bytes depend on, or zero.
+	Base ID
+}
+
+// Lister is implemented by stores that can enumerate what they hold.
+type Lister interface {
+	// List calls fn for every blob with an ID greater than after, in order, until
+	// fn returns an error, which List returns. Blobs that are put or removed
+	// meanwhile may or may not be seen.
+	List(ctx context.Context, after ID, fn func(Info) error) error
+}
+
+// Sweeper is implemented by stores from which a collector removes blobs, while
+// writers go on. Begin opens a generation; the collector then finds out what is
+// live; Sweep removes the rest. Whatever is put, or referenced by a kv commit,
+// after Begin returned belongs to the new generation and stays.
+type Sweeper interface {
+	// Begin opens a generation and returns its number.
+	Begin(ctx context.Context) (uint64, error)
+	// Sweep removes the blobs that are older than the generation, were stored at
+	// least grace seconds ago, are not live and are no base of a blob that stays.
+	// With opts.DryRun it only counts.
+	Sweep(ctx context.Context, generation uint64, opts SweepOptions) (SweepResult, error)
+}
+
+// SweepOptions say what Sweep keeps.
+type SweepOptions struct {
+	// Live reports whether a blob is needed. It must not call the store.
+	Live func(ID) bool
+	// GraceSeconds is the least age of a blob that may go.
+	GraceSeconds int64
+	// DryRun counts and removes nothing.
+	DryRun bool
+}
+
+// SweepResult counts what Sweep removed, or would remove.
+type SweepResult struct {
+	Removed, Kept           int64 // blobs
+	RemovedBytes, KeptBytes int64 // stored bytes
+}

@@ -1,0 +1,134 @@
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+)
+
+// Checked wraps a store so that ids are verified once on the way in and once on
+// the way out: Put refuses content that is not what its id says with
+// ErrMismatch, and Get returns ErrCorrupt instead of other bytes. It belongs at
+// the top of a stack, above every layer that changes bytes.
+func Checked(inner Store) Store { return &checked{inner: inner} }
+
+type checked struct{ inner Store }
+
+func (c *checked) Get(ctx context.Context, id ID) ([]byte, error) {
+	data, err := c.inner.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if Sum(data) != id {
+		return nil, Corrupt(id, "stored content has SHA-256 %s", Sum(data))
+	}
+	return data, nil
+}
+
+func (c *checked) Put(ctx context.Context, blobs ...Blob) error {
+	for i := range blobs {
+		if err := c.verify(ctx, &blobs[i]); err != nil {
+			return err
+		}
+	}
+	return c.inner.Put(ctx, blobs...)
+}
+
+// verify does not read Like for a blob that a Builder made: its id was computed
+// over the same bytes, and reading them again would make appending to a long
+// list as costly as writing it anew.
+func (c *checked) verify(ctx context.Context, b *Blob) error {
+	if b.Keep > 0 {
+		if b.byConstruction {
+			return nil
+		}
+		whole, err := Whole(ctx, c.inner, *b)
+		if err != nil {
+			return err
+		}
+		return verifySum(b.ID, whole.Data)
+	}
+	return verifySum(b.ID, b.Data)
+}
+
+func verifySum(id ID, data []byte) error {
+	if got := Sum(data); got != id {
+		return &MismatchError{Want: id, Got: got}
+	}
+	return nil
+}
+
+// MismatchError tells which content was offered under which name. It wraps
+// ErrMismatch.
+type MismatchError struct{ Want, Got ID }
+
+func (e *MismatchError) Error() string {
+	return ErrMismatch.Error() + ": offered as " + e.Want.String() + ", is " + e.Got.String()
+}
+
+// Unwrap returns ErrMismatch.
+func (e *MismatchError) Unwrap() error { return ErrMismatch }
+
+func (c *checked) Has(ctx context.Context, ids ...ID) ([]bool, error) {
+	return c.inner.Has(ctx, ids...)
+}
+
+func (c *checked) Flush(ctx context.Context) error { return c.inner.Flush(ctx) }
+
+func (c *checked) Open(ctx context.Context, id ID) (io.ReadCloser, error) {
+	r, err := Open(ctx, c.inner, id)
+	if err != nil {
+		return nil, err
+	}
+	return &checkedReader{r: r, id: id, sum: sha256.New()}, nil
+}
+
+func (c *checked) PutFrom(ctx context.Context, id ID, r io.Reader, size int64) error {
+	return PutFrom(ctx, c.inner, id, &sourceReader{r: r, id: id, left: size, sum: sha256.New()}, size)
+}
+
+// checkedReader turns the end of a reader into an error where the bytes were
+// not the right ones.
+type checkedReader struct {
+	r   io.ReadCloser
+	id  ID
+	sum hash.Hash
+}
+
+func (c *checkedReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.sum.Write(p[:n])
+	if err == io.EOF && ID(c.sum.Sum(nil)) != c.id {
+		return n, Corrupt(c.id, "stored content has another SHA-256")
+	}
+	return n, err
+}
+
+func (c *checkedReader) Close() error { return c.r.Close() }
+
+// sourceReader refuses, before its last byte is handed over, a source that is
+// not what the id says: the store below then sees a failed read and keeps
+// nothing.
+type sourceReader struct {
+	r    io.Reader
+	id   ID
+	left int64
+	sum  hash.Hash
+}
+
+func (s *sourceReader) Read(p []byte) (int, error) {
+	if s.left > 0 && int64(len(p)) > s.left {
+		p = p[:s.left]
+	}
+	n, err := s.r.Read(p)
+	s.sum.Write(p[:n])
+	s.left -= int64(n)
+	if s.left == 0 || errors.Is(err, io.EOF) {
+		if got := ID(s.sum.Sum(nil)); got != s.id {
+			return 0, &MismatchError{Want: s.id, Got: got}
+		}
+	}
+	return n, err
+}

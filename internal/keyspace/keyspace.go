@@ -1,0 +1,216 @@
+// Package keyspace spells the keys of all rows, in one place.
+//
+// Keys keep the spelling of the format that stet is compatible with, so that a
+// store can be read with the same eyes; rows of our own begin with "stet:".
+// Identifiers are escaped before they become part of a key: ':' and '%' are
+// written %3A and %25 (and NUL as %00), so that no two identifiers give the same
+// key and no prefix covers a neighbour. Prefixes are searched by range, never by
+// pattern.
+package keyspace
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+var (
+	escaper   = strings.NewReplacer("%", "%25", ":", "%3A", "\x00", "%00")
+	unescaper = strings.NewReplacer("%25", "%", "%3A", ":", "%00", "\x00")
+)
+
+// Escape makes an identifier safe as a part of a key.
+func Escape(id string) string { return escaper.Replace(id) }
+
+// Unescape is the inverse of Escape.
+func Unescape(part string) string { return unescaper.Replace(part) }
+
+// Prefix returns the range of all keys that begin with p, which must not be
+// empty or end in 0xff bytes only.
+func Prefix(p string) kv.Range {
+	end := []byte(p)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) == 0 {
+		return kv.Range{Start: p}
+	}
+	end[len(end)-1]++
+	return kv.Range{Start: p, End: string(end)}
+}
+
+// Last returns the unescaped last part of a key.
+func Last(key string) string { return Unescape(key[strings.LastIndexByte(key, ':')+1:]) }
+
+// Parts splits a key at ':' and unescapes every part.
+func Parts(key string) []string {
+	parts := strings.Split(key, ":")
+	for i, p := range parts {
+		parts[i] = Unescape(p)
+	}
+	return parts
+}
+
+// key joins a prefix, which is taken as it is, with escaped identifiers.
+func key(prefix string, ids ...string) string {
+	var b strings.Builder
+	b.WriteString(prefix)
+	for i, id := range ids {
+		if i > 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(Escape(id))
+	}
+	return b.String()
+}
+
+// Number spells n so that keys sort in numeric order: sixteen hex digits.
+func Number(n uint64) string { return fmt.Sprintf("%016x", n) }
+
+// ParseNumber is the inverse of Number.
+func ParseNumber(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 16, 64)
+	if err != nil || len(s) != 16 {
+		return 0, fmt.Errorf("%q is no row number", s)
+	}
+	return n, nil
+}
+
+// Keys of the compatible format.
+
+// Blob is the key under which the compatible format keeps a blob as a row.
+func Blob(id blob.ID) string { return "agentKv:blob:" + id.String() }
+
+// Head is the latest pointer of a conversation: the hex id of its root.
+func Head(conversation string) string { return key("agentKv:checkpoint:", conversation) }
+
+// Heads covers the latest pointers of all conversations.
+func Heads() kv.Range { return Prefix("agentKv:checkpoint:") }
+
+// MessageHead is the pointer to the root at one message.
+func MessageHead(conversation, message string) string {
+	return key("agentKv:bubbleCheckpoint:", conversation, message)
+}
+
+// MessageHeads covers the per-message pointers of one conversation.
+func MessageHeads(conversation string) kv.Range {
+	return Prefix(key("agentKv:bubbleCheckpoint:", conversation) + ":")
+}
+
+// AllMessageHeads covers the per-message pointers of all conversations.
+func AllMessageHeads() kv.Range { return Prefix("agentKv:bubbleCheckpoint:") }
+
+// JSONCheckpoint is a workspace checkpoint in the compatible JSON form.
+func JSONCheckpoint(conversation, checkpoint string) string {
+	return key("checkpointId:", conversation, checkpoint)
+}
+
+// JSONCheckpoints covers the JSON checkpoints of one conversation.
+func JSONCheckpoints(conversation string) kv.Range {
+	return Prefix(key("checkpointId:", conversation) + ":")
+}
+
+// AgentMetadata is the light metadata of a cloud agent.
+func AgentMetadata(agent string) string { return Escape(agent) + ":cloudAgent:metadata" }
+
+// Keys of our own.
+
+// Conversation is the record of a conversation.
+func Conversation(id string) string { return key("stet:conversation:", id) }
+
+// Conversations covers the records of all conversations.
+func Conversations() kv.Range { return Prefix("stet:conversation:") }
+
+// Save is one entry of a conversation's history.
+func Save(conversation string, seq uint64) string {
+	return key("stet:save:", conversation, Number(seq))
+}
+
+// Saves covers the history of one conversation.
+func Saves(conversation string) kv.Range { return Prefix(key("stet:save:", conversation) + ":") }
+
+// AllSaves covers the histories of all conversations.
+func AllSaves() kv.Range { return Prefix("stet:save:") }
+
+// ByTime orders conversations by last change, newest first when scanned in
+// reverse. The row's value is empty.
+func ByTime(unixMS int64, conversation string) string {
+	return key("stet:bytime:", Number(uint64(unixMS)), conversation)
+}
+
+// ByTimes covers that order.
+func ByTimes() kv.Range { return Prefix("stet:bytime:") }
+
+// Pin is a named restore point.
+func Pin(name string) string { return key("stet:pin:", name) }
+
+// Pins covers all pins.
+func Pins() kv.Range { return Prefix("stet:pin:") }
+
+// Checkpoint is the record of a checkpoint.
+func Checkpoint(id string) string { return key("stet:checkpoint:", id) }
+
+// Checkpoints covers all checkpoints.
+func Checkpoints() kv.Range { return Prefix("stet:checkpoint:") }
+
+// ConversationCheckpoint lists a checkpoint under its conversation.
+func ConversationCheckpoint(conversation, checkpoint string) string {
+	return key("stet:ckpt-of-conv:", conversation, checkpoint)
+}
+
+// ConversationCheckpoints covers the checkpoints of one conversation.
+func ConversationCheckpoints(conversation string) kv.Range {
+	return Prefix(key("stet:ckpt-of-conv:", conversation) + ":")
+}
+
+// WorkspaceCheckpoint lists a checkpoint under its workspace.
+func WorkspaceCheckpoint(workspace, checkpoint string) string {
+	return key("stet:ckpt-of-ws:", workspace, checkpoint)
+}
+
+// WorkspaceCheckpoints covers the checkpoints of one workspace.
+func WorkspaceCheckpoints(workspace string) kv.Range {
+	return Prefix(key("stet:ckpt-of-ws:", workspace) + ":")
+}
+
+// Workspace is the record of a workspace, by the hash of its path.
+func Workspace(id string) string { return key("stet:workspace:", id) }
+
+// Workspaces covers all workspaces.
+func Workspaces() kv.Range { return Prefix("stet:workspace:") }
+
+// Operation is one entry of the operation log.
+func Operation(seq uint64) string { return "stet:op:" + Number(seq) }
+
+// Operations covers the operation log.
+func Operations() kv.Range { return Prefix("stet:op:") }
+
+// Journal is the record of a rewind that is under way in a workspace.
+func Journal(workspace string) string { return key("stet:journal:", workspace) }
+
+// Journals covers all rewinds under way.
+func Journals() kv.Range { return Prefix("stet:journal:") }
+
+// Agent is the record of a cloud agent that its metadata does not hold.
+func Agent(agent string) string { return key("stet:agent:", agent) }
+
+// Agents covers the records of all cloud agents.
+func Agents() kv.Range { return Prefix("stet:agent:") }
+
+// AgentEvent is one event of a cloud agent's log.
+func AgentEvent(agent string, seq uint64) string {
+	return key("stet:event:", agent, Number(seq))
+}
+
+// AgentEvents covers a cloud agent's log from seq on.
+func AgentEvents(agent string, seq uint64) kv.Range {
+	p := Prefix(key("stet:event:", agent) + ":")
+	p.Start = AgentEvent(agent, seq)
+	return p
+}
+
+// Setting is a store-wide setting, such as an epoch or a retention policy.
+func Setting(name string) string { return key("stet:setting:", name) }

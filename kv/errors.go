@@ -1,0 +1,110 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Limits on what a row may be. They keep indexes small and hostile input cheap.
+const (
+	// MaxKey is the longest key in bytes.
+	MaxKey = 2048
+	// MaxValue is the largest value in bytes; larger things are blobs.
+	MaxValue = 4 << 20
+)
+
+var (
+	// ErrNotFound says that there is no row of that key.
+	ErrNotFound = errors.New("row not found")
+	// ErrConflict says that an expectation of a batch did not hold. Nothing was
+	// changed.
+	ErrConflict = errors.New("conflict")
+	// ErrInvalidKey says that a key is empty, too long, or holds a NUL byte.
+	ErrInvalidKey = errors.New("invalid key")
+	// ErrTooLarge says that a value exceeds MaxValue.
+	ErrTooLarge = errors.New("row too large")
+	// ErrCorrupt says that a stored row is not what was written.
+	ErrCorrupt = errors.New("row is corrupt")
+	// ErrInvalidBatch says that a batch contradicts itself.
+	ErrInvalidBatch = errors.New("invalid batch")
+)
+
+// NotFound returns an error for key that wraps ErrNotFound.
+func NotFound(key string) error { return fmt.Errorf("%w: %q", ErrNotFound, key) }
+
+// ConflictError names the expectation that failed. It wraps ErrConflict.
+type ConflictError struct {
+	Key       string
+	Want, Got uint64 // versions; 0 is absent
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("conflict: row %q is at version %d, expected %d", e.Key, e.Got, e.Want)
+}
+
+// Unwrap returns ErrConflict.
+func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// MissingBlobsError lists the blobs that a batch refers to and that are not
+// stored. It wraps blob.ErrNotFound. Put them (again) and commit once more.
+type MissingBlobsError struct{ IDs []blob.ID }
+
+func (e *MissingBlobsError) Error() string {
+	names := make([]string, 0, 4)
+	for i, id := range e.IDs {
+		if i == 3 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, id.String())
+	}
+	return fmt.Sprintf("commit refers to %d missing blobs: %s", len(e.IDs), strings.Join(names, ", "))
+}
+
+// Unwrap returns blob.ErrNotFound.
+func (e *MissingBlobsError) Unwrap() error { return blob.ErrNotFound }
+
+// CheckKey returns ErrInvalidKey for a key that no store takes.
+func CheckKey(key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: empty", ErrInvalidKey)
+	case len(key) > MaxKey:
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrInvalidKey, len(key), MaxKey)
+	case strings.IndexByte(key, 0) >= 0:
+		return fmt.Errorf("%w: %q holds a NUL byte", ErrInvalidKey, key)
+	}
+	return nil
+}
+
+// Check returns the error that every store gives for a batch that cannot be
+// committed whatever the rows are. Drivers call it first.
+func (b *Batch) Check() error {
+	for _, e := range b.Expect {
+		if err := CheckKey(e.Key); err != nil {
+			return err
+		}
+	}
+	for _, k := range b.Delete {
+		if err := CheckKey(k); err != nil {
+			return err
+		}
+	}
+	seen := make(map[string]struct{}, len(b.Set))
+	for _, s := range b.Set {
+		if err := CheckKey(s.Key); err != nil {
+			return err
+		}
+		if len(s.Value) > MaxValue {
+			return fmt.Errorf("%w: %q has %d bytes, at most %d are allowed", ErrTooLarge, s.Key, len(s.Value), MaxValue)
+		}
+		if _, twice := seen[s.Key]; twice {
+			return fmt.Errorf("%w: %q is set twice", ErrInvalidBatch, s.Key)
+		}
+		seen[s.Key] = struct{}{}
+	}
+	return nil
+}
