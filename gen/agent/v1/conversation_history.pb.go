@@ -24,10 +24,9 @@ const (
 
 // ConversationHistory is a list of messages as a model sees them.
 type ConversationHistory struct {
-	state    protoimpl.MessageState        `protogen:"open.v1"`
-	Messages []*ConversationHistoryMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
-	// Set if the history brings its own description of the user.
-	ReplaceUserInfo *bool `protobuf:"varint,2,opt,name=replace_user_info,json=replaceUserInfo,proto3,oneof" json:"replace_user_info,omitempty"`
+	state           protoimpl.MessageState        `protogen:"open.v1"`
+	Messages        []*ConversationHistoryMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	ReplaceUserInfo *bool                         `protobuf:"varint,2,opt,name=replace_user_info,json=replaceUserInfo,proto3,oneof" json:"replace_user_info,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }

@@ -120,7 +120,8 @@ func (x *PlanRegistryEntry) GetPath() string {
 	return ""
 }
 
-// GoalState is a goal that the agent pursues over several turns.
+// GoalState is a goal that the agent pursues over several turns. Field 4, its
+// status, stays an unknown field.
 type GoalState struct {
 	state                             protoimpl.MessageState `protogen:"open.v1"`
 	ConversationId                    string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`

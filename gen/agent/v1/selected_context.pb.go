@@ -925,14 +925,13 @@ func (x *SelectedFolder) GetDirectoryTree() *LsDirectoryTreeNode {
 
 // SelectedExternalLink is a link, possibly with the text of a PDF.
 type SelectedExternalLink struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	Url        string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
-	Uuid       string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	PdfContent *string                `protobuf:"bytes,3,opt,name=pdf_content,json=pdfContent,proto3,oneof" json:"pdf_content,omitempty"`
-	IsPdf      *bool                  `protobuf:"varint,4,opt,name=is_pdf,json=isPdf,proto3,oneof" json:"is_pdf,omitempty"`
-	Filename   *string                `protobuf:"bytes,5,opt,name=filename,proto3,oneof" json:"filename,omitempty"`
-	// Blob id of the PDF's text.
-	BlobId        []byte `protobuf:"bytes,6,opt,name=blob_id,json=blobId,proto3,oneof" json:"blob_id,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	PdfContent    *string                `protobuf:"bytes,3,opt,name=pdf_content,json=pdfContent,proto3,oneof" json:"pdf_content,omitempty"`
+	IsPdf         *bool                  `protobuf:"varint,4,opt,name=is_pdf,json=isPdf,proto3,oneof" json:"is_pdf,omitempty"`
+	Filename      *string                `protobuf:"bytes,5,opt,name=filename,proto3,oneof" json:"filename,omitempty"`
+	BlobId        []byte                 `protobuf:"bytes,6,opt,name=blob_id,json=blobId,proto3,oneof" json:"blob_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

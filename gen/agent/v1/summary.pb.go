@@ -74,8 +74,7 @@ type ConversationSummaryArchive struct {
 	// Blob ids of the messages that were summarized.
 	SummarizedMessages [][]byte `protobuf:"bytes,1,rep,name=summarized_messages,json=summarizedMessages,proto3" json:"summarized_messages,omitempty"`
 	Summary            string   `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Number of messages at the end that were kept as they are.
-	WindowTail uint32 `protobuf:"varint,3,opt,name=window_tail,json=windowTail,proto3" json:"window_tail,omitempty"`
+	WindowTail         uint32   `protobuf:"varint,3,opt,name=window_tail,json=windowTail,proto3" json:"window_tail,omitempty"`
 	// Blob id of the message that took their place.
 	SummaryMessage []byte `protobuf:"bytes,4,opt,name=summary_message,json=summaryMessage,proto3" json:"summary_message,omitempty"`
 	unknownFields  protoimpl.UnknownFields

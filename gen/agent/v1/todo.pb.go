@@ -80,14 +80,12 @@ func (TodoStatus) EnumDescriptor() ([]byte, []int) {
 
 // TodoItem is one entry of the to-do list.
 type TodoItem struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Content string                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	Status  TodoStatus             `protobuf:"varint,3,opt,name=status,proto3,enum=agent.v1.TodoStatus" json:"status,omitempty"`
-	// Milliseconds since the Unix epoch.
-	CreatedAt int64 `protobuf:"varint,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Milliseconds since the Unix epoch.
-	UpdatedAt int64 `protobuf:"varint,5,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Content   string                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Status    TodoStatus             `protobuf:"varint,3,opt,name=status,proto3,enum=agent.v1.TodoStatus" json:"status,omitempty"`
+	CreatedAt int64                  `protobuf:"varint,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt int64                  `protobuf:"varint,5,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// Ids of items that come first.
 	Dependencies  []string `protobuf:"bytes,6,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	unknownFields protoimpl.UnknownFields

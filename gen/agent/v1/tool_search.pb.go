@@ -636,7 +636,6 @@ func (*GrepResult_Success) isGrepResult_Result() {}
 
 func (*GrepResult_Error) isGrepResult_Result() {}
 
-// GrepSuccess holds the matches of each workspace.
 type GrepSuccess struct {
 	state              protoimpl.MessageState      `protogen:"open.v1"`
 	Pattern            string                      `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`

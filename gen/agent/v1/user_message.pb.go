@@ -208,7 +208,8 @@ func (SubscriptionSource) EnumDescriptor() ([]byte, []int) {
 	return file_agent_v1_user_message_proto_rawDescGZIP(), []int{1}
 }
 
-// UserMessage is one message of the user.
+// UserMessage is one message of the user. Fields 22 and 23 stay unknown
+// fields.
 type UserMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Text  string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`

@@ -26,10 +26,9 @@ const (
 
 // BidiAppendRequest sends one frame of the client.
 type BidiAppendRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Hex of the frame; data_binary holds it as it is.
-	Data      string         `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	RequestId *BidiRequestId `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Data      string                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	RequestId *BidiRequestId         `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Position of the frame; frames are handled in this order.
 	AppendSeqno   int64  `protobuf:"varint,3,opt,name=append_seqno,json=appendSeqno,proto3" json:"append_seqno,omitempty"`
 	DataBinary    []byte `protobuf:"bytes,4,opt,name=data_binary,json=dataBinary,proto3" json:"data_binary,omitempty"`

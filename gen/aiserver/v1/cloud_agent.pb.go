@@ -380,7 +380,8 @@ func (CloudAgentStatePersistedMetadata_PersistedMetadataVersion) EnumDescriptor(
 }
 
 // CloudAgentState is everything that is kept about a cloud agent. Texts and
-// records that clients fetch one at a time are blobs.
+// records that clients fetch one at a time are blobs. Fields 36, 39, 44 and 46
+// stay unknown fields.
 type CloudAgentState struct {
 	state                      protoimpl.MessageState         `protogen:"open.v1"`
 	ConversationState          *v1.ConversationStateStructure `protobuf:"bytes,1,opt,name=conversation_state,json=conversationState,proto3" json:"conversation_state,omitempty"`
@@ -980,7 +981,8 @@ func (x *BackgroundComposerCommit) GetTimestamp() string {
 	return ""
 }
 
-// CloudAgentErrorDetails is an error that the user gets to see.
+// CloudAgentErrorDetails is an error that the user gets to see. Field 4 stays
+// an unknown field.
 type CloudAgentErrorDetails struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ErrorMessage  string                 `protobuf:"bytes,1,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`

@@ -78,12 +78,11 @@ type StreamConversationRequest struct {
 	// The last offset that the client has seen; the stream goes on after it.
 	// Absent: from the initial state.
 	OffsetKey *string `protobuf:"bytes,2,opt,name=offset_key,json=offsetKey,proto3,oneof" json:"offset_key,omitempty"`
-	// Leave large tool results behind their blob ids.
+	// Leave out the heavy data of steps.
 	FilterHeavyStepData *bool `protobuf:"varint,3,opt,name=filter_heavy_step_data,json=filterHeavyStepData,proto3,oneof" json:"filter_heavy_step_data,omitempty"`
 	// Send the blobs of the initial state before it, so that the client can show
 	// it at once.
-	ShouldSendPrefetchedBlobsFirst bool `protobuf:"varint,4,opt,name=should_send_prefetched_blobs_first,json=shouldSendPrefetchedBlobsFirst,proto3" json:"should_send_prefetched_blobs_first,omitempty"`
-	// Blobs that the client has already.
+	ShouldSendPrefetchedBlobsFirst   bool     `protobuf:"varint,4,opt,name=should_send_prefetched_blobs_first,json=shouldSendPrefetchedBlobsFirst,proto3" json:"should_send_prefetched_blobs_first,omitempty"`
 	PreFetchedBlobIds                [][]byte `protobuf:"bytes,5,rep,name=pre_fetched_blob_ids,json=preFetchedBlobIds,proto3" json:"pre_fetched_blob_ids,omitempty"`
 	PrefetchOnlyLastStepPerTurn      *bool    `protobuf:"varint,6,opt,name=prefetch_only_last_step_per_turn,json=prefetchOnlyLastStepPerTurn,proto3,oneof" json:"prefetch_only_last_step_per_turn,omitempty"`
 	SendStreamSignalAfterPrefetch    *bool    `protobuf:"varint,7,opt,name=send_stream_signal_after_prefetch,json=sendStreamSignalAfterPrefetch,proto3,oneof" json:"send_stream_signal_after_prefetch,omitempty"`
