@@ -1,0 +1,85 @@
+package kv_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+func TestRange(t *testing.T) {
+	for _, c := range []struct {
+		r        kv.Range
+		key      string
+		contains bool
+		empty    bool
+	}{
+		{kv.Range{}, "a", true, false},
+		{kv.Range{Start: "b"}, "a", false, false},
+		{kv.Range{Start: "b"}, "b", true, false},
+		{kv.Range{Start: "b", End: "c"}, "b\xff", true, false},
+		{kv.Range{Start: "b", End: "c"}, "c", false, false},
+		{kv.Range{Start: "b", End: "b"}, "b", false, true},
+		{kv.Range{Start: "c", End: "b"}, "bb", false, true},
+	} {
+		if got := c.r.Contains(c.key); got != c.contains {
+			t.Errorf("%+v contains %q: %v, want %v", c.r, c.key, got, c.contains)
+		}
+		if got := c.r.Empty(); got != c.empty {
+			t.Errorf("%+v is empty: %v, want %v", c.r, got, c.empty)
+		}
+	}
+}
+
+func TestCheckKey(t *testing.T) {
+	for _, good := range []string{"a", ":", "\xff", "é", strings.Repeat("k", kv.MaxKey)} {
+		if err := kv.CheckKey(good); err != nil {
+			t.Errorf("CheckKey(%.20q) = %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "\x00", "a\x00b", strings.Repeat("k", kv.MaxKey+1)} {
+		if err := kv.CheckKey(bad); !errors.Is(err, kv.ErrInvalidKey) {
+			t.Errorf("CheckKey(%.20q) = %v, want ErrInvalidKey", bad, err)
+		}
+	}
+}
+
+func TestBatchCheck(t *testing.T) {
+	large := make([]byte, kv.MaxValue+1)
+	for name, c := range map[string]struct {
+		batch kv.Batch
+		want  error
+	}{
+		"empty":          {kv.Batch{}, nil},
+		"sound":          {kv.Batch{Expect: []kv.Expect{{Key: "a"}}, Delete: []string{"a"}, Set: []kv.Set{{Key: "a", Value: large[:kv.MaxValue]}, {Key: "b"}}}, nil},
+		"expects no key": {kv.Batch{Expect: []kv.Expect{{}}}, kv.ErrInvalidKey},
+		"deletes no key": {kv.Batch{Delete: []string{""}}, kv.ErrInvalidKey},
+		"sets no key":    {kv.Batch{Set: []kv.Set{{}}}, kv.ErrInvalidKey},
+		"too large":      {kv.Batch{Set: []kv.Set{{Key: "a", Value: large}}}, kv.ErrTooLarge},
+		"set twice":      {kv.Batch{Set: []kv.Set{{Key: "a"}, {Key: "a"}}}, kv.ErrInvalidBatch},
+	} {
+		if err := c.batch.Check(); !errors.Is(err, c.want) {
+			t.Errorf("%s: Check() = %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestErrorsTellTheirStory(t *testing.T) {
+	conflict := error(&kv.ConflictError{Key: "head", Want: 3, Got: 4})
+	if !errors.Is(conflict, kv.ErrConflict) || !strings.Contains(conflict.Error(), `"head" is at version 4, expected 3`) {
+		t.Errorf("conflict reads %q", conflict)
+	}
+	missing := &kv.MissingBlobsError{}
+	for i := range 5 {
+		missing.IDs = append(missing.IDs, blob.Sum([]byte{byte(i)}))
+	}
+	if !errors.Is(missing, blob.ErrNotFound) {
+		t.Error("missing blobs are not blob.ErrNotFound")
+	}
+	text := missing.Error()
+	if !strings.Contains(text, "5 missing blobs") || !strings.Contains(text, missing.IDs[2].String()) || strings.Contains(text, missing.IDs[3].String()) {
+		t.Errorf("missing blobs read %q, want the count and the first three", text)
+	}
+}
