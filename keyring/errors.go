@@ -1,0 +1,22 @@
+package keyring
+
+import "errors"
+
+// Errors that callers branch on with errors.Is. None carries a secret.
+var (
+	// ErrWrongKey says that the ring is intact and locked with another passphrase
+	// or key than the one given.
+	ErrWrongKey = errors.New("wrong key for the keyring")
+	// ErrCorrupt says that the file is not one that this package wrote.
+	ErrCorrupt = errors.New("keyring is corrupt")
+	// ErrVersion says that the file was written in a format of another release.
+	ErrVersion = errors.New("keyring has an unknown version")
+	// ErrUnknownKey says that the ring holds no data key of that id.
+	ErrUnknownKey = errors.New("data key is not in the keyring")
+	// ErrWeak says that the parameters of a passphrase are outside the limits:
+	// too cheap to guess, or too costly to try.
+	ErrWeak = errors.New("key derivation parameters are outside the limits")
+	// ErrUnusable says that a zero Ring, a zero Unlock, an empty passphrase or a
+	// key of the wrong length was used.
+	ErrUnusable = errors.New("unusable key")
+)
