@@ -28,6 +28,9 @@ var (
 	ErrTooLarge = errors.New("row too large")
 	// ErrCorrupt says that a stored row is not what was written.
 	ErrCorrupt = errors.New("row is corrupt")
+	// ErrBusy says that another process held the store for longer than this one
+	// was willing to wait. Nothing was changed.
+	ErrBusy = errors.New("store is busy")
 	// ErrInvalidBatch says that a batch contradicts itself.
 	ErrInvalidBatch = errors.New("invalid batch")
 )

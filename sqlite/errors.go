@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+var (
+	// ErrNoStore says that there is no store at that place.
+	ErrNoStore = errors.New("no store here")
+	// ErrForeign says that a directory or file belongs to something else.
+	ErrForeign = errors.New("not a stet store")
+	// ErrDamaged says that the database cannot be read as what it was. The files
+	// are left as they are.
+	ErrDamaged = errors.New("store is damaged")
+	// ErrNewerFormat says that a later release wrote the store.
+	ErrNewerFormat = errors.New("store has a newer format")
+	// ErrUnsupported says that the file system or the library cannot keep the
+	// promises of a store.
+	ErrUnsupported = errors.New("unsupported")
+)
+
+// sqlError gives an error of the SQL library the type that callers know.
+func sqlError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var kind error
+	switch {
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		kind = blob.ErrFull
+	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
+		kind = kv.ErrBusy
+	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
+		kind = ErrDamaged
+	case errors.Is(err, sqlite3.READONLY), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES):
+		kind = blob.ErrReadOnly
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, kind, err)
+}
+
+// unsafeToGoOn reports whether a failed transaction leaves doubt about what the
+// disk holds. A full disk and a busy store do not: the transaction was undone
+// before anything of it could count.
+func unsafeToGoOn(err error) bool {
+	return !errors.Is(err, blob.ErrFull) && !errors.Is(err, kv.ErrBusy) && !errors.Is(err, blob.ErrReadOnly)
+}
+
+// fileError does the same for object files.
+func fileError(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%s: %w: %w", doing, blob.ErrFull, err)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s: %w: %w", doing, blob.ErrReadOnly, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,289 @@
+package sqlite
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+const (
+	storeFileName = "store" // in the objects directory: the id of the store that it belongs to
+	tempDirName   = "tmp"
+)
+
+// files are the mutating calls on object files, so that tests can make each of
+// them fail or count them.
+type files interface {
+	MkdirAll(dir string) error
+	Create(path string) (objectFile, error)
+	Rename(from, to string) error
+	Link(from, to string) error
+	Remove(path string) error
+	SyncDir(dir string) error
+}
+
+type objectFile interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+type osFiles struct{}
+
+func (osFiles) MkdirAll(dir string) error { return os.MkdirAll(dir, 0o700) }
+
+func (osFiles) Create(path string) (objectFile, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+func (osFiles) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (osFiles) Link(from, to string) error { return os.Link(from, to) }
+
+func (osFiles) Remove(path string) error { return os.Remove(path) }
+
+func (osFiles) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// objects keeps large contents as files: objects/ab/cdef….suffix. The suffix is
+// random and part of the blob's row, so that a file which a collector is about
+// to remove is never the one that a new row names.
+//
+// While a file has no row yet, or no longer, objects/tmp holds a second link to
+// it, under the name id.suffix. After a crash these links name all that may have
+// to be tidied up; nobody needs to look at every object for it.
+type objects struct {
+	dir   string
+	files files
+}
+
+func newObjects(dir string, f files) *objects { return &objects{dir: dir, files: f} }
+
+func (o *objects) path(id blob.ID, suffix string) string {
+	name := id.String()
+	return filepath.Join(o.dir, name[:2], name[2:]+"."+suffix)
+}
+
+func (o *objects) tempPath(id blob.ID, suffix string) string {
+	return filepath.Join(o.dir, tempDirName, id.String()+"."+suffix)
+}
+
+// write stores size bytes of r durably and returns the suffix for the row. Once
+// the row is durable, settle removes the second link.
+func (o *objects) write(id blob.ID, r io.Reader, size int64) (string, error) {
+	var random [8]byte
+	rand.Read(random[:])
+	suffix := hex.EncodeToString(random[:])
+	temp := o.tempPath(id, suffix)
+	err := o.writeTemp(temp, r, size)
+	if err == nil {
+		err = o.publish(temp, o.path(id, suffix))
+	}
+	if err != nil {
+		return "", errors.Join(err, o.discard(id, suffix))
+	}
+	return suffix, nil
+}
+
+// settle says that the row of an object is durable.
+func (o *objects) settle(id blob.ID, suffix string) error {
+	return ignoreMissing(o.files.Remove(o.tempPath(id, suffix)))
+}
+
+// condemn is called before the row of an object goes, so that a crash after it
+// is gone does not leave the file behind.
+func (o *objects) condemn(id blob.ID, suffix string) error {
+	if err := o.files.MkdirAll(filepath.Join(o.dir, tempDirName)); err != nil {
+		return err
+	}
+	err := o.files.Link(o.path(id, suffix), o.tempPath(id, suffix))
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// discard removes an object that has no row.
+func (o *objects) discard(id blob.ID, suffix string) error {
+	return errors.Join(
+		ignoreMissing(o.files.Remove(o.path(id, suffix))),
+		ignoreMissing(o.files.Remove(o.tempPath(id, suffix))))
+}
+
+func (o *objects) writeTemp(temp string, r io.Reader, size int64) error {
+	f, err := o.files.Create(temp)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := o.files.MkdirAll(filepath.Dir(temp)); err != nil {
+			return fileError("make directory", err)
+		}
+		f, err = o.files.Create(temp)
+	}
+	if err != nil {
+		return fileError("create object file", err)
+	}
+	n, err := io.Copy(f, io.LimitReader(r, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("%w: source has %d bytes or more, want %d", blob.ErrMismatch, n, size)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return fileError("write object file", err)
+}
+
+func (o *objects) publish(temp, final string) error {
+	dir := filepath.Dir(final)
+	err := o.files.Link(temp, final)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := o.files.MkdirAll(dir); err != nil {
+			return fileError("make directory", err)
+		}
+		if err := o.files.SyncDir(o.dir); err != nil {
+			return fileError("sync directory", err)
+		}
+		err = o.files.Link(temp, final)
+	}
+	if err != nil {
+		return fileError("name object file", err)
+	}
+	return fileError("sync directory", o.files.SyncDir(dir))
+}
+
+// open opens an object file for reading.
+func (o *objects) open(id blob.ID, suffix string) (*os.File, error) {
+	return os.Open(o.path(id, suffix))
+}
+
+// temporary calls fn for every name in objects/tmp.
+func (o *objects) temporary(fn func(id blob.ID, suffix string) error) error {
+	entries, err := os.ReadDir(filepath.Join(o.dir, tempDirName))
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	for _, e := range entries {
+		id, suffix, ok := parseObjectName("", e.Name())
+		if !ok {
+			continue // not ours: leave it alone
+		}
+		if err := fn(id, suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk calls fn for every object file.
+func (o *objects) walk(fn func(info fs.FileInfo, id blob.ID, suffix string) error) error {
+	shards, err := os.ReadDir(o.dir)
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		if !shard.IsDir() || len(shard.Name()) != 2 {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(o.dir, shard.Name()))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			id, suffix, ok := parseObjectName(shard.Name(), e.Name())
+			if !ok {
+				continue // not ours: leave it alone
+			}
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := fn(info, id, suffix); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func parseObjectName(shard, name string) (blob.ID, string, bool) {
+	rest, suffix, found := strings.Cut(name, ".")
+	id, err := blob.ParseID(shard + rest)
+	return id, suffix, found && err == nil && suffix != ""
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// checkStoreFile finds out whether objects and database belong together.
+func checkStoreFile(dir, id string) error {
+	data, err := os.ReadFile(filepath.Join(dir, storeFileName))
+	if err != nil {
+		return fmt.Errorf("%w: cannot tell whether %s belongs to this database: %w", ErrDamaged, objectsName, err)
+	}
+	if got := strings.TrimSpace(string(data)); got != id {
+		return fmt.Errorf("%w: %s belongs to store %.32q, the database to %q", ErrDamaged, objectsName, got, id)
+	}
+	return nil
+}
+
+// onlyStoreFile reports whether the objects directory holds no object.
+func onlyStoreFile(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), storeFileName) {
+			return false
+		}
+	}
+	return true
+}
+
+// writeDurably replaces a small file.
+func writeDurably(f files, path string, data []byte) error {
+	temp := path + newSuffix
+	if err := ignoreMissing(f.Remove(temp)); err != nil {
+		return fileError("remove leftover", err)
+	}
+	w, err := f.Create(temp)
+	if err != nil {
+		return fileError("create "+filepath.Base(path), err)
+	}
+	_, err = w.Write(data)
+	if err == nil {
+		err = w.Sync()
+	}
+	if closeErr := w.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = f.Rename(temp, path)
+	}
+	if err == nil {
+		err = f.SyncDir(filepath.Dir(path))
+	}
+	return fileError("write "+filepath.Base(path), err)
+}

@@ -1,0 +1,36 @@
+package sqlite
+
+import (
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/kvtest"
+)
+
+// openTest opens a fresh store that is closed with the test.
+func openTest(t testing.TB, opts *Options) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), t.TempDir(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return db
+}
+
+func openRows(t *testing.T) kv.Store { return openTest(t, nil).Rows() }
+
+func openBoth(t *testing.T) (kv.Store, blob.Store) {
+	db := openTest(t, nil)
+	return db.Rows(), db.Blobs()
+}
+
+func TestRows(t *testing.T)             { kvtest.Run(t, openRows) }
+func TestRowsRefs(t *testing.T)         { kvtest.RunRefs(t, openBoth) }
+func TestRowsModel(t *testing.T)        { kvtest.RunModel(t, openRows) }
+func TestRowsLinearizable(t *testing.T) { kvtest.RunLinearizable(t, openRows) }

@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+
+	"github.com/stet-dev/stet/kv"
+)
+
+// watchers wakes those who wait for changes.
+type watchers struct {
+	mu      sync.Mutex // guards the fields below
+	all     map[*watcher]struct{}
+	version string // of the database, as the writing connection sees others' commits
+}
+
+type watcher struct {
+	in   kv.Range
+	wake chan struct{}
+}
+
+func newWatchers() *watchers { return &watchers{all: make(map[*watcher]struct{})} }
+
+func (w *watchers) add(ctx context.Context, in kv.Range) <-chan struct{} {
+	one := &watcher{in: in, wake: make(chan struct{}, 1)}
+	w.mu.Lock()
+	w.all[one] = struct{}{}
+	w.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all, one)
+	})
+	return one.wake
+}
+
+func (one *watcher) hint() {
+	select {
+	case one.wake <- struct{}{}:
+	default: // a hint is waiting already
+	}
+}
+
+// committed wakes the watchers of the rows that a batch changed.
+func (w *watchers) committed(b *kv.Batch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := range w.all {
+		if touches(b, one.in) {
+			one.hint()
+		}
+	}
+}
+
+func touches(b *kv.Batch, in kv.Range) bool {
+	for _, s := range b.Set {
+		if in.Contains(s.Key) {
+			return true
+		}
+	}
+	for _, key := range b.Delete {
+		if in.Contains(key) {
+			return true
+		}
+	}
+	for _, r := range b.DeleteRange {
+		if (r.End == "" || in.Start < r.End) && (in.End == "" || r.Start < in.End) {
+			return true
+		}
+	}
+	return false
+}
+
+// poll wakes everyone after commits of other processes. It asks the writing
+// connection, whose own commits do not count.
+func (w *watchers) poll(c *conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.all) == 0 {
+		return
+	}
+	version, err := c.pragma("data_version")
+	if err != nil || version == w.version {
+		return // hints may be lost
+	}
+	first := w.version == ""
+	w.version = version
+	if first {
+		return
+	}
+	for one := range w.all {
+		one.hint()
+	}
+}
+
+func (w *watchers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.all)
+}

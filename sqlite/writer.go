@@ -1,0 +1,340 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+// lingerTime is how long a blob that nobody flushes stays in memory only.
+const lingerTime = 100 * time.Millisecond
+
+// pollTime is how often the writer looks for commits of other processes while
+// somebody watches.
+const pollTime = 50 * time.Millisecond
+
+// record is a blob that is put and not yet durable.
+type record struct {
+	id, base blob.ID
+	size     int64
+	data     []byte // nil where file is set
+	file     string // suffix of the object file
+}
+
+func (r *record) weight() int { return len(r.data) + 128 }
+
+// request is somebody who waits for the writer: for a batch, for a task that
+// needs a transaction of its own, or, with neither, for all earlier blobs.
+type request struct {
+	ctx   context.Context
+	batch *kv.Batch
+	task  func(*conn) error
+	done  chan error // buffered: the writer never waits for a waiter
+}
+
+// writer owns the one connection that writes.
+type writer struct {
+	db   *DB
+	conn *conn
+	wake chan struct{}
+	done chan struct{}
+
+	mu       sync.Mutex // guards the fields below
+	pending  map[blob.ID]*record
+	queue    []*record // of pending, in order; taken by the next transaction
+	requests []*request
+	bytes    int           // weight of pending
+	drained  chan struct{} // closed when pending shrinks
+	lost     []error       // blobs that could not be stored, for the next Flush
+	failed   error         // set for good when it is unsafe to write on
+	stopping bool
+	lingers  bool // a wake-up for unflushed blobs is on its way
+}
+
+func newWriter(db *DB, c *conn) *writer {
+	return &writer{
+		db: db, conn: c,
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		pending: make(map[blob.ID]*record),
+		drained: make(chan struct{}),
+	}
+}
+
+// put queues records, waiting while too much is pending.
+func (w *writer) put(ctx context.Context, recs []*record) error {
+	for _, r := range recs {
+		for {
+			full, err := w.tryPut(r)
+			if err != nil {
+				return err
+			}
+			if full == nil {
+				break
+			}
+			w.signal()
+			select {
+			case <-full:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// tryPut returns a channel to wait for if there is no room now.
+func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.refusalLocked(); err != nil {
+		return nil, err
+	}
+	if _, there := w.pending[r.id]; there {
+		if r.file != "" { // the other one will get the row
+			return nil, w.db.objects.discard(r.id, r.file)
+		}
+		return nil, nil
+	}
+	if w.bytes > 0 && w.bytes+r.weight() > w.db.opts.MaxPending {
+		return w.drained, nil
+	}
+	w.pending[r.id] = r
+	w.queue = append(w.queue, r)
+	w.bytes += r.weight()
+	if !w.lingers {
+		w.lingers = true
+		time.AfterFunc(lingerTime, w.signal)
+	}
+	return nil, nil
+}
+
+func (w *writer) refusalLocked() error {
+	switch {
+	case w.stopping:
+		return blob.ErrClosed
+	case w.db.opts.ReadOnly:
+		return blob.ErrReadOnly
+	case w.failed != nil:
+		return fmt.Errorf("%w since a write failed, until it is opened again: %w", blob.ErrReadOnly, w.failed)
+	}
+	return nil
+}
+
+// find returns a pending record.
+func (w *writer) find(id blob.ID) *record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pending[id]
+}
+
+// do queues a request and waits for its end.
+func (w *writer) do(r *request) error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	r.done = make(chan error, 1)
+	w.mu.Lock()
+	if err := w.refusalLocked(); err != nil {
+		w.mu.Unlock()
+		return err
+	}
+	w.requests = append(w.requests, r)
+	w.mu.Unlock()
+	w.signal()
+	select {
+	case err := <-r.done:
+		return err
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}
+
+func (w *writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the writing goroutine. What arrives while it is busy with one
+// transaction goes into the next one together.
+func (w *writer) run() {
+	defer close(w.done)
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	for {
+		select {
+		case <-w.wake:
+		case <-poll.C:
+			w.db.watch.poll(w.conn)
+			continue
+		}
+		recs, reqs, stopping := w.take()
+		w.process(recs, reqs)
+		if stopping {
+			return
+		}
+	}
+}
+
+func (w *writer) take() ([]*record, []*request, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	recs, reqs := w.queue, w.requests
+	w.queue, w.requests, w.lingers = nil, nil, false
+	return recs, reqs, w.stopping
+}
+
+// process writes the records and batches in one transaction, then runs tasks.
+func (w *writer) process(recs []*record, reqs []*request) {
+	var tasks []*request
+	verdicts := make([]error, len(reqs))
+	writes := len(recs) > 0
+	for i, r := range reqs {
+		if r.task != nil {
+			tasks = append(tasks, r)
+			continue
+		}
+		if verdicts[i] = r.ctx.Err(); verdicts[i] == nil {
+			writes = writes || r.batch != nil
+		}
+	}
+	var g *group
+	var err error
+	if writes {
+		g = &group{w: w, c: w.conn}
+		err = w.transact(func(c *conn) error { return g.apply(recs, reqs, verdicts) })
+	}
+	w.settle(recs, g, err)
+	for i, r := range reqs {
+		if r.task != nil {
+			continue
+		}
+		w.finish(r, verdicts[i], err)
+	}
+	for _, r := range tasks {
+		taskErr := w.transact(r.task)
+		if taskErr != nil {
+			w.noteFailure(taskErr)
+		}
+		r.done <- taskErr
+	}
+}
+
+// finish answers one request of a group.
+func (w *writer) finish(r *request, verdict, err error) {
+	switch {
+	case err != nil:
+		r.done <- err
+	case verdict != nil:
+		r.done <- verdict
+	case r.batch == nil:
+		r.done <- w.takeLost()
+	default:
+		w.db.watch.committed(r.batch)
+		r.done <- nil
+	}
+}
+
+// transact runs fn between BEGIN and COMMIT.
+func (w *writer) transact(fn func(*conn) error) error {
+	w.mu.Lock()
+	failed := w.failed
+	w.mu.Unlock()
+	if failed != nil {
+		return fmt.Errorf("%w since a write failed, until it is opened again: %w", blob.ErrReadOnly, failed)
+	}
+	if err := w.conn.exec(`BEGIN IMMEDIATE`); err != nil {
+		return sqlError("begin transaction", err)
+	}
+	err := fn(w.conn)
+	if err == nil {
+		err = sqlError("commit transaction", w.conn.exec(`COMMIT`))
+	}
+	if err != nil && !w.conn.GetAutocommit() {
+		if rollback := w.conn.exec(`ROLLBACK`); rollback != nil {
+			err = errors.Join(err, sqlError("roll back", rollback))
+		}
+	}
+	return err
+}
+
+// settle takes records out of memory once they are durable. After an error they
+// stay, in front of the queue, and a later transaction tries again.
+func (w *writer) settle(recs []*record, g *group, err error) {
+	if err != nil {
+		w.noteFailure(err)
+		w.mu.Lock()
+		w.queue = append(recs, w.queue...)
+		w.mu.Unlock()
+		return
+	}
+	if len(recs) == 0 {
+		return
+	}
+	w.mu.Lock()
+	for _, r := range recs {
+		delete(w.pending, r.id)
+		w.bytes -= r.weight()
+	}
+	w.lost = append(w.lost, g.lost...)
+	close(w.drained)
+	w.drained = make(chan struct{})
+	w.mu.Unlock()
+	for _, r := range recs {
+		if r.file == "" {
+			continue
+		}
+		// A leftover link is tidied up at the next open; it harms nobody.
+		if g.unused[r] {
+			w.db.objects.discard(r.id, r.file)
+		} else {
+			w.db.objects.settle(r.id, r.file)
+		}
+	}
+}
+
+func (w *writer) noteFailure(err error) {
+	if !unsafeToGoOn(err) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		w.failed = err
+	}
+}
+
+func (w *writer) takeLost() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := errors.Join(w.lost...)
+	w.lost = nil
+	return err
+}
+
+// stop makes what is pending durable and ends the goroutine.
+func (w *writer) stop() error {
+	var err error
+	if !w.db.opts.ReadOnly {
+		err = w.do(&request{ctx: context.Background()})
+	}
+	w.mu.Lock()
+	w.stopping = true
+	w.mu.Unlock()
+	w.signal()
+	<-w.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.requests { // arrived too late for the last round
+		r.done <- blob.ErrClosed
+	}
+	w.requests = nil
+	return err
+}
