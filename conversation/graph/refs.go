@@ -1,0 +1,130 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+)
+
+// MaxNested is how many messages of one type may lie inside each other: states
+// of subagents within subagents, steps of tasks within tasks.
+const MaxNested = 32
+
+// ErrMalformed says that bytes are not what their kind says, or name a blob by
+// something that is no id.
+var ErrMalformed = errors.New("malformed blob")
+
+// Ref is a blob that another one names.
+type Ref struct {
+	Kind Kind
+	ID   blob.ID
+	// Field is the path of field names to the reference, such as "turns" or
+	// "selected_context.selected_images.blob_id".
+	Field string
+}
+
+// Refs returns what the bytes of a blob of the given kind refer to, in the order
+// of the bytes. Empty ids mean "none" and are left out. With bytes that are
+// malformed it returns what it found before that, and an error that wraps
+// ErrMalformed.
+func Refs(kind Kind, data []byte) ([]Ref, error) {
+	var refs []Ref
+	err := each(kind, data, 0, func(r Ref) { refs = append(refs, r) })
+	return refs, err
+}
+
+// each calls fn for the references of data that lie, at least in part, after
+// its first skip bytes.
+func each(kind Kind, data []byte, skip int, fn func(Ref)) error {
+	if kind.Leaf() {
+		return nil
+	}
+	s := scanner{fn: fn, skip: skip, total: len(data)}
+	err := s.message(data, shapes()[kind.Message()], "")
+	return errors.Join(err, s.bad)
+}
+
+type scanner struct {
+	fn    func(Ref)
+	skip  int
+	total int
+	path  []*shape // the messages around the current bytes
+	bad   error    // the first reference that is no id
+}
+
+func (s *scanner) message(data []byte, sh *shape, prefix string) error {
+	nested := 0
+	for _, p := range s.path {
+		if p == sh {
+			nested++
+		}
+	}
+	if nested > MaxNested {
+		return fmt.Errorf("%w: more than %d nested %s", ErrMalformed, MaxNested, sh.message)
+	}
+	s.path = append(s.path, sh)
+	defer func() { s.path = s.path[:len(s.path)-1] }()
+	for len(data) > 0 {
+		num, typ, value, rest, err := wirelimit.Next(data)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrMalformed, sh.message, err)
+		}
+		data = rest
+		if len(s.path) == 1 && s.total-len(rest) <= s.skip {
+			continue
+		}
+		e := sh.edges[num]
+		if e == nil || typ != protowire.BytesType {
+			continue
+		}
+		if err := s.field(e, value, prefix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scanner) field(e *resolved, value []byte, prefix string) error {
+	if !e.Map {
+		return s.value(e, value, prefix)
+	}
+	for entry := value; len(entry) > 0; {
+		num, typ, v, rest, err := wirelimit.Next(entry)
+		if err != nil {
+			return fmt.Errorf("%w: %s.%s: %w", ErrMalformed, e.Message, e.Name, err)
+		}
+		if num == 2 && typ == protowire.BytesType {
+			if err := s.value(e, v, prefix); err != nil {
+				return err
+			}
+		}
+		entry = rest
+	}
+	return nil
+}
+
+func (s *scanner) value(e *resolved, value []byte, prefix string) error {
+	if e.into != nil {
+		if prefix != "" { // at the top the name is ready: thousands of files need no allocation
+			return s.message(value, e.into, prefix+e.dotted)
+		}
+		return s.message(value, e.into, e.dotted)
+	}
+	if len(value) == 0 {
+		return nil
+	}
+	id, err := blob.IDFromBytes(value)
+	if err != nil {
+		// The other references still count: a collector must not lose them.
+		if s.bad == nil {
+			s.bad = fmt.Errorf("%w: %s%s: %w", ErrMalformed, prefix, e.Name, err)
+		}
+		return nil
+	}
+	s.fn(Ref{Kind: e.Target, ID: id, Field: prefix + e.Name})
+	return nil
+}
