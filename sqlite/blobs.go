@@ -122,6 +122,9 @@ func (b *Blobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 		if err != nil {
 			return err
 		}
+		if err := b.checkBase(ctx, whole, recs); err != nil {
+			return err
+		}
 		if len(whole.Data) >= b.db.opts.ObjectSize {
 			if err := b.putObject(ctx, whole.ID, whole.Base, bytes.NewReader(whole.Data), int64(len(whole.Data))); err != nil {
 				return err
@@ -135,12 +138,28 @@ func (b *Blobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return b.db.writer.put(ctx, recs)
 }
 
+// checkBase refuses a blob that could never be read. A base may come in the same
+// call, before what leans on it.
+func (b *Blobs) checkBase(ctx context.Context, one blob.Blob, before []*record) error {
+	if one.Base.IsZero() || slices.ContainsFunc(before, func(r *record) bool { return r.id == one.Base }) {
+		return nil
+	}
+	has, err := b.Has(ctx, one.Base)
+	if err == nil && !has[0] {
+		err = fmt.Errorf("store blob %s: its base: %w", one.ID, blob.NotFound(one.Base))
+	}
+	return err
+}
+
 // putObject writes a large blob's file now, in the caller's time, and queues its
 // row.
 func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, size int64) error {
 	has, err := b.Has(ctx, id)
-	if err != nil || has[0] {
+	if err != nil {
 		return err
+	}
+	if has[0] { // a source that is not what it says is an error all the same
+		return checkSize(r, size)
 	}
 	if b.db.opts.ReadOnly {
 		return blob.ErrReadOnly
@@ -153,6 +172,14 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 		return errors.Join(err, b.db.objects.discard(id, suffix))
 	}
 	return nil
+}
+
+func checkSize(r io.Reader, size int64) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("%w: source has %d bytes or more, want %d", blob.ErrMismatch, n, size)
+	}
+	return err
 }
 
 // Has implements blob.Store.

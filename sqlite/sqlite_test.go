@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/kvtest"
 )
@@ -25,11 +26,15 @@ func openTest(t testing.TB, opts *Options) *DB {
 
 func openRows(t *testing.T) kv.Store { return openTest(t, nil).Rows() }
 
+func openBlobs(t *testing.T) blob.Store { return openTest(t, nil).Blobs() }
+
 func openBoth(t *testing.T) (kv.Store, blob.Store) {
 	db := openTest(t, nil)
 	return db.Rows(), db.Blobs()
 }
 
+func TestBlobs(t *testing.T)            { blobtest.Run(t, openBlobs) }
+func TestBlobsModel(t *testing.T)       { blobtest.RunModel(t, openBlobs) }
 func TestRows(t *testing.T)             { kvtest.Run(t, openRows) }
 func TestRowsRefs(t *testing.T)         { kvtest.RunRefs(t, openBoth) }
 func TestRowsModel(t *testing.T)        { kvtest.RunModel(t, openRows) }

@@ -18,8 +18,11 @@ const (
 	orphanAge = time.Hour
 )
 
-// List implements blob.Lister. Blobs that are not yet durable are not listed.
+// List implements blob.Lister. What was put before is flushed first.
 func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
+	if err := b.Flush(ctx); err != nil {
+		return err
+	}
 	for {
 		page := make([]blob.Info, 0, listPage)
 		err := b.db.readers.with(ctx, func(c *conn) error {
