@@ -123,6 +123,7 @@ func brokenWriters() map[string]brokenStore {
 	return map[string]brokenStore{
 		"drops writes": {breaking(func(b *broken) {
 			b.put = func(ctx context.Context, _ ...blob.Blob) error { return ctx.Err() }
+			b.from = func(ctx context.Context, _ blob.ID, _ io.Reader, _ int64) error { return ctx.Err() }
 		}), []string{"put-then-get", "put-many", "empty-blob", "odd-sizes", "a-list-grows-300-times", "local-only-is-readable",
 			"put-again-changes-nothing", "concurrent-puts-of-one-blob", "concurrent-readers", "compressible-content",
 			"resumed-list", "similar-blob-is-a-hint", "list-in-order", "swept-blob-can-be-put-again", "flush"}},

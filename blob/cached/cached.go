@@ -1,0 +1,204 @@
+// Package cached keeps blobs that were read or written lately in memory.
+//
+//	store := cached.New(slow, &cached.Options{MaxBytes: 256 << 20})
+//	data, err := store.Get(ctx, id) // from memory if it was here before
+//	hits := store.Stats().Hits
+//
+// Several readers that miss the same blob at once share one read of the inner
+// store; a reader that gives up leaves the others their answer. Every Put and
+// every Has goes to the inner store, because only that one can say what it
+// holds. Streams pass by the cache, and so do blobs of more than an eighth of it.
+//
+// Ids are not verified here: put blob.Checked above.
+package cached
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Options shape a cache; nil and the zero value work.
+type Options struct {
+	// MaxBytes bounds the content in memory. The default is 64 MiB.
+	MaxBytes int64
+	// MaxAbsent is how many ids are remembered as absent, so that asking again
+	// costs nothing. The default is none: another process may have stored the
+	// blob meanwhile, and this store would deny it until AbsentFor has passed.
+	MaxAbsent int
+	// AbsentFor is how long an id is remembered as absent. The default is 5 s.
+	AbsentFor time.Duration
+	// MeterProvider receives the counter of results; nil means OpenTelemetry's
+	// global one.
+	MeterProvider metric.MeterProvider
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = 64 << 20
+	}
+	if opts.AbsentFor <= 0 {
+		opts.AbsentFor = 5 * time.Second
+	}
+	return opts
+}
+
+// Store is a caching layer.
+type Store struct {
+	inner    blob.Store
+	maxBlob  int64 // larger ones would push out too many others
+	counters *counters
+
+	mu      sync.Mutex // guards what follows
+	lru     *lru
+	absent  absentees
+	flights map[blob.ID]*flight
+	puts    uint64 // Puts that have ended; see landed
+}
+
+var _ blob.Streamer = (*Store)(nil)
+
+// New returns a cache over inner.
+func New(inner blob.Store, o *Options) *Store {
+	opts := o.withDefaults()
+	return &Store{
+		inner:    inner,
+		maxBlob:  opts.MaxBytes / 8,
+		counters: newCounters(opts.MeterProvider),
+		lru:      newLRU(opts.MaxBytes),
+		absent:   absentees{max: opts.MaxAbsent, keep: opts.AbsentFor},
+		flights:  make(map[blob.ID]*flight),
+	}
+}
+
+// Get implements blob.Store.
+func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if data, ok := s.lru.get(id); ok {
+		s.mu.Unlock()
+		s.counters.count(ctx, hit)
+		return clone(data), nil // cached content never changes: no lock needed
+	}
+	if s.absent.has(id) {
+		s.mu.Unlock()
+		s.counters.count(ctx, negative)
+		return nil, blob.NotFound(id)
+	}
+	f, ok := s.flights[id]
+	if ok {
+		f.join()
+	} else {
+		f = s.takeOffLocked(ctx, id)
+	}
+	s.mu.Unlock()
+	if ok {
+		s.counters.count(ctx, shared)
+	} else {
+		s.counters.count(ctx, miss)
+	}
+	return s.wait(ctx, f)
+}
+
+// clone copies; unlike bytes.Clone it leaves no spare capacity, which for a
+// large blob would be memory for nothing.
+func clone(data []byte) []byte { return append(make([]byte, 0, len(data)), data...) }
+
+// Put implements blob.Store. It always reaches the inner store.
+func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
+	err := s.inner.Put(ctx, blobs...)
+	for _, b := range s.settle(blobs, err) {
+		data := clone(b.Data) // outside of the lock: it may be long
+		s.mu.Lock()
+		s.counters.evicted(s.lru.add(b.ID, data))
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// settle brings the cache up to date with the end of a Put and returns the blobs
+// that are worth keeping.
+func (s *Store) settle(blobs []blob.Blob, err error) (keep []*blob.Blob) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.puts++
+	for i := range blobs {
+		b := &blobs[i]
+		s.absent.remove(b.ID)
+		switch {
+		case err != nil:
+			s.lru.remove(b.ID) // whether the inner store has it is not known
+		case b.Keep == 0 && int64(len(b.Data)) <= s.maxBlob && !s.lru.touch(b.ID):
+			keep = append(keep, b)
+		}
+	}
+	return keep
+}
+
+// Has implements blob.Store. It always asks the inner store.
+func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	return s.inner.Has(ctx, ids...)
+}
+
+// Flush implements blob.Store. All writes are the inner store's own, so its
+// errors are all there are. After one, nothing is served from memory until it
+// has been read again: the cache must not hide what the inner store lost.
+func (s *Store) Flush(ctx context.Context) error {
+	err := s.inner.Flush(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.mu.Lock()
+		s.lru.clear()
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// Open implements blob.Streamer. It reads past the cache.
+func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
+	return blob.Open(ctx, s.inner, id)
+}
+
+// PutFrom implements blob.Streamer. It writes past the cache.
+func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
+	err := blob.PutFrom(ctx, s.inner, id, r, size)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.puts++
+	s.absent.remove(id)
+	if err != nil {
+		s.lru.remove(id)
+	}
+	return err
+}
+
+// landed keeps what a flight brought and ends it.
+func (s *Store) landed(f *flight, data []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flights[f.id] == f {
+		delete(s.flights, f.id)
+	}
+	switch {
+	case err == nil && int64(len(data)) <= s.maxBlob:
+		f.sole = false // the cache shares it from now on
+		s.counters.evicted(s.lru.add(f.id, data))
+	case errors.Is(err, blob.ErrNotFound) && f.puts == s.puts:
+		// A Put that ended while we asked may have stored the blob just after the
+		// inner store had looked; then the answer is out of date.
+		s.absent.add(f.id)
+	}
+	f.data, f.err = data, err
+	close(f.done)
+}

@@ -1,0 +1,90 @@
+package cached
+
+import (
+	"context"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+)
+
+// Stats tell what a cache has done since it was made, and what it holds.
+type Stats struct {
+	// Hits were answered from memory, Misses from the inner store, Shared by the
+	// read that another Get had under way, Negative by the memory of an absence.
+	Hits, Misses, Shared, Negative uint64
+	// Evicted blobs had to make room for others.
+	Evicted uint64
+	// Blobs and Bytes are in memory now.
+	Blobs int
+	Bytes int64
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counters
+	return Stats{
+		Hits:     c.results[hit].Load(),
+		Misses:   c.results[miss].Load(),
+		Shared:   c.results[shared].Load(),
+		Negative: c.results[negative].Load(),
+		Evicted:  c.evictions.Load(),
+		Blobs:    len(s.lru.items),
+		Bytes:    s.lru.size - overhead*int64(len(s.lru.items)),
+	}
+}
+
+// result says where the answer to a Get came from.
+type result int
+
+const (
+	hit result = iota
+	miss
+	shared
+	negative
+	results
+)
+
+// String is the value of the attribute cache_type.
+func (r result) String() string {
+	return [...]string{"hit", "miss", "shared", "negative"}[r]
+}
+
+type counters struct {
+	results   [results]atomic.Uint64
+	evictions atomic.Uint64
+	counter   metric.Int64Counter
+	options   [results][]metric.AddOption // made once, since making them allocates
+}
+
+// newCounters hands a failure of the meter to OpenTelemetry's error handler: a
+// store does not fail because nobody can count.
+func newCounters(provider metric.MeterProvider) *counters {
+	if provider == nil {
+		provider = otel.GetMeterProvider()
+	}
+	counter, err := provider.Meter("github.com/stet-dev/stet/blob/cached").Int64Counter(
+		"agent_kv.cached.get_blob.results",
+		metric.WithDescription("Gets by where their answer came from."))
+	if err != nil {
+		otel.Handle(err)
+		counter = noop.Int64Counter{}
+	}
+	c := &counters{counter: counter}
+	for r := range results {
+		set := attribute.NewSet(attribute.String("cache_type", r.String()))
+		c.options[r] = []metric.AddOption{metric.WithAttributeSet(set)}
+	}
+	return c
+}
+
+func (c *counters) count(ctx context.Context, r result) {
+	c.results[r].Add(1)
+	c.counter.Add(ctx, 1, c.options[r]...)
+}
+
+func (c *counters) evicted(n int) { c.evictions.Add(uint64(n)) }
