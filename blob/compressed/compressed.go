@@ -1,0 +1,184 @@
+// Package compressed keeps blobs small in the store below: as zstd, or as the
+// difference to a blob that is stored already.
+//
+// A blob that is put with a Like hint is stored as a delta where that pays. A
+// blob that extends another (Keep > 0, see blob.Builder) is stored as its new
+// bytes, without anybody reading or holding the old ones, so that a list of
+// 10,000 entries grows by one at the price of about one entry. A delta leans on
+// a base, which the store below records (blob.Info.Base) and must not remove
+// first. Bases are chosen so that a chain of n saves is read in at most log2(n)
+// steps; see docs/format/compressed.md.
+//
+//	store := blob.Checked(compressed.New(inner, nil))
+//	err := store.Put(ctx, blob.Blob{ID: id, Data: edited, Like: original})
+//	data, err := store.Get(ctx, id)
+//
+// Stored bytes that would inflate beyond the limits are refused before they
+// take memory. Whether bytes are the right ones is for blob.Checked to say, and
+// a layer that encrypts belongs below this one.
+package compressed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Options tune a store; the zero value and nil give the defaults.
+type Options struct {
+	// Level is the effort of compression from 1 (fast) to 4 (small). 0 means 2.
+	Level int
+	// MaxBlob is the largest content that Put takes and Get inflates; larger
+	// blobs must be streamed with Open and PutFrom. 0 means 64 MiB.
+	MaxBlob int64
+	// CacheBytes bounds the memory for records that were lately read or written,
+	// so that extending a blob again needs no read. 0 means 1 MiB, negative none.
+	CacheBytes int64
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Level <= 0 {
+		d.Level = 2
+	}
+	d.Level = min(d.Level, 4)
+	if d.MaxBlob <= 0 {
+		d.MaxBlob = 64 << 20
+	}
+	if d.CacheBytes == 0 {
+		d.CacheBytes = 1 << 20
+	}
+	return d
+}
+
+// Store is a layer that compresses.
+type Store struct {
+	inner blob.Store
+	opts  Options
+	codec *codec
+	cache *cache
+}
+
+var (
+	_ blob.Store    = (*Store)(nil)
+	_ blob.Streamer = (*Store)(nil)
+)
+
+// New returns a store that keeps compressed blobs in inner.
+func New(inner blob.Store, opts *Options) *Store {
+	o := opts.withDefaults()
+	return &Store{inner: inner, opts: o, codec: newCodec(o.Level, o.MaxBlob), cache: newCache(o.CacheBytes)}
+}
+
+// Get returns the content of a blob, put together from its chain of deltas.
+func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	return resolver{Store: s}.content(ctx, id)
+}
+
+// Put stores blobs, each in the smallest form that it found. Blobs that are
+// stored already are not compressed again; they are only handed down in a form
+// that costs nothing to make, so that the store below sees that they are wanted
+// and a collector that is running keeps them.
+func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
+	if err := ctx.Err(); err != nil || len(blobs) == 0 {
+		return err
+	}
+	for i := range blobs {
+		if err := s.checkSize(&blobs[i]); err != nil {
+			return err
+		}
+	}
+	held, err := s.held(ctx, blobs)
+	if err != nil {
+		return err
+	}
+	err = s.put(ctx, blobs, held, true)
+	if errors.Is(err, blob.ErrNotFound) {
+		// A base may have gone since the cache or a hint told of it. Without
+		// either, only blobs that nobody can store any more still fail.
+		s.cache.purge()
+		err = s.put(ctx, blobs, held, false)
+	}
+	return err
+}
+
+func (s *Store) checkSize(b *blob.Blob) error {
+	if b.Keep < 0 {
+		return fmt.Errorf("%w: %s keeps %d bytes of %s", blob.ErrMismatch, b.ID, b.Keep, b.Like)
+	}
+	if int64(len(b.Data)) > s.opts.MaxBlob {
+		return s.tooLarge(b.ID)
+	}
+	return nil
+}
+
+func (s *Store) tooLarge(id blob.ID) error {
+	return fmt.Errorf("%w: %s has more than %d bytes", blob.ErrTooLarge, id, s.opts.MaxBlob)
+}
+
+// held asks in one call which blobs are stored already, and whether the bases
+// that the cache would propose still are.
+func (s *Store) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
+	ids := make([]blob.ID, 0, 2*len(blobs))
+	for i := range blobs {
+		ids = append(ids, blobs[i].ID)
+	}
+	for i := range blobs {
+		if base, ok := s.cachedBase(blobs[i].Like); ok {
+			ids = append(ids, base)
+		}
+	}
+	held, err := s.inner.Has(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for _, ok := range held[len(blobs):] {
+		if !ok {
+			s.cache.purge()
+			break
+		}
+	}
+	return held[:len(blobs)], nil
+}
+
+// put encodes all blobs and hands them down in one call.
+func (s *Store) put(ctx context.Context, blobs []blob.Blob, held []bool, hints bool) error {
+	p := &planner{resolver: resolver{Store: s, staged: make(map[blob.ID]*record, len(blobs))}, hints: hints}
+	seen := make(map[blob.ID]bool, len(blobs))
+	records := make([]blob.Blob, 0, len(blobs))
+	for i := range blobs {
+		b := &blobs[i]
+		if seen[b.ID] {
+			continue
+		}
+		seen[b.ID] = true
+		r, err := p.plan(ctx, b, held[i])
+		if err != nil {
+			return err
+		}
+		if !held[i] {
+			p.staged[b.ID] = r
+		}
+		records = append(records, blob.Blob{ID: b.ID, Data: r.encode(), Base: r.base, LocalOnly: b.LocalOnly})
+	}
+	if err := s.inner.Put(ctx, records...); err != nil {
+		return err
+	}
+	for id, r := range p.staged {
+		s.cache.add(id, r)
+	}
+	return nil
+}
+
+// Has implements blob.Store.
+func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	return s.inner.Has(ctx, ids...)
+}
+
+// Flush implements blob.Store.
+func (s *Store) Flush(ctx context.Context) error { return s.inner.Flush(ctx) }

@@ -1,0 +1,118 @@
+package compressed
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+const (
+	// maxDict bounds what serves as dictionary and what is compressed with it.
+	maxDict = 1 << 20
+	// deltaHeader is about what a delta adds to its literal.
+	deltaHeader = 48
+)
+
+// difference stores a blob as what differs from the chain of its Like, if that
+// takes less than 0.7 of the whole: a delta costs a base to be kept and read.
+// A hint may be wrong in any way, and then counts for nothing.
+func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error) {
+	plain := p.plain(b.Data)
+	if len(plain.payload) < 2*deltaHeader {
+		return plain, nil
+	}
+	delta, err := p.against(ctx, b)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil || delta == nil || 10*(len(delta.payload)+deltaHeader) >= 7*len(plain.payload) {
+		return plain, nil
+	}
+	return delta, nil
+}
+
+// against returns the delta of a blob against the ancestor that is due, or nil
+// if there is none to use.
+func (p *planner) against(ctx context.Context, b *blob.Blob) (*record, error) {
+	id := b.Like
+	cur, err := p.lookup(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	position := cur.position + 1
+	if position > maxPosition || (cur.local && !b.LocalOnly) {
+		return nil, nil
+	}
+	for steps := 0; cur.position > target(position); steps++ {
+		if steps == maxSteps {
+			return nil, nil
+		}
+		id = cur.base
+		if cur, err = p.lookup(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if id == b.ID { // content that came back, as after an undo
+		return nil, nil
+	}
+	full, err := p.fetch(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	steps := maxSteps
+	base, err := p.resolve(ctx, id, full, &steps)
+	if err != nil {
+		return nil, err
+	}
+	return p.patch(position, id, base, b.Data)
+}
+
+// patch replaces the middle of base, where that differs from data.
+func (p *planner) patch(position uint64, id blob.ID, base, data []byte) (*record, error) {
+	prefix := commonPrefix(base, data)
+	suffix := commonSuffix(base[prefix:], data[prefix:])
+	if prefix+suffix == 0 && max(len(base), len(data)) > maxDict {
+		return nil, nil
+	}
+	replaced, literal := base[prefix:len(base)-suffix], data[prefix:len(data)-suffix]
+	r := p.delta(position, id, int64(prefix), int64(suffix), literal)
+	if min(len(replaced), len(literal)) < minSize || max(len(replaced), len(literal)) > maxDict {
+		return r, nil
+	}
+	small, err := p.codec.shrinkWith(replaced, literal)
+	if err != nil {
+		return nil, err
+	}
+	if len(small) < len(r.payload) {
+		r.kind, r.payload = kindDeltaDict, small
+	}
+	return r, nil
+}
+
+// commonPrefix returns how many bytes a and b begin with alike. It compares in
+// blocks first, which the runtime does many bytes at a time.
+func commonPrefix(a, b []byte) int {
+	const block = 512
+	n, limit := 0, min(len(a), len(b))
+	for n+block <= limit && bytes.Equal(a[n:n+block], b[n:n+block]) {
+		n += block
+	}
+	for n < limit && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// commonSuffix returns how many bytes a and b end with alike.
+func commonSuffix(a, b []byte) int {
+	const block = 512
+	n, limit := 0, min(len(a), len(b))
+	for n+block <= limit && bytes.Equal(a[len(a)-n-block:len(a)-n], b[len(b)-n-block:len(b)-n]) {
+		n += block
+	}
+	for n < limit && a[len(a)-n-1] == b[len(b)-n-1] {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,194 @@
+package compressed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// planner chooses the records for the blobs of one Put.
+type planner struct {
+	resolver      // staged are the records of earlier blobs of the same Put
+	hints    bool // follow hints; without, only extensions become deltas
+}
+
+// plan returns the record to store for a blob.
+func (p *planner) plan(ctx context.Context, b *blob.Blob, held bool) (*record, error) {
+	var r *record
+	var err error
+	switch {
+	case b.Keep > 0:
+		r, err = p.extend(ctx, b)
+		if held && errors.Is(err, blob.ErrNotFound) {
+			// It is stored already, although what it was made from is gone.
+			return p.fetch(ctx, b.ID)
+		}
+	case held: // nothing worth compressing: the store below has it in some form
+		r = &record{kind: kindRaw, size: int64(len(b.Data)), payload: b.Data}
+	case p.hints && !b.Like.IsZero() && b.Like != b.ID:
+		r, err = p.difference(ctx, b)
+	default:
+		r = p.plain(b.Data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.local = b.LocalOnly
+	return r, nil
+}
+
+// plain returns the record of a whole content.
+func (p *planner) plain(data []byte) *record {
+	if small, ok := p.codec.shrink(data); ok {
+		return &record{kind: kindZstd, size: int64(len(data)), payload: small}
+	}
+	return &record{kind: kindRaw, size: int64(len(data)), payload: data}
+}
+
+// lookup returns a record, perhaps without its payload.
+func (p *planner) lookup(ctx context.Context, id blob.ID) (*record, error) {
+	if r := p.cache.get(id); r != nil && p.staged[id] == nil {
+		return r, nil
+	}
+	return p.fetch(ctx, id)
+}
+
+// cachedBase tells, from the cache alone, which base a blob like this one would
+// get.
+func (s *Store) cachedBase(like blob.ID) (blob.ID, bool) {
+	r := s.cache.get(like)
+	if r == nil {
+		return blob.ID{}, false
+	}
+	goal := target(r.position + 1)
+	for range maxSteps {
+		if r.position <= goal {
+			return like, true
+		}
+		like = r.base
+		if r = s.cache.get(like); r == nil {
+			break
+		}
+	}
+	return blob.ID{}, false
+}
+
+// extend turns "the first Keep bytes of Like, then Data" into the same
+// statement about the ancestor that is due as base: each record on the way
+// there holds the bytes that it added, and these become part of the literal.
+func (p *planner) extend(ctx context.Context, b *blob.Blob) (*record, error) {
+	cur, err := p.lookup(ctx, b.Like)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s extends: %w", b.ID, err)
+	}
+	if b.Keep > cur.size {
+		return nil, fmt.Errorf("%w: %s keeps %d bytes of %s, which has %d", blob.ErrMismatch, b.ID, b.Keep, b.Like, cur.size)
+	}
+	if b.Keep+int64(len(b.Data)) > p.opts.MaxBlob {
+		return nil, p.tooLarge(b.ID)
+	}
+	position := cur.position + 1
+	if position > maxPosition || (cur.local && !b.LocalOnly) || b.Like == b.ID {
+		return p.whole(ctx, b)
+	}
+	id, keep := b.Like, b.Keep
+	pieces := [][]byte{b.Data} // of the literal, last first
+	for steps := 0; cur.position > target(position); steps++ {
+		if steps == maxSteps {
+			return p.whole(ctx, b)
+		}
+		if keep > cur.prefix {
+			added, err := p.span(ctx, id, cur, cur.prefix, keep)
+			if err != nil {
+				return nil, err
+			}
+			pieces, keep = append(pieces, added), cur.prefix
+		}
+		next, err := p.lookup(ctx, cur.base)
+		if err != nil {
+			return nil, leansOn(id, cur.base, err)
+		}
+		id, cur = cur.base, next
+	}
+	if id == b.ID { // content that came back; it cannot be its own base
+		return p.whole(ctx, b)
+	}
+	literal := joinReversed(pieces)
+	if keep == 0 {
+		return p.plain(literal), nil
+	}
+	return p.delta(position, id, keep, 0, literal), nil
+}
+
+// whole materialises an extension that cannot be a delta.
+func (p *planner) whole(ctx context.Context, b *blob.Blob) (*record, error) {
+	cur, err := p.lookup(ctx, b.Like)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s extends: %w", b.ID, err)
+	}
+	kept, err := p.span(ctx, b.Like, cur, 0, b.Keep)
+	if err != nil {
+		return nil, err
+	}
+	return p.plain(append(bytes.Clone(kept), b.Data...)), nil
+}
+
+// span returns bytes of a blob's content, from its literal where that holds
+// them. They belong to the record.
+func (p *planner) span(ctx context.Context, id blob.ID, r *record, from, to int64) ([]byte, error) {
+	if r.hollow {
+		full, err := p.fetch(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		r = full
+	}
+	if r.isExtension() && from >= r.prefix && to <= r.size {
+		literal, err := p.literal(id, r)
+		if err != nil {
+			return nil, err
+		}
+		return literal[from-r.prefix : to-r.prefix], nil
+	}
+	steps := maxSteps
+	data, err := p.resolve(ctx, id, r, &steps)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) < to || from > to {
+		return nil, blob.Corrupt(id, "%d bytes, %d are needed", len(data), to)
+	}
+	return data[from:to], nil
+}
+
+// joinReversed joins pieces that were collected from the last to the first.
+func joinReversed(pieces [][]byte) []byte {
+	if len(pieces) == 1 {
+		return pieces[0]
+	}
+	n := 0
+	for _, piece := range pieces {
+		n += len(piece)
+	}
+	out := make([]byte, n)
+	for _, piece := range pieces {
+		n -= len(piece)
+		copy(out[n:], piece)
+	}
+	return out
+}
+
+// delta returns the record of a literal between two parts of a base.
+func (p *planner) delta(position uint64, base blob.ID, prefix, suffix int64, literal []byte) *record {
+	r := &record{
+		kind: kindDelta, base: base, position: position, prefix: prefix, suffix: suffix,
+		literal: int64(len(literal)), size: prefix + int64(len(literal)) + suffix, payload: literal,
+	}
+	if small, ok := p.codec.shrink(literal); ok {
+		r.kind, r.payload = kindDeltaZstd, small
+	}
+	return r
+}

@@ -1,0 +1,178 @@
+package compressed
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Kinds of records: the low seven bits of their first byte.
+const (
+	kindRaw       = 1 // content
+	kindZstd      = 2 // size, zstd frame
+	kindStream    = 3 // size, zstd frame written and read as a stream
+	kindDelta     = 4 // delta header, literal
+	kindDeltaZstd = 5 // delta header, size of the literal, zstd frame
+	kindDeltaDict = 6 // the same, with what the literal replaces as dictionary
+
+	// flagLocal marks a blob that is kept out of remotes, and therefore no base
+	// of one that is not.
+	flagLocal = 0x80
+)
+
+const (
+	// minSize is the least content that compression is tried on.
+	minSize = 64
+	// maxPosition ends a chain; the next blob is stored whole.
+	maxPosition = 1 << 20
+	// maxSteps is the longest chain that is read. Chains as written have at most
+	// 20 steps; copies of a blob in several stores may lean on different bases and
+	// make them somewhat longer.
+	maxSteps = 64
+	// Contents beyond freeSize must be at least 1/maxRatio of their size in the
+	// store, so that few stored bytes cannot ask for much memory.
+	freeSize = 1 << 20
+	maxRatio = 200
+)
+
+// record is what the store below keeps under a blob's id.
+type record struct {
+	kind  byte
+	local bool
+	size  int64 // of the content
+
+	// Of deltas: the content is the first prefix bytes of base, the literal, and
+	// the last suffix bytes of base.
+	base           blob.ID
+	position       uint64 // in the chain; 0 is a whole copy
+	prefix, suffix int64
+	literal        int64 // size of the literal
+
+	payload []byte // content or literal, maybe compressed
+	hollow  bool   // the cache has dropped the payload
+}
+
+func (r *record) isDelta() bool { return r.kind >= kindDelta }
+
+// target is the position of the base of the delta at a position: with its
+// lowest bit cleared. So a chain has at most as many steps as its length has
+// bits, and the base always lies on the chain of the predecessor.
+func target(position uint64) uint64 { return position & (position - 1) }
+
+// encode spells the record.
+func (r *record) encode() []byte {
+	first := r.kind
+	if r.local {
+		first |= flagLocal
+	}
+	out := make([]byte, 0, 1+blob.IDSize+5*binary.MaxVarintLen64+len(r.payload))
+	out = append(out, first)
+	if r.isDelta() {
+		out = append(out, r.base[:]...)
+		out = binary.AppendUvarint(out, r.position)
+		out = binary.AppendUvarint(out, uint64(r.prefix))
+		out = binary.AppendUvarint(out, uint64(r.suffix))
+	}
+	switch r.kind {
+	case kindZstd, kindStream:
+		out = binary.AppendUvarint(out, uint64(r.size))
+	case kindDeltaZstd, kindDeltaDict:
+		out = binary.AppendUvarint(out, uint64(r.literal))
+	}
+	return append(out, r.payload...)
+}
+
+// parse reads a record and refuses one that no store of ours wrote or that asks
+// for too much. It keeps data.
+func parse(id blob.ID, data []byte, maxBlob int64) (*record, error) {
+	p := parser{id: id, rest: data}
+	first := p.take(1)
+	if p.err != nil {
+		return nil, p.err
+	}
+	r := &record{kind: first[0] &^ flagLocal, local: first[0]&flagLocal != 0}
+	switch r.kind {
+	case kindRaw:
+		r.payload, r.size = p.rest, int64(len(p.rest))
+		return r, nil
+	case kindZstd, kindStream:
+		r.size = p.number()
+	case kindDelta, kindDeltaZstd, kindDeltaDict:
+		p.delta(r)
+	default:
+		return nil, blob.Corrupt(id, "unknown kind of record %d", r.kind)
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	r.payload = p.rest
+	return r, r.check(id, maxBlob)
+}
+
+// check holds a record to the limits.
+func (r *record) check(id blob.ID, maxBlob int64) error {
+	inflated := r.size
+	if r.isDelta() {
+		inflated = r.literal
+	}
+	if r.size > maxBlob {
+		return fmt.Errorf("%w: %s has %d bytes, at most %d are read at once", blob.ErrTooLarge, id, r.size, maxBlob)
+	}
+	if inflated > max(freeSize, maxRatio*int64(len(r.payload))) {
+		return blob.Corrupt(id, "%d stored bytes claim to hold %d", len(r.payload), inflated)
+	}
+	return nil
+}
+
+// parser takes fields off a record; after an error it takes nothing more.
+type parser struct {
+	id   blob.ID
+	rest []byte
+	err  error
+}
+
+func (p *parser) take(n int) []byte {
+	if p.err != nil {
+		return nil
+	}
+	if len(p.rest) < n {
+		p.err = blob.Corrupt(p.id, "record ends early")
+		return nil
+	}
+	field := p.rest[:n]
+	p.rest = p.rest[n:]
+	return field
+}
+
+// maxNumber is the largest number in a record: sums of a few do not overflow.
+const maxNumber = 1 << 60
+
+// number reads a size or position.
+func (p *parser) number() int64 {
+	if p.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(p.rest)
+	if n <= 0 || v > maxNumber {
+		p.err = blob.Corrupt(p.id, "record has a bad number")
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return int64(v)
+}
+
+func (p *parser) delta(r *record) {
+	copy(r.base[:], p.take(blob.IDSize))
+	r.position = uint64(p.number())
+	r.prefix, r.suffix = p.number(), p.number()
+	if r.kind == kindDelta {
+		r.literal = int64(len(p.rest))
+	} else {
+		r.literal = p.number()
+	}
+	r.size = r.prefix + r.literal + r.suffix
+	if p.err == nil && (r.base.IsZero() || r.base == p.id || r.position == 0 || r.position > maxPosition) {
+		p.err = blob.Corrupt(p.id, "delta at position %d with base %s", r.position, r.base)
+	}
+}
