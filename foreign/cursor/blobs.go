@@ -1,0 +1,226 @@
+package cursor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Blobs returns a view of the blobs in the store. Contents are checked against
+// their ids, whatever form a row has. Put works where Options.Write is set, on
+// a state.vscdb or a store.db, and is durable when it returns; elsewhere it
+// gives blob.ErrReadOnly. The view also implements blob.Lister.
+func (s *Store) Blobs() blob.Store {
+	switch s.kind {
+	case KindAgent:
+		return &tableBlobs{db: s.main, table: blobTable, emptyAs: []byte{}}
+	case KindSDK:
+		return &unionBlobs{stores: s.agents}
+	case KindLines:
+		return &lineBlobs{lines: s.lines}
+	}
+	if !s.tables[diskTable.name] {
+		return &unionBlobs{stores: &agentStores{}}
+	}
+	return &tableBlobs{db: s.main, table: diskTable, prefix: blobPrefix, emptyAs: []byte{0}}
+}
+
+// tableBlobs is the blobs of one table.
+type tableBlobs struct {
+	db      *database
+	table   table
+	prefix  string
+	emptyAs []byte // how the owner of the format stores an empty blob
+}
+
+func (b *tableBlobs) key(id blob.ID) string { return b.prefix + id.String() }
+
+// Get returns the content of a blob.
+func (b *tableBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	v, err := b.db.get(ctx, b.table, b.key(id))
+	if err != nil {
+		if damaged(err) {
+			err = fmt.Errorf("%w: %w", blob.ErrCorrupt, err)
+		}
+		return nil, fmt.Errorf("get blob %s: %w", id, err)
+	}
+	data, err := decodeBlob(id, v)
+	if err != nil {
+		if plain, ok := b.unseal(ctx, id, v); ok {
+			return plain, nil
+		}
+	}
+	return data, err
+}
+
+// Has reports which blobs have a row that is no tombstone.
+func (b *tableBlobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	out := make([]bool, len(ids))
+	const chunk = 512 // keeps each transaction short
+	for start := 0; start < len(ids); start += chunk {
+		end := min(start+chunk, len(ids))
+		err := b.db.read(ctx, func(c *conn) error {
+			for i := start; i < end; i++ {
+				var err error
+				if out[i], err = b.has(c, ids[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, ctx.Err()
+}
+
+func (b *tableBlobs) has(c *conn, id blob.ID) (bool, error) {
+	s, err := c.stmt("SELECT 1 FROM " + b.table.name + " WHERE " + b.table.key + " = ?1 AND typeof(" + b.table.value + ") <> 'null'")
+	if err != nil {
+		return false, err
+	}
+	if err := s.BindText(1, b.key(id)); err != nil {
+		return false, err
+	}
+	found := s.Step()
+	err = s.Err()
+	s.Reset()
+	return found, err
+}
+
+// List gives the blobs in order of their ids. Rows whose key is no id, and
+// tombstones, are left out.
+func (b *tableBlobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
+	r := keyRange{}
+	if b.prefix != "" {
+		r = prefixRange(b.prefix)
+	}
+	if !after.IsZero() {
+		r.start = b.key(after) + "\x00"
+	}
+	for row, err := range b.db.scan(ctx, b.table, r, scanSizes) {
+		if err != nil {
+			return err
+		}
+		id, ok := b.parseKey(row.key)
+		if !ok || id.IsZero() || row.value.Absent() {
+			continue
+		}
+		if err := fn(blob.Info{ID: id, Stored: row.size}); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// parseKey reads the id in a key; only the spelling that Get looks for counts.
+func (b *tableBlobs) parseKey(key string) (blob.ID, bool) {
+	id, err := blob.ParseID(key[len(b.prefix):])
+	return id, err == nil && b.key(id) == key
+}
+
+// Put adds rows in one transaction. A sound row is left as it is; a tombstone
+// or a damaged row is replaced.
+func (b *tableBlobs) Put(ctx context.Context, blobs ...blob.Blob) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !b.db.opts.Write {
+		return fmt.Errorf("put into %s: %w", b.db.path, blob.ErrReadOnly)
+	}
+	whole := make([]blob.Blob, len(blobs))
+	for i, item := range blobs {
+		var err error
+		if whole[i], err = wholeOf(ctx, b, item, whole[:i]); err != nil {
+			return err
+		}
+		if got := blob.Sum(whole[i].Data); got != item.ID {
+			return &blob.MismatchError{Want: item.ID, Got: got}
+		}
+	}
+	return b.db.write(ctx, func(c *conn) error {
+		for _, item := range whole {
+			if err := b.put(c, item); err != nil {
+				return fmt.Errorf("put blob %s: %w", item.ID, err)
+			}
+		}
+		return nil
+	})
+}
+
+// wholeOf completes a blob that extends another, which may be in the same Put.
+func wholeOf(ctx context.Context, s blob.Store, item blob.Blob, earlier []blob.Blob) (blob.Blob, error) {
+	for _, e := range earlier {
+		if item.Keep > 0 && e.ID == item.Like && int64(len(e.Data)) >= item.Keep {
+			item.Data = append(bytes.Clone(e.Data[:item.Keep]), item.Data...)
+			item.Keep = 0
+			return item, nil
+		}
+	}
+	return blob.Whole(ctx, s, item)
+}
+
+func (b *tableBlobs) put(c *conn, item blob.Blob) error {
+	old, err := c.get(b.table, b.key(item.ID))
+	if err != nil {
+		return err
+	}
+	if _, err := decodeBlob(item.ID, old); err == nil {
+		return nil
+	}
+	s, err := c.stmt("INSERT OR REPLACE INTO " + b.table.name + " (" + b.table.key + ", " + b.table.value + ") VALUES (?1, ?2)")
+	if err != nil {
+		return err
+	}
+	data := item.Data
+	if len(data) == 0 {
+		data = b.emptyAs
+	}
+	if err := errors.Join(s.BindText(1, b.key(item.ID)), s.BindBlob(2, data)); err != nil {
+		return err
+	}
+	return s.Exec()
+}
+
+// Flush has nothing to do: Put commits.
+func (b *tableBlobs) Flush(ctx context.Context) error { return ctx.Err() }
+
+// write runs fn in a transaction that is durable when write returns.
+func (d *database) write(ctx context.Context, fn func(*conn) error) error {
+	d.writeMu.Lock()
+	defer d.writeMu.Unlock()
+	if d.isClosed() {
+		return blob.ErrClosed
+	}
+	if d.writer == nil {
+		w, err := d.connectWriter(ctx)
+		if err != nil {
+			return err
+		}
+		d.writer = w
+	}
+	if err := d.sameFile(); err != nil {
+		return err
+	}
+	d.writer.SetInterrupt(ctx)
+	tx, err := d.writer.BeginImmediate()
+	if err == nil {
+		if err = fn(d.writer); err == nil {
+			err = tx.Commit()
+		} else {
+			d.writer.SetInterrupt(context.Background())
+			err = errors.Join(err, tx.Rollback())
+		}
+	}
+	d.touch()
+	if err != nil {
+		d.writer.close() // whatever state it is in
+		d.writer = nil
+		return fmt.Errorf("write %s: %w", d.path, wrapSQLite(ctx, err))
+	}
+	return nil
+}

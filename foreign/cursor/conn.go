@@ -1,0 +1,221 @@
+package cursor
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// access is how a connection shares the file with other processes.
+type access int
+
+const (
+	// accessLocked takes SQLite's shared lock, or a reader's mark in the WAL
+	// index, for the time of each read.
+	accessLocked access = iota
+	// accessImmutable takes no lock. It is for a file in WAL mode without a WAL:
+	// nobody has it open, and a locking reader would create files beside it.
+	accessImmutable
+	// accessPrivate is for a WAL without an index, as in a copy of two of the three
+	// files: nobody has it open, and the index is built in a private place.
+	accessPrivate
+	// accessWrite is a connection that writes.
+	accessWrite
+)
+
+// conn is a connection with its prepared statements.
+type conn struct {
+	*sqlite3.Conn
+	access access
+	mark   mark // what lay there when it was opened
+	shmDir string
+	stmts  map[string]*sqlite3.Stmt
+}
+
+// connect opens a connection for reading, in the way that suits what lies
+// beside the file now.
+func (d *database) connect(ctx context.Context, now mark) (*conn, error) {
+	header, err := readHeader(d.real, d.opts.Rescue)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{mark: now, access: chooseAccess(header, now)}
+	query := url.Values{"mode": {"ro"}, "vfs": {readVFSName}}
+	switch c.access {
+	case accessImmutable:
+		query.Set("immutable", "1")
+	case accessPrivate:
+		if c.shmDir, err = os.MkdirTemp("", "stet-foreign-"); err != nil {
+			return nil, fmt.Errorf("make a place for the index of %s: %w", d.path, err)
+		}
+		query.Set("shm", filepath.Join(c.shmDir, "shm"))
+	}
+	registerVFS()
+	if err := c.open(ctx, d.uri(query), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI, d.opts); err != nil {
+		return nil, fmt.Errorf("open %s: %w", d.path, wrapSQLite(ctx, err))
+	}
+	return c, nil
+}
+
+// connectWriter opens a connection that may write.
+func (d *database) connectWriter(ctx context.Context) (*conn, error) {
+	if err := d.sameFile(); err != nil {
+		return nil, err
+	}
+	c := &conn{access: accessWrite}
+	err := c.open(ctx, d.uri(url.Values{"mode": {"rw"}}), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI, d.opts)
+	if err == nil {
+		err = c.Exec("PRAGMA synchronous=FULL")
+	}
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("open %s for writing: %w", d.path, wrapSQLite(ctx, err))
+	}
+	return c, nil
+}
+
+func chooseAccess(h fileHeader, now mark) access {
+	switch {
+	case h.wal && !now.wal:
+		return accessImmutable
+	case h.wal && !now.shm && vfs.SupportsSharedMemory:
+		return accessPrivate
+	}
+	return accessLocked
+}
+
+// uri spells the path as SQLite wants it, with the query escaped.
+func (d *database) uri(query url.Values) string {
+	path := filepath.ToSlash(d.real)
+	if filepath.VolumeName(d.real) != "" {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
+}
+
+// open connects and turns off whatever a hostile file could use.
+func (c *conn) open(ctx context.Context, uri string, flags sqlite3.OpenFlag, opts Options) error {
+	var err error
+	if c.Conn, err = sqlite3.OpenFlags(uri, flags); err != nil {
+		c.close()
+		return err
+	}
+	c.stmts = map[string]*sqlite3.Stmt{}
+	c.SetInterrupt(ctx)
+	c.Limit(sqlite3.LIMIT_LENGTH, opts.maxValue())
+	for _, off := range []sqlite3.DBConfig{sqlite3.DBCONFIG_TRUSTED_SCHEMA, sqlite3.DBCONFIG_ENABLE_VIEW, sqlite3.DBCONFIG_ENABLE_TRIGGER} {
+		if _, err := c.Config(off, false); err != nil {
+			c.close()
+			return err
+		}
+	}
+	on := []sqlite3.DBConfig{sqlite3.DBCONFIG_DEFENSIVE}
+	if c.access != accessWrite {
+		on = append(on, sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE)
+	}
+	for _, op := range on {
+		if _, err := c.Config(op, true); err != nil {
+			c.close()
+			return err
+		}
+	}
+	if err := c.BusyTimeout(opts.busyTimeout()); err != nil {
+		c.close()
+		return err
+	}
+	if err := c.Exec("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048"); err != nil {
+		c.close()
+		return err
+	}
+	return nil
+}
+
+func (c *conn) close() {
+	for _, s := range c.stmts {
+		s.Close()
+	}
+	c.stmts = nil
+	if c.Conn != nil {
+		c.Conn.Close()
+	}
+	if c.shmDir != "" {
+		os.RemoveAll(c.shmDir)
+	}
+}
+
+func (c *conn) unlocked() bool {
+	return c.access == accessImmutable || c.access == accessPrivate
+}
+
+// fits reports whether the connection's way of access still suits the file.
+func (c *conn) fits(now mark) bool {
+	if c.unlocked() {
+		return c.mark == now
+	}
+	// A WAL or its index that came or went asks for another way.
+	return c.mark.wal == now.wal && c.mark.shm == now.shm
+}
+
+// transact runs fn inside a read transaction.
+func (c *conn) transact(ctx context.Context, fn func(*conn) error) error {
+	c.SetInterrupt(ctx)
+	if err := c.Exec("BEGIN"); err != nil {
+		return err
+	}
+	err := fn(c)
+	for _, s := range c.stmts {
+		if s.Busy() {
+			s.Reset()
+		}
+	}
+	// Ending the transaction must not depend on ctx.
+	c.SetInterrupt(context.Background())
+	if end := c.Exec("ROLLBACK"); err == nil && end != nil {
+		return end
+	}
+	return err
+}
+
+// stmt returns the prepared statement of a text, ready to be bound.
+func (c *conn) stmt(sql string) (*sqlite3.Stmt, error) {
+	if s := c.stmts[sql]; s != nil {
+		s.Reset()
+		return s, s.ClearBindings()
+	}
+	s, _, err := c.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	if err != nil {
+		return nil, err
+	}
+	c.stmts[sql] = s
+	return s, nil
+}
+
+// budget ends a batch before its transaction gets long.
+type budget struct {
+	started time.Time
+	rows    int
+	bytes   int
+}
+
+const (
+	batchRows  = 4096
+	batchBytes = 4 << 20
+	batchTime  = 25 * time.Millisecond
+)
+
+// spent counts a row and reports whether the batch is full.
+func (b *budget) spent(bytes int) bool {
+	if b.started.IsZero() {
+		b.started = time.Now()
+	}
+	b.rows++
+	b.bytes += bytes
+	return b.rows >= batchRows || b.bytes >= batchBytes ||
+		(b.rows%64 == 0 && time.Since(b.started) >= batchTime)
+}

@@ -1,0 +1,236 @@
+package cursor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// newestVersion is the newest version of a conversation row that is known.
+const newestVersion = 16
+
+// Conversation is what a store holds of one conversation, apart from its
+// messages, which Messages reads.
+type Conversation struct {
+	Header
+	// Version is the row's migration version.
+	Version int
+	// Mode is the mode that it was last in, such as "agent".
+	Mode string
+	// Agentic says that the newer agent loop wrote it (isNAL).
+	Agentic bool
+	// Order is the order of the messages.
+	Order []MessageRef
+	// LatestCheckpoint is the id of the newest workspace checkpoint, or "".
+	LatestCheckpoint string
+	// Children are the conversations of its subagents.
+	Children []string
+	// Originals are the first known contents of files, by URI, to which checkpoints
+	// refer.
+	Originals map[string]Original
+	// State is the latest state, or nil where there is none or it is lost.
+	State *State
+	// StateErr is a DataLossError if a source of the state could not be read.
+	// State is then what another source had, or nil.
+	StateErr error
+	// Alternates are states from other sources that differ from State.
+	Alternates []*State
+	// Problems are what could not be understood, besides StateErr.
+	Problems []error
+	// Raw is the row as it is stored; nil where the store has no such row.
+	Raw json.RawMessage
+
+	// inline holds what old rows keep inside: messages and checkpoints.
+	inline            map[string]Document
+	inlineCheckpoints map[string]json.RawMessage
+}
+
+// MessageRef is an entry of a conversation's order.
+type MessageRef struct {
+	ID   string
+	Role Role
+}
+
+// Original is the first known content of a file.
+type Original struct {
+	// Content is the text; it means nothing if Known is false.
+	Content string
+	// Known says that the content was found.
+	Known bool
+	// NewlyCreated says that the conversation made the file.
+	NewlyCreated bool
+	// FirstEdit is the message that first changed the file, or "".
+	FirstEdit string
+}
+
+// All gives every conversation of the store, one at a time. One that cannot be
+// read has its Header.ID and the reason in Problems; the sequence goes on.
+func (s *Store) All(ctx context.Context) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		for h, err := range s.Conversations(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			conv, err := s.Conversation(ctx, h.ID)
+			if err != nil {
+				if ctx.Err() != nil {
+					yield(nil, ctx.Err())
+					return
+				}
+				conv = &Conversation{Header: h, Problems: []error{err}}
+			}
+			if !yield(conv, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Conversation reads one conversation. Where the store has none of that id, the
+// error wraps ErrNotFound; where its row is no JSON, ErrMalformed.
+func (s *Store) Conversation(ctx context.Context, id string) (*Conversation, error) {
+	switch s.kind {
+	case KindAgent:
+		return s.agentConversation(ctx, id)
+	case KindSDK:
+		return s.sdkConversation(ctx, id)
+	case KindLines:
+		return s.lineConversation(ctx, id)
+	}
+	v, err := s.Value(ctx, dataPrefix+id)
+	if err != nil {
+		return nil, fmt.Errorf("read conversation %s: %w", id, err)
+	}
+	conv, doc, err := decodeConversation(id, v.Data)
+	if err != nil {
+		return nil, fmt.Errorf("read conversation %s: %w", id, err)
+	}
+	if err := s.fillHeader(ctx, conv); err != nil {
+		return nil, err
+	}
+	if err := s.hydrate(ctx, conv, doc["conversationState"]); err != nil {
+		return nil, err
+	}
+	return conv, s.fillOriginals(ctx, conv)
+}
+
+// decodeConversation reads a conversation row: everything but what other rows
+// hold.
+func decodeConversation(id string, data []byte) (*Conversation, Document, error) {
+	doc, err := parseDocument(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	conv := &Conversation{Header: decodeHeader(id, doc), Raw: data, Version: doc.integer("_v")}
+	if got := doc.text("composerId"); got != "" && got != id {
+		conv.Problems = append(conv.Problems, fmt.Errorf("%w: row of %s says it is %s", ErrMalformed, id, got))
+	}
+	if conv.Version > newestVersion {
+		conv.Problems = append(conv.Problems, fmt.Errorf("%w: %d, known up to %d", ErrNewerVersion, conv.Version, newestVersion))
+	}
+	doc, conv.inlineCheckpoints = MigrateV1(doc)
+	conv.Mode = doc.anyText("unifiedMode")
+	conv.Agentic = doc.flag("isNAL")
+	conv.LatestCheckpoint = doc.text("latestCheckpointId")
+	conv.Children = doc.texts("subComposerIds")
+	conv.decodeOrder(doc)
+	conv.decodeOriginals(doc)
+	return conv, doc, nil
+}
+
+// decodeOrder reads the order of the messages: ids only in newer rows, the
+// messages themselves in older ones.
+func (c *Conversation) decodeOrder(doc Document) {
+	for i, item := range doc.list("fullConversationHeadersOnly") {
+		d, err := parseDocument(item)
+		if err != nil || d.text("bubbleId") == "" {
+			c.Problems = append(c.Problems, fmt.Errorf("%w: entry %d of the order names no message", ErrMalformed, i))
+			continue
+		}
+		c.Order = append(c.Order, MessageRef{d.text("bubbleId"), roleOf(d)})
+	}
+	if len(c.Order) > 0 {
+		return
+	}
+	for i, item := range doc.list("conversation") {
+		d, err := parseDocument(item)
+		if err != nil {
+			c.Problems = append(c.Problems, fmt.Errorf("%w: message %d", ErrMalformed, i))
+			continue
+		}
+		ref := MessageRef{d.text("bubbleId"), roleOf(d)}
+		if ref.ID == "" {
+			ref.ID = fmt.Sprintf("%s-%d", c.ID, i)
+		}
+		if c.inline == nil {
+			c.inline = map[string]Document{}
+		}
+		c.inline[ref.ID] = d
+		c.Order = append(c.Order, ref)
+	}
+}
+
+func (c *Conversation) decodeOriginals(doc Document) {
+	states := doc.document("originalFileStates")
+	if len(states) == 0 {
+		return
+	}
+	c.Originals = make(map[string]Original, len(states))
+	for uri := range states {
+		d := states.document(uri)
+		var content *string
+		if json.Unmarshal(d["content"], &content) != nil {
+			content = nil
+		}
+		o := Original{NewlyCreated: d.flag("isNewlyCreated"), FirstEdit: d.text("firstEditBubbleId")}
+		if content != nil {
+			o.Content, o.Known = *content, true
+		}
+		c.Originals[uri] = o
+	}
+}
+
+// fillOriginals looks up the contents that the row leaves to rows of their own.
+func (s *Store) fillOriginals(ctx context.Context, c *Conversation) error {
+	for uri, o := range c.Originals {
+		if o.Known {
+			continue
+		}
+		v, err := s.value(ctx, originalPrefix+c.ID+":"+uri)
+		if err != nil {
+			return err
+		}
+		if !v.Absent() {
+			o.Content, o.Known = string(v.Data), true
+			c.Originals[uri] = o
+		}
+	}
+	return nil
+}
+
+// Head returns the pointer to the latest state of a conversation, or the zero
+// ID where the editor's store has none.
+func (s *Store) Head(ctx context.Context, conversation string) (blob.ID, error) {
+	return s.pointer(ctx, headPrefix+conversation)
+}
+
+// MessageHead returns the pointer to the state at a message, or the zero ID.
+func (s *Store) MessageHead(ctx context.Context, conversation, message string) (blob.ID, error) {
+	return s.pointer(ctx, messageHeadPrefix+conversation+":"+message)
+}
+
+func (s *Store) pointer(ctx context.Context, key string) (blob.ID, error) {
+	v, err := s.value(ctx, key)
+	if err != nil || v.Absent() {
+		return blob.ID{}, err
+	}
+	id, err := parsePointer(v)
+	if err != nil {
+		return blob.ID{}, &DataLossError{Source: key, Err: err}
+	}
+	return id, nil
+}

@@ -1,0 +1,110 @@
+package cursor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Errors that callers branch on with errors.Is. They are wrapped with the file
+// or the key, and with the cause.
+var (
+	// ErrNotDatabase says that a file is no SQLite database and does not look like
+	// an encrypted one either.
+	ErrNotDatabase = errors.New("not a database")
+	// ErrEncrypted says that a file looks like an encrypted database.
+	ErrEncrypted = errors.New("database seems to be encrypted")
+	// ErrCorrupt says that the structure of a database file is damaged.
+	ErrCorrupt = errors.New("database is corrupt")
+	// ErrTruncated says that a database file is shorter than its header tells.
+	ErrTruncated = errors.New("database is truncated")
+	// ErrUnsupported says that a database is sound but of a form that no editor
+	// writes, or of an unknown version.
+	ErrUnsupported = errors.New("unsupported format")
+	// ErrMissingTable says that a database has none of the tables of a known
+	// store.
+	ErrMissingTable = errors.New("no table of a known store")
+	// ErrReplaced says that the path now names another file than the one that was
+	// opened. Open it again.
+	ErrReplaced = errors.New("file was replaced")
+	// ErrBusy says that another process kept the database locked, or kept changing
+	// it, for longer than the busy timeout.
+	ErrBusy = errors.New("database is busy")
+	// ErrNeedsRecovery says that a writer died in the middle of a change, which
+	// only a program that may write can take back. The editor does at its start.
+	ErrNeedsRecovery = errors.New("database needs recovery by its owner")
+	// ErrNotFound says that a store has no such conversation, checkpoint or row.
+	ErrNotFound = errors.New("not found")
+	// ErrMalformed says that a row cannot be understood.
+	ErrMalformed = errors.New("malformed row")
+	// ErrNewerVersion says that a row was written by a release newer than those
+	// that are known. What could be read was read.
+	ErrNewerVersion = errors.New("row has a newer version")
+	// ErrDataLoss says that stored state cannot be brought back. It is always in
+	// the company of a DataLossError, which names the source.
+	ErrDataLoss = errors.New("data loss")
+)
+
+// DataLossError tells from which source a state could not be read. It wraps
+// ErrDataLoss and the cause.
+type DataLossError struct {
+	// Source names the row or field that promised the state.
+	Source string
+	// Err is why it could not be had.
+	Err error
+}
+
+func (e *DataLossError) Error() string {
+	return fmt.Sprintf("%v: cannot read conversation state from %s: %v", ErrDataLoss, e.Source, e.Err)
+}
+
+// Unwrap returns ErrDataLoss and the cause.
+func (e *DataLossError) Unwrap() []error { return []error{ErrDataLoss, e.Err} }
+
+// sqliteErrors maps result codes to our errors; the first that fits wins.
+var sqliteErrors = []struct {
+	code error
+	is   error
+}{
+	{sqlite3.READONLY_ROLLBACK, ErrNeedsRecovery},
+	{sqlite3.READONLY_RECOVERY, ErrNeedsRecovery},
+	{sqlite3.BUSY_RECOVERY, ErrBusy},
+	{sqlite3.IOERR_SHORT_READ, ErrTruncated},
+	{sqlite3.BUSY, ErrBusy},
+	{sqlite3.LOCKED, ErrBusy},
+	{sqlite3.CORRUPT, ErrCorrupt},
+	{sqlite3.FORMAT, ErrCorrupt},
+	{sqlite3.NOTADB, ErrNotDatabase},
+	{sqlite3.TOOBIG, blob.ErrTooLarge},
+	{sqlite3.FULL, blob.ErrFull},
+	{sqlite3.READONLY, blob.ErrReadOnly},
+}
+
+// wrapSQLite says what an error of SQLite means to callers.
+func wrapSQLite(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && errors.Is(err, sqlite3.INTERRUPT) {
+		return ctx.Err()
+	}
+	for _, m := range sqliteErrors {
+		if errors.Is(err, m.code) {
+			return fmt.Errorf("%w: %w", m.is, err)
+		}
+	}
+	if errors.Is(err, sqlite3.CANTOPEN) && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrReplaced, err)
+	}
+	return err
+}
+
+// damaged reports whether err means that a database file is not sound.
+func damaged(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrNotDatabase)
+}

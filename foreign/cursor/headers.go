@@ -1,0 +1,218 @@
+package cursor
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Header is what a list of conversations shows.
+type Header struct {
+	ID, Title string
+	// Workspace is the editor's id of the workspace, or the path of an SDK agent.
+	Workspace        string
+	Created, Updated time.Time
+	Archived         bool
+	// Subagent says that another conversation started it; Parent names that one
+	// where the store tells.
+	Subagent bool
+	Parent   string
+	// Missing says that a list names the conversation, but its row is gone.
+	Missing bool
+}
+
+// Conversations gives the headers of all conversations, ordered by id; those
+// whose data is missing come last. A row that cannot be read has only its ID.
+func (s *Store) Conversations(ctx context.Context) iter.Seq2[Header, error] {
+	switch s.kind {
+	case KindAgent:
+		return s.agentHeaders(ctx)
+	case KindSDK:
+		return s.sdkHeaders(ctx)
+	case KindLines:
+		return s.lineHeaders(ctx)
+	}
+	return s.editorHeaders(ctx)
+}
+
+func (s *Store) editorHeaders(ctx context.Context) iter.Seq2[Header, error] {
+	return func(yield func(Header, error) bool) {
+		items, err := s.itemHeaders(ctx)
+		if err != nil {
+			yield(Header{}, err)
+			return
+		}
+		for row, err := range s.scan(ctx, prefixRange(dataPrefix), scanKeys) {
+			if err != nil {
+				yield(Header{}, err)
+				return
+			}
+			h, ok, err := s.editorHeader(ctx, row.key[len(dataPrefix):], items)
+			if err != nil {
+				yield(Header{}, err)
+				return
+			}
+			if ok && !yield(h, nil) {
+				return
+			}
+		}
+		s.missingHeaders(ctx, items, yield)
+	}
+}
+
+// editorHeader makes the header of one conversation, from the table of headers
+// where it has an entry, else from the row itself. It is not ok for a tombstone.
+func (s *Store) editorHeader(ctx context.Context, id string, items map[string]Header) (Header, bool, error) {
+	item, listed := items[id]
+	delete(items, id)
+	h, found, err := s.tableHeader(ctx, id)
+	if err != nil {
+		return Header{}, false, err
+	}
+	if found {
+		present, err := s.present(ctx, dataPrefix+id)
+		return mergeHeader(h, item), present, err
+	}
+	v, err := s.value(ctx, dataPrefix+id)
+	if err != nil || v.Absent() {
+		return Header{}, false, err
+	}
+	h = Header{ID: id}
+	if doc, err := parseDocument(v.Data); err == nil {
+		h = decodeHeader(id, doc)
+	}
+	if listed {
+		h = mergeHeader(h, item)
+	}
+	return h, true, nil
+}
+
+// present reports whether a row exists and is no tombstone, without reading
+// its value.
+func (s *Store) present(ctx context.Context, key string) (bool, error) {
+	for row, err := range s.scan(ctx, keyRange{key, key + "\x00"}, scanSizes) {
+		return err == nil && !row.value.Absent(), err
+	}
+	return false, ctx.Err()
+}
+
+// missingHeaders gives what the lists name and no row holds.
+func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, yield func(Header, error) bool) {
+	seen := map[string]bool{}
+	for h, err := range s.tableHeaders(ctx) {
+		if err != nil {
+			yield(Header{}, err)
+			return
+		}
+		present, err := s.present(ctx, dataPrefix+h.ID)
+		if err != nil {
+			yield(Header{}, err)
+			return
+		}
+		h.Missing = true
+		if !present {
+			seen[h.ID] = true
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(items)) {
+		h := items[id]
+		h.Missing = true
+		if !seen[id] && !yield(h, nil) {
+			return
+		}
+	}
+}
+
+// fillHeader completes a conversation's header from the lists.
+func (s *Store) fillHeader(ctx context.Context, c *Conversation) error {
+	h, found, err := s.tableHeader(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if found {
+		c.Header = mergeHeader(h, c.Header)
+	}
+	return nil
+}
+
+// decodeHeader reads a header from a conversation's row or an entry of a list.
+func decodeHeader(id string, doc Document) Header {
+	parent := doc.document("subagentInfo").text("parentComposerId")
+	return Header{
+		ID: id, Title: doc.text("name"), Workspace: workspaceOf(doc),
+		Created: doc.time("createdAt"), Updated: doc.time("lastUpdatedAt"),
+		Archived: doc.flag("isArchived"), Parent: parent,
+		Subagent: parent != "" || doc.flag("isSubagent"),
+	}
+}
+
+func workspaceOf(doc Document) string {
+	if id := doc.document("workspaceIdentifier").text("id"); id != "" {
+		return id
+	}
+	return doc.text("workspaceId")
+}
+
+// mergeHeader fills what h lacks from other.
+func mergeHeader(h, other Header) Header {
+	if h.ID == "" {
+		return other
+	}
+	if h.Title == "" {
+		h.Title = other.Title
+	}
+	if h.Workspace == "" {
+		h.Workspace = other.Workspace
+	}
+	if h.Parent == "" {
+		h.Parent = other.Parent
+	}
+	if h.Created.IsZero() {
+		h.Created = other.Created
+	}
+	if h.Updated.Before(other.Updated) {
+		h.Updated = other.Updated
+	}
+	h.Subagent = h.Subagent || other.Subagent
+	h.Archived = h.Archived || other.Archived
+	return h
+}
+
+// itemKeys are the only rows of ItemTable that are ever read: the others hold
+// the user's secrets.
+var itemKeys = []string{"composer.composerHeaders", "composer.composerData"}
+
+// itemHeaders reads the lists of conversations that older releases keep in
+// ItemTable. Lists that are no JSON are skipped: they only repeat what the rows
+// say.
+func (s *Store) itemHeaders(ctx context.Context) (map[string]Header, error) {
+	out := map[string]Header{}
+	if !s.tables[itemTable.name] {
+		return out, nil
+	}
+	for _, key := range itemKeys {
+		v, err := s.main.get(ctx, itemTable, key)
+		if err != nil {
+			return nil, fmt.Errorf("read list %s: %w", key, err)
+		}
+		doc, err := parseDocument(v.Data)
+		if err != nil {
+			continue
+		}
+		for _, item := range doc.list("allComposers") {
+			d, err := parseDocument(item)
+			if err != nil || d.text("composerId") == "" {
+				continue
+			}
+			id := d.text("composerId")
+			out[id] = mergeHeader(out[id], decodeHeader(id, d))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,240 @@
+package cursor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// lineStore is the SDK's store of *.ndjson files: one JSON object a line, where
+// a later line about the same thing replaces an earlier one. A last line
+// without its end was cut off by a crash and does not count.
+type lineStore struct {
+	dir string
+	max int
+
+	mu     sync.Mutex // guards closed
+	closed bool
+}
+
+func (l *lineStore) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return nil
+}
+
+// each gives the objects of a file. A line that is no object is ErrMalformed
+// and ends the sequence; a file that is missing is empty.
+func (l *lineStore) each(ctx context.Context, name string) iter.Seq2[Document, error] {
+	return func(yield func(Document, error) bool) {
+		f, err := l.open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer f.Close()
+		r := bufio.NewReaderSize(f, 64<<10)
+		for n := 1; ; n++ {
+			line, err := readLine(r, l.max)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			var doc Document
+			if err == nil && len(bytes.TrimSpace(line)) == 0 {
+				continue
+			}
+			if err == nil {
+				doc, err = parseDocument(line)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("read %s line %d: %w", f.Name(), n, err))
+				return
+			}
+			if !yield(doc, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (l *lineStore) open(name string) (*os.File, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, blob.ErrClosed
+	}
+	return os.Open(filepath.Join(l.dir, name))
+}
+
+// readLine returns the next whole line, or io.EOF.
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > most {
+			return nil, blob.ErrTooLarge
+		}
+		if err == nil {
+			return line, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err // io.EOF also for a line that was cut off
+		}
+	}
+}
+
+// agents reads the agents, the last line of each winning.
+func (l *lineStore) agents(ctx context.Context) (map[string]Document, error) {
+	out := map[string]Document{}
+	for doc, err := range l.each(ctx, "agents.ndjson") {
+		if err != nil {
+			return nil, err
+		}
+		if id := doc.text("agentId"); id != "" {
+			out[id] = doc
+		}
+	}
+	return out, nil
+}
+
+func lineHeader(id string, doc Document) Header {
+	return Header{
+		ID: id, Title: doc.text("name"), Workspace: doc.text("cwd"),
+		Created: doc.time("createdAt"), Updated: doc.time("updatedAt"),
+	}
+}
+
+func (s *Store) lineHeaders(ctx context.Context) iter.Seq2[Header, error] {
+	return func(yield func(Header, error) bool) {
+		agents, err := s.lines.agents(ctx)
+		if err != nil {
+			yield(Header{}, err)
+			return
+		}
+		for _, id := range sortedKeys(agents) {
+			if !yield(lineHeader(id, agents[id]), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) lineConversation(ctx context.Context, id string) (*Conversation, error) {
+	agents, err := s.lines.agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	doc := agents[id]
+	if doc == nil {
+		return nil, fmt.Errorf("read conversation %s: %w", id, ErrNotFound)
+	}
+	conv := &Conversation{Header: lineHeader(id, doc), Agentic: true}
+	root, err := checkpointRef(doc["latestCheckpoint"])
+	if err != nil {
+		conv.StateErr = &DataLossError{Source: "latestCheckpoint", Err: err}
+		return conv, nil
+	}
+	return conv, hydrateRoot(ctx, conv, s.Blobs(), root, "latestCheckpoint")
+}
+
+func (l *lineStore) runs(ctx context.Context, agent string) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		byID := map[string]Run{}
+		for doc, err := range l.each(ctx, "runs.ndjson") {
+			if err != nil {
+				yield(Run{}, err)
+				return
+			}
+			if doc.text("agentId") == agent {
+				byID[doc.text("runId")] = lineRun(doc)
+			}
+		}
+		runs := make([]Run, 0, len(byID))
+		for _, id := range sortedKeys(byID) {
+			runs = append(runs, byID[id])
+		}
+		slices.SortStableFunc(runs, func(a, b Run) int { return a.Turn - b.Turn })
+		for _, r := range runs {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func lineRun(doc Document) Run {
+	r := Run{
+		ID: doc.text("runId"), AgentID: doc.text("agentId"), Status: doc.text("status"), Turn: doc.integer("turnNumber"),
+		Created: doc.time("createdAt"), Updated: doc.time("updatedAt"), Result: doc.anyText("result"),
+	}
+	r.Start, _ = checkpointRef(doc["startCheckpointRef"])
+	r.Latest, _ = checkpointRef(doc["latestCheckpointRef"])
+	return r
+}
+
+func (l *lineStore) events(ctx context.Context, run string, after int64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for doc, err := range l.each(ctx, "run_events.ndjson") {
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			e := Event{
+				RunID: doc.text("runId"), Type: doc.text("eventType"), Offset: doc.text("offset"),
+				Seq: int64(doc.integer("seq")), Created: doc.time("createdAt"),
+				Payload: doc["payload"], PayloadRef: doc.text("payloadRef"),
+			}
+			if e.RunID == run && e.Seq > after && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// blobs gives the blobs of checkpoints.ndjson, in the order of the file.
+func (l *lineStore) blobs(ctx context.Context) iter.Seq2[lineBlob, error] {
+	return func(yield func(lineBlob, error) bool) {
+		for doc, err := range l.each(ctx, "checkpoints.ndjson") {
+			if err != nil {
+				yield(lineBlob{}, err)
+				return
+			}
+			id, err := blob.ParseID(doc.text("blobId"))
+			if err != nil {
+				continue // not a blob that anyone could ask for
+			}
+			data, err := base64.StdEncoding.DecodeString(doc.text("dataBase64"))
+			if err != nil {
+				data = nil // fails its check
+			}
+			if !yield(lineBlob{id, data}, nil) {
+				return
+			}
+		}
+	}
+}
+
+type lineBlob struct {
+	id   blob.ID
+	data []byte
+}

@@ -1,0 +1,194 @@
+package cursor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Role says who speaks.
+type Role int
+
+// Roles, with the numbers of the stored form.
+const (
+	RoleUnknown   Role = 0
+	RoleUser      Role = 1
+	RoleAssistant Role = 2
+)
+
+// String returns the name of the role.
+func (r Role) String() string {
+	switch r {
+	case RoleUser:
+		return "user"
+	case RoleAssistant:
+		return "assistant"
+	}
+	return "unknown"
+}
+
+func roleOf(d Document) Role {
+	if r := Role(d.integer("type")); r == RoleUser || r == RoleAssistant {
+		return r
+	}
+	return RoleUnknown
+}
+
+// Message is one message of a conversation.
+type Message struct {
+	ID      string
+	Role    Role
+	Text    string
+	Created time.Time
+	// Thinking is the reasoning that was shown, or "".
+	Thinking string
+	// Tool is the tool call that the message is, or nil.
+	Tool *ToolUse
+	// Before and After are the ids of the workspace checkpoints on either side, or "".
+	Before, After string
+	// Head is the pointer to the state at the message, or zero.
+	Head blob.ID
+	// State is the state that the row itself holds, or nil.
+	State *State
+	// Orphan says that the row exists, but the conversation's order lacks it.
+	Orphan bool
+	// Problem is why the message, or a part of it, could not be read; what could
+	// be read is there.
+	Problem error
+	// Raw is the row as it is stored.
+	Raw json.RawMessage
+}
+
+// ToolUse is a tool call. Input and Output are JSON as a rule, but releases
+// have stored other text too.
+type ToolUse struct {
+	Name, Status, CallID string
+	Input, Output        string
+}
+
+// Messages gives the messages of a conversation in order, and then the rows
+// that the order lacks. Conversations of agent stores have their messages in
+// their State instead.
+func (s *Store) Messages(ctx context.Context, conv *Conversation) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		seen := make(map[string]bool, len(conv.Order))
+		for _, ref := range conv.Order {
+			seen[ref.ID] = true
+			m, err := s.message(ctx, conv, ref)
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+		if s.kind == KindEditor {
+			s.orphans(ctx, conv, seen, yield)
+		}
+	}
+}
+
+func (s *Store) message(ctx context.Context, conv *Conversation, ref MessageRef) (Message, error) {
+	var m Message
+	if d := conv.inline[ref.ID]; d != nil {
+		m = decodeMessage(ref.ID, d)
+		m.Raw = encode(d)
+	} else {
+		v, err := s.value(ctx, messagePrefix+conv.ID+":"+ref.ID)
+		if err != nil {
+			return Message{}, err
+		}
+		m = readMessage(ref.ID, v)
+	}
+	if m.Role == RoleUnknown {
+		m.Role = ref.Role
+	}
+	return m, s.fillHead(ctx, conv.ID, &m)
+}
+
+func (s *Store) orphans(ctx context.Context, conv *Conversation, seen map[string]bool, yield func(Message, error) bool) {
+	prefix := messagePrefix + conv.ID + ":"
+	for row, err := range s.scan(ctx, prefixRange(prefix), scanKeys) {
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		id := row.key[len(prefix):]
+		if seen[id] {
+			continue
+		}
+		m, err := s.message(ctx, conv, MessageRef{ID: id})
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		m.Orphan = true
+		if m.Raw != nil && !yield(m, nil) { // a tombstone is no message
+			return
+		}
+	}
+}
+
+// fillHead looks up the state pointer of a message.
+func (s *Store) fillHead(ctx context.Context, conversation string, m *Message) error {
+	id, err := s.MessageHead(ctx, conversation, m.ID)
+	if _, lost := err.(*DataLossError); lost {
+		m.Problem = joinProblem(m.Problem, err)
+		return nil
+	}
+	m.Head = id
+	return err
+}
+
+// readMessage decodes a message row.
+func readMessage(id string, v Value) Message {
+	if v.Absent() {
+		return Message{ID: id, Problem: fmt.Errorf("%w: message %s", ErrNotFound, id)}
+	}
+	d, err := parseDocument(v.Data)
+	if err != nil {
+		return Message{ID: id, Raw: v.Data, Problem: fmt.Errorf("read message %s: %w", id, err)}
+	}
+	m := decodeMessage(id, d)
+	m.Raw = v.Data
+	return m
+}
+
+func decodeMessage(id string, d Document) Message {
+	m := Message{
+		ID: id, Role: roleOf(d), Text: d.text("text"), Created: d.time("createdAt"),
+		Thinking: thinkingOf(d), Tool: toolOf(d),
+		Before: d.text("checkpointId"), After: d.text("afterCheckpointId"),
+	}
+	state, err := parseState(d["conversationState"])
+	if err != nil {
+		m.Problem = &DataLossError{Source: "conversationState of message " + id, Err: err}
+	}
+	if state != nil && len(state.Data) > 0 {
+		m.State = state
+	}
+	return m
+}
+
+func thinkingOf(d Document) string {
+	if t := d.text("thinking"); t != "" {
+		return t
+	}
+	return d.document("thinking").text("text")
+}
+
+func toolOf(d Document) *ToolUse {
+	t := d.document("toolFormerData")
+	if t == nil {
+		return nil
+	}
+	use := &ToolUse{
+		Name: t.text("name"), Status: t.text("status"), CallID: t.text("toolCallId"),
+		Input: t.anyText("params"), Output: t.anyText("result"),
+	}
+	if use.Input == "" {
+		use.Input = t.anyText("rawArgs")
+	}
+	return use
+}

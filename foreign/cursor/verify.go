@@ -1,0 +1,236 @@
+package cursor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// VerifyOptions shape Verify. The zero value, and nil, work.
+type VerifyOptions struct {
+	// MaxListed is how many findings of each kind are listed; 1,000 if zero.
+	// Counts are exact all the same.
+	MaxListed int
+}
+
+// Report is what Verify found.
+type Report struct {
+	// Blobs and Bytes count the blobs that are what their ids say.
+	Blobs, Bytes int64
+	// Tombstones counts blob rows that only mark a deletion.
+	Tombstones int64
+	// Corrupt are blobs whose stored bytes are not what their ids say, and rows
+	// that cannot be understood.
+	Corrupt      []Finding
+	CorruptCount int64
+	// Dangling are references to blobs that the store does not have.
+	Dangling      []Finding
+	DanglingCount int64
+	// Orphans are sound blobs that nothing refers to. Those that look like a
+	// state are listed as former roots: earlier versions of a conversation.
+	Orphans      []Finding
+	OrphanCount  int64
+	FormerRoots  []blob.ID
+}
+
+// OK reports whether nothing is damaged or missing.
+func (r *Report) OK() bool { return r.CorruptCount == 0 && r.DanglingCount == 0 }
+
+// Finding is one thing that Verify found.
+type Finding struct {
+	// ID is the blob, or zero if it is about a row.
+	ID blob.ID
+	// Where is the row, or the row from which the blob was reached.
+	Where string
+	// Field is the field that holds a dangling reference.
+	Field string
+	// Err tells what is wrong; nil for an orphan.
+	Err error
+}
+
+// Verify reads every blob and compares it with its id, and follows every
+// reference from the rows that have some. It needs 34 bytes of memory for each
+// blob. Damage is in the report; the error is for what ended the work early,
+// and then the report holds what was found so far.
+func (s *Store) Verify(ctx context.Context, opts *VerifyOptions) (*Report, error) {
+	v := &verifier{store: s, blobs: s.Blobs(), report: &Report{}, limit: 1000}
+	if opts != nil && opts.MaxListed > 0 {
+		v.limit = opts.MaxListed
+	}
+	steps := []func(context.Context) error{v.readBlobs, v.walkRoots, v.listOrphans}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return v.report, fmt.Errorf("verify %s: %w", s.path, err)
+		}
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	store  *Store
+	blobs  blob.Store
+	report *Report
+	limit  int
+
+	ids  []blob.ID // all blobs, sorted
+	seen []uint16  // for each: bits of the kinds it was reached as, and sound
+}
+
+const soundBit = 1 << 15
+
+func (v *verifier) add(list *[]Finding, count *int64, f Finding) {
+	*count++
+	if len(*list) < v.limit {
+		*list = append(*list, f)
+	}
+}
+
+func (v *verifier) corrupt(f Finding) { v.add(&v.report.Corrupt, &v.report.CorruptCount, f) }
+
+// readBlobs checks every blob.
+func (v *verifier) readBlobs(ctx context.Context) error {
+	if err := v.countTombstones(ctx); err != nil {
+		return err
+	}
+	return v.blobs.(blob.Lister).List(ctx, blob.ID{}, func(info blob.Info) error {
+		v.ids = append(v.ids, info.ID)
+		v.seen = append(v.seen, 0)
+		data, err := v.blobs.Get(ctx, info.ID)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, blob.ErrNotFound): // removed meanwhile
+			v.ids, v.seen = v.ids[:len(v.ids)-1], v.seen[:len(v.seen)-1]
+		case err != nil:
+			v.corrupt(Finding{ID: info.ID, Where: "blob", Err: err})
+		default:
+			v.report.Blobs++
+			v.report.Bytes += int64(len(data))
+			v.seen[len(v.seen)-1] = soundBit
+		}
+		return nil
+	})
+}
+
+func (v *verifier) countTombstones(ctx context.Context) error {
+	t, ok := v.blobs.(*tableBlobs)
+	if !ok {
+		return nil
+	}
+	r := keyRange{}
+	if t.prefix != "" {
+		r = prefixRange(t.prefix)
+	}
+	for row, err := range t.db.scan(ctx, t.table, r, scanSizes) {
+		if err != nil {
+			return err
+		}
+		_, named := t.parseKey(row.key)
+		switch {
+		case row.value.Absent():
+			v.report.Tombstones++
+		case !named:
+			v.corrupt(Finding{Where: row.key, Err: fmt.Errorf("%w: key holds no blob id", ErrMalformed)})
+		}
+	}
+	return nil
+}
+
+// walk follows the references of a message that a row holds, or points to.
+func (v *verifier) walk(ctx context.Context, where string, k kind, data []byte) error {
+	var queue []ref
+	collect := func(r ref) error {
+		queue = append(queue, r)
+		return nil
+	}
+	if err := refs(k, data, collect); err != nil {
+		v.corrupt(Finding{Where: where, Err: err})
+	}
+	for len(queue) > 0 {
+		r := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		if !v.reach(where, r) || kindMessage[r.kind] == nil {
+			continue
+		}
+		data, err := v.blobs.Get(ctx, r.id)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			err = refs(r.kind, data, collect)
+		}
+		if err != nil {
+			v.corrupt(Finding{ID: r.id, Where: where, Field: r.field, Err: err})
+		}
+	}
+	return nil
+}
+
+// walkTo follows a pointer.
+func (v *verifier) walkTo(ctx context.Context, where string, k kind, id blob.ID) error {
+	r := ref{id, k, "pointer"}
+	if !v.reach(where, r) {
+		return nil
+	}
+	data, err := v.blobs.Get(ctx, id)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		v.corrupt(Finding{ID: id, Where: where, Err: err})
+		return nil
+	}
+	return v.walk(ctx, where, k, data)
+}
+
+// reach marks a blob as reached and reports whether its references are still to
+// be followed: it is there, sound, and was not reached as this kind before.
+func (v *verifier) reach(where string, r ref) bool {
+	i, found := slices.BinarySearchFunc(v.ids, r.id, blob.ID.Compare)
+	if !found {
+		v.add(&v.report.Dangling, &v.report.DanglingCount, Finding{ID: r.id, Where: where, Field: r.field, Err: blob.ErrNotFound})
+		return false
+	}
+	bit := uint16(1) << r.kind
+	fresh := v.seen[i]&bit == 0
+	v.seen[i] |= bit
+	return fresh && v.seen[i]&soundBit != 0
+}
+
+// listOrphans lists the sound blobs that were not reached.
+func (v *verifier) listOrphans(ctx context.Context) error {
+	for i, id := range v.ids {
+		if v.seen[i] != soundBit {
+			continue
+		}
+		v.add(&v.report.Orphans, &v.report.OrphanCount, Finding{ID: id, Where: "blob"})
+		if len(v.report.FormerRoots) >= v.limit {
+			continue
+		}
+		data, err := v.blobs.Get(ctx, id)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && v.looksLikeRoot(data) {
+			v.report.FormerRoots = append(v.report.FormerRoots, id)
+		}
+	}
+	return nil
+}
+
+// looksLikeRoot reports whether a blob is a state with parts, all of which the
+// store has.
+func (v *verifier) looksLikeRoot(data []byte) bool {
+	parts := 0
+	err := refs(kindState, data, func(r ref) error {
+		if _, found := slices.BinarySearchFunc(v.ids, r.id, blob.ID.Compare); !found {
+			return blob.ErrNotFound
+		}
+		parts++
+		return nil
+	})
+	return err == nil && parts > 0
+}

@@ -1,0 +1,61 @@
+package cursor
+
+import (
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// readVFS opens everything read-only: a reader of somebody else's files must
+// not be able to write them by mistake, and need not have the right to. The
+// parameter shm of the URI moves the WAL index to a private place.
+//
+// SQLite asks for a WAL to be opened for writing and created where it is
+// missing, even by a connection that only reads; here it is neither.
+const readVFSName = "stet-foreign"
+
+var registerVFS = sync.OnceFunc(func() { vfs.Register(readVFSName, readVFS{vfs.Find("os")}) })
+
+type readVFS struct{ vfs.VFS }
+
+// OpenFilename opens the database, its WAL or its journal for reading.
+func (v readVFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	inner := v.VFS.(vfs.VFSFilename)
+	if flags&(vfs.OPEN_MAIN_DB|vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL) == 0 {
+		if name != nil {
+			return nil, flags, sqlite3.CANTOPEN
+		}
+		return inner.OpenFilename(name, flags) // a temporary file of a sort
+	}
+	flags &^= vfs.OPEN_READWRITE | vfs.OPEN_CREATE | vfs.OPEN_DELETEONCLOSE
+	flags |= vfs.OPEN_READONLY
+	file, flags, err := inner.OpenFilename(name, flags)
+	if err != nil || flags&vfs.OPEN_MAIN_DB == 0 {
+		return file, flags, err
+	}
+	if private := name.URIParameter("shm"); private != "" {
+		file = &privateIndex{File: file, shm: vfs.NewSharedMemory(private, flags)}
+	}
+	return file, flags, nil
+}
+
+// Delete refuses: no file beside the user's database is ours to remove.
+func (readVFS) Delete(string, bool) error { return sqlite3.READONLY }
+
+// privateIndex is a database file whose WAL index is kept elsewhere.
+type privateIndex struct {
+	vfs.File
+	shm vfs.SharedMemory
+}
+
+// SharedMemory returns the private index.
+func (f *privateIndex) SharedMemory() vfs.SharedMemory { return f.shm }
+
+// Close closes the index and the file.
+func (f *privateIndex) Close() error {
+	if f.shm != nil {
+		f.shm.Close()
+	}
+	return f.File.Close()
+}
