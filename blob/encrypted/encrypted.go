@@ -1,0 +1,261 @@
+// Package encrypted is a layer that seals blobs, so that the store below sees
+// neither their content nor which known contents it holds.
+//
+// It promises that without the keyring nothing can be read, that names below are
+// keyed hashes, that every changed, cut, extended, moved or swapped envelope is
+// refused (blob.ErrCorrupt), and that a missing key is told from damage
+// (blob.ErrWrongKey). It hides neither sizes nor how many blobs there are, and a
+// store below that drops or brings back whole blobs is noticed by nobody here.
+//
+//	ring, err := keyring.Open("keys.json", keyring.KeyFile("key"))
+//	sealed := encrypted.New(inner, ring, &encrypted.Options{Tenant: "acme"})
+//	store := blob.Checked(sealed)
+//	rows := sealed_kv.New(innerRows, &sealed_kv.Options{Ring: ring, Names: sealed.Name})
+//
+// Ids are not verified here, since a compressing layer above changes the bytes;
+// blob.Checked at the top does that. docs/format/encrypted.md has the bytes.
+package encrypted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/keyring"
+)
+
+// Errors of this layer, beside those of package blob.
+var (
+	// ErrUnknownEnvelope says that a blob is sealed in a form of another release.
+	ErrUnknownEnvelope = errors.New("unknown envelope")
+	// ErrNoKey says that a Store was made without the key that it needs.
+	ErrNoKey = errors.New("no key was given")
+)
+
+// Options shape the layer; nil and the zero value work.
+type Options struct {
+	// Tenant separates users of one keyring: the blobs of one can be neither read
+	// nor found with the name of another.
+	Tenant string
+	// Shared says that the store below also holds blobs of other keyrings, so that
+	// finding such blobs does not mean that the wrong keyring was given.
+	Shared bool
+	// Seed is the key of the compatible form, IV ‖ ciphertext ‖ tag under the
+	// plain id.
+	Seed *SeedKey
+	// AllowSeedForm lets blobs in that form be read, if their SHA-256 fits. After a
+	// migration (see Reencrypt) leave it unset, so that they are refused.
+	AllowSeedForm bool
+	// WriteSeedForm writes that form instead of our own, for a store that other
+	// programs read. Blobs must then be whole and named by their SHA-256. Reading
+	// it back is allowed too.
+	WriteSeedForm bool
+	// Unreadable, if set, is told of every stored blob that List, Sweep and
+	// Reencrypt meet and cannot open. They keep it and go on.
+	Unreadable func(name blob.ID, err error)
+}
+
+// Store is a blob.Store over another one. It can stream, list and be swept as
+// far as the store below can; where that cannot, the error wraps
+// errors.ErrUnsupported.
+type Store struct {
+	inner  blob.Store
+	ring   *keyring.Ring
+	opts   Options
+	macs   sync.Pool // of hash.Hash under the name key
+	misuse error     // what every call returns, if New was not given what it needs
+	proven atomic.Bool
+}
+
+var (
+	_ blob.Store    = (*Store)(nil)
+	_ blob.Streamer = (*Store)(nil)
+	_ blob.Lister   = (*Store)(nil)
+	_ blob.Sweeper  = (*Store)(nil)
+)
+
+// New returns a store that keeps sealed blobs in inner. A nil ring is allowed
+// with WriteSeedForm only; without the keys that the options ask for every call
+// fails with ErrNoKey.
+func New(inner blob.Store, ring *keyring.Ring, opts *Options) *Store {
+	s := &Store{inner: inner, ring: ring}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.WriteSeedForm {
+		s.opts.AllowSeedForm = true
+	}
+	if s.opts.AllowSeedForm && s.opts.Seed == nil {
+		s.misuse = fmt.Errorf("%w: the seed form needs Options.Seed", ErrNoKey)
+		return s
+	}
+	if ring == nil {
+		if !s.opts.WriteSeedForm {
+			s.misuse = fmt.Errorf("%w: a keyring is needed", ErrNoKey)
+		}
+		return s
+	}
+	names, err := ring.NameKey()
+	if err != nil {
+		s.misuse = fmt.Errorf("%w: %w", ErrNoKey, err)
+		return s
+	}
+	s.macs.New = func() any { return names.MAC() }
+	return s
+}
+
+// Format names the layer for every verb: a store is no place to look for keys.
+func (s *Store) Format(f fmt.State, _ rune) { io.WriteString(f, "encrypted.Store") }
+
+// ready is the start of every call.
+func (s *Store) ready(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.misuse
+}
+
+// Name returns the name under which the store below keeps a blob. Rows that
+// refer to blobs of this store must be committed with these names: see kv/sealed.
+func (s *Store) Name(id blob.ID) blob.ID {
+	if s.opts.WriteSeedForm || s.misuse != nil {
+		return id
+	}
+	return s.sealedName(id)
+}
+
+func (s *Store) sealedName(id blob.ID) (name blob.ID) {
+	mac := s.macs.Get().(hash.Hash)
+	defer s.macs.Put(mac)
+	mac.Reset()
+	var prefix [64]byte
+	mac.Write(appendTenant(append(prefix[:0], "stet blob name v1"...), s.opts.Tenant))
+	mac.Write(id[:])
+	mac.Sum(name[:0])
+	return name
+}
+
+// Get implements blob.Store.
+func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if s.ring != nil {
+		name := s.sealedName(id)
+		data, err := s.inner.Get(ctx, name)
+		if err == nil {
+			return s.openWhole(id, name, data)
+		}
+		if !errors.Is(err, blob.ErrNotFound) {
+			return nil, fmt.Errorf("get sealed blob %s: %w", id, err)
+		}
+	}
+	if s.opts.AllowSeedForm {
+		return s.getSeed(ctx, id)
+	}
+	return nil, s.absent(ctx, id)
+}
+
+// Has implements blob.Store.
+func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	has := make([]bool, len(ids))
+	if s.ring != nil {
+		names := make([]blob.ID, len(ids))
+		for i, id := range ids {
+			names[i] = s.sealedName(id)
+		}
+		var err error
+		if has, err = s.inner.Has(ctx, names...); err != nil {
+			return nil, fmt.Errorf("look for sealed blobs: %w", err)
+		}
+	}
+	if s.opts.AllowSeedForm {
+		return has, s.hasSeed(ctx, ids, has)
+	}
+	for _, ok := range has {
+		if !ok {
+			return has, s.prove(ctx)
+		}
+	}
+	return has, nil
+}
+
+// Put implements blob.Store.
+func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	whole := make([]blob.Blob, len(blobs))
+	out := make([]blob.Blob, len(blobs))
+	for i, b := range blobs {
+		var err error
+		if whole[i], err = s.whole(ctx, whole[:i], b); err != nil {
+			return err
+		}
+		if err := s.adoptBase(ctx, whole[:i], b.Base); err != nil {
+			return err
+		}
+		if out[i], err = s.sealBlob(whole[i]); err != nil {
+			return fmt.Errorf("seal blob %s: %w", b.ID, err)
+		}
+	}
+	if err := s.inner.Put(ctx, out...); err != nil {
+		return fmt.Errorf("put sealed blobs: %w", err)
+	}
+	return nil
+}
+
+// whole resolves an extension. What it extends may be an earlier blob of the
+// same call, which nobody can read yet.
+func (s *Store) whole(ctx context.Context, earlier []blob.Blob, b blob.Blob) (blob.Blob, error) {
+	if b.Keep < 0 {
+		return blob.Blob{}, fmt.Errorf("%w: %s keeps %d bytes of %s", blob.ErrMismatch, b.ID, b.Keep, b.Like)
+	}
+	for i := range earlier {
+		if b.Keep > 0 && earlier[i].ID == b.Like {
+			return blob.Whole(ctx, oneBlob{Store: s, data: earlier[i].Data}, b)
+		}
+	}
+	return blob.Whole(ctx, s, b)
+}
+
+// oneBlob answers Get with a content at hand.
+type oneBlob struct {
+	blob.Store
+	data []byte
+}
+
+func (o oneBlob) Get(context.Context, blob.ID) ([]byte, error) { return o.data, nil }
+
+// sealBlob turns a whole blob into what the store below gets.
+func (s *Store) sealBlob(b blob.Blob) (blob.Blob, error) {
+	out := blob.Blob{LocalOnly: b.LocalOnly}
+	var err error
+	if s.opts.WriteSeedForm {
+		out.ID = b.ID
+		out.Data, err = s.opts.Seed.seal(b)
+		return out, err
+	}
+	if !b.Base.IsZero() {
+		out.Base = s.sealedName(b.Base)
+	}
+	out.ID = s.sealedName(b.ID)
+	out.Data, err = s.sealWhole(b.ID, b.Base, out.ID, b.Data)
+	return out, err
+}
+
+// Flush implements blob.Store.
+func (s *Store) Flush(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	return s.inner.Flush(ctx)
+}
