@@ -1,0 +1,105 @@
+package workspace
+
+import (
+	"context"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Diff lists, in the order of a walk, the paths that differ between tree a and
+// tree b. Directories with the same id are not read. The zero id is the empty
+// tree.
+func Diff(ctx context.Context, store blob.Store, a, b blob.ID) ([]Change, error) {
+	d := differ{ctx: ctx, store: store}
+	err := d.dirs("", &dirRef{node: a}, &dirRef{node: b})
+	return d.changes, err
+}
+
+// differ compares directories of indexes, so that a scan learns what changed
+// without reading nodes back from the store.
+type differ struct {
+	ctx     context.Context
+	store   blob.Store
+	lenient bool // a directory that cannot be loaded counts as empty
+	changes []Change
+}
+
+func (d *differ) load(path string, ref *dirRef) ([]indexEntry, []*dirRef, error) {
+	if ref == nil || ref.node.IsZero() && ref.rec.Load() == nil {
+		return nil, nil, nil
+	}
+	if err := d.ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	dir, err := ref.load(d.ctx, d.store)
+	if err != nil && d.lenient && d.ctx.Err() == nil {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, inDir(path, err)
+	}
+	return dir.entries, dir.subs, nil
+}
+
+func (d *differ) dirs(path string, a, b *dirRef) error {
+	if a != nil && b != nil && a.node == b.node {
+		return nil
+	}
+	as, asubs, err := d.load(path, a)
+	if err != nil {
+		return err
+	}
+	bs, bsubs, err := d.load(path, b)
+	if err != nil {
+		return err
+	}
+	for len(as) > 0 || len(bs) > 0 {
+		var before, after *indexEntry
+		switch {
+		case len(bs) == 0 || len(as) > 0 && as[0].name < bs[0].name:
+			before, as = &as[0], as[1:]
+		case len(as) == 0 || bs[0].name < as[0].name:
+			after, bs = &bs[0], bs[1:]
+		default:
+			before, after, as, bs = &as[0], &bs[0], as[1:], bs[1:]
+		}
+		if err := d.pair(path, before, after, asubs, bsubs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pair compares two entries of the same name, of which one may be missing.
+func (d *differ) pair(dir string, a, b *indexEntry, asubs, bsubs []*dirRef) error {
+	var c Change
+	var asub, bsub *dirRef
+	if a != nil && a.captured() {
+		e := a.entry()
+		c.Before, asub = &e, subOf(a, asubs)
+		c.Path = join(dir, a.name)
+	}
+	if b != nil && b.captured() {
+		e := b.entry()
+		c.After, bsub = &e, subOf(b, bsubs)
+		c.Path = join(dir, b.name)
+	}
+	if c.Before == nil && c.After == nil || c.Before != nil && c.After != nil && c.Before.Same(*c.After) {
+		return nil
+	}
+	bothDirs := asub != nil && bsub != nil
+	if !bothDirs || c.Before.Mode != c.After.Mode {
+		d.changes = append(d.changes, c)
+	}
+	if asub == nil && bsub == nil {
+		return nil
+	}
+	return d.dirs(c.Path, asub, bsub)
+}
+
+func subOf(e *indexEntry, subs []*dirRef) *dirRef {
+	if e.kind != Dir || e.sub < 0 {
+		return nil
+	}
+	return subs[e.sub]
+}

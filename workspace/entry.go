@@ -1,0 +1,124 @@
+package workspace
+
+import (
+	"errors"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Errors that callers branch on with errors.Is.
+var (
+	// ErrBadNode says that a blob is not a directory node or a chunk list, or
+	// breaks a rule of the format.
+	ErrBadNode = errors.New("malformed tree node")
+	// ErrBadPath says that a path may not appear in a tree; see CheckPath.
+	ErrBadPath = errors.New("path not allowed")
+	// ErrBadIndex says that an index is damaged or of another version. It is only
+	// a cache: carry on without it.
+	ErrBadIndex = errors.New("unusable index")
+	// ErrRootRefused says that a directory is too much to be a workspace.
+	ErrRootRefused = errors.New("directory refused as workspace root")
+)
+
+// Kind says what an entry is.
+type Kind uint8
+
+// The kinds of entries. The values are part of the node format.
+const (
+	File    Kind = 1
+	Dir     Kind = 2
+	Symlink Kind = 3
+)
+
+// String returns "file", "dir" or "symlink".
+func (k Kind) String() string {
+	switch k {
+	case File:
+		return "file"
+	case Dir:
+		return "dir"
+	case Symlink:
+		return "symlink"
+	}
+	return "unknown"
+}
+
+// Entry is one name in a directory.
+type Entry struct {
+	// Name is the raw name, one path component, in no particular encoding.
+	Name string
+	Kind Kind
+	// Mode holds the permission bits (0o7777) of a file or directory. It is 0 for
+	// a symbolic link, whose mode means nothing.
+	Mode uint32
+	// Size is the length of a file or of a link's target, 0 for a directory.
+	Size int64
+	// ID is the content of a file, the node of a directory, the target of a link.
+	ID blob.ID
+	// Chunked says that ID is a list of chunks instead of the content itself.
+	Chunked bool
+}
+
+// Same reports whether two entries of the same path have the same content and
+// mode.
+func (e Entry) Same(o Entry) bool {
+	return e.Kind == o.Kind && e.Mode == o.Mode && e.Size == o.Size && e.ID == o.ID && e.Chunked == o.Chunked
+}
+
+// Change is a path that differs between two trees. Before is nil for a path that
+// was added, After for one that was removed. A directory of both trees is listed
+// only if its mode differs, or if it was something else before.
+type Change struct {
+	Path          string
+	Before, After *Entry
+}
+
+// Op returns "add", "remove" or "modify".
+func (c Change) Op() string {
+	switch {
+	case c.Before == nil:
+		return "add"
+	case c.After == nil:
+		return "remove"
+	}
+	return "modify"
+}
+
+// Reason says why a path was not captured.
+type Reason string
+
+// The reasons. They are stable words, fit for JSON.
+const (
+	// ReasonIgnored: excluded by an ignore file. Of an ignored directory only the
+	// directory itself is named.
+	ReasonIgnored Reason = "ignored"
+	// ReasonTooLarge: larger than Options.MaxFile.
+	ReasonTooLarge Reason = "too large"
+	// ReasonSpecial: a FIFO, socket or device.
+	ReasonSpecial Reason = "special file"
+	// ReasonPermission: the file or directory may not be read.
+	ReasonPermission Reason = "permission denied"
+	// ReasonChanging: it was written to during every attempt to read it.
+	ReasonChanging Reason = "changing"
+	// ReasonName: a name that no tree may hold, such as git~1; see CheckPath.
+	ReasonName Reason = "name not allowed"
+	// ReasonPathLength: the path is longer than MaxPath or holds a name longer
+	// than MaxName.
+	ReasonPathLength Reason = "path too long"
+	// ReasonIO: the disk or the file system failed; Err tells how.
+	ReasonIO Reason = "read error"
+)
+
+// Skipped is a path that a scan saw and did not capture. Whoever restores a tree
+// must leave such paths alone: their absence from the tree means nothing.
+type Skipped struct {
+	Path   string `json:"path"`
+	Reason Reason `json:"reason"`
+	// Dir says that the path is a directory, so that nothing below it was captured
+	// either (but for the files named in Options.Touched).
+	Dir bool `json:"dir,omitempty"`
+	// Size is the size of a file that is too large.
+	Size int64 `json:"size,omitempty"`
+	// Err is the cause, where the reason alone does not tell.
+	Err error `json:"-"`
+}

@@ -1,0 +1,292 @@
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// runRange looks at some names of a directory.
+func (w *worker) runRange(j *dirJob, lo, hi int) error {
+	known := knownEntries{dir: j.prev}
+	var err error
+	for i := lo; i < hi && err == nil; i++ {
+		err = w.examine(j, i, known.find(j.names[i].name))
+	}
+	j.rangeDone()
+	if err != nil {
+		return err
+	}
+	return w.done(j)
+}
+
+// rangeDone closes the directory after its last range: directories below are
+// opened by their path.
+func (j *dirJob) rangeDone() {
+	if j.ranges.Add(-1) == 0 {
+		j.fd.close()
+	}
+}
+
+// knownEntries finds entries of an index directory for names in rising order,
+// which is faster than a search for each.
+type knownEntries struct {
+	dir  *indexDir
+	next int
+	on   bool
+}
+
+func (k *knownEntries) find(name string) *indexEntry {
+	if k.dir == nil {
+		return nil
+	}
+	if !k.on {
+		k.next, _ = k.dir.find(name)
+		k.on = true
+	}
+	for k.next < len(k.dir.entries) {
+		e := &k.dir.entries[k.next]
+		if e.name >= name {
+			if e.name == name {
+				return e
+			}
+			return nil
+		}
+		k.next++
+	}
+	return nil
+}
+
+// examine decides about one name and captures it.
+func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
+	name, kind := j.names[i].name, j.names[i].kind
+	if skipName(name) {
+		return nil
+	}
+	var st fileStat
+	if kind == isUnknown || kind == isFile || kind == isLink {
+		var err error
+		if kind != isUnknown && w.knownIgnored(j, prev, kind) {
+			return w.ignored(j, i, kind)
+		}
+		if st, err = j.fd.lstat(name); err != nil {
+			return w.leaveOut(j, name, false, err)
+		}
+		kind = st.kind
+	}
+	flags, capture := w.judge(j, name, kind, prev)
+	if !capture {
+		return w.ignored(j, i, kind)
+	}
+	if why := w.refused(j, name, prev); why != "" {
+		w.skip(j, name, Skipped{Reason: why, Dir: kind == isDir})
+		return nil
+	}
+	switch kind {
+	case isDir:
+		w.enter(j, i, flags, prev)
+		return nil
+	case isFile:
+		return w.file(j, i, st, flags, prev)
+	case isLink:
+		return w.link(j, i, st, flags, prev)
+	}
+	w.skip(j, name, Skipped{Reason: ReasonSpecial})
+	return nil
+}
+
+// refused tells why a tree may not hold a name. What it held before, it may.
+func (w *worker) refused(j *dirJob, name string, prev *indexEntry) Reason {
+	if prev != nil && prev.captured() {
+		return ""
+	}
+	switch {
+	case len(name) > MaxName || len(j.path)+1+len(name) > MaxPath:
+		return ReasonPathLength
+	case forbiddenName(name) != "":
+		return ReasonName
+	}
+	return ""
+}
+
+// knownIgnored reports whether the index says that a name is ignored and nothing
+// could have changed that, so that not even its stat data is needed.
+func (w *worker) knownIgnored(j *dirJob, prev *indexEntry, kind fileKind) bool {
+	return prev != nil && prev.flags == flagIgnored && j.sameRules() &&
+		(prev.kind == Dir) == (kind == isDir) && j.touched.kid(prev.name) == nil
+}
+
+// sameRules reports whether verdicts of the previous scan still hold.
+func (j *dirJob) sameRules() bool {
+	return j.prev != nil && !j.forced && !j.partial && j.prev.rules == j.rules.fingerprint()
+}
+
+// judge applies the ignore rules to a name. It returns the flags that a captured
+// entry gets.
+func (w *worker) judge(j *dirJob, name string, kind fileKind, prev *indexEntry) (flags entryFlags, capture bool) {
+	if j.forced || w.s.opts.NoIgnore {
+		return 0, true
+	}
+	touched := j.touched.kid(name)
+	switch {
+	case j.partial:
+	case prev != nil && prev.flags&flagBare == 0 && j.sameRules() && (prev.kind == Dir) == (kind == isDir):
+		if prev.flags&flagIgnored == 0 {
+			return 0, true
+		}
+	case j.rules == nil || !j.rules.ignores(join(j.path, name), name, kind == isDir):
+		return 0, true
+	}
+	return ignoredButCaptured(kind, prev, touched)
+}
+
+// ignoredButCaptured tells whether an ignored entry is captured all the same:
+// because an agent touched it, now or earlier. Where the index knows only that
+// the tree had it, it stays too: forgetting what was captured would be worse.
+func ignoredButCaptured(kind fileKind, prev *indexEntry, touched *pathSet) (entryFlags, bool) {
+	had := prev != nil && prev.captured()
+	inferred := had && prev.flags&flagBare != 0
+	whole := touched.whole() || had && prev.flags&flagTouched != 0
+	switch {
+	case whole:
+		return flagIgnored | flagTouched, true
+	case kind == isDir && (touched != nil || inferred || had && prev.flags&flagPartial != 0):
+		return flagIgnored | flagPartial, true
+	case inferred && kind != isDir:
+		return flagIgnored | flagTouched, true
+	}
+	return 0, false
+}
+
+// ignored notes a name that is not captured. The index keeps it, so that the
+// next scan need not match it again.
+func (w *worker) ignored(j *dirJob, i int, kind fileKind) error {
+	if j.partial {
+		return nil // the ignored directory itself has been named
+	}
+	s := &j.slots[i]
+	name := j.names[i].name
+	s.found = true
+	s.e = indexEntry{name: name, kind: File, flags: flagIgnored}
+	if kind == isDir {
+		s.e.kind = Dir
+	}
+	if j.prev != nil {
+		if at, ok := j.prev.find(name); ok {
+			p := &j.prev.entries[at]
+			s.same = p.flags == flagIgnored && p.kind == s.e.kind
+		}
+	}
+	w.skip(j, name, Skipped{Reason: ReasonIgnored, Dir: kind == isDir})
+	return nil
+}
+
+// enter queues a directory.
+func (w *worker) enter(j *dirJob, i int, flags entryFlags, prev *indexEntry) {
+	name := j.names[i].name
+	if prev != nil {
+		name = prev.name
+	}
+	sub := &dirJob{
+		parent: j, slot: i, path: join(j.path, name), rules: j.rules,
+		forced: j.forced || flags&flagTouched != 0, partial: flags&flagPartial != 0,
+		touched: j.touched.kid(name),
+	}
+	if j.hints != nil {
+		sub.hints = j.hints.kid(name)
+	}
+	s := &j.slots[i]
+	s.found = true
+	s.e = indexEntry{name: name, kind: Dir, flags: flags}
+	if prev != nil && prev.captured() && prev.kind == Dir {
+		sub.prevRef = subOf(prev, j.prev.subs)
+		s.same = prev.flags == flags
+	}
+	if flags&flagPartial != 0 {
+		w.skip(j, name, Skipped{Reason: ReasonIgnored, Dir: true})
+	}
+	j.pending.Add(1)
+	w.s.queue.push(sub)
+}
+
+// file captures a regular file.
+func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *indexEntry) error {
+	w.stats.Files++
+	name := j.names[i].name
+	if st.size > w.s.maxFile {
+		w.skip(j, name, Skipped{Reason: ReasonTooLarge, Size: st.size})
+		return nil
+	}
+	s := &j.slots[i]
+	if prev.fits(File, st) {
+		s.reuse(prev, flags)
+		return nil
+	}
+	var like blob.ID
+	if prev != nil && prev.kind == File && prev.captured() {
+		like = prev.id
+	}
+	got, err := w.readFile(j.fd, name, like)
+	switch {
+	case errors.Is(err, errNotReadable) && got.st.kind == isFile:
+		w.skip(j, name, Skipped{Reason: ReasonTooLarge, Size: got.st.size})
+		return nil
+	case errors.Is(err, errNotReadable):
+		return w.leaveOut(j, name, false, errChanging) // it was a file a moment ago
+	case err != nil:
+		return w.leaveOut(j, name, false, err)
+	}
+	s.found = true
+	s.e = newEntry(name, File, got.st, flags|got.flags, got.id)
+	return nil
+}
+
+// link captures a symbolic link.
+func (w *worker) link(j *dirJob, i int, st fileStat, flags entryFlags, prev *indexEntry) error {
+	w.stats.Files++
+	name := j.names[i].name
+	s := &j.slots[i]
+	st.mode = 0
+	if prev.fits(Symlink, st) {
+		s.reuse(prev, flags)
+		return nil
+	}
+	target, err := j.fd.readlink(name)
+	if err != nil {
+		return w.leaveOut(j, name, false, err)
+	}
+	if len(target) > MaxPath {
+		return w.leaveOut(j, name, false, fs.ErrInvalid)
+	}
+	b := blob.New([]byte(target))
+	st.size = int64(len(target))
+	s.found = true
+	s.e = newEntry(name, Symlink, st, flags, b.ID)
+	if st.ctime >= stampClock() {
+		s.e.flags |= flagUnsure // it may be replaced within the same tick
+	}
+	return w.put(b)
+}
+
+func newEntry(name string, kind Kind, st fileStat, flags entryFlags, id blob.ID) indexEntry {
+	return indexEntry{
+		name: name, kind: kind, flags: flags, mode: st.mode, size: st.size,
+		mtime: st.mtime, ctime: st.ctime, ino: st.ino, id: id,
+	}
+}
+
+// fits reports whether the stat data proves that an entry is unchanged.
+func (e *indexEntry) fits(kind Kind, st fileStat) bool {
+	return e != nil && e.kind == kind && e.captured() && e.flags&flagUnsure == 0 && e.mode == st.mode &&
+		e.size == st.size && e.mtime == st.mtime && e.ctime == st.ctime && e.ino == st.ino
+}
+
+// reuse takes an unchanged entry over.
+func (s *slot) reuse(prev *indexEntry, flags entryFlags) {
+	s.found = true
+	s.e = *prev
+	const judged = flagIgnored | flagTouched | flagPartial
+	s.same = prev.flags&judged == flags
+	s.e.flags = prev.flags&^judged | flags
+}

@@ -1,0 +1,193 @@
+package workspace
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// mapStore keeps blobs in a map and, like every store, shares no memory.
+type mapStore struct {
+	mu    sync.Mutex
+	blobs map[blob.ID][]byte
+	puts  int
+	gets  int
+	fail  error // returned by Put
+}
+
+func newStore() *mapStore { return &mapStore{blobs: map[blob.ID][]byte{}} }
+
+func (s *mapStore) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gets++
+	data, ok := s.blobs[id]
+	if !ok {
+		return nil, blob.NotFound(id)
+	}
+	return slices.Clone(data), ctx.Err()
+}
+
+func (s *mapStore) Put(ctx context.Context, blobs ...blob.Blob) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return s.fail
+	}
+	for _, b := range blobs {
+		if blob.Sum(b.Data) != b.ID {
+			return blob.ErrMismatch
+		}
+		s.puts++
+		s.blobs[b.ID] = slices.Clone(b.Data)
+	}
+	return ctx.Err()
+}
+
+func (s *mapStore) Has(_ context.Context, ids ...blob.ID) ([]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	has := make([]bool, len(ids))
+	for i, id := range ids {
+		_, has[i] = s.blobs[id]
+	}
+	return has, nil
+}
+
+func (s *mapStore) Flush(context.Context) error { return nil }
+
+// write makes files below root: a name ending in / is a directory, a content
+// beginning with "-> " a link, one beginning with "#!" executable.
+func write(t testing.TB, root string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		var err error
+		if mkErr := os.MkdirAll(filepath.Dir(path), 0o755); mkErr != nil {
+			t.Fatal(mkErr)
+		}
+		switch {
+		case strings.HasSuffix(name, "/"):
+			err = os.MkdirAll(path, 0o755)
+		case strings.HasPrefix(content, "-> "):
+			err = os.Symlink(content[3:], path)
+		case strings.HasPrefix(content, "#!"):
+			err = os.WriteFile(path, []byte(content), 0o755)
+		default:
+			err = os.WriteFile(path, []byte(content), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func mustScan(t testing.TB, store blob.Store, root string, prev *Index, opts *Options) *Result {
+	t.Helper()
+	res, err := Scan(context.Background(), store, root, prev, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func mustScanPaths(t testing.TB, store blob.Store, root string, prev *Index, paths []string, opts *Options) *Result {
+	t.Helper()
+	res, err := ScanPaths(context.Background(), store, root, prev, paths, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// listTree returns "path kind" lines of a tree.
+func listTree(t testing.TB, store blob.Store, tree blob.ID) []string {
+	t.Helper()
+	var got []string
+	err := Walk(context.Background(), store, tree, func(path string, e Entry) error {
+		got = append(got, path+" "+e.Kind.String())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func changeList(changes []Change) []string {
+	var got []string
+	for _, c := range changes {
+		got = append(got, c.Op()+" "+c.Path)
+	}
+	return got
+}
+
+func skippedList(skipped []Skipped) []string {
+	var got []string
+	for _, s := range skipped {
+		got = append(got, s.Path+": "+string(s.Reason))
+	}
+	return got
+}
+
+func wantList(t testing.TB, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+	}
+}
+
+// materialise writes a tree to an empty directory.
+func materialise(t testing.TB, store blob.Store, tree blob.ID, root string) {
+	t.Helper()
+	ctx := context.Background()
+	modes := map[string]uint32{}
+	err := Walk(ctx, store, tree, func(path string, e Entry) error {
+		full := filepath.Join(root, path)
+		switch e.Kind {
+		case Dir:
+			modes[full] = e.Mode
+			return os.Mkdir(full, 0o700)
+		case Symlink:
+			target, err := ReadLink(ctx, store, e)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(target, full)
+		}
+		modes[full] = e.Mode
+		data, err := ReadFile(ctx, store, e)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(full, data, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := make([]string, 0, len(modes))
+	for path := range modes {
+		paths = append(paths, path)
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(paths)))
+	for _, path := range paths {
+		m := modes[path]
+		mode := fs.FileMode(m & 0o777)
+		for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+			if m&bit != 0 {
+				mode |= flag
+			}
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package workspace
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Index remembers what a scan saw: for every directory its node, for every entry
+// the stat data and the content, so that the next scan reads only what changed.
+//
+// An Index does not change: scans make new ones, which share what stayed equal
+// with the old. It is loaded directory by directory as it is needed, from the
+// file that it was opened from or from the nodes of its tree. It is safe for
+// concurrent use.
+//
+// An index is worth something only as long as its tree is in the store. Save it
+// after the commit that names the tree, and drop it with the tree; Scan checks
+// that the root node is there and starts afresh if not.
+type Index struct {
+	root *dirRef
+}
+
+// NewIndex returns an index that knows a stored tree and no stat data: every
+// file that a scan looks at is read. It serves ScanPaths where the saved index
+// was lost, at the cost of the paths given to it.
+func NewIndex(tree blob.ID) *Index { return &Index{root: &dirRef{node: tree}} }
+
+// Tree returns the tree that the index describes.
+func (x *Index) Tree() blob.ID { return x.root.node }
+
+// dirRef names a directory of an index that may not be in memory yet.
+type dirRef struct {
+	node blob.ID
+	at   atomic.Pointer[location] // where the record is, or nil
+	rec  atomic.Pointer[indexDir] // what it says, once loaded
+}
+
+func newRef(d *indexDir) *dirRef {
+	r := &dirRef{node: d.node}
+	r.rec.Store(d)
+	return r
+}
+
+// indexDir is what an index knows of one directory. It never changes once it is
+// reachable from an Index.
+type indexDir struct {
+	node    blob.ID
+	rules   ruleSum // the ignore rules under which entries were judged
+	entries []indexEntry
+	subs    []*dirRef // of the entries that have one, by indexEntry.sub
+}
+
+// indexEntry is an Entry with the stat data that it was read under.
+type indexEntry struct {
+	name  string
+	kind  Kind // of an ignored entry: Dir or File, for "no directory"
+	flags entryFlags
+	mode  uint32
+	size  int64
+	mtime int64 // nanoseconds
+	ctime int64
+	ino   uint64
+	id    blob.ID
+	sub   int32 // place in subs, or -1
+}
+
+type entryFlags uint8
+
+const (
+	// flagIgnored: an ignore rule matches. Alone it means that the entry is not
+	// captured, and only its name and kind are kept.
+	flagIgnored entryFlags = 1 << iota
+	// flagTouched: captured although ignored, for ever.
+	flagTouched
+	// flagPartial: an ignored directory that is captured only as far as it leads
+	// to touched entries.
+	flagPartial
+	// flagChunked: the content is a chunk list.
+	flagChunked
+	// flagUnsure: the stat data proves nothing, the next scan reads the entry.
+	flagUnsure
+	// flagBare: known from the tree's node only; there is no stat data, and whether
+	// a rule ignored the entry is not known.
+	flagBare
+)
+
+// captured reports whether the entry is part of the tree.
+func (e *indexEntry) captured() bool {
+	return e.flags&flagIgnored == 0 || e.flags&(flagTouched|flagPartial) != 0
+}
+
+func (e *indexEntry) entry() Entry {
+	return Entry{Name: e.name, Kind: e.kind, Mode: e.mode, Size: e.size, ID: e.id, Chunked: e.flags&flagChunked != 0}
+}
+
+// find returns the place of a name among the entries.
+func (d *indexDir) find(name string) (int, bool) {
+	lo, hi := 0, len(d.entries)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if d.entries[mid].name < name {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < len(d.entries) && d.entries[lo].name == name
+}
+
+// load returns the directory, from memory, from the index file or, where that
+// has none or a damaged one, from the node in the store.
+func (r *dirRef) load(ctx context.Context, store blob.Store) (*indexDir, error) {
+	if d := r.rec.Load(); d != nil {
+		return d, nil
+	}
+	if at := r.at.Load(); at != nil {
+		if d, err := at.src.read(at.off); err == nil && d.node == r.node {
+			r.rec.Store(d)
+			return d, nil
+		}
+	}
+	entries, err := Load(ctx, store, r.node)
+	if err != nil {
+		return nil, err
+	}
+	d := dirOfNode(r.node, entries)
+	r.rec.Store(d)
+	return d, nil
+}
+
+// dirOfNode makes an index directory that has no stat data from a node.
+func dirOfNode(node blob.ID, entries []Entry) *indexDir {
+	d := &indexDir{node: node, entries: make([]indexEntry, len(entries))}
+	for i, e := range entries {
+		x := indexEntry{name: e.Name, kind: e.Kind, mode: e.Mode, size: e.Size, id: e.ID, flags: flagUnsure | flagBare, sub: -1}
+		if e.Chunked {
+			x.flags |= flagChunked
+		}
+		if e.Kind == Dir {
+			x.sub = int32(len(d.subs))
+			d.subs = append(d.subs, &dirRef{node: e.ID})
+		}
+		d.entries[i] = x
+	}
+	return d
+}

@@ -1,0 +1,209 @@
+package workspace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+const (
+	indexMagic   = "stWi"
+	indexVersion = 1
+	endMagic     = "stWe"
+
+	indexHeaderLen = 8
+	recordHeadLen  = 8
+	trailerLen     = 4 + 4 + 8 + 8 + blob.IDSize
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// recordSum covers the place of a record as well as its bytes: a record that is
+// intact but lies elsewhere is not the one that was meant.
+func recordSum(off int64, payload []byte) uint32 {
+	var place [8]byte
+	binary.LittleEndian.PutUint64(place[:], uint64(off))
+	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, payload)
+}
+
+// indexSource is the stored form of an index, read record by record.
+// Appending to its file moves its end, so all indexes that lie in one file share
+// one source.
+type indexSource struct {
+	r    io.ReaderAt
+	path string // of the file, or ""
+	base int64  // size when the whole was last written anew
+	end  atomic.Int64
+
+	mu   sync.Mutex // guards the rest, and is held while appending
+	root int64      // where the newest root record is
+	node blob.ID    // of the newest root
+}
+
+// location is the place of a record.
+type location struct {
+	src *indexSource
+	off int64
+}
+
+// openSource checks the frame of a stored index of the given size.
+func openSource(r io.ReaderAt, size int64) (*indexSource, error) {
+	if size < indexHeaderLen+trailerLen {
+		return nil, fmt.Errorf("%w: %d bytes", ErrBadIndex, size)
+	}
+	var head [indexHeaderLen]byte
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
+	}
+	if head != indexHeader() {
+		return nil, fmt.Errorf("%w: not an index of version %d", ErrBadIndex, indexVersion)
+	}
+	off := size - trailerLen
+	var t [trailerLen]byte
+	if _, err := r.ReadAt(t[:], off); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
+	}
+	if string(t[:4]) != endMagic || binary.LittleEndian.Uint32(t[4:]) != recordSum(off, t[8:]) {
+		return nil, fmt.Errorf("%w: torn or damaged at its end", ErrBadIndex)
+	}
+	s := &indexSource{r: r}
+	s.end.Store(size)
+	s.root = int64(binary.LittleEndian.Uint64(t[8:]))
+	s.base = int64(binary.LittleEndian.Uint64(t[16:]))
+	copy(s.node[:], t[24:])
+	return s, nil
+}
+
+func indexHeader() (h [indexHeaderLen]byte) {
+	copy(h[:], indexMagic)
+	h[4] = indexVersion
+	return h
+}
+
+func appendTrailer(buf []byte, off, root, base int64, node blob.ID) []byte {
+	t := make([]byte, trailerLen)
+	copy(t, endMagic)
+	binary.LittleEndian.PutUint64(t[8:], uint64(root))
+	binary.LittleEndian.PutUint64(t[16:], uint64(base))
+	copy(t[24:], node[:])
+	binary.LittleEndian.PutUint32(t[4:], recordSum(off, t[8:]))
+	return append(buf, t...)
+}
+
+// read returns the directory whose record is at off.
+func (s *indexSource) read(off int64) (*indexDir, error) {
+	limit := s.end.Load() - trailerLen - recordHeadLen
+	if off < indexHeaderLen || off > limit {
+		return nil, fmt.Errorf("%w: no record at %d", ErrBadIndex, off)
+	}
+	var head [recordHeadLen]byte
+	if _, err := s.r.ReadAt(head[:], off); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
+	}
+	n := int64(binary.LittleEndian.Uint32(head[:]))
+	if n > limit-off {
+		return nil, fmt.Errorf("%w: record of %d bytes at %d", ErrBadIndex, n, off)
+	}
+	payload := make([]byte, n)
+	if _, err := s.r.ReadAt(payload, off+recordHeadLen); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
+	}
+	if recordSum(off, payload) != binary.LittleEndian.Uint32(head[4:]) {
+		return nil, fmt.Errorf("%w: damaged record at %d", ErrBadIndex, off)
+	}
+	return decodeDir(payload, s, off)
+}
+
+// appendDir encodes a directory. places gives the records of its subdirectories,
+// 0 for one that has none.
+func appendDir(buf []byte, d *indexDir, places []int64) []byte {
+	buf = append(buf, d.node[:]...)
+	buf = append(buf, d.rules[:]...)
+	buf = binary.AppendUvarint(buf, uint64(len(d.entries)))
+	for i := range d.entries {
+		e := &d.entries[i]
+		buf = append(buf, byte(e.kind), byte(e.flags))
+		buf = binary.AppendUvarint(buf, uint64(len(e.name)))
+		buf = append(buf, e.name...)
+		if !e.captured() {
+			continue
+		}
+		buf = binary.AppendUvarint(buf, uint64(e.mode))
+		buf = append(buf, e.id[:]...)
+		if e.kind == Dir {
+			buf = binary.AppendUvarint(buf, uint64(places[e.sub]))
+			continue
+		}
+		buf = binary.AppendUvarint(buf, uint64(e.size))
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(e.mtime))
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(e.ctime))
+		buf = binary.AppendUvarint(buf, e.ino)
+	}
+	return buf
+}
+
+// decodeDir reads a record. Names share one string.
+func decodeDir(payload []byte, src *indexSource, off int64) (*indexDir, error) {
+	r := reader{data: payload, bad: ErrBadIndex}
+	text := string(payload)
+	d := &indexDir{node: r.id()}
+	copy(d.rules[:], r.bytes(uint64(len(d.rules))))
+	count := r.uvarint()
+	if r.err == nil && count > uint64(r.left()/4) {
+		r.fail("claims %d entries in %d bytes", count, r.left())
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	d.entries = make([]indexEntry, count)
+	for i := range d.entries {
+		e := &d.entries[i]
+		e.kind, e.flags, e.sub = Kind(r.byte()), entryFlags(r.byte()), -1
+		n := r.uvarintMax(math.MaxUint16)
+		start := r.pos
+		r.bytes(n)
+		if r.err != nil {
+			return nil, r.err
+		}
+		e.name = text[start:r.pos]
+		if e.name == "" || i > 0 && e.name <= d.entries[i-1].name || e.kind < File || e.kind > Symlink {
+			r.fail("impossible entry")
+		}
+		if e.captured() {
+			d.decodeCaptured(&r, e, src, off)
+		}
+	}
+	return d, r.end()
+}
+
+func (d *indexDir) decodeCaptured(r *reader, e *indexEntry, src *indexSource, off int64) {
+	e.mode = uint32(r.uvarintMax(modeMask))
+	e.id = r.id()
+	if e.kind != Dir {
+		e.size = int64(r.uvarintMax(math.MaxInt64))
+		if b := r.bytes(16); b != nil {
+			e.mtime = int64(binary.LittleEndian.Uint64(b))
+			e.ctime = int64(binary.LittleEndian.Uint64(b[8:]))
+		}
+		e.ino = r.uvarint()
+		return
+	}
+	place := r.uvarintMax(math.MaxInt64)
+	sub := &dirRef{node: e.id}
+	switch {
+	case place == 0:
+	case int64(place) >= off: // records come after those they lead to: no cycles
+		r.fail("record at %d leads to %d", off, place)
+	default:
+		sub.at.Store(&location{src, int64(place)})
+	}
+	e.sub = int32(len(d.subs))
+	d.subs = append(d.subs, sub)
+}

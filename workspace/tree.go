@@ -1,0 +1,144 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Load returns the entries of one directory, sorted by name. The zero id is the
+// empty directory.
+func Load(ctx context.Context, store blob.Store, node blob.ID) ([]Entry, error) {
+	if node.IsZero() {
+		return nil, nil
+	}
+	data, err := store.Get(ctx, node)
+	if err != nil {
+		return nil, fmt.Errorf("read directory node: %w", err)
+	}
+	entries, err := DecodeNode(data)
+	if err != nil {
+		return nil, fmt.Errorf("read directory node %s: %w", node, err)
+	}
+	return entries, nil
+}
+
+// Walk calls fn for every entry of a tree, a directory before what it holds, in
+// the order of names. If fn returns fs.SkipDir for a directory, what it holds is
+// passed over; any other error ends the walk.
+func Walk(ctx context.Context, store blob.Store, tree blob.ID, fn func(path string, e Entry) error) error {
+	return walk(ctx, store, "", tree, fn)
+}
+
+func walk(ctx context.Context, store blob.Store, dir string, node blob.ID, fn func(string, Entry) error) error {
+	entries, err := Load(ctx, store, node)
+	if err != nil {
+		return inDir(dir, err)
+	}
+	for _, e := range entries {
+		path := join(dir, e.Name)
+		if len(path) > MaxPath {
+			return fmt.Errorf("%w: tree is deeper than %d bytes of path", ErrBadNode, MaxPath)
+		}
+		if err := fn(path, e); err != nil {
+			if e.Kind == Dir && errors.Is(err, fs.SkipDir) {
+				continue
+			}
+			return err
+		}
+		if e.Kind != Dir {
+			continue
+		}
+		if err := walk(ctx, store, path, e.ID, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inDir(dir string, err error) error {
+	if dir == "" {
+		return err
+	}
+	return fmt.Errorf("%q: %w", dir, err)
+}
+
+// Lookup returns the entry at a path, or an error that wraps fs.ErrNotExist. The
+// empty path is the tree's root directory, of mode 0.
+func Lookup(ctx context.Context, store blob.Store, tree blob.ID, path string) (Entry, error) {
+	e := Entry{Kind: Dir, ID: tree}
+	if path == "" {
+		return e, nil
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if e.Kind != Dir {
+			return Entry{}, notExist(path)
+		}
+		entries, err := Load(ctx, store, e.ID)
+		if err != nil {
+			return Entry{}, fmt.Errorf("look up %q: %w", path, err)
+		}
+		i, ok := search(entries, name)
+		if !ok {
+			return Entry{}, notExist(path)
+		}
+		e = entries[i]
+	}
+	return e, nil
+}
+
+func notExist(path string) error { return fmt.Errorf("look up %q: %w", path, fs.ErrNotExist) }
+
+// search finds a name among sorted entries.
+func search(entries []Entry, name string) (int, bool) {
+	lo, hi := 0, len(entries)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if entries[mid].Name < name {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < len(entries) && entries[lo].Name == name
+}
+
+// Refs calls visit for every blob that a tree needs: nodes, contents, chunk
+// lists and chunks. A blob for which visit returns false is not followed, so
+// that a caller who keeps the set of seen ids walks shared directories once.
+func Refs(ctx context.Context, store blob.Store, tree blob.ID, visit func(blob.ID) bool) error {
+	if tree.IsZero() || !visit(tree) {
+		return nil
+	}
+	entries, err := Load(ctx, store, tree)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := entryRefs(ctx, store, e, visit); err != nil {
+			return inDir(e.Name, err)
+		}
+	}
+	return nil
+}
+
+func entryRefs(ctx context.Context, store blob.Store, e Entry, visit func(blob.ID) bool) error {
+	if e.Kind == Dir {
+		return Refs(ctx, store, e.ID, visit)
+	}
+	if !visit(e.ID) || !e.Chunked {
+		return nil
+	}
+	chunks, err := loadChunks(ctx, store, e)
+	if err != nil {
+		return err
+	}
+	for _, c := range chunks {
+		visit(c.ID)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+const (
+	// batchBytes and batchBlobs bound what a worker collects for one Put: enough
+	// for a store to share the cost of a transaction, little enough for memory.
+	batchBytes = 2 << 20
+	batchBlobs = 512
+	// direntBuf holds about 2,000 names a call.
+	direntBuf = 64 << 10
+)
+
+// worker takes tasks until there are none left. Its fields belong to one
+// goroutine.
+type worker struct {
+	s      *scanner
+	batch  []blob.Blob
+	slab   []byte // memory that the contents of batch lie in
+	used   int    // of slab
+	size   int    // bytes in batch
+	dirBuf []byte
+
+	stats   Stats // since the last report
+	skipped []Skipped
+}
+
+func newWorker(s *scanner) *worker {
+	return &worker{s: s, dirBuf: make([]byte, direntBuf)}
+}
+
+func (w *worker) loop() error {
+	for t, ok := w.s.queue.next(false); ok; t, ok = w.s.queue.next(true) {
+		if err := w.do(t); err != nil {
+			return err
+		}
+		if w.s.opts.Progress != nil {
+			w.report()
+		}
+	}
+	w.report()
+	return w.flush()
+}
+
+func (w *worker) do(t task) error {
+	if err := w.s.ctx.Err(); err != nil {
+		return err
+	}
+	if t.hi == 0 {
+		return w.runDir(t.job)
+	}
+	return w.runRange(t.job, t.lo, t.hi)
+}
+
+// report adds what was counted since the last time to the scan's figures.
+func (w *worker) report() {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	sum, add := &w.s.stats, &w.stats
+	sum.Dirs += add.Dirs
+	sum.Files += add.Files
+	sum.Read += add.Read
+	sum.Bytes += add.Bytes
+	sum.Stored += add.Stored
+	sum.Reread += add.Reread
+	w.stats = Stats{}
+	w.s.skipped = append(w.s.skipped, w.skipped...)
+	w.skipped = nil
+}
+
+// room returns n bytes of scratch memory that stay valid until the next flush if
+// taken is called, and are handed out again if not.
+func (w *worker) room(n int) []byte {
+	if n > batchBytes/4 {
+		return make([]byte, n)
+	}
+	if len(w.slab)-w.used < n {
+		w.slab, w.used = make([]byte, batchBytes), 0
+	}
+	return w.slab[w.used : w.used+n : w.used+n]
+}
+
+// taken keeps the first n bytes of what room returned last.
+func (w *worker) taken(n int) {
+	if n <= batchBytes/4-1 {
+		w.used += n
+	}
+}
+
+// put adds a blob to the batch.
+func (w *worker) put(b blob.Blob) error {
+	w.batch = append(w.batch, b)
+	w.size += len(b.Data)
+	if len(w.batch) >= batchBlobs || w.size >= batchBytes {
+		return w.flush()
+	}
+	return nil
+}
+
+// flush gives the batch to the store, which keeps none of the memory.
+func (w *worker) flush() error {
+	if len(w.batch) == 0 {
+		return nil
+	}
+	if err := w.s.store.Put(w.s.ctx, w.batch...); err != nil {
+		return &storeError{fmt.Errorf("store %d blobs: %w", len(w.batch), err)}
+	}
+	w.stats.Stored += int64(len(w.batch))
+	clear(w.batch)
+	w.batch, w.used, w.size = w.batch[:0], 0, 0
+	return nil
+}
+
+func (w *worker) skip(j *dirJob, name string, s Skipped) {
+	s.Path = join(j.path, name)
+	w.skipped = append(w.skipped, s)
+}
+
+// leaveOut names a path that could not be read, or passes the error on if it is
+// not the file's. A path that is gone needs no word.
+func (w *worker) leaveOut(j *dirJob, name string, dir bool, err error) error {
+	var failed *storeError
+	switch {
+	case errors.As(err, &failed) || w.s.ctx.Err() != nil:
+		return err
+	case isGone(err):
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		w.skip(j, name, Skipped{Reason: ReasonPermission, Dir: dir, Err: err})
+	case errors.Is(err, errChanging) || isSwapped(err):
+		w.skip(j, name, Skipped{Reason: ReasonChanging, Dir: dir, Err: err})
+	default:
+		w.skip(j, name, Skipped{Reason: ReasonIO, Dir: dir, Err: err})
+	}
+	return nil
+}
