@@ -1,0 +1,168 @@
+package stet
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/stet-dev/stet"
+
+// importMap says, for each package of ours, which others of ours it may import
+// outside of tests. Data flows one way: command line and server → services →
+// interfaces ← layers and drivers. A pattern that ends in /... covers a tree.
+var importMap = map[string][]string{
+	// The interfaces and leaves.
+	"blob":              {},
+	"kv":                {"blob"},
+	"keyring":           {},
+	"internal/keyspace": {"blob", "kv"},
+	"internal/testenv":  {},
+	"gen/agent/v1":      {},
+	"gen/anyrun/v1":     {},
+	"gen/aiserver/v1":   {"gen/agent/v1", "gen/anyrun/v1"},
+	"gen/stet/v1":       {"gen/agent/v1", "gen/anyrun/v1"},
+	"gen/...":           {"gen/..."},
+	"workspace":         {"blob"},
+
+	// Layers and drivers.
+	"blob/memblob":      {"blob"},
+	"blob/cached":       {"blob"},
+	"blob/compressed":   {"blob"},
+	"blob/encrypted":    {"blob", "keyring"},
+	"blob/retrying":     {"blob"},
+	"blob/writethrough": {"blob"},
+	"blob/metered":      {"blob"},
+	"blob/metered/prom": {},
+	"blob/blobtest/...": {"blob", "blob/blobtest/...", "blob/memblob", "internal/testenv"},
+	"kv/memkv":          {"blob", "kv"},
+	"kv/sealed":         {"blob", "kv", "keyring"},
+	"kv/kvtest/...":     {"blob", "kv", "kv/kvtest/...", "kv/memkv", "internal/keyspace", "internal/testenv"},
+	"sqlite":            {"blob", "kv"},
+
+	// Services.
+	"conversation":     {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
+	"conversation/...": {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
+	"checkpoint/...":   {"blob", "kv", "gen/...", "internal/keyspace", "workspace", "conversation", "transcript", "checkpoint/..."},
+	"cloudagent/...":   {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "cloudagent/..."},
+	"kvstream/...":     {"blob", "gen/...", "kvstream/..."},
+	"agentrun/...":     {"blob", "kv", "gen/...", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
+	"transcript/...":   {"blob", "conversation/...", "gen/...", "transcript/..."},
+	"search/...":       {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
+	"foreign/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
+
+	// The front door, and those who come through it.
+	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
+	"internal/cli/...":   {".", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
+	"internal/tools/...": {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
+	"cmd/stet":           {"internal/cli"},
+}
+
+func TestImportMap(t *testing.T) {
+	for pkg, imports := range ourImports(t) {
+		rule, ok := ruleFor(pkg)
+		if !ok {
+			t.Errorf("%s has no row in the import map", pkg)
+			continue
+		}
+		for _, imported := range imports {
+			if !slices.ContainsFunc(rule, func(pattern string) bool { return covers(pattern, imported) }) {
+				t.Errorf("%s may not import %s", pkg, imported)
+			}
+		}
+	}
+}
+
+// ruleFor prefers an exact row, then the longest pattern.
+func ruleFor(pkg string) ([]string, bool) {
+	if rule, ok := importMap[pkg]; ok {
+		return rule, true
+	}
+	best := ""
+	for pattern := range importMap {
+		if strings.HasSuffix(pattern, "/...") && covers(pattern, pkg) && len(pattern) > len(best) {
+			best = pattern
+		}
+	}
+	return importMap[best], best != ""
+}
+
+func covers(pattern, pkg string) bool {
+	if tree, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return pkg == tree || strings.HasPrefix(pkg, tree+"/")
+	}
+	return pattern == pkg
+}
+
+func TestPackageDocs(t *testing.T) {
+	documented := make(map[string]bool)
+	eachFile(t, func(pkg, file string, fset *token.FileSet) {
+		f, err := parser.ParseFile(fset, file, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc := f.Doc.Text()
+		documented[pkg] = documented[pkg] || strings.HasPrefix(doc, "Package ") || strings.HasPrefix(doc, "Command ")
+	})
+	for pkg, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no package comment", pkg)
+		}
+	}
+}
+
+// ourImports returns the packages of this module with their imports of it.
+func ourImports(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := make(map[string][]string)
+	eachFile(t, func(pkg, file string, fset *token.FileSet) {
+		f, err := parser.ParseFile(fset, file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := imports[pkg]; !ok {
+			imports[pkg] = nil
+		}
+		for _, spec := range f.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			if name == module {
+				name += "/."
+			}
+			if rest, ok := strings.CutPrefix(name, module+"/"); ok && !slices.Contains(imports[pkg], rest) {
+				imports[pkg] = append(imports[pkg], rest)
+			}
+		}
+	})
+	return imports
+}
+
+// eachFile calls fn for every Go file that is no test.
+func eachFile(t *testing.T, fn func(pkg, file string, fset *token.FileSet)) {
+	t.Helper()
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if file != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "examples") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		generated := strings.HasSuffix(name, ".connect.go") // has no package comment, and no choice
+		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !generated {
+			fn(path.Dir(filepath.ToSlash(file)), file, fset)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
