@@ -8,9 +8,9 @@
 // store below that drops or brings back whole blobs is noticed by nobody here.
 //
 //	ring, err := keyring.Open("keys.json", keyring.KeyFile("key"))
-//	sealed := encrypted.New(inner, ring, &encrypted.Options{Tenant: "acme"})
-//	store := blob.Checked(sealed)
-//	rows := sealed_kv.New(innerRows, &sealed_kv.Options{Ring: ring, Names: sealed.Name})
+//	layer := encrypted.New(inner, ring, &encrypted.Options{Tenant: "acme"})
+//	store := blob.Checked(layer)
+//	rows := sealed.New(innerRows, &sealed.Options{Ring: ring, Tenant: "acme", Names: layer.Name})
 //
 // Ids are not verified here, since a compressing layer above changes the bytes;
 // blob.Checked at the top does that. docs/format/encrypted.md has the bytes.
