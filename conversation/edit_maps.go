@@ -1,0 +1,222 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// maxPath is the longest path in bytes.
+const maxPath = 4096
+
+// File is what a conversation knows about a file. A content that is none says
+// that the file does not, or did not, exist.
+type File struct {
+	// Content is the file after the agent's last edit.
+	Content Content
+	// Initial is the file before the agent's first edit.
+	Initial Content
+}
+
+// SetFile records the state of a file.
+func (c *Conversation) SetFile(ctx context.Context, path string, f File) error {
+	if path == "" || len(path) > maxPath {
+		return invalid("set file: a path of %d bytes", len(path))
+	}
+	value, err := marshal(&agentv1.FileStateStructure{Content: f.Content.bytes32(), InitialContent: f.Initial.bytes32()})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.edit(ctx); err != nil {
+		return err
+	}
+	c.stage(graph.Bytes, f.Content)
+	c.stage(graph.Bytes, f.Initial)
+	c.draft.put(fieldFiles, path, entryRecord(fieldFiles, path, value))
+	return nil
+}
+
+// File returns what the draft knows about a file, without its bytes, and whether
+// it knows it.
+func (c *Conversation) File(ctx context.Context, path string) (File, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.ensure(ctx); err != nil {
+		return File{}, false, err
+	}
+	raw, ok := c.draft.entries[fieldFiles][path]
+	if !ok {
+		return File{}, false, nil
+	}
+	var s agentv1.ConversationStateStructure
+	if err := wirelimit.Unmarshal(raw, &s, nil); err != nil {
+		return File{}, false, err
+	}
+	f, err := fileOf(s.FileStatesV2[path])
+	return f, err == nil, err
+}
+
+func fileOf(s *agentv1.FileStateStructure) (File, error) {
+	content, err := contentRef(s.GetContent())
+	if err != nil {
+		return File{}, err
+	}
+	initial, err := contentRef(s.GetInitialContent())
+	return File{Content: content, Initial: initial}, err
+}
+
+// contentRef reads a field that names a blob.
+func contentRef(id []byte) (Content, error) {
+	if len(id) == 0 {
+		return Content{}, nil
+	}
+	parsed, err := blob.IDFromBytes(id)
+	return Content{id: parsed}, err
+}
+
+// RemoveFile makes the conversation forget a file. The next root is written
+// whole.
+func (c *Conversation) RemoveFile(ctx context.Context, path string) error {
+	return c.removeEntry(ctx, fieldFiles, path)
+}
+
+// SetSubagent records the state of a subagent, by the id of its root, which must
+// be stored.
+func (c *Conversation) SetSubagent(ctx context.Context, subagent string, root blob.ID) error {
+	if err := checkID("subagent", subagent); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.edit(ctx); err != nil {
+		return err
+	}
+	c.draft.put(fieldSubagents, subagent, entryRecord(fieldSubagents, subagent, root.Bytes()))
+	return nil
+}
+
+// RemoveSubagent makes the conversation forget a subagent that SetSubagent
+// recorded. The next root is written whole.
+func (c *Conversation) RemoveSubagent(ctx context.Context, subagent string) error {
+	return c.removeEntry(ctx, fieldSubagents, subagent)
+}
+
+func (c *Conversation) removeEntry(ctx context.Context, num protowire.Number, key string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.edit(ctx); err != nil {
+		return err
+	}
+	c.draft.remove(num, key)
+	return nil
+}
+
+// Update changes small fields, such as the mode, the token details, the pending
+// tool calls and the names of branches. change gets a structure that holds those
+// and neither lists of turns and messages nor maps; what it puts into the latter
+// is refused.
+func (c *Conversation) Update(ctx context.Context, change func(*agentv1.ConversationStateStructure) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.edit(ctx); err != nil {
+		return err
+	}
+	var raw []byte
+	for _, records := range c.draft.tail {
+		raw = append(raw, records...)
+	}
+	s := new(agentv1.ConversationStateStructure)
+	if err := wirelimit.Unmarshal(raw, s, rootLimits); err != nil {
+		return err
+	}
+	if err := change(s); err != nil {
+		return err
+	}
+	raw, err := marshal(s)
+	if err != nil {
+		return err
+	}
+	records, err := splitRoot(raw)
+	if err != nil {
+		return err
+	}
+	g := group(records)
+	for num := range g {
+		if layoutOf(num) != inTail {
+			return invalid("update: field %d is no small field", num)
+		}
+	}
+	for num := range c.draft.tail {
+		c.draft.set(num, g.joined(num))
+	}
+	for num := range g {
+		c.draft.set(num, g.joined(num))
+	}
+	return nil
+}
+
+// SetStructure makes a state in its stored form the draft. The blobs it names
+// must be stored when it is saved. raw is kept as it is only in meaning: its
+// fields are brought into our order. SetRoot keeps the bytes.
+func (c *Conversation) SetStructure(ctx context.Context, raw []byte) error {
+	if err := checkRoot(raw); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.edit(ctx); err != nil {
+		return err
+	}
+	return c.replace(raw)
+}
+
+// SetRoot makes a stored root the draft, so that a save without further changes
+// keeps exactly that root.
+func (c *Conversation) SetRoot(ctx context.Context, root blob.ID) error {
+	raw, err := c.store.blobs.Get(ctx, root)
+	if err != nil {
+		return c.store.lost(c.id, "root", err)
+	}
+	if err := checkRoot(raw); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.writable {
+		return ErrReadOnly
+	}
+	if err := c.ensure(ctx); errors.Is(err, ErrDataLoss) {
+		c.draft = newDraft(blob.NewBuilder()) // a damaged present does not keep one from replacing it
+	} else if err != nil {
+		return err
+	}
+	if err := c.replace(raw); err != nil {
+		return err
+	}
+	c.exact = root
+	return nil
+}
+
+func (c *Conversation) replace(raw []byte) error {
+	records, err := splitRoot(raw)
+	if err != nil {
+		return err
+	}
+	if err := c.sealTurn(); err != nil {
+		return err
+	}
+	d, err := c.draft.replace(c.head.Root, records)
+	if err != nil {
+		return err
+	}
+	c.draft, c.turn = d, nil
+	return nil
+}

@@ -1,0 +1,53 @@
+package conversation
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that callers branch on with errors.Is.
+var (
+	// ErrNotFound says that there is no such conversation, save, message or pin.
+	ErrNotFound = errors.New("not found")
+	// ErrExists says that a conversation or pin of that name is there already.
+	ErrExists = errors.New("already exists")
+	// ErrStale says that somebody else has opened the conversation for writing
+	// since. Nothing was saved; open it again.
+	ErrStale = errors.New("stale writer")
+	// ErrReadOnly says that the handle was not opened for writing.
+	ErrReadOnly = errors.New("conversation is open for reading only")
+	// ErrInvalid says that an argument or stored bytes are not what they must be.
+	ErrInvalid = errors.New("invalid")
+	// ErrPartial says that a state holds only a part of its turns and can therefore
+	// not be saved.
+	ErrPartial = errors.New("state is partial")
+	// ErrDataLoss says that a state cannot be put together again. The error is a
+	// *HydrationError.
+	ErrDataLoss = errors.New("data loss")
+	// ErrNewerFormat says that a row was written by a newer release.
+	ErrNewerFormat = errors.New("row has a newer format")
+)
+
+// HydrationError tells from where a state could not be read. It wraps
+// ErrDataLoss and its cause.
+type HydrationError struct {
+	// Conversation is the conversation's id, where there is one.
+	Conversation string
+	// Source is what failed, such as "pointer", "hex", "inline" or a field path.
+	Source string
+	Err    error
+}
+
+func (e *HydrationError) Error() string {
+	if e.Conversation == "" {
+		return fmt.Sprintf("hydrate from %s: %v: %v", e.Source, ErrDataLoss, e.Err)
+	}
+	return fmt.Sprintf("hydrate %s from %s: %v: %v", e.Conversation, e.Source, ErrDataLoss, e.Err)
+}
+
+// Unwrap returns ErrDataLoss and the cause.
+func (e *HydrationError) Unwrap() []error { return []error{ErrDataLoss, e.Err} }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

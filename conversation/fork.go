@@ -1,0 +1,181 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Fork makes a new conversation that begins with a save of another one, and
+// opens it for writing. Both share their blobs. Fields of info that are empty
+// are taken from the origin, except the id. With seq 0 the current save is
+// meant.
+func (s *Store) Fork(ctx context.Context, id string, seq uint64, info Info) (*Conversation, error) {
+	c, err := s.fork(ctx, id, seq, info)
+	if err != nil {
+		return nil, fmt.Errorf("fork conversation %s: %w", id, err)
+	}
+	return c, nil
+}
+
+func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info) (*Conversation, error) {
+	origin, _, err := s.record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if seq == 0 {
+		last, err := s.lastSave(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		seq = last.Seq
+	}
+	from, version, err := s.saveAt(ctx, id, seq)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := s.newRecord(inherit(info, origin))
+	if err != nil {
+		return nil, err
+	}
+	rec.ForkedFrom, rec.ForkedFromSave = id, seq
+	first := Save{Seq: 1, Root: from.Root, MessageID: from.MessageID, Time: time.UnixMilli(rec.CreatedAtMs), Author: from.Author, Turns: from.Turns, Kind: KindFork}
+	value, err := marshal(rec)
+	if err != nil {
+		return nil, err
+	}
+	row, err := first.row()
+	if err != nil {
+		return nil, err
+	}
+	// The origin's save is expected to stay until the commit: its blobs, which the
+	// fork leans on, are then safe from a collector, which sees one or the other.
+	err = s.rows.Commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: keyspace.Conversation(rec.Id)}, {Key: keyspace.Head(rec.Id)}, {Key: keyspace.Save(id, seq), Version: version}},
+		Set: []kv.Set{
+			{Key: keyspace.Conversation(rec.Id), Value: value},
+			{Key: keyspace.Head(rec.Id), Value: []byte(first.Root.String())},
+			{Key: keyspace.Save(rec.Id, 1), Value: row},
+			{Key: keyspace.ByTime(rec.CreatedAtMs, rec.Id)},
+		},
+		Refs: []blob.ID{first.Root},
+	})
+	if ce := new(kv.ConflictError); errors.As(err, &ce) && ce.Key == keyspace.Save(id, seq) {
+		return nil, fmt.Errorf("save %d: %w", seq, ErrNotFound)
+	}
+	if errors.Is(err, kv.ErrConflict) {
+		return nil, fmt.Errorf("conversation %s: %w", rec.Id, ErrExists)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.openAs(ctx, rec)
+}
+
+func inherit(info Info, origin *stetv1.ConversationRecord) Info {
+	if info.Title == "" {
+		info.Title = origin.Title
+	}
+	if info.Workspace == "" {
+		info.Workspace = origin.Workspace
+	}
+	if info.Agent == "" {
+		info.Agent = origin.Agent
+	}
+	if info.Labels == nil {
+		info.Labels = origin.Labels
+	}
+	return info
+}
+
+// Pin is a named save, which a retention policy never removes.
+type Pin struct {
+	Name         string
+	Conversation string
+	Seq          uint64
+	Root         blob.ID
+	Time         time.Time
+}
+
+// Pin gives a save a name. It fails with ErrExists if the name is taken.
+func (s *Store) Pin(ctx context.Context, name, id string, seq uint64) (Pin, error) {
+	if err := checkID("pin", name); err != nil {
+		return Pin{}, err
+	}
+	save, version, err := s.saveAt(ctx, id, seq)
+	if err != nil {
+		return Pin{}, err
+	}
+	p := Pin{Name: name, Conversation: id, Seq: seq, Root: save.Root, Time: s.now()}
+	value, err := marshal(&stetv1.PinRecord{
+		Format: recordFormat, Name: name, Conversation: id, Seq: seq, Root: save.Root.Bytes(), TimeMs: p.Time.UnixMilli(),
+	})
+	if err != nil {
+		return Pin{}, err
+	}
+	err = s.rows.Commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: keyspace.Pin(name)}, {Key: keyspace.Save(id, seq), Version: version}},
+		Set:    []kv.Set{{Key: keyspace.Pin(name), Value: value}},
+		Refs:   []blob.ID{save.Root},
+	})
+	if errors.Is(err, kv.ErrConflict) {
+		return Pin{}, fmt.Errorf("pin %s: %w", name, ErrExists)
+	}
+	if err != nil {
+		return Pin{}, fmt.Errorf("pin %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Unpin removes a pin, or fails with ErrNotFound.
+func (s *Store) Unpin(ctx context.Context, name string) error {
+	if err := checkID("pin", name); err != nil {
+		return err
+	}
+	row, err := s.rows.Get(ctx, keyspace.Pin(name))
+	if errors.Is(err, kv.ErrNotFound) {
+		return fmt.Errorf("pin %s: %w", name, ErrNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("unpin %s: %w", name, err)
+	}
+	err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: row.Key, Version: row.Version}}, Delete: []string{row.Key}})
+	if err != nil {
+		return fmt.Errorf("unpin %s: %w", name, err)
+	}
+	return nil
+}
+
+// Pins returns all pins, by name.
+func (s *Store) Pins(ctx context.Context) ([]Pin, error) {
+	var pins []Pin
+	for row, err := range s.rows.Scan(ctx, keyspace.Pins(), kv.ScanOptions{}) {
+		if err != nil {
+			return nil, fmt.Errorf("read pins: %w", err)
+		}
+		p, err := decodePin(row)
+		if err != nil {
+			return nil, err
+		}
+		pins = append(pins, p)
+	}
+	return pins, nil
+}
+
+func decodePin(row kv.Row) (Pin, error) {
+	rec := new(stetv1.PinRecord)
+	if err := decodeRow(row, rec); err != nil {
+		return Pin{}, err
+	}
+	root, err := blob.IDFromBytes(rec.Root)
+	if err != nil {
+		return Pin{}, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+	}
+	return Pin{Name: rec.Name, Conversation: rec.Conversation, Seq: rec.Seq, Root: root, Time: time.UnixMilli(rec.TimeMs)}, nil
+}

@@ -1,0 +1,241 @@
+package conversation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Conversation is a handle on one conversation. Its setters change a draft in
+// memory; Save makes the draft the current state. It is safe for concurrent use,
+// but callers that build one state together need to agree among themselves.
+type Conversation struct {
+	store    *Store
+	id       string
+	writable bool
+
+	mu      sync.Mutex                 // guards what follows
+	record  *stetv1.ConversationRecord // as it was when last read
+	version uint64                     // of the record's row; it changes with the writer, not with saves
+	head    Save                       // the current save; Seq 0 if there is none
+	listed  int64                      // time of the row that lists the conversation
+	stale   bool                       // another writer took over
+	draft   *draft                     // nil until needed
+	turn    *openTurn                  // the last turn, nil until needed
+	staged  map[blob.ID]staged         // blobs of the draft that are not stored yet
+	exact   blob.ID                    // a stored root that is the draft as it is
+	known   graph.Set                  // blobs that earlier saves of this handle made safe
+	doubt   *attempt                   // a commit that may or may not have happened
+}
+
+// staged is a blob that the next Save stores.
+type staged struct {
+	blob blob.Blob
+	kind graph.Kind
+}
+
+// openTurn is the last turn, which still grows.
+type openTurn struct {
+	id        blob.ID // of its latest blob in the store or among the staged
+	structure *agentv1.ConversationTurnStructure
+	dirty     bool
+}
+
+// Open opens a conversation for writing. It takes a new epoch: saves of a handle
+// that was opened before fail with ErrStale from now on.
+func (s *Store) Open(ctx context.Context, id string) (*Conversation, error) {
+	for range attempts {
+		rec, version, err := s.record(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		rec.Epoch++
+		rec.Writer = newWriter()
+		value, err := marshal(rec)
+		if err != nil {
+			return nil, err
+		}
+		key := keyspace.Conversation(id)
+		err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: key, Version: version}}, Set: []kv.Set{{Key: key, Value: value}}})
+		if errors.Is(err, kv.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open conversation %s: %w", id, err)
+		}
+		return s.openAs(ctx, rec)
+	}
+	return nil, fmt.Errorf("open conversation %s: %w", id, kv.ErrConflict)
+}
+
+// openAs returns a handle for the writer that a record names.
+func (s *Store) openAs(ctx context.Context, rec *stetv1.ConversationRecord) (*Conversation, error) {
+	c := &Conversation{store: s, id: rec.Id, writable: true, record: rec}
+	if err := c.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.loadHead(ctx)
+}
+
+// OpenReadOnly returns a handle that cannot save and disturbs no writer.
+func (s *Store) OpenReadOnly(ctx context.Context, id string) (*Conversation, error) {
+	rec, version, err := s.record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conversation{store: s, id: id, record: rec, version: version}
+	return c, c.loadHead(ctx)
+}
+
+// refresh reads the record again and checks that this handle still is the
+// writer.
+func (c *Conversation) refresh(ctx context.Context) error {
+	rec, version, err := c.store.record(ctx, c.id)
+	if err != nil {
+		return err
+	}
+	if rec.Epoch != c.record.Epoch || !bytes.Equal(rec.Writer, c.record.Writer) {
+		c.stale = true
+		return c.staleError(rec.Epoch)
+	}
+	c.record, c.version = rec, version
+	return nil
+}
+
+func (c *Conversation) staleError(now uint64) error {
+	return fmt.Errorf("%w: conversation %s was opened again (epoch %d, this handle has %d)", ErrStale, c.id, now, c.record.Epoch)
+}
+
+func (c *Conversation) loadHead(ctx context.Context) error {
+	head, err := c.store.lastSave(ctx, c.id)
+	if err != nil {
+		return err
+	}
+	c.setHead(head)
+	return nil
+}
+
+func (c *Conversation) setHead(head Save) {
+	c.head, c.listed = head, c.record.CreatedAtMs
+	if head.Seq > 0 {
+		c.listed = head.Time.UnixMilli()
+		c.known.Add(head.Root, graph.State)
+	}
+}
+
+// ID returns the conversation's id.
+func (c *Conversation) ID() string { return c.id }
+
+// Epoch returns the number that this handle took when it was opened.
+func (c *Conversation) Epoch() uint64 { return c.record.Epoch }
+
+// Head returns the current save as this handle knows it; its Seq is 0 if there
+// is none.
+func (c *Conversation) Head() Save {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.head
+}
+
+// Info returns what is known about the conversation as this handle knows it.
+func (c *Conversation) Info() Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return infoOf(c.record, c.head)
+}
+
+// Turns returns the number of turns in the draft.
+func (c *Conversation) Turns(ctx context.Context) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.ensure(ctx); err != nil {
+		return 0, err
+	}
+	return int(c.draft.turns()), nil
+}
+
+// Discard throws away what was changed since the last save.
+func (c *Conversation) Discard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.discardLocked()
+}
+
+func (c *Conversation) discardLocked() {
+	c.draft, c.turn, c.staged, c.exact = nil, nil, nil, blob.ID{}
+}
+
+// ensure loads the draft.
+func (c *Conversation) ensure(ctx context.Context) error {
+	if c.draft != nil {
+		return nil
+	}
+	c.staged = make(map[blob.ID]staged)
+	if c.head.Seq == 0 {
+		c.draft = newDraft(blob.NewBuilder())
+		return nil
+	}
+	raw, err := c.store.blobs.Get(ctx, c.head.Root)
+	if err != nil {
+		return c.store.lost(c.id, "pointer", err)
+	}
+	d, err := loadRoot(c.head.Root, raw)
+	if err != nil {
+		return c.store.lost(c.id, "pointer", err)
+	}
+	c.draft = d
+	return nil
+}
+
+// edit loads the draft for a change.
+func (c *Conversation) edit(ctx context.Context) error {
+	if !c.writable {
+		return fmt.Errorf("change conversation %s: %w", c.id, ErrReadOnly)
+	}
+	if err := c.ensure(ctx); err != nil {
+		return err
+	}
+	c.exact = blob.ID{}
+	return nil
+}
+
+// loadRoot checks and parses a root.
+func loadRoot(id blob.ID, raw []byte) (*draft, error) {
+	if err := checkRoot(raw); err != nil {
+		return nil, err
+	}
+	return loadDraft(id, raw)
+}
+
+// rootLimits allow what our own limits on entries can add up to: a hundred
+// thousand turns, prompts and files.
+var rootLimits = &wirelimit.Limits{Bytes: 32 << 20}
+
+var stateType = (*agentv1.ConversationStateStructure)(nil).ProtoReflect().Descriptor()
+
+func checkRoot(raw []byte) error {
+	if err := wirelimit.Check(raw, stateType, rootLimits); err != nil {
+		return fmt.Errorf("%w: root: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// lost makes a HydrationError of an error that means lost data, and leaves
+// others, such as a context that is done, alone.
+func (s *Store) lost(conversation, source string, err error) error {
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrInvalidID) ||
+		errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrInvalid) || errors.Is(err, wirelimit.ErrMalformed) || errors.Is(err, wirelimit.ErrExceeded) {
+		return &HydrationError{Conversation: conversation, Source: source, Err: err}
+	}
+	return fmt.Errorf("hydrate %s from %s: %w", conversation, source, err)
+}

@@ -1,0 +1,225 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// HistoryOptions shape a walk through a history; nil gives all of it, oldest
+// first.
+type HistoryOptions struct {
+	// From and To bound the numbers of the saves, both included; 0 is no bound.
+	From, To uint64
+	// Newest gives the newest saves first.
+	Newest bool
+	// Limit ends the walk after that many saves; 0 means no limit.
+	Limit int
+}
+
+// History returns the saves of a conversation, on all branches, by number.
+func (s *Store) History(ctx context.Context, id string, opts *HistoryOptions) iter.Seq2[Save, error] {
+	if opts == nil {
+		opts = &HistoryOptions{}
+	}
+	r := keyspace.Saves(id)
+	if opts.From > 0 {
+		r.Start = keyspace.Save(id, opts.From)
+	}
+	if opts.To > 0 && opts.To+1 != 0 {
+		r.End = keyspace.Save(id, opts.To+1)
+	}
+	return func(yield func(Save, error) bool) {
+		if _, _, err := s.record(ctx, id); err != nil {
+			yield(Save{}, err)
+			return
+		}
+		for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: opts.Newest, Limit: opts.Limit}) {
+			if err != nil {
+				yield(Save{}, fmt.Errorf("read history of %s: %w", id, err))
+				return
+			}
+			save, err := decodeSave(row)
+			if !yield(save, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// SaveAt returns one save of a conversation.
+func (s *Store) SaveAt(ctx context.Context, id string, seq uint64) (Save, error) {
+	save, _, err := s.saveAt(ctx, id, seq)
+	return save, err
+}
+
+func (s *Store) saveAt(ctx context.Context, id string, seq uint64) (Save, uint64, error) {
+	if err := checkID("conversation", id); err != nil {
+		return Save{}, 0, err
+	}
+	row, err := s.rows.Get(ctx, keyspace.Save(id, seq))
+	if errors.Is(err, kv.ErrNotFound) {
+		return Save{}, 0, fmt.Errorf("save %d of conversation %s: %w", seq, id, ErrNotFound)
+	}
+	if err != nil {
+		return Save{}, 0, fmt.Errorf("read save %d of conversation %s: %w", seq, id, err)
+	}
+	save, err := decodeSave(row)
+	return save, row.Version, err
+}
+
+// MessageHead returns the root at a message, or ErrNotFound.
+func (s *Store) MessageHead(ctx context.Context, id, message string) (blob.ID, error) {
+	if err := errors.Join(checkID("conversation", id), checkID("message", message)); err != nil {
+		return blob.ID{}, err
+	}
+	row, err := s.rows.Get(ctx, keyspace.MessageHead(id, message))
+	if errors.Is(err, kv.ErrNotFound) {
+		return blob.ID{}, fmt.Errorf("message %s of conversation %s: %w", message, id, ErrNotFound)
+	}
+	if err != nil {
+		return blob.ID{}, fmt.Errorf("read message %s of conversation %s: %w", message, id, err)
+	}
+	return parseHead(row)
+}
+
+// MessageHeads returns the messages that have a root, with it, in the order of
+// their ids.
+func (s *Store) MessageHeads(ctx context.Context, id string) iter.Seq2[MessagePointer, error] {
+	return func(yield func(MessagePointer, error) bool) {
+		for row, err := range s.rows.Scan(ctx, keyspace.MessageHeads(id), kv.ScanOptions{}) {
+			if err != nil {
+				yield(MessagePointer{}, fmt.Errorf("read messages of %s: %w", id, err))
+				return
+			}
+			root, err := parseHead(row)
+			if !yield(MessagePointer{MessageID: keyspace.Last(row.Key), Root: root}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// MessagePointer is a message and the root at it.
+type MessagePointer struct {
+	MessageID string
+	Root      blob.ID
+}
+
+// Branch is a line of saves that nothing continues.
+type Branch struct {
+	// Label is the branch's label, empty for the first one.
+	Label string
+	// Tip is its last save.
+	Tip Save
+	// Base is the save at which it left the line of a branch with an earlier tip;
+	// 0 if it left none.
+	Base uint64
+	// Current says that Tip is the current save.
+	Current bool
+}
+
+// Branches returns the branches of a conversation, the one with the oldest tip
+// first. The current one is always the last.
+func (s *Store) Branches(ctx context.Context, id string) ([]Branch, error) {
+	parents := make(map[uint64]uint64)
+	continued := make(map[uint64]bool)
+	var saves []Save
+	for save, err := range s.History(ctx, id, nil) {
+		if err != nil {
+			return nil, err
+		}
+		parents[save.Seq] = save.Parent
+		continued[save.Parent] = true
+		saves = append(saves, save)
+	}
+	saves = slices.DeleteFunc(saves, func(s Save) bool { return continued[s.Seq] })
+	branches := make([]Branch, len(saves))
+	taken := make(map[uint64]bool)
+	for i, tip := range saves {
+		branches[i] = Branch{Label: tip.Branch, Tip: tip, Current: i == len(saves)-1}
+		// parents is empty for saves that a retention policy removed, so that the
+		// walk ends there.
+		for seq := tip.Seq; seq > 0; seq = parents[seq] {
+			if taken[seq] {
+				branches[i].Base = seq
+				break
+			}
+			taken[seq] = true
+		}
+	}
+	return branches, nil
+}
+
+// RewindOptions say how to go back; nil gives the defaults.
+type RewindOptions struct {
+	Author string
+	// Branch labels the branch that begins; by default "after-N" with the number
+	// of the save that is returned to.
+	Branch string
+	// Extend is as in SaveOptions.
+	Extend func(Save, *kv.Batch) error
+}
+
+// Rewind makes the state of an earlier save the current one. It appends a save
+// whose parent is that one, so that everything saved since stays, as a branch. A
+// draft that was not saved is discarded.
+func (c *Conversation) Rewind(ctx context.Context, seq uint64, opts *RewindOptions) (Save, error) {
+	if opts == nil {
+		opts = &RewindOptions{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.rewindLocked(ctx, seq, opts)
+	if err != nil {
+		return Save{}, fmt.Errorf("rewind conversation %s to save %d: %w", c.id, seq, err)
+	}
+	return s, nil
+}
+
+func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *RewindOptions) (Save, error) {
+	switch {
+	case !c.writable:
+		return Save{}, ErrReadOnly
+	case c.stale:
+		return Save{}, ErrStale
+	}
+	if err := c.settle(ctx); err != nil {
+		return Save{}, err
+	}
+	target, _, err := c.store.saveAt(ctx, c.id, seq)
+	if err != nil {
+		return Save{}, err
+	}
+	if _, err := c.store.loadState(ctx, c.id, target.Root); err != nil {
+		return Save{}, err // nobody wants to arrive at a state that cannot be read
+	}
+	c.discardLocked()
+	branch := opts.Branch
+	if branch == "" {
+		branch = fmt.Sprintf("after-%d", seq)
+	}
+	a := &attempt{
+		save: Save{
+			Seq: c.head.Seq + 1, Parent: seq, Root: target.Root, MessageID: target.MessageID,
+			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq,
+		},
+		root:   blob.Blob{ID: target.Root},
+		refs:   []blob.ID{target.Root},
+		extend: opts.Extend,
+	}
+	a.save.Time = c.store.now()
+	c.exact = target.Root
+	if err := c.commit(ctx, a); err != nil {
+		c.exact = blob.ID{}
+		return Save{}, err
+	}
+	c.adopt(a)
+	return a.save, nil
+}

@@ -1,0 +1,233 @@
+package conversation
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// HydrateOptions choose what is read; nil reads everything.
+type HydrateOptions struct {
+	// TurnFrom and TurnTo bound the turns, from 0, TurnTo excluded; a TurnTo of 0
+	// means the end. Negative numbers count from the end: TurnFrom -10 gives the
+	// last ten.
+	TurnFrom, TurnTo int
+	// OnlyTurns leaves the bytes of prompts and files unread.
+	OnlyTurns bool
+	// WithoutHeavyToolOutput puts a truncated call, which names the whole step, in
+	// the place of tool calls of more than 16 KiB.
+	WithoutHeavyToolOutput bool
+}
+
+// heavyStep is the size from which a tool call's step counts as heavy.
+const heavyStep = 16 << 10
+
+func (o *HydrateOptions) or() HydrateOptions {
+	if o == nil {
+		return HydrateOptions{}
+	}
+	return *o
+}
+
+// span returns the turns that are asked for, out of n.
+func (o HydrateOptions) span(n int) (from, to int) {
+	from, to = o.TurnFrom, o.TurnTo
+	if from < 0 {
+		from += n
+	}
+	if to <= 0 {
+		to += n
+	}
+	from = min(max(from, 0), n)
+	return from, min(max(to, from), n)
+}
+
+// Hydrate returns the current state of a conversation. If it cannot be put
+// together the error wraps ErrDataLoss and is a *HydrationError; if nothing was
+// saved yet the state is empty.
+func (s *Store) Hydrate(ctx context.Context, id string, opts *HydrateOptions) (*State, error) {
+	root, err := s.Head(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		if _, _, err := s.record(ctx, id); err != nil {
+			return nil, err
+		}
+		return &State{Rest: &agentv1.ConversationStateStructure{}}, nil
+	}
+	if err != nil {
+		return nil, s.lost(id, "pointer", err)
+	}
+	return s.hydrate(ctx, id, "pointer", root, opts)
+}
+
+// HydrateRoot returns the state of a root, such as that of a save.
+func (s *Store) HydrateRoot(ctx context.Context, root blob.ID, opts *HydrateOptions) (*State, error) {
+	return s.hydrate(ctx, "", "root", root, opts)
+}
+
+// Head returns the current root of a conversation, or ErrNotFound if it has
+// none.
+func (s *Store) Head(ctx context.Context, id string) (blob.ID, error) {
+	if err := checkID("conversation", id); err != nil {
+		return blob.ID{}, err
+	}
+	row, err := s.rows.Get(ctx, keyspace.Head(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return blob.ID{}, fmt.Errorf("root of conversation %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return blob.ID{}, err
+	}
+	return parseHead(row)
+}
+
+// loadState reads and checks the bytes of a root.
+func (s *Store) loadState(ctx context.Context, id string, root blob.ID) ([]byte, error) {
+	raw, err := s.blobs.Get(ctx, root)
+	if err == nil {
+		err = checkRoot(raw)
+	}
+	if err != nil {
+		return nil, s.lost(id, "pointer", err)
+	}
+	return raw, nil
+}
+
+func (s *Store) hydrate(ctx context.Context, id, source string, root blob.ID, opts *HydrateOptions) (*State, error) {
+	raw, err := s.blobs.Get(ctx, root)
+	if err != nil {
+		return nil, s.lost(id, source, err)
+	}
+	return s.hydrateRaw(ctx, id, source, raw, opts)
+}
+
+// hydrateRaw resolves a state from the bytes of its structure.
+func (s *Store) hydrateRaw(ctx context.Context, id, source string, raw []byte, opts *HydrateOptions) (*State, error) {
+	if err := checkRoot(raw); err != nil {
+		return nil, s.lost(id, source, err)
+	}
+	o := opts.or()
+	cut, first, total, err := cutTurns(raw, o)
+	if err != nil {
+		return nil, s.lost(id, source, err)
+	}
+	structure := new(agentv1.ConversationStateStructure)
+	if err := proto.Unmarshal(cut, structure); err != nil {
+		return nil, s.lost(id, source, fmt.Errorf("%w: %w", wirelimit.ErrMalformed, err))
+	}
+	l := &loader{store: s, opts: o, first: first}
+	state, err := l.state(ctx, structure, 0)
+	if err != nil {
+		var he *HydrationError
+		if errors.As(err, &he) {
+			he.Conversation = id
+		}
+		return nil, err
+	}
+	state.FirstTurn, state.TotalTurns = first, total
+	if len(state.Turns) != total {
+		state.partial = true
+	}
+	return state, nil
+}
+
+// cutTurns leaves out the turns, and their timings, that were not asked for. It
+// works on the wire, so that a long conversation costs little where only its end
+// is wanted.
+func cutTurns(raw []byte, o HydrateOptions) (cut []byte, first, total int, err error) {
+	records, err := splitRoot(raw)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	for _, r := range records {
+		if r.num == fieldTurns {
+			total++
+		}
+	}
+	from, to := o.span(total)
+	if from == 0 && to == total {
+		return raw, 0, total, nil
+	}
+	seen := map[protowire.Number]int{}
+	for _, r := range records {
+		if r.num == fieldTurns || r.num == fieldTimings {
+			n := seen[r.num]
+			seen[r.num]++
+			if n < from || n >= to {
+				continue
+			}
+		}
+		cut = append(cut, r.raw...)
+	}
+	return cut, from, total, nil
+}
+
+// Sources are the places in which a conversation's state can be, in the order in
+// which they are looked at. The first that is not empty must hold the state.
+type Sources struct {
+	// Pointer is the hex id of a root.
+	Pointer string
+	// Text is a ConversationStateStructure as hex or, after a "~", as base64.
+	Text string
+	// Inline is a state with everything inside.
+	Inline *agentv1.ConversationState
+}
+
+// HydrateFrom returns the state that the first of several sources holds. A
+// source that is there but cannot be read is data loss, named in the error; the
+// next ones are older and would silently lose work.
+func (s *Store) HydrateFrom(ctx context.Context, src Sources, opts *HydrateOptions) (*State, error) {
+	switch {
+	case strings.TrimSpace(src.Pointer) != "":
+		root, err := blob.ParseID(src.Pointer)
+		if err != nil {
+			return nil, s.lost("", "pointer", err)
+		}
+		return s.hydrate(ctx, "", "pointer", root, opts)
+	case strings.TrimSpace(src.Text) != "":
+		raw, err := DecodeText(src.Text)
+		if err != nil {
+			return nil, s.lost("", "hex", err)
+		}
+		return s.hydrateRaw(ctx, "", "hex", raw, opts)
+	case src.Inline != nil:
+		state, _, err := FromInline(src.Inline)
+		if err != nil {
+			return nil, s.lost("", "inline", err)
+		}
+		return state, nil
+	}
+	return nil, fmt.Errorf("hydrate: no source holds a state: %w", ErrNotFound)
+}
+
+// DecodeText returns the bytes of a structure that is written as hex or, after a
+// "~", as base64.
+func DecodeText(text string) ([]byte, error) {
+	text = strings.TrimSpace(text)
+	if rest, ok := strings.CutPrefix(text, "~"); ok {
+		raw, err := base64.StdEncoding.DecodeString(rest)
+		if err != nil {
+			return nil, invalid("state text is no base64: %v", err)
+		}
+		return raw, nil
+	}
+	raw, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, invalid("state text is no hex: %v", err)
+	}
+	return raw, nil
+}
+
+// EncodeText is the inverse of DecodeText, in the newer of the two forms.
+func EncodeText(raw []byte) string { return "~" + base64.StdEncoding.EncodeToString(raw) }

@@ -1,0 +1,314 @@
+package conversation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// SaveOptions say what a save is about; nil gives the defaults.
+type SaveOptions struct {
+	// MessageID, if set, makes the state findable by that message.
+	MessageID string
+	Author    string
+	// Kind is KindSave by default.
+	Kind Kind
+	// Lenient takes a state whose parts are missing or malformed, as importers
+	// must. Without it such a state is refused.
+	Lenient bool
+	// Extend, if set, may add rows to the commit, which then appear together with
+	// the save. It can be called more than once.
+	Extend func(s Save, b *kv.Batch) error
+}
+
+// Save makes the draft the current state: in one commit its blobs, the pointers,
+// the entry of the history and the place in the list appear, durably, or
+// nothing does. A save that changes nothing returns the current entry. After an
+// error the draft is as before and can be saved again.
+func (c *Conversation) Save(ctx context.Context, opts *SaveOptions) (Save, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if opts == nil {
+		opts = &SaveOptions{}
+	}
+	if opts.MessageID != "" {
+		if err := checkID("message", opts.MessageID); err != nil {
+			return Save{}, err
+		}
+	}
+	if err := c.ready(ctx); err != nil {
+		return Save{}, fmt.Errorf("save conversation %s: %w", c.id, err)
+	}
+	s, err := c.saveLocked(ctx, opts)
+	if err != nil {
+		return Save{}, fmt.Errorf("save conversation %s: %w", c.id, err)
+	}
+	return s, nil
+}
+
+// ready checks that the handle may write and finishes what was left in doubt.
+func (c *Conversation) ready(ctx context.Context) error {
+	if !c.writable {
+		return ErrReadOnly
+	}
+	if c.stale {
+		return ErrStale
+	}
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	return c.ensure(ctx)
+}
+
+func (c *Conversation) saveLocked(ctx context.Context, opts *SaveOptions) (Save, error) {
+	a, err := c.prepare(ctx, opts)
+	if err != nil {
+		return Save{}, err
+	}
+	if a == nil {
+		return c.head, nil
+	}
+	if err := c.commit(ctx, a); err != nil {
+		return Save{}, err
+	}
+	c.adopt(a)
+	return a.save, nil
+}
+
+// attempt is a save on its way into the store.
+type attempt struct {
+	save    Save
+	root    blob.Blob   // without content if the root is stored already
+	blobs   []blob.Blob // the others
+	refs    []blob.ID
+	outside []blob.ID // those of refs that were stored before
+	extend  func(Save, *kv.Batch) error
+}
+
+// prepare plans a save. It returns nil if there is nothing to save.
+func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt, error) {
+	if err := c.sealTurn(); err != nil {
+		return nil, err
+	}
+	if c.exact.IsZero() && c.draft.wasteful() {
+		if err := c.layOut(ctx); err != nil {
+			return nil, err
+		}
+	}
+	a := &attempt{root: blob.Blob{ID: c.exact}, extend: opts.Extend}
+	if c.exact.IsZero() {
+		a.root = c.draft.blob()
+	}
+	a.save = c.next(a.root.ID, opts)
+	if c.head.Seq > 0 && a.root.ID == c.head.Root && opts.Extend == nil && a.save.Kind == KindSave &&
+		(opts.MessageID == "" || opts.MessageID == c.head.MessageID) {
+		return nil, nil
+	}
+	for _, st := range c.staged {
+		a.blobs = append(a.blobs, st.blob)
+	}
+	var err error
+	a.refs, a.outside, err = c.closure(ctx, a.root.ID, opts.Lenient)
+	return a, err
+}
+
+func (c *Conversation) next(root blob.ID, opts *SaveOptions) Save {
+	s := Save{
+		Seq: c.head.Seq + 1, Parent: c.head.Seq, Root: root, MessageID: opts.MessageID,
+		Time: c.store.now(), Author: opts.Author, Turns: c.draft.turns(),
+		Kind: opts.Kind, Branch: c.head.Branch,
+	}
+	if s.Kind == 0 {
+		s.Kind = KindSave
+	}
+	return s
+}
+
+// layOut writes the draft's root in a new order, without what no longer counts.
+func (c *Conversation) layOut(ctx context.Context) error {
+	whole, err := blob.Whole(ctx, c.store.blobs, c.draft.blob())
+	if err != nil {
+		return c.store.lost(c.id, "pointer", err)
+	}
+	records, err := splitRoot(whole.Data)
+	if err != nil {
+		return err
+	}
+	if records, err = c.draft.live(records); err != nil {
+		return err
+	}
+	d, err := layDraft(c.head.Root, records)
+	if err != nil {
+		return err
+	}
+	d.appended = c.draft.changed()
+	c.draft = d
+	return nil
+}
+
+// commit stores the blobs and the rows of a save.
+func (c *Conversation) commit(ctx context.Context, a *attempt) error {
+	put := a.blobs
+	if len(a.root.Data) > 0 || a.root.Keep > 0 || a.root.ID == blob.Sum(nil) {
+		put = append(put[:len(put):len(put)], a.root)
+	}
+	if err := c.store.blobs.Put(ctx, put...); err != nil {
+		return err
+	}
+	again := false
+	for range attempts {
+		batch, err := c.batch(a)
+		if err != nil {
+			return err
+		}
+		err = c.store.rows.Commit(ctx, batch)
+		var missing *kv.MissingBlobsError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &missing) && !again:
+			// A collector ran between Put and Commit. What is put now belongs to
+			// its generation and stays.
+			again = true
+			if err := c.putAgain(ctx, a, missing); err != nil {
+				return err
+			}
+		case errors.Is(err, kv.ErrConflict):
+			if err := c.afterConflict(ctx, err); err != nil {
+				return err
+			}
+		case errors.As(err, &missing) || errors.Is(err, kv.ErrInvalidKey) || errors.Is(err, kv.ErrInvalidBatch) || errors.Is(err, kv.ErrTooLarge):
+			return err
+		default:
+			c.doubt = a
+			return err
+		}
+	}
+	return kv.ErrConflict
+}
+
+func (c *Conversation) batch(a *attempt) (*kv.Batch, error) {
+	row, err := a.save.row()
+	if err != nil {
+		return nil, err
+	}
+	hex := []byte(a.save.Root.String())
+	b := &kv.Batch{
+		Expect: []kv.Expect{
+			{Key: keyspace.Conversation(c.id), Version: c.version},
+			{Key: keyspace.Save(c.id, a.save.Seq)},
+		},
+		Delete: []string{keyspace.ByTime(c.listed, c.id)},
+		Set: []kv.Set{
+			{Key: keyspace.Head(c.id), Value: hex},
+			{Key: keyspace.Save(c.id, a.save.Seq), Value: row},
+			{Key: keyspace.ByTime(a.save.Time.UnixMilli(), c.id)},
+		},
+		Refs: a.refs,
+	}
+	if a.save.MessageID != "" {
+		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(c.id, a.save.MessageID), Value: hex})
+	}
+	if a.extend != nil {
+		if err := a.extend(a.save, b); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// putAgain stores the blobs that a commit missed, whole, since what they
+// extended may be gone too.
+func (c *Conversation) putAgain(ctx context.Context, a *attempt, missing *kv.MissingBlobsError) error {
+	var put []blob.Blob
+	for _, id := range missing.IDs {
+		st, ok := c.staged[id]
+		switch {
+		case ok:
+			put = append(put, st.blob)
+		case id == a.root.ID && c.exact.IsZero():
+			whole, err := blob.Whole(ctx, c.store.blobs, a.root)
+			if err != nil {
+				return err
+			}
+			put = append(put, whole)
+		default:
+			return missing
+		}
+	}
+	return c.store.blobs.Put(ctx, put...)
+}
+
+// afterConflict returns nil if the commit may be tried again: somebody changed
+// the record, a title perhaps, but not the writer.
+func (c *Conversation) afterConflict(ctx context.Context, conflict error) error {
+	before := c.version
+	if err := c.refresh(ctx); err != nil {
+		return err
+	}
+	var ce *kv.ConflictError
+	if errors.As(conflict, &ce) && ce.Key == keyspace.Save(c.id, c.head.Seq+1) {
+		c.stale = true
+		return fmt.Errorf("%w: save %d is there already", ErrStale, c.head.Seq+1)
+	}
+	if c.version == before {
+		return conflict // an expectation that Extend added
+	}
+	return nil
+}
+
+// adopt makes a committed save the handle's present.
+func (c *Conversation) adopt(a *attempt) {
+	if c.exact.IsZero() {
+		c.draft.stored(a.root)
+	} else {
+		c.draft, c.turn, c.exact = nil, nil, blob.ID{} // continue from the stored bytes
+	}
+	c.staged = make(map[blob.ID]staged)
+	c.setHead(a.save)
+	for _, id := range a.outside {
+		c.known.Add(id, graph.Bytes)
+	}
+	c.doubt = nil
+}
+
+// settle finds out what became of a commit that ended with an error which does
+// not say.
+func (c *Conversation) settle(ctx context.Context) error {
+	a := c.doubt
+	if a == nil {
+		return nil
+	}
+	row, err := c.store.rows.Get(ctx, keyspace.Save(c.id, a.save.Seq))
+	if errors.Is(err, kv.ErrNotFound) {
+		c.doubt = nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	want, err := a.save.row()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(row.Value, want) {
+		c.stale = true
+		return ErrStale
+	}
+	c.settled(a)
+	return nil
+}
+
+// settled adopts a save that turned out to be committed. The draft may have
+// changed meanwhile, so it keeps everything that is staged; the builder goes on
+// from the blob that it referred to before, which is stored as well.
+func (c *Conversation) settled(a *attempt) {
+	c.setHead(a.save)
+	c.doubt = nil
+}

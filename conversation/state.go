@@ -1,0 +1,212 @@
+package conversation
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// State is a state with its parts at hand. Parts are immutable; a state is
+// changed by putting others in their place.
+type State struct {
+	// Prompt is the messages that the model is given, as JSON.
+	Prompt []Content
+	// OldTurns are turns in the older form, which come before Turns.
+	OldTurns []Turn
+	Turns    []Turn
+	Todos    []Item[*agentv1.TodoItem]
+	Summary  Item[*agentv1.ConversationSummary]
+	Plan     Item[*agentv1.ConversationPlan]
+	// Archive is the older form of Archives.
+	Archive  Item[*agentv1.ConversationSummaryArchive]
+	Archives []Item[*agentv1.ConversationSummaryArchive]
+	// FileStates is the older form of Files.
+	FileStates map[string]Item[*agentv1.FileState]
+	Files      map[string]File
+	// Subagents are states of subagents that are kept inside this one.
+	Subagents map[string]Subagent
+	// SubagentRefs are the roots of subagents that are kept beside this one.
+	SubagentRefs map[string]blob.ID
+	// Rest holds all other fields: pending tool calls, token details, workspace
+	// URIs, mode, timings, read paths, branch names, goals and fields that this
+	// release does not know. Its fields for the parts above are ignored.
+	Rest *agentv1.ConversationStateStructure
+
+	// FirstTurn is the number of turns before Turns that were left out, and
+	// TotalTurns that of all turns, where only a part was asked for.
+	FirstTurn, TotalTurns int
+
+	partial bool // something was left out, so that saving it would lose it
+}
+
+// Subagent is the state of a subagent and what else is known about it.
+type Subagent struct {
+	State *State
+	// Rest is everything but the state.
+	Rest *agentv1.SubagentPersistedState
+}
+
+// Partial reports whether turns or outputs were left out.
+func (s *State) Partial() bool { return s.partial }
+
+// partFields are the fields of a structure that State keeps apart from Rest.
+var partFields = []protowire.Number{1, 2, 3, 6, 7, 8, 11, 12, 13, 15, 16, 31}
+
+// clearParts removes the fields that State keeps apart.
+func clearParts(s *agentv1.ConversationStateStructure) {
+	m := s.ProtoReflect()
+	for _, num := range partFields {
+		m.Clear(m.Descriptor().Fields().ByNumber(num))
+	}
+}
+
+// Structure returns the state in its stored form, which names its parts by id.
+// Blobs returns the parts.
+func (s *State) Structure() (*agentv1.ConversationStateStructure, error) {
+	if s.partial {
+		return nil, ErrPartial
+	}
+	out := &agentv1.ConversationStateStructure{}
+	if s.Rest != nil {
+		out = proto.CloneOf(s.Rest)
+		clearParts(out)
+	}
+	out.RootPromptMessagesJson = ids(s.Prompt, func(c Content) Content { return c })
+	out.TurnsOld = ids(s.OldTurns, func(t Turn) Content { return t.Old.Content })
+	out.Turns = ids(s.Turns, func(t Turn) Content { return t.Structure.Content })
+	out.Todos = ids(s.Todos, itemContent)
+	out.Summary = s.Summary.bytes32()
+	out.Plan = s.Plan.bytes32()
+	out.SummaryArchive = s.Archive.bytes32()
+	out.SummaryArchives = ids(s.Archives, itemContent)
+	for path, f := range s.FileStates {
+		put(&out.FileStates, path, f.bytes32())
+	}
+	for path, f := range s.Files {
+		put(&out.FileStatesV2, path, &agentv1.FileStateStructure{Content: f.Content.bytes32(), InitialContent: f.Initial.bytes32()})
+	}
+	for id, root := range s.SubagentRefs {
+		put(&out.SubagentStateRefs, id, root.Bytes())
+	}
+	return out, s.subagents(out)
+}
+
+func (s *State) subagents(out *agentv1.ConversationStateStructure) error {
+	for id, sub := range s.Subagents {
+		p := &agentv1.SubagentPersistedState{}
+		if sub.Rest != nil {
+			p = proto.CloneOf(sub.Rest)
+		}
+		p.ConversationState = nil
+		if sub.State != nil {
+			var err error
+			if p.ConversationState, err = sub.State.Structure(); err != nil {
+				return err
+			}
+		}
+		put(&out.SubagentStates, id, p)
+	}
+	return nil
+}
+
+func itemContent[M proto.Message](i Item[M]) Content { return i.Content }
+
+func ids[T any](parts []T, content func(T) Content) [][]byte {
+	if len(parts) == 0 {
+		return nil
+	}
+	out := make([][]byte, len(parts))
+	for i, p := range parts {
+		out[i] = content(p).bytes32()
+	}
+	return out
+}
+
+func put[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[key] = value
+}
+
+// part is a content and what it is.
+type part struct {
+	kind    graph.Kind
+	content Content
+}
+
+// parts calls fn for the parts of a state and of its subagents.
+func (s *State) parts(fn func(part)) {
+	for _, c := range s.Prompt {
+		fn(part{graph.Prompt, c})
+	}
+	for _, turns := range [][]Turn{s.OldTurns, s.Turns} {
+		for i := range turns {
+			turns[i].parts(fn)
+		}
+	}
+	for _, t := range s.Todos {
+		fn(part{graph.Todo, t.Content})
+	}
+	fn(part{graph.Summary, s.Summary.Content})
+	fn(part{graph.Plan, s.Plan.Content})
+	fn(part{graph.Archive, s.Archive.Content})
+	for _, a := range s.Archives {
+		fn(part{graph.Archive, a.Content})
+	}
+	for _, path := range slices.Sorted(maps.Keys(s.FileStates)) {
+		fn(part{graph.FileState, s.FileStates[path].Content})
+	}
+	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
+		fn(part{graph.Bytes, s.Files[path].Content})
+		fn(part{graph.Bytes, s.Files[path].Initial})
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Subagents)) {
+		if sub := s.Subagents[id].State; sub != nil {
+			sub.parts(fn)
+		}
+	}
+}
+
+// Blobs returns the parts whose bytes are at hand, each once.
+func (s *State) Blobs() []blob.Blob {
+	seen := make(map[blob.ID]bool)
+	var out []blob.Blob
+	s.parts(func(p part) {
+		if p.content.loaded && !seen[p.content.id] {
+			seen[p.content.id] = true
+			out = append(out, blob.New(p.content.data))
+		}
+	})
+	return out
+}
+
+// SetState makes a state the draft. Parts whose bytes are not at hand must be
+// stored.
+func (c *Conversation) SetState(ctx context.Context, s *State) error {
+	structure, err := s.Structure()
+	if err != nil {
+		return err
+	}
+	raw, err := marshal(structure)
+	if err != nil {
+		return err
+	}
+	if err := checkRoot(raw); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.edit(ctx); err != nil {
+		return err
+	}
+	s.parts(func(p part) { c.stage(p.kind, p.content) })
+	return c.replace(raw)
+}
