@@ -3,7 +3,6 @@ package cursor
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/stet-dev/stet/blob"
@@ -172,55 +171,12 @@ func (b *tableBlobs) put(c *conn, item blob.Blob) error {
 	if _, err := decodeBlob(item.ID, old); err == nil {
 		return nil
 	}
-	s, err := c.stmt("INSERT OR REPLACE INTO " + b.table.name + " (" + b.table.key + ", " + b.table.value + ") VALUES (?1, ?2)")
-	if err != nil {
-		return err
-	}
 	data := item.Data
 	if len(data) == 0 {
 		data = b.emptyAs
 	}
-	if err := errors.Join(s.BindText(1, b.key(item.ID)), s.BindBlob(2, data)); err != nil {
-		return err
-	}
-	return s.Exec()
+	return c.putValue(b.table, b.key(item.ID), data)
 }
 
 // Flush has nothing to do: Put commits.
 func (b *tableBlobs) Flush(ctx context.Context) error { return ctx.Err() }
-
-// write runs fn in a transaction that is durable when write returns.
-func (d *database) write(ctx context.Context, fn func(*conn) error) error {
-	d.writeMu.Lock()
-	defer d.writeMu.Unlock()
-	if d.isClosed() {
-		return blob.ErrClosed
-	}
-	if d.writer == nil {
-		w, err := d.connectWriter(ctx)
-		if err != nil {
-			return err
-		}
-		d.writer = w
-	}
-	if err := d.sameFile(); err != nil {
-		return err
-	}
-	d.writer.SetInterrupt(ctx)
-	tx, err := d.writer.BeginImmediate()
-	if err == nil {
-		if err = fn(d.writer); err == nil {
-			err = tx.Commit()
-		} else {
-			d.writer.SetInterrupt(context.Background())
-			err = errors.Join(err, tx.Rollback())
-		}
-	}
-	d.touch()
-	if err != nil {
-		d.writer.close() // whatever state it is in
-		d.writer = nil
-		return fmt.Errorf("write %s: %w", d.path, wrapSQLite(ctx, err))
-	}
-	return nil
-}

@@ -36,6 +36,8 @@ type conn struct {
 	mark   mark // what lay there when it was opened
 	shmDir string
 	stmts  map[string]*sqlite3.Stmt
+
+	maxValue int // the largest value that is read
 }
 
 // connect opens a connection for reading, in the way that suits what lies
@@ -58,6 +60,7 @@ func (d *database) connect(ctx context.Context, now mark) (*conn, error) {
 	}
 	registerVFS()
 	if err := c.open(ctx, d.uri(query), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI, d.opts); err != nil {
+		c.close()
 		return nil, fmt.Errorf("open %s: %w", d.path, wrapSQLite(ctx, err))
 	}
 	return c, nil
@@ -99,19 +102,18 @@ func (d *database) uri(query url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// open connects and turns off whatever a hostile file could use.
-func (c *conn) open(ctx context.Context, uri string, flags sqlite3.OpenFlag, opts Options) error {
-	var err error
+// open connects and turns off whatever a hostile file could use. After an error
+// the caller closes the connection.
+func (c *conn) open(ctx context.Context, uri string, flags sqlite3.OpenFlag, opts Options) (err error) {
+	defer recoverDriver(&err)
 	if c.Conn, err = sqlite3.OpenFlags(uri, flags); err != nil {
-		c.close()
 		return err
 	}
 	c.stmts = map[string]*sqlite3.Stmt{}
 	c.SetInterrupt(ctx)
-	c.Limit(sqlite3.LIMIT_LENGTH, opts.maxValue())
+	c.maxValue = opts.maxValue()
 	for _, off := range []sqlite3.DBConfig{sqlite3.DBCONFIG_TRUSTED_SCHEMA, sqlite3.DBCONFIG_ENABLE_VIEW, sqlite3.DBCONFIG_ENABLE_TRIGGER} {
 		if _, err := c.Config(off, false); err != nil {
-			c.close()
 			return err
 		}
 	}
@@ -121,22 +123,20 @@ func (c *conn) open(ctx context.Context, uri string, flags sqlite3.OpenFlag, opt
 	}
 	for _, op := range on {
 		if _, err := c.Config(op, true); err != nil {
-			c.close()
 			return err
 		}
 	}
 	if err := c.BusyTimeout(opts.busyTimeout()); err != nil {
-		c.close()
 		return err
 	}
-	if err := c.Exec("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048"); err != nil {
-		c.close()
-		return err
-	}
-	return nil
+	return c.Exec("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048")
 }
 
 func (c *conn) close() {
+	defer recoverDriver(new(error))
+	if c.shmDir != "" {
+		defer os.RemoveAll(c.shmDir)
+	}
 	for _, s := range c.stmts {
 		s.Close()
 	}
@@ -144,8 +144,13 @@ func (c *conn) close() {
 	if c.Conn != nil {
 		c.Conn.Close()
 	}
-	if c.shmDir != "" {
-		os.RemoveAll(c.shmDir)
+}
+
+// recoverDriver turns a panic of the driver into an error. It panics when SQLite
+// runs out of its memory, which a hostile file can bring about.
+func recoverDriver(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%w: the driver failed: %v", ErrCorrupt, r)
 	}
 }
 
@@ -163,12 +168,13 @@ func (c *conn) fits(now mark) bool {
 }
 
 // transact runs fn inside a read transaction.
-func (c *conn) transact(ctx context.Context, fn func(*conn) error) error {
+func (c *conn) transact(ctx context.Context, fn func(*conn) error) (err error) {
+	defer recoverDriver(&err)
 	c.SetInterrupt(ctx)
 	if err := c.Exec("BEGIN"); err != nil {
 		return err
 	}
-	err := fn(c)
+	err = fn(c)
 	for _, s := range c.stmts {
 		if s.Busy() {
 			s.Reset()

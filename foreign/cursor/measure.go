@@ -96,7 +96,7 @@ func (c *conn) sizeBatch(t table, from int64) (batch []row, last int64, full boo
 	}
 	var spent budget
 	for s.Step() {
-		item, err := scanRow(s, scanSizes)
+		item, err := c.scanRow(s, t, scanSizes)
 		if err != nil {
 			return batch, last, false, err
 		}

@@ -58,7 +58,7 @@ func (t table) scanSQL(kind scanKind, bounded bool) string {
 	case scanSizes:
 		columns += ", typeof(" + t.value + "), octet_length(" + t.value + ")"
 	case scanRows:
-		columns += ", " + t.value
+		columns += ", " + t.valueColumns()
 	}
 	sql := "SELECT " + columns + " FROM " + t.name + " WHERE " + t.key + " >= ?1"
 	if bounded {
@@ -106,7 +106,7 @@ func (d *database) scanBatch(ctx context.Context, t table, r keyRange, kind scan
 		}
 		var spent budget
 		for s.Step() {
-			item, err := scanRow(s, kind)
+			item, err := c.scanRow(s, t, kind)
 			if err != nil {
 				return err
 			}
@@ -135,17 +135,18 @@ func bindRange(s *sqlite3.Stmt, r keyRange) error {
 	return s.BindText(2, r.end)
 }
 
-func scanRow(s *sqlite3.Stmt, kind scanKind) (row, error) {
+func (c *conn) scanRow(s *sqlite3.Stmt, t table, kind scanKind) (row, error) {
 	item := row{key: s.ColumnText(0)}
+	var err error
 	switch kind {
 	case scanSizes:
 		item.value.Class = classByName[s.ColumnText(1)]
 		item.size = s.ColumnInt64(2)
 	case scanRows:
-		item.value = columnValue(s, 1)
+		item.value, err = c.columnValue(s, t, 1)
 		item.size = int64(len(item.value.Data))
 	}
-	return item, s.Err()
+	return item, errors.Join(err, s.Err())
 }
 
 // get returns the value of a key; a missing row has class ClassNull, as a
@@ -161,7 +162,7 @@ func (d *database) get(ctx context.Context, t table, key string) (Value, error) 
 }
 
 func (c *conn) get(t table, key string) (Value, error) {
-	s, err := c.stmt("SELECT " + t.value + " FROM " + t.name + " WHERE " + t.key + " = ?1")
+	s, err := c.stmt("SELECT " + t.valueColumns() + " FROM " + t.name + " WHERE " + t.key + " = ?1")
 	if err != nil {
 		return Value{}, err
 	}
@@ -170,9 +171,9 @@ func (c *conn) get(t table, key string) (Value, error) {
 	}
 	var v Value
 	if s.Step() {
-		v = columnValue(s, 0)
+		v, err = c.columnValue(s, t, 0)
 	}
-	err = s.Err()
+	err = errors.Join(err, s.Err())
 	s.Reset()
 	return v, err
 }

@@ -1,13 +1,10 @@
 package cursor
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"strings"
-
-	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -38,19 +35,6 @@ type Value struct {
 
 // Absent reports whether there is no value: no row, or a tombstone.
 func (v Value) Absent() bool { return v.Class == ClassNull }
-
-// columnValue copies a column out of SQLite's memory.
-func columnValue(s *sqlite3.Stmt, col int) Value {
-	switch s.ColumnType(col) {
-	case sqlite3.NULL:
-		return Value{}
-	case sqlite3.TEXT:
-		return Value{ClassText, bytes.Clone(s.ColumnRawText(col))}
-	case sqlite3.BLOB:
-		return Value{ClassBlob, bytes.Clone(s.ColumnRawBlob(col))}
-	}
-	return Value{ClassOther, []byte(s.ColumnText(col))}
-}
 
 // decodeBlob returns the content of a blob row. The id decides between the
 // forms that releases have written: bytes; hex as text; base64 as text; and

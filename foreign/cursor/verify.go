@@ -31,9 +31,9 @@ type Report struct {
 	DanglingCount int64
 	// Orphans are sound blobs that nothing refers to. Those that look like a
 	// state are listed as former roots: earlier versions of a conversation.
-	Orphans      []Finding
-	OrphanCount  int64
-	FormerRoots  []blob.ID
+	Orphans     []Finding
+	OrphanCount int64
+	FormerRoots []blob.ID
 }
 
 // OK reports whether nothing is damaged or missing.

@@ -1,0 +1,153 @@
+package cursor_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/blobtest"
+	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/internal/testenv"
+)
+
+const (
+	editorSchema = `CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+		CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);`
+	agentSchema = `CREATE TABLE blobs (id TEXT PRIMARY KEY, data BLOB);
+		CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);`
+)
+
+// create makes a database as another program would.
+func create(t testing.TB, path, sql string) *sqlite3.Conn {
+	t.Helper()
+	c, err := sqlite3.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.BusyTimeout(10e9); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, sql)
+	return c
+}
+
+func run(t testing.TB, c *sqlite3.Conn, sql string) {
+	t.Helper()
+	if err := c.Exec(sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// insert adds a row of the editor's table; a string becomes TEXT, bytes BLOB.
+func insert(t testing.TB, c *sqlite3.Conn, key string, value any) {
+	t.Helper()
+	s, _, err := c.Prepare("INSERT INTO cursorDiskKV VALUES (?, ?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.BindText(1, key)
+	switch v := value.(type) {
+	case string:
+		err = errors.Join(err, s.BindText(2, v))
+	case []byte:
+		err = errors.Join(err, s.BindBlob(2, v))
+	case nil:
+		err = errors.Join(err, s.BindNull(2))
+	}
+	if err := errors.Join(err, s.Exec()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBlobContract(t *testing.T) {
+	for name, schema := range map[string]string{
+		"wal.vscdb":   "PRAGMA journal_mode=WAL;" + editorSchema,
+		"state.vscdb": editorSchema,
+		"store.db":    agentSchema,
+	} {
+		// The largest blobs take long on a rollback journal, which is synced twice.
+		opts := &blobtest.Options{}
+		if name != "wal.vscdb" && !testenv.Long() {
+			opts.MaxBytes = 8 << 20
+		}
+		t.Run(name, func(t *testing.T) {
+			blobtest.RunWith(t, func(t *testing.T) blob.Store {
+				path := filepath.Join(t.TempDir(), name)
+				create(t, path, schema).Close()
+				return open(t, path, &cursor.Options{Write: true}).Blobs()
+			}, opts)
+		})
+	}
+}
+
+func TestPutWritesTheFormatOfTheOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.vscdb")
+	db := create(t, path, editorSchema)
+	gone := blob.New([]byte("was deleted"))
+	insert(t, db, "agentKv:blob:"+gone.ID.String(), nil)
+	s := open(t, path, &cursor.Options{Write: true})
+	empty, zero, text := blob.New(nil), blob.New([]byte{0}), blob.New([]byte("text"))
+	if err := s.Blobs().Put(t.Context(), empty, zero, text, gone); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		b      blob.Blob
+		stored string
+	}{{empty, "\x00"}, {zero, "\x00"}, {text, "text"}, {gone, "was deleted"}} {
+		v, err := s.Value(t.Context(), "agentKv:blob:"+want.b.ID.String())
+		if err != nil || v.Class != cursor.ClassBlob || string(v.Data) != want.stored {
+			t.Errorf("%q is stored as %v %q, %v", want.b.Data, v.Class, v.Data, err)
+		}
+		data, err := s.Blobs().Get(t.Context(), want.b.ID)
+		if err != nil || string(data) != string(want.b.Data) {
+			t.Errorf("%q is read as %q, %v", want.b.Data, data, err)
+		}
+	}
+}
+
+func TestPutNeedsTheFlag(t *testing.T) {
+	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
+	for _, p := range []string{path, "testdata/sdk-store/sqlite", "testdata/sdk-store/jsonl"} {
+		s := open(t, p, nil)
+		if err := s.Blobs().Put(t.Context(), blob.New([]byte("x"))); !errors.Is(err, blob.ErrReadOnly) {
+			t.Errorf("%s: Put = %v, want ErrReadOnly", p, err)
+		}
+	}
+}
+
+func TestStoredFormsOfBlobs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.vscdb")
+	db := create(t, path, editorSchema)
+	tests := []struct {
+		name    string
+		content string
+		stored  any
+	}{
+		{"bytes", "hello", []byte("hello")},
+		{"hex text", "hex", "686578"},
+		{"upper-case hex text", "\xab\xcd", "ABCD"},
+		{"base64 text", "base64 text", "YmFzZTY0IHRleHQ="},
+		{"hex where both decode", "\xab\xcd\x12\x34", "abcd1234"},
+		{"base64 where both decode", "\x69\xb7\x1d\xd7\x6d\xf8", "abcd1234"},
+		{"plain text", "plain ü", "plain ü"},
+		{"one real zero byte", "\x00", []byte{0}},
+		{"empty as text", "", "00"},
+	}
+	for _, tt := range tests {
+		insert(t, db, "agentKv:blob:"+blob.Sum([]byte(tt.content)).String(), tt.stored)
+	}
+	s := open(t, path, nil)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			data, err := s.Blobs().Get(t.Context(), blob.Sum([]byte(tt.content)))
+			if err != nil || string(data) != tt.content {
+				t.Errorf("Get = %q, %v; want %q", data, err, tt.content)
+			}
+		})
+	}
+}
