@@ -173,7 +173,7 @@ func (db *DB) create() error {
 	}
 	fresh := db.path() + newSuffix
 	for _, leftover := range []string{fresh, fresh + "-journal", fresh + "-wal", fresh + "-shm"} {
-		if err := os.Remove(leftover); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := ignoreMissing(db.opts.files.Remove(leftover)); err != nil {
 			return fileError("remove leftover", err)
 		}
 	}
@@ -182,13 +182,18 @@ func (db *DB) create() error {
 		return err
 	}
 	objects := filepath.Join(db.dir, objectsName)
-	if err := os.MkdirAll(objects, 0o700); err != nil {
+	if err := db.opts.files.MkdirAll(objects); err != nil {
 		return fileError("make directory", err)
 	}
 	if err := writeDurably(db.opts.files, filepath.Join(objects, storeFileName), []byte(id+"\n")); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, db.path()); err != nil {
+	// The names above must be durable before the database gets its own: a store
+	// whose objects are missing counts as damaged.
+	if err := db.opts.files.SyncDir(db.dir); err != nil {
+		return fileError("sync directory", err)
+	}
+	if err := db.opts.files.Rename(fresh, db.path()); err != nil {
 		return fileError("name the database", err)
 	}
 	if err := db.opts.files.SyncDir(db.dir); err != nil {
