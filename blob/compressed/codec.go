@@ -13,10 +13,16 @@ import (
 // so it is part of the format.
 const dictID = 1
 
+// thoroughUpTo is the size up to which text without repetitions, such as ids in
+// hex, is looked at for skewed bytes too. It halves such text (2,000 hex digits
+// take 0.52 instead of 1.0 of their size) but makes noise three times as slow.
+const thoroughUpTo = 64 << 10
+
 // codec keeps encoders and decoders, which are costly to make, for reuse.
 type codec struct {
-	encoder *zstd.Encoder // for EncodeAll, which may be called concurrently
-	decoder *zstd.Decoder // for DecodeAll, likewise
+	thorough *zstd.Encoder // for EncodeAll, which may be called concurrently
+	quick    *zstd.Encoder // likewise, for large contents
+	decoder  *zstd.Decoder // for DecodeAll, likewise
 
 	dictEncoders, dictDecoders     sync.Pool
 	streamEncoders, streamDecoders sync.Pool
@@ -31,11 +37,12 @@ func newCodec(level int, maxBlob int64) *codec {
 		opts := append([]zstd.DOption{zstd.WithDecoderMaxWindow(uint64(max(maxBlob, 64<<20))), zstd.WithDecodeAllCapLimit(true)}, more...)
 		return must(zstd.NewReader(nil, opts...))
 	}
-	c := &codec{encoder: enc(), decoder: dec(zstd.WithDecoderConcurrency(0))}
+	literals := zstd.WithAllLitEntropyCompression(true)
+	c := &codec{thorough: enc(literals), quick: enc(), decoder: dec(zstd.WithDecoderConcurrency(0))}
 	// One goroutine's worth each: a pool adds as many as there are callers.
-	c.dictEncoders.New = func() any { return enc(zstd.WithEncoderConcurrency(1)) }
+	c.dictEncoders.New = func() any { return enc(literals, zstd.WithEncoderConcurrency(1)) }
 	c.dictDecoders.New = func() any { return dec(zstd.WithDecoderConcurrency(1)) }
-	c.streamEncoders.New = func() any { return enc(zstd.WithEncoderConcurrency(1)) }
+	c.streamEncoders.New = func() any { return enc(literals, zstd.WithEncoderConcurrency(1)) }
 	c.streamDecoders.New = func() any {
 		return must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(16<<20)))
 	}
@@ -56,7 +63,11 @@ func (c *codec) shrink(data []byte) ([]byte, bool) {
 	if len(data) < minSize {
 		return nil, false
 	}
-	out := c.encoder.EncodeAll(data, nil)
+	enc := c.quick
+	if len(data) <= thoroughUpTo {
+		enc = c.thorough
+	}
+	out := enc.EncodeAll(data, nil)
 	out = append(out, padding(int64(len(data)), int64(len(out)))...)
 	return out, len(out)+binary.MaxVarintLen32 < len(data)
 }

@@ -125,9 +125,6 @@ func (r *record) isExtension() bool {
 
 // bottom returns the first end bytes of a record that is no extension.
 func (s resolver) bottom(ctx context.Context, id blob.ID, r *record, end int64, steps *int) ([]byte, error) {
-	if end == 0 {
-		return []byte{}, nil
-	}
 	var data []byte
 	var err error
 	switch r.kind {

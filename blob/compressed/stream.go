@@ -28,8 +28,7 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	buffered := bufio.NewReader(src)
-	r, err := s.openRecord(id, buffered)
+	r, err := s.openRecord(id, &source{Reader: src})
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
@@ -48,7 +47,8 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 }
 
 // openRecord returns a reader for the kinds that can be streamed, else nil.
-func (s *Store) openRecord(id blob.ID, src *bufio.Reader) (*streamReader, error) {
+func (s *Store) openRecord(id blob.ID, below *source) (*streamReader, error) {
+	src := bufio.NewReader(below)
 	first, err := src.ReadByte()
 	if err == io.EOF {
 		return nil, blob.Corrupt(id, "record ends early")
@@ -61,14 +61,17 @@ func (s *Store) openRecord(id blob.ID, src *bufio.Reader) (*streamReader, error)
 		return &streamReader{id: id, content: src, left: -1}, nil
 	case kindStream:
 		size, err := binary.ReadUvarint(src)
+		if below.err != nil {
+			return nil, below.err
+		}
 		if err != nil || size > maxNumber {
 			return nil, blob.Corrupt(id, "record has a bad number")
 		}
 		dec, err := s.codec.reader(src)
 		if err != nil {
-			return nil, blob.Corrupt(id, "inflate: %v", err)
+			return nil, fmt.Errorf("inflate %s: %w", id, err)
 		}
-		return &streamReader{id: id, content: dec, dec: dec, codec: s.codec, left: int64(size)}, nil
+		return &streamReader{id: id, content: dec, below: below, dec: dec, codec: s.codec, left: int64(size)}, nil
 	}
 	return nil, nil
 }
@@ -78,6 +81,7 @@ type streamReader struct {
 	id      blob.ID
 	src     io.Closer
 	content io.Reader
+	below   *source
 	left    int64 // bytes still due; negative if the record does not tell
 
 	dec   *zstd.Decoder // nil for raw
@@ -96,25 +100,26 @@ func (r *streamReader) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF && r.left > 0:
 		return n, blob.Corrupt(r.id, "inflates to %d bytes less than it should", r.left)
+	case r.below.err != nil:
+		return n, fmt.Errorf("inflate %s: %w", r.id, r.below.err)
 	case err != nil && err != io.EOF:
-		return n, inflateError(r.id, err)
+		return n, blob.Corrupt(r.id, "inflate: %v", err)
 	}
 	return n, err
 }
 
-// inflateError tells damage from a failure of the source below.
-func inflateError(id blob.ID, err error) error {
-	for _, damage := range []error{
-		io.ErrUnexpectedEOF, zstd.ErrMagicMismatch, zstd.ErrWindowSizeExceeded, zstd.ErrReservedBlockType,
-		zstd.ErrCompressedSizeTooBig, zstd.ErrBlockTooSmall, zstd.ErrUnexpectedBlockSize, zstd.ErrWindowSizeTooSmall,
-		zstd.ErrDecoderSizeExceeded, zstd.ErrUnknownDictionary, zstd.ErrFrameSizeExceeded, zstd.ErrFrameSizeMismatch,
-		zstd.ErrCRCMismatch,
-	} {
-		if errors.Is(err, damage) {
-			return blob.Corrupt(id, "inflate: %v", err)
-		}
+// source remembers an error of the store below, which is no damage.
+type source struct {
+	io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
 	}
-	return fmt.Errorf("inflate %s: %w", id, err)
+	return n, err
 }
 
 func (r *streamReader) Close() error {
@@ -152,7 +157,7 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	if err != nil {
 		return err
 	}
-	if held[0] || 20*len(s.codec.encoder.EncodeAll(sample, nil)) > 19*len(sample) {
+	if held[0] || 20*len(s.codec.thorough.EncodeAll(sample, nil)) > 19*len(sample) {
 		return blob.PutFrom(ctx, s.inner, id, io.MultiReader(bytes.NewReader([]byte{kindRaw}), src), size+1)
 	}
 	return s.putStream(ctx, id, src, size)
