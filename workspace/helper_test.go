@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -190,4 +191,12 @@ func materialise(t testing.TB, store blob.Store, tree blob.ID, root string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// slowStore takes its time, so that there is progress to report.
+type slowStore struct{ *mapStore }
+
+func (s *slowStore) Put(ctx context.Context, blobs ...blob.Blob) error {
+	time.Sleep(20 * time.Millisecond)
+	return s.mapStore.Put(ctx, blobs...)
 }
