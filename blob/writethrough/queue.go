@@ -1,0 +1,199 @@
+package writethrough
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// item is a remote write that has not succeeded yet. It waits (or is being
+// sent), or it has failed.
+type item struct {
+	id, base blob.ID
+	size     int64
+	order    uint64   // of the first Put
+	waiting  bool     // else it has failed
+	suspect  bool     // failed alone, not only as one of many
+	gone     bool     // the local store lost it: told once, not repeated
+	cause    *failure // of the last attempt
+	flushes  []*ticket
+}
+
+// failure is what kept one or more blobs from the remote.
+type failure struct{ err error }
+
+// queue is the state of the remote writes. Store.mu guards it.
+type queue struct {
+	items   map[blob.ID]*item // all of them
+	line    []*item           // those to be sent next, in order
+	waiting int               // in line or being sent
+	bytes   int64             // of those
+	order   uint64
+	streak  int // attempts that failed in a row
+	last    *failure
+}
+
+// await counts an item as waiting; the caller puts it in line.
+func (q *queue) await(it *item) {
+	it.waiting, it.gone = true, false
+	q.waiting++
+	q.bytes += it.size
+}
+
+// roomFor lets a blob that is larger than the whole queue in when it is empty.
+func (q *queue) roomFor(it *item, opts *Options) bool {
+	return q.waiting == 0 || q.waiting < opts.MaxItems && q.bytes+it.size <= opts.MaxBytes
+}
+
+// enqueue puts a remote write in line, as soon as there is room.
+func (s *Store) enqueue(ctx context.Context, it item) error {
+	for {
+		wake, err := s.tryEnqueue(&it)
+		if wake == nil {
+			return err
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the remote to catch up: %w", ctx.Err())
+		}
+	}
+}
+
+// tryEnqueue returns a channel to wait for if there is no room.
+func (s *Store) tryEnqueue(it *item) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &s.queue
+	old := q.items[it.id]
+	switch {
+	case s.closed:
+		return nil, blob.ErrClosed
+	case old != nil && old.waiting:
+		return nil, nil
+	case old == nil && len(q.items)-q.waiting >= s.opts.MaxFailed:
+		return nil, fmt.Errorf("%d blobs wait for the remote to come back: %w", s.opts.MaxFailed, q.last.err)
+	case !q.roomFor(it, &s.opts):
+		return s.changed, nil
+	}
+	if old != nil {
+		it = old
+	} else {
+		q.order++
+		it.order = q.order
+		q.items[it.id] = it
+	}
+	q.await(it)
+	q.line = append(q.line, it)
+	s.changeLocked()
+	return nil, nil
+}
+
+// next takes the next few small blobs, or one that is large or had failed alone,
+// out of the line. It returns nil when ctx is done.
+func (s *Store) next(ctx context.Context) []*item {
+	for {
+		batch, wake := s.tryNext()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if batch != nil {
+			return batch
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// A batch is large enough to make up for the way to the remote and small enough
+// to be held in memory.
+const (
+	batchItems = 64
+	batchBytes = 1 << 20
+)
+
+func (s *Store) tryNext() ([]*item, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &s.queue
+	if len(q.line) == 0 {
+		return nil, s.changed
+	}
+	n, size := 0, int64(0)
+	for n < len(q.line) && n < batchItems {
+		it := q.line[n]
+		if n > 0 && (it.suspect || q.line[0].suspect || size+it.size > batchBytes) {
+			break
+		}
+		size += it.size
+		n++
+	}
+	batch := slices.Clone(q.line[:n])
+	q.line = slices.Delete(q.line, 0, n)
+	return batch, nil
+}
+
+// giveUpAfter attempts that fail in a row are enough to call the remote down.
+// What is in line then fails untried, so that a Flush ends in a time that does
+// not depend on how much has piled up.
+const giveUpAfter = 8
+
+// finish records how the attempts to send some items ended.
+func (s *Store) finish(cause *failure, items ...*item) {
+	if len(items) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &s.queue
+	for _, it := range items {
+		q.settle(it, cause)
+	}
+	switch {
+	case cause == nil:
+		q.streak = 0
+	case !aboutBlob(cause.err):
+		q.streak++
+	}
+	if q.streak >= giveUpAfter {
+		untried := &failure{err: fmt.Errorf("not tried after %d failures in a row: %w", q.streak, cause.err)}
+		for _, it := range q.line {
+			q.settle(it, untried)
+		}
+		q.line, q.streak = nil, 0
+	}
+	s.changeLocked()
+}
+
+func (q *queue) settle(it *item, cause *failure) {
+	it.waiting, it.cause = false, cause
+	q.waiting--
+	q.bytes -= it.size
+	if cause != nil {
+		q.last = cause
+	}
+	if cause == nil || it.gone && len(it.flushes) > 0 { // a Flush hears of it now
+		delete(q.items, it.id)
+	}
+	for _, t := range it.flushes {
+		t.settled(it)
+	}
+	it.flushes = nil
+}
+
+// aboutBlob tells the errors that concern one blob from those that concern the
+// remote.
+func aboutBlob(err error) bool {
+	for _, e := range []error{blob.ErrNotFound, blob.ErrMismatch, blob.ErrCorrupt, blob.ErrTooLarge, blob.ErrInvalidID} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

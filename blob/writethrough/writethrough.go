@@ -1,0 +1,300 @@
+// Package writethrough keeps blobs in a local store now and in a remote one soon
+// after.
+//
+//	store := writethrough.New(local, retrying.New(remote, nil), nil)
+//	defer store.Close(ctx)
+//	err := store.Put(ctx, b)   // local has it, the remote gets it in the background
+//	err = store.Flush(ctx)     // both have it for good
+//
+// Get asks the local store first; what only the remote has is kept locally too.
+// A blob with LocalOnly never leaves. Remote writes wait in a bounded queue that
+// slows Put down when it is full, and leave it in the order of the Puts, so that
+// the remote never gets a blob before what it leans on. Their content is read
+// back from the local store when its turn comes, so that a long queue costs no
+// memory. A remote write that fails is remembered, reported by Flush and repeated
+// by the next one.
+//
+// What is queued does not survive the process: only Flush and Close promise
+// anything about the remote. Bytes are passed on as they are; whoever checks or
+// seals them stands above.
+package writethrough
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Options shape a store; nil and the zero value work.
+type Options struct {
+	// MaxItems and MaxBytes bound what waits for the remote. The defaults are 1024
+	// blobs and 64 MiB.
+	MaxItems int
+	MaxBytes int64
+	// MaxFailed is how many failed remote writes are remembered for the next
+	// Flush. Beyond it Put fails, so that nobody goes on for days without a
+	// remote unknowingly. The default is 65536.
+	MaxFailed int
+	// Verify, if set, is asked before bytes from the remote are kept locally. A
+	// remote that returned wrong bytes would otherwise spoil the local store, too.
+	// VerifySum fits where this layer sees plain content.
+	Verify func(id blob.ID, data []byte) error
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.MaxItems <= 0 {
+		opts.MaxItems = 1024
+	}
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = 64 << 20
+	}
+	if opts.MaxFailed <= 0 {
+		opts.MaxFailed = 1 << 16
+	}
+	if opts.Verify == nil {
+		opts.Verify = func(blob.ID, []byte) error { return nil }
+	}
+	return opts
+}
+
+// VerifySum is an Options.Verify for content that is neither sealed nor
+// compressed.
+func VerifySum(id blob.ID, data []byte) error {
+	if got := blob.Sum(data); got != id {
+		return blob.Corrupt(id, "the remote returned content with SHA-256 %s", got)
+	}
+	return nil
+}
+
+// Store is a write-through layer. Close it.
+type Store struct {
+	local, remote blob.Store
+	opts          Options
+	stop          context.CancelFunc // ends the sender
+	stopped       chan struct{}      // closed when the sender has ended
+	notKept       atomic.Uint64
+
+	mu      sync.Mutex // guards what follows
+	queue   queue
+	closed  bool
+	changed chan struct{} // closed and replaced whenever queue or closed change
+}
+
+var _ blob.Streamer = (*Store)(nil)
+
+// New returns a store over local and remote. The local store must keep what it
+// is given; a mere cache does not do.
+func New(local, remote blob.Store, opts *Options) *Store {
+	// The sender works for all callers, so its context is none of theirs.
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Store{
+		local: local, remote: remote, opts: opts.withDefaults(),
+		stop: stop, stopped: make(chan struct{}), changed: make(chan struct{}),
+		queue: queue{items: make(map[blob.ID]*item)},
+	}
+	go s.send(ctx)
+	return s
+}
+
+// Get implements blob.Store.
+func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	data, err := s.local.Get(ctx, id)
+	if !errors.Is(err, blob.ErrNotFound) {
+		return data, err
+	}
+	data, err = s.remote.Get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("get from remote: %w", err)
+	}
+	if err := s.keep(ctx, id, data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// keep stores locally what the remote had. That the local store cannot take it,
+// because it is full perhaps, is no reason to refuse the content, which the
+// remote has for good: it is counted instead.
+func (s *Store) keep(ctx context.Context, id blob.ID, data []byte) error {
+	if err := s.opts.Verify(id, data); err != nil {
+		return err
+	}
+	if err := s.local.Put(ctx, blob.Blob{ID: id, Data: data}); err != nil {
+		s.notKept.Add(1)
+	}
+	return nil
+}
+
+// Put implements blob.Store.
+func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
+	if s.isClosed() {
+		return blob.ErrClosed
+	}
+	if err := s.local.Put(ctx, blobs...); err != nil {
+		return err
+	}
+	for i := range blobs {
+		b := &blobs[i]
+		if b.LocalOnly {
+			continue
+		}
+		if err := s.enqueue(ctx, item{id: b.ID, base: b.Base, size: b.Keep + int64(len(b.Data))}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Has implements blob.Store. It reports what Get would find.
+func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	has, err := s.local.Has(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	var absent []blob.ID
+	for i, id := range ids {
+		if !has[i] {
+			absent = append(absent, id)
+		}
+	}
+	if len(absent) == 0 {
+		return has, nil
+	}
+	there, err := s.remote.Has(ctx, absent...)
+	if err != nil {
+		return nil, fmt.Errorf("ask remote: %w", err)
+	}
+	for i := range has {
+		if !has[i] {
+			has[i], there = there[0], there[1:]
+		}
+	}
+	return has, nil
+}
+
+// Flush implements blob.Store. It repeats the remote writes that failed before,
+// waits for all that are queued, and returns every error of both sides.
+func (s *Store) Flush(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	local := s.local.Flush(ctx)
+	if local != nil {
+		local = fmt.Errorf("flush local: %w", local)
+	}
+	sent := s.drain(ctx)
+	remote := s.remote.Flush(ctx)
+	if remote != nil {
+		remote = fmt.Errorf("flush remote: %w", remote)
+	}
+	return errors.Join(local, sent, remote)
+}
+
+// peek is how much of a remote stream is read ahead, to keep it if that was all.
+const peek = 1 << 20
+
+// Open implements blob.Streamer. A blob of up to 1 MiB that only the remote has
+// is kept locally; a larger one is passed through.
+func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
+	r, err := blob.Open(ctx, s.local, id)
+	if !errors.Is(err, blob.ErrNotFound) {
+		return r, err
+	}
+	r, err = blob.Open(ctx, s.remote, id)
+	if err != nil {
+		return nil, fmt.Errorf("open from remote: %w", err)
+	}
+	head, err := io.ReadAll(io.LimitReader(r, peek+1))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read from remote: %w", err), r.Close())
+	}
+	if len(head) > peek {
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(head), r), r}, nil
+	}
+	if err := errors.Join(r.Close(), s.keep(ctx, id, head)); err != nil {
+		return nil, err
+	}
+	return io.NopCloser(bytes.NewReader(head)), nil
+}
+
+// PutFrom implements blob.Streamer.
+func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
+	if s.isClosed() {
+		return blob.ErrClosed
+	}
+	if err := blob.PutFrom(ctx, s.local, id, r, size); err != nil {
+		return err
+	}
+	return s.enqueue(ctx, item{id: id, size: size})
+}
+
+// Close flushes both sides and ends the background work; later writes fail with
+// blob.ErrClosed. When ctx ends first, what is still queued is given up and the
+// error says so. Neither store is closed.
+func (s *Store) Close(ctx context.Context) error {
+	s.mu.Lock()
+	already := s.closed
+	s.closed = true
+	s.changeLocked()
+	s.mu.Unlock()
+	if already {
+		<-s.stopped
+		return nil
+	}
+	err := s.Flush(ctx)
+	s.stop()
+	<-s.stopped
+	if left := s.Stats(); left.Waiting+left.Failed > 0 {
+		err = errors.Join(err, fmt.Errorf("close: %d blobs were not written to the remote", left.Waiting+left.Failed))
+	}
+	return err
+}
+
+// Stats tell what a store has yet to do.
+type Stats struct {
+	// Waiting blobs, and their bytes, are on their way to the remote.
+	Waiting      int
+	WaitingBytes int64
+	// Failed remote writes will be repeated by the next Flush.
+	Failed int
+	// NotKept counts reads from the remote that the local store could not take.
+	NotKept uint64
+}
+
+// Stats returns the present numbers.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &s.queue
+	return Stats{
+		Waiting:      q.waiting,
+		WaitingBytes: q.bytes,
+		Failed:       len(q.items) - q.waiting,
+		NotKept:      s.notKept.Load(),
+	}
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// changeLocked wakes everyone who waits for the queue.
+func (s *Store) changeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
