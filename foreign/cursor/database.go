@@ -56,6 +56,9 @@ func openDatabase(ctx context.Context, path string, opts Options) (*database, er
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
+	if !ident.Mode().IsRegular() { // opening a FIFO would wait for ever
+		return nil, fmt.Errorf("open %s: %w: not a regular file", path, ErrNotDatabase)
+	}
 	if _, err := readHeader(real, opts.Rescue); err != nil {
 		return nil, err
 	}

@@ -30,9 +30,6 @@ func readHeader(path string, rescue bool) (fileHeader, error) {
 	if err != nil {
 		return fileHeader{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return fileHeader{}, fmt.Errorf("%w: %s is not a regular file", ErrNotDatabase, path)
-	}
 	start := make([]byte, 4096)
 	n, err := io.ReadFull(f, start)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
