@@ -34,6 +34,10 @@ type Options struct {
 	MaxAbsent int
 	// AbsentFor is how long an id is remembered as absent. The default is 5 s.
 	AbsentFor time.Duration
+	// Verify, if set, is asked before content from the inner store is kept, so
+	// that a read that went wrong once does not stay wrong. Content that it
+	// refuses is still returned: judging it is left to blob.Checked above.
+	Verify func(id blob.ID, data []byte) error
 	// MeterProvider receives the counter of results; nil means OpenTelemetry's
 	// global one.
 	MeterProvider metric.MeterProvider
@@ -50,6 +54,9 @@ func (o *Options) withDefaults() Options {
 	if opts.AbsentFor <= 0 {
 		opts.AbsentFor = 5 * time.Second
 	}
+	if opts.Verify == nil {
+		opts.Verify = func(blob.ID, []byte) error { return nil }
+	}
 	return opts
 }
 
@@ -57,6 +64,7 @@ func (o *Options) withDefaults() Options {
 type Store struct {
 	inner    blob.Store
 	maxBlob  int64 // larger ones would push out too many others
+	verify   func(blob.ID, []byte) error
 	counters *counters
 
 	mu      sync.Mutex // guards what follows
@@ -74,6 +82,7 @@ func New(inner blob.Store, o *Options) *Store {
 	return &Store{
 		inner:    inner,
 		maxBlob:  opts.MaxBytes / 8,
+		verify:   opts.Verify,
 		counters: newCounters(opts.MeterProvider),
 		lru:      newLRU(opts.MaxBytes),
 		absent:   absentees{max: opts.MaxAbsent, keep: opts.AbsentFor},
@@ -185,13 +194,14 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 
 // landed keeps what a flight brought and ends it.
 func (s *Store) landed(f *flight, data []byte, err error) {
+	keep := err == nil && int64(len(data)) <= s.maxBlob && s.verify(f.id, data) == nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flights[f.id] == f {
 		delete(s.flights, f.id)
 	}
 	switch {
-	case err == nil && int64(len(data)) <= s.maxBlob:
+	case keep:
 		f.sole = false // the cache shares it from now on
 		s.counters.evicted(s.lru.add(f.id, data))
 	case errors.Is(err, blob.ErrNotFound) && f.puts == s.puts:

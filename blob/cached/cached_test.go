@@ -135,6 +135,27 @@ func TestLargeBlobsPassBy(t *testing.T) {
 	}
 }
 
+func TestDamagedReadDoesNotStay(t *testing.T) {
+	s, inner := setup(&cached.Options{Verify: func(id blob.ID, data []byte) error {
+		if blob.Sum(data) != id {
+			return blob.ErrCorrupt
+		}
+		return nil
+	}})
+	b := blob.New([]byte("content"))
+	mustPut(t, inner, b)
+	inner.On(func(blobtest.Call) *blobtest.Fault { return &blobtest.Fault{Corrupt: true} })
+	if got, err := s.Get(t.Context(), b.ID); err != nil || bytes.Equal(got, b.Data) {
+		t.Fatalf("get: got %q, %v, want the damaged bytes", got, err)
+	}
+	inner.Heal()
+	wantGet(t, s, b)
+	wantGet(t, s, b)
+	if got := inner.Calls(blobtest.OpGet); got != 2 {
+		t.Errorf("reads of the inner store: got %d, want 2", got)
+	}
+}
+
 func TestFailedPutEvicts(t *testing.T) {
 	s, inner := setup(nil)
 	b := blob.New([]byte("content"))
