@@ -11,7 +11,10 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest"
+	"github.com/stet-dev/stet/blob/cached"
+	"github.com/stet-dev/stet/blob/compressed"
 	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/blob/retrying"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/keyring"
 )
@@ -27,6 +30,9 @@ func TestConformance(t *testing.T) {
 		"migrating": func(t *testing.T) blob.Store {
 			return New(memblob.New(), ring, &Options{Seed: NewSeedKey("k"), AllowSeedForm: true})
 		},
+		"in the middle": func(t *testing.T) blob.Store {
+			return blob.Checked(cached.New(compressed.New(New(retrying.New(memblob.New(), nil), ring, nil), nil), nil))
+		},
 		"below streams not": func(t *testing.T) blob.Store { return New(newBytesStore(), ring, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +44,7 @@ func TestConformance(t *testing.T) {
 				open = withoutSweeper(open)
 			}
 			blobtest.RunWith(t, open, opts)
-			if name == "alone" || name == "migrating" || testenv.Long() {
+			if name == "in the middle" || name == "migrating" || testenv.Long() {
 				blobtest.RunModel(t, open)
 			}
 		})

@@ -3,7 +3,6 @@ package sealed
 import (
 	"bytes"
 	"compress/flate"
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
@@ -29,8 +28,8 @@ const (
 
 	prefixSize = 4
 	digestSize = 16
-	offSalt    = prefixSize + 8
-	offCRC     = offSalt + 24
+	offNonce   = prefixSize + 8
+	offCRC     = offNonce + xaesNonceSize
 	headerSize = offCRC + 4
 	tagSize    = 16
 
@@ -139,21 +138,23 @@ func (s *Store) binding(header []byte, key string) []byte {
 	return out
 }
 
-// aead returns the cipher of one envelope. Its key comes from a random salt and
-// serves that envelope alone, so that the nonce may be constant.
-func (s *Store) aead(key keyring.Key, salt []byte) (cipher.AEAD, error) {
-	secret, err := key.Derive(salt, "stet row v1 "+s.opts.Tenant, 32)
-	if err != nil {
-		return nil, err
+// aead returns the cipher of one envelope and its nonce. What it is derived from
+// is made once for each data key.
+func (s *Store) aead(key keyring.Key, nonce []byte) (cipher.AEAD, []byte, error) {
+	if x, ok := s.ciphers.Load(key.ID()); ok {
+		return x.(*xaes).derive(nonce)
 	}
-	block, err := aes.NewCipher(secret)
+	secret, err := key.Derive(nil, "stet row v1 "+s.opts.Tenant, 32)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return cipher.NewGCM(block)
+	x, err := newXAES(secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.ciphers.Store(key.ID(), x)
+	return x.derive(nonce)
 }
-
-var zeroNonce [12]byte
 
 func (s *Store) encrypt(out []byte, rowKey string, value []byte) ([]byte, error) {
 	key, err := s.opts.Ring.Active()
@@ -163,13 +164,13 @@ func (s *Store) encrypt(out []byte, rowKey string, value []byte) ([]byte, error)
 	id := key.ID()
 	out = append(out, id[:]...)
 	out = out[:offCRC]
-	rand.Read(out[offSalt:])
+	rand.Read(out[offNonce:])
 	out = binary.BigEndian.AppendUint32(out, crc32.Checksum(out, castagnoli))
-	aead, err := s.aead(key, out[offSalt:offCRC])
+	aead, nonce, err := s.aead(key, out[offNonce:offCRC])
 	if err != nil {
 		return nil, fmt.Errorf("seal row %q: %w", rowKey, err)
 	}
-	return aead.Seal(out, zeroNonce[:], value, s.binding(out, rowKey)), nil
+	return aead.Seal(out, nonce, value, s.binding(out, rowKey)), nil
 }
 
 // keyOf returns the id of the data key of a keyed envelope.
@@ -180,7 +181,7 @@ func keyOf(rowKey string, data []byte) (keyring.KeyID, error) {
 	if binary.BigEndian.Uint32(data[offCRC:]) != crc32.Checksum(data[:offCRC], castagnoli) {
 		return keyring.KeyID{}, corrupt(rowKey, "no sound header")
 	}
-	return keyring.KeyID(data[prefixSize:offSalt]), nil
+	return keyring.KeyID(data[prefixSize:offNonce]), nil
 }
 
 func (s *Store) decrypt(rowKey string, data []byte) ([]byte, error) {
@@ -198,12 +199,12 @@ func (s *Store) decrypt(rowKey string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open row %q: %w", rowKey, err)
 	}
-	aead, err := s.aead(key, data[offSalt:offCRC])
+	aead, nonce, err := s.aead(key, data[offNonce:offCRC])
 	if err != nil {
 		return nil, fmt.Errorf("open row %q: %w", rowKey, err)
 	}
 	sealed := data[headerSize:len(data):len(data)]
-	value, err := aead.Open(sealed[:0], zeroNonce[:], sealed, s.binding(data[:headerSize], rowKey))
+	value, err := aead.Open(sealed[:0], nonce, sealed, s.binding(data[:headerSize], rowKey))
 	if err != nil {
 		return nil, corrupt(rowKey, "seal does not open")
 	}

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/keyring"
@@ -51,8 +52,9 @@ type Options struct {
 
 // Store is a kv.Store over another one.
 type Store struct {
-	inner kv.Store
-	opts  Options
+	inner   kv.Store
+	opts    Options
+	ciphers sync.Map // of *xaes by keyring.KeyID
 }
 
 var _ kv.Store = (*Store)(nil)
