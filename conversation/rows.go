@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -124,4 +125,40 @@ func parseHead(row kv.Row) (blob.ID, error) {
 		return blob.ID{}, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
 	}
 	return id, nil
+}
+
+// pageSize is how many rows are read at once where something else is read
+// between them.
+const pageSize = 512
+
+// paged gives the rows of a range like Scan, but reads them a page at a time, so
+// that no scan is open, with the connection that it may hold, while the caller
+// reads blobs and other rows.
+func (s *Store) paged(ctx context.Context, r kv.Range, reverse bool) iter.Seq2[kv.Row, error] {
+	return func(yield func(kv.Row, error) bool) {
+		page := make([]kv.Row, 0, pageSize)
+		for {
+			page = page[:0]
+			for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: reverse, Limit: pageSize}) {
+				if err != nil {
+					yield(kv.Row{}, err)
+					return
+				}
+				page = append(page, row)
+			}
+			for _, row := range page {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if len(page) < pageSize {
+				return
+			}
+			if last := page[len(page)-1].Key; reverse {
+				r.End = last
+			} else {
+				r.Start = last + "\x00"
+			}
+		}
+	}
 }

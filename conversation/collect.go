@@ -1,0 +1,127 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+)
+
+// CollectOptions shape a collection; nil gives the defaults.
+type CollectOptions struct {
+	// DryRun counts and removes nothing.
+	DryRun bool
+	// Grace is the least age of a blob that may go. Blobs that are put and not yet
+	// part of a save are safe for that long. The default is an hour; a negative
+	// value means none.
+	Grace time.Duration
+	// Progress, if set, is told now and then how many blobs were found to be live.
+	Progress func(live int)
+	// SkipDamaged goes on although a live blob is damaged, so that what it refers
+	// to is not known and may be removed. Without it a collection stops, since
+	// damage can often be repaired as long as the rest is there.
+	SkipDamaged bool
+	// Workers is the number of blobs that are read at once, 8 by default.
+	Workers int
+}
+
+// CollectResult tells what a collection did.
+type CollectResult struct {
+	// SweepResult counts what was removed, or would be, and what stays.
+	blob.SweepResult
+	// Live is the number of blobs that are referred to, Missing that of those
+	// which are not there, Damaged that of those which could not be followed.
+	Live, Missing, Damaged int
+}
+
+// Collect removes the blobs that nothing refers to, while writers go on. It can
+// be killed at any point: what was removed by then was not needed, and the next
+// one begins anew. Live blobs are kept in mind with about 90 bytes each.
+func (s *Store) Collect(ctx context.Context, sweeper blob.Sweeper, extra []Roots, opts *CollectOptions) (CollectResult, error) {
+	if opts == nil {
+		opts = &CollectOptions{}
+	}
+	generation, err := sweeper.Begin(ctx)
+	if err != nil {
+		return CollectResult{}, fmt.Errorf("collect: %w", err)
+	}
+	var res CollectResult
+	live := new(graph.Set)
+	// A conversation that is forked behind the scan and deleted ahead of it is
+	// missed by both; so are roots that move while rows are read. Scanning until
+	// nothing new turns up finds them.
+	for found := true; found; {
+		before := live.Len()
+		if err := s.mark(ctx, live, extra, opts, &res); err != nil {
+			return CollectResult{}, fmt.Errorf("collect: %w", err)
+		}
+		found = live.Len() > before
+	}
+	res.Live = live.Len()
+	res.SweepResult, err = sweeper.Sweep(ctx, generation, blob.SweepOptions{
+		Live: live.Has, GraceSeconds: graceSeconds(opts.Grace), DryRun: opts.DryRun,
+	})
+	if err != nil {
+		return CollectResult{}, fmt.Errorf("collect: %w", err)
+	}
+	return res, nil
+}
+
+func graceSeconds(grace time.Duration) int64 {
+	switch {
+	case grace < 0:
+		return 0
+	case grace == 0:
+		return 3600
+	}
+	return int64((grace + time.Second - 1) / time.Second)
+}
+
+// mark adds to live what can be reached and is not in it yet.
+func (s *Store) mark(ctx context.Context, live *graph.Set, extra []Roots, opts *CollectOptions, res *CollectResult) error {
+	visited := 0
+	walk := &graph.Options{Workers: opts.Workers, Seen: live}
+	return graph.Walk(ctx, s.blobs, s.allRoots(ctx, extra), walk, func(n graph.Node) error {
+		if visited++; opts.Progress != nil && visited%4096 == 0 {
+			opts.Progress(live.Len())
+		}
+		switch {
+		case n.Err == nil:
+		case errors.Is(n.Err, blob.ErrNotFound):
+			res.Missing++
+		case errors.Is(n.Err, blob.ErrCorrupt) && !opts.SkipDamaged:
+			return fmt.Errorf("%s is needed and damaged, nothing was removed: %w", n.Kind, n.Err)
+		default:
+			// Malformed contents were stored like that: nothing can be repaired,
+			// and what they do name was followed.
+			res.Damaged++
+		}
+		return nil
+	})
+}
+
+// withExtra gives the roots that were found already and those of others.
+func withExtra(ctx context.Context, found []graph.Root, extra []Roots) iter.Seq2[graph.Root, error] {
+	return concat(ctx, append([]Roots{func(context.Context) iter.Seq2[graph.Root, error] { return graph.Roots(found...) }}, extra...))
+}
+
+// allRoots gives our own roots and those of others.
+func (s *Store) allRoots(ctx context.Context, extra []Roots) iter.Seq2[graph.Root, error] {
+	return concat(ctx, append([]Roots{s.Roots}, extra...))
+}
+
+func concat(ctx context.Context, all []Roots) iter.Seq2[graph.Root, error] {
+	return func(yield func(graph.Root, error) bool) {
+		for _, roots := range all {
+			for r, err := range roots(ctx) {
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

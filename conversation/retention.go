@@ -1,0 +1,230 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Policy says which saves are kept. The current save of a conversation and
+// pinned ones always are, unless DropConversations says otherwise. The zero
+// Policy keeps everything.
+type Policy struct {
+	// MaxAge removes saves that are older.
+	MaxAge time.Duration
+	// MaxSaves removes all but that many of the newest saves of a conversation.
+	MaxSaves int
+	// MaxBytes removes the oldest saves until the stored blobs of all
+	// conversations take no more.
+	MaxBytes int64
+	// DropConversations lets MaxBytes remove whole conversations without pins,
+	// those changed longest ago first, when saves alone do not suffice.
+	DropConversations bool
+}
+
+// Retained is a save as a policy sees it.
+type Retained struct {
+	Conversation string
+	Save         Save
+	Pinned       bool
+	Current      bool
+	// Bytes is what goes with this save when everything before it in
+	// RemovalOrder is gone already.
+	Bytes int64
+}
+
+// RetentionPlan is what a policy removes.
+type RetentionPlan struct {
+	// Saves are the numbers of the saves to remove, by conversation.
+	Saves map[string][]uint64
+	// Conversations are to be removed whole.
+	Conversations []string
+	// Freed estimates the bytes of blobs that go at the next collection, where
+	// the policy has a budget.
+	Freed int64
+}
+
+// RemovalOrder sorts saves by how soon a budget removes them: first the oldest
+// that are not current, then the current ones, then pinned ones, which it never
+// removes.
+func RemovalOrder(saves []Retained) {
+	rank := func(r Retained) int {
+		switch {
+		case r.Pinned:
+			return 2
+		case r.Current:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(saves, func(a, b Retained) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Save.Time.Compare(b.Save.Time),
+			cmp.Compare(a.Conversation, b.Conversation), cmp.Compare(a.Save.Seq, b.Save.Seq))
+	})
+}
+
+// PlanRetention decides what a policy removes. It touches nothing.
+func PlanRetention(saves []Retained, p Policy, now time.Time) RetentionPlan {
+	saves = slices.Clone(saves)
+	RemovalOrder(saves)
+	plan := RetentionPlan{Saves: make(map[string][]uint64)}
+	var total int64
+	newer := make(map[string]int) // saves of the conversation that are newer and unpinned or current
+	pinned := make(map[string]bool)
+	for _, r := range saves {
+		total += r.Bytes
+		newer[r.Conversation]++
+		pinned[r.Conversation] = pinned[r.Conversation] || r.Pinned
+	}
+	for _, r := range saves {
+		if r.Pinned || r.Current {
+			continue
+		}
+		tooOld := p.MaxAge > 0 && now.Sub(r.Save.Time) > p.MaxAge
+		tooMany := p.MaxSaves > 0 && newer[r.Conversation] > p.MaxSaves
+		tooLarge := p.MaxBytes > 0 && total > p.MaxBytes
+		if tooOld || tooMany || tooLarge {
+			plan.Saves[r.Conversation] = append(plan.Saves[r.Conversation], r.Save.Seq)
+			newer[r.Conversation]--
+			total -= r.Bytes
+			plan.Freed += r.Bytes
+		}
+	}
+	for _, r := range saves {
+		if r.Current && !r.Pinned && p.DropConversations && p.MaxBytes > 0 && total > p.MaxBytes && !pinned[r.Conversation] {
+			plan.Conversations = append(plan.Conversations, r.Conversation)
+			delete(plan.Saves, r.Conversation)
+			total -= r.Bytes
+			plan.Freed += r.Bytes
+		}
+	}
+	return plan
+}
+
+// Retainable returns all saves for PlanRetention. It measures bytes only if
+// sizes is not nil, which costs a walk through everything; sizes lists the
+// blobs.
+func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, error) {
+	pins, err := s.Pins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type name struct {
+		conversation string
+		seq          uint64
+	}
+	pinned := make(map[name]bool)
+	for _, p := range pins {
+		pinned[name{p.Conversation, p.Seq}] = true
+	}
+	var all []Retained
+	for row, err := range s.rows.Scan(ctx, keyspace.AllSaves(), kv.ScanOptions{}) {
+		if err != nil {
+			return nil, fmt.Errorf("read histories: %w", err)
+		}
+		save, err := decodeSave(row)
+		if err != nil {
+			return nil, err
+		}
+		id := keyspace.Parts(row.Key)[2]
+		if n := len(all); n > 0 && all[n-1].Conversation == id {
+			all[n-1].Current = false
+		}
+		all = append(all, Retained{Conversation: id, Save: save, Pinned: pinned[name{id, save.Seq}], Current: true})
+	}
+	if sizes == nil {
+		return all, nil
+	}
+	return all, s.measure(ctx, all, sizes)
+}
+
+// ApplyRetention carries out a plan, one commit for each conversation. A save
+// that was pinned since the plan was made stays. Blobs go at the next
+// collection. It returns how many saves were removed.
+func (s *Store) ApplyRetention(ctx context.Context, plan RetentionPlan) (int, error) {
+	removed := 0
+	for _, id := range plan.Conversations {
+		if err := s.Delete(ctx, id, nil); err != nil && !errors.Is(err, ErrNotFound) {
+			return removed, err
+		}
+	}
+	for id, seqs := range plan.Saves {
+		n, err := s.removeSaves(ctx, id, seqs)
+		for tries := 1; errors.Is(err, kv.ErrConflict) && tries < attempts; tries++ {
+			n, err = s.removeSaves(ctx, id, seqs) // a save came between
+		}
+		if err != nil {
+			return removed, fmt.Errorf("remove saves of conversation %s: %w", id, err)
+		}
+		removed += n
+	}
+	return removed, nil
+}
+
+// removeSaves removes saves and the pointers of messages at which nothing else
+// was saved.
+func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int, error) {
+	last, err := s.lastSave(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	unwanted, err := s.unpinned(ctx, id, seqs)
+	if err != nil {
+		return 0, err
+	}
+	delete(unwanted, last.Seq)
+	batch := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Save(id, last.Seq+1)}}}
+	stays := make(map[blob.ID]bool) // roots; false for those that go
+	for save, err := range s.History(ctx, id, nil) {
+		if errors.Is(err, ErrNotFound) {
+			return 0, nil // deleted meanwhile
+		}
+		if err != nil {
+			return 0, err
+		}
+		if unwanted[save.Seq] {
+			batch.Delete = append(batch.Delete, keyspace.Save(id, save.Seq))
+			stays[save.Root] = stays[save.Root]
+		} else {
+			stays[save.Root] = true
+		}
+	}
+	removed := len(batch.Delete)
+	if removed == 0 {
+		return 0, nil
+	}
+	for m, err := range s.MessageHeads(ctx, id) {
+		if err != nil {
+			return 0, err
+		}
+		if stay, known := stays[m.Root]; known && !stay {
+			batch.Delete = append(batch.Delete, keyspace.MessageHead(id, m.MessageID))
+		}
+	}
+	return removed, s.rows.Commit(ctx, batch)
+}
+
+// unpinned returns the saves that no pin names.
+func (s *Store) unpinned(ctx context.Context, id string, seqs []uint64) (map[uint64]bool, error) {
+	out := make(map[uint64]bool, len(seqs))
+	for _, seq := range seqs {
+		out[seq] = true
+	}
+	pins, err := s.Pins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pins {
+		if p.Conversation == id {
+			delete(out, p.Seq)
+		}
+	}
+	return out, nil
+}

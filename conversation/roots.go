@@ -1,0 +1,82 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Roots gives blobs that must stay, with everything that package graph reaches
+// from them. Packages that keep blobs under rows of their own have one for
+// Collect and Check; what graph does not know they give blob by blob, as
+// graph.Bytes.
+type Roots func(ctx context.Context) iter.Seq2[graph.Root, error]
+
+// Roots gives the roots of all conversations: heads, heads of messages, saves
+// and pins.
+func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
+	return func(yield func(graph.Root, error) bool) {
+		for r, err := range s.namedRoots(ctx) {
+			if !yield(graph.Root{Kind: graph.State, ID: r.root}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// namedRoot is a root and the conversation that needs it.
+type namedRoot struct {
+	root         blob.ID
+	conversation string
+}
+
+// rootRows says which rows name roots and how to read them. Saves come newest
+// first, so that the states of one history, of which each contains most of the
+// one before, are met in the order in which the least is read twice.
+func rootRows() []struct {
+	rows   kv.Range
+	decode func(kv.Row) (blob.ID, string, error)
+} {
+	pointer := func(row kv.Row) (blob.ID, string, error) {
+		id, err := parseHead(row)
+		return id, keyspace.Parts(row.Key)[2], err
+	}
+	return []struct {
+		rows   kv.Range
+		decode func(kv.Row) (blob.ID, string, error)
+	}{
+		{keyspace.Heads(), pointer},
+		{keyspace.AllMessageHeads(), pointer},
+		{keyspace.AllSaves(), func(row kv.Row) (blob.ID, string, error) {
+			save, err := decodeSave(row)
+			return save.Root, keyspace.Parts(row.Key)[2], err
+		}},
+		{keyspace.Pins(), func(row kv.Row) (blob.ID, string, error) {
+			pin, err := decodePin(row)
+			return pin.Root, pin.Conversation, err
+		}},
+	}
+}
+
+// namedRoots gives an error for each row that cannot be read, and goes on.
+func (s *Store) namedRoots(ctx context.Context) iter.Seq2[namedRoot, error] {
+	return func(yield func(namedRoot, error) bool) {
+		for _, table := range rootRows() {
+			for row, err := range s.paged(ctx, table.rows, true) {
+				if err != nil {
+					yield(namedRoot{}, fmt.Errorf("read roots: %w", err))
+					return
+				}
+				id, conversation, err := table.decode(row)
+				if !yield(namedRoot{root: id, conversation: conversation}, err) {
+					return
+				}
+			}
+		}
+	}
+}
