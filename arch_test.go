@@ -26,7 +26,7 @@ var importMap = map[string][]string{
 	"gen/agent/v1":      {},
 	"gen/anyrun/v1":     {},
 	"gen/aiserver/v1":   {"gen/agent/v1", "gen/anyrun/v1"},
-	"gen/stet/v1":       {"gen/agent/v1", "gen/anyrun/v1"},
+	"gen/stet/v1":       {"gen/agent/v1", "gen/aiserver/v1", "gen/anyrun/v1"},
 	"gen/...":           {"gen/..."},
 	"workspace":         {"blob"},
 

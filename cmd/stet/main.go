@@ -1,0 +1,13 @@
+// Command stet keeps what AI agents did, every conversation and every file, and
+// lets people take any of it back. Run `stet help` for its verbs.
+package main
+
+import (
+	"os"
+
+	"github.com/stet-dev/stet/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

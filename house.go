@@ -1,0 +1,62 @@
+package stet
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stet-dev/stet/blob/encrypted"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/kv"
+)
+
+// ErrNoInventory says that the backend cannot enumerate what it holds.
+var ErrNoInventory = errors.New("this kind of store cannot be enumerated from here")
+
+// Roots gives what every service of the store keeps alive, for Collect and
+// Check.
+func (db *DB) roots() []conversation.Roots {
+	return nil
+}
+
+// Collect removes the blobs that nothing refers to, while writers go on.
+func (db *DB) Collect(ctx context.Context, opts *conversation.CollectOptions) (conversation.CollectResult, error) {
+	if db.inventory == nil {
+		return conversation.CollectResult{}, ErrNoInventory
+	}
+	return db.conversations.Collect(ctx, db.inventory, db.roots(), opts)
+}
+
+// Check looks at every row and every blob that is referred to, and tells what is
+// wrong and which conversations it affects.
+func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conversation.Report, error) {
+	all := conversation.CheckOptions{}
+	if opts != nil {
+		all = *opts
+	}
+	all.Extra = append(all.Extra, db.roots()...)
+	if all.Lister == nil && db.inventory != nil {
+		all.Lister = db.inventory
+	}
+	return db.conversations.Check(ctx, &all)
+}
+
+// Reencrypt seals everything anew that is sealed with a retired key. It may be
+// interrupted and called again. progress, if set, is called for every page.
+func (db *DB) Reencrypt(ctx context.Context, progress func()) error {
+	if db.crypt == nil {
+		return errors.New("the store is not encrypted")
+	}
+	_, err := db.crypt.Reencrypt(ctx, &encrypted.ReencryptOptions{
+		Progress: func(encrypted.ReencryptResult) error {
+			if progress != nil {
+				progress()
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = db.seal.Reseal(ctx, kv.Range{})
+	return err
+}

@@ -1,0 +1,150 @@
+// Package cli is the command line: it reads flags, calls services, and prints.
+//
+// It promises the conventions that scripts rely on: data on stdout, words for
+// people on stderr, --json with a versioned schema, the exit codes of Code, and
+// no question asked where nobody can answer. Each verb group has a file of its
+// own with a function that returns its command.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Version is set by releases; other builds show the module's version.
+var Version = ""
+
+// app is what every verb shares: the streams, the global flags, and the store
+// once it is open.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+
+	store        string // --store
+	workspace    string // -C
+	conversation string // -c
+	json         bool
+	noColor      bool
+	quiet        bool
+	keyFile      string // --key-file
+
+}
+
+// Main runs one command and returns its exit code.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{in: in, out: out, err: errOut}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if ctx.Err() != nil && isCancelled(err) {
+		err = &codedError{code: ExitInterrupted, err: errInterrupted}
+	}
+	return a.fail(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stet",
+		Short: "Keep what AI agents did, and take any of it back",
+		Long: `stet keeps what AI agents did, every conversation and every file, and lets you
+take any of it back.
+
+Try it in a minute:
+  stet demo                 a sample workspace with a scripted agent
+  stet run -- CMD…          checkpoints around any command, in this directory
+  stet log                  what happened
+  stet rewind REF           back to any point; stet undo takes that back
+
+Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
+4 conflict (nothing changed), 5 failed and rolled back, 6 damage found, 7 busy,
+8 remote unreachable, 130 interrupted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.store, "store", "", "store to use: a directory or URL (env STET_STORE; default "+defaultStoreText+")")
+	flags.StringVarP(&a.workspace, "workspace", "C", "", "workspace directory (default: the current directory)")
+	flags.StringVarP(&a.conversation, "conversation", "c", "", "conversation to work on (id or unique prefix)")
+	flags.BoolVar(&a.json, "json", false, "print machine-readable output with a versioned schema")
+	flags.BoolVar(&a.noColor, "no-color", false, "never use colour (also: NO_COLOR)")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors and data")
+	flags.StringVar(&a.keyFile, "key-file", "", "key file of an encrypted store (env STET_KEY_FILE)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.AddGroup(
+		&cobra.Group{ID: groupStart, Title: "Start"},
+		&cobra.Group{ID: groupLook, Title: "Look"},
+		&cobra.Group{ID: groupBack, Title: "Go back"},
+		&cobra.Group{ID: groupMove, Title: "Move"},
+		&cobra.Group{ID: groupHouse, Title: "Keep house"},
+		&cobra.Group{ID: groupServe, Title: "Serve"},
+		&cobra.Group{ID: groupPlumbing, Title: "Plumbing"},
+	)
+	root.AddCommand(a.commands()...)
+	wrapUsage(root)
+	return root
+}
+
+// Groups of verbs, as the help shows them.
+const (
+	groupStart    = "start"
+	groupLook     = "look"
+	groupBack     = "back"
+	groupMove     = "move"
+	groupHouse    = "house"
+	groupServe    = "serve"
+	groupPlumbing = "plumbing"
+)
+
+// wrapUsage gives wrong arguments the exit code of a usage error.
+func wrapUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrapUsage(sub)
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		GroupID: groupPlumbing,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return a.print(map[string]any{"schema": "stet.version.v1", "version": version()}, version()+"\n")
+		},
+	}
+}
+
+func version() string {
+	if Version != "" {
+		return Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+func (a *app) keysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "keys",
+		Short:   "Encrypt a store, list and rotate its keys",
+		GroupID: groupHouse,
+		Long: `An encrypted store keeps everything sealed with AES-256-GCM under data keys that
+are themselves wrapped by your key: a key file or a passphrase. Without it nothing
+is readable, and stored names do not tell which known contents are held. Whoever
+loses the key loses the content; there is no back door.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.keysInit(), a.keysList(), a.keysRotate())
+	return cmd
+}
+
+func (a *app) keysInit() *cobra.Command {
+	var passphrase bool
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make a new store encrypted",
+		Long: `Make a new, empty store encrypted. By default a random key file is made apart from
+the store, where later commands find it; --key-file names another place (an
+existing file there is used). --passphrase asks for one instead, or takes it from
+STET_PASSPHRASE.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.storeDir()
+			if err != nil {
+				return err
+			}
+			return a.initKeys(cmd.Context(), dir, passphrase)
+		},
+	}
+	cmd.Flags().BoolVar(&passphrase, "passphrase", false, "protect the keys with a passphrase instead of a key file")
+	return cmd
+}
+
+func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
+	engine, err := sqlite.Open(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	empty, err := isEmpty(ctx, engine)
+	if err = errors.Join(err, engine.Close()); err != nil {
+		return err
+	}
+	if !empty {
+		return coded(ExitConflict, "%s holds data that is not encrypted; make a new store with keys and move the data there with 'stet push'", dir)
+	}
+	unlock, protected, err := a.newUnlock(dir, passphrase)
+	if err != nil {
+		return err
+	}
+	ring, err := keyring.Create(filepath.Join(dir, stet.KeyringName), unlock)
+	if errors.Is(err, os.ErrExist) {
+		return coded(ExitConflict, "%s has keys already", dir)
+	}
+	if err != nil {
+		return err
+	}
+	key, err := ring.Active()
+	if err != nil {
+		return err
+	}
+	a.say("%s is now encrypted; its keys are protected by %s. Keep that safe: without it nothing can be read.", dir, protected)
+	return a.print(map[string]any{"schema": "stet.key.v1", "id": key.ID().String(), "active": true}, key.ID().String()+"\n")
+}
+
+// isEmpty reports whether a store holds neither blobs nor rows.
+func isEmpty(ctx context.Context, engine *sqlite.DB) (bool, error) {
+	err := engine.Blobs().List(ctx, blob.ID{}, func(blob.Info) error { return io.EOF })
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, err := range engine.Rows().Scan(ctx, kv.Range{}, kv.ScanOptions{Limit: 1, KeysOnly: true}) {
+		return false, err
+	}
+	return true, nil
+}
+
+func (a *app) newUnlock(dir string, passphrase bool) (keyring.Unlock, string, error) {
+	if passphrase {
+		phrase := os.Getenv("STET_PASSPHRASE")
+		if phrase == "" {
+			var err error
+			if phrase, err = a.askTwice(); err != nil {
+				return keyring.Unlock{}, "", usage(fmt.Errorf("%w; set STET_PASSPHRASE", err))
+			}
+		}
+		return keyring.Passphrase(phrase, nil), "your passphrase", nil
+	}
+	path := a.keyPath()
+	if path == "" {
+		path = usualKeyFile(dir)
+	}
+	if !fileExists(path) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return keyring.Unlock{}, "", err
+		}
+		if err := keyring.GenerateKeyFile(path); err != nil {
+			return keyring.Unlock{}, "", err
+		}
+	}
+	return keyring.KeyFile(path), "the key file " + path, nil
+}
+
+func (a *app) askTwice() (string, error) {
+	first, err := a.askSecret("New passphrase: ")
+	if err != nil {
+		return "", err
+	}
+	second, err := a.askSecret("Once more: ")
+	if err == nil && first != second {
+		err = errors.New("the two differ")
+	}
+	return first, err
+}
+
+func (a *app) keysList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the data keys, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRing(cmd.Context(), func(_ *stet.DB, ring *keyring.Ring) error { return a.printKeys(ring) })
+		},
+	}
+}
+
+// withRing opens an encrypted store.
+func (a *app) withRing(ctx context.Context, fn func(*stet.DB, *keyring.Ring) error) error {
+	return a.withStore(ctx, false, func(db *stet.DB) error {
+		if db.Ring() == nil {
+			return coded(ExitNotFound, "the store is not encrypted; see 'stet keys init'")
+		}
+		return fn(db, db.Ring())
+	})
+}
+
+func (a *app) printKeys(ring *keyring.Ring) error {
+	for _, k := range ring.List() {
+		status := "reads only"
+		if k.Active {
+			status = "active"
+		}
+		value := map[string]any{"schema": "stet.key.v1", "id": k.ID.String(), "created": k.Created.UTC(), "active": k.Active}
+		if err := a.print(value, fmt.Sprintf("%s  %s  %s\n", k.ID, k.Created.Local().Format("2006-01-02 15:04"), status)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) keysRotate() *cobra.Command {
+	var reencrypt, newPassphrase bool
+	var newKeyFile string
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Use a new data key from now on",
+		Long: `Use a new data key for all writes from now on; older keys still read what they
+sealed. With --reencrypt everything that is sealed with an older key is sealed
+anew; that may be interrupted and continued. With --new-key-file or
+--new-passphrase only your own key changes: the data keys are wrapped again,
+which takes no longer for a large store than for a small one.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRing(cmd.Context(), func(db *stet.DB, ring *keyring.Ring) error {
+				if newKeyFile != "" || newPassphrase {
+					return a.rewrap(ring, newKeyFile, newPassphrase)
+				}
+				if err := ring.Rotate(); err != nil {
+					return err
+				}
+				if reencrypt {
+					bar := a.progress("sealing anew", -1)
+					if err := db.Reencrypt(cmd.Context(), func() { bar.Add(1) }); err != nil {
+						return err
+					}
+					bar.Finish()
+				}
+				return a.printKeys(ring)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&reencrypt, "reencrypt", false, "seal everything anew with the new key")
+	flags.StringVar(&newKeyFile, "new-key-file", "", "protect the data keys with this key file from now on (made if missing)")
+	flags.BoolVar(&newPassphrase, "new-passphrase", false, "protect the data keys with a new passphrase from now on (env STET_NEW_PASSPHRASE)")
+	cmd.MarkFlagsMutuallyExclusive("reencrypt", "new-key-file", "new-passphrase")
+	return cmd
+}
+
+func (a *app) rewrap(ring *keyring.Ring, path string, passphrase bool) error {
+	if !passphrase {
+		if !fileExists(path) {
+			if err := keyring.GenerateKeyFile(path); err != nil {
+				return err
+			}
+		}
+		return ring.Rewrap(keyring.KeyFile(path))
+	}
+	phrase := os.Getenv("STET_NEW_PASSPHRASE")
+	if phrase == "" {
+		var err error
+		if phrase, err = a.askTwice(); err != nil {
+			return usage(fmt.Errorf("%w; set STET_NEW_PASSPHRASE", err))
+		}
+	}
+	return ring.Rewrap(keyring.Passphrase(phrase, nil))
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/adrg/xdg"
+	"golang.org/x/term"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+const defaultStoreText = "$XDG_DATA_HOME/stet"
+
+// storePlace returns where the store is: the flag, the environment, or the
+// default.
+func (a *app) storePlace() string {
+	for _, place := range []string{a.store, os.Getenv("STET_STORE")} {
+		if place != "" {
+			return place
+		}
+	}
+	return filepath.Join(xdg.DataHome, "stet")
+}
+
+// storeDir is storePlace for verbs that work on a local directory only.
+func (a *app) storeDir() (string, error) {
+	place := a.storePlace()
+	if dir, ok := strings.CutPrefix(place, "file://"); ok {
+		return dir, nil
+	}
+	if u, err := url.Parse(place); err == nil && u.Scheme != "" && u.Host != "" {
+		return "", usage(fmt.Errorf("this verb needs a local store, not %s://", u.Scheme))
+	}
+	return place, nil
+}
+
+// openStore opens the store for a verb. create says whether a missing one is
+// made; verbs that only look leave the disk as it is.
+func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		return nil, err
+	}
+	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create}}
+	db, err := stet.Open(ctx, dir, opts)
+	if !errors.Is(err, stet.ErrLocked) {
+		return db, err
+	}
+	unlock, err := a.unlock(dir)
+	if err != nil {
+		return nil, err
+	}
+	opts.Unlock = &unlock
+	return stet.Open(ctx, dir, opts)
+}
+
+// withStore runs fn with an open store and closes it.
+func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) error) error {
+	db, err := a.openStore(ctx, create)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(db), db.Close())
+}
+
+// unlock finds the key of an encrypted store: the flag, the environment, the
+// usual place for key files, or a question on the terminal.
+func (a *app) unlock(dir string) (keyring.Unlock, error) {
+	if path := a.keyPath(); path != "" {
+		return keyring.KeyFile(path), nil
+	}
+	if phrase := os.Getenv("STET_PASSPHRASE"); phrase != "" {
+		return keyring.Passphrase(phrase, nil), nil
+	}
+	if path := usualKeyFile(dir); fileExists(path) {
+		return keyring.KeyFile(path), nil
+	}
+	phrase, err := a.askSecret("Passphrase of " + dir + ": ")
+	if err != nil {
+		return keyring.Unlock{}, fmt.Errorf("%w: give --key-file, STET_KEY_FILE or STET_PASSPHRASE", stet.ErrLocked)
+	}
+	return keyring.Passphrase(phrase, nil), nil
+}
+
+func (a *app) keyPath() string {
+	if a.keyFile != "" {
+		return a.keyFile
+	}
+	return os.Getenv("STET_KEY_FILE")
+}
+
+// usualKeyFile is where the key of a store lies if nobody said otherwise: apart
+// from the store, so that a copy of the store is not a copy of its key.
+func usualKeyFile(dir string) string {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		full = dir
+	}
+	return filepath.Join(xdg.ConfigHome, "stet", "keys", url.PathEscape(full)+".key")
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// askSecret reads a line without showing it.
+func (a *app) askSecret(prompt string) (string, error) {
+	f, ok := a.in.(*os.File)
+	if !ok || !isTerminal(a.in) || a.json {
+		return "", errors.New("nobody can be asked")
+	}
+	fmt.Fprint(a.err, prompt)
+	secret, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(a.err)
+	if err == nil && len(secret) == 0 {
+		err = errors.New("empty passphrase")
+	}
+	return string(secret), err
+}

@@ -1,0 +1,69 @@
+package stet
+
+import (
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/cached"
+	"github.com/stet-dev/stet/blob/compressed"
+	"github.com/stet-dev/stet/blob/encrypted"
+	"github.com/stet-dev/stet/blob/metered"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/sealed"
+)
+
+// Inventory is the part of a driver that housekeeping needs: to enumerate and to
+// collect.
+type Inventory interface {
+	blob.Lister
+	blob.Sweeper
+}
+
+// Backend is a pair of drivers that share their durability: a commit to Rows
+// makes the blobs that it names durable in Blobs.
+type Backend struct {
+	Blobs blob.Store
+	Rows  kv.Store
+	// Inventory is what the collector works on; nil where there is none.
+	Inventory Inventory
+	// Close releases the drivers; nil where there is nothing to release.
+	Close func() error
+}
+
+// stack is a backend with every layer on top.
+type stack struct {
+	blobs     blob.Store
+	rows      kv.Store
+	inventory Inventory
+	cache     *cached.Store
+	crypt     *encrypted.Store // nil unless encrypted
+	seal      *sealed.Store
+}
+
+// buildStack puts the layers on a backend. This is the only place that knows
+// their order:
+//
+//	Checked     verifies ids, above everything that changes bytes
+//	metered     counts what callers see
+//	cached      holds plain content in memory
+//	compressed  before encryption, since ciphertext does not compress
+//	encrypted   the last one: below it nothing is readable
+func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
+	s := stack{inventory: b.Inventory}
+	blobs := b.Blobs
+	seal := &sealed.Options{}
+	if ring != nil {
+		crypt := encrypted.New(blobs, ring, &encrypted.Options{Tenant: opts.Tenant})
+		seal.Ring, seal.Tenant, seal.Names = ring, opts.Tenant, crypt.Name
+		blobs, s.crypt = crypt, crypt
+		if s.inventory != nil {
+			s.inventory = crypt
+		}
+	}
+	blobs = compressed.New(blobs, nil)
+	s.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
+	blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
+	s.blobs = blob.Checked(blobs)
+	s.seal = sealed.New(b.Rows, seal)
+	s.rows = s.seal
+	return s
+}

@@ -1,0 +1,123 @@
+package stet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+// KeyringName is the name of the keyring in the directory of an encrypted store.
+const KeyringName = "keys.json"
+
+// ErrLocked says that a store is encrypted and no key was given.
+var ErrLocked = errors.New("the store is encrypted and no key was given")
+
+// Options shape a DB; nil means all defaults.
+type Options struct {
+	// Unlock opens the keyring of an encrypted store.
+	Unlock *keyring.Unlock
+	// Tenant separates users who share a backend; empty locally.
+	Tenant string
+	// CacheBytes bounds the content held in memory; 64 MiB by default.
+	CacheBytes int64
+	// MeterProvider receives metrics; nil means OpenTelemetry's global one.
+	MeterProvider metric.MeterProvider
+	// SQLite shapes the embedded store.
+	SQLite *sqlite.Options
+}
+
+// DB is an open store with its services. It is safe for concurrent use.
+type DB struct {
+	stack
+	ring          *keyring.Ring
+	engine        *sqlite.DB // nil unless embedded
+	conversations *conversation.Store
+	close         func() error
+}
+
+// Open opens the embedded store in dir, creating it where there is none. A store
+// that has a keyring is encrypted; Options.Unlock must then open it.
+func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	ring, err := openRing(dir, opts.Unlock)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	engine, err := sqlite.Open(ctx, dir, opts.SQLite)
+	if err != nil {
+		return nil, err
+	}
+	blobs := engine.Blobs()
+	db, err := New(ctx, Backend{Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Close: engine.Close}, ring, opts)
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	db.engine = engine
+	return db, nil
+}
+
+// openRing returns nil for a store without a keyring.
+func openRing(dir string, unlock *keyring.Unlock) (*keyring.Ring, error) {
+	path := filepath.Join(dir, KeyringName)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if unlock == nil {
+		return nil, ErrLocked
+	}
+	return keyring.Open(path, *unlock)
+}
+
+// New returns a DB over any pair of drivers. With a ring, everything that goes
+// below is sealed.
+func New(_ context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB, error) {
+	if b.Blobs == nil || b.Rows == nil {
+		return nil, errors.New("a backend needs both blobs and rows")
+	}
+	if opts == nil {
+		opts = &Options{}
+	}
+	db := &DB{stack: buildStack(b, ring, opts), ring: ring, close: b.Close}
+	db.conversations = conversation.New(db.blobs, db.rows, nil)
+	return db, nil
+}
+
+// Conversations returns the conversations of the store.
+func (db *DB) Conversations() *conversation.Store { return db.conversations }
+
+// Blobs returns the store of blobs, with every layer.
+func (db *DB) Blobs() blob.Store { return db.blobs }
+
+// Rows returns the store of rows, sealed.
+func (db *DB) Rows() kv.Store { return db.rows }
+
+// Inventory returns what enumerates and collects the stored blobs, by the ids
+// that callers know; nil where the backend has none.
+func (db *DB) Inventory() Inventory { return db.inventory }
+
+// Engine returns the embedded engine, or nil for another backend.
+func (db *DB) Engine() *sqlite.DB { return db.engine }
+
+// Ring returns the keyring of an encrypted store, or nil.
+func (db *DB) Ring() *keyring.Ring { return db.ring }
+
+// Close makes everything that was put durable and releases the store.
+func (db *DB) Close() error {
+	if db.close == nil {
+		return db.blobs.Flush(context.Background())
+	}
+	return db.close()
+}
