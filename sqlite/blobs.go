@@ -166,6 +166,9 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 	}
 	suffix, err := b.db.objects.write(id, r, size)
 	if err != nil {
+		if errors.Is(err, errSync) {
+			b.db.writer.noteFailure(err)
+		}
 		return fmt.Errorf("store blob %s: %w", id, err)
 	}
 	if err := b.db.writer.put(ctx, []*record{{id: id, base: base, size: size, file: suffix}}); err != nil {

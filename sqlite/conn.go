@@ -20,11 +20,8 @@ type conn struct {
 }
 
 // openConn opens the database file. It never creates one.
-func openConn(path string, opts *Options, flags sqlite3.OpenFlag) (*conn, error) {
-	query := url.Values{}
-	if opts.VFS != "" {
-		query.Set("vfs", opts.VFS)
-	}
+func openConn(path string, on *disk, opts *Options, flags sqlite3.OpenFlag) (*conn, error) {
+	query := url.Values{"vfs": {on.name}}
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: query.Encode()}
 	raw, err := sqlite3.OpenFlags(uri.String(), flags|sqlite3.OPEN_URI)
 	if err != nil {

@@ -47,11 +47,29 @@ func sqlError(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, kind, err)
 }
 
-// unsafeToGoOn reports whether a failed transaction leaves doubt about what the
-// disk holds. A full disk and a busy store do not: the transaction was undone
-// before anything of it could count.
+// errSync marks a failed fsync, whatever its reason: the kernel may have dropped
+// what it could not write, and another fsync would not tell.
+var errSync = errors.New("cannot tell what reached the disk")
+
+// syncError is fileError for a failed fsync.
+func syncError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errSync, fileError(doing, err))
+}
+
+// unsafeToGoOn reports whether a failure leaves doubt about what the disk holds.
+// A full disk and a busy store do not, unless it was an fsync that failed: the
+// transaction was undone before anything of it could count. Nor does an error
+// that is not the library's: then somebody merely asked for what cannot be.
 func unsafeToGoOn(err error) bool {
-	return !errors.Is(err, blob.ErrFull) && !errors.Is(err, kv.ErrBusy) && !errors.Is(err, blob.ErrReadOnly)
+	if errors.Is(err, errSync) || errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) {
+		return true
+	}
+	var code sqlite3.ExtendedErrorCode // an error without a message is only that
+	return errors.As(err, &code) &&
+		!errors.Is(err, blob.ErrFull) && !errors.Is(err, kv.ErrBusy) && !errors.Is(err, blob.ErrReadOnly)
 }
 
 // fileError does the same for object files.

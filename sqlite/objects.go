@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -69,9 +70,14 @@ func (osFiles) SyncDir(dir string) error {
 type objects struct {
 	dir   string
 	files files
+
+	mu     sync.Mutex      // guards shards
+	shards map[string]bool // directories that are known to be durable
 }
 
-func newObjects(dir string, f files) *objects { return &objects{dir: dir, files: f} }
+func newObjects(dir string, f files) *objects {
+	return &objects{dir: dir, files: f, shards: make(map[string]bool)}
+}
 
 func (o *objects) path(id blob.ID, suffix string) string {
 	name := id.String()
@@ -140,7 +146,7 @@ func (o *objects) writeTemp(temp string, r io.Reader, size int64) error {
 		err = fmt.Errorf("%w: source has %d bytes or more, want %d", blob.ErrMismatch, n, size)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = syncError("sync", f.Sync())
 	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
@@ -150,20 +156,32 @@ func (o *objects) writeTemp(temp string, r io.Reader, size int64) error {
 
 func (o *objects) publish(temp, final string) error {
 	dir := filepath.Dir(final)
-	err := o.files.Link(temp, final)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := o.files.MkdirAll(dir); err != nil {
-			return fileError("make directory", err)
-		}
-		if err := o.files.SyncDir(o.dir); err != nil {
-			return fileError("sync directory", err)
-		}
-		err = o.files.Link(temp, final)
+	if err := o.makeShard(dir); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := o.files.Link(temp, final); err != nil {
 		return fileError("name object file", err)
 	}
-	return fileError("sync directory", o.files.SyncDir(dir))
+	return syncError("sync directory", o.files.SyncDir(dir))
+}
+
+// makeShard makes sure that a directory of objects is durable. One that exists
+// may have been made a moment ago by a writer that has not synced it, so that
+// finding it is not enough.
+func (o *objects) makeShard(dir string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.shards[dir] {
+		return nil
+	}
+	if err := o.files.MkdirAll(dir); err != nil {
+		return fileError("make directory", err)
+	}
+	if err := o.files.SyncDir(o.dir); err != nil {
+		return syncError("sync directory", err)
+	}
+	o.shards[dir] = true
+	return nil
 }
 
 // open opens an object file for reading.

@@ -57,6 +57,7 @@ type DB struct {
 	dir     string
 	opts    Options
 	id      string
+	disk    *disk
 	objects *objects
 	readers *pool
 	writer  *writer
@@ -81,6 +82,9 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	db.fillDefaults()
 	if err := db.open(); err != nil {
 		db.release()
+		if db.disk != nil {
+			err = db.disk.explain("use the disk", err)
+		}
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return db, nil
@@ -105,6 +109,10 @@ func (db *DB) fillDefaults() {
 func (db *DB) path() string { return filepath.Join(db.dir, databaseName) }
 
 func (db *DB) open() error {
+	var err error
+	if db.disk, err = newDisk(db.opts.VFS); err != nil {
+		return err
+	}
 	if err := db.findOrCreate(); err != nil {
 		return err
 	}
@@ -135,8 +143,8 @@ func (db *DB) findOrCreate() error {
 		if db.opts.MustExist || db.opts.ReadOnly {
 			return ErrNoStore
 		}
-		if err := os.MkdirAll(db.dir, 0o700); err != nil {
-			return fileError("make directory", err)
+		if err := makeDurably(db.opts.files, db.dir); err != nil {
+			return err
 		}
 	case err != nil:
 		return err
@@ -154,6 +162,20 @@ func (db *DB) findOrCreate() error {
 		return ErrNoStore
 	}
 	return db.create()
+}
+
+// makeDurably makes a directory and those above it, each with a durable name.
+func makeDurably(f files, dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
+		if err := makeDurably(f, parent); err != nil {
+			return err
+		}
+	}
+	if err := f.MkdirAll(dir); err != nil {
+		return fileError("make directory", err)
+	}
+	return fileError("sync directory", f.SyncDir(parent))
 }
 
 // create makes the database under another name and renames it when it is
@@ -203,7 +225,7 @@ func (db *DB) create() error {
 }
 
 func (db *DB) writeFresh(path, id string) error {
-	c, err := openConn(path, &db.opts, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE)
+	c, err := openConn(path, db.disk, &db.opts, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE)
 	if err != nil {
 		return sqlError("create database", err)
 	}
@@ -292,7 +314,7 @@ func (db *DB) openWriter() (*conn, error) {
 	if db.opts.ReadOnly {
 		flags = sqlite3.OPEN_READONLY
 	}
-	c, err := openConn(db.path(), &db.opts, flags)
+	c, err := openConn(db.path(), db.disk, &db.opts, flags)
 	if err != nil {
 		return nil, sqlError("open database", err)
 	}
@@ -363,7 +385,7 @@ func checkLibrary(c *conn) error {
 }
 
 func (db *DB) openReader() (*conn, error) {
-	c, err := openConn(db.path(), &db.opts, sqlite3.OPEN_READONLY)
+	c, err := openConn(db.path(), db.disk, &db.opts, sqlite3.OPEN_READONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -416,5 +438,8 @@ func (db *DB) release() {
 	}
 	if db.lock != nil {
 		db.lock.Close()
+	}
+	if db.disk != nil {
+		db.disk.release()
 	}
 }

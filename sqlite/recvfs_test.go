@@ -171,16 +171,6 @@ type recVFS struct {
 	rec *recorder
 }
 
-// osFile is what the library's own files can do, as far as SQLite asks for it.
-type osFile interface {
-	vfs.FileLockState
-	vfs.FileHasMoved
-	vfs.FileSizeHint
-	vfs.FilePersistWAL
-	vfs.FilePowersafeOverwrite
-	vfs.FileSharedMemory
-}
-
 func (v recVFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if flags&(vfs.OPEN_MAIN_DB|vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL) == 0 {
 		return v.VFSFilename.OpenFilename(name, flags)

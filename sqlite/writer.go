@@ -49,8 +49,9 @@ type writer struct {
 	queue    []*record // of pending, in order; taken by the next transaction
 	requests []*request
 	bytes    int           // weight of pending
-	drained  chan struct{} // closed when pending shrinks
+	drained  chan struct{} // closed when pending shrinks, or cannot
 	lost     []error       // blobs that could not be stored, for the next Flush
+	stuck    error         // why the last transaction failed, nil once one went well
 	failed   error         // set for good when it is unsafe to write on
 	stopping bool
 	lingers  bool // a wake-up for unflushed blobs is on its way
@@ -82,6 +83,9 @@ func (w *writer) put(ctx context.Context, recs []*record) error {
 			case <-full:
 			case <-ctx.Done():
 				return ctx.Err()
+			}
+			if err := w.stuckWith(); err != nil {
+				return err
 			}
 		}
 	}
@@ -121,7 +125,7 @@ func (w *writer) refusalLocked() error {
 	case w.db.opts.ReadOnly:
 		return blob.ErrReadOnly
 	case w.failed != nil:
-		return fmt.Errorf("%w since a write failed, until it is opened again: %w", blob.ErrReadOnly, w.failed)
+		return readOnlySince(w.failed)
 	}
 	return nil
 }
@@ -248,8 +252,13 @@ func (w *writer) transact(fn func(*conn) error) error {
 	failed := w.failed
 	w.mu.Unlock()
 	if failed != nil {
-		return fmt.Errorf("%w since a write failed, until it is opened again: %w", blob.ErrReadOnly, failed)
+		return readOnlySince(failed)
 	}
+	w.db.disk.forget()
+	return w.db.disk.explain("use the disk", w.tryTransact(fn))
+}
+
+func (w *writer) tryTransact(fn func(*conn) error) error {
 	if err := w.conn.exec(`BEGIN IMMEDIATE`); err != nil {
 		return sqlError("begin transaction", err)
 	}
@@ -265,6 +274,10 @@ func (w *writer) transact(fn func(*conn) error) error {
 	return err
 }
 
+func readOnlySince(failed error) error {
+	return fmt.Errorf("%w since a write failed, until it is opened again: %w", blob.ErrReadOnly, failed)
+}
+
 // settle takes records out of memory once they are durable. After an error they
 // stay, in front of the queue, and a later transaction tries again.
 func (w *writer) settle(recs []*record, g *group, err error) {
@@ -272,6 +285,8 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 		w.noteFailure(err)
 		w.mu.Lock()
 		w.queue = append(recs, w.queue...)
+		w.stuck = err
+		w.wakePutsLocked()
 		w.mu.Unlock()
 		return
 	}
@@ -284,8 +299,8 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 		w.bytes -= r.weight()
 	}
 	w.lost = append(w.lost, g.lost...)
-	close(w.drained)
-	w.drained = make(chan struct{})
+	w.stuck = nil
+	w.wakePutsLocked()
 	w.mu.Unlock()
 	for _, r := range recs {
 		if r.file == "" {
@@ -298,6 +313,19 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 			w.db.objects.settle(r.id, r.file)
 		}
 	}
+}
+
+// wakePutsLocked lets those look again who wait for room.
+func (w *writer) wakePutsLocked() {
+	close(w.drained)
+	w.drained = make(chan struct{})
+}
+
+// stuckWith returns why there is no room and will be none soon.
+func (w *writer) stuckWith() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stuck
 }
 
 func (w *writer) noteFailure(err error) {

@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+// crashNow returns the directory of a store as it is found when the power goes
+// now and nothing arrived that was not synced.
+func crashNow(t *testing.T, rec *recorder) string {
+	t.Helper()
+	p := newPlatter()
+	rec.mu.Lock()
+	for _, c := range rec.changes {
+		p.apply(c)
+	}
+	rec.mu.Unlock()
+	dir := memoryDir(t)
+	if err := p.image(damage{}).write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestObjectInDirectoryOfAnother puts an object into a directory that another
+// writer has made a moment ago and not synced yet, or did not live to sync.
+func TestObjectInDirectoryOfAnother(t *testing.T) {
+	rec := newRecorder(t, memoryDir(t))
+	db, err := Open(t.Context(), rec.root, rec.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	large := blob.New(bytes.Repeat([]byte("x"), crashObjectSize))
+	if err := (recFiles{rec}).MkdirAll(filepath.Dir(db.objects.path(large.ID, "s"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Blobs().Put(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Rows().Commit(t.Context(), &kv.Batch{Refs: []blob.ID{large.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := Open(t.Context(), crashNow(t, rec), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if got, err := after.Blobs().Get(t.Context(), large.ID); err != nil || !bytes.Equal(got, large.Data) {
+		t.Errorf("after the crash the object has %d bytes, %v", len(got), err)
+	}
+}
+
+// TestCreationInNewDirectories opens a store below directories that do not exist.
+func TestCreationInNewDirectories(t *testing.T) {
+	root := memoryDir(t)
+	rec := newRecorder(t, root)
+	db, err := Open(context.Background(), filepath.Join(root, "a/b/c"), rec.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := os.Stat(filepath.Join(crashNow(t, rec), "a/b/c", databaseName)); err != nil {
+		t.Errorf("after the crash: %v", err)
+	}
+}

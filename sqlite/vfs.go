@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// disk is the file system of one DB's database, the library's own with one
+// addition: it remembers why a write failed. The library keeps the cause of an
+// error only until its next system call, and rolling back makes many, so that
+// without it a full disk could not be told from a broken one.
+type disk struct {
+	vfs.VFSFilename
+	name string
+
+	mu    sync.Mutex // guards cause
+	cause error
+}
+
+var disks atomic.Int64
+
+// newDisk registers a disk on top of the named file system.
+func newDisk(below string) (*disk, error) {
+	inner, ok := vfs.Find(below).(vfs.VFSFilename)
+	if !ok {
+		return nil, fmt.Errorf("%w: there is no file system %q", ErrUnsupported, below)
+	}
+	d := &disk{VFSFilename: inner, name: fmt.Sprintf("stet%d", disks.Add(1))}
+	vfs.Register(d.name, d)
+	return d, nil
+}
+
+// release is called when no connection uses the disk any more.
+func (d *disk) release() { vfs.Unregister(d.name) }
+
+// forget drops the cause of an earlier failure.
+func (d *disk) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cause = nil
+}
+
+// note remembers the first failure since forget.
+func (d *disk) note(err error) error {
+	if err == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cause == nil {
+		d.cause = err
+	}
+	return err
+}
+
+// explain adds the cause to an error of the library.
+func (d *disk) explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cause == nil || errors.Is(err, d.cause) {
+		return err
+	}
+	return sqlError(doing, fmt.Errorf("%w: %w", err, d.cause))
+}
+
+// osFile is what the library's own files can do, as far as SQLite asks for it.
+type osFile interface {
+	vfs.FileLockState
+	vfs.FileHasMoved
+	vfs.FileSizeHint
+	vfs.FilePersistWAL
+	vfs.FilePowersafeOverwrite
+	vfs.FileSharedMemory
+}
+
+// OpenFilename implements vfs.VFSFilename.
+func (d *disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	file, flags, err := d.VFSFilename.OpenFilename(name, flags)
+	if err != nil {
+		return nil, flags, d.note(err)
+	}
+	if inner, ok := file.(osFile); ok {
+		return &diskFile{osFile: inner, disk: d}, flags, nil
+	}
+	return file, flags, nil
+}
+
+// Delete implements vfs.VFS.
+func (d *disk) Delete(path string, syncDir bool) error {
+	err := d.VFSFilename.Delete(path, syncDir)
+	if _, missing := os.Lstat(path); missing != nil {
+		return err // SQLite deletes files to be sure that they are gone
+	}
+	return d.note(err)
+}
+
+type diskFile struct {
+	osFile
+	disk *disk
+}
+
+func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.osFile.WriteAt(p, off)
+	return n, f.disk.note(err)
+}
+
+func (f *diskFile) Truncate(size int64) error { return f.disk.note(f.osFile.Truncate(size)) }
+
+func (f *diskFile) SizeHint(size int64) error { return f.disk.note(f.osFile.SizeHint(size)) }
+
+func (f *diskFile) Sync(flags vfs.SyncFlag) error { return f.disk.note(f.osFile.Sync(flags)) }
