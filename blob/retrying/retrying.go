@@ -157,23 +157,25 @@ func retry[T any](ctx context.Context, s *Store, op string, call func() (T, erro
 		if err == nil {
 			return value, nil
 		}
-		if attempt > s.opts.MaxRetries || !s.again(ctx, err) {
+		if attempt > s.opts.MaxRetries || !s.again(err) {
 			return value, final(op, attempt, err)
 		}
-		s.opts.OnRetry(op, attempt, err)
 		if waits == nil {
 			waits = s.waits()
 		}
+		if ctx.Err() == nil {
+			s.opts.OnRetry(op, attempt, err)
+		}
 		if ended := sleep(ctx, waits.NextBackOff()); ended != nil {
-			return value, fmt.Errorf("%s: %w while waiting to repeat: %w", op, ended, err)
+			return value, fmt.Errorf("%s: %w before it could be repeated: %w", op, ended, err)
 		}
 	}
 }
 
 // again reports whether a failed call is worth another attempt.
-func (s *Store) again(ctx context.Context, err error) bool {
+func (s *Store) again(err error) bool {
 	var never *backoff.PermanentError
-	return ctx.Err() == nil && !errors.As(err, &never) && s.opts.Retryable(err)
+	return !errors.As(err, &never) && s.opts.Retryable(err)
 }
 
 // final words an error that is not followed by another attempt.
@@ -202,6 +204,9 @@ func (s *Store) waits() *backoff.ExponentialBackOff {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err // select would choose at random
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
