@@ -256,7 +256,7 @@ func edit(t *rapid.T, n int, like blob.ID, old []byte) (blob.Blob, []byte) {
 
 func TestLargeContentsAreStreamed(t *testing.T) {
 	for name, content := range map[string][]byte{
-		"hex":    []byte(hex.EncodeToString(randomBytes(1, 6<<20))), // more than a spool keeps in memory
+		"hex":    []byte(hex.EncodeToString(randomBytes(1, 4500<<10))), // more than a spool keeps in memory
 		"zeros":  make([]byte, 20<<20),
 		"noise":  randomBytes(1, 3<<20),
 		"memory": text(2, 200_000),
