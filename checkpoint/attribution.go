@@ -1,0 +1,260 @@
+package checkpoint
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stet-dev/stet/workspace"
+)
+
+// WriterClass says what is known about who made a change.
+type WriterClass string
+
+// The classes.
+const (
+	// ByConversation: seen at the end of a conversation's turn, or during it.
+	ByConversation WriterClass = "conversation"
+	// BySeveral: made while several conversations were at work, none of which
+	// said that it was theirs.
+	BySeveral WriterClass = "several"
+	// ByHand: seen by a checkpoint of no conversation.
+	ByHand WriterClass = "checkpoint"
+	// ByUser: made while no conversation was at work, and not seen by a checkpoint
+	// of somebody's own.
+	ByUser WriterClass = "user"
+)
+
+// Writer says who made a change, as far as the checkpoints tell.
+type Writer struct {
+	Class        WriterClass `json:"class"`
+	Conversation string      `json:"conversation,omitempty"`
+	Turn         uint64      `json:"turn,omitempty"`
+	MessageID    string      `json:"message_id,omitempty"`
+	Tool         string      `json:"tool,omitempty"`
+	Author       string      `json:"author,omitempty"`
+	// Checkpoint is the one that saw the change; empty for the present.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	// Among lists the conversations that it may have been, for BySeveral.
+	Among []string `json:"among,omitempty"`
+}
+
+// Write is one change of a path: who made it and what was there afterwards.
+type Write struct {
+	Writer Writer
+	After  *workspace.Entry
+}
+
+// bracketLife is how long a turn counts as going on without a sign of life. An
+// agent that was killed never says that its turn ended.
+const bracketLife = time.Hour
+
+// brackets are the turns that are going on, by conversation.
+type brackets map[string]*Record
+
+// step moves on to a checkpoint.
+func (b brackets) step(rec *Record) {
+	switch {
+	case rec.Conversation == "" || rec.Kind == Safety:
+	case rec.Side == Before:
+		b[rec.Conversation] = rec
+	default:
+		delete(b, rec.Conversation)
+	}
+}
+
+// others lists the conversations at work when rec was made, without its own.
+func (b brackets) others(rec *Record) []string {
+	var out []string
+	for conv, opened := range b {
+		if conv != rec.Conversation && rec.Time.Sub(opened.Time) < bracketLife {
+			out = append(out, conv)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// writer says who made the changes that rec saw.
+func (b brackets) writer(rec *Record) Writer {
+	others := b.others(rec)
+	own := rec.Conversation != "" && rec.Side != Before && rec.Kind != Safety
+	switch {
+	case rec.Kind == Rewound && rec.Conversation == "":
+		return writerOf(rec, ByHand)
+	case rec.Kind == Rewound || own && len(others) == 0:
+		return writerOf(rec, ByConversation)
+	case own:
+		w := writerOf(rec, BySeveral)
+		w.Among = append(others, rec.Conversation)
+		return w
+	}
+	if opened := b[rec.Conversation]; opened != nil && rec.Kind == Safety && rec.Time.Sub(opened.Time) < bracketLife {
+		others = append(others, rec.Conversation)
+	}
+	switch len(others) {
+	case 0:
+		if rec.Kind == Safety || rec.Side == Before {
+			return Writer{Class: ByUser, Author: "user", Checkpoint: rec.ID}
+		}
+		return writerOf(rec, ByHand)
+	case 1:
+		w := writerOf(b[others[0]], ByConversation)
+		w.Checkpoint = rec.ID
+		return w
+	}
+	return Writer{Class: BySeveral, Among: others, Checkpoint: rec.ID}
+}
+
+func writerOf(rec *Record, class WriterClass) Writer {
+	return Writer{
+		Class: class, Conversation: rec.Conversation, Turn: rec.Turn, MessageID: rec.MessageID,
+		Tool: rec.Tool, Author: rec.Author, Checkpoint: rec.ID,
+	}
+}
+
+// history collects, per path, the changes after a checkpoint, oldest first.
+type history struct {
+	w      *Workspace
+	open   brackets
+	writes map[string][]Write
+	blind  map[string]blind // by blob of the list
+}
+
+// since returns the history of the workspace after the checkpoint from, up to
+// the present, which is given as the safety record that would be made of it.
+func (w *Workspace) since(ctx context.Context, from *Record, now *Record, present *capture) (*history, error) {
+	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, blind: map[string]blind{}}
+	chain, err := w.chain(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	last := from
+	for _, rec := range chain {
+		if rec.Number > from.Number {
+			if err := h.segment(ctx, last, rec); err != nil {
+				return nil, err
+			}
+			last = rec
+		}
+		h.open.step(rec)
+	}
+	changes, err := workspace.Diff(ctx, w.s.blobs, last.Tree, present.tree)
+	if err != nil {
+		return nil, err
+	}
+	before, err := h.blindAt(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	h.add(now, changes, before, newBlind(present.skipped))
+	return h, nil
+}
+
+// chain returns the checkpoints from a little before the given one up to the
+// latest, oldest first. The ones before tell which turns were going on.
+func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) {
+	var chain []*Record
+	for rec, err := range w.newestFirst(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Number < from.Number && from.Time.Sub(rec.Time) >= bracketLife {
+			break
+		}
+		chain = append(chain, rec)
+	}
+	slices.Reverse(chain)
+	return chain, nil
+}
+
+// segment adds what changed between two neighbours.
+func (h *history) segment(ctx context.Context, prev, rec *Record) error {
+	changes, err := workspace.Diff(ctx, h.w.s.blobs, prev.Tree, rec.Tree)
+	if err != nil {
+		return err
+	}
+	before, err := h.blindAt(ctx, prev)
+	if err != nil {
+		return err
+	}
+	after, err := h.blindAt(ctx, rec)
+	if err != nil {
+		return err
+	}
+	h.add(rec, changes, before, after)
+	return nil
+}
+
+func (h *history) add(rec *Record, changes []workspace.Change, before, after blind) {
+	writer := h.open.writer(rec)
+	for _, c := range changes {
+		by := writer
+		if _, unseen := before.at(c.Path); unseen && c.Before == nil {
+			// It was there and not captured, so nobody created it now.
+			by = Writer{Class: ByUser, Checkpoint: rec.ID}
+		}
+		if _, unseen := after.at(c.Path); unseen && c.After == nil {
+			by = Writer{Class: ByUser, Checkpoint: rec.ID}
+		}
+		h.writes[c.Path] = append(h.writes[c.Path], Write{Writer: by, After: c.After})
+	}
+	h.claim(rec)
+}
+
+// claim settles who of several made a change when one says that it did.
+func (h *history) claim(rec *Record) {
+	if rec.Conversation == "" || rec.Side == Before {
+		return
+	}
+	for _, path := range rec.Touched {
+		writes := h.writes[path]
+		if len(writes) == 0 {
+			continue
+		}
+		last := &writes[len(writes)-1].Writer
+		if last.Class == BySeveral && slices.Contains(last.Among, rec.Conversation) {
+			*last = writerOf(rec, ByConversation)
+		}
+	}
+}
+
+func (h *history) blindAt(ctx context.Context, rec *Record) (blind, error) {
+	if rec.notCaptured.IsZero() {
+		return nil, nil
+	}
+	key := rec.notCaptured.String()
+	if b, ok := h.blind[key]; ok {
+		return b, nil
+	}
+	skipped, err := h.w.s.NotCaptured(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	h.blind[key] = newBlind(skipped)
+	return h.blind[key], nil
+}
+
+// after cuts off the writes up to the last time that the path was as in the
+// target: what came before no longer matters.
+func (h *history) after(path string, target *workspace.Entry) []Write {
+	writes := h.writes[path]
+	for i := len(writes) - 1; i >= 0; i-- {
+		if sameState(writes[i].After, target) {
+			return writes[i+1:]
+		}
+	}
+	return writes
+}
+
+// sameState reports whether two entries of a path are the same, apart from what
+// a directory holds.
+func sameState(a, b *workspace.Entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Kind == workspace.Dir && b.Kind == workspace.Dir {
+		return a.Mode == b.Mode
+	}
+	return a.Same(*b)
+}

@@ -1,0 +1,246 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Request describes a checkpoint. The zero value is a plain one of no
+// conversation.
+type Request struct {
+	// Conversation, Root, MessageID, Turn and Side place the checkpoint in a
+	// conversation. What changes between a checkpoint before a turn and one after
+	// it counts as written by the conversation.
+	Conversation string
+	Root         blob.ID
+	MessageID    string
+	Turn         uint64
+	Side         Side
+	// Author, Label and Tool are kept as they are.
+	Author, Label, Tool string
+	// Touched lists paths, relative to the workspace, that the tool wrote: they
+	// are captured although an ignore file excludes them, and tell conversations
+	// apart that work at the same time.
+	Touched []string
+	// Paths, if not nil, limits the look to these paths: everything else is taken
+	// to be as it was.
+	Paths []string
+	// Auto marks a checkpoint that nobody asked for.
+	Auto bool
+	// Progress is called now and then during a long scan.
+	Progress func(workspace.Stats)
+}
+
+// Reasons why a request made no checkpoint.
+const (
+	SkippedOff       = "capture is switched off"
+	SkippedThrottled = "too soon after the last automatic checkpoint"
+)
+
+// Result is what a request came to.
+type Result struct {
+	// Record is the checkpoint, or nil if none was made.
+	Record *Record
+	// Skipped says why none was made, or is empty.
+	Skipped string
+	// NotCaptured lists what was seen and left out.
+	NotCaptured []workspace.Skipped
+	// Recovered tells about an interrupted rewind that was settled first, or is nil.
+	Recovered *Recovery
+	// IndexError is why the stat index could not be saved, or nil. The checkpoint
+	// is whole, the next one will take longer.
+	IndexError error
+	Stats      workspace.Stats
+}
+
+// Complete reports whether the result captured the workspace without exception.
+func (r *Result) Complete() bool { return r.Record != nil && len(r.NotCaptured) == 0 }
+
+// Checkpoint captures the workspace. When it returns, the tree and the record
+// are durable.
+func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error) {
+	if w.s.opts.DisableWrite {
+		return &Result{Skipped: SkippedOff}, nil
+	}
+	st, leave, err := w.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	defer leave()
+	if w.throttled(st, &req) {
+		return &Result{Skipped: SkippedThrottled, Recovered: st.recovered}, nil
+	}
+	rec := &Record{
+		Conversation: req.Conversation, Root: req.Root, MessageID: req.MessageID, Turn: req.Turn, Side: req.Side,
+		Author: req.Author, Label: req.Label, Tool: req.Tool, Touched: req.Touched, Kind: Manual,
+	}
+	if req.Auto {
+		rec.Kind = Auto
+	}
+	res := &Result{Recovered: st.recovered}
+	cap, err := w.captured(ctx, st, &req)
+	if err == nil {
+		err = w.commit(ctx, st, cap, rec)
+	}
+	var missing *kv.MissingBlobsError
+	if errors.As(err, &missing) {
+		// A collector took blobs that the index promised: read everything again.
+		w.dropIndex()
+		req.Paths = nil
+		if cap, err = w.captured(ctx, st, &req); err == nil {
+			cap.afresh = true
+			err = w.commit(ctx, st, cap, rec)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	res.Record, res.NotCaptured, res.Stats = rec, cap.skipped, cap.stats
+	res.IndexError = w.keepIndex(cap.index)
+	return res, nil
+}
+
+// throttled says whether an automatic checkpoint comes too soon. Those on a side
+// of a turn never do: they tell who wrote what.
+func (w *Workspace) throttled(st *state, req *Request) bool {
+	if !req.Auto || req.Side != NoSide || st.tip == nil || st.tip.Kind != Auto {
+		return false
+	}
+	since := w.s.opts.Now().Sub(st.tip.Time)
+	return since >= 0 && since < time.Duration(w.s.opts.ThresholdMS)*time.Millisecond
+}
+
+// capture is a captured tree that no record names yet.
+type capture struct {
+	tree    blob.ID
+	index   *workspace.Index
+	skipped []workspace.Skipped // of the whole workspace
+	changed []workspace.Change  // against the tip
+	hinted  bool
+	afresh  bool // nothing is taken for granted: every blob is named to the store
+	stats   workspace.Stats
+}
+
+// captured scans the workspace. The caller holds its lock.
+func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*capture, error) {
+	opts := w.s.opts.Scan
+	opts.Touched, opts.Progress, opts.Force = req.Touched, req.Progress, w.s.opts.Force
+	index := w.openIndex(st)
+	if req.Paths == nil || st.tip == nil {
+		res, err := workspace.Scan(ctx, w.s.blobs, w.path, index, &opts)
+		if err != nil {
+			return nil, err
+		}
+		return w.finish(ctx, st, index, res, res.NotCaptured)
+	}
+	if index == nil || index.Tree() != st.tip.Tree {
+		index = workspace.NewIndex(st.tip.Tree)
+	}
+	res, err := workspace.ScanPaths(ctx, w.s.blobs, w.path, index, req.Paths, &opts)
+	if err != nil {
+		return nil, err
+	}
+	before, err := w.s.NotCaptured(ctx, st.tip)
+	if err != nil {
+		return nil, err
+	}
+	c, err := w.finish(ctx, st, index, res, mergeSkipped(before, res.NotCaptured, req.Paths))
+	if err == nil {
+		c.hinted = true
+	}
+	return c, err
+}
+
+func (w *Workspace) finish(ctx context.Context, st *state, prev *workspace.Index, res *workspace.Result, skipped []workspace.Skipped) (*capture, error) {
+	c := &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: res.Changed, stats: res.Stats}
+	if st.tip == nil {
+		c.changed = nil
+		return c, nil
+	}
+	if prev == nil || prev.Tree() != st.tip.Tree || res.Changed == nil {
+		var err error
+		if c.changed, err = workspace.Diff(ctx, w.s.blobs, st.tip.Tree, res.Tree); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// commit stores a checkpoint of a captured tree.
+func (w *Workspace) commit(ctx context.Context, st *state, c *capture, rec *Record) error {
+	b, err := w.prepare(ctx, st, c, rec)
+	if err != nil {
+		return err
+	}
+	if err := w.s.rows.Commit(ctx, b); err != nil {
+		return fmt.Errorf("store checkpoint: %w", err)
+	}
+	return nil
+}
+
+// prepare fills the record and returns the batch that stores it.
+func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Record) (*kv.Batch, error) {
+	now := w.s.opts.Now()
+	id, err := nextID(now, st.row.LastCheckpoint)
+	if err != nil {
+		return nil, err
+	}
+	rec.ID, rec.Number, rec.Workspace, rec.Time = id, st.row.LastNumber+1, w.id, now.Truncate(time.Millisecond)
+	rec.Tree, rec.Hinted = c.tree, c.hinted
+	b := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Workspace(w.id), Version: st.version}}}
+	var base blob.ID
+	if st.tip != nil {
+		rec.Parent = st.tip.ID
+		if !c.afresh {
+			base = st.tip.Tree
+		}
+		// The blobs that both trees share are safe from a collector as long as the
+		// record of the old one stands; the new ones are named below.
+		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Checkpoint(st.tip.ID), Version: st.tip.version})
+		if err := w.count(ctx, c.changed, rec); err != nil {
+			return nil, err
+		}
+	} else if rec.FilesChanged, err = countFiles(ctx, w.s.blobs, c.tree); err != nil {
+		return nil, err
+	}
+	if b.Refs, err = newRefs(ctx, w.s.blobs, base, c.tree); err != nil {
+		return nil, err
+	}
+	if err := w.s.putSkipped(ctx, c.skipped, rec, b); err != nil {
+		return nil, err
+	}
+	if !rec.Root.IsZero() {
+		b.Refs = append(b.Refs, rec.Root)
+	}
+	row, err := w.advance(st, rec)
+	if err != nil {
+		return nil, err
+	}
+	data, err := rec.encode()
+	if err != nil {
+		return nil, fmt.Errorf("encode checkpoint: %w", err)
+	}
+	b.Set = append(b.Set, row,
+		kv.Set{Key: keyspace.Checkpoint(rec.ID), Value: data},
+		kv.Set{Key: keyspace.WorkspaceCheckpoint(w.id, rec.ID)})
+	if rec.Conversation != "" {
+		b.Set = append(b.Set, kv.Set{Key: keyspace.ConversationCheckpoint(rec.Conversation, rec.ID)})
+	}
+	return b, nil
+}
+
+// merge adds the parts of one batch to another.
+func merge(to, from *kv.Batch) {
+	to.Expect = append(to.Expect, from.Expect...)
+	to.DeleteRange = append(to.DeleteRange, from.DeleteRange...)
+	to.Delete = append(to.Delete, from.Delete...)
+	to.Set = append(to.Set, from.Set...)
+	to.Refs = append(to.Refs, from.Refs...)
+}

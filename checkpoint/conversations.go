@@ -1,0 +1,66 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Of connects the conversations of a store, for Options.Conversations. Both must
+// be over the same rows, for their changes to be one commit.
+func Of(store *conversation.Store) Conversations { return keeper{store} }
+
+type keeper struct{ store *conversation.Store }
+
+func (k keeper) Current(ctx context.Context, id string) (blob.ID, error) {
+	root, err := k.store.Head(ctx, id)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return blob.ID{}, nil // known by name only, as with agents of others
+	}
+	return root, err
+}
+
+func (k keeper) Rewind(ctx context.Context, id string, root blob.ID, author string, extend func(*kv.Batch) error) error {
+	save, err := k.saveOf(ctx, id, root)
+	if err != nil {
+		return err
+	}
+	c, err := k.store.Open(ctx, id)
+	if err != nil {
+		return fmt.Errorf("open conversation %q: %w", id, err)
+	}
+	_, err = c.Rewind(ctx, save.Seq, &conversation.RewindOptions{
+		Author: author,
+		Extend: func(_ conversation.Save, b *kv.Batch) error { return extend(b) },
+	})
+	return err
+}
+
+func (k keeper) Fork(ctx context.Context, id string, root blob.ID, author string) (string, error) {
+	save, err := k.saveOf(ctx, id, root)
+	if err != nil {
+		return "", err
+	}
+	c, err := k.store.Fork(ctx, id, save.Seq, conversation.Info{})
+	if err != nil {
+		return "", err
+	}
+	return c.ID(), nil
+}
+
+// saveOf returns the latest save of a conversation that has a root.
+func (k keeper) saveOf(ctx context.Context, id string, root blob.ID) (conversation.Save, error) {
+	for save, err := range k.store.History(ctx, id, &conversation.HistoryOptions{Newest: true}) {
+		if err != nil {
+			return conversation.Save{}, err
+		}
+		if save.Root == root {
+			return save, nil
+		}
+	}
+	return conversation.Save{}, fmt.Errorf("%w: conversation %q never was at %s", ErrNotFound, id, root.Short())
+}

@@ -1,0 +1,44 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-dev/stet/kv"
+)
+
+// Fork begins a conversation with the state of a checkpoint and returns its id.
+// Files stay as they are; the checkpoint is listed under the new conversation
+// from its first checkpoint on.
+func (w *Workspace) Fork(ctx context.Context, ref, conversation, author string) (string, error) {
+	rec, err := w.Resolve(ctx, ref, conversation)
+	if err != nil {
+		return "", fmt.Errorf("fork: %w", err)
+	}
+	convs := w.s.opts.Conversations
+	switch {
+	case rec == nil:
+		return "", fmt.Errorf("fork: %w: %q is the present; make a checkpoint first", ErrBadRef, ref)
+	case convs == nil || rec.Conversation == "" || rec.Root.IsZero():
+		return "", fmt.Errorf("fork %s: %w", rec.ID, ErrNoConversations)
+	}
+	id, err := convs.Fork(ctx, rec.Conversation, rec.Root, author)
+	if err != nil {
+		return "", fmt.Errorf("fork %s: %w", rec.ID, err)
+	}
+	op := &Operation{
+		Kind: OpFork, Author: author, Workspace: w.id, Conversation: id, Target: rec.ID,
+		Description: fmt.Sprintf("fork of %s at %s", rec.Conversation, rec.Name()), RootAfter: rec.Root,
+	}
+	err = w.s.record(ctx, func(ctx context.Context) error {
+		b := &kv.Batch{}
+		if err := w.s.Append(ctx, op, b); err != nil {
+			return err
+		}
+		return w.s.rows.Commit(ctx, b)
+	})
+	if err != nil {
+		return id, fmt.Errorf("fork %s: log: %w", rec.ID, err)
+	}
+	return id, nil
+}

@@ -1,0 +1,294 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Plan says what a rewind would do. It captures the workspace, and changes
+// nothing in it.
+func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) {
+	if w.s.opts.DisableRead {
+		return nil, fmt.Errorf("plan rewind: %w", ErrDisabled)
+	}
+	st, leave, err := w.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("plan rewind: %w", err)
+	}
+	defer leave()
+	job, err := w.plan(ctx, st, req)
+	if err != nil {
+		return nil, fmt.Errorf("plan rewind: %w", err)
+	}
+	// The index has seen everything that a later Apply will look at.
+	_ = w.keepIndex(job.present.index) // only a cache
+	return job.plan, nil
+}
+
+// job is a plan together with what it was made from.
+type job struct {
+	plan    *Plan
+	present *capture
+	kind    string // of the operation
+	of      uint64 // operation that is undone or done again, or 0
+}
+
+// plan makes a plan. The caller holds the workspace's lock.
+func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*job, error) {
+	if err := checkRequest(&req); err != nil {
+		return nil, err
+	}
+	if req.OnlyTurn != 0 {
+		return w.planTurn(ctx, st, req)
+	}
+	ref, err := w.Resolve(ctx, req.To, req.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	if ref == nil {
+		return nil, fmt.Errorf("%w: %q is the present", ErrBadRef, req.To)
+	}
+	if ref.Workspace != w.id {
+		return nil, fmt.Errorf("%w: %s", ErrOtherWorkspace, ref.ID)
+	}
+	present, err := w.captured(ctx, st, &Request{})
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Target: ref, Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped}
+	if p.Conversation == "" {
+		p.Conversation = ref.Conversation
+	}
+	if err := w.planConversation(ctx, p); err != nil {
+		return nil, err
+	}
+	if req.Scope != ConversationOnly {
+		if err := w.planFiles(ctx, st, p, present); err != nil {
+			return nil, err
+		}
+	}
+	p.Untouched = untouched(present, p.Actions)
+	p.sign(w.id)
+	return &job{plan: p, present: present, kind: OpRewind}, nil
+}
+
+// checkRequest refuses paths that no tree can hold before anything is done.
+func checkRequest(req *RewindRequest) error {
+	switch req.Scope {
+	case "", FilesOnly, ConversationOnly, Both:
+	default:
+		return fmt.Errorf("%w: scope %q", ErrBadRef, req.Scope)
+	}
+	req.Paths = slices.Clone(req.Paths)
+	for _, p := range req.Paths {
+		if err := workspace.CheckPath(p); err != nil {
+			return err
+		}
+	}
+	for _, c := range append([]Choice{req.Choice}, choices(req.Choices)...) {
+		switch c {
+		case "", KeepMine, Theirs, Merge, MergeMarkers:
+		default:
+			return fmt.Errorf("%w: choice %q", ErrBadRef, c)
+		}
+	}
+	return nil
+}
+
+func choices(m map[string]Choice) []Choice {
+	var out []Choice
+	for _, c := range m {
+		out = append(out, c)
+	}
+	return out
+}
+
+// planConversation finds out where the conversation stands and where it goes.
+func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
+	scope, convs := p.request.Scope, w.s.opts.Conversations
+	moves := scope != FilesOnly && !p.Target.Root.IsZero() && p.Target.Conversation != "" && p.Conversation == p.Target.Conversation
+	if convs == nil || p.Conversation == "" {
+		if scope == ConversationOnly || scope == Both {
+			return ErrNoConversations
+		}
+		return nil
+	}
+	root, err := convs.Current(ctx, p.Conversation)
+	if err != nil {
+		return fmt.Errorf("find conversation %q: %w", p.Conversation, err)
+	}
+	p.RootBefore = root
+	if moves {
+		p.RootAfter = p.Target.Root
+	} else if scope == ConversationOnly || scope == Both {
+		return fmt.Errorf("%w: checkpoint %s names no state of conversation %q", ErrNoConversations, p.Target.ID, p.Conversation)
+	}
+	return nil
+}
+
+// planFiles decides about every path that differs from the target.
+func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *capture) error {
+	now := w.safety(p)
+	now.Time = w.s.opts.Now()
+	h, err := w.since(ctx, p.Target, now, present)
+	if err != nil {
+		return err
+	}
+	states, err := w.states(ctx, h, p.Target, present, p.request.asks)
+	if err != nil {
+		return err
+	}
+	latest := st.tip != nil && st.tip.ID == p.Target.ID
+	rules := Rules{Choice: p.request.choice, Mine: func(path string, by Writer) bool {
+		return mine(p.Conversation, by, latest && isIn(states, path))
+	}}
+	return w.settle(ctx, p, states, rules)
+}
+
+// isIn reports whether the target has a path.
+func isIn(states []PathState, path string) bool {
+	i, ok := slices.BinarySearchFunc(states, path, func(s PathState, path string) int {
+		if s.Path < path {
+			return -1
+		} else if s.Path > path {
+			return 1
+		}
+		return 0
+	})
+	return ok && states[i].Target != nil
+}
+
+// mine reports whether a rewind of a conversation takes back a change. One of no
+// conversation takes back what any checkpoint saw; and, if it goes back to the
+// latest one, what was changed since in files that this one has, for else it
+// would do nothing at all.
+func mine(conversation string, by Writer, latest bool) bool {
+	switch by.Class {
+	case ByConversation:
+		return conversation == "" || conversation == by.Conversation
+	case BySeveral, ByHand:
+		return conversation == ""
+	}
+	return conversation == "" && latest
+}
+
+// settle turns states into the actions of a plan.
+func (w *Workspace) settle(ctx context.Context, p *Plan, states []PathState, rules Rules) error {
+	actions := Reconcile(Decide(states, rules), states)
+	if err := w.mergeAll(ctx, actions, p.request.choice); err != nil {
+		return err
+	}
+	if err := w.countActions(ctx, actions); err != nil {
+		return err
+	}
+	p.Actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == Keep && !p.request.asks(a.Path) })
+	return nil
+}
+
+// states puts together what is known about the paths in which the present
+// differs from the target.
+func (w *Workspace) states(ctx context.Context, h *history, target *Record, present *capture, asks func(string) bool) ([]PathState, error) {
+	changes, err := workspace.Diff(ctx, w.s.blobs, target.Tree, present.tree)
+	if err != nil {
+		return nil, err
+	}
+	then, err := h.blindAt(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	now := newBlind(present.skipped)
+	states := make([]PathState, 0, len(changes))
+	for _, c := range changes {
+		// Trees come from a store that others may have written to: one bad path and
+		// the whole rewind is off.
+		if err := workspace.CheckPath(c.Path); err != nil {
+			return nil, fmt.Errorf("refuse checkpoint %s: %w", target.ID, err)
+		}
+		s := PathState{Path: c.Path, Target: c.Before, Present: c.After, Writes: h.after(c.Path, c.Before), Excluded: !asks(c.Path)}
+		if k, ok := now.at(c.Path); ok && c.After == nil {
+			s.NotCaptured = k.Reason
+		}
+		if k, ok := then.at(c.Path); ok {
+			s.NotCapturedThen = k.Reason
+		}
+		states = append(states, s)
+	}
+	slices.SortFunc(states, func(a, b PathState) int {
+		if a.Path < b.Path {
+			return -1
+		}
+		return 1
+	})
+	return states, w.occupied(states)
+}
+
+// occupied finds the directories that would go and hold something that no tree
+// knows of, such as an ignored file or the .git of a nested repository.
+func (w *Workspace) occupied(states []PathState) error {
+	known := map[string]bool{}
+	for i := range states {
+		if states[i].Present != nil {
+			known[states[i].Path] = true
+		}
+	}
+	root, err := os.OpenRoot(w.path)
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	defer root.Close()
+	for i := range states {
+		s := &states[i]
+		if !isDir(s.Present) || isDir(s.Target) {
+			continue
+		}
+		names, err := readNames(root, s.Path)
+		if isNotExist(err) {
+			continue // the re-check before the first change will notice
+		}
+		if err != nil {
+			return fmt.Errorf("look into %q: %w", s.Path, err)
+		}
+		s.Occupied = slices.ContainsFunc(names, func(name string) bool { return !known[s.Path+"/"+name] })
+	}
+	return nil
+}
+
+func readNames(root *os.Root, path string) ([]string, error) {
+	dir, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	return names, errors.Join(err, dir.Close())
+}
+
+// untouched counts the files that a plan does not list.
+func untouched(present *capture, actions []Action) int {
+	n := int(present.stats.Files)
+	for i := range actions {
+		if a := &actions[i]; a.Before != nil && a.Before.Kind != workspace.Dir {
+			n--
+		}
+	}
+	return max(0, n)
+}
+
+// countActions counts the lines that come and go.
+func (w *Workspace) countActions(ctx context.Context, actions []Action) error {
+	for i := range actions {
+		a := &actions[i]
+		if !a.Changes() {
+			continue
+		}
+		var err error
+		if a.Add, a.Del, err = countLines(ctx, w.s.blobs, a.Before, a.After); err != nil {
+			return err
+		}
+	}
+	return nil
+}

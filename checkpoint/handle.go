@@ -1,0 +1,210 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Workspace is a directory under the care of a Service. It is safe for
+// concurrent use; captures and rewinds of one directory wait for each other.
+type Workspace struct {
+	s    *Service
+	id   string
+	path string
+
+	recovered *Recovery // by Open
+
+	mu    sync.Mutex
+	index *workspace.Index // guarded by mu; nil until it is needed
+}
+
+// WorkspaceID returns the id of a directory, given its absolute path without
+// symbolic links.
+func WorkspaceID(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Open takes a directory into care. Links in its path are resolved. If a rewind
+// of it was interrupted, it is settled first, and Recovered tells so.
+func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	if !s.opts.Force {
+		if err := workspace.RootAllowed(abs); err != nil {
+			return nil, err
+		}
+	}
+	w := &Workspace{s: s, id: WorkspaceID(abs), path: abs}
+	pending, err := w.unsettled(ctx)
+	if err != nil || !pending {
+		return w, err
+	}
+	st, leave, err := w.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	w.recovered = st.recovered
+	return w, w.sweep(st)
+}
+
+// ID returns the id of the workspace.
+func (w *Workspace) ID() string { return w.id }
+
+// Path returns the absolute path of the directory, without symbolic links.
+func (w *Workspace) Path() string { return w.path }
+
+// Recovered returns what Open did about an interrupted rewind, or nil if there
+// was none.
+func (w *Workspace) Recovered() *Recovery { return w.recovered }
+
+// Close releases the files of the workspace.
+func (w *Workspace) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.index == nil {
+		return nil
+	}
+	err := w.index.Close()
+	w.index = nil
+	return err
+}
+
+// state is what the holder of a workspace's lock knows.
+type state struct {
+	row       *stetv1.WorkspaceRecord // never nil; id is empty before the first checkpoint
+	version   uint64                  // of the row; 0 if there is none
+	tip       *Record                 // the latest checkpoint, or nil
+	recovered *Recovery               // what enter had to settle, or nil
+}
+
+// enter takes the lock, settles an interrupted rewind and reads where the
+// workspace stands. The caller calls leave.
+func (w *Workspace) enter(ctx context.Context) (st *state, leave func(), err error) {
+	unlock, err := w.s.lock(ctx, w.id)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			unlock()
+		}
+	}()
+	st, err = w.load(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if st.recovered, err = w.recover(ctx); err != nil {
+		return nil, nil, err
+	}
+	return st, unlock, nil
+}
+
+// load reads the rows of the workspace.
+func (w *Workspace) load(ctx context.Context) (*state, error) {
+	st := &state{row: &stetv1.WorkspaceRecord{}}
+	row, err := w.s.rows.Get(ctx, keyspace.Workspace(w.id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return st, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load workspace %s: %w", w.id, err)
+	}
+	if err := unmarshal(row.Value, st.row); err != nil {
+		return nil, fmt.Errorf("load workspace %s: %w", w.id, err)
+	}
+	st.version = row.Version
+	st.tip, err = w.s.Get(ctx, st.row.LastCheckpoint)
+	if errors.Is(err, ErrNotFound) {
+		// A retention policy may take any checkpoint, also the last one.
+		st.tip, err = w.latest(ctx)
+	}
+	return st, err
+}
+
+// latest returns the newest checkpoint that is left, or nil.
+func (w *Workspace) latest(ctx context.Context) (*Record, error) {
+	for rec, err := range w.newestFirst(ctx, "") {
+		return rec, err
+	}
+	return nil, nil
+}
+
+// advance returns the row of the workspace after another checkpoint.
+func (w *Workspace) advance(st *state, rec *Record) (kv.Set, error) {
+	row := proto.CloneOf(st.row)
+	if row.Id == "" {
+		row = &stetv1.WorkspaceRecord{
+			Format: format, Id: w.id, Path: []byte(w.path),
+			Nonce: make([]byte, 4), CreatedAtMs: rec.Time.UnixMilli(),
+		}
+		if _, err := rand.Read(row.Nonce); err != nil {
+			return kv.Set{}, fmt.Errorf("describe workspace: %w", err)
+		}
+	}
+	row.LastCheckpoint, row.LastNumber = rec.ID, rec.Number
+	data, err := marshal(row)
+	return kv.Set{Key: keyspace.Workspace(w.id), Value: data}, err
+}
+
+// openIndex returns the stat index of the last scan, or nil. The caller holds
+// the workspace's lock.
+func (w *Workspace) openIndex(st *state) *workspace.Index {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fits := func() bool { return w.index != nil && st.tip != nil && w.index.Tree() == st.tip.Tree }
+	if fits() || w.s.opts.IndexDir == "" {
+		return w.index
+	}
+	// Another process may have captured since: its index knows more than ours.
+	index, err := workspace.OpenIndex(w.s.file(w.id, ".index"))
+	if err != nil {
+		return w.index // an index is only a cache; a scan without it is right, too
+	}
+	if w.index != nil {
+		_ = w.index.Close() // a file that was only read
+	}
+	w.index = index
+	return w.index
+}
+
+// keepIndex remembers the index of a tree that has been committed. Its error is
+// no reason to fail: the next scan takes longer.
+func (w *Workspace) keepIndex(index *workspace.Index) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.index = index
+	if w.s.opts.IndexDir == "" {
+		return nil
+	}
+	return index.Save(w.s.file(w.id, ".index"))
+}
+
+// dropIndex forgets an index whose blobs are gone.
+func (w *Workspace) dropIndex() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.index = nil
+}
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

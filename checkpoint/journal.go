@@ -1,0 +1,204 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Recovery is what was done about a rewind that ended in between.
+type Recovery struct {
+	// Started is when the rewind began.
+	Started time.Time
+	// Saved is the checkpoint of the state before, which is the state now.
+	Saved string
+	// Steps is the number of changes that the rewind consists of.
+	Steps int
+	// Left lists paths that were changed by others after the rewind ended; they
+	// were left as they are. The checkpoint Saved has what was there before.
+	Left []string
+}
+
+// journal returns the change that announces steps.
+func (w *Workspace) journal(ctx context.Context, stage string, steps []*step, saved *Record) (*kv.Batch, error) {
+	list, err := encodeSteps(steps)
+	if err != nil {
+		return nil, fmt.Errorf("encode journal: %w", err)
+	}
+	if err := w.s.blobs.Put(ctx, list); err != nil {
+		return nil, fmt.Errorf("store journal: %w", err)
+	}
+	data, err := marshal(&stetv1.JournalRecord{
+		Format: format, Workspace: w.id, Stage: []byte(stage), Steps: list.ID.Bytes(),
+		Saved: saved.ID, TimeMs: saved.Time.UnixMilli(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode journal: %w", err)
+	}
+	key := keyspace.Journal(w.id)
+	return &kv.Batch{
+		Expect: []kv.Expect{{Key: key}},
+		Set:    []kv.Set{{Key: key, Value: data}},
+		Refs:   []blob.ID{list.ID},
+	}, nil
+}
+
+// unsettled reports whether an earlier rewind left something to do.
+func (w *Workspace) unsettled(ctx context.Context) (bool, error) {
+	_, err := w.s.rows.Get(ctx, keyspace.Journal(w.id))
+	if err == nil {
+		return true, nil
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		return false, fmt.Errorf("look for an interrupted rewind: %w", err)
+	}
+	row, err := w.s.rows.Get(ctx, keyspace.Workspace(w.id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for an interrupted rewind: %w", err)
+	}
+	var rec stetv1.WorkspaceRecord
+	if err := unmarshal(row.Value, &rec); err != nil {
+		return false, fmt.Errorf("load workspace %s: %w", w.id, err)
+	}
+	names, err := w.leftovers(rec.Nonce)
+	return len(names) > 0, err
+}
+
+// leftovers lists the staging directories of this store.
+func (w *Workspace) leftovers(nonce []byte) ([]string, error) {
+	dir, err := os.Open(w.path)
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	names, err := dir.Readdirnames(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return nil, fmt.Errorf("read workspace: %w", err)
+	}
+	var out []string
+	for _, name := range names {
+		if strings.HasPrefix(name, stagePrefix(nonce)) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// recover settles a rewind that ended in between. The caller holds the lock, so
+// nobody is at it any more.
+func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
+	row, err := w.s.rows.Get(ctx, keyspace.Journal(w.id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for an interrupted rewind: %w", err)
+	}
+	var rec stetv1.JournalRecord
+	if err := unmarshal(row.Value, &rec); err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	steps, err := w.readSteps(ctx, &rec)
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	d, err := openDisk(w.path, w.s.opts.hook)
+	if err != nil {
+		return nil, fmt.Errorf("settle rewind: %w", err)
+	}
+	defer d.close()
+	out := &Recovery{Started: time.UnixMilli(rec.TimeMs), Saved: rec.Saved, Steps: len(steps)}
+	if out.Left, err = takeBack(d, string(rec.Stage), steps); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
+	err = w.s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: row.Key, Version: row.Version}}, Delete: []string{row.Key}})
+	if err != nil {
+		return nil, fmt.Errorf("%w: close journal: %w", ErrUnsettled, err)
+	}
+	return out, d.removeStage(string(rec.Stage))
+}
+
+func takeBack(d *disk, stage string, steps []*step) (left []string, err error) {
+	s, err := d.stage(stage, false)
+	if isNotExist(err) {
+		return nil, nil // somebody removed it; the saved checkpoint has everything
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.rollback(steps)
+}
+
+// sweep removes staging directories that no journal names.
+func (w *Workspace) sweep(st *state) error {
+	if st.row.Id == "" {
+		return nil
+	}
+	names, err := w.leftovers(st.row.Nonce)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	d, err := openDisk(w.path, w.s.opts.hook)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	for _, name := range names {
+		if err := d.removeStage(name); err != nil {
+			return fmt.Errorf("remove staged files: %w", err)
+		}
+	}
+	return nil
+}
+
+// readSteps reads the steps of a journal and refuses any that could lead out of
+// the workspace: the store may be in hostile hands.
+func (w *Workspace) readSteps(ctx context.Context, rec *stetv1.JournalRecord) ([]*step, error) {
+	stage := string(rec.Stage)
+	if err := workspace.CheckName(stage); err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(stage, workspace.StagePrefix) {
+		return nil, fmt.Errorf("%w: staging directory %q", ErrBadRecord, stage)
+	}
+	id, err := blob.IDFromBytes(rec.Steps)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadRecord, err)
+	}
+	data, err := w.s.blobs.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var m stetv1.JournalSteps
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrBadRecord, err)
+	}
+	steps := make([]*step, len(m.Steps))
+	for i, s := range m.Steps {
+		if err := workspace.CheckPath(string(s.Path)); err != nil {
+			return nil, err
+		}
+		if s.Kind < stepRemove || s.Kind > stepChmod || s.OldMode > 0o7777 || s.NewMode > 0o7777 {
+			return nil, fmt.Errorf("%w: step %d of kind %d", ErrBadRecord, i, s.Kind)
+		}
+		steps[i] = &step{
+			kind: s.Kind, path: string(s.Path), slot: int(s.Slot), oldMode: s.OldMode, newMode: s.NewMode,
+			staged: stagedStat(s),
+		}
+	}
+	return steps, nil
+}

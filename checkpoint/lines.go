@@ -1,0 +1,101 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+
+	"znkr.io/diff"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Lines are counted in files up to maxLineSize bytes; what is larger, or has a
+// NUL among its first bytes, counts as binary.
+const (
+	maxLineSize  = 1 << 20
+	binaryWindow = 8000
+)
+
+func isBinary(data []byte) bool {
+	return bytes.IndexByte(data[:min(len(data), binaryWindow)], 0) >= 0
+}
+
+// splitLines cuts text after every newline. Joined, the lines are the text.
+func splitLines(data []byte) []string {
+	lines := make([]string, 0, bytes.Count(data, []byte{'\n'})+1)
+	for len(data) > 0 {
+		n := bytes.IndexByte(data, '\n') + 1
+		if n == 0 {
+			n = len(data)
+		}
+		lines = append(lines, string(data[:n]))
+		data = data[n:]
+	}
+	return lines
+}
+
+// lineCounts returns how many lines were added and removed between two texts.
+func lineCounts(before, after []byte) (added, removed uint64) {
+	for _, h := range diff.Hunks(splitLines(before), splitLines(after), diff.Context(0)) {
+		added += uint64(h.EndY - h.PosY)
+		removed += uint64(h.EndX - h.PosX)
+	}
+	return added, removed
+}
+
+// textOf returns the content of an entry whose lines can be counted; ok is false
+// for one that is too large or binary. Nil and directories are empty texts.
+func textOf(ctx context.Context, store blob.Store, e *workspace.Entry) (text []byte, ok bool, err error) {
+	switch {
+	case e == nil || e.Kind == workspace.Dir:
+		return nil, true, nil
+	case e.Size > maxLineSize:
+		return nil, false, nil
+	case e.Kind == workspace.Symlink:
+		target, err := workspace.ReadLink(ctx, store, *e)
+		return []byte(target), true, err
+	}
+	data, err := workspace.ReadFile(ctx, store, *e)
+	if err != nil {
+		return nil, false, err
+	}
+	return data, !isBinary(data), nil
+}
+
+// countLines compares two entries of a path.
+func countLines(ctx context.Context, store blob.Store, before, after *workspace.Entry) (added, removed uint64, err error) {
+	if before != nil && after != nil && before.ID == after.ID && before.Chunked == after.Chunked {
+		return 0, 0, nil
+	}
+	a, ok1, err := textOf(ctx, store, before)
+	if err != nil {
+		return 0, 0, err
+	}
+	b, ok2, err := textOf(ctx, store, after)
+	if err != nil || !ok1 || !ok2 {
+		return 0, 0, err
+	}
+	added, removed = lineCounts(a, b)
+	return added, removed, nil
+}
+
+// count fills in how a checkpoint differs from its parent.
+func (w *Workspace) count(ctx context.Context, changed []workspace.Change, rec *Record) error {
+	rec.FilesChanged, rec.LinesAdded, rec.LinesRemoved = 0, 0, 0
+	for _, c := range changed {
+		if isDir(c.Before) && isDir(c.After) || c.Before == nil && isDir(c.After) || c.After == nil && isDir(c.Before) {
+			continue
+		}
+		rec.FilesChanged++
+		added, removed, err := countLines(ctx, w.s.blobs, c.Before, c.After)
+		if err != nil {
+			return err
+		}
+		rec.LinesAdded += added
+		rec.LinesRemoved += removed
+	}
+	return nil
+}
+
+func isDir(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.Dir }

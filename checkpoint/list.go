@@ -1,0 +1,98 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Get returns a checkpoint by its full id.
+func (s *Service) Get(ctx context.Context, id string) (*Record, error) {
+	if id == "" {
+		return nil, fmt.Errorf("%w: no id", ErrNotFound)
+	}
+	row, err := s.rows.Get(ctx, keyspace.Checkpoint(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %q", ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load checkpoint %q: %w", id, err)
+	}
+	rec, err := decodeRecord(row.Value)
+	if err != nil {
+		return nil, err
+	}
+	rec.version = row.Version
+	return rec, nil
+}
+
+// ListOptions shape a list; nil gives everything, newest first.
+type ListOptions struct {
+	// Conversation limits the list to one conversation.
+	Conversation string
+	// Before continues a list: only checkpoints older than this id are given.
+	Before string
+	// Limit ends the list after that many checkpoints; 0 means no limit.
+	Limit int
+}
+
+// List gives the checkpoints of a workspace, newest first.
+func (w *Workspace) List(ctx context.Context, opts *ListOptions) iter.Seq2[*Record, error] {
+	var o ListOptions
+	if opts != nil {
+		o = *opts
+	}
+	return func(yield func(*Record, error) bool) {
+		n := 0
+		for rec, err := range w.newestFirst(ctx, o.Before) {
+			if err == nil && o.Conversation != "" && rec.Conversation != o.Conversation {
+				continue
+			}
+			if !yield(rec, err) {
+				return
+			}
+			if n++; n == o.Limit {
+				return
+			}
+		}
+	}
+}
+
+// newestFirst gives the checkpoints of the workspace that are older than before,
+// or all if that is empty.
+func (w *Workspace) newestFirst(ctx context.Context, before string) iter.Seq2[*Record, error] {
+	r := keyspace.WorkspaceCheckpoints(w.id)
+	if before != "" {
+		r.End = keyspace.WorkspaceCheckpoint(w.id, before)
+	}
+	return w.s.listed(ctx, r, true)
+}
+
+// ListConversation gives the checkpoints of a conversation in all workspaces,
+// newest first.
+func (s *Service) ListConversation(ctx context.Context, conversation string) iter.Seq2[*Record, error] {
+	return s.listed(ctx, keyspace.ConversationCheckpoints(conversation), true)
+}
+
+// listed gives the checkpoints that the rows of an index name.
+func (s *Service) listed(ctx context.Context, r kv.Range, reverse bool) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: reverse, KeysOnly: true}) {
+			if err != nil {
+				yield(nil, fmt.Errorf("list checkpoints: %w", err))
+				return
+			}
+			rec, err := s.Get(ctx, keyspace.Last(row.Key))
+			if errors.Is(err, ErrNotFound) {
+				continue // removed since the scan began
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// lockRetry is the time between two looks at a lock that another process holds.
+const lockRetry = 5 * time.Millisecond
+
+// lock makes the caller the only one, in this process and in others that share
+// IndexDir, who captures or rewinds the workspace.
+func (s *Service) lock(ctx context.Context, id string) (unlock func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, s.opts.LockWait)
+	defer cancel()
+	token := s.token(id)
+	select {
+	case <-token:
+	case <-wait.Done():
+		return nil, lockFailed(ctx, nil)
+	}
+	release := func() { token <- struct{}{} }
+	if s.opts.IndexDir == "" {
+		return release, nil
+	}
+	if err := os.MkdirAll(s.opts.IndexDir, 0o700); err != nil {
+		release()
+		return nil, fmt.Errorf("lock workspace: %w", err)
+	}
+	file := flock.New(s.file(id, ".lock"))
+	if ok, err := file.TryLockContext(wait, lockRetry); !ok {
+		release()
+		return nil, lockFailed(ctx, err)
+	}
+	return func() {
+		// The lock goes with the descriptor in any case; a failing close cannot
+		// leave it behind.
+		_ = file.Close()
+		release()
+	}, nil
+}
+
+func lockFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("lock workspace: %w", err)
+	}
+	return ErrBusy
+}
+
+func (s *Service) token(id string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token, ok := s.locks[id]
+	if !ok {
+		token = make(chan struct{}, 1)
+		token <- struct{}{}
+		s.locks[id] = token
+	}
+	return token
+}

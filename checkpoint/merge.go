@@ -1,0 +1,202 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"znkr.io/diff"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Markers that MergeMarkers writes around lines that collide.
+const (
+	markerMine   = "<<<<<<< present\n"
+	markerMiddle = "=======\n"
+	markerTheirs = ">>>>>>> rewind\n"
+)
+
+// MergeLines applies what changed from base to theirs to mine, line by line. It
+// returns the result and the number of places where both changed the same lines
+// in different ways; there the result has both, between markers.
+func MergeLines(base, mine, theirs []byte) (merged []byte, collisions int) {
+	b, m, t := splitLines(base), splitLines(mine), splitLines(theirs)
+	ours := diff.Hunks(b, m, diff.Context(0))
+	other := diff.Hunks(b, t, diff.Context(0))
+	var out bytes.Buffer
+	pos := 0 // in b
+	for len(ours) > 0 || len(other) > 0 {
+		z := nextZone(ours, other)
+		writeLines(&out, b[pos:z.from])
+		mineHere, n := z.side(m, ours)
+		theirsHere, k := z.side(t, other)
+		ours, other = ours[n:], other[k:]
+		switch {
+		case n == 0 || equalLines(mineHere, theirsHere):
+			writeLines(&out, theirsHere)
+		case k == 0:
+			writeLines(&out, mineHere)
+		default:
+			collisions++
+			collision(&out, mineHere, theirsHere)
+		}
+		pos = z.to
+	}
+	writeLines(&out, b[pos:])
+	return out.Bytes(), collisions
+}
+
+// zone is a range of base lines that at least one side changed, and that no
+// change crosses.
+type zone struct{ from, to int }
+
+// nextZone returns the first zone. Changes that touch belong together, so that
+// an insertion next to a changed line counts as a collision.
+func nextZone(a, b []diff.Hunk[string]) zone {
+	var z zone
+	switch {
+	case len(b) == 0 || len(a) > 0 && a[0].PosX <= b[0].PosX:
+		z = zone{a[0].PosX, a[0].EndX}
+	default:
+		z = zone{b[0].PosX, b[0].EndX}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, hunks := range [2][]diff.Hunk[string]{a, b} {
+			for _, h := range hunks {
+				if h.PosX > z.to {
+					break
+				}
+				if h.EndX > z.to {
+					z.to, grown = h.EndX, true
+				}
+			}
+		}
+	}
+	return z
+}
+
+// side returns what one side has in the zone, and how many of its changes are
+// in it.
+func (z zone) side(lines []string, hunks []diff.Hunk[string]) ([]string, int) {
+	n := 0
+	for n < len(hunks) && hunks[n].PosX <= z.to {
+		n++
+	}
+	if n == 0 {
+		return nil, 0
+	}
+	first, last := hunks[0], hunks[n-1]
+	from := first.PosY - (first.PosX - z.from)
+	to := last.EndY + (z.to - last.EndX)
+	return lines[from:to], n
+}
+
+func collision(out *bytes.Buffer, mine, theirs []string) {
+	out.WriteString(markerMine)
+	writeLines(out, mine)
+	endLine(out)
+	out.WriteString(markerMiddle)
+	writeLines(out, theirs)
+	endLine(out)
+	out.WriteString(markerTheirs)
+}
+
+func endLine(out *bytes.Buffer) {
+	if b := out.Bytes(); len(b) > 0 && b[len(b)-1] != '\n' {
+		out.WriteByte('\n')
+	}
+}
+
+func writeLines(out *bytes.Buffer, lines []string) {
+	for _, l := range lines {
+		out.WriteString(l)
+	}
+}
+
+func equalLines(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// mergeAll makes the contents of the actions that need merging. What does not
+// merge stays a conflict.
+func (w *Workspace) mergeAll(ctx context.Context, actions []Action, choice func(string) Choice) error {
+	for i := range actions {
+		a := &actions[i]
+		if len(a.undo) == 0 {
+			continue
+		}
+		if err := w.mergeOne(ctx, a, choice(a.Path) == MergeMarkers); err != nil {
+			return fmt.Errorf("merge %q: %w", a.Path, err)
+		}
+	}
+	return nil
+}
+
+func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error {
+	now := a.Before
+	merged := false
+	for _, inv := range a.undo {
+		if sameState(now, inv.from) {
+			now = inv.to
+			continue
+		}
+		if sameState(now, inv.to) {
+			continue
+		}
+		next, err := w.mergeStep(ctx, now, inv, markers)
+		if err != nil || next == nil {
+			return err
+		}
+		now, merged = next, true
+	}
+	a.undo = nil
+	if sameState(now, a.Before) {
+		a.Kind, a.Reason = Keep, "nothing is left to take back"
+		return nil
+	}
+	a.become(now)
+	a.Merged = merged
+	return nil
+}
+
+// mergeStep takes one change back from what is there now. It returns nil if that
+// does not work out.
+func (w *Workspace) mergeStep(ctx context.Context, now *workspace.Entry, inv inverse, markers bool) (*workspace.Entry, error) {
+	if !isFile(now) || !isFile(inv.from) || !isFile(inv.to) {
+		return nil, nil
+	}
+	var texts [3][]byte
+	for i, e := range []*workspace.Entry{inv.from, now, inv.to} {
+		text, ok, err := textOf(ctx, w.s.blobs, e)
+		if err != nil || !ok {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	merged, collisions := MergeLines(texts[0], texts[1], texts[2])
+	if collisions > 0 && !markers {
+		return nil, nil
+	}
+	content := blob.New(merged)
+	if err := w.s.blobs.Put(ctx, content); err != nil {
+		return nil, err
+	}
+	mode := now.Mode
+	if now.Mode == inv.from.Mode {
+		mode = inv.to.Mode
+	}
+	return &workspace.Entry{Name: now.Name, Kind: workspace.File, Mode: mode, Size: int64(len(merged)), ID: content.ID}, nil
+}
+
+func isFile(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.File }

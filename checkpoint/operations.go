@@ -1,0 +1,176 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Kinds of operations that this package knows. Others may log their own.
+const (
+	OpRewind = "rewind"
+	OpUndo   = "undo"
+	OpRedo   = "redo"
+	OpFork   = "fork"
+	OpPin    = "pin"
+	OpUnpin  = "unpin"
+)
+
+// Operation is an entry of the log: who did what, when, and how to undo it.
+type Operation struct {
+	// Seq numbers the operations of a store from 1. ID spells it.
+	Seq         uint64
+	Kind        string
+	Author      string
+	Time        time.Time
+	Description string
+	// Workspace and Conversation are what it was about; both may be empty.
+	Workspace, Conversation string
+	// Before and After are checkpoints. An operation that has both can be undone.
+	Before, After string
+	// Target is the checkpoint that a rewind went to.
+	Target string
+	// RootBefore and RootAfter are states of the conversation, if it was moved.
+	RootBefore, RootAfter blob.ID
+	// Of is the operation that an undo took back or a redo did again.
+	Of uint64
+	// Files is the number of changed paths; Paths lists them.
+	Files uint64
+
+	paths  []string // to be stored
+	listed blob.ID  // blob of the stored list
+}
+
+// ID returns the operation's name, such as "op12".
+func (o *Operation) ID() string { return fmt.Sprintf("op%d", o.Seq) }
+
+// Append adds an entry to the log as a part of a batch. It sets Seq, and Time if
+// that is zero. The commit fails with a conflict if somebody else added an entry
+// meanwhile: make the batch again.
+func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error {
+	last, err := s.lastOperation(ctx)
+	if err != nil {
+		return err
+	}
+	op.Seq = last + 1
+	if op.Time.IsZero() {
+		op.Time = s.opts.Now().Truncate(time.Millisecond)
+	}
+	if len(op.paths) > 0 {
+		data, err := marshal(&stetv1.PathList{Paths: pathBytes(op.paths)})
+		if err != nil {
+			return fmt.Errorf("encode operation: %w", err)
+		}
+		list := blob.New(data)
+		if err := s.blobs.Put(ctx, list); err != nil {
+			return fmt.Errorf("store operation: %w", err)
+		}
+		op.listed = list.ID
+		b.Refs = append(b.Refs, list.ID)
+	}
+	data, err := marshal(&stetv1.OperationRecord{
+		Format: format, Seq: op.Seq, Kind: op.Kind, Author: op.Author, TimeMs: op.Time.UnixMilli(), Description: op.Description,
+		Workspace: op.Workspace, Conversation: op.Conversation, Before: op.Before, After: op.After, Target: op.Target,
+		RootBefore: idBytes(op.RootBefore), RootAfter: idBytes(op.RootAfter), Of: op.Of, Files: op.Files, Paths: idBytes(op.listed),
+	})
+	if err != nil {
+		return fmt.Errorf("encode operation: %w", err)
+	}
+	key := keyspace.Operation(op.Seq)
+	b.Expect = append(b.Expect, kv.Expect{Key: key})
+	b.Set = append(b.Set, kv.Set{Key: key, Value: data})
+	return nil
+}
+
+// Log adds an entry to the log by itself.
+func (s *Service) Log(ctx context.Context, op *Operation) error {
+	return s.record(ctx, func(ctx context.Context) error {
+		b := &kv.Batch{}
+		if err := s.Append(ctx, op, b); err != nil {
+			return err
+		}
+		return s.rows.Commit(ctx, b)
+	})
+}
+
+// record runs a commit that appends to the log, again if somebody else got the
+// number. Other conflicts are for the caller.
+func (s *Service) record(ctx context.Context, commit func(context.Context) error) error {
+	const tries = 20
+	for try := 1; ; try++ {
+		err := commit(ctx)
+		var conflict *kv.ConflictError
+		if err == nil || try == tries || !errors.As(err, &conflict) || !keyspace.Operations().Contains(conflict.Key) {
+			return err
+		}
+	}
+}
+
+func (s *Service) lastOperation(ctx context.Context) (uint64, error) {
+	for row, err := range s.rows.Scan(ctx, keyspace.Operations(), kv.ScanOptions{Reverse: true, Limit: 1, KeysOnly: true}) {
+		if err != nil {
+			return 0, fmt.Errorf("read log of operations: %w", err)
+		}
+		return keyspace.ParseNumber(keyspace.Last(row.Key))
+	}
+	return 0, nil
+}
+
+// Operations gives the log, newest first.
+func (s *Service) Operations(ctx context.Context) iter.Seq2[*Operation, error] {
+	return func(yield func(*Operation, error) bool) {
+		for row, err := range s.rows.Scan(ctx, keyspace.Operations(), kv.ScanOptions{Reverse: true}) {
+			if err != nil {
+				yield(nil, fmt.Errorf("read log of operations: %w", err))
+				return
+			}
+			op, err := decodeOperation(row.Value)
+			if !yield(op, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func decodeOperation(data []byte) (*Operation, error) {
+	var m stetv1.OperationRecord
+	if err := unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("read operation: %w", err)
+	}
+	before, err1 := optionalID(m.RootBefore)
+	after, err2 := optionalID(m.RootAfter)
+	paths, err3 := optionalID(m.Paths)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("read operation %d: %w", m.Seq, err)
+	}
+	return &Operation{
+		Seq: m.Seq, Kind: m.Kind, Author: m.Author, Time: time.UnixMilli(m.TimeMs), Description: m.Description,
+		Workspace: m.Workspace, Conversation: m.Conversation, Before: m.Before, After: m.After, Target: m.Target,
+		RootBefore: before, RootAfter: after, Of: m.Of, Files: m.Files, listed: paths,
+	}, nil
+}
+
+// Paths lists the paths that an operation changed, sorted.
+func (s *Service) Paths(ctx context.Context, op *Operation) ([]string, error) {
+	if op.listed.IsZero() {
+		return nil, nil
+	}
+	data, err := s.blobs.Get(ctx, op.listed)
+	if err != nil {
+		return nil, fmt.Errorf("read paths of %s: %w", op.ID(), err)
+	}
+	var list stetv1.PathList
+	if err := proto.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("read paths of %s: %w: %v", op.ID(), ErrBadRecord, err)
+	}
+	return pathStrings(list.Paths), nil
+}

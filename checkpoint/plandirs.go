@@ -1,0 +1,125 @@
+package checkpoint
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Reconcile makes the actions of a plan fit together: no file without its
+// directory, no directory removed while something in it stays. It works on what
+// Decide returned for all paths that differ, in place, and may add directories.
+func Reconcile(actions []Action, states []PathState) []Action {
+	r := reconciler{byPath: make(map[string]int, len(actions)), states: make(map[string]*PathState, len(states))}
+	for i := range states {
+		r.states[states[i].Path] = &states[i]
+	}
+	r.actions = actions
+	for i := range actions {
+		r.byPath[actions[i].Path] = i
+	}
+	// Directories come before what they hold in the order of paths, so one pass
+	// down and one up settle everything: a demotion on the way down leaves nothing
+	// new behind, and one on the way up only keeps what is there.
+	for i := range len(actions) {
+		r.parents(i)
+	}
+	slices.SortFunc(r.actions, func(a, b Action) int { return cmp.Compare(a.Path, b.Path) })
+	r.stays()
+	return r.actions
+}
+
+type reconciler struct {
+	actions []Action
+	byPath  map[string]int
+	states  map[string]*PathState
+}
+
+// parents sees to the directories above an action that leaves something.
+func (r *reconciler) parents(i int) {
+	a := &r.actions[i]
+	if !a.Changes() && len(a.undo) == 0 || a.After == nil && len(a.undo) == 0 {
+		return
+	}
+	path := a.Path
+	for at := 0; ; at++ {
+		n := strings.IndexByte(path[at:], '/')
+		if n < 0 {
+			return
+		}
+		at += n
+		if !r.directory(path[:at]) {
+			a := &r.actions[i] // the slice may have grown
+			a.undo, a.Merged = nil, false
+			a.Kind, a.After = Conflict, a.Before
+			a.Reason = "something else is in the way at " + path[:at]
+			return
+		}
+	}
+}
+
+// directory makes sure that a path is a directory afterwards, if it can.
+func (r *reconciler) directory(path string) bool {
+	if i, ok := r.byPath[path]; ok {
+		a := &r.actions[i]
+		if isDir(a.After) {
+			return true
+		}
+		st := r.states[path]
+		if a.Before != nil || st == nil || !isDir(st.Target) || st.NotCaptured != "" {
+			return false
+		}
+		a.become(st.Target)
+		a.Reason = "holds what comes back"
+		return true
+	}
+	// A path that does not differ is in the present what it is in the target, and
+	// there it is a directory since it holds something. One that was added by
+	// nobody known cannot be missing from the list.
+	return true
+}
+
+// stays keeps directories in which something stays.
+func (r *reconciler) stays() {
+	held := map[string]string{} // directory that must stay → what holds it
+	for i := len(r.actions) - 1; i >= 0; i-- {
+		a := &r.actions[i]
+		why, busy := held[a.Path]
+		if st := r.states[a.Path]; st != nil && st.Occupied && !busy {
+			why, busy = "files that are not captured", true
+		}
+		if busy && isDir(a.Before) && !isDir(a.After) {
+			if a.After == nil {
+				a.Kind = Keep
+			} else {
+				a.Kind = Conflict
+			}
+			a.After, a.undo = a.Before, nil
+			a.Reason = "holds " + why
+		}
+		if a.After != nil {
+			for dir := a.Path; ; {
+				n := strings.LastIndexByte(dir, '/')
+				if n < 0 {
+					break
+				}
+				dir = dir[:n]
+				if _, ok := held[dir]; !ok {
+					held[dir] = base(a.Path)
+				}
+			}
+		}
+	}
+}
+
+func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// entryOnly returns an entry without what it holds, for use with workspace.Edit.
+func entryOnly(e *workspace.Entry) *workspace.Entry {
+	if e == nil || e.Kind != workspace.Dir {
+		return e
+	}
+	return &workspace.Entry{Name: e.Name, Kind: e.Kind, Mode: e.Mode}
+}

@@ -1,0 +1,179 @@
+package checkpoint
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+// format is the version of all rows of this package.
+const format = 1
+
+// Side is the side of a turn or message on which a checkpoint was taken.
+type Side = stetv1.Side
+
+// The sides. A checkpoint without side is just a moment.
+const (
+	NoSide = stetv1.Side_SIDE_UNSPECIFIED
+	Before = stetv1.Side_SIDE_BEFORE
+	After  = stetv1.Side_SIDE_AFTER
+)
+
+// Kind is why a checkpoint was made.
+type Kind = stetv1.CheckpointKind
+
+// The kinds.
+const (
+	Manual  = stetv1.CheckpointKind_CHECKPOINT_KIND_MANUAL
+	Auto    = stetv1.CheckpointKind_CHECKPOINT_KIND_AUTO
+	Safety  = stetv1.CheckpointKind_CHECKPOINT_KIND_SAFETY
+	Rewound = stetv1.CheckpointKind_CHECKPOINT_KIND_REWIND
+	Import  = stetv1.CheckpointKind_CHECKPOINT_KIND_IMPORT
+)
+
+// Record is a stored checkpoint.
+type Record struct {
+	// ID is a lower-case ULID. Any unique prefix names the checkpoint, too.
+	ID string
+	// Number counts the checkpoints of the workspace from 1 and is never used
+	// twice; Name spells it.
+	Number    uint64
+	Workspace string
+	// Parent is the id of the checkpoint before this one in the workspace.
+	Parent string
+	Tree   blob.ID
+	// Conversation, Root, MessageID and Turn say where in which conversation the
+	// checkpoint was taken; they are zero where that is not known.
+	Conversation string
+	Root         blob.ID
+	MessageID    string
+	Turn         uint64
+	Side         Side
+	Author       string
+	Label        string
+	Tool         string
+	Kind         Kind
+	Time         time.Time
+	// Touched lists the paths that the tool said it wrote.
+	Touched []string
+	// FilesChanged, LinesAdded and LinesRemoved compare with the parent. Lines are
+	// counted in text files only, and not for the first checkpoint.
+	FilesChanged, LinesAdded, LinesRemoved uint64
+	// NotCaptured is the number of paths that were seen and left out; List names
+	// them.
+	NotCaptured uint64
+	// Hinted says that only the paths of Request.Paths were looked at.
+	Hinted bool
+
+	notCaptured blob.ID // blob of the list, or zero
+	version     uint64  // of the row, or 0
+}
+
+// Name returns the short name of the checkpoint within its workspace, such as
+// "c7". It is as stable as the id.
+func (r *Record) Name() string { return fmt.Sprintf("c%d", r.Number) }
+
+func (r *Record) encode() ([]byte, error) {
+	m := &stetv1.CheckpointRecord{
+		Format: format, Id: r.ID, Workspace: r.Workspace, Number: r.Number, Parent: r.Parent,
+		Tree: idBytes(r.Tree), Conversation: r.Conversation, Root: idBytes(r.Root), MessageId: r.MessageID,
+		Turn: r.Turn, Side: r.Side, Author: r.Author, Label: r.Label, Tool: r.Tool, Kind: r.Kind,
+		TimeMs: r.Time.UnixMilli(), Touched: pathBytes(r.Touched), FilesChanged: r.FilesChanged,
+		LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
+		NotCaptured: idBytes(r.notCaptured), NotCapturedCount: r.NotCaptured, Hinted: r.Hinted,
+	}
+	return marshal(m)
+}
+
+func decodeRecord(data []byte) (*Record, error) {
+	var m stetv1.CheckpointRecord
+	if err := unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("read checkpoint: %w", err)
+	}
+	tree, err1 := optionalID(m.Tree)
+	root, err2 := optionalID(m.Root)
+	skipped, err3 := optionalID(m.NotCaptured)
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return nil, fmt.Errorf("read checkpoint %s: %w", m.Id, err)
+		}
+	}
+	return &Record{
+		ID: m.Id, Number: m.Number, Workspace: m.Workspace, Parent: m.Parent, Tree: tree,
+		Conversation: m.Conversation, Root: root, MessageID: m.MessageId, Turn: m.Turn, Side: m.Side,
+		Author: m.Author, Label: m.Label, Tool: m.Tool, Kind: m.Kind, Time: time.UnixMilli(m.TimeMs),
+		Touched: pathStrings(m.Touched), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
+		LinesRemoved: m.LinesRemoved, NotCaptured: m.NotCapturedCount, Hinted: m.Hinted, notCaptured: skipped,
+	}, nil
+}
+
+// formatted is what all rows have in common.
+type formatted interface {
+	proto.Message
+	GetFormat() uint32
+}
+
+func marshal(m proto.Message) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+// unmarshal reads a row. A newer format is refused, since it may mean something
+// that this release would get wrong.
+func unmarshal(data []byte, m formatted) error {
+	if err := proto.Unmarshal(data, m); err != nil {
+		return fmt.Errorf("%w: %v", ErrBadRecord, err)
+	}
+	switch f := m.GetFormat(); {
+	case f == 0:
+		return fmt.Errorf("%w: it has no format number", ErrBadRecord)
+	case f > format:
+		return fmt.Errorf("%w: %d, this release knows up to %d", ErrNewerFormat, f, format)
+	}
+	return nil
+}
+
+func idBytes(id blob.ID) []byte {
+	if id.IsZero() {
+		return nil
+	}
+	return id.Bytes()
+}
+
+func optionalID(b []byte) (blob.ID, error) {
+	if len(b) == 0 {
+		return blob.ID{}, nil
+	}
+	id, err := blob.IDFromBytes(b)
+	if err != nil {
+		return blob.ID{}, fmt.Errorf("%w: %w", ErrBadRecord, err)
+	}
+	return id, nil
+}
+
+// pathBytes and pathStrings exist because paths need not be UTF-8, which
+// protobuf strings must be.
+func pathBytes(paths []string) [][]byte {
+	if len(paths) == 0 {
+		return nil
+	}
+	out := make([][]byte, len(paths))
+	for i, p := range paths {
+		out[i] = []byte(p)
+	}
+	return out
+}
+
+func pathStrings(paths [][]byte) []string {
+	if len(paths) == 0 {
+		return nil
+	}
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = string(p)
+	}
+	return out
+}

@@ -1,0 +1,216 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Resolve finds the checkpoint that a reference names:
+//
+//	@                 the workspace now; the record is nil
+//	01jcx4            an id or any unique prefix of one
+//	c7                the checkpoint's number in the workspace
+//	MESSAGE           a message id: the checkpoint after it, else the one before
+//	before:MESSAGE    the one before it
+//	turn:5            the state after the turn
+//	before:turn:6     the state before the turn
+//	pin:NAME          a pinned checkpoint
+//	@{10m}, @{14:20}  the last checkpoint that old, or at that time
+//
+// Turns and messages are those of the given conversation or, if that is empty,
+// of the one that the latest checkpoint with a conversation belongs to.
+func (w *Workspace) Resolve(ctx context.Context, ref, conversation string) (*Record, error) {
+	if w.s.opts.DisableRead {
+		return nil, ErrDisabled
+	}
+	rec, err := w.resolve(ctx, ref, conversation)
+	if err != nil {
+		return nil, fmt.Errorf("resolve %q: %w", ref, err)
+	}
+	return rec, nil
+}
+
+func (w *Workspace) resolve(ctx context.Context, ref, conversation string) (*Record, error) {
+	switch {
+	case ref == "":
+		return nil, fmt.Errorf("%w: empty", ErrBadRef)
+	case ref == "@":
+		return nil, nil
+	case strings.HasPrefix(ref, "@{"):
+		return w.byTime(ctx, ref)
+	case strings.HasPrefix(ref, "pin:"):
+		return w.s.Pinned(ctx, ref[len("pin:"):])
+	}
+	side := NoSide
+	if rest, ok := strings.CutPrefix(ref, "before:"); ok {
+		ref, side = rest, Before
+	} else if rest, ok := strings.CutPrefix(ref, "after:"); ok {
+		ref, side = rest, After
+	}
+	if number, ok := strings.CutPrefix(ref, "turn:"); ok {
+		turn, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: turn %q", ErrBadRef, number)
+		}
+		return w.byTurn(ctx, conversation, turn, side)
+	}
+	if side == NoSide {
+		rec, err := w.byName(ctx, ref)
+		if !errors.Is(err, ErrNotFound) {
+			return rec, err
+		}
+	}
+	return w.byMessage(ctx, conversation, ref, side)
+}
+
+// byName finds a checkpoint by number, id or prefix.
+func (w *Workspace) byName(ctx context.Context, ref string) (*Record, error) {
+	lower := strings.ToLower(ref)
+	if number, err := strconv.ParseUint(strings.TrimPrefix(lower, "c"), 10, 64); err == nil && lower[0] == 'c' {
+		return w.byNumber(ctx, number)
+	}
+	if strings.Trim(lower, "0123456789abcdefghjkmnpqrstvwxyz") != "" || len(lower) > 26 {
+		return nil, ErrNotFound // no part of an id
+	}
+	const most = 8
+	var found []string
+	r := keyspace.Prefix(keyspace.WorkspaceCheckpoint(w.id, lower))
+	for row, err := range w.s.rows.Scan(ctx, r, kv.ScanOptions{KeysOnly: true, Limit: most}) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, keyspace.Last(row.Key))
+	}
+	switch len(found) {
+	case 0:
+		if len(lower) == 26 { // a whole id may be of another workspace
+			return w.s.Get(ctx, lower)
+		}
+		return nil, ErrNotFound
+	case 1:
+		return w.s.Get(ctx, found[0])
+	}
+	return nil, &AmbiguousError{Ref: ref, Candidates: found}
+}
+
+func (w *Workspace) byNumber(ctx context.Context, number uint64) (*Record, error) {
+	return w.find(ctx, func(rec *Record) bool { return rec.Number == number })
+}
+
+// find returns the newest checkpoint that fits.
+func (w *Workspace) find(ctx context.Context, fits func(*Record) bool) (*Record, error) {
+	for rec, err := range w.newestFirst(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if fits(rec) {
+			return rec, nil
+		}
+	}
+	return nil, ErrNotFound
+}
+
+// currentConversation returns the conversation of the latest checkpoint that has
+// one, or "".
+func (w *Workspace) currentConversation(ctx context.Context, st *state) string {
+	if st != nil && st.tip != nil && st.tip.Conversation != "" {
+		return st.tip.Conversation
+	}
+	rec, err := w.find(ctx, func(rec *Record) bool { return rec.Conversation != "" })
+	if err != nil {
+		return ""
+	}
+	return rec.Conversation
+}
+
+// recorded reports whether a checkpoint was taken at its turn and message, and
+// does not merely repeat them after a rewind.
+func recorded(rec *Record) bool { return rec.Kind != Safety && rec.Kind != Rewound }
+
+func (w *Workspace) byTurn(ctx context.Context, conversation string, turn uint64, side Side) (*Record, error) {
+	if conversation == "" {
+		conversation = w.currentConversation(ctx, nil)
+	}
+	at := func(turn uint64, before bool) func(*Record) bool {
+		return func(rec *Record) bool {
+			return recorded(rec) && rec.Conversation == conversation && rec.Turn == turn && (rec.Side == Before) == before
+		}
+	}
+	if side != Before {
+		return w.find(ctx, at(turn, false))
+	}
+	rec, err := w.find(ctx, at(turn, true))
+	if errors.Is(err, ErrNotFound) && turn > 0 {
+		return w.find(ctx, at(turn-1, false)) // after turn 5 is before turn 6
+	}
+	return rec, err
+}
+
+func (w *Workspace) byMessage(ctx context.Context, conversation, message string, side Side) (*Record, error) {
+	at := func(before bool) func(*Record) bool {
+		return func(rec *Record) bool {
+			return recorded(rec) && rec.MessageID == message && (rec.Side == Before) == before &&
+				(conversation == "" || rec.Conversation == conversation)
+		}
+	}
+	if side == Before {
+		return w.find(ctx, at(true))
+	}
+	rec, err := w.find(ctx, at(false))
+	if errors.Is(err, ErrNotFound) && side == NoSide {
+		return w.find(ctx, at(true))
+	}
+	return rec, err
+}
+
+// byTime finds the last checkpoint at or before a time: an age such as @{10m} or
+// @{1h30m}, a time of day, or a date with or without a time.
+func (w *Workspace) byTime(ctx context.Context, ref string) (*Record, error) {
+	text, ok := strings.CutSuffix(ref[len("@{"):], "}")
+	if !ok {
+		return nil, fmt.Errorf("%w: no closing brace", ErrBadRef)
+	}
+	at, err := parseTime(text, w.s.opts.Now())
+	if err != nil {
+		return nil, err
+	}
+	return w.find(ctx, func(rec *Record) bool { return !rec.Time.After(at) })
+}
+
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if age, err := time.ParseDuration(text); err == nil && age >= 0 {
+		return now.Add(-age), nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		t, err := time.ParseInLocation(layout, text, now.Location())
+		if err != nil {
+			continue
+		}
+		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location())
+		if t.Second() == 0 && layout == "15:04" {
+			at = at.Add(time.Minute - time.Millisecond) // the whole minute
+		}
+		if at.Add(-time.Minute).After(now) {
+			at = at.AddDate(0, 0, -1)
+		}
+		return at, nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%w: time %q", ErrBadRef, text)
+}

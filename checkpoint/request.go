@@ -1,0 +1,239 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Scope is what a rewind moves.
+type Scope string
+
+// The scopes. The empty one moves the files, and the conversation where the
+// target has one and Options.Conversations is there to move it.
+const (
+	FilesOnly        Scope = "files"
+	ConversationOnly Scope = "conversation"
+	Both             Scope = "both"
+)
+
+// RewindRequest says where to go back to, and how.
+type RewindRequest struct {
+	// To is a reference to a checkpoint; see Workspace.Resolve.
+	To string
+	// Conversation is whose changes are taken back; the target's if empty. If the
+	// target has none either, those of all conversations are.
+	Conversation string
+	Scope        Scope
+	// Paths limits the rewind to these paths and what is below them.
+	Paths []string
+	// OnlyTurn takes back what one turn of the conversation changed and keeps
+	// what came after it. To is not used; conversations are not moved.
+	OnlyTurn uint64
+	// Choice is what to do about conflicts, and Choices the same for single paths.
+	Choice  Choice
+	Choices map[string]Choice
+	Author  string
+	// Progress is called with the number of steps done and of all steps.
+	Progress func(done, all int)
+}
+
+func (r *RewindRequest) choice(path string) Choice {
+	if c, ok := r.Choices[path]; ok {
+		return c
+	}
+	if r.Choice == "" {
+		return KeepMine
+	}
+	return r.Choice
+}
+
+func (r *RewindRequest) asks(path string) bool {
+	return len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(p string) bool { return within(path, p) })
+}
+
+// Plan is what a rewind would do.
+type Plan struct {
+	// Token names the plan: what it was made from, and what it does. Another
+	// workspace state or another choice gives another token.
+	Token string
+	// Target is the checkpoint to go to; nil for a plan that goes to none, such as
+	// one that takes out a single turn.
+	Target *Record
+	// Actions are sorted by path.
+	Actions []Action
+	// Untouched is the number of other files.
+	Untouched int
+	// NotCaptured lists what the present tree leaves out; all of it is left alone.
+	NotCaptured []workspace.Skipped
+	// Conversation is whose changes are taken back; empty for everybody's.
+	Conversation string
+	// RootBefore and RootAfter are the states of the conversation before and after;
+	// RootAfter is zero if the conversation stays where it is.
+	RootBefore, RootAfter blob.ID
+
+	request RewindRequest
+	present blob.ID // tree
+}
+
+// Conflicts lists the paths that need a choice.
+func (p *Plan) Conflicts() []string {
+	var out []string
+	for i := range p.Actions {
+		if p.Actions[i].Kind == Conflict {
+			out = append(out, p.Actions[i].Path)
+		}
+	}
+	return out
+}
+
+// Changes returns the number of paths that the plan changes.
+func (p *Plan) Changes() int {
+	n := 0
+	for i := range p.Actions {
+		if p.Actions[i].Changes() {
+			n++
+		}
+	}
+	return n
+}
+
+// sign computes the token.
+func (p *Plan) sign(workspace string) {
+	h := sha256.New()
+	put := func(parts ...string) {
+		for _, s := range parts {
+			fmt.Fprintf(h, "%d:", len(s))
+			_, _ = io.WriteString(h, s) // a hash takes everything
+		}
+	}
+	put("stet plan 1", workspace, p.Conversation, string(p.request.Scope), string(p.request.Choice))
+	put(p.present.String(), p.RootBefore.String(), p.RootAfter.String())
+	if p.Target != nil {
+		put(p.Target.ID, p.Target.Tree.String())
+	}
+	for _, path := range p.request.Paths {
+		put("path", path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(p.request.Choices)) {
+		put("choice", path, string(p.request.Choices[path]))
+	}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		put(a.Path, string(a.Kind), entryText(a.Before), entryText(a.After))
+	}
+	p.Token = hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func entryText(e *workspace.Entry) string {
+	if e == nil {
+		return ""
+	}
+	if e.Kind == workspace.Dir {
+		return fmt.Sprintf("%s %o", e.Kind, e.Mode)
+	}
+	return fmt.Sprintf("%s %o %s", e.Kind, e.Mode, e.ID)
+}
+
+// Schema of a plan in JSON.
+const PlanSchema = "stet.rewind.plan.v1"
+
+// MarshalJSON gives the plan in its stable JSON form.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	type file struct {
+		Path   string     `json:"path"`
+		Action ActionKind `json:"action"`
+		Add    uint64     `json:"add"`
+		Del    uint64     `json:"del"`
+		Kind   string     `json:"kind,omitempty"`
+		Reason string     `json:"reason,omitempty"`
+		Merged bool       `json:"merged,omitempty"`
+		Writer *Writer    `json:"writer,omitempty"`
+	}
+	type move struct {
+		ID   string  `json:"id"`
+		From blob.ID `json:"from"`
+		To   blob.ID `json:"to"`
+	}
+	out := struct {
+		Schema       string              `json:"schema"`
+		To           *RecordJSON         `json:"to"`
+		Token        string              `json:"plan_token"`
+		Files        []file              `json:"files"`
+		Untouched    int                 `json:"untouched"`
+		NotCaptured  []workspace.Skipped `json:"not_captured"`
+		Conversation *move               `json:"conversation,omitempty"`
+	}{
+		Schema: PlanSchema, Token: p.Token, Untouched: p.Untouched,
+		Files: make([]file, 0, len(p.Actions)), NotCaptured: append([]workspace.Skipped{}, p.NotCaptured...),
+	}
+	if p.Target != nil {
+		out.To = p.Target.JSON()
+	}
+	if !p.RootAfter.IsZero() {
+		out.Conversation = &move{ID: p.Conversation, From: p.RootBefore, To: p.RootAfter}
+	}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		f := file{Path: a.Path, Action: a.Kind, Add: a.Add, Del: a.Del, Reason: a.Reason, Merged: a.Merged, Writer: a.Writer}
+		if e := cmpEntry(a.Before, a.After); e != nil {
+			f.Kind = e.Kind.String()
+		}
+		out.Files = append(out.Files, f)
+	}
+	return json.Marshal(out)
+}
+
+func cmpEntry(entries ...*workspace.Entry) *workspace.Entry {
+	for _, e := range entries {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// RecordJSON is a checkpoint in its stable JSON form.
+type RecordJSON struct {
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Conversation string `json:"conversation,omitempty"`
+	Tree         string `json:"tree"`
+	Root         string `json:"root,omitempty"`
+	MessageID    string `json:"message_id,omitempty"`
+	Turn         uint64 `json:"turn,omitempty"`
+	Side         string `json:"side,omitempty"`
+	Author       string `json:"author,omitempty"`
+	Label        string `json:"label,omitempty"`
+	Tool         string `json:"tool,omitempty"`
+	Time         string `json:"time"`
+	FilesChanged uint64 `json:"files_changed"`
+	LinesAdded   uint64 `json:"lines_added"`
+	LinesRemoved uint64 `json:"lines_removed"`
+}
+
+// JSON returns the checkpoint in its stable JSON form.
+func (r *Record) JSON() *RecordJSON {
+	out := &RecordJSON{
+		ID: r.ID, Name: r.Name(), Conversation: r.Conversation, Tree: r.Tree.String(), MessageID: r.MessageID, Turn: r.Turn,
+		Author: r.Author, Label: r.Label, Tool: r.Tool, Time: r.Time.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		FilesChanged: r.FilesChanged, LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
+	}
+	if !r.Root.IsZero() {
+		out.Root = r.Root.String()
+	}
+	switch r.Side {
+	case Before:
+		out.Side = "before"
+	case After:
+		out.Side = "after"
+	}
+	return out
+}

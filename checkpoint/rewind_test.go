@@ -1,0 +1,43 @@
+package checkpoint
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+// A rewind and its undo and redo lead to the same trees, also after reopening.
+func TestRewindUndoRedo(t *testing.T) {
+	f := newFixture(t)
+	f.write("a.txt", "one\n", "dir/b.txt", "b\n", "gone.txt", "here\n")
+	must(t, os.Symlink("a.txt", f.path("link")))
+	first := f.before("c", 1)
+	old := snapshot(t, f.dir)
+
+	f.write("a.txt", "two\n", "new/deep/c.txt", "c\n", "dir/e.txt", "")
+	f.remove("gone.txt")
+	f.after("c", 1)
+	present := snapshot(t, f.dir)
+
+	f.expect(present)
+	done := f.rewind(RewindRequest{To: first.ID})
+	f.expect(old)
+	if done.Files == 0 || done.Saved == nil || done.Operation.Seq != 1 {
+		t.Errorf("rewind says %+v", done)
+	}
+	for range 3 {
+		f.reopen()
+		if _, err := f.w.Undo(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		f.expect(present)
+		f.reopen()
+		if _, err := f.w.Redo(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		f.expect(old)
+	}
+	if _, err := f.w.Redo(t.Context(), nil); !errors.Is(err, ErrNothing) {
+		t.Errorf("redo at the end: %v, want ErrNothing", err)
+	}
+}

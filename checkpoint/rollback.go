@@ -1,0 +1,154 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// rollback takes steps back, the last one first. It goes by what it finds, not
+// by what somebody thinks was done, so that it can follow a crash at any point,
+// its own included, and may be repeated. It returns the paths that it left alone
+// because somebody else changed them after the steps were taken.
+func (s *stageDir) rollback(steps []*step) (left []string, err error) {
+	var errs []error
+	for i := len(steps) - 1; i >= 0; i-- {
+		st := steps[i]
+		kept, err := s.undo(st)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("put back %q: %w", st.path, err))
+		}
+		if kept {
+			left = append(left, st.path)
+		}
+	}
+	if err := s.syncParents(steps); err != nil {
+		errs = append(errs, err)
+	}
+	return left, errors.Join(errs...)
+}
+
+func (s *stageDir) undo(st *step) (kept bool, err error) {
+	switch st.kind {
+	case stepChmod:
+		return false, s.undoChmod(st)
+	case stepInstall:
+		return s.undoInstall(st)
+	case stepRemove:
+		return s.putBack(st.oldSlot(), st.path)
+	}
+	return s.undoSwap(st)
+}
+
+func (s *stageDir) undoChmod(st *step) error {
+	now, err := s.d.lstat(st.path)
+	if isNotExist(err) {
+		return nil
+	}
+	if err != nil || !now.isDir() || now.mode&0o7777 != st.newMode {
+		return err
+	}
+	return s.d.chmodDir(st.path, st.oldMode)
+}
+
+// has tells whether a slot is taken, and by what.
+func (s *stageDir) has(slot string) (stat, bool, error) {
+	st, err := s.stat(slot)
+	if isNotExist(err) {
+		return stat{}, false, nil
+	}
+	return st, err == nil, err
+}
+
+// isStaged reports whether a file is the one that a step staged, unchanged.
+func (st *step) isStaged(now stat) bool {
+	if now.ino != st.staged.ino {
+		return false
+	}
+	if st.staged.isDir() {
+		return now.isDir()
+	}
+	return now.size == st.staged.size && now.mtime == st.staged.mtime
+}
+
+// undoInstall moves what a step brought back to its slot.
+func (s *stageDir) undoInstall(st *step) (kept bool, err error) {
+	if _, there, err := s.has(st.newSlot()); there || err != nil {
+		return false, err
+	}
+	now, err := s.d.lstat(st.path)
+	if isNotExist(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !st.isStaged(now) {
+		return true, nil
+	}
+	if !now.isDir() {
+		return false, s.take(st.path, st.newSlot())
+	}
+	// A directory is moved only if it is empty: others may have put something in.
+	var empty bool
+	err = s.d.in("open", st.path, func(dir int, name string) error {
+		empty, err = emptyAt(dir, name)
+		return err
+	})
+	if err != nil || !empty {
+		return !empty, err
+	}
+	return false, s.take(st.path, st.newSlot())
+}
+
+// undoSwap lets a path and its slot trade back.
+func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
+	slot, there, err := s.has(st.newSlot())
+	if err != nil {
+		return false, err
+	}
+	if there && slot.ino == st.staged.ino { // nothing was brought; at most something was taken
+		return s.putBack(st.oldSlot(), st.path)
+	}
+	now, err := s.d.lstat(st.path)
+	missing := isNotExist(err)
+	if err != nil && !missing {
+		return false, err
+	}
+	if !missing && !st.isStaged(now) {
+		_, took, err := s.has(st.oldSlot())
+		return there || took, err
+	}
+	switch {
+	case there && missing:
+		return s.putBack(st.newSlot(), st.path)
+	case there:
+		return false, s.swap(st.path, st.newSlot())
+	case missing:
+		return s.putBack(st.oldSlot(), st.path)
+	}
+	// The file system cannot swap: the new file came after the old one had gone.
+	if _, took, err := s.has(st.oldSlot()); !took || err != nil {
+		return false, err
+	}
+	if err := s.take(st.path, st.newSlot()); err != nil {
+		return false, err
+	}
+	return s.putBack(st.oldSlot(), st.path)
+}
+
+// putBack moves a slot, if there is anything in it, to its path, unless somebody
+// put something else there or removed the directory.
+func (s *stageDir) putBack(slot, path string) (kept bool, err error) {
+	if _, there, err := s.has(slot); !there || err != nil {
+		return false, err
+	}
+	err = s.put(slot, path)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.Errno(unix.ENOTDIR)) {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,101 @@
+package checkpoint
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Conversations is what a rewind needs from the keeper of conversations. Of
+// returns the one over package conversation.
+type Conversations interface {
+	// Current returns the current root of a conversation, or the zero id if it has
+	// none.
+	Current(ctx context.Context, conversation string) (blob.ID, error)
+	// Rewind makes root, a state that the conversation had before, its current
+	// one, in one commit, whose batch extend adds to; files and conversation move
+	// together or not at all. History is appended to.
+	Rewind(ctx context.Context, conversation string, root blob.ID, author string, extend func(*kv.Batch) error) error
+	// Fork makes a conversation that begins with root, a state of the given one,
+	// and returns its id.
+	Fork(ctx context.Context, conversation string, root blob.ID, author string) (string, error)
+}
+
+// Options shape a Service. The zero value, and nil, work.
+type Options struct {
+	// IndexDir is a directory for what is only of use on this machine: the stat
+	// index and the lock of each workspace. Without it every Open scans from
+	// nothing and only this process is kept from working on a workspace twice.
+	IndexDir string
+	// Conversations moves conversations along with files. Without it a rewind can
+	// move files only.
+	Conversations Conversations
+	// Scan says how trees are captured. Touched, Force and Progress are ignored.
+	Scan workspace.Options
+	// Force accepts a home directory or the root of the file system as a workspace.
+	Force bool
+	// ThresholdMS is the least time in milliseconds between two automatic
+	// checkpoints that are on no side of a turn (checkpoint_threshold_ms).
+	ThresholdMS int64
+	// DisableRead refuses plans and rewinds (enable_checkpoint_read = false).
+	DisableRead bool
+	// DisableWrite captures nothing, which results say, and refuses rewinds, since
+	// they save the present first (enable_checkpoint_write = false).
+	DisableWrite bool
+	// Timeout is how long a batch of file operations of a rewind may take; the
+	// default is 150 ms an operation, at least 2 s and at most 10 s.
+	Timeout func(operations int) time.Duration
+	// LockWait is how long to wait for somebody else who works on the workspace;
+	// the default is 30 s.
+	LockWait time.Duration
+	// Now replaces the clock.
+	Now func() time.Time
+
+	// hook is called before every call that changes the workspace; an error takes
+	// the place of the call. For fault injection in tests.
+	hook func(call, path string) error
+}
+
+func (o *Options) timeout(operations int) time.Duration {
+	if o.Timeout != nil {
+		return o.Timeout(operations)
+	}
+	ms := min(10_000, max(2_000, operations*150))
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Service keeps the checkpoints of any number of workspaces in one store. It is
+// safe for concurrent use.
+type Service struct {
+	blobs blob.Store
+	rows  kv.Store
+	opts  Options
+
+	mu    sync.Mutex
+	locks map[string]chan struct{} // guarded by mu; by workspace id, holds a token while free
+}
+
+// New returns the service over a store of blobs and rows.
+func New(blobs blob.Store, rows kv.Store, opts *Options) *Service {
+	s := &Service{blobs: blobs, rows: rows, locks: map[string]chan struct{}{}}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	if s.opts.LockWait == 0 {
+		s.opts.LockWait = 30 * time.Second
+	}
+	return s
+}
+
+// file returns the path of a file of a workspace in IndexDir.
+func (s *Service) file(workspace, ext string) string {
+	return filepath.Join(s.opts.IndexDir, workspace+ext)
+}

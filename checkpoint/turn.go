@@ -1,0 +1,68 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+)
+
+// planTurn makes a plan that takes one turn out of the middle: its changes are
+// taken back, those of later turns and of others stay.
+func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) (*job, error) {
+	conversation := req.Conversation
+	if conversation == "" && st.tip != nil {
+		conversation = w.currentConversation(ctx, st)
+	}
+	from, err := w.turnStart(ctx, conversation, req.OnlyTurn)
+	if err != nil {
+		return nil, err
+	}
+	present, err := w.captured(ctx, st, &Request{})
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Conversation: conversation, request: req, present: present.tree, NotCaptured: present.skipped}
+	now := w.safety(p)
+	now.Time = w.s.opts.Now()
+	h, err := w.since(ctx, from, now, present)
+	if err != nil {
+		return nil, err
+	}
+	states, err := w.states(ctx, h, from, present, req.asks)
+	if err != nil {
+		return nil, err
+	}
+	rules := Rules{Lift: true, Choice: req.choice, Mine: func(_ string, by Writer) bool {
+		return by.Class == ByConversation && by.Conversation == conversation && by.Turn == req.OnlyTurn
+	}}
+	if err := w.settle(ctx, p, states, rules); err != nil {
+		return nil, err
+	}
+	p.Untouched = untouched(present, p.Actions)
+	p.sign(w.id)
+	return &job{plan: p, present: present, kind: OpRewind}, nil
+}
+
+// turnStart returns the checkpoint after which a turn's changes begin: the one
+// before the first of the turn's that is not on its before side.
+func (w *Workspace) turnStart(ctx context.Context, conversation string, turn uint64) (*Record, error) {
+	var start *Record
+	seen := false
+	for rec, err := range w.newestFirst(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		own := rec.Conversation == conversation && rec.Turn == turn && rec.Kind != Safety && rec.Kind != Rewound
+		if own {
+			seen, start = true, nil
+			if rec.Side == Before {
+				start = rec
+			}
+		} else if seen && start == nil {
+			start = rec
+		}
+	}
+	if start == nil {
+		return nil, fmt.Errorf("%w: nothing was captured before turn %d of conversation %q", ErrNotFound, turn, conversation)
+	}
+	return start, nil
+}

@@ -1,0 +1,185 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// UndoOptions say what to do about files that changed since; nil refuses with a
+// ConflictError.
+type UndoOptions struct {
+	Choice   Choice
+	Choices  map[string]Choice
+	Author   string
+	Progress func(done, all int)
+}
+
+// Undo takes back the last rewind of the workspace that was not taken back yet,
+// files and conversation. Repeated, it goes further back. A redo counts as a
+// rewind. It returns ErrNothing if there is none.
+func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
+	return w.change(ctx, OpUndo, func(st *state) (*job, error) {
+		undo, _, err := w.stacks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(undo) == 0 {
+			return nil, ErrNothing
+		}
+		op := undo[len(undo)-1]
+		return w.planBack(ctx, st, op, OpUndo, opts)
+	})
+}
+
+// Redo does again what the last Undo took back. It returns ErrNothing if there
+// is nothing, or if another rewind came after the undo.
+func (w *Workspace) Redo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
+	return w.change(ctx, OpRedo, func(st *state) (*job, error) {
+		_, redo, err := w.stacks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(redo) == 0 {
+			return nil, ErrNothing
+		}
+		return w.planBack(ctx, st, redo[len(redo)-1], OpRedo, opts)
+	})
+}
+
+// stacks reads from the log what can be undone and what can be done again, the
+// next one last.
+func (w *Workspace) stacks(ctx context.Context) (undo, redo []*Operation, err error) {
+	var ops []*Operation
+	for op, err := range w.s.Operations(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if op.Workspace == w.id && op.Before != "" && op.After != "" {
+			ops = append(ops, op)
+		}
+	}
+	slices.Reverse(ops)
+	for _, op := range ops {
+		switch op.Kind {
+		case OpRewind:
+			undo, redo = append(undo, op), nil
+		case OpUndo:
+			if n := len(undo); n > 0 {
+				redo = append(redo, undo[n-1])
+				undo = undo[:n-1]
+			}
+		case OpRedo:
+			if n := len(redo); n > 0 {
+				undo = append(undo, redo[n-1])
+				redo = redo[:n-1]
+			}
+		}
+	}
+	return undo, redo, nil
+}
+
+// planBack plans to take an operation back, or to do it again.
+func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind string, opts *UndoOptions) (*job, error) {
+	if opts == nil {
+		opts = &UndoOptions{}
+	}
+	before, err := w.s.Get(ctx, op.Before)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
+	}
+	after, err := w.s.Get(ctx, op.After)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
+	}
+	from, to := after, before
+	rootTo := op.RootBefore
+	if kind == OpRedo {
+		from, to, rootTo = before, after, op.RootAfter
+	}
+	present, err := w.captured(ctx, st, &Request{})
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		Target: to, Conversation: op.Conversation, present: present.tree, NotCaptured: present.skipped,
+		request: RewindRequest{Choice: opts.Choice, Choices: opts.Choices, Author: opts.Author, Progress: opts.Progress},
+	}
+	if err := w.planRootBack(ctx, p, op, rootTo); err != nil {
+		return nil, err
+	}
+	states, err := w.backStates(ctx, op, from, to, present)
+	if err != nil {
+		return nil, err
+	}
+	rules := Rules{Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Checkpoint == from.ID }}
+	if err := w.settle(ctx, p, states, rules); err != nil {
+		return nil, err
+	}
+	if conflicts := p.unchosen(opts); len(conflicts) > 0 {
+		return nil, &ConflictError{Paths: conflicts, Plan: p}
+	}
+	p.Untouched = untouched(present, p.Actions)
+	p.sign(w.id)
+	return &job{plan: p, present: present, kind: kind, of: op.Seq}, nil
+}
+
+// unchosen lists the conflicts about which nobody said what to do.
+func (p *Plan) unchosen(opts *UndoOptions) []string {
+	if opts.Choice != "" {
+		return nil
+	}
+	return slices.DeleteFunc(p.Conflicts(), func(path string) bool { return opts.Choices[path] != "" })
+}
+
+// planRootBack finds out where the conversation goes, if the operation moved it.
+func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation, to blob.ID) error {
+	if op.RootAfter.IsZero() || op.RootBefore.IsZero() {
+		return nil
+	}
+	convs := w.s.opts.Conversations
+	if convs == nil {
+		return ErrNoConversations
+	}
+	root, err := convs.Current(ctx, op.Conversation)
+	if err != nil {
+		return fmt.Errorf("find conversation %q: %w", op.Conversation, err)
+	}
+	p.RootBefore, p.RootAfter = root, to
+	return nil
+}
+
+// backStates looks at the paths that an operation changed: what it left there
+// counts as written by it, everything else as the user's.
+func (w *Workspace) backStates(ctx context.Context, op *Operation, from, to *Record, present *capture) ([]PathState, error) {
+	paths, err := w.s.Paths(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	now := newBlind(present.skipped)
+	states := make([]PathState, 0, len(paths))
+	for _, path := range paths {
+		if err := workspace.CheckPath(path); err != nil {
+			return nil, err
+		}
+		var entries [3]*workspace.Entry
+		for i, tree := range []blob.ID{to.Tree, from.Tree, present.tree} {
+			if entries[i], err = lookup(ctx, w.s.blobs, tree, path); err != nil {
+				return nil, err
+			}
+		}
+		s := PathState{Path: path, Target: entries[0], Present: entries[2]}
+		s.Writes = []Write{{Writer: Writer{Class: ByHand, Checkpoint: from.ID}, After: entries[1]}}
+		if !sameState(entries[1], entries[2]) {
+			s.Writes = append(s.Writes, Write{Writer: Writer{Class: ByUser}, After: entries[2]})
+		}
+		if k, ok := now.at(path); ok && s.Present == nil {
+			s.NotCaptured = k.Reason
+		}
+		states = append(states, s)
+	}
+	return states, w.occupied(states)
+}
