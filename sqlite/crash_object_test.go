@@ -3,8 +3,11 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
@@ -68,5 +71,46 @@ func TestCreationInNewDirectories(t *testing.T) {
 	defer db.Close()
 	if _, err := os.Stat(filepath.Join(crashNow(t, rec), "a/b/c", databaseName)); err != nil {
 		t.Errorf("after the crash: %v", err)
+	}
+}
+
+// TestReplaceInDoubt kills the process after a replacement whose commit could not
+// be synced: the row may name the new file or the old one.
+func TestReplaceInDoubt(t *testing.T) {
+	rec := newRecorder(t, memoryDir(t))
+	db, err := Open(t.Context(), rec.root, rec.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	old := blob.New(bytes.Repeat([]byte("old"), crashObjectSize))
+	fresh := bytes.Repeat([]byte("new"), crashObjectSize)
+	if err := db.Blobs().Put(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Blobs().Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rec.setFault(func(c change) error {
+		if c.op == opSync && strings.HasSuffix(c.path, "-wal") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := db.Blobs().Replace(t.Context(), old.ID, bytes.NewReader(fresh), int64(len(fresh))); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Replace = %v, want EIO", err)
+	}
+	rec.setFault(nil)
+	killed := filepath.Join(memoryDir(t), "killed")
+	if err := os.CopyFS(killed, os.DirFS(rec.root)); err != nil {
+		t.Fatal(err)
+	}
+	after, err := Open(t.Context(), killed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if got, err := after.Blobs().Get(t.Context(), old.ID); err != nil || !bytes.Equal(got, old.Data) && !bytes.Equal(got, fresh) {
+		t.Errorf("after the kill the blob has %d bytes, %v", len(got), err)
 	}
 }

@@ -33,9 +33,11 @@ func (b *Blobs) Replace(ctx context.Context, id blob.ID, r io.Reader, size int64
 		fresh.data = data
 	}
 	old, err := b.replaceRow(ctx, fresh)
-	if err != nil && fresh.file != "" {
+	if errors.Is(err, blob.ErrNotFound) && fresh.file != "" {
 		return errors.Join(err, b.db.objects.discard(id, fresh.file))
 	}
+	// After any other error, a context that ended too, the row may yet name the new
+	// file. Its second link lets the next open find out.
 	if err != nil {
 		return err
 	}
