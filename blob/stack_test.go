@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -49,15 +50,16 @@ func openStack(t *testing.T) *stack {
 	return s
 }
 
-// everyOther makes every other call of the remote fail, half of those after the
-// work was done.
-func everyOther() func(blobtest.Call) *blobtest.Fault {
-	calls := 0
+// half makes half of the calls of the remote fail, half of those after the work
+// was done. Which ones is random, lest two callers take turns so that one of them
+// always fails.
+func half() func(blobtest.Call) *blobtest.Fault {
+	dice := rand.New(rand.NewPCG(1, 2))
 	return func(blobtest.Call) *blobtest.Fault {
-		if calls++; calls%2 == 1 {
+		if dice.IntN(2) == 0 {
 			return nil
 		}
-		return &blobtest.Fault{Err: blobtest.ErrInjected, Late: calls%4 == 0}
+		return &blobtest.Fault{Err: blobtest.ErrInjected, Late: dice.IntN(2) == 0}
 	}
 }
 
@@ -68,7 +70,7 @@ func TestStackKeepsTheContract(t *testing.T) {
 	t.Run("flaky remote", func(t *testing.T) {
 		open := func(t *testing.T) blob.Store {
 			s := openStack(t)
-			s.flaky.On(everyOther())
+			s.flaky.On(half())
 			return s.Store
 		}
 		blobtest.RunWith(t, open, &blobtest.Options{MaxBytes: 2 << 20})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -23,18 +24,18 @@ func TestContract(t *testing.T) {
 	blobtest.RunModel(t, open)
 }
 
-// TestContractOverAFlakyStore has two of three calls fail, some of them after
-// they did their work.
+// TestContractOverAFlakyStore has two of three calls fail, half of them after they
+// did their work.
 func TestContractOverAFlakyStore(t *testing.T) {
 	open := func(*testing.T) blob.Store {
 		inner := blobtest.NewFaulty(memblob.New())
-		calls := 0
+		dice := rand.New(rand.NewPCG(1, 2))
 		inner.On(func(c blobtest.Call) *blobtest.Fault {
 			// A source that cannot seek is not repeated, so streams must not fail.
-			if calls++; calls%3 == 0 || c.Op == blobtest.OpPutFrom {
+			if dice.IntN(3) == 0 || c.Op == blobtest.OpPutFrom {
 				return nil
 			}
-			return &blobtest.Fault{Err: blobtest.ErrInjected, Late: calls%2 == 0}
+			return &blobtest.Fault{Err: blobtest.ErrInjected, Late: dice.IntN(2) == 0}
 		})
 		return retrying.New(inner, &retrying.Options{MaxRetries: 50, InitialWait: time.Microsecond, MaxWait: time.Microsecond})
 	}
