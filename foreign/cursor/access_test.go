@@ -53,11 +53,12 @@ func layOut(t testing.TB, name string) string {
 	l := layouts[name]
 	source := filepath.Join(t.TempDir(), "state.vscdb")
 	db := create(t, source, l.pragma+";"+editorSchema)
-	run(t, db, "PRAGMA wal_autocheckpoint=0")
+	run(t, db, "PRAGMA wal_autocheckpoint=0; BEGIN")
 	for i := range 50 {
 		b := numbered(i)
 		insert(t, db, "agentKv:blob:"+b.ID.String(), b.Data)
 	}
+	run(t, db, "COMMIT")
 	if l.files == nil {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
@@ -212,11 +213,11 @@ func TestLockedFileIsBusy(t *testing.T) {
 
 func TestHotJournalNeedsItsOwner(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, source, editorSchema+"PRAGMA cache_size=2; PRAGMA cache_spill=2")
+	db := create(t, source, editorSchema+"PRAGMA cache_size=2; PRAGMA cache_spill=2; BEGIN")
 	for i := range 200 {
 		insert(t, db, fmt.Sprintf("k%d", i), make([]byte, 2000))
 	}
-	run(t, db, "BEGIN; UPDATE cursorDiskKV SET value = zeroblob(1999)")
+	run(t, db, "COMMIT; BEGIN; UPDATE cursorDiskKV SET value = zeroblob(1999)")
 	dir := t.TempDir()
 	for _, suffix := range []string{"", "-journal"} {
 		data, err := os.ReadFile(source + suffix)

@@ -68,7 +68,7 @@ func TestBlobContract(t *testing.T) {
 	for name, schema := range map[string]string{
 		"wal.vscdb":   "PRAGMA journal_mode=WAL;" + editorSchema,
 		"state.vscdb": editorSchema,
-		"store.db":    agentSchema,
+		"store.db":    "PRAGMA journal_mode=WAL;" + agentSchema,
 	} {
 		// The largest blobs take long on a rollback journal, which is synced twice.
 		opts := &blobtest.Options{}

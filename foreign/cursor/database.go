@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/stet-dev/stet/blob"
 )
 
@@ -67,27 +69,56 @@ func openDatabase(ctx context.Context, path string, opts Options) (*database, er
 
 // read runs fn on a connection, inside one short read transaction. fn may run
 // several times and must start over each time: a connection without locks is
-// checked afterwards for changes of the file.
+// checked afterwards for changes of the file, and a WAL can come or go between
+// the look at it and its opening.
 func (d *database) read(ctx context.Context, fn func(*conn) error) error {
-	for range changeRetries {
-		c, err := d.acquire(ctx)
-		if err != nil {
+	var err error
+	for attempt := range changeRetries {
+		if err := pause(ctx, attempt); err != nil {
 			return err
 		}
-		err = c.transact(ctx, fn)
-		if c.unlocked() && c.mark != d.mark() {
-			c.close()
-			continue
+		var settled bool
+		if settled, err = d.tryRead(ctx, fn); settled {
+			return err
 		}
-		d.release(c, err)
-		return d.explain(ctx, err)
 	}
-	return fmt.Errorf("read %s: %w: it keeps changing", d.path, ErrBusy)
+	if err == nil {
+		err = fmt.Errorf("read %s: it keeps changing", d.path)
+	}
+	return fmt.Errorf("%w: %w", ErrBusy, err)
+}
+
+// tryRead reports whether the outcome stands.
+func (d *database) tryRead(ctx context.Context, fn func(*conn) error) (settled bool, err error) {
+	c, err := d.acquire(ctx)
+	if err != nil {
+		return !errors.Is(err, sqlite3.CANTOPEN), err
+	}
+	err = c.transact(ctx, fn)
+	if c.unlocked() && c.mark != d.mark() {
+		c.close()
+		return false, nil
+	}
+	d.release(c, err)
+	return !errors.Is(err, sqlite3.CANTOPEN), d.explain(ctx, err)
+}
+
+// pause waits a little longer before each further attempt.
+func pause(ctx context.Context, attempt int) error {
+	if attempt == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(attempt) * 2 * time.Millisecond):
+		return nil
+	}
 }
 
 func (d *database) explain(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, errStop) {
-		return err
+	if err == nil {
+		return nil
 	}
 	return fmt.Errorf("read %s: %w", d.path, wrapSQLite(ctx, err))
 }
@@ -134,7 +165,7 @@ func (d *database) takeIdle() (*conn, error) {
 func (d *database) release(c *conn, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || len(d.idle) >= maxIdle || (err != nil && !errors.Is(err, errStop)) {
+	if d.closed || len(d.idle) >= maxIdle || err != nil {
 		c.close()
 		return
 	}

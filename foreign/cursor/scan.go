@@ -10,9 +10,6 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// errStop ends a read early without being an error.
-var errStop = errors.New("stop")
-
 // table names a table of two columns.
 type table struct{ name, key, value string }
 

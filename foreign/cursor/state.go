@@ -21,6 +21,10 @@ import (
 // are counted before anything is decoded.
 const maxEntries = 100_000
 
+// maxObject is the largest state that is read from a JSON object; decoding one
+// takes several times its size in memory.
+const maxObject = 4 << 20
+
 // State is a conversation's state as it was stored: the encoding of an
 // agent.v1.ConversationStateStructure, whose parts are blobs.
 type State struct {
@@ -98,6 +102,9 @@ func decodeBase64(s string) ([]byte, error) {
 }
 
 func parseStateObject(raw []byte) (*State, error) {
+	if len(raw) > maxObject {
+		return nil, fmt.Errorf("%w: inline object of %d bytes", blob.ErrTooLarge, len(raw))
+	}
 	m := &agentv1.ConversationStateStructure{}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, m); err != nil {
 		return nil, fmt.Errorf("%w: inline object: %w", ErrMalformed, err)
@@ -105,6 +112,9 @@ func parseStateObject(raw []byte) (*State, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("%w: inline object: %w", ErrMalformed, err)
+	}
+	if err := checkState(data); err != nil {
+		return nil, fmt.Errorf("inline object: %w", err)
 	}
 	return newState(data, "inline object"), nil
 }
