@@ -35,8 +35,9 @@ type Blob struct {
 	Keep int64
 	// Base is set by layers, for the store below: the stored bytes cannot be read
 	// back without the blob Base. Drivers record it and report it (see Info), so
-	// that a collector never removes a base from under its dependants. Callers
-	// at the top of a stack leave it zero.
+	// that a collector never removes a base from under its dependants; a Put whose
+	// base is absent is refused with ErrNotFound, since it could never be read.
+	// Callers at the top of a stack leave it zero.
 	Base ID
 	// LocalOnly keeps the blob out of remotes that a write-through layer feeds.
 	LocalOnly bool

@@ -86,7 +86,36 @@ func (c *checked) Open(ctx context.Context, id ID) (io.ReadCloser, error) {
 }
 
 func (c *checked) PutFrom(ctx context.Context, id ID, r io.Reader, size int64) error {
-	return PutFrom(ctx, c.inner, id, &sourceReader{r: r, id: id, left: size, sum: sha256.New()}, size)
+	source := &sourceReader{r: r, id: id, size: size, left: size, sum: sha256.New()}
+	if seeker, ok := r.(io.Seeker); ok {
+		if start, err := seeker.Seek(0, io.SeekCurrent); err == nil { // a pipe has the method and cannot
+			source.start = start
+			return PutFrom(ctx, c.inner, id, &seekableSource{sourceReader: source, seeker: seeker}, size)
+		}
+	}
+	return PutFrom(ctx, c.inner, id, source, size)
+}
+
+// seekableSource lets a layer below that tries again begin anew.
+type seekableSource struct {
+	*sourceReader
+	seeker io.Seeker
+}
+
+// Seek goes to the beginning, or tells the position; a hash can do no more.
+func (s *seekableSource) Seek(offset int64, whence int) (int64, error) {
+	switch {
+	case whence == io.SeekCurrent && offset == 0:
+		return s.size - s.left, nil
+	case whence == io.SeekStart && offset == 0:
+		if _, err := s.seeker.Seek(s.start, io.SeekStart); err != nil {
+			return 0, err
+		}
+		s.sum.Reset()
+		s.left = s.size
+		return 0, nil
+	}
+	return 0, errors.New("content that is being verified can only be read from its beginning")
 }
 
 // checkedReader turns the end of a reader into an error where the bytes were
@@ -112,10 +141,12 @@ func (c *checkedReader) Close() error { return c.r.Close() }
 // not what the id says: the store below then sees a failed read and keeps
 // nothing.
 type sourceReader struct {
-	r    io.Reader
-	id   ID
-	left int64
-	sum  hash.Hash
+	r     io.Reader
+	id    ID
+	size  int64
+	left  int64
+	start int64 // where a seekable source stood
+	sum   hash.Hash
 }
 
 func (s *sourceReader) Read(p []byte) (int, error) {
