@@ -108,10 +108,9 @@ type Lister interface {
 
 // Sweeper is implemented by stores from which a collector removes blobs, while
 // writers go on. Begin opens a generation; the collector then finds out what is
-// live; Sweep removes the rest. Whatever is newly stored, or referenced by a kv
-// commit, after Begin returned belongs to the new generation and stays. A Put
-// that found its blob stored already does not renew it: a commit that then
-// names a blob which was swept meanwhile says so (kv.MissingBlobsError).
+// live; Sweep removes the rest. Whatever is put, again or for the first time, or
+// referenced by a kv commit after Begin returned belongs to the new generation
+// and stays.
 type Sweeper interface {
 	// Begin opens a generation and returns its number.
 	Begin(ctx context.Context) (uint64, error)

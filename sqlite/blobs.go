@@ -159,7 +159,10 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 		return err
 	}
 	if has[0] { // a source that is not what it says is an error all the same
-		return checkSize(r, size)
+		if err := checkSize(r, size); err != nil {
+			return err
+		}
+		return b.db.writer.put(ctx, []*record{{id: id, renewal: true}})
 	}
 	if b.db.opts.ReadOnly {
 		return blob.ErrReadOnly

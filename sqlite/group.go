@@ -71,6 +71,10 @@ func generation(c *conn) (int64, error) {
 const insertBlob = `INSERT INTO blobs (id, gen, born, size, base, file, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING`
 
 func (g *group) insert(r *record, born int64) error {
+	if r.renewal {
+		_, err := g.touch(r.id)
+		return err
+	}
 	if !r.base.IsZero() {
 		found, err := g.touch(r.base)
 		if err != nil {

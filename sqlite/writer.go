@@ -24,6 +24,7 @@ type record struct {
 	size     int64
 	data     []byte // nil where file is set
 	file     string // suffix of the object file
+	renewal  bool   // stored already: only its generation is of interest
 }
 
 func (r *record) weight() int { return len(r.data) + 128 }
@@ -98,6 +99,10 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 	defer w.mu.Unlock()
 	if err := w.refusalLocked(); err != nil {
 		return nil, err
+	}
+	if r.renewal {
+		w.queue = append(w.queue, r)
+		return nil, nil
 	}
 	if _, there := w.pending[r.id]; there {
 		if r.file != "" { // the other one will get the row
@@ -295,8 +300,10 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 	}
 	w.mu.Lock()
 	for _, r := range recs {
-		delete(w.pending, r.id)
-		w.bytes -= r.weight()
+		if !r.renewal {
+			delete(w.pending, r.id)
+			w.bytes -= r.weight()
+		}
 	}
 	w.lost = append(w.lost, g.lost...)
 	w.stuck = nil

@@ -85,20 +85,24 @@ func sweepDead(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 // sweepGeneration writes between Begin and Sweep what nobody refers to yet.
 func sweepGeneration(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	old, again, streamed, fresh := freshBlob(100), freshBlob(200), freshBlob(250), freshBlob(300)
-	if err := put(ctx, s, old, again, streamed); err != nil {
+	large := freshBlob(300 << 10) // drivers may keep it elsewhere, and forget the generation there
+	if err := put(ctx, s, old, again, streamed, large); err != nil {
+		return err
+	}
+	if err := s.Flush(ctx); err != nil {
 		return err
 	}
 	generation, err := w.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	if err := put(ctx, s, again, fresh); err != nil {
+	if err := put(ctx, s, again, fresh, large); err != nil {
 		return err
 	}
 	if err := blob.PutFrom(ctx, s, streamed.ID, newReader(streamed.Data), 250); err != nil {
 		return err
 	}
-	result, err := w.Sweep(ctx, generation, blob.SweepOptions{Live: live(old, again, streamed, fresh)})
+	result, err := w.Sweep(ctx, generation, blob.SweepOptions{Live: live(old, again, streamed, fresh, large)})
 	if err != nil {
 		return err
 	}
@@ -107,6 +111,7 @@ func sweepGeneration(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 		wantAbsent(ctx, s, old.ID),
 		wantContent(ctx, s, again.ID, again.Data),
 		wantContent(ctx, s, streamed.ID, streamed.Data),
+		wantContent(ctx, s, large.ID, large.Data),
 		wantContent(ctx, s, fresh.ID, fresh.Data))
 }
 
