@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -146,8 +147,8 @@ func (s *stageDir) syncParents(steps []*step) error {
 	for dir := range dirs {
 		g.Go(func() error {
 			err := s.d.syncDir(dir)
-			if isNotExist(err) {
-				return nil // removed by a step, which the directory above recorded
+			if isNotExist(err) || errors.Is(err, syscall.ENOTDIR) {
+				return nil // replaced by a step, which the directory above recorded
 			}
 			return err
 		})

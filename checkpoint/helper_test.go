@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 )
@@ -31,10 +32,22 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	blobs := memblob.New()
-	f := &fixture{t: t, dir: t.TempDir(), blobs: blob.Checked(blobs), rows: memkv.New(blobs)}
-	f.opts.IndexDir = t.TempDir()
+	f := &fixture{t: t, dir: tempDir(t), blobs: blob.Checked(blobs), rows: memkv.New(blobs)}
+	f.opts.IndexDir = tempDir(t)
 	f.reopen()
 	return f
+}
+
+// tempDir returns a directory that goes with the test, in memory where there is
+// a place for it: these tests sync thousands of files.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "stet-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 // reopen opens the workspace as another process would.
@@ -201,3 +214,7 @@ func newClock() *clock { return &clock{time.Date(2026, 3, 14, 14, 0, 0, 0, time.
 func (c *clock) Now() time.Time          { return c.now }
 func (c *clock) advance(d time.Duration) { c.now = c.now.Add(d) }
 
+// setRow overwrites the row of a checkpoint, as a hostile store would.
+func (f *fixture) setRow(id string, data []byte) error {
+	return f.rows.Commit(f.t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Checkpoint(id), Value: data}}})
+}

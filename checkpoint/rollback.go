@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // rollback takes steps back, the last one first. It goes by what it finds, not
@@ -147,7 +145,7 @@ func (s *stageDir) putBack(slot, path string) (kept bool, err error) {
 		return false, err
 	}
 	err = s.put(slot, path)
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.Errno(unix.ENOTDIR)) {
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return true, nil
 	}
 	return false, err

@@ -1,0 +1,341 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/kv"
+)
+
+// faults stands between a rewind and everything that it changes: the disk, by
+// the hook, and the rows, as a kv.Store.
+type faults struct {
+	kv.Store
+	mu    sync.Mutex
+	calls int
+	log   []string
+	// fail is asked before every change; an error takes its place.
+	fail func(n int, call string) error
+	// lost is asked after every commit: an error hides that it took place.
+	lost func(n int) error
+}
+
+func (x *faults) about(call string) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.calls++
+	x.log = append(x.log, call)
+	if x.fail == nil {
+		return x.calls, nil
+	}
+	return x.calls, x.fail(x.calls, call)
+}
+
+func (x *faults) hook(call, path string) error {
+	_, err := x.about(call + " " + path)
+	return err
+}
+
+func (x *faults) Commit(ctx context.Context, b *kv.Batch) error {
+	n, err := x.about("commit")
+	if err != nil {
+		return err
+	}
+	if err := x.Store.Commit(ctx, b); err != nil {
+		return err
+	}
+	if x.lost != nil {
+		return x.lost(n)
+	}
+	return nil
+}
+
+// everyKind is a workspace in which a rewind has to do everything that a rewind
+// can do. It returns the tree to go back to and the present one.
+func everyKind(t testing.TB) (f *fixture, target *Record, old, present map[string]string) {
+	f = newFixture(t)
+	for i := range 20 {
+		f.write(fmt.Sprintf("src/pkg%d/file%d.go", i%4, i), strings.Repeat(fmt.Sprintln("line", i), i+1))
+	}
+	f.write("script.sh", "#!/bin/sh\n", "becomes-dir", "file\n", "removed/deep/a", "a", "removed/deep/b", "b", "locked/x", "x\n",
+		".git/HEAD", "ref: refs/heads/main\n", "untouched/u", "u\n", "mine.txt", "first\n", "empty-file", "")
+	must(t, os.Mkdir(f.path("empty-dir"), 0o750))
+	must(t, os.Symlink("script.sh", f.path("link")))
+	must(t, os.Symlink("nowhere", f.path("becomes-file")))
+	must(t, os.Mkdir(f.path("dir-becomes-link"), 0o755))
+	f.write("dir-becomes-link/inside", "in\n")
+	target = f.before("agent", 1)
+	old = snapshot(t, f.dir)
+
+	for i := range 20 {
+		f.write(fmt.Sprintf("src/pkg%d/file%d.go", i%4, i), fmt.Sprintln("rewritten", i))
+	}
+	for i := range 8 {
+		f.write(fmt.Sprintf("gen/out%d/made%d", i%3, i), "made\n")
+	}
+	must(t, os.Chmod(f.path("script.sh"), 0o755))
+	f.remove("becomes-dir", "removed", "link", "becomes-file", "dir-becomes-link", "empty-dir", "empty-file")
+	f.write("becomes-dir/now", "dir\n", "becomes-file", "file\n")
+	must(t, os.Symlink("src", f.path("dir-becomes-link")))
+	must(t, os.Symlink("src/pkg0", f.path("link")))
+	must(t, os.Chmod(f.path("locked"), 0o700))
+	f.after("agent", 1)
+	f.write("mine.txt", "edited by the user\n")
+	old["mine.txt"] = "-rw-r--r-- edited by the user\n" // not the agent's, so kept
+	return f, target, old, snapshot(t, f.dir)
+}
+
+// arm puts faults under the fixture's workspace.
+func (f *fixture) arm(x *faults) {
+	x.Store = f.rows
+	f.opts.hook = x.hook
+	w, err := New(f.blobs, x, &f.opts).Open(f.t.Context(), f.dir)
+	must(f.t, err)
+	f.w = w
+	f.opts.hook = nil
+}
+
+// count returns the number of changes that the rewind of everyKind makes.
+func countCalls(t *testing.T) *faults {
+	t.Helper()
+	f, target, old, _ := everyKind(t)
+	x := &faults{}
+	f.arm(x)
+	f.rewind(RewindRequest{To: target.ID})
+	f.expect(old)
+	return x
+}
+
+var errKilled = errors.New("killed")
+
+// Killed before any of its changes, a rewind leaves what the next Open turns into
+// exactly the tree before; killed after the last commit, exactly the one after.
+func TestKilledAtEveryCall(t *testing.T) {
+	base := countCalls(t)
+	points := 0
+	for n := 1; n <= base.calls; n++ {
+		for _, afterwards := range []bool{false, true} {
+			if afterwards && base.log[n-1] != "commit" {
+				continue
+			}
+			points++
+			killAt(t, n, afterwards)
+		}
+	}
+	t.Logf("%d points", points)
+	if points < 150 {
+		t.Errorf("%d points, want at least 150", points)
+	}
+}
+
+func killAt(t *testing.T, n int, afterwards bool) {
+	t.Helper()
+	f, target, old, present := everyKind(t)
+	// Whoever is dead changes nothing more.
+	x := &faults{fail: func(at int, _ string) error {
+		if at > n || at == n && !afterwards {
+			return errKilled
+		}
+		return nil
+	}}
+	if afterwards {
+		x.lost = func(at int) error {
+			if at == n {
+				return errKilled
+			}
+			return nil
+		}
+	}
+	f.arm(x)
+	done, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
+	wantNew := err == nil
+	if err == nil && done.CleanupError == nil && n < x.calls {
+		t.Fatalf("killed at %d (%s): no error", n, x.log[n-1])
+	}
+	f.w = nil
+	f.reopen()
+	got := snapshot(t, f.dir)
+	isOld, isNew := len(differ(got, present)) == 0, len(differ(got, old)) == 0
+	if !isOld && !isNew {
+		t.Fatalf("killed at %d (%s): neither before nor after:\n%s", n, x.log[n-1], strings.Join(differ(got, present), "\n"))
+	}
+	if wantNew && !isNew {
+		t.Fatalf("killed at %d (%s): reported done, and is not", n, x.log[n-1])
+	}
+	if isOld && errors.Is(err, ErrUnsettled) && f.w.Recovered() == nil && journaledBy(x.log[:n-1]) {
+		t.Errorf("killed at %d (%s): the next Open does not tell", n, x.log[n-1])
+	}
+	if isOld { // and it still works
+		f.rewind(RewindRequest{To: target.ID})
+		f.expect(old)
+	}
+}
+
+// journaledBy reports whether the journal was written among the given calls.
+func journaledBy(log []string) bool {
+	for _, call := range log {
+		if call == "commit" {
+			return true
+		}
+	}
+	return false
+}
+
+// One failing change means a failed rewind with everything as before.
+func TestErrorAtEveryCall(t *testing.T) {
+	base := countCalls(t)
+	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
+	for i, cause := range causes {
+		for n := 1; n <= base.calls; n++ {
+			if !testenv.Long() && n%len(causes) != i {
+				continue
+			}
+			f, target, old, present := everyKind(t)
+			x := &faults{fail: func(at int, _ string) error {
+				if at == n {
+					return cause
+				}
+				return nil
+			}}
+			f.arm(x)
+			done, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
+			if err == nil {
+				if done.CleanupError == nil {
+					t.Fatalf("%v at %d (%s) went unnoticed", cause, n, x.log[n-1])
+				}
+				f.w = nil
+				f.reopen()
+				f.expect(old)
+				continue
+			}
+			if !errors.Is(err, cause) {
+				t.Fatalf("%v at %d (%s): error %v", cause, n, x.log[n-1], err)
+			}
+			f.w = nil
+			f.reopen()
+			if d := differ(snapshot(t, f.dir), present); len(d) > 0 {
+				t.Fatalf("%v at %d (%s): not as before:\n%s", cause, n, x.log[n-1], strings.Join(d, "\n"))
+			}
+		}
+	}
+}
+
+// A disk that stays full is no obstacle to putting everything back.
+func TestDiskStaysFull(t *testing.T) {
+	base := countCalls(t)
+	grows := func(call string) bool {
+		verb, _, _ := strings.Cut(call, " ")
+		return verb == "create" || verb == "write" || verb == "mkdir" || verb == "symlink"
+	}
+	for n := 1; n <= base.calls; n += testenv.Scale(3, 1) {
+		if !grows(base.log[n-1]) {
+			continue
+		}
+		f, target, _, present := everyKind(t)
+		x := &faults{fail: func(at int, call string) error {
+			if at >= n && grows(call) {
+				return syscall.ENOSPC
+			}
+			return nil
+		}}
+		f.arm(x)
+		_, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
+		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrUnsettled) {
+			t.Fatalf("full from %d on: %v", n, err)
+		}
+		f.expect(present)
+	}
+}
+
+// The settling of a killed rewind can be killed too, at any of its changes.
+func TestKilledWhileSettling(t *testing.T) {
+	base := countCalls(t)
+	first := base.calls * 3 / 4 // most steps taken
+	for n := 1; ; n++ {
+		f, target, old, present := everyKind(t)
+		f.arm(&faults{fail: func(at int, _ string) error {
+			if at >= first {
+				return errKilled
+			}
+			return nil
+		}})
+		if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrUnsettled) {
+			t.Fatalf("killed rewind: %v, want ErrUnsettled", err)
+		}
+		x := &faults{Store: f.rows, fail: func(at int, _ string) error {
+			if at >= n {
+				return errKilled
+			}
+			return nil
+		}}
+		f.opts.hook = x.hook
+		_, err := New(f.blobs, x, &f.opts).Open(t.Context(), f.dir)
+		f.opts.hook, f.w = nil, nil
+		f.reopen()
+		f.expect(present)
+		if err == nil {
+			t.Logf("%d points", n-1)
+			return
+		}
+		if n%8 == 0 {
+			f.rewind(RewindRequest{To: target.ID})
+			f.expect(old)
+		}
+	}
+}
+
+// What others do between a crash and the settling is not undone.
+func TestSettlingLeavesLaterWork(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "old a\n", "b", "old b\n", "c", "old c\n")
+	target := f.before("agent", 1)
+	f.write("a", "new a\n", "b", "new b\n", "d/made", "made\n")
+	f.remove("c")
+	f.after("agent", 1)
+	x := &faults{}
+	steps := 0
+	x.fail = func(_ int, call string) error {
+		verb, _, _ := strings.Cut(call, " ")
+		if verb == "swap" || verb == "install" || verb == "remove" {
+			steps++
+		} else if steps > 0 {
+			steps = 1 << 20
+		}
+		if steps >= 1<<20 {
+			return errKilled
+		}
+		return nil
+	}
+	f.arm(x)
+	if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrUnsettled) {
+		t.Fatalf("killed rewind: %v, want ErrUnsettled", err)
+	}
+	f.write("a", "the user's a\n", "c", "the user's c\n")
+	f.w = nil
+	f.reopen()
+	r := f.w.Recovered()
+	if r == nil {
+		t.Fatal("nothing was recovered")
+	}
+	same(t, "left", r.Left, []string{"c", "a"})
+	for name, want := range map[string]string{"a": "the user's a\n", "b": "new b\n", "c": "the user's c\n", "d/made": "made\n"} {
+		if got, err := os.ReadFile(f.path(name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if err := f.w.Close(); err != nil {
+		t.Error(err)
+	}
+	f.w = nil
+	f.reopen()
+	if f.w.Recovered() != nil {
+		t.Error("the recovery is told twice")
+	}
+}
