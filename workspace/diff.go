@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -22,6 +23,7 @@ type differ struct {
 	store   blob.Store
 	lenient bool // a directory that cannot be loaded counts as empty
 	changes []Change
+	seen    int
 }
 
 func (d *differ) load(path string, ref *dirRef) ([]indexEntry, []*dirRef, error) {
@@ -31,12 +33,18 @@ func (d *differ) load(path string, ref *dirRef) ([]indexEntry, []*dirRef, error)
 	if err := d.ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	if len(path) > MaxPath {
+		return nil, nil, fmt.Errorf("%w: tree is deeper than %d bytes of path", ErrBadNode, MaxPath)
+	}
 	dir, err := ref.load(d.ctx, d.store)
 	if err != nil && d.lenient && d.ctx.Err() == nil {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, inDir(path, err)
+	}
+	if d.seen += len(dir.entries); d.seen > MaxTree {
+		return nil, nil, fmt.Errorf("%w: trees of more than %d entries", ErrBadNode, MaxTree)
 	}
 	return dir.entries, dir.subs, nil
 }

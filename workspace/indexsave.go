@@ -99,7 +99,7 @@ func (x *Index) Save(path string) error {
 // was read from.
 func (x *Index) appendTo(path string) (done bool, err error) {
 	src := x.oldSource(path)
-	if src == nil {
+	if src == nil || !canLock {
 		return false, nil
 	}
 	src.mu.Lock()

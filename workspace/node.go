@@ -15,6 +15,10 @@ const (
 	MaxPath = 4096
 	// MaxEntries is the largest number of entries in one directory.
 	MaxEntries = 1 << 20
+	// MaxTree is the largest number of entries that Walk and Diff go through. A few
+	// nodes that name each other many times make a tree without end, which no scan
+	// ever wrote.
+	MaxTree = 1 << 24
 )
 
 const (

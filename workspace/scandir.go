@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -127,6 +128,9 @@ func (w *worker) nameList(j *dirJob) error {
 		if j.names, err = j.fd.list(w.dirBuf); err != nil {
 			return err
 		}
+	}
+	if len(j.names) > MaxEntries {
+		return fmt.Errorf("%d names, a directory may have %d", len(j.names), MaxEntries)
 	}
 	slices.SortFunc(j.names, func(a, b dirent) int { return cmp.Compare(a.name, b.name) })
 	j.names = slices.CompactFunc(j.names, func(a, b dirent) bool { return a.name == b.name })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -13,6 +14,9 @@ import (
 
 // dirFD is an open directory.
 type dirFD int
+
+// canLock says whether lockFile keeps other processes out.
+const canLock = true
 
 const (
 	dirFlags  = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -126,6 +130,7 @@ func (d dirFD) list(buf []byte) ([]dirent, error) {
 // type 1, name up to a NUL. The names share one string.
 func appendDirents(ents []dirent, buf []byte) []dirent {
 	all := string(buf)
+	ents = slices.Grow(ents, len(buf)/40) // about the least that a record takes
 	for pos := 0; pos+19 <= len(buf); {
 		reclen := int(binary.NativeEndian.Uint16(buf[pos+16:]))
 		name := all[pos+19 : pos+reclen]

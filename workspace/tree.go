@@ -31,20 +31,31 @@ func Load(ctx context.Context, store blob.Store, node blob.ID) ([]Entry, error) 
 // the order of names. If fn returns fs.SkipDir for a directory, what it holds is
 // passed over; any other error ends the walk.
 func Walk(ctx context.Context, store blob.Store, tree blob.ID, fn func(path string, e Entry) error) error {
-	return walk(ctx, store, "", tree, fn)
+	w := walker{ctx: ctx, store: store, fn: fn}
+	return w.dir("", tree)
 }
 
-func walk(ctx context.Context, store blob.Store, dir string, node blob.ID, fn func(string, Entry) error) error {
-	entries, err := Load(ctx, store, node)
+type walker struct {
+	ctx   context.Context
+	store blob.Store
+	fn    func(string, Entry) error
+	seen  int
+}
+
+func (w *walker) dir(dir string, node blob.ID) error {
+	entries, err := Load(w.ctx, w.store, node)
 	if err != nil {
 		return inDir(dir, err)
+	}
+	if w.seen += len(entries); w.seen > MaxTree {
+		return fmt.Errorf("%w: tree of more than %d entries", ErrBadNode, MaxTree)
 	}
 	for _, e := range entries {
 		path := join(dir, e.Name)
 		if len(path) > MaxPath {
 			return fmt.Errorf("%w: tree is deeper than %d bytes of path", ErrBadNode, MaxPath)
 		}
-		if err := fn(path, e); err != nil {
+		if err := w.fn(path, e); err != nil {
 			if e.Kind == Dir && errors.Is(err, fs.SkipDir) {
 				continue
 			}
@@ -53,7 +64,7 @@ func walk(ctx context.Context, store blob.Store, dir string, node blob.ID, fn fu
 		if e.Kind != Dir {
 			continue
 		}
-		if err := walk(ctx, store, path, e.ID, fn); err != nil {
+		if err := w.dir(path, e.ID); err != nil {
 			return err
 		}
 	}

@@ -222,3 +222,47 @@ func TestOpenFileNoticesDamage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A few nodes that name each other again and again would keep a naive walk busy
+// for ever.
+func TestHostileTreesEnd(t *testing.T) {
+	ctx, store := context.Background(), newStore()
+	child := mustEdit(t, store, blob.ID{}, nil)
+	for range 9 {
+		var entries []Entry
+		for name := 'a'; name <= 'z'; name++ {
+			entries = append(entries, Entry{Name: string(name), Kind: Dir, ID: child})
+		}
+		data, err := EncodeNode(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := blob.New(data)
+		if err := store.Put(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		child = b.ID
+	}
+	if problems, err := Verify(ctx, store, child, true); err != nil || len(problems) > 0 {
+		t.Errorf("verify: %v, %v", problems, err)
+	}
+	seen := 0
+	stop := errors.New("enough")
+	err := Walk(ctx, store, child, func(string, Entry) error {
+		if seen++; seen > 100000 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) {
+		t.Errorf("walk: %v", err)
+	}
+	w := walker{ctx: ctx, store: store, fn: func(string, Entry) error { return nil }, seen: MaxTree - 1000}
+	if err := w.dir("", child); !errors.Is(err, ErrBadNode) {
+		t.Errorf("walk to the end: %v, want ErrBadNode", err)
+	}
+	d := differ{ctx: ctx, store: store, seen: MaxTree - 1000}
+	if err := d.dirs("", &dirRef{}, &dirRef{node: child}); !errors.Is(err, ErrBadNode) {
+		t.Errorf("diff to the end: %v, want ErrBadNode", err)
+	}
+}
