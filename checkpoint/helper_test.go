@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -217,4 +218,21 @@ func (c *clock) advance(d time.Duration) { c.now = c.now.Add(d) }
 // setRow overwrites the row of a checkpoint, as a hostile store would.
 func (f *fixture) setRow(id string, data []byte) error {
 	return f.rows.Commit(f.t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Checkpoint(id), Value: data}}})
+}
+
+// dropCheckpoint removes a checkpoint, as a retention policy would.
+func (f *fixture) dropCheckpoint(id string) error {
+	return f.rows.Commit(f.t.Context(), &kv.Batch{Delete: []string{
+		keyspace.Checkpoint(id), keyspace.WorkspaceCheckpoint(f.w.ID(), id),
+	}})
+}
+
+// refusing is a keeper of conversations that moves none.
+type refusing struct {
+	Conversations
+	err error
+}
+
+func (r refusing) Rewind(context.Context, string, blob.ID, string, func(*kv.Batch) error) error {
+	return r.err
 }

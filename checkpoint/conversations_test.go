@@ -1,0 +1,162 @@
+package checkpoint
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kv/memkv"
+)
+
+// talk is a fixture with a conversation.
+func talk(t *testing.T) (*fixture, *conversation.Store, *conversation.Conversation, *memblob.Store) {
+	t.Helper()
+	blobs := memblob.New()
+	rows := memkv.New(blobs)
+	f := &fixture{t: t, dir: tempDir(t), blobs: blob.Checked(blobs), rows: rows}
+	store := conversation.New(f.blobs, rows, nil)
+	f.opts = Options{IndexDir: tempDir(t), Conversations: Of(store)}
+	f.reopen()
+	c, err := store.Create(t.Context(), conversation.Info{ID: "talk", Title: "a talk"})
+	must(t, err)
+	return f, store, c, blobs
+}
+
+// say adds a turn, lets the agent write and makes both checkpoints.
+func say(f *fixture, c *conversation.Conversation, n uint64, text string, pairs ...string) *Record {
+	f.t.Helper()
+	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: text, MessageId: text})
+	must(f.t, err)
+	f.save(Request{Conversation: c.ID(), Root: c.Head().Root, MessageID: text, Turn: n, Side: Before})
+	f.write(pairs...)
+	must(f.t, c.AppendTurn(f.t.Context(), turn))
+	save, err := c.Save(f.t.Context(), &conversation.SaveOptions{MessageID: text})
+	must(f.t, err)
+	return f.save(Request{Conversation: c.ID(), Root: save.Root, MessageID: text, Turn: n, Side: After})
+}
+
+// Files and conversation move together, and undo brings both back.
+func TestConversationMovesAlong(t *testing.T) {
+	f, store, c, _ := talk(t)
+	f.write("a", "0\n")
+	first := say(f, c, 1, "one", "a", "1\n")
+	second := say(f, c, 2, "two", "a", "2\n")
+	done := f.rewind(RewindRequest{To: "turn:1"})
+	head, err := store.Head(t.Context(), "talk")
+	if err != nil || head != first.Root || f.read("a") != "1\n" {
+		t.Fatalf("head %s, a %q, %v", head.Short(), f.read("a"), err)
+	}
+	if done.Plan.RootAfter != first.Root || done.Plan.RootBefore != second.Root {
+		t.Errorf("plan moves from %s to %s", done.Plan.RootBefore.Short(), done.Plan.RootAfter.Short())
+	}
+	branches, err := store.Branches(t.Context(), "talk")
+	if err != nil || len(branches) != 2 {
+		t.Errorf("branches %v, %v: the old one should stay", branches, err)
+	}
+	must(t, undo(f))
+	if head, err = store.Head(t.Context(), "talk"); err != nil || head != second.Root || f.read("a") != "2\n" {
+		t.Errorf("after undo: head %s, a %q, %v", head.Short(), f.read("a"), err)
+	}
+	f.reopen()
+	_, err = f.w.Redo(t.Context(), nil)
+	must(t, err)
+	if head, err = store.Head(t.Context(), "talk"); err != nil || head != first.Root {
+		t.Errorf("after redo: head %s, %v", head.Short(), err)
+	}
+}
+
+// Files only, and the conversation only.
+func TestScopes(t *testing.T) {
+	f, store, c, _ := talk(t)
+	first := say(f, c, 1, "one", "a", "1\n")
+	second := say(f, c, 2, "two", "a", "2\n")
+	f.rewind(RewindRequest{To: first.ID, Scope: FilesOnly})
+	if head, _ := store.Head(t.Context(), "talk"); head != second.Root || f.read("a") != "1\n" {
+		t.Errorf("files only: head %s, a %q", head.Short(), f.read("a"))
+	}
+	must(t, undo(f))
+	f.rewind(RewindRequest{To: first.ID, Scope: ConversationOnly})
+	if head, _ := store.Head(t.Context(), "talk"); head != first.Root || f.read("a") != "2\n" {
+		t.Errorf("conversation only: head %s, a %q", head.Short(), f.read("a"))
+	}
+	plain := newFixture(t)
+	plain.save(Request{Conversation: "x"})
+	if _, err := plain.w.Plan(t.Context(), RewindRequest{To: "c1", Scope: Both}); !errors.Is(err, ErrNoConversations) {
+		t.Errorf("without conversations: %v", err)
+	}
+}
+
+// If the conversation cannot move, neither do the files.
+func TestConversationRefuses(t *testing.T) {
+	f, _, c, _ := talk(t)
+	first := say(f, c, 1, "one", "a", "1\n")
+	say(f, c, 2, "two", "a", "2\n")
+	refused := errors.New("refused")
+	f.opts.Conversations = refusing{f.opts.Conversations, refused}
+	f.reopen()
+	before := snapshot(t, f.dir)
+	if _, err := f.w.Rewind(t.Context(), RewindRequest{To: first.ID}, ""); !errors.Is(err, refused) || !errors.Is(err, ErrRolledBack) {
+		t.Errorf("got %v", err)
+	}
+	f.expect(before)
+}
+
+func TestFork(t *testing.T) {
+	f, store, c, _ := talk(t)
+	first := say(f, c, 1, "one", "a", "1\n")
+	say(f, c, 2, "two", "a", "2\n")
+	id, err := f.w.Fork(t.Context(), first.ID, "", "me")
+	must(t, err)
+	if head, err := store.Head(t.Context(), id); err != nil || head != first.Root || id == "talk" {
+		t.Errorf("fork %s begins with %s, %v", id, head.Short(), err)
+	}
+	for op, err := range f.w.s.Operations(t.Context()) {
+		if err != nil || op.Kind != OpFork || op.Conversation != id {
+			t.Errorf("log has %+v, %v", op, err)
+		}
+		break
+	}
+}
+
+// A collector that goes by Roots takes nothing that a rewind needs.
+func TestRootsKeepEverything(t *testing.T) {
+	f, store, c, blobs := talk(t)
+	f.write("a", "0\n", "d/e/f", "f\n", ".gitignore", "*.log\n", "x.log", "x\n")
+	first := say(f, c, 1, "one", "a", "1\n", "d/e/f", "1\n")
+	say(f, c, 2, "two", "a", "2\n", "d/e/g", "2\n")
+	at2 := snapshot(t, f.dir)
+	f.rewind(RewindRequest{To: first.ID})
+	at1 := snapshot(t, f.dir)
+	must(t, f.blobs.Put(t.Context(), blob.New([]byte("garbage"))))
+	res, err := store.Collect(t.Context(), blobs, []conversation.Roots{f.w.s.Roots}, &conversation.CollectOptions{Grace: -1})
+	must(t, err)
+	if res.Removed == 0 {
+		t.Errorf("nothing was collected: %+v", res)
+	}
+	f.reopen()
+	must(t, undo(f))
+	f.expect(at2)
+	f.rewind(RewindRequest{To: first.ID})
+	f.expect(at1)
+}
+
+// A capture whose old blobs a collector took reads everything again.
+func TestCollectedUnderneath(t *testing.T) {
+	f, store, _, blobs := talk(t)
+	f.write("a", "0\n", "b", "0\n")
+	rec := f.save(Request{})
+	must(t, f.dropCheckpoint(rec.ID))
+	_, err := store.Collect(t.Context(), blobs, []conversation.Roots{f.w.s.Roots}, &conversation.CollectOptions{Grace: -1})
+	must(t, err)
+	f.write("a", "1\n")
+	c2 := f.save(Request{})
+	f.write("b", "2\n")
+	f.save(Request{})
+	f.rewind(RewindRequest{To: c2.ID})
+	if f.read("a") != "1\n" || f.read("b") != "0\n" {
+		t.Errorf("a %q, b %q", f.read("a"), f.read("b"))
+	}
+}

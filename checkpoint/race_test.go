@@ -1,0 +1,183 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stet-dev/stet/internal/testenv"
+)
+
+// swapper lets a directory and a link to another place trade places, over and
+// over, until it is stopped.
+func swapper(t *testing.T, dir, outside string) (stop func()) {
+	t.Helper()
+	link := filepath.Join(filepath.Dir(dir), ".git", "link") // where nothing is captured
+	must(t, os.MkdirAll(filepath.Dir(link), 0o755))
+	must(t, os.Symlink(outside, link))
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for turns := 0; ; turns++ {
+			select {
+			case <-done:
+				if turns%2 == 0 {
+					return
+				}
+			default:
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE); err != nil {
+				t.Error(err)
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+// Changes below a directory that turns into a link to the outside never reach
+// the outside.
+func TestRacedSteps(t *testing.T) {
+	root, outside := tempDir(t), tempDir(t)
+	must(t, os.MkdirAll(filepath.Join(root, "a/b"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(outside, "b"), 0o755))
+	must(t, os.WriteFile(filepath.Join(outside, "b/file"), []byte("precious"), 0o644))
+	want := snapshot(t, outside)
+	d, err := openDisk(root, nil)
+	must(t, err)
+	defer d.close()
+	s, err := d.stage(".stet-stage-test", true)
+	must(t, err)
+	defer s.close()
+	stop := swapper(t, filepath.Join(root, "a"), outside)
+	ops := testenv.Scale(50_000, 5_000_000)
+	refused := 0
+	for i := 0; i < ops; i += 5 {
+		slot := fmt.Sprintf("n%d", i)
+		must(t, s.file(slot, strings.NewReader("ours"), 0o644, os.Getuid(), os.Getgid()))
+		errs := []error{
+			s.put(slot, "a/b/file"), s.swap("a/b/file", slot), s.take("a/b/file", slot),
+			d.chmodDir("a/b", 0o700), d.syncDir("a/b"),
+		}
+		for _, err := range errs {
+			if err == nil {
+				continue
+			}
+			refused++
+			if !isNotExist(err) && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTDIR) {
+				t.Fatal(err)
+			}
+		}
+		if i%1000 == 0 {
+			for _, name := range []string{slot, "o"} {
+				_ = removeAll(s.fd, name)
+			}
+		} else {
+			_ = removeAll(s.fd, slot) // it may have stayed in a/b
+		}
+	}
+	stop()
+	if diff := differ(snapshot(t, outside), want); len(diff) > 0 {
+		t.Errorf("the outside changed: %v", diff)
+	}
+	t.Logf("%d of %d operations refused", refused, ops)
+}
+
+// Whole rewinds with a directory that comes and goes: each succeeds or changes
+// nothing for good, and nothing outside changes.
+func TestRacedRewinds(t *testing.T) {
+	f := newFixture(t)
+	outside := tempDir(t)
+	for i := range 10 {
+		f.write(fmt.Sprintf("d/e/f%d", i), "old\n")
+		must(t, os.MkdirAll(filepath.Join(outside, "e"), 0o755))
+		must(t, os.WriteFile(filepath.Join(outside, "e", fmt.Sprintf("f%d", i)), []byte("outside\n"), 0o644))
+	}
+	must(t, os.WriteFile(filepath.Join(outside, "e", "made"), []byte("outside\n"), 0o644))
+	want := snapshot(t, outside)
+	c1 := f.before("c", 1)
+	for i := range 10 {
+		f.write(fmt.Sprintf("d/e/f%d", i), "new\n")
+	}
+	f.write("d/e/made", "made\n")
+	f.after("c", 1)
+	stop := swapper(t, f.path("d"), outside)
+	done, refused := 0, 0
+	for i := range testenv.Scale(150, 5000) {
+		var err error
+		if i%2 == 0 {
+			_, err = f.w.Rewind(t.Context(), RewindRequest{To: c1.ID, Choice: Theirs}, "")
+		} else {
+			_, err = f.w.Undo(t.Context(), &UndoOptions{Choice: Theirs})
+		}
+		if err == nil {
+			done++
+		} else {
+			refused++
+		}
+		f.reopen()
+	}
+	stop()
+	f.reopen()
+	if diff := differ(snapshot(t, outside), want); len(diff) > 0 {
+		t.Errorf("the outside changed: %v", diff)
+	}
+	for name := range snapshot(t, f.dir) {
+		if strings.HasPrefix(name, ".stet-") {
+			t.Errorf("%s was left", name)
+		}
+	}
+	t.Logf("%d rewinds succeeded, %d were refused", done, refused)
+}
+
+// An editor that saves while a rewind is under way loses nothing: its version
+// stands, and the rewind is taken back.
+func TestEditorSavesMeanwhile(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "old a\n", "b", "old b\n", "c", "old c\n")
+	c1 := f.before("c", 1)
+	f.write("a", "new a\n", "b", "new b\n", "c", "new c\n")
+	f.after("c", 1)
+	for _, how := range []string{"in place", "by rename", "deleted"} {
+		saved := false
+		f.opts.hook = func(call, path string) error {
+			if call == "swap" && path == "b" && !saved {
+				saved = true
+				switch how {
+				case "in place":
+					f.write("b", "the editor's b\n")
+				case "by rename":
+					f.write("b.tmp", "the editor's b\n")
+					must(t, os.Rename(f.path("b.tmp"), f.path("b")))
+				case "deleted":
+					f.remove("b")
+				}
+			}
+			return nil
+		}
+		f.reopen()
+		_, err := f.w.Rewind(t.Context(), RewindRequest{To: c1.ID}, "")
+		if !errors.Is(err, ErrChanged) || !errors.Is(err, ErrRolledBack) {
+			t.Fatalf("%s: %v", how, err)
+		}
+		if f.read("a") != "new a\n" || f.read("c") != "new c\n" {
+			t.Errorf("%s: the rewind was not taken back", how)
+		}
+		if how != "deleted" && f.read("b") != "the editor's b\n" {
+			t.Errorf("%s: b is %q", how, f.read("b"))
+		}
+		f.opts.hook = nil
+		f.reopen()
+		f.write("b", "new b\n")
+	}
+}
