@@ -23,6 +23,7 @@ const (
 	fieldSummary   protowire.Number = 6
 	fieldPlan      protowire.Number = 7
 	fieldTurns     protowire.Number = 8
+	fieldOldFiles  protowire.Number = 12
 	fieldArchives  protowire.Number = 13
 	fieldTimings   protowire.Number = 14
 	fieldFiles     protowire.Number = 15
@@ -47,7 +48,7 @@ func layoutOf(num protowire.Number) layout {
 		return append1
 	case fieldTurns, fieldTimings:
 		return append2
-	case 12, fieldFiles, 16, 20, 24, 29, 30, fieldSubagents:
+	case fieldOldFiles, fieldFiles, 16, 20, 24, 29, 30, fieldSubagents:
 		return entries
 	}
 	return inTail
@@ -128,15 +129,38 @@ type record struct {
 	value []byte // content, where it has a length
 }
 
+// regular returns the number under which a record is kept. A list or a map whose
+// record has another wire type than it must have is, to every parser, a field
+// that it does not know; a number of its own keeps it apart and in the tail.
+func regular(num protowire.Number, typ protowire.Type) protowire.Number {
+	if typ != protowire.BytesType && layoutOf(num) != inTail {
+		return -num
+	}
+	return num
+}
+
+// eachRecord calls fn with the number and the bytes of each record of a root.
+func eachRecord(raw []byte, fn func(protowire.Number, []byte)) error {
+	for len(raw) > 0 {
+		num, typ, _, rest, err := wirelimit.Next(raw)
+		if err != nil {
+			return invalid("split root: %v", err)
+		}
+		fn(regular(num, typ), raw[:len(raw)-len(rest)])
+		raw = rest
+	}
+	return nil
+}
+
 // splitRoot splits a root into its records, which share its memory.
 func splitRoot(raw []byte) ([]record, error) {
 	records := make([]record, 0, len(raw)/34+8)
 	for len(raw) > 0 {
-		num, _, value, rest, err := wirelimit.Next(raw)
+		num, typ, value, rest, err := wirelimit.Next(raw)
 		if err != nil {
 			return nil, invalid("split root: %v", err)
 		}
-		records = append(records, record{num: num, raw: raw[:len(raw)-len(rest)], value: value})
+		records = append(records, record{num: regular(num, typ), raw: raw[:len(raw)-len(rest)], value: value})
 		raw = rest
 	}
 	return records, nil
@@ -146,11 +170,11 @@ func splitRoot(raw []byte) ([]record, error) {
 func entryKey(entry []byte) (string, error) {
 	var key []byte
 	for len(entry) > 0 {
-		num, _, value, rest, err := wirelimit.Next(entry)
+		num, typ, value, rest, err := wirelimit.Next(entry)
 		if err != nil {
 			return "", invalid("read map entry: %v", err)
 		}
-		if num == 1 {
+		if num == 1 && typ == protowire.BytesType {
 			key = value
 		}
 		entry = rest

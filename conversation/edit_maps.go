@@ -167,7 +167,7 @@ func (c *Conversation) Update(ctx context.Context, change func(*agentv1.Conversa
 // must be stored when it is saved. raw is kept as it is only in meaning: its
 // fields are brought into our order. SetRoot keeps the bytes.
 func (c *Conversation) SetStructure(ctx context.Context, raw []byte) error {
-	if err := checkRoot(raw); err != nil {
+	if err := parseRoot(raw); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -185,7 +185,7 @@ func (c *Conversation) SetRoot(ctx context.Context, root blob.ID) error {
 	if err != nil {
 		return c.store.lost(c.id, "root", err)
 	}
-	if err := checkRoot(raw); err != nil {
+	if err := parseRoot(raw); err != nil {
 		return err
 	}
 	c.mu.Lock()

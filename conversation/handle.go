@@ -230,6 +230,15 @@ func checkRoot(raw []byte) error {
 	return nil
 }
 
+// parseRoot checks bytes that come from outside as strictly as a reader will:
+// text that is no UTF-8 is found only by parsing.
+func parseRoot(raw []byte) error {
+	if err := wirelimit.Unmarshal(raw, new(agentv1.ConversationStateStructure), rootLimits); err != nil {
+		return fmt.Errorf("%w: root: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
 // lost makes a HydrationError of an error that means lost data, and leaves
 // others, such as a context that is done, alone.
 func (s *Store) lost(conversation, source string, err error) error {

@@ -24,7 +24,7 @@ type HydrateOptions struct {
 	// means the end. Negative numbers count from the end: TurnFrom -10 gives the
 	// last ten.
 	TurnFrom, TurnTo int
-	// OnlyTurns leaves the bytes of prompts and files unread.
+	// OnlyTurns leaves out prompts, files and the paths that were read.
 	OnlyTurns bool
 	// WithoutHeavyToolOutput puts a truncated call, which names the whole step, in
 	// the place of tool calls of more than 16 KiB.
@@ -114,19 +114,19 @@ func (s *Store) hydrate(ctx context.Context, id, source string, root blob.ID, op
 
 // hydrateRaw resolves a state from the bytes of its structure.
 func (s *Store) hydrateRaw(ctx context.Context, id, source string, raw []byte, opts *HydrateOptions) (*State, error) {
-	if err := checkRoot(raw); err != nil {
-		return nil, s.lost(id, source, err)
-	}
 	o := opts.or()
-	cut, first, total, err := cutTurns(raw, o)
+	cut, err := cutRoot(raw, o)
+	if err == nil {
+		err = checkRoot(cut.raw)
+	}
 	if err != nil {
 		return nil, s.lost(id, source, err)
 	}
 	structure := new(agentv1.ConversationStateStructure)
-	if err := proto.Unmarshal(cut, structure); err != nil {
+	if err := proto.Unmarshal(cut.raw, structure); err != nil {
 		return nil, s.lost(id, source, fmt.Errorf("%w: %w", wirelimit.ErrMalformed, err))
 	}
-	l := &loader{store: s, opts: o, first: first}
+	l := &loader{store: s, opts: o, first: cut.first}
 	state, err := l.state(ctx, structure, 0)
 	if err != nil {
 		var he *HydrationError
@@ -135,42 +135,58 @@ func (s *Store) hydrateRaw(ctx context.Context, id, source string, raw []byte, o
 		}
 		return nil, err
 	}
-	state.FirstTurn, state.TotalTurns = first, total
-	if len(state.Turns) != total {
-		state.partial = true
-	}
+	state.FirstTurn, state.TotalTurns = cut.first, cut.total
+	state.partial = state.partial || cut.partial
 	return state, nil
 }
 
-// cutTurns leaves out the turns, and their timings, that were not asked for. It
-// works on the wire, so that a long conversation costs little where only its end
-// is wanted.
-func cutTurns(raw []byte, o HydrateOptions) (cut []byte, first, total int, err error) {
-	records, err := splitRoot(raw)
+// cutting is the part of a root that was asked for.
+type cutting struct {
+	raw          []byte
+	first, total int // turns
+	partial      bool
+}
+
+// cutRoot leaves out the turns, with their timings, and the lists and maps that
+// were not asked for. It works on the wire and before anything is parsed, so
+// that the end of a long conversation costs little more than that of a short
+// one.
+func cutRoot(raw []byte, o HydrateOptions) (cutting, error) {
+	if len(raw) > rootLimits.Bytes {
+		return cutting{}, invalid("a root of %d bytes", len(raw))
+	}
+	c := cutting{raw: raw}
+	err := eachRecord(raw, func(num protowire.Number, _ []byte) {
+		if num == fieldTurns {
+			c.total++
+		}
+	})
 	if err != nil {
-		return nil, 0, 0, err
+		return cutting{}, err
 	}
-	for _, r := range records {
-		if r.num == fieldTurns {
-			total++
+	from, to := o.span(c.total)
+	if from == 0 && to == c.total && !o.OnlyTurns {
+		return c, nil
+	}
+	c.raw, c.first, c.partial = nil, from, true
+	turns, timings := 0, 0
+	err = eachRecord(raw, func(num protowire.Number, rec []byte) {
+		wanted := true
+		switch num {
+		case fieldTurns:
+			wanted = turns >= from && turns < to
+			turns++
+		case fieldTimings:
+			wanted = timings >= from && timings < to
+			timings++
+		case fieldPrompt, fieldReadPaths, fieldOldFiles, fieldFiles:
+			wanted = !o.OnlyTurns
 		}
-	}
-	from, to := o.span(total)
-	if from == 0 && to == total {
-		return raw, 0, total, nil
-	}
-	seen := map[protowire.Number]int{}
-	for _, r := range records {
-		if r.num == fieldTurns || r.num == fieldTimings {
-			n := seen[r.num]
-			seen[r.num]++
-			if n < from || n >= to {
-				continue
-			}
+		if wanted {
+			c.raw = append(c.raw, rec...)
 		}
-		cut = append(cut, r.raw...)
-	}
-	return cut, from, total, nil
+	})
+	return c, err
 }
 
 // Sources are the places in which a conversation's state can be, in the order in

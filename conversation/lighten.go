@@ -1,21 +1,8 @@
 package conversation
 
 import (
-	"strings"
-
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
-
-// withoutBulk leaves out prompts and files.
-func withoutBulk(wants []want) []want {
-	kept := wants[:0]
-	for _, w := range wants {
-		if !strings.HasPrefix(w.field, "root_prompt_messages_json") && !strings.HasPrefix(w.field, "file_states") {
-			kept = append(kept, w)
-		}
-	}
-	return kept
-}
 
 // lighten puts truncated calls in the place of heavy tool calls.
 func lighten(s *State) error {

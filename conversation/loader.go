@@ -58,9 +58,6 @@ func (l *loader) state(ctx context.Context, in *agentv1.ConversationStateStructu
 	if b.err != nil {
 		return nil, b.err
 	}
-	if l.opts.OnlyTurns {
-		wants = withoutBulk(wants)
-	}
 	if err := l.load(ctx, wants); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,12 @@ import (
 // its content, for others the bytes of the value. value and rest share data's
 // memory.
 func Next(data []byte) (num protowire.Number, typ protowire.Type, value, rest []byte, err error) {
+	// Nearly every field of a long list is this: a tag and a length of one byte.
+	if len(data) >= 2 && data[0] >= 8 && data[0] < 0x80 && data[0]&7 == byte(protowire.BytesType) && data[1] < 0x80 {
+		if end := 2 + int(data[1]); end <= len(data) {
+			return protowire.Number(data[0] >> 3), protowire.BytesType, data[2:end:end], data[end:], nil
+		}
+	}
 	num, typ, n := protowire.ConsumeTag(data)
 	if n < 0 {
 		return 0, 0, nil, nil, protowire.ParseError(n)
