@@ -51,7 +51,7 @@ func newShadowGit(b *testing.B, root string) shadowGit {
 func (g shadowGit) run(b *testing.B, args ...string) time.Duration {
 	b.Helper()
 	start := time.Now()
-	out, err := git(g.root, "", append([]string{"--git-dir=" + g.dir, "--work-tree=" + g.root}, args...)...)
+	out, err := git(g.root, "", append([]string{"-c", "gc.auto=0", "-c", "maintenance.auto=false", "--git-dir=" + g.dir, "--work-tree=" + g.root}, args...)...)
 	if err != nil {
 		b.Fatalf("git %v: %v: %s", args, err, out)
 	}
