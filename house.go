@@ -15,7 +15,7 @@ var ErrNoInventory = errors.New("this kind of store cannot be enumerated from he
 // Roots gives what every service of the store keeps alive, for Collect and
 // Check.
 func (db *DB) roots() []conversation.Roots {
-	return nil
+	return []conversation.Roots{db.Checkpoints().Roots}
 }
 
 // Collect removes the blobs that nothing refers to, while writers go on.
@@ -24,20 +24,6 @@ func (db *DB) Collect(ctx context.Context, opts *conversation.CollectOptions) (c
 		return conversation.CollectResult{}, ErrNoInventory
 	}
 	return db.conversations.Collect(ctx, db.inventory, db.roots(), opts)
-}
-
-// Check looks at every row and every blob that is referred to, and tells what is
-// wrong and which conversations it affects.
-func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conversation.Report, error) {
-	all := conversation.CheckOptions{}
-	if opts != nil {
-		all = *opts
-	}
-	all.Extra = append(all.Extra, db.roots()...)
-	if all.Lister == nil && db.inventory != nil {
-		all.Lister = db.inventory
-	}
-	return db.conversations.Check(ctx, &all)
 }
 
 // Reencrypt seals everything anew that is sealed with a retired key. It may be

@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/cached"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
@@ -44,6 +47,9 @@ type DB struct {
 	engine        *sqlite.DB // nil unless embedded
 	conversations *conversation.Store
 	close         func() error
+
+	checkpointsOnce sync.Once
+	checkpoints     *checkpoint.Service // set by checkpointsOnce
 }
 
 // Open opens the embedded store in dir, creating it where there is none. A store
@@ -93,6 +99,22 @@ func New(_ context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB, 
 	db := &DB{stack: buildStack(b, ring, opts), ring: ring, close: b.Close}
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db, nil
+}
+
+// NewRemote returns a DB over the stores of a server, which verifies, compresses
+// and seals on its side: here only ids are checked and content is cached.
+func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Options) *DB {
+	if opts == nil {
+		opts = &Options{}
+	}
+	db := &DB{close: close}
+	db.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
+	db.blobs, db.rows = blob.Checked(db.cache), rows
+	if inventory, ok := blobs.(Inventory); ok {
+		db.inventory = inventory
+	}
+	db.conversations = conversation.New(db.blobs, db.rows, nil)
+	return db
 }
 
 // Conversations returns the conversations of the store.
