@@ -1,12 +1,47 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+)
 
 // commands lists the verbs.
 func (a *app) commands() []*cobra.Command {
-	return []*cobra.Command{
+	verbs := []*cobra.Command{
+		a.lsCommand(),
+		a.duCommand(),
+		a.gcCommand(),
+		a.fsckCommand(),
+		a.doctorCommand(),
+		a.configCommand(),
+		a.stateCommand(),
 		a.blobCommand(),
 		a.keysCommand(),
+		a.completionCommand(),
 		a.versionCommand(),
 	}
+	for _, verb := range verbs {
+		a.prepare(verb)
+	}
+	return verbs
 }
+
+// prepare gives a verb and those below it what all have in common: settings are
+// read before it runs, and errors of services get their exit codes.
+func (a *app) prepare(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if cmd.Annotations[withoutSettings] == "" && cmd.Name() != "version" {
+				if err := a.useSettings(); err != nil {
+					return err
+				}
+			}
+			return a.explain(run(cmd, args))
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		a.prepare(sub)
+	}
+}
+
+// withoutSettings marks verbs that work although the settings cannot be read.
+const withoutSettings = "stet:without-settings"

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// serviceCodes says which exit codes the errors of services have. The first that
+// fits counts.
+var serviceCodes = []struct {
+	err  error
+	code int
+}{
+	{checkpoint.ErrRolledBack, ExitRolledBack},
+	{checkpoint.ErrUnsettled, ExitError},
+	{checkpoint.ErrConflict, ExitConflict},
+	{checkpoint.ErrStalePlan, ExitConflict},
+	{checkpoint.ErrBusy, ExitBusy},
+	{checkpoint.ErrAmbiguous, ExitUsage},
+	{checkpoint.ErrBadRef, ExitUsage},
+	{checkpoint.ErrNotFound, ExitNotFound},
+	{checkpoint.ErrNothing, ExitNotFound},
+	{checkpoint.ErrOtherWorkspace, ExitConflict},
+	{workspace.ErrRootRefused, ExitUsage},
+	{workspace.ErrBadPath, ExitUsage},
+	{conversation.ErrDataLoss, ExitDamage},
+	{conversation.ErrNotFound, ExitNotFound},
+	{conversation.ErrExists, ExitConflict},
+	{conversation.ErrStale, ExitConflict},
+	{syscall.ENOTDIR, ExitUsage},
+}
+
+// explain gives errors of services their exit codes, and a hint where one helps.
+func (a *app) explain(err error) error {
+	var known *codedError
+	var silent silentExit
+	if err == nil || errors.As(err, &known) || errors.As(err, &silent) {
+		return err
+	}
+	if errors.Is(err, sqlite.ErrNoStore) {
+		return coded(ExitNotFound, "there is no store at %s yet; 'stet init' makes one", a.storePlace())
+	}
+	if errors.Is(err, workspace.ErrRootRefused) {
+		err = fmt.Errorf("%w; name a directory inside it with -C, or set capture.force to insist", err)
+	}
+	for _, service := range serviceCodes {
+		if errors.Is(err, service.err) {
+			return &codedError{code: service.code, err: err}
+		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return coded(ExitError, "%w", err)
+	}
+	return err
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob/blobtest/contract"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/kvtest/kvcases"
+	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/workspace"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var quick bool
+	cmd := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Check that this machine and the store keep their promises",
+		GroupID: groupStart,
+		Long: `Check the store (it opens, only you can read it, there is room, the write-ahead
+log engages, the database is whole, no rewind is left unfinished) and the workspace.
+Then put every promise of a store to a scratch store on the same file system: what
+passes here, passes for your data. Nothing of yours is changed.
+
+Each check is a line that begins with ok or FAIL. A failing check gives exit
+code 1, damage exit code 6. --quick leaves out the scratch store.`,
+		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.storeDir()
+			if err != nil {
+				return err
+			}
+			d := &doctor{app: a, dir: dir}
+			if err := d.examine(cmd.Context(), quick); err != nil {
+				return err
+			}
+			return d.close()
+		},
+	}
+	cmd.Flags().BoolVar(&quick, "quick", false, "leave out the promises that are put to a scratch store")
+	return cmd
+}
+
+// doctor runs checks and reports each at once.
+type doctor struct {
+	app    *app
+	dir    string
+	failed int
+	damage bool
+	checks []checkJSON
+}
+
+type checkJSON struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// report takes the outcome of a check; the detail is for good news.
+func (d *doctor) report(name, detail string, err error) {
+	p := d.app.paint()
+	check := checkJSON{Name: name, OK: err == nil, Detail: detail}
+	mark := p.green("ok  ")
+	if err != nil {
+		d.failed++
+		check.Detail = err.Error()
+		mark = p.red("FAIL")
+	}
+	d.checks = append(d.checks, check)
+	if d.app.json {
+		return
+	}
+	line := mark + "  " + name
+	if check.Detail != "" {
+		line += p.dim(": " + printable(check.Detail))
+	}
+	fmt.Fprintln(d.app.out, line)
+}
+
+func (d *doctor) close() error {
+	if d.app.json {
+		if err := d.app.printJSON(map[string]any{"schema": "stet.doctor.v1", "ok": d.failed == 0, "store": d.dir, "checks": d.checks}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case d.damage:
+		return silentExit{ExitDamage}
+	case d.failed > 0:
+		return silentExit{ExitError}
+	}
+	d.app.say("%s passed", plural(int64(len(d.checks)), "check"))
+	return nil
+}
+
+func (d *doctor) examine(ctx context.Context, quick bool) error {
+	d.workspace()
+	d.space()
+	if _, err := os.Stat(d.dir); errors.Is(err, fs.ErrNotExist) {
+		d.report("store", "none at "+d.dir+" yet; it is made at first use", nil)
+	} else {
+		d.permissions()
+		if err := d.store(ctx); err != nil {
+			return err
+		}
+	}
+	if quick {
+		return nil
+	}
+	return d.promises(ctx)
+}
+
+func (d *doctor) workspace() {
+	dir, err := d.app.workspaceDir()
+	if err == nil {
+		err = workspace.RootAllowed(dir)
+	}
+	if err == nil {
+		_, err = os.ReadDir(dir)
+	}
+	if errors.Is(err, workspace.ErrRootRefused) {
+		d.report("workspace", err.Error()+"; fine unless you want checkpoints of it", nil)
+		return
+	}
+	d.report("workspace", dir, err)
+}
+
+// existing returns the directory or the nearest one above it that exists.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func (d *doctor) space() {
+	const least = 64 << 20
+	var st unix.Statfs_t
+	err := unix.Statfs(existing(d.dir), &st)
+	free := int64(st.Bavail) * st.Bsize
+	if err == nil && free < least {
+		err = fmt.Errorf("only %s left for the store", byteSize(free))
+	}
+	d.report("free space", byteSize(free), err)
+}
+
+func (d *doctor) permissions() {
+	info, err := os.Stat(d.dir)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		err = fmt.Errorf("%s has mode %04o: others can look inside; chmod 700", d.dir, info.Mode().Perm())
+	}
+	d.report("permissions", "only you", err)
+}
+
+// store checks the user's own store, as far as it can be opened.
+func (d *doctor) store(ctx context.Context) error {
+	db, err := d.app.openStore(ctx, false)
+	if errors.Is(err, sqlite.ErrDamaged) {
+		d.damage = true
+	}
+	if err != nil {
+		d.report("store opens", "", err)
+		return ctx.Err()
+	}
+	detail := d.dir
+	if db.Ring() != nil {
+		detail += ", encrypted"
+	}
+	d.report("store opens", detail, nil)
+	err = d.inside(ctx, db)
+	return errors.Join(err, db.Close())
+}
+
+func (d *doctor) inside(ctx context.Context, db *stet.DB) error {
+	stats, err := db.Engine().Stats(ctx, nil)
+	d.report("write-ahead log", "engaged, "+byteSize(stats.LogBytes), err)
+	found, err := db.Engine().Check(ctx, sqlite.CheckOptions{})
+	if err == nil {
+		for _, damage := range found.Damage {
+			if damage.Kind != sqlite.OrphanedObject {
+				d.damage = true
+				err = errors.Join(err, errors.New(damage.String()))
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.report("integrity", plural(found.Blobs, "blob"), err)
+	pending := 0
+	for _, err := range db.Rows().Scan(ctx, keyspace.Journals(), kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return err
+		}
+		pending++
+	}
+	detail := "none"
+	if pending > 0 {
+		detail = fmt.Sprintf("%d; the next command in its workspace settles it", pending)
+	}
+	d.report("unfinished rewinds", detail, nil)
+	return nil
+}
+
+// promises puts the contracts to a scratch store beside the real one.
+func (d *doctor) promises(ctx context.Context) error {
+	scratch, err := os.MkdirTemp(existing(filepath.Dir(d.dir)), ".stet-doctor-*")
+	if err != nil {
+		d.report("scratch store", "", err)
+		return nil
+	}
+	defer os.RemoveAll(scratch)
+	engine, err := sqlite.Open(ctx, filepath.Join(scratch, "store"), nil)
+	d.report("scratch store", scratch, err)
+	if err != nil {
+		return ctx.Err()
+	}
+	for _, c := range contract.Cases() {
+		d.report("blobs: "+c.Name, "", c.Func(ctx, engine.Blobs()))
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), engine.Close())
+		}
+	}
+	for _, c := range kvcases.All() {
+		d.report("rows: "+c.Name, "", c.Func(ctx, engine.Rows()))
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), engine.Close())
+		}
+	}
+	for _, c := range kvcases.Refs() {
+		d.report("together: "+c.Name, "", c.Func(ctx, engine.Rows(), engine.Blobs()))
+	}
+	d.report("close", "", engine.Close())
+	return ctx.Err()
+}

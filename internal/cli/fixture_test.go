@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// fixtureMain does what scripts cannot do with the command line:
+//
+//	fixture chat ID TITLE TEXT…   save a conversation with a turn for each text
+//	fixture flip FILE…            change the last byte but a few of files
+//	fixture objects               print the paths of all object files
+//	fixture big ID                save a file that is kept as an object of its own
+//	fixture truncate FILE         cut a file in half
+func fixtureMain(args []string) int {
+	err := errors.New("no such fixture")
+	switch args[0] {
+	case "chat":
+		err = fixtureChat(args[1], args[2], args[3:])
+	case "flip":
+		err = fixtureFlip(args[1:])
+	case "objects":
+		err = fixtureObjects()
+	case "big":
+		err = fixtureBig(args[1])
+	case "truncate":
+		err = fixtureTruncate(args[1])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func fixtureChat(id, title string, texts []string) error {
+	ctx := context.Background()
+	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	c, err := db.Conversations().Create(ctx, conversation.Info{ID: id, Title: title, Agent: "robot", Workspace: dir})
+	if errors.Is(err, conversation.ErrExists) {
+		c, err = db.Conversations().Open(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	for _, text := range texts {
+		answer := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{
+			AssistantMessage: &agentv1.AssistantMessage{Text: "about " + text},
+		}}
+		message := "m-" + strings.ReplaceAll(text, " ", "-")
+		turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: text, MessageId: message}, answer)
+		if err != nil {
+			return err
+		}
+		if err := c.AppendTurn(ctx, turn); err != nil {
+			return err
+		}
+		save, err := c.Save(ctx, &conversation.SaveOptions{MessageID: message, Author: "robot"})
+		if err != nil {
+			return err
+		}
+		fmt.Println(save.Root)
+	}
+	return nil
+}
+
+func fixtureFlip(paths []string) error {
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		data[len(data)-5] ^= 1
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fixtureObjects() error {
+	return filepath.WalkDir(filepath.Join(os.Getenv("STET_STORE"), "objects"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && len(strings.Split(d.Name(), ".")[0]) == 2*blob.IDSize-2 {
+			fmt.Println(path)
+		}
+		return err
+	})
+}
+
+func fixtureBig(id string) error {
+	ctx := context.Background()
+	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := db.Conversations().Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	content := make([]byte, 300<<10)
+	rand.NewChaCha8([32]byte{1}).Read(content)
+	if err := c.SetFile(ctx, "big.bin", conversation.File{Content: conversation.NewContent(content)}); err != nil {
+		return err
+	}
+	_, err = c.Save(ctx, nil)
+	return err
+}
+
+func fixtureTruncate(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(path, info.Size()/2)
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+func (a *app) fsckCommand() *cobra.Command {
+	var readData bool
+	cmd := &cobra.Command{
+		Use:     "fsck",
+		Short:   "Check the store and name what is damaged",
+		GroupID: groupHouse,
+		Long: `Check the store: the structure of the database, every row, and that every blob
+that a conversation or checkpoint refers to is there and can be followed. With
+--read-data every stored byte is read and compared with its SHA-256, which finds
+any changed bit. Nothing is changed.
+
+Damage is named, one line each, with the conversations that it affects, and gives
+exit code 6.`,
+		Example: "  stet fsck\n  stet fsck --read-data --json | jq .damage",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			db, err := a.openStore(cmd.Context(), false)
+			if errors.Is(err, sqlite.ErrDamaged) {
+				return a.reportDamage(fsckJSON{Damage: []damageJSON{{Kind: "database", Message: err.Error(), Conversations: []string{}}}})
+			}
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.fsck(cmd.Context(), db, readData), db.Close())
+		},
+	}
+	cmd.Flags().BoolVar(&readData, "read-data", false, "read every byte and compare it with its SHA-256")
+	return cmd
+}
+
+type fsckJSON struct {
+	Schema   string       `json:"schema"`
+	OK       bool         `json:"ok"`
+	Blobs    int64        `json:"blobs"`
+	Rows     int64        `json:"rows"`
+	ReadData bool         `json:"read_data"`
+	Orphans  countJSON    `json:"orphans"`
+	Damage   []damageJSON `json:"damage"`
+}
+
+type damageJSON struct {
+	Kind string `json:"kind"`
+	// ID is the blob, or the key of a row.
+	ID            string   `json:"id"`
+	Message       string   `json:"message"`
+	Field         string   `json:"field,omitempty"`
+	Conversations []string `json:"conversations"`
+}
+
+func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
+	report := fsckJSON{ReadData: readData}
+	var engine []sqlite.Damage
+	if db.Engine() != nil {
+		bar := a.progress("checking the database", -1)
+		found, err := db.Engine().Check(ctx, sqlite.CheckOptions{Progress: func(done, _ int64) { _ = bar.Set64(done) }})
+		_ = bar.Finish()
+		if err != nil {
+			return err
+		}
+		for _, d := range found.Damage {
+			if d.Kind != sqlite.OrphanedObject {
+				engine = append(engine, d)
+			}
+		}
+	}
+	bar := a.progress("checking references", -1)
+	// Content that the database says is wrong is read, to learn whom it affects.
+	result, err := db.Check(ctx, &conversation.CheckOptions{
+		ReadData: readData || len(engine) > 0,
+		Progress: func(blobs int64) { _ = bar.Set64(blobs) },
+	})
+	_ = bar.Finish()
+	if err != nil {
+		if ctx.Err() != nil || len(engine) == 0 {
+			return err
+		}
+		result = &conversation.Report{Damage: []conversation.Damage{{Kind: "check", Err: err}}}
+	}
+	report.Blobs, report.Rows = result.Blobs, result.Rows
+	report.Orphans = countJSON{result.Orphans, result.OrphanBytes}
+	report.Damage = damageList(result.Damage, engine)
+	return a.reportDamage(report)
+}
+
+// damageList joins what the services and the engine found, each thing once.
+func damageList(services []conversation.Damage, engine []sqlite.Damage) []damageJSON {
+	list := []damageJSON{}
+	known := make(map[string]bool)
+	for _, d := range services {
+		out := damageJSON{Kind: d.Kind, ID: d.Key, Field: d.Field, Conversations: append([]string{}, d.Conversations...)}
+		if !d.ID.IsZero() {
+			out.ID = d.ID.String()
+		}
+		if d.Err != nil {
+			out.Message = d.Err.Error()
+		}
+		known[out.ID] = true
+		list = append(list, out)
+	}
+	for _, d := range engine {
+		out := damageJSON{Kind: string(d.Kind), Message: d.Detail, Conversations: []string{}}
+		if !d.ID.IsZero() {
+			out.ID = d.ID.String()
+		}
+		if out.ID == "" || !known[out.ID] {
+			list = append(list, out)
+		}
+	}
+	return list
+}
+
+// reportDamage prints the report and ends with the exit code that it deserves.
+func (a *app) reportDamage(report fsckJSON) error {
+	report.Schema, report.OK = "stet.fsck.v1", len(report.Damage) == 0
+	if err := a.print(report, a.fsckText(report)); err != nil {
+		return err
+	}
+	if !report.OK {
+		return silentExit{ExitDamage}
+	}
+	return nil
+}
+
+func (a *app) fsckText(report fsckJSON) string {
+	p := a.paint()
+	var text strings.Builder
+	for _, d := range report.Damage {
+		fmt.Fprintf(&text, "%s  %s", p.red(pad(d.Kind, 9)), printable(d.ID))
+		if d.Field != "" {
+			fmt.Fprintf(&text, "  (%s)", printable(d.Field))
+		}
+		text.WriteString("\n")
+		if d.Message != "" {
+			fmt.Fprintf(&text, "           %s\n", printable(d.Message))
+		}
+		if len(d.Conversations) > 0 {
+			fmt.Fprintf(&text, "           affects %s\n", few(d.Conversations, 8))
+		}
+	}
+	looked := fmt.Sprintf("%s and %s checked", plural(report.Blobs, "blob"), plural(report.Rows, "row"))
+	if report.ReadData {
+		looked += ", every byte read"
+	}
+	if report.OK {
+		fmt.Fprintf(&text, "%s  %s\n", p.green("ok"), looked)
+	} else {
+		fmt.Fprintf(&text, "%s  %s: %s\n", p.red("DAMAGED"), looked, plural(int64(len(report.Damage)), "finding"))
+	}
+	if report.Orphans.Blobs > 0 {
+		fmt.Fprintf(&text, "    %s (%s) without a reference; 'stet gc' removes what is old enough\n",
+			plural(report.Orphans.Blobs, "blob"), byteSize(report.Orphans.Bytes))
+	}
+	return text.String()
+}

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+)
+
+type gcFlags struct {
+	dryRun, skipDamaged, drop bool
+	grace                     time.Duration
+	maxAge                    string
+	maxSaves                  int
+	maxBytes                  string
+}
+
+func (a *app) gcCommand() *cobra.Command {
+	var flags gcFlags
+	cmd := &cobra.Command{
+		Use:     "gc",
+		Short:   "Remove what nothing refers to any more",
+		GroupID: groupHouse,
+		Long: `Remove the blobs that no conversation, checkpoint or operation refers to, while
+others go on working. Blobs younger than --grace stay, since somebody may be about
+to refer to them. The collection may be interrupted at any time.
+
+With a retention policy (--max-age, --max-saves, --max-bytes, or gc.* in the
+settings) old saves of conversations are forgotten first. The current save of a
+conversation and pinned ones always stay, unless --drop-conversations lets a
+budget remove whole conversations, those changed longest ago first.
+
+--dry-run says what would go and why, and removes nothing.`,
+		Example: "  stet gc --dry-run\n  stet gc --max-age 90d\n  stet gc --max-bytes 2GiB",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			policy, err := a.gcPolicy(flags)
+			if err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				return a.collect(cmd.Context(), db, policy, flags)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would go, remove nothing")
+	f.DurationVar(&flags.grace, "grace", time.Hour, "least age of a blob that may go")
+	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "go on although a needed blob is damaged (what it refers to may go)")
+	f.StringVar(&flags.maxAge, "max-age", "", "forget saves older than this, such as 90d or 36h")
+	f.IntVar(&flags.maxSaves, "max-saves", 0, "keep this many of the newest saves of each conversation")
+	f.StringVar(&flags.maxBytes, "max-bytes", "", "forget the oldest saves until conversations take no more than this, such as 2GiB")
+	f.BoolVar(&flags.drop, "drop-conversations", false, "let --max-bytes remove whole conversations")
+	return cmd
+}
+
+// gcPolicy puts flags over settings.
+func (a *app) gcPolicy(flags gcFlags) (conversation.Policy, error) {
+	settings, err := a.settings()
+	if err != nil {
+		return conversation.Policy{}, err
+	}
+	policy := conversation.Policy{MaxSaves: flags.maxSaves, DropConversations: flags.drop}
+	if policy.MaxSaves == 0 {
+		policy.MaxSaves = int(settings.number("gc.max_saves"))
+	}
+	age, size := flags.maxAge, flags.maxBytes
+	if age == "" {
+		age = settings.text("gc.max_age")
+	}
+	if size == "" {
+		size = settings.text("gc.max_bytes")
+	}
+	if policy.MaxAge, err = parseAge(age); err != nil {
+		return policy, usage(fmt.Errorf("--max-age: %w", err))
+	}
+	if policy.MaxBytes, err = parseSize(size); err != nil {
+		return policy, usage(fmt.Errorf("--max-bytes: %w", err))
+	}
+	if policy.MaxSaves < 0 {
+		return policy, usage(fmt.Errorf("--max-saves: %d is less than nothing", policy.MaxSaves))
+	}
+	return policy, nil
+}
+
+type gcJSON struct {
+	Schema        string              `json:"schema"`
+	DryRun        bool                `json:"dry_run"`
+	Removed       countJSON           `json:"removed"`
+	Kept          countJSON           `json:"kept"`
+	Live          int                 `json:"live"`
+	Missing       int                 `json:"missing"`
+	Damaged       int                 `json:"damaged"`
+	Saves         map[string][]uint64 `json:"saves"`
+	Conversations []string            `json:"conversations"`
+	// Freed estimates what goes with the saves, where there is a budget.
+	Freed  int64  `json:"freed_by_retention"`
+	Reason string `json:"reason"`
+}
+
+type countJSON struct {
+	Blobs int64 `json:"blobs"`
+	Bytes int64 `json:"bytes"`
+}
+
+func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Policy, flags gcFlags) error {
+	plan, err := a.retain(ctx, db, policy, flags.dryRun)
+	if err != nil {
+		return err
+	}
+	grace := flags.grace
+	if grace == 0 {
+		grace = -1 // the option's zero value means the default
+	}
+	bar := a.progress("marking", -1)
+	result, err := db.Collect(ctx, &conversation.CollectOptions{
+		DryRun: flags.dryRun, Grace: grace, SkipDamaged: flags.skipDamaged,
+		Progress: func(live int) { _ = bar.Set(live) },
+	})
+	_ = bar.Finish()
+	if err != nil {
+		return err
+	}
+	if !flags.dryRun {
+		if err := logCollection(ctx, db, result.SweepResult, plan); err != nil {
+			return err
+		}
+	}
+	value := gcJSON{
+		Schema: "stet.gc.v1", DryRun: flags.dryRun, Live: result.Live, Missing: result.Missing, Damaged: result.Damaged,
+		Removed: countJSON{result.Removed, result.RemovedBytes}, Kept: countJSON{result.Kept, result.KeptBytes},
+		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Freed: plan.Freed, Reason: "unreferenced",
+	}
+	return a.print(value, gcText(value))
+}
+
+// retain forgets saves as the policy says.
+func (a *app) retain(ctx context.Context, db *stet.DB, policy conversation.Policy, dryRun bool) (conversation.RetentionPlan, error) {
+	plan := conversation.RetentionPlan{Saves: map[string][]uint64{}}
+	if policy.MaxAge == 0 && policy.MaxSaves == 0 && policy.MaxBytes == 0 {
+		return plan, nil
+	}
+	var sizes blob.Lister
+	if policy.MaxBytes > 0 {
+		if db.Inventory() == nil {
+			return plan, stet.ErrNoInventory
+		}
+		sizes = db.Inventory()
+	}
+	saves, err := db.Conversations().Retainable(ctx, sizes)
+	if err != nil {
+		return plan, err
+	}
+	plan = conversation.PlanRetention(saves, policy, time.Now())
+	if !dryRun {
+		_, err = db.Conversations().ApplyRetention(ctx, plan)
+	}
+	return plan, err
+}
+
+// logCollection leaves a trace in the log of operations.
+func logCollection(ctx context.Context, db *stet.DB, swept blob.SweepResult, plan conversation.RetentionPlan) error {
+	if swept.Removed == 0 && len(plan.Saves) == 0 && len(plan.Conversations) == 0 {
+		return nil
+	}
+	return db.Checkpoints().Log(ctx, &checkpoint.Operation{
+		Kind: "gc", Author: author(),
+		Description: fmt.Sprintf("removed %s (%s)", plural(swept.Removed, "blob"), byteSize(swept.RemovedBytes)),
+	})
+}
+
+func gcText(v gcJSON) string {
+	var text strings.Builder
+	verb := "removed"
+	if v.DryRun {
+		verb = "would remove"
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.Saves)) {
+		fmt.Fprintf(&text, "%s %s of conversation %s: older than the policy keeps\n", verb, plural(int64(len(v.Saves[id])), "save"), printable(id))
+	}
+	for _, id := range v.Conversations {
+		fmt.Fprintf(&text, "%s conversation %s: over the budget\n", verb, printable(id))
+	}
+	if v.DryRun && v.Freed > 0 {
+		fmt.Fprintf(&text, "that would free about %s\n", byteSize(v.Freed))
+	}
+	fmt.Fprintf(&text, "%s %s (%s) that nothing refers to; %s (%s) stay\n",
+		verb, plural(v.Removed.Blobs, "blob"), byteSize(v.Removed.Bytes), plural(v.Kept.Blobs, "blob"), byteSize(v.Kept.Bytes))
+	if bad := v.Missing + v.Damaged; bad > 0 {
+		fmt.Fprintf(&text, "%s missing or damaged; see 'stet fsck'\n", plural(int64(bad), "needed blob"))
+	}
+	return text.String()
+}

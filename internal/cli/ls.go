@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/conversation"
+)
+
+type lsFlags struct {
+	here  bool
+	agent string
+	limit int
+}
+
+func (a *app) lsCommand() *cobra.Command {
+	var flags lsFlags
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List conversations, those changed last first",
+		GroupID: groupLook,
+		Long: `List the conversations of the store, those changed last first: id, time of the
+last change, turns, agent, workspace and title. Ids are shortened to what tells
+them apart; any unique prefix is accepted wherever a conversation is asked for.`,
+		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls --json | jq -r 'select(.turns > 20) | .id'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				return a.listConversations(cmd.Context(), db, flags)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&flags.here, "here", false, "only conversations of this workspace (see -C)")
+	cmd.Flags().StringVar(&flags.agent, "agent", "", "only conversations of this agent")
+	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 0, "at most this many (0: all)")
+	return cmd
+}
+
+func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags) error {
+	opts := &conversation.ListOptions{Agent: flags.agent, Limit: 500}
+	if flags.here {
+		dir, err := a.workspaceDir()
+		if err != nil {
+			return err
+		}
+		opts.Match = func(info conversation.Info) bool { return info.Workspace == dir }
+	}
+	infos, err := conversations(ctx, db, opts, flags.limit)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		for _, info := range infos {
+			if err := a.printJSON(infoJSON(info)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(infos) == 0 {
+		a.say("no conversations yet")
+		return nil
+	}
+	_, err = fmt.Fprint(a.out, a.conversationTable(infos))
+	return err
+}
+
+// conversations reads all pages of a list, or the first few entries.
+func conversations(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]conversation.Info, error) {
+	var infos []conversation.Info
+	for {
+		page, err := db.Conversations().List(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, page.Conversations...)
+		if limit > 0 && len(infos) >= limit {
+			return infos[:limit], nil
+		}
+		if page.Next == "" {
+			return infos, nil
+		}
+		opts.Cursor = page.Next
+	}
+}
+
+type conversationJSON struct {
+	Schema     string            `json:"schema"`
+	ID         string            `json:"id"`
+	Title      string            `json:"title"`
+	Agent      string            `json:"agent"`
+	Workspace  string            `json:"workspace"`
+	Turns      uint64            `json:"turns"`
+	CreatedAt  string            `json:"created_at,omitempty"`
+	UpdatedAt  string            `json:"updated_at"`
+	Save       uint64            `json:"save"`
+	Root       string            `json:"root,omitempty"`
+	ForkedFrom string            `json:"forked_from,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+}
+
+func infoJSON(info conversation.Info) conversationJSON {
+	out := conversationJSON{
+		Schema: "stet.conversation.v1", ID: info.ID, Title: info.Title, Agent: info.Agent, Workspace: info.Workspace,
+		Turns: info.Turns, CreatedAt: stamp(info.Created), UpdatedAt: stamp(info.Updated), Save: info.Save,
+		ForkedFrom: info.ForkedFrom, Labels: info.Labels,
+	}
+	if !info.Root.IsZero() {
+		out.Root = info.Root.String()
+	}
+	return out
+}
+
+func (a *app) conversationTable(infos []conversation.Info) string {
+	p, now := a.paint(), time.Now()
+	ids := make([]string, len(infos))
+	for i, info := range infos {
+		ids[i] = info.ID
+	}
+	short := shortIDs(ids)
+	var rows [][]string
+	for _, info := range infos {
+		rows = append(rows, []string{
+			short[info.ID], when(info.Updated, now), plural(int64(info.Turns), "turn"),
+			clip(info.Agent, 16), clip(tilde(info.Workspace), 40), info.Title,
+		})
+	}
+	widths := columnWidths(rows, 5)
+	var text strings.Builder
+	for _, row := range rows {
+		left := a.width()
+		for i, width := range widths {
+			cell := pad(row[i], width)
+			left -= width + 2
+			switch i {
+			case 0:
+				cell = p.yellow(cell)
+			case 2:
+				cell = padLeft(row[i], width)
+			case 1, 3, 4:
+				cell = p.dim(cell)
+			}
+			text.WriteString(cell + "  ")
+		}
+		text.WriteString(clip(row[5], max(left, 20)) + "\n")
+	}
+	return text.String()
+}
+
+// columnWidths measures the first n columns of a table.
+func columnWidths(rows [][]string, n int) []int {
+	widths := make([]int, n)
+	for _, row := range rows {
+		for i := range widths {
+			widths[i] = max(widths[i], len([]rune(row[i])))
+		}
+	}
+	return widths
+}
+
+// workspaceDir returns the workspace of -C, or the current directory, without
+// symbolic links.
+func (a *app) workspaceDir() (string, error) {
+	dir := a.workspace
+	if dir == "" {
+		dir = "."
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}

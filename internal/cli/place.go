@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// place is a workspace and the store that has its checkpoints.
+type place struct {
+	db      *stet.DB
+	service *checkpoint.Service
+	space   *checkpoint.Workspace
+	index   string // directory of the stat indexes, or ""
+	scan    workspace.Options
+}
+
+// checkpoints returns the service with the options that the settings say.
+func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options, error) {
+	all, err := a.settings()
+	if err != nil {
+		return nil, checkpoint.Options{}, err
+	}
+	opts := db.CheckpointOptions()
+	opts.DisableWrite = !all.on("capture.enabled")
+	opts.DisableRead = !all.on("rewind.enabled")
+	opts.Force = all.on("capture.force")
+	opts.ThresholdMS = all.number("capture.threshold_ms")
+	opts.Scan = workspace.Options{MaxFile: all.size("capture.max_file"), NoIgnore: !all.on("capture.ignore"), Force: opts.Force}
+	return checkpoint.New(db.Blobs(), db.Rows(), &opts), opts, nil
+}
+
+// openPlace opens the workspace of -C. If a rewind was interrupted there, it is
+// settled, and the user is told so.
+func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
+	service, opts, err := a.checkpoints(db)
+	if err != nil {
+		return nil, err
+	}
+	dir := a.workspace
+	if dir == "" {
+		dir = "."
+	}
+	space, err := service.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if r := space.Recovered(); r != nil {
+		a.warn("a rewind that began %s was interrupted; everything is as before it again (saved as %s)", when(r.Started, now()), r.Saved)
+		if len(r.Left) > 0 {
+			a.warn("left as they are, since they changed meanwhile: %s", few(r.Left, 10))
+		}
+	}
+	return &place{db: db, service: service, space: space, index: opts.IndexDir, scan: opts.Scan}, nil
+}
+
+// withPlace runs fn with the open store and workspace.
+func (a *app) withPlace(ctx context.Context, create bool, fn func(*place) error) error {
+	return a.withStore(ctx, create, func(db *stet.DB) error {
+		p, err := a.openPlace(ctx, db)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fn(p), p.space.Close())
+	})
+}
+
+// named returns the conversation that -c means here: a stored one by id or
+// prefix, else a name that somebody else keeps the conversation under.
+func (a *app) named(ctx context.Context, db *stet.DB) (string, error) {
+	if a.conversation == "" {
+		return "", nil
+	}
+	id, err := conversationID(ctx, db, a.conversation)
+	if code, _ := Code(err); code == ExitNotFound {
+		return a.conversation, nil
+	}
+	return id, err
+}
+
+// checkpointRoot returns the state that a checkpoint was made at.
+func (a *app) checkpointRoot(ctx context.Context, db *stet.DB, ref string) (blob.ID, error) {
+	p, err := a.openPlace(ctx, db)
+	if err != nil {
+		return blob.ID{}, err
+	}
+	defer p.space.Close()
+	conv, err := a.named(ctx, db)
+	if err != nil {
+		return blob.ID{}, err
+	}
+	rec, err := p.space.Resolve(ctx, ref, conv)
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		return blob.ID{}, coded(ExitNotFound, "there is no conversation or checkpoint %q", ref)
+	}
+	switch {
+	case err != nil:
+		return blob.ID{}, err
+	case rec == nil:
+		return blob.ID{}, usage(fmt.Errorf("%q is the present of the workspace; name a conversation or a checkpoint", ref))
+	case rec.Root.IsZero():
+		return blob.ID{}, coded(ExitNotFound, "checkpoint %s was made at no saved state of a conversation", rec.Name())
+	}
+	return rec.Root, nil
+}

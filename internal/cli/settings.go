@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/adrg/xdg"
+)
+
+// setting is something that people may decide once for all commands.
+type setting struct {
+	key, value string // value is the default
+	check      func(string) error
+	about      string
+}
+
+// knownSettings lists all settings. Each can also be given in the environment,
+// see env.
+var knownSettings = []setting{
+	{"store", "", anything, "Store to use where --store is not given: a directory or URL. The default is " + defaultStoreText + "."},
+	{"color", "auto", oneOf("auto", "never"), "When to use colour: auto (on a terminal) or never."},
+	{"author", "", anything, "Name in the log of operations. The default is the login name."},
+	{"capture.enabled", "true", isBool, "Whether checkpoints are made at all."},
+	{"capture.ignore", "true", isBool, "Whether .gitignore files are obeyed; what they exclude is not captured unless an agent wrote it."},
+	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured, and named as such."},
+	{"capture.threshold_ms", "0", isNumber, "Least time in milliseconds between two automatic checkpoints."},
+	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace."},
+	{"rewind.enabled", "true", isBool, "Whether rewinds are allowed."},
+	{"run.settle_ms", "1500", isNumber, "How long changes must rest, in milliseconds, before 'stet run' makes a checkpoint of them."},
+	{"gc.max_age", "", isAge, "Forget saves of conversations older than this at 'stet gc', such as 90d."},
+	{"gc.max_saves", "0", isNumber, "Keep this many of the newest saves of each conversation at 'stet gc'; 0 keeps all."},
+	{"gc.max_bytes", "", isSize, "Forget the oldest saves at 'stet gc' until conversations take no more than this, such as 2GiB."},
+}
+
+func anything(string) error { return nil }
+
+func isBool(text string) error {
+	if text != "true" && text != "false" {
+		return fmt.Errorf("%q is neither true nor false", text)
+	}
+	return nil
+}
+
+func isNumber(text string) error {
+	if _, err := strconv.ParseUint(text, 10, 31); err != nil {
+		return fmt.Errorf("%q is no number", text)
+	}
+	return nil
+}
+
+func isSize(text string) error {
+	_, err := parseSize(text)
+	return err
+}
+
+func isAge(text string) error {
+	_, err := parseAge(text)
+	return err
+}
+
+func oneOf(words ...string) func(string) error {
+	return func(text string) error {
+		if !slices.Contains(words, text) {
+			return fmt.Errorf("%q is none of %s", text, strings.Join(words, ", "))
+		}
+		return nil
+	}
+}
+
+func (s setting) env() string {
+	return "STET_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
+}
+
+// literal writes a value as the file has it.
+func (s setting) literal(value string) string {
+	if isBool(value) == nil || isNumber(value) == nil {
+		return value
+	}
+	return strconv.Quote(value)
+}
+
+// decided is the value of a setting and where it comes from.
+type decided struct{ value, source string }
+
+// settings are the values of all settings.
+type settings map[string]decided
+
+func (s settings) text(key string) string { return s[key].value }
+func (s settings) on(key string) bool     { return s[key].value == "true" }
+
+func (s settings) number(key string) int64 {
+	n, _ := strconv.ParseInt(s[key].value, 10, 64) // checked when it was read
+	return n
+}
+
+func (s settings) size(key string) int64 {
+	n, _ := parseSize(s[key].value) // checked when it was read
+	return n
+}
+
+func settingsFile() string { return filepath.Join(xdg.ConfigHome, "stet", "config.toml") }
+
+// settings reads the defaults, the file and the environment, each above the one
+// before.
+func (a *app) settings() (settings, error) {
+	written, err := readSettings(settingsFile())
+	if err != nil {
+		return nil, usage(fmt.Errorf("settings in %s: %w", settingsFile(), err))
+	}
+	all := make(settings, len(knownSettings))
+	for _, s := range knownSettings {
+		d := decided{s.value, "default"}
+		if value, ok := written[s.key]; ok {
+			d = decided{value, settingsFile()}
+		}
+		if value := os.Getenv(s.env()); value != "" {
+			if err := s.check(value); err != nil {
+				return nil, usage(fmt.Errorf("%s: %w", s.env(), err))
+			}
+			d = decided{value, "environment " + s.env()}
+		}
+		all[s.key] = d
+	}
+	return all, nil
+}
+
+// readSettings reads the file; a missing one is empty.
+func readSettings(path string) (map[string]string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseSettings(string(data))
+}
+
+func parseSettings(text string) (map[string]string, error) {
+	var tree map[string]any
+	if _, err := toml.Decode(text, &tree); err != nil {
+		return nil, err
+	}
+	values := make(map[string]string)
+	return values, flatten("", tree, values)
+}
+
+// flatten writes nested tables as dotted keys and checks each value.
+func flatten(prefix string, tree map[string]any, into map[string]string) error {
+	for name, value := range tree {
+		key := prefix + name
+		if table, ok := value.(map[string]any); ok {
+			if err := flatten(key+".", table, into); err != nil {
+				return err
+			}
+			continue
+		}
+		s, err := settingOf(key)
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprint(value)
+		if err := s.check(text); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		into[key] = text
+	}
+	return nil
+}
+
+func settingOf(key string) (setting, error) {
+	for _, s := range knownSettings {
+		if s.key == key {
+			return s, nil
+		}
+	}
+	return setting{}, fmt.Errorf("there is no setting %q; see 'stet config explain'", key)
+}
+
+// useSettings applies those that concern every verb.
+func (a *app) useSettings() error {
+	all, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if a.store == "" {
+		a.store = all.text("store")
+	}
+	if all.text("color") == "never" {
+		a.noColor = true
+	}
+	return nil
+}
