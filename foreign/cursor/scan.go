@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -25,12 +24,14 @@ type keyRange struct{ start, end string }
 
 // prefixRange returns the range of the keys that begin with p.
 func prefixRange(p string) keyRange {
-	end := strings.TrimRight(p, "\xff")
-	if end == "" {
-		return keyRange{start: p}
+	end := []byte(p)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
 	}
-	last := len(end) - 1
-	return keyRange{p, end[:last] + string([]byte{end[last] + 1})}
+	if len(end) > 0 {
+		end[len(end)-1]++
+	}
+	return keyRange{p, string(end)}
 }
 
 // row is one row of a table; which parts are filled depends on the scan.
