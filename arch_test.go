@@ -48,7 +48,7 @@ var importMap = map[string][]string{
 	// Services.
 	"conversation":     {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
 	"conversation/...": {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
-	"checkpoint/...":   {"blob", "kv", "gen/...", "internal/keyspace", "workspace", "conversation", "transcript", "checkpoint/..."},
+	"checkpoint/...":   {"blob", "kv", "gen/...", "internal/keyspace", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":   {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "cloudagent/..."},
 	"kvstream/...":     {"blob", "gen/...", "kvstream/..."},
 	"agentrun/...":     {"blob", "kv", "gen/...", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
@@ -59,6 +59,8 @@ var importMap = map[string][]string{
 	// The front door, and those who come through it.
 	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
 	"internal/cli/...":   {".", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
+	"server/...":         {".", "blob", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "web/...", "gen/...", "internal/keyspace"},
+	"client/...":         {"blob", "kv", "cloudagent/...", "gen/..."},
 	"internal/tools/...": {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
 	"cmd/stet":           {"internal/cli"},
 }

@@ -12,8 +12,9 @@ import (
 const (
 	// MaxKey is the longest key in bytes.
 	MaxKey = 2048
-	// MaxValue is the largest value in bytes; larger things are blobs.
-	MaxValue = 4 << 20
+	// MaxValue is the largest value in bytes; larger things are blobs. With its key
+	// and a seal it still fits into a message of 4 MiB.
+	MaxValue = 4<<20 - 64<<10
 )
 
 var (

@@ -54,6 +54,20 @@ func Parts(key string) []string {
 	return parts
 }
 
+// Family returns the fixed part that a key begins with, or ends with, for
+// counting rows of a kind.
+func Family(key string) string {
+	const metadata = ":cloudAgent:metadata"
+	if strings.HasSuffix(key, metadata) {
+		return metadata[1:]
+	}
+	parts := strings.SplitN(key, ":", 3)
+	if len(parts) == 3 && (parts[0] == "stet" || parts[0] == "agentKv") {
+		return parts[0] + ":" + parts[1]
+	}
+	return parts[0]
+}
+
 // key joins a prefix, which is taken as it is, with escaped identifiers.
 func key(prefix string, ids ...string) string {
 	var b strings.Builder

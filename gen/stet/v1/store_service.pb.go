@@ -743,9 +743,10 @@ func (x *PutBlobStreamRequest) GetChunk() []byte {
 	return nil
 }
 
+// Row is a stored row. Keys are bytes here, since they need not be UTF-8.
 type Row struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -782,11 +783,11 @@ func (*Row) Descriptor() ([]byte, []int) {
 	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *Row) GetKey() string {
+func (x *Row) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
-	return ""
+	return nil
 }
 
 func (x *Row) GetValue() []byte {
@@ -805,8 +806,8 @@ func (x *Row) GetVersion() uint64 {
 
 type KeyRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Start         string                 `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
-	End           string                 `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`
+	Start         []byte                 `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
+	End           []byte                 `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -841,23 +842,23 @@ func (*KeyRange) Descriptor() ([]byte, []int) {
 	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *KeyRange) GetStart() string {
+func (x *KeyRange) GetStart() []byte {
 	if x != nil {
 		return x.Start
 	}
-	return ""
+	return nil
 }
 
-func (x *KeyRange) GetEnd() string {
+func (x *KeyRange) GetEnd() []byte {
 	if x != nil {
 		return x.End
 	}
-	return ""
+	return nil
 }
 
 type GetRowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -892,11 +893,11 @@ func (*GetRowRequest) Descriptor() ([]byte, []int) {
 	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *GetRowRequest) GetKey() string {
+func (x *GetRowRequest) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
-	return ""
+	return nil
 }
 
 type GetRowResponse struct {
@@ -1066,7 +1067,7 @@ func (x *ScanRowsResponse) GetMore() bool {
 
 type RowExpectation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Key   []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// 0 means that the row must not exist.
 	Version       uint64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1103,11 +1104,11 @@ func (*RowExpectation) Descriptor() ([]byte, []int) {
 	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{21}
 }
 
-func (x *RowExpectation) GetKey() string {
+func (x *RowExpectation) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
-	return ""
+	return nil
 }
 
 func (x *RowExpectation) GetVersion() uint64 {
@@ -1121,7 +1122,7 @@ type CommitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Expect        []*RowExpectation      `protobuf:"bytes,1,rep,name=expect,proto3" json:"expect,omitempty"`
 	DeleteRange   []*KeyRange            `protobuf:"bytes,2,rep,name=delete_range,json=deleteRange,proto3" json:"delete_range,omitempty"`
-	Delete        []string               `protobuf:"bytes,3,rep,name=delete,proto3" json:"delete,omitempty"`
+	Delete        [][]byte               `protobuf:"bytes,3,rep,name=delete,proto3" json:"delete,omitempty"`
 	Set           []*Row                 `protobuf:"bytes,4,rep,name=set,proto3" json:"set,omitempty"`
 	Refs          [][]byte               `protobuf:"bytes,5,rep,name=refs,proto3" json:"refs,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1172,7 +1173,7 @@ func (x *CommitRequest) GetDeleteRange() []*KeyRange {
 	return nil
 }
 
-func (x *CommitRequest) GetDelete() []string {
+func (x *CommitRequest) GetDelete() [][]byte {
 	if x != nil {
 		return x.Delete
 	}
@@ -1278,7 +1279,7 @@ func (x *MissingBlobs) GetIds() [][]byte {
 // RowConflict is the detail of a commit whose expectation failed.
 type RowConflict struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Want          uint64                 `protobuf:"varint,2,opt,name=want,proto3" json:"want,omitempty"`
 	Got           uint64                 `protobuf:"varint,3,opt,name=got,proto3" json:"got,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1315,11 +1316,11 @@ func (*RowConflict) Descriptor() ([]byte, []int) {
 	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{25}
 }
 
-func (x *RowConflict) GetKey() string {
+func (x *RowConflict) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
-	return ""
+	return nil
 }
 
 func (x *RowConflict) GetWant() uint64 {
@@ -2122,14 +2123,14 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
 	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"G\n" +
 	"\x03Row\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\x04R\aversion\"2\n" +
 	"\bKeyRange\x12\x14\n" +
-	"\x05start\x18\x01 \x01(\tR\x05start\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\tR\x03end\"!\n" +
+	"\x05start\x18\x01 \x01(\fR\x05start\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\fR\x03end\"!\n" +
 	"\rGetRowRequest\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\"0\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\"0\n" +
 	"\x0eGetRowResponse\x12\x1e\n" +
 	"\x03row\x18\x01 \x01(\v2\f.stet.v1.RowR\x03row\"\x87\x01\n" +
 	"\x0fScanRowsRequest\x12'\n" +
@@ -2141,19 +2142,19 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\x04rows\x18\x01 \x03(\v2\f.stet.v1.RowR\x04rows\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"<\n" +
 	"\x0eRowExpectation\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\"\xc2\x01\n" +
 	"\rCommitRequest\x12/\n" +
 	"\x06expect\x18\x01 \x03(\v2\x17.stet.v1.RowExpectationR\x06expect\x124\n" +
 	"\fdelete_range\x18\x02 \x03(\v2\x11.stet.v1.KeyRangeR\vdeleteRange\x12\x16\n" +
-	"\x06delete\x18\x03 \x03(\tR\x06delete\x12\x1e\n" +
+	"\x06delete\x18\x03 \x03(\fR\x06delete\x12\x1e\n" +
 	"\x03set\x18\x04 \x03(\v2\f.stet.v1.RowR\x03set\x12\x12\n" +
 	"\x04refs\x18\x05 \x03(\fR\x04refs\"\x10\n" +
 	"\x0eCommitResponse\" \n" +
 	"\fMissingBlobs\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\fR\x03ids\"E\n" +
 	"\vRowConflict\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04want\x18\x02 \x01(\x04R\x04want\x12\x10\n" +
 	"\x03got\x18\x03 \x01(\x04R\x03got\"7\n" +
 	"\fWatchRequest\x12'\n" +

@@ -1,0 +1,193 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+const (
+	chunkSize = 256 << 10 // bytes of a streamed blob in one message
+	pageLimit = 1000      // entries of a page, at the most
+)
+
+// blobService is stet.v1.BlobService.
+type blobService struct{ db *stet.DB }
+
+func (s *blobService) Get(ctx context.Context, req *connect.Request[stetv1.GetBlobRequest]) (*connect.Response[stetv1.GetBlobResponse], error) {
+	id, err := blob.IDFromBytes(req.Msg.GetId())
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.db.Blobs().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.GetBlobResponse{Data: data}), nil
+}
+
+func (s *blobService) Put(ctx context.Context, req *connect.Request[stetv1.PutBlobsRequest]) (*connect.Response[stetv1.PutBlobsResponse], error) {
+	blobs := make([]blob.Blob, 0, len(req.Msg.GetBlobs()))
+	for _, b := range req.Msg.GetBlobs() {
+		one, err := newBlob(b)
+		if err != nil {
+			return nil, err
+		}
+		blobs = append(blobs, one)
+	}
+	if err := s.db.Blobs().Put(ctx, blobs...); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil
+}
+
+func newBlob(b *stetv1.NewBlob) (blob.Blob, error) {
+	id, err := blob.IDFromBytes(b.GetId())
+	if err != nil {
+		return blob.Blob{}, err
+	}
+	one := blob.Blob{ID: id, Data: b.GetData(), Keep: b.GetKeep(), LocalOnly: b.GetLocalOnly()}
+	if len(b.GetLike()) > 0 {
+		if one.Like, err = blob.IDFromBytes(b.GetLike()); err != nil {
+			return blob.Blob{}, err
+		}
+	}
+	if one.Keep < 0 || one.Keep > 0 && one.Like.IsZero() {
+		return blob.Blob{}, connect.NewError(connect.CodeInvalidArgument, errors.New("keep needs a blob to keep from"))
+	}
+	return one, nil
+}
+
+func (s *blobService) Has(ctx context.Context, req *connect.Request[stetv1.HasBlobsRequest]) (*connect.Response[stetv1.HasBlobsResponse], error) {
+	ids := make([]blob.ID, len(req.Msg.GetIds()))
+	for i, raw := range req.Msg.GetIds() {
+		id, err := blob.IDFromBytes(raw)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	has, err := s.db.Blobs().Has(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.HasBlobsResponse{Has: has}), nil
+}
+
+func (s *blobService) Flush(ctx context.Context, _ *connect.Request[stetv1.FlushBlobsRequest]) (*connect.Response[stetv1.FlushBlobsResponse], error) {
+	if err := s.db.Blobs().Flush(ctx); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.FlushBlobsResponse{}), nil
+}
+
+func (s *blobService) List(ctx context.Context, req *connect.Request[stetv1.ListBlobsRequest]) (*connect.Response[stetv1.ListBlobsResponse], error) {
+	var after blob.ID
+	if raw := req.Msg.GetAfter(); len(raw) > 0 {
+		var err error
+		if after, err = blob.IDFromBytes(raw); err != nil {
+			return nil, err
+		}
+	}
+	if s.db.Inventory() == nil {
+		return nil, stet.ErrNoInventory
+	}
+	limit := pageSize(req.Msg.GetLimit())
+	res := &stetv1.ListBlobsResponse{}
+	err := s.db.Inventory().List(ctx, after, func(info blob.Info) error {
+		if len(res.Blobs) == limit {
+			res.More = true
+			return io.EOF
+		}
+		entry := &stetv1.BlobInfo{Id: info.ID.Bytes(), Stored: info.Stored}
+		if !info.Base.IsZero() {
+			entry.Base = info.Base.Bytes()
+		}
+		res.Blobs = append(res.Blobs, entry)
+		return nil
+	})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return connect.NewResponse(res), nil
+}
+
+func pageSize(asked uint32) int {
+	if asked == 0 || asked > pageLimit {
+		return pageLimit
+	}
+	return int(asked)
+}
+
+func (s *blobService) Open(ctx context.Context, req *connect.Request[stetv1.OpenBlobRequest], stream *connect.ServerStream[stetv1.OpenBlobResponse]) error {
+	id, err := blob.IDFromBytes(req.Msg.GetId())
+	if err != nil {
+		return err
+	}
+	r, err := blob.Open(ctx, s.db.Blobs(), id)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	chunk := make([]byte, chunkSize)
+	for {
+		n, err := io.ReadFull(r, chunk)
+		if n > 0 {
+			if err := stream.Send(&stetv1.OpenBlobResponse{Chunk: chunk[:n]}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (s *blobService) PutStream(ctx context.Context, stream *connect.ClientStream[stetv1.PutBlobStreamRequest]) (*connect.Response[stetv1.PutBlobsResponse], error) {
+	if !stream.Receive() {
+		if err := stream.Err(); err != nil {
+			return nil, err
+		}
+		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("the stream is empty"))
+	}
+	first := stream.Msg()
+	id, err := blob.IDFromBytes(first.GetId())
+	if err != nil {
+		return nil, err
+	}
+	source := &streamReader{stream: stream, chunk: first.GetChunk()}
+	if err := blob.PutFrom(ctx, s.db.Blobs(), id, source, first.GetSize()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil
+}
+
+// streamReader reads the chunks of a client's stream.
+type streamReader struct {
+	stream *connect.ClientStream[stetv1.PutBlobStreamRequest]
+	chunk  []byte
+}
+
+func (r *streamReader) Read(p []byte) (int, error) {
+	for len(r.chunk) == 0 {
+		if !r.stream.Receive() {
+			if err := r.stream.Err(); err != nil {
+				return 0, err
+			}
+			return 0, io.EOF
+		}
+		r.chunk = r.stream.Msg().GetChunk()
+	}
+	n := copy(p, r.chunk)
+	r.chunk = r.chunk[n:]
+	return n, nil
+}

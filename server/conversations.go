@@ -1,0 +1,229 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+)
+
+// conversationService is stet.v1.ConversationService.
+type conversationService struct {
+	stetv1connect.UnimplementedConversationServiceHandler
+	db *stet.DB
+
+	mu      sync.Mutex // guards writers
+	writers map[string]*conversation.Conversation
+}
+
+// maxWriters bounds the conversations that are kept open for writing.
+const maxWriters = 1024
+
+func (s *conversationService) Create(ctx context.Context, req *connect.Request[stetv1.CreateConversationRequest]) (*connect.Response[stetv1.CreateConversationResponse], error) {
+	m := req.Msg
+	c, err := s.db.Conversations().Create(ctx, conversation.Info{
+		ID: m.GetId(), Title: m.GetTitle(), Workspace: m.GetWorkspace(), Agent: m.GetAgent(), Labels: m.GetLabels(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.keep(c)
+	res := &stetv1.CreateConversationResponse{Conversation: wireConversation(c.Info())}
+	res.Conversation.Epoch = c.Epoch()
+	return connect.NewResponse(res), nil
+}
+
+func wireConversation(info conversation.Info) *stetv1.Conversation {
+	c := &stetv1.Conversation{
+		Id: info.ID, Title: info.Title, Workspace: info.Workspace, Agent: info.Agent, Labels: info.Labels,
+		Head: info.Save, Saves: info.Save, Turns: uint32(info.Turns), Parent: info.ForkedFrom,
+		CreatedMs: info.Created.UnixMilli(), UpdatedMs: info.Updated.UnixMilli(),
+	}
+	if !info.Root.IsZero() {
+		c.Root = info.Root.Bytes()
+	}
+	return c
+}
+
+func (s *conversationService) keep(c *conversation.Conversation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writers == nil || len(s.writers) >= maxWriters {
+		s.writers = make(map[string]*conversation.Conversation) // opening again costs little
+	}
+	s.writers[c.ID()] = c
+}
+
+// writer returns the conversation open for the writer of that epoch; 0 begins a
+// new one. A writer goes on after this server was started anew, if nobody else
+// has written meanwhile: opening then takes exactly the next epoch.
+func (s *conversationService) writer(ctx context.Context, id string, epoch uint64) (*conversation.Conversation, error) {
+	s.mu.Lock()
+	c := s.writers[id]
+	s.mu.Unlock()
+	if c != nil && epoch != 0 && c.Epoch() == epoch {
+		return c, nil
+	}
+	if c != nil && epoch != 0 && epoch < c.Epoch() {
+		return nil, fmt.Errorf("%w: epoch %d, the newest is %d", conversation.ErrStale, epoch, c.Epoch())
+	}
+	c, err := s.db.Conversations().Open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if epoch != 0 && c.Epoch() != epoch+1 {
+		return nil, fmt.Errorf("%w: epoch %d, the newest was %d", conversation.ErrStale, epoch, c.Epoch()-1)
+	}
+	s.keep(c)
+	return c, nil
+}
+
+func (s *conversationService) Save(ctx context.Context, req *connect.Request[stetv1.SaveConversationRequest]) (*connect.Response[stetv1.SaveConversationResponse], error) {
+	m := req.Msg
+	c, err := s.writer(ctx, m.GetId(), m.GetEpoch())
+	if err != nil {
+		return nil, err
+	}
+	if err := setState(ctx, c, m); err != nil {
+		c.Discard()
+		return nil, err
+	}
+	saved, err := c.Save(ctx, &conversation.SaveOptions{MessageID: m.GetMessageId(), Author: m.GetAuthor()})
+	if err != nil {
+		c.Discard()
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.SaveConversationResponse{Save: wireSave(saved), Epoch: c.Epoch()}), nil
+}
+
+func setState(ctx context.Context, c *conversation.Conversation, m *stetv1.SaveConversationRequest) error {
+	switch state := m.GetState().(type) {
+	case *stetv1.SaveConversationRequest_Structure:
+		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(state.Structure)
+		if err != nil {
+			return err
+		}
+		return c.SetStructure(ctx, raw)
+	case *stetv1.SaveConversationRequest_Inline:
+		decoded, lost, err := conversation.FromInline(state.Inline)
+		if err != nil {
+			return err
+		}
+		if len(lost) > 0 {
+			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("fields that cannot be kept: %q", lost))
+		}
+		return c.SetState(ctx, decoded)
+	case *stetv1.SaveConversationRequest_Root:
+		root, err := blob.IDFromBytes(state.Root)
+		if err != nil {
+			return err
+		}
+		return c.SetRoot(ctx, root)
+	}
+	return connect.NewError(connect.CodeInvalidArgument, errors.New("a state is needed"))
+}
+
+func wireSave(s conversation.Save) *stetv1.Save {
+	return &stetv1.Save{
+		Seq: s.Seq, Parent: s.Parent, Root: s.Root.Bytes(), MessageId: s.MessageID, TimeMs: s.Time.UnixMilli(),
+		Author: s.Author, Turns: uint32(s.Turns), Kind: s.Kind.String(), Label: s.Branch,
+	}
+}
+
+func (s *conversationService) Get(ctx context.Context, req *connect.Request[stetv1.GetConversationRequest]) (*connect.Response[stetv1.GetConversationResponse], error) {
+	info, err := s.db.Conversations().Get(ctx, req.Msg.GetId())
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.GetConversationResponse{Conversation: wireConversation(info)}
+	if req.Msg.GetWithState() && !info.Root.IsZero() {
+		raw, err := s.db.Blobs().Get(ctx, info.Root)
+		if err != nil {
+			return nil, err
+		}
+		res.Structure = new(agentv1.ConversationStateStructure)
+		if err := proto.Unmarshal(raw, res.Structure); err != nil {
+			return nil, connect.NewError(connect.CodeDataLoss, err)
+		}
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *conversationService) List(ctx context.Context, req *connect.Request[stetv1.ListConversationsRequest]) (*connect.Response[stetv1.ListConversationsResponse], error) {
+	page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{
+		Cursor: req.Msg.GetPage().GetCursor(), Limit: int(req.Msg.GetPage().GetLimit()),
+		Workspace: req.Msg.GetWorkspace(), Agent: req.Msg.GetAgent(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.ListConversationsResponse{NextCursor: page.Next}
+	for _, info := range page.Conversations {
+		res.Conversations = append(res.Conversations, wireConversation(info))
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *conversationService) History(ctx context.Context, req *connect.Request[stetv1.ConversationHistoryRequest]) (*connect.Response[stetv1.ConversationHistoryResponse], error) {
+	limit := pageSize(req.Msg.GetPage().GetLimit())
+	opts := &conversation.HistoryOptions{Newest: true, Limit: limit + 1}
+	if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
+		before, err := strconv.ParseUint(cursor, 10, 64)
+		if err != nil || before < 2 {
+			return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("that is no cursor of this list"))
+		}
+		opts.To = before - 1
+	}
+	if _, err := s.db.Conversations().Get(ctx, req.Msg.GetId()); err != nil {
+		return nil, err
+	}
+	res := &stetv1.ConversationHistoryResponse{}
+	for save, err := range s.db.Conversations().History(ctx, req.Msg.GetId(), opts) {
+		if err != nil {
+			return nil, err
+		}
+		if len(res.Saves) == limit {
+			res.NextCursor = strconv.FormatUint(res.Saves[limit-1].GetSeq(), 10)
+			break
+		}
+		res.Saves = append(res.Saves, wireSave(save))
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *conversationService) Fork(ctx context.Context, req *connect.Request[stetv1.ForkConversationRequest]) (*connect.Response[stetv1.ForkConversationResponse], error) {
+	c, err := s.db.Conversations().Fork(ctx, req.Msg.GetId(), req.Msg.GetSeq(), conversation.Info{Title: req.Msg.GetTitle()})
+	if err != nil {
+		return nil, err
+	}
+	s.keep(c)
+	return connect.NewResponse(&stetv1.ForkConversationResponse{Conversation: wireConversation(c.Info())}), nil
+}
+
+func (s *conversationService) Delete(ctx context.Context, req *connect.Request[stetv1.DeleteConversationRequest]) (*connect.Response[stetv1.DeleteConversationResponse], error) {
+	if err := s.db.Conversations().Delete(ctx, req.Msg.GetId(), nil); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	delete(s.writers, req.Msg.GetId())
+	s.mu.Unlock()
+	return connect.NewResponse(&stetv1.DeleteConversationResponse{}), nil
+}
+
+func (s *conversationService) SetTitle(ctx context.Context, req *connect.Request[stetv1.SetConversationTitleRequest]) (*connect.Response[stetv1.SetConversationTitleResponse], error) {
+	if err := s.db.Conversations().SetTitle(ctx, req.Msg.GetId(), req.Msg.GetTitle()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.SetConversationTitleResponse{}), nil
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+// codes says which code an error crosses the wire with; the first that fits.
+var codes = []struct {
+	err  error
+	code connect.Code
+}{
+	{context.Canceled, connect.CodeCanceled},
+	{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
+	{blob.ErrCorrupt, connect.CodeDataLoss},
+	{kv.ErrCorrupt, connect.CodeDataLoss},
+	{sqlite.ErrDamaged, connect.CodeDataLoss},
+	{conversation.ErrDataLoss, connect.CodeDataLoss},
+	{conversation.ErrStale, connect.CodeAborted},
+	{kv.ErrConflict, connect.CodeAborted},
+	{conversation.ErrExists, connect.CodeAlreadyExists},
+	{blob.ErrInvalidID, connect.CodeInvalidArgument},
+	{blob.ErrMismatch, connect.CodeInvalidArgument},
+	{kv.ErrInvalidKey, connect.CodeInvalidArgument},
+	{kv.ErrInvalidBatch, connect.CodeInvalidArgument},
+	{conversation.ErrInvalid, connect.CodeInvalidArgument},
+	{blob.ErrWrongKey, connect.CodeFailedPrecondition},
+	{keyring.ErrWrongKey, connect.CodeFailedPrecondition},
+	{sqlite.ErrNewerFormat, connect.CodeFailedPrecondition},
+	{blob.ErrReadOnly, connect.CodeFailedPrecondition},
+	{blob.ErrTooLarge, connect.CodeResourceExhausted},
+	{kv.ErrTooLarge, connect.CodeResourceExhausted},
+	{blob.ErrFull, connect.CodeResourceExhausted},
+	{kv.ErrBusy, connect.CodeUnavailable},
+	{blob.ErrClosed, connect.CodeUnavailable},
+	{stet.ErrNoInventory, connect.CodeUnimplemented},
+	{conversation.ErrNotFound, connect.CodeNotFound},
+	{blob.ErrNotFound, connect.CodeNotFound},
+	{kv.ErrNotFound, connect.CodeNotFound},
+}
+
+// wireError gives an error its code, and the details that a client branches on.
+func wireError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *connect.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	var missing *kv.MissingBlobsError
+	if errors.As(err, &missing) {
+		out := connect.NewError(connect.CodeFailedPrecondition, err)
+		detail := &stetv1.MissingBlobs{}
+		for _, id := range missing.IDs {
+			detail.Ids = append(detail.Ids, id.Bytes())
+		}
+		return withDetail(out, detail)
+	}
+	var conflict *kv.ConflictError
+	if errors.As(err, &conflict) {
+		out := connect.NewError(connect.CodeAborted, err)
+		return withDetail(out, &stetv1.RowConflict{Key: []byte(conflict.Key), Want: conflict.Want, Got: conflict.Got})
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return connect.NewError(c.code, err)
+		}
+	}
+	return connect.NewError(connect.CodeInternal, err)
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/kv"
+)
+
+// rowService is stet.v1.RowService.
+type rowService struct{ db *stet.DB }
+
+func (s *rowService) Get(ctx context.Context, req *connect.Request[stetv1.GetRowRequest]) (*connect.Response[stetv1.GetRowResponse], error) {
+	row, err := s.db.Rows().Get(ctx, string(req.Msg.GetKey()))
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.GetRowResponse{Row: wireRow(row)}), nil
+}
+
+func wireRow(row kv.Row) *stetv1.Row {
+	return &stetv1.Row{Key: []byte(row.Key), Value: row.Value, Version: row.Version}
+}
+
+func keyRange(r *stetv1.KeyRange) kv.Range {
+	return kv.Range{Start: string(r.GetStart()), End: string(r.GetEnd())}
+}
+
+// Scan ends a page early when it grows large, so that a message stays within the
+// limits of every peer.
+func (s *rowService) Scan(ctx context.Context, req *connect.Request[stetv1.ScanRowsRequest]) (*connect.Response[stetv1.ScanRowsResponse], error) {
+	limit := pageSize(req.Msg.GetLimit())
+	opts := kv.ScanOptions{Reverse: req.Msg.GetReverse(), KeysOnly: req.Msg.GetKeysOnly(), Limit: limit + 1}
+	res := &stetv1.ScanRowsResponse{}
+	size := 0
+	for row, err := range s.db.Rows().Scan(ctx, keyRange(req.Msg.GetRange()), opts) {
+		if err != nil {
+			return nil, err
+		}
+		if len(res.Rows) == limit || len(res.Rows) > 0 && size > maxMessage/2 {
+			res.More = true
+			break
+		}
+		res.Rows = append(res.Rows, wireRow(row))
+		size += len(row.Key) + len(row.Value)
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *rowService) Commit(ctx context.Context, req *connect.Request[stetv1.CommitRequest]) (*connect.Response[stetv1.CommitResponse], error) {
+	b := &kv.Batch{}
+	for _, key := range req.Msg.GetDelete() {
+		b.Delete = append(b.Delete, string(key))
+	}
+	for _, e := range req.Msg.GetExpect() {
+		b.Expect = append(b.Expect, kv.Expect{Key: string(e.GetKey()), Version: e.GetVersion()})
+	}
+	for _, r := range req.Msg.GetDeleteRange() {
+		b.DeleteRange = append(b.DeleteRange, keyRange(r))
+	}
+	for _, row := range req.Msg.GetSet() {
+		b.Set = append(b.Set, kv.Set{Key: string(row.GetKey()), Value: row.GetValue()})
+	}
+	for _, raw := range req.Msg.GetRefs() {
+		id, err := blob.IDFromBytes(raw)
+		if err != nil {
+			return nil, err
+		}
+		b.Refs = append(b.Refs, id)
+	}
+	if err := s.db.Rows().Commit(ctx, b); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.CommitResponse{}), nil
+}
+
+// Watch sends its first message at once, so that the caller knows that nothing
+// from now on is missed.
+func (s *rowService) Watch(ctx context.Context, req *connect.Request[stetv1.WatchRequest], stream *connect.ServerStream[stetv1.WatchResponse]) error {
+	if req.Msg.GetRange() == nil {
+		return connect.NewError(connect.CodeInvalidArgument, errors.New("a range is needed"))
+	}
+	changes := s.db.Rows().Watch(ctx, keyRange(req.Msg.GetRange()))
+	for {
+		if err := stream.Send(&stetv1.WatchResponse{}); err != nil {
+			return err
+		}
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/conversation"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+)
+
+// storeService is stet.v1.StoreService.
+type storeService struct {
+	db      *stet.DB
+	version string
+}
+
+func (s *storeService) Info(context.Context, *connect.Request[stetv1.StoreInfoRequest]) (*connect.Response[stetv1.StoreInfoResponse], error) {
+	res := &stetv1.StoreInfoResponse{Version: s.version, Encrypted: s.db.Ring() != nil, Kind: "remote"}
+	if engine := s.db.Engine(); engine != nil {
+		res.StoreId, res.Kind = engine.ID(), "embedded"
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.StatsRequest]) (*connect.Response[stetv1.StatsResponse], error) {
+	engine := s.db.Engine()
+	if engine == nil {
+		return nil, stet.ErrNoInventory
+	}
+	stats, err := engine.Stats(ctx, keyspace.Family)
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.StatsResponse{TotalBytes: stats.DatabaseBytes + stats.LogBytes + stats.InFiles.Bytes}
+	add := func(kind string, n, bytes int64) {
+		res.Kinds = append(res.Kinds, &stetv1.KindStats{Kind: kind, Count: n, Bytes: bytes})
+	}
+	add("blobs in the database", stats.InRows.N, stats.InRows.Bytes)
+	add("blobs in files", stats.InFiles.N, stats.InFiles.Bytes)
+	families := make([]string, 0, len(stats.Rows))
+	for family := range stats.Rows {
+		families = append(families, family)
+	}
+	slices.Sort(families)
+	for _, family := range families {
+		add("rows "+family, stats.Rows[family].N, stats.Rows[family].Bytes)
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.CollectRequest]) (*connect.Response[stetv1.CollectResponse], error) {
+	opts := &conversation.CollectOptions{DryRun: req.Msg.GetDryRun(), Grace: time.Duration(req.Msg.GetGraceSeconds()) * time.Second}
+	result, err := s.db.Collect(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.CollectResponse{
+		Removed: result.Removed, RemovedBytes: result.RemovedBytes, Kept: result.Kept, KeptBytes: result.KeptBytes,
+	}), nil
+}
+
+// Fsck sends its progress now and then, since reading a large store takes long.
+func (s *storeService) Fsck(ctx context.Context, req *connect.Request[stetv1.FsckRequest], stream *connect.ServerStream[stetv1.FsckResponse]) error {
+	var sendErr error
+	last := time.Now()
+	report, err := s.db.Check(ctx, &conversation.CheckOptions{
+		ReadData: req.Msg.GetReadData(),
+		Progress: func(blobs int64) {
+			if sendErr == nil && time.Since(last) > 200*time.Millisecond {
+				last = time.Now()
+				sendErr = stream.Send(&stetv1.FsckResponse{Checked: blobs})
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if sendErr != nil {
+		return sendErr
+	}
+	res := &stetv1.FsckResponse{Done: true, Ok: report.OK(), Blobs: report.Blobs, Rows: report.Rows, Checked: report.Blobs}
+	for _, d := range report.Damage {
+		damage := &stetv1.FsckDamage{Kind: d.Kind, Id: d.Key, Conversations: d.Conversations}
+		if d.Key == "" {
+			damage.Id = d.ID.String()
+		}
+		if d.Err != nil {
+			damage.Detail = d.Err.Error()
+		}
+		res.Damage = append(res.Damage, damage)
+	}
+	return stream.Send(res)
+}
