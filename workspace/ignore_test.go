@@ -109,8 +109,8 @@ func randomPattern(r *rand.Rand) string {
 }
 
 func TestIgnoreAgreesWithGit(t *testing.T) {
-	const perRepo = 200
-	repos := testenv.Scale(60, 2000)
+	const perRepo = 400
+	repos := testenv.Scale(30, 1000)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	cases, ignored := 0, 0

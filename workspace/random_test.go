@@ -54,7 +54,7 @@ func mutate(t *testing.T, r *rand.Rand, root string) []string {
 // scans by index, by saved index and by hints give what a fresh one gives; and
 // the changes that a scan lists are those that turn one tree into the other.
 func TestRandomTrees(t *testing.T) {
-	for seed := range testenv.Scale(12, 300) {
+	for seed := range testenv.Scale(7, 300) {
 		r := rand.New(rand.NewPCG(uint64(seed), 5))
 		root, store := t.TempDir(), newStore()
 		prev := mustScan(t, store, root, nil, nil)
