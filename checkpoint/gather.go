@@ -46,6 +46,9 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	if req.OnlyTurn != 0 {
 		return w.planTurn(ctx, st, req)
 	}
+	if req.Exchange != nil {
+		return w.planExchange(ctx, st, req)
+	}
 	ref, err := w.Resolve(ctx, req.To, req.Conversation)
 	if err != nil {
 		return nil, err

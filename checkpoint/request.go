@@ -37,12 +37,24 @@ type RewindRequest struct {
 	// OnlyTurn takes back what one turn of the conversation changed and keeps
 	// what came after it. To is not used; conversations are not moved.
 	OnlyTurn uint64
+	// Exchange goes to a tree that no checkpoint has, such as one that was
+	// converted from another form. To is not used; conversations are not moved.
+	Exchange *Exchange
 	// Choice is what to do about conflicts, and Choices the same for single paths.
 	Choice  Choice
 	Choices map[string]Choice
 	Author  string
 	// Progress is called with the number of steps done and of all steps.
 	Progress func(done, all int)
+}
+
+// Exchange says what to bring about without naming a checkpoint.
+type Exchange struct {
+	// To is the tree to go to, and Last the one that the agent wrote last: what
+	// differs from it is the user's.
+	To, Last blob.ID
+	// Paths are the paths to look at; others are left alone.
+	Paths []string
 }
 
 func (r *RewindRequest) choice(path string) Choice {
@@ -118,6 +130,9 @@ func (p *Plan) sign(workspace string) {
 	put(p.present.String(), p.RootBefore.String(), p.RootAfter.String())
 	if p.Target != nil {
 		put(p.Target.ID, p.Target.Tree.String())
+	}
+	if e := p.request.Exchange; e != nil {
+		put("exchange", e.To.String(), e.Last.String())
 	}
 	for _, path := range p.request.Paths {
 		put("path", path)

@@ -111,12 +111,11 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	if err := w.planRootBack(ctx, p, op, rootTo); err != nil {
 		return nil, err
 	}
-	states, err := w.backStates(ctx, op, from, to, present)
+	paths, err := w.s.Paths(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	rules := Rules{Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Checkpoint == from.ID }}
-	if err := w.settle(ctx, p, states, rules); err != nil {
+	if err := w.exchange(ctx, p, Exchange{To: to.Tree, Last: from.Tree, Paths: paths}, present); err != nil {
 		return nil, err
 	}
 	if conflicts := p.unchosen(opts); len(conflicts) > 0 {
@@ -152,29 +151,54 @@ func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation, to
 	return nil
 }
 
-// backStates looks at the paths that an operation changed: what it left there
-// counts as written by it, everything else as the user's.
-func (w *Workspace) backStates(ctx context.Context, op *Operation, from, to *Record, present *capture) ([]PathState, error) {
-	paths, err := w.s.Paths(ctx, op)
+// planExchange plans to go to a tree that no checkpoint has.
+func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindRequest) (*job, error) {
+	if st.row.Id == "" {
+		return nil, fmt.Errorf("%w: the workspace has no checkpoint yet", ErrNotFound)
+	}
+	present, err := w.captured(ctx, st, &Request{})
 	if err != nil {
 		return nil, err
 	}
+	p := &Plan{Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped}
+	if err := w.exchange(ctx, p, *req.Exchange, present); err != nil {
+		return nil, err
+	}
+	p.Untouched = untouched(present, p.Actions)
+	p.sign(w.id)
+	return &job{plan: p, present: present, kind: OpRewind}, nil
+}
+
+// exchange decides about paths that lead from one tree to another: where the
+// present is as in the first, it becomes as in the second; elsewhere it is the
+// user's.
+func (w *Workspace) exchange(ctx context.Context, p *Plan, e Exchange, present *capture) error {
+	states, err := w.exchangeStates(ctx, e, present)
+	if err != nil {
+		return err
+	}
+	rules := Rules{Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Class == ByHand }}
+	return w.settle(ctx, p, states, rules)
+}
+
+func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *capture) ([]PathState, error) {
 	now := newBlind(present.skipped)
-	states := make([]PathState, 0, len(paths))
-	for _, path := range paths {
+	states := make([]PathState, 0, len(e.Paths))
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(e.Paths))) {
 		if err := workspace.CheckPath(path); err != nil {
 			return nil, err
 		}
-		var entries [3]*workspace.Entry
-		for i, tree := range []blob.ID{to.Tree, from.Tree, present.tree} {
-			if entries[i], err = lookup(ctx, w.s.blobs, tree, path); err != nil {
+		var at [3]*workspace.Entry
+		for i, tree := range []blob.ID{e.To, e.Last, present.tree} {
+			var err error
+			if at[i], err = lookup(ctx, w.s.blobs, tree, path); err != nil {
 				return nil, err
 			}
 		}
-		s := PathState{Path: path, Target: entries[0], Present: entries[2]}
-		s.Writes = []Write{{Writer: Writer{Class: ByHand, Checkpoint: from.ID}, After: entries[1]}}
-		if !sameState(entries[1], entries[2]) {
-			s.Writes = append(s.Writes, Write{Writer: Writer{Class: ByUser}, After: entries[2]})
+		s := PathState{Path: path, Target: at[0], Present: at[2]}
+		s.Writes = []Write{{Writer: Writer{Class: ByHand}, After: at[1]}}
+		if !sameState(at[1], at[2]) {
+			s.Writes = append(s.Writes, Write{Writer: Writer{Class: ByUser}, After: at[2]})
 		}
 		if k, ok := now.at(path); ok && s.Present == nil {
 			s.NotCaptured = k.Reason

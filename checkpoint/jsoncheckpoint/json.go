@@ -1,0 +1,188 @@
+package jsoncheckpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// Errors that callers branch on with errors.Is.
+var (
+	// ErrMalformed says that a document cannot be read. A change that is misread
+	// would give a file with other contents, so reading is strict.
+	ErrMalformed = errors.New("malformed JSON checkpoint")
+	// ErrNotFound says that there is no such checkpoint.
+	ErrNotFound = errors.New("JSON checkpoint not found")
+	// ErrChanged says that a checkpoint was changed by somebody else meanwhile.
+	ErrChanged = errors.New("JSON checkpoint was changed meanwhile")
+)
+
+// Checkpoint is a state of the files that a conversation met.
+type Checkpoint struct {
+	Files []File
+	// NonExistent are files that did not exist, though they once did.
+	NonExistent []URI
+	// NewFolders are folders that the conversation had made.
+	NewFolders []URI
+	// InlineDiffs are edits that awaited the user's decision.
+	InlineDiffs []InlineDiff
+	// InlineNewFiles and InlineNewFolders were made by such edits.
+	InlineNewFiles, InlineNewFolders []URI
+
+	extra, inlineExtra fields // what else the document holds
+}
+
+// File is one file of a checkpoint.
+type File struct {
+	URI URI
+	// Changes lead from V0 to the content.
+	Changes []Change
+	// NewlyCreated says that the conversation created the file; V0 is empty.
+	NewlyCreated bool
+
+	extra fields
+}
+
+// InlineDiff is an edit that awaited the user's decision.
+type InlineDiff struct {
+	URI URI
+	// Original and New lead from V0 to the texts before and after the edit.
+	Original, New []Change
+	Generation    string
+	CodeBlock     string
+
+	extra fields
+}
+
+// fields are the fields of a JSON object that we only carry.
+type fields map[string]json.RawMessage
+
+// take removes a field and decodes it. A missing field leaves v as it is.
+func (f fields) take(name string, v any) error {
+	raw, ok := f[name]
+	if !ok {
+		return nil
+	}
+	delete(f, name)
+	if err := json.Unmarshal(raw, v); err != nil {
+		if errors.Is(err, ErrMalformed) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return fmt.Errorf("%w: %s: %v", ErrMalformed, name, err)
+	}
+	return nil
+}
+
+// with returns an object of the carried fields and the given ones.
+func (f fields) with(known map[string]any) ([]byte, error) {
+	out := make(map[string]any, len(f)+len(known))
+	for k, v := range f {
+		out[k] = v
+	}
+	maps.Copy(out, known)
+	return json.Marshal(out)
+}
+
+func object(data []byte) (fields, error) {
+	var f fields
+	if err := json.Unmarshal(data, &f); err != nil || f == nil {
+		return nil, fmt.Errorf("%w: not an object", ErrMalformed)
+	}
+	return f, nil
+}
+
+// UnmarshalJSON reads a document.
+func (c *Checkpoint) UnmarshalJSON(data []byte) error {
+	f, err := object(data)
+	if err != nil {
+		return err
+	}
+	*c = Checkpoint{}
+	inline := fields{}
+	err = errors.Join(f.take("files", &c.Files), f.take("nonExistentFiles", &c.NonExistent),
+		f.take("newlyCreatedFolders", &c.NewFolders), f.take("activeInlineDiffs", &c.InlineDiffs),
+		f.take("inlineDiffNewlyCreatedResources", &inline))
+	if err != nil {
+		return err
+	}
+	err = errors.Join(inline.take("files", &c.InlineNewFiles), inline.take("folders", &c.InlineNewFolders))
+	c.extra, c.inlineExtra = f, inline
+	return err
+}
+
+// MarshalJSON writes the document, with everything that was read.
+func (c *Checkpoint) MarshalJSON() ([]byte, error) {
+	inline, err := c.inlineExtra.with(map[string]any{"files": list(c.InlineNewFiles), "folders": folders(c.InlineNewFolders)})
+	if err != nil {
+		return nil, err
+	}
+	return c.extra.with(map[string]any{
+		"files": list(c.Files), "nonExistentFiles": folders(c.NonExistent), "newlyCreatedFolders": folders(c.NewFolders),
+		"activeInlineDiffs": list(c.InlineDiffs), "inlineDiffNewlyCreatedResources": json.RawMessage(inline),
+	})
+}
+
+// UnmarshalJSON reads a file.
+func (f *File) UnmarshalJSON(data []byte) error {
+	o, err := object(data)
+	if err != nil {
+		return err
+	}
+	*f = File{}
+	err = errors.Join(o.take("uri", &f.URI), o.take("originalModelDiffWrtV0", &f.Changes), o.take("isNewlyCreated", &f.NewlyCreated))
+	if err == nil && f.URI.text == "" {
+		err = fmt.Errorf("%w: a file without URI", ErrMalformed)
+	}
+	f.extra = o
+	return errors.Join(err, checkChanges(f.Changes))
+}
+
+// MarshalJSON writes a file.
+func (f File) MarshalJSON() ([]byte, error) {
+	known := map[string]any{"uri": f.URI, "originalModelDiffWrtV0": list(f.Changes)}
+	if f.NewlyCreated {
+		known["isNewlyCreated"] = true
+	}
+	return f.extra.with(known)
+}
+
+// UnmarshalJSON reads an edit.
+func (d *InlineDiff) UnmarshalJSON(data []byte) error {
+	o, err := object(data)
+	if err != nil {
+		return err
+	}
+	*d = InlineDiff{}
+	err = errors.Join(o.take("uri", &d.URI), o.take("originalTextDiffWrtV0", &d.Original), o.take("newTextDiffWrtV0", &d.New),
+		o.take("generationUUID", &d.Generation), o.take("codeBlockId", &d.CodeBlock))
+	d.extra = o
+	return errors.Join(err, checkChanges(d.Original), checkChanges(d.New))
+}
+
+// MarshalJSON writes an edit.
+func (d InlineDiff) MarshalJSON() ([]byte, error) {
+	known := map[string]any{
+		"uri": d.URI, "originalTextDiffWrtV0": list(d.Original), "newTextDiffWrtV0": list(d.New), "generationUUID": d.Generation,
+	}
+	if d.CodeBlock != "" {
+		known["codeBlockId"] = d.CodeBlock
+	}
+	return d.extra.with(known)
+}
+
+// list makes an empty list of none: readers of the format expect one.
+func list[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+func folders(uris []URI) []folderURI {
+	out := make([]folderURI, len(uris))
+	for i, u := range uris {
+		out[i] = folderURI{u}
+	}
+	return out
+}

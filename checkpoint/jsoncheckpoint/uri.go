@@ -1,0 +1,104 @@
+package jsoncheckpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// URI names a file or folder. It remembers how it was spelled: as text, as an
+// object with parts, or as an object around one of these.
+type URI struct {
+	text string
+	raw  json.RawMessage // nil for one that was not read
+}
+
+// FileURI returns the URI of an absolute path.
+func FileURI(path string) URI {
+	u := url.URL{Scheme: "file", Path: path}
+	return URI{text: u.String()}
+}
+
+// String returns the URI as text.
+func (u URI) String() string { return u.text }
+
+// Path returns the path of a file URI; ok is false for another scheme or host.
+func (u URI) Path() (path string, ok bool) {
+	parsed, err := url.Parse(u.text)
+	if err != nil || parsed.Scheme != "file" || parsed.Host != "" && parsed.Host != "localhost" || parsed.Path == "" {
+		return "", false
+	}
+	return parsed.Path, true
+}
+
+// MarshalJSON writes the URI as it was read, or in the editor's form.
+func (u URI) MarshalJSON() ([]byte, error) {
+	if u.raw != nil {
+		return u.raw, nil
+	}
+	path, ok := u.Path()
+	if !ok {
+		return json.Marshal(u.text)
+	}
+	return json.Marshal(struct {
+		Mid      int    `json:"$mid"`
+		External string `json:"external"`
+		Path     string `json:"path"`
+		Scheme   string `json:"scheme"`
+	}{1, u.text, path, "file"})
+}
+
+// UnmarshalJSON reads any of the spellings.
+func (u *URI) UnmarshalJSON(data []byte) error {
+	text, err := uriText(data, 1)
+	if err != nil {
+		return err
+	}
+	u.text, u.raw = text, append(json.RawMessage(nil), data...)
+	return nil
+}
+
+func uriText(data []byte, depth int) (string, error) {
+	if text := strings.TrimSpace(string(data)); strings.HasPrefix(text, `"`) {
+		var s string
+		if err := json.Unmarshal(data, &s); err != nil || s == "" {
+			return "", fmt.Errorf("%w: URI %.80s", ErrMalformed, data)
+		}
+		return s, nil
+	}
+	var parts struct {
+		External  string          `json:"external"`
+		Scheme    string          `json:"scheme"`
+		Authority string          `json:"authority"`
+		Path      string          `json:"path"`
+		URI       json.RawMessage `json:"uri"`
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return "", fmt.Errorf("%w: URI: %v", ErrMalformed, err)
+	}
+	switch {
+	case parts.External != "":
+		return parts.External, nil
+	case len(parts.URI) > 0 && depth > 0:
+		return uriText(parts.URI, depth-1)
+	case parts.Path != "":
+		if parts.Scheme == "" {
+			parts.Scheme = "file"
+		}
+		return (&url.URL{Scheme: parts.Scheme, Host: parts.Authority, Path: parts.Path}).String(), nil
+	}
+	return "", fmt.Errorf("%w: URI %.80s", ErrMalformed, data)
+}
+
+// folderURI writes an entry of a list of folders, which are wrapped.
+type folderURI struct{ URI }
+
+func (f folderURI) MarshalJSON() ([]byte, error) {
+	if f.raw != nil {
+		return f.raw, nil
+	}
+	return json.Marshal(struct {
+		URI URI `json:"uri"`
+	}{f.URI})
+}
