@@ -1,0 +1,143 @@
+package kvstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// respond does what a request asks and sends the answer.
+func (r *Responder) respond(ctx context.Context, t *task) {
+	begin := time.Now()
+	work, span := startRemote(ctx, r.tracer, "agent_kv.controlled."+t.op, t.msg.GetSpanContext())
+	work, cancel := context.WithTimeout(work, r.opts.Timeout)
+	defer cancel()
+	answer, err := r.answer(work, t)
+	r.leave(t) // before the answer is sent, which takes as long as the peer likes
+	r.metrics.record(work, t.op, begin, err)
+	endSpan(span, err)
+	if err != nil {
+		r.report(t, err)
+	}
+	if ctx.Err() != nil {
+		// The stream is gone. Above all, a get that was cut short must not be
+		// answered: no data would mean that there is no such blob.
+		return
+	}
+	r.send(answer)
+}
+
+// answer returns the answer to a request, and what went wrong with it.
+func (r *Responder) answer(ctx context.Context, t *task) (*agentv1.KvClientMessage, error) {
+	answer := &agentv1.KvClientMessage{Id: t.msg.GetId()}
+	switch args := t.msg.GetMessage().(type) {
+	case *agentv1.KvServerMessage_GetBlobArgs:
+		data, err := r.get(ctx, t)
+		result := &agentv1.GetBlobResult{BlobData: data}
+		answer.Message = &agentv1.KvClientMessage_GetBlobResult{GetBlobResult: result}
+		if size := proto.Size(answer); size > r.opts.MaxMessage {
+			result.BlobData = nil
+			err = fmt.Errorf("answer with %d bytes: %w", size, blob.ErrTooLarge)
+		}
+		return answer, err
+	case *agentv1.KvServerMessage_SetBlobArgs:
+		result := &agentv1.SetBlobResult{}
+		err := r.set(ctx, t, args.SetBlobArgs.GetBlobData())
+		if err != nil {
+			result.Error = &agentv1.Error{Message: textOf(err)}
+		}
+		answer.Message = &agentv1.KvClientMessage_SetBlobResult{SetBlobResult: result}
+		return answer, err
+	}
+	// An answer without a result ends the peer's wait.
+	return answer, ErrUnknownRequest
+}
+
+// get returns nil for a blob that is absent or cannot be had, and bytes that are
+// never nil for one that is there.
+func (r *Responder) get(ctx context.Context, t *task) ([]byte, error) {
+	if err := r.inTurn(ctx, t); err != nil {
+		return nil, err
+	}
+	data, err := r.local.Get(ctx, t.id)
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		r.mu.Lock()
+		r.stats.Absent++
+		r.mu.Unlock()
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !r.opts.Opaque && blob.Sum(data) != t.id:
+		return nil, blob.Corrupt(t.id, "stored content has another SHA-256")
+	case data == nil:
+		data = []byte{}
+	}
+	return data, nil
+}
+
+// set stores a blob for good: the peer takes the answer for a promise, and there
+// is no message to ask for more.
+func (r *Responder) set(ctx context.Context, t *task, data []byte) error {
+	if size := proto.Size(t.msg); size > r.opts.MaxMessage {
+		return fmt.Errorf("request of %d bytes: %w", size, blob.ErrTooLarge)
+	}
+	if err := r.inTurn(ctx, t); err != nil {
+		return err
+	}
+	if !r.opts.Opaque {
+		if got := blob.Sum(data); got != t.id {
+			return &blob.MismatchError{Want: t.id, Got: got}
+		}
+	}
+	if err := r.local.Put(ctx, blob.Blob{ID: t.id, Data: data}); err != nil {
+		return err
+	}
+	return r.local.Flush(ctx)
+}
+
+// inTurn refuses an id that is none and waits for the requests before.
+func (r *Responder) inTurn(ctx context.Context, t *task) error {
+	if t.idErr != nil {
+		return t.idErr
+	}
+	if t.before == nil {
+		return nil
+	}
+	select {
+	case <-t.before:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *Responder) report(t *task, err error) {
+	r.mu.Lock()
+	r.stats.Failed++
+	r.mu.Unlock()
+	r.opts.OnError(Failure{Request: t.msg.GetId(), Op: t.op, Blob: t.id, Err: err})
+}
+
+// send keeps the first error, which ends the stream for all.
+func (r *Responder) send(answer *agentv1.KvClientMessage) {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	r.mu.Lock()
+	failed := r.err != nil
+	r.mu.Unlock()
+	if failed {
+		return
+	}
+	if err := r.out.Send(answer); err != nil {
+		r.mu.Lock()
+		r.err = fmt.Errorf("send key-value answer: %w", err)
+		r.mu.Unlock()
+	}
+}

@@ -1,0 +1,341 @@
+package kvstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// call is a request and, once done is closed, its outcome.
+type call struct {
+	op       string
+	blob     blob.ID
+	id       uint32
+	weight   int64                    // of its content, in Store.bytes
+	msg      *agentv1.KvServerMessage // nil once the writer has taken it
+	begin    time.Time
+	deadline time.Time
+	span     trace.Span
+	done     chan struct{}
+	data     []byte
+	err      error
+}
+
+// Stats count what a Store asked and what it was told.
+type Stats struct {
+	Requests uint64 // made, whether or not they were sent
+	Waiting  int    // for their answer
+	// Unknown answers were to requests that were never sent, Repeated ones to
+	// requests that were answered or given up before. Both were dropped.
+	Unknown, Repeated uint64
+	// Unexpected answers were of another kind than their request.
+	Unexpected uint64
+}
+
+// Stats returns the present counts.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	stats.Requests, stats.Waiting = s.asked, len(s.waiting)
+	return stats
+}
+
+// request builds the message for a call, without its content, and says how large
+// it will be.
+func request(ctx context.Context, op string, id blob.ID, data []byte) (*agentv1.KvServerMessage, int) {
+	msg := &agentv1.KvServerMessage{Id: math.MaxUint32, SpanContext: spanContext(ctx)}
+	if op == OpGet {
+		msg.Message = &agentv1.KvServerMessage_GetBlobArgs{GetBlobArgs: &agentv1.GetBlobArgs{BlobId: id.Bytes()}}
+		return msg, proto.Size(msg)
+	}
+	args := &agentv1.SetBlobArgs{BlobId: id.Bytes(), BlobData: data}
+	msg.Message = &agentv1.KvServerMessage_SetBlobArgs{SetBlobArgs: args}
+	size := proto.Size(msg)
+	args.BlobData = nil
+	return msg, size
+}
+
+// start puts a request into the queue, when there is room for it. The caller
+// must await the call or give it up.
+func (s *Store) start(ctx context.Context, op string, id blob.ID, data []byte) (*call, error) {
+	c := &call{op: op, blob: id, begin: time.Now(), done: make(chan struct{}), weight: min(int64(len(data)), s.opts.MaxBytes)}
+	ctx, c.span = s.tracer.Start(ctx, "agent_kv.remote."+op, trace.WithSpanKind(trace.SpanKindClient))
+	var size int
+	c.msg, size = request(ctx, op, id, data)
+	err := s.admit(ctx, c, size)
+	if err != nil {
+		s.metrics.record(ctx, op, c.begin, err)
+		endSpan(c.span, err)
+		return nil, err
+	}
+	if set := c.msg.GetSetBlobArgs(); set != nil {
+		// A caller that gives up takes its slice back while the stream may still be
+		// busy with it.
+		set.BlobData = bytes.Clone(data)
+	}
+	if err := s.enqueue(c); err != nil {
+		s.metrics.record(ctx, op, c.begin, err)
+		endSpan(c.span, err)
+		return nil, err
+	}
+	return c, nil
+}
+
+// admit waits until a request of this size fits into the window.
+func (s *Store) admit(ctx context.Context, c *call, size int) error {
+	if size > s.opts.MaxMessage {
+		return fmt.Errorf("message of %d bytes: %w", size, blob.ErrTooLarge)
+	}
+	waiting, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	err := s.requests.Acquire(waiting, 1)
+	if err == nil {
+		if err = s.bytes.Acquire(waiting, c.weight); err != nil {
+			s.requests.Release(1)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fmt.Errorf("wait for earlier requests: %w", ErrNoAnswer)
+}
+
+// enqueue gives a call its id and hands it to the writer.
+func (s *Store) enqueue(c *call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		s.releaseLocked(c)
+		return s.err
+	}
+	for s.waiting[uint32(s.asked)] != nil { // after 2^32 requests one may still wait
+		s.asked++
+	}
+	c.id = uint32(s.asked)
+	c.msg.Id = c.id
+	c.deadline = time.Now().Add(s.opts.Timeout)
+	s.asked++
+	s.waiting[c.id] = c
+	s.queue = append(s.queue, c)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (s *Store) releaseLocked(c *call) {
+	s.bytes.Release(c.weight)
+	s.requests.Release(1)
+}
+
+// finishLocked ends a call that waits.
+func (s *Store) finishLocked(c *call, data []byte, err error) {
+	delete(s.waiting, c.id)
+	if c.msg != nil {
+		s.queue = slices.DeleteFunc(s.queue, func(q *call) bool { return q == c })
+		c.msg = nil
+	}
+	c.data, c.err = data, err
+	close(c.done)
+	s.releaseLocked(c)
+}
+
+// await returns the outcome of a call. It must be called once.
+func (s *Store) await(ctx context.Context, c *call) ([]byte, error) {
+	timer := time.NewTimer(time.Until(c.deadline))
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		s.abandon(c, ctx.Err())
+	case <-timer.C:
+		s.abandon(c, ErrNoAnswer)
+	}
+	s.metrics.record(ctx, c.op, c.begin, c.err)
+	endSpan(c.span, c.err)
+	return c.data, c.err
+}
+
+// abandon ends a call with err, unless its answer was faster.
+func (s *Store) abandon(c *call, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[c.id] == c {
+		s.finishLocked(c, nil, err)
+	}
+}
+
+// giveUp abandons calls whose outcome no longer matters, because of err.
+func (s *Store) giveUp(calls []*call, err error) {
+	for _, c := range calls {
+		s.abandon(c, err)
+		endSpan(c.span, c.err)
+	}
+}
+
+// sets returns the sets that are on their way.
+func (s *Store) sets() []*call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var sets []*call
+	for _, c := range s.waiting {
+		if c.op == OpSet {
+			sets = append(sets, c)
+		}
+	}
+	return sets
+}
+
+// write sends what is queued until the store is closed.
+func (s *Store) write() {
+	defer close(s.done)
+	for msg := s.next(); msg != nil; msg = s.next() {
+		if err := s.out.Send(msg); err != nil {
+			s.CloseWithError(fmt.Errorf("send key-value request: %w", err))
+			return
+		}
+	}
+}
+
+// next takes the oldest request from the queue, or nil from a closed store.
+func (s *Store) next() *agentv1.KvServerMessage {
+	for {
+		if msg := s.take(); msg != nil {
+			return msg
+		}
+		select {
+		case <-s.wake:
+		case <-s.closed:
+			return nil
+		}
+	}
+}
+
+func (s *Store) take() *agentv1.KvServerMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		return nil
+	}
+	c := s.queue[0]
+	s.queue = slices.Delete(s.queue, 0, 1)
+	msg := c.msg
+	c.msg = nil
+	return msg
+}
+
+// Run delivers the answers of in until it ends, closes the store then and
+// returns when the sender is no longer in use: nil at the regular end of the
+// stream, or what broke it.
+func (s *Store) Run(in Receiver[agentv1.KvClientMessage]) error {
+	for {
+		msg, err := in.Receive()
+		if err == nil {
+			s.Deliver(msg)
+			continue
+		}
+		s.CloseWithError(err)
+		<-s.done
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return fmt.Errorf("receive key-value answer: %w", err)
+	}
+}
+
+// Deliver hands an answer to the call that waits for it, and never waits itself.
+// The message belongs to the store from then on. Answers that nobody waits for
+// are counted and dropped.
+func (s *Store) Deliver(msg *agentv1.KvClientMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := msg.GetId()
+	c := s.waiting[id]
+	switch {
+	case c != nil && c.msg == nil:
+		data, err := s.outcome(c, msg)
+		if errors.Is(err, ErrUnexpectedAnswer) {
+			s.stats.Unexpected++
+		}
+		s.finishLocked(c, data, err)
+	case c == nil && uint64(id) < s.asked:
+		s.stats.Repeated++
+		s.metrics.drop("repeated")
+	default: // never asked, or asked but not sent yet: the peer is guessing
+		s.stats.Unknown++
+		s.metrics.drop("unknown")
+	}
+}
+
+// outcome reads an answer.
+func (s *Store) outcome(c *call, msg *agentv1.KvClientMessage) ([]byte, error) {
+	if size := proto.Size(msg); size > s.opts.MaxMessage {
+		return nil, fmt.Errorf("answer of %d bytes: %w", size, blob.ErrTooLarge)
+	}
+	switch result := msg.GetMessage().(type) {
+	case *agentv1.KvClientMessage_GetBlobResult:
+		if c.op != OpGet {
+			break
+		}
+		if result.GetBlobResult == nil || result.GetBlobResult.BlobData == nil {
+			return nil, blob.NotFound(c.blob)
+		}
+		return result.GetBlobResult.BlobData, nil
+	case *agentv1.KvClientMessage_SetBlobResult:
+		if c.op != OpSet {
+			break
+		}
+		if failure := result.SetBlobResult.GetError(); failure != nil {
+			return nil, newPeerError(failure.GetMessage())
+		}
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%w: %s got %T", ErrUnexpectedAnswer, c.op, msg.GetMessage())
+}
+
+// Close ends the store: calls that wait, and later ones, fail with
+// blob.ErrClosed. It does not wait; see Done.
+func (s *Store) Close() error {
+	s.CloseWithError(nil)
+	return nil
+}
+
+// CloseWithError is Close with a cause, which the calls tell beside
+// blob.ErrClosed. Only the first one counts.
+func (s *Store) CloseWithError(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.err = blob.ErrClosed
+	if cause != nil {
+		// Only the text: an io.EOF or the end of the stream's context would be
+		// taken for something that happened to the caller.
+		s.err = fmt.Errorf("%w: %v", blob.ErrClosed, cause)
+	}
+	close(s.closed)
+	for _, c := range s.waiting {
+		s.finishLocked(c, nil, s.err)
+	}
+}
+
+// Done is closed when the store has been closed and no longer uses its sender.
+// A handler waits for it before it returns, since its stream ends with it.
+func (s *Store) Done() <-chan struct{} { return s.done }

@@ -1,0 +1,97 @@
+package kvstream_test
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/blobtest"
+	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/kvstream"
+)
+
+// large lets the suite's largest blobs through.
+const large = 80 << 20
+
+func TestContractInMemory(t *testing.T) {
+	open := func(t *testing.T) blob.Store {
+		return join(t, memblob.New(), &kvstream.Options{MaxLocalBytes: 1 << 30}, nil)
+	}
+	blobtest.RunWith(t, open, &blobtest.Options{MaxBytes: 2 << 20})
+	blobtest.RunModel(t, open)
+}
+
+func TestContractThroughTheNarrowestWindow(t *testing.T) {
+	blobtest.RunWith(t, func(t *testing.T) blob.Store {
+		return join(t, memblob.New(),
+			&kvstream.Options{MaxRequests: 1, MaxBytes: 1, KnownFor: -1}, &kvstream.ServeOptions{MaxConcurrent: 1})
+	}, &blobtest.Options{MaxBytes: 2 << 20})
+}
+
+func TestContractOverHTTP2(t *testing.T) {
+	a := listenAgents(t, &kvstream.Options{MaxMessage: large})
+	blobtest.Run(t, func(t *testing.T) blob.Store {
+		return a.run(t, a.addr, memblob.New(), &kvstream.ServeOptions{MaxMessage: large}).Store
+	})
+}
+
+func TestContractBehindASlowProxy(t *testing.T) {
+	a := listenAgents(t, nil)
+	for name, make := range map[string]func(t testing.TB) *proxy{
+		"delayed":   func(t testing.TB) *proxy { return newProxy(t, a.addr, 2*time.Millisecond, 64<<10) },
+		"throttled": func(t testing.TB) *proxy { return newProxy(t, a.addr, 100*time.Microsecond, 1500) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := make(t)
+			blobtest.RunWith(t, func(t *testing.T) blob.Store {
+				return a.run(t, p.addr, memblob.New(), nil).Store
+			}, &blobtest.Options{MaxBytes: int64(testenv.Scale(16<<10, 2<<20))})
+		})
+	}
+}
+
+// TestWhatWasAcknowledgedBeforeACutIsThere cuts connections at random points of
+// the byte stream, under several writers.
+func TestWhatWasAcknowledgedBeforeACutIsThere(t *testing.T) {
+	a := listenAgents(t, nil)
+	p := newProxy(t, a.addr, 0, 4<<10)
+	local := memblob.New()
+	for round := range testenv.Scale(12, 300) {
+		r := a.run(t, p.addr, local, nil)
+		p.cutAfter(int64(round)*7919 + 1)
+		var writers sync.WaitGroup
+		for w := range 4 {
+			writers.Go(func() { writeUntilCut(t, r.Store, local, fmt.Sprintf("round %d, writer %d", round, w)) })
+		}
+		writers.Wait()
+		<-r.Done()
+		r.finish()
+		if r.err == nil {
+			t.Errorf("round %d: the client took a cut for a regular end", round)
+		}
+		p.cutAfter(-1)
+	}
+}
+
+func writeUntilCut(t *testing.T, remote, local blob.Store, name string) {
+	for i := 0; ; i++ {
+		b := blob.New(bytes.Repeat(fmt.Appendf(nil, "%s, blob %d. ", name, i), 1+i%40))
+		if err := remote.Put(t.Context(), b); err != nil {
+			wantErr(t, "put on a stream that was cut", err, blob.ErrClosed)
+			return
+		}
+		wantHas(t, "local store", local, true, b)
+		data, err := remote.Get(t.Context(), b.ID)
+		if err != nil {
+			wantErr(t, "get on a stream that was cut", err, blob.ErrClosed)
+			return
+		}
+		if !bytes.Equal(data, b.Data) {
+			t.Errorf("get: got %d bytes, want %d", len(data), len(b.Data))
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package kvstream
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Errors of this package, beside those of package blob.
+var (
+	// ErrNoAnswer says that the peer let the time for an answer pass. Whether it
+	// did what it was asked is unknown.
+	ErrNoAnswer = errors.New("peer gave no answer in time")
+	// ErrUnexpectedAnswer says that the peer answered something else than what it
+	// was asked, as a get with the result of a set.
+	ErrUnexpectedAnswer = errors.New("answer does not fit the request")
+	// ErrUnknownRequest says that the peer asked for something that this release
+	// does not know.
+	ErrUnknownRequest = errors.New("unknown kind of request")
+)
+
+// PeerError is the failure of a set as the peer told it.
+type PeerError struct {
+	// Message is the peer's text, cut to a length that fits a log.
+	Message string
+	cause   error
+}
+
+const maxPeerText = 300
+
+func newPeerError(text string) *PeerError {
+	if len(text) > maxPeerText {
+		text = text[:maxPeerText] + "…"
+	}
+	return &PeerError{Message: text, cause: causeOf(text)}
+}
+
+func (e *PeerError) Error() string { return "peer refused: " + strconv.Quote(e.Message) }
+
+// Unwrap returns the error of package blob that the text stands for, or nil.
+func (e *PeerError) Unwrap() error { return e.cause }
+
+// The texts in which errors travel, since the message has room for nothing else.
+// They are all that a peer learns: the error of a store may name paths and hosts.
+const (
+	textTimeout   = "the store did not finish in time"
+	textCancelled = "the request was cancelled"
+	textOther     = "the store failed"
+)
+
+// spoken are the errors whose own text travels.
+var spoken = []error{
+	blob.ErrInvalidID, blob.ErrMismatch, blob.ErrTooLarge, blob.ErrReadOnly, blob.ErrFull,
+	blob.ErrClosed, blob.ErrWrongKey, blob.ErrCorrupt, blob.ErrNotFound, ErrUnknownRequest,
+}
+
+// textOf returns what a peer is told about err.
+func textOf(err error) string {
+	for _, known := range spoken {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return textTimeout
+	case errors.Is(err, context.Canceled):
+		return textCancelled
+	}
+	return textOther
+}
+
+// causeOf is the inverse of textOf, for those texts that say something about the
+// blob or the store; other peers have other texts.
+func causeOf(text string) error {
+	for _, known := range spoken {
+		if text == known.Error() {
+			return known
+		}
+	}
+	return nil
+}
