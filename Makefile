@@ -22,7 +22,7 @@ test: lint race
 
 race:
 	$(SETUP) git=git gcc=gcc /usr/include/stdlib.h=libc6-dev
-	CGO_ENABLED=1 STET_RACE=1 go test -race -timeout 20m $(RACE)
+	CGO_ENABLED=1 go test -race -timeout 20m $(RACE)
 
 test-long:
 	$(SETUP) git=git gcc=gcc /usr/include/stdlib.h=libc6-dev

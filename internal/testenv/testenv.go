@@ -4,13 +4,21 @@ package testenv
 
 import "os"
 
+// raceShare is the part of the short figures that is run under the race
+// detector: it slows everything down many times and looks for something else.
+const raceShare = 8
+
 // Long reports whether the long figures were asked for.
 func Long() bool { return os.Getenv("STET_LONG") == "1" }
 
-// Scale returns short or, in a long run, long.
+// Scale returns short or, in a long run, long. Under the race detector short is
+// reduced.
 func Scale(short, long int) int {
-	if Long() {
+	switch {
+	case Long():
 		return long
+	case raceEnabled:
+		return max(1, short/raceShare)
 	}
 	return short
 }
