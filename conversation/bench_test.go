@@ -163,3 +163,28 @@ func BenchmarkHydrate(b *testing.B) {
 		})
 	}
 }
+
+// Saving after every step of a long turn must not store the turn's list of steps
+// again and again.
+func TestALongTurnIsStoredAsDifferences(t *testing.T) {
+	ctx := context.Background()
+	st := memoryStack(t)
+	c := must(conversation.New(st.blobs, st.rows, nil).Create(ctx, conversation.Info{}))
+	check(t, c.AppendTurn(ctx, newTurn(t, "a long task")))
+	must(c.Save(ctx, nil))
+	cost := func(steps int) float64 {
+		before := st.written()
+		for n := range steps {
+			check(t, c.AppendStep(ctx, say(fmt.Sprint(before, n))))
+			must(c.Save(ctx, nil))
+		}
+		return float64(st.written()-before) / float64(steps)
+	}
+	early := cost(50)
+	cost(700)
+	late := cost(50)
+	t.Logf("stored bytes of a step: %.0f at step 50, %.0f at step 800", early, late)
+	if whole := 800 * 34.0; late > whole/8 {
+		t.Errorf("a step stores %.0f bytes early and %.0f late, where the list of steps has %.0f", early, late, whole)
+	}
+}

@@ -3,6 +3,8 @@ package conversation
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/stet-dev/stet/blob"
@@ -10,108 +12,157 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// closure returns the blobs that the next root needs and the current one does
-// not: those that are staged and those that were stored before by others, such
-// as a client's images. A commit that names them all cannot end with a state
-// that a collector has holes in. It reads only what is new.
-func (c *Conversation) closure(ctx context.Context, root blob.ID, lenient bool) (refs, outside []blob.ID, err error) {
-	refs = append(refs, root)
-	var found graph.Set
-	var starts []graph.Root
-	note := func(kind graph.Kind, data []byte) error {
-		rs, err := graph.Refs(kind, data)
-		for _, r := range rs {
-			if _, ok := c.staged[r.ID]; !ok && r.ID != root && found.Add(r.ID, r.Kind) {
-				starts = append(starts, graph.Root{Kind: r.Kind, ID: r.ID})
-			}
-		}
-		if err != nil && !lenient {
-			return errors.Join(ErrInvalid, err)
-		}
-		return nil
-	}
-	if err := note(graph.State, c.draft.changed()); err != nil {
-		return nil, nil, err
-	}
-	for id, st := range c.staged {
-		refs = append(refs, id)
-		if err := note(st.kind, st.blob.Data); err != nil {
-			return nil, nil, err
-		}
-	}
-	outside, err = c.reach(ctx, starts, lenient)
-	return append(refs, outside...), outside, err
+// needs are the blobs that the next root needs and the current one does not.
+type needs struct {
+	staged  []blob.Blob // to be stored
+	outside []blob.ID   // stored before by others, such as a client's images
 }
 
-// reach returns everything that can be reached from blobs that others stored.
-// Blobs that an earlier save of this handle named are returned, but not read
-// again.
-func (c *Conversation) reach(ctx context.Context, starts []graph.Root, lenient bool) ([]blob.ID, error) {
-	if len(starts) == 0 {
-		return nil, nil
+// refs returns all of them and the root, for the commit.
+func (n needs) refs(root blob.ID) []blob.ID {
+	refs := append([]blob.ID{root}, n.outside...)
+	for _, b := range n.staged {
+		refs = append(refs, b.ID)
 	}
-	var mu sync.Mutex // guards all: Skip is called by several workers
-	all := make(map[blob.ID]bool)
-	add := func(id blob.ID) {
-		mu.Lock()
-		defer mu.Unlock()
-		all[id] = true
+	return refs
+}
+
+// closure finds what the next root needs, by following what changed. A commit
+// that names it all cannot end with a state that a collector has holes in. Forms
+// that were staged and replaced again are not part of it. Only what is new is
+// read.
+func (c *Conversation) closure(ctx context.Context, lenient bool) (needs, error) {
+	f := &follower{c: c, lenient: lenient, used: make(map[blob.ID]bool), outside: make(map[blob.ID]bool)}
+	if err := f.follow(graph.State, c.draft.changed()); err != nil {
+		return needs{}, err
 	}
-	skip := func(_ blob.ID, r graph.Ref) bool {
-		if _, ok := c.staged[r.ID]; ok {
-			return true
+	// What others stored may name something that is staged, and the other way
+	// round.
+	for len(f.starts) > 0 {
+		if err := f.reach(ctx); err != nil {
+			return needs{}, err
 		}
-		if c.known.Has(r.ID) {
-			add(r.ID)
-			return true
-		}
-		return false
 	}
+	if len(f.missing) > 0 && !lenient {
+		return needs{}, &kv.MissingBlobsError{IDs: f.missing}
+	}
+	f.needs.outside = slices.Collect(maps.Keys(f.outside))
+	if lenient {
+		err := c.present(ctx, &f.needs)
+		return f.needs, err
+	}
+	return f.needs, nil
+}
+
+// follower collects needs.
+type follower struct {
+	c       *Conversation
+	lenient bool
+	needs   needs
+	seen    graph.Set
+	used    map[blob.ID]bool // staged blobs in needs
+	starts  []graph.Root     // blobs of others that were not read yet
+	missing []blob.ID
+
+	mu      sync.Mutex // guards what follows, since workers call skip
+	outside map[blob.ID]bool
+	back    []graph.Ref // staged blobs that blobs of others name
+}
+
+// follow takes up what the bytes of a staged blob refer to.
+func (f *follower) follow(kind graph.Kind, data []byte) error {
+	refs, err := graph.Refs(kind, data)
+	if err != nil && !f.lenient {
+		return errors.Join(ErrInvalid, err)
+	}
+	for _, r := range refs {
+		if err := f.take(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) take(r graph.Ref) error {
+	if !f.seen.Add(r.ID, r.Kind) {
+		return nil
+	}
+	b, ok := f.c.staged[r.ID]
+	if !ok {
+		f.starts = append(f.starts, graph.Root{Kind: r.Kind, ID: r.ID})
+		return nil
+	}
+	if !f.used[r.ID] {
+		f.used[r.ID] = true
+		f.needs.staged = append(f.needs.staged, b)
+	}
+	return f.follow(r.Kind, b.Data)
+}
+
+// skip keeps a walk from blobs that are staged and from those that an earlier
+// save of this handle named; the latter are named again, but not read again.
+func (f *follower) skip(_ blob.ID, r graph.Ref) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.c.staged[r.ID]; ok {
+		f.back = append(f.back, r)
+		return true
+	}
+	if f.c.known.Has(r.ID) {
+		f.outside[r.ID] = true
+		return true
+	}
+	return false
+}
+
+// reach reads what others stored.
+func (f *follower) reach(ctx context.Context) error {
 	var fresh []graph.Root
-	for _, r := range starts {
-		if !skip(blob.ID{}, graph.Ref{Kind: r.Kind, ID: r.ID}) {
+	for _, r := range f.starts {
+		if !f.skip(blob.ID{}, graph.Ref{Kind: r.Kind, ID: r.ID}) {
 			fresh = append(fresh, r)
 		}
 	}
-	var missing []blob.ID
-	err := graph.Walk(ctx, c.store.blobs, graph.Roots(fresh...), &graph.Options{Workers: c.store.opts.Parallel, Skip: skip}, func(n graph.Node) error {
+	f.starts = nil
+	opts := &graph.Options{Workers: f.c.store.opts.Parallel, Skip: f.skip}
+	err := graph.Walk(ctx, f.c.store.blobs, graph.Roots(fresh...), opts, func(n graph.Node) error {
 		switch {
 		case errors.Is(n.Err, blob.ErrNotFound):
-			missing = append(missing, n.ID)
+			f.missing = append(f.missing, n.ID)
 			return nil
-		case n.Err != nil && !lenient:
+		case n.Err != nil && !f.lenient:
 			return errors.Join(ErrInvalid, n.Err)
 		}
-		add(n.ID)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.outside[n.ID] = true
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(missing) > 0 && !lenient {
-		return nil, &kv.MissingBlobsError{IDs: missing}
+	back := f.back
+	f.back = nil
+	for _, r := range back {
+		if err := f.take(r); err != nil {
+			return err
+		}
 	}
-	ids := make([]blob.ID, 0, len(all))
-	for id := range all {
-		ids = append(ids, id)
-	}
-	if lenient {
-		return c.present(ctx, ids)
-	}
-	return ids, nil
+	return nil
 }
 
-// present returns those of ids that are stored.
-func (c *Conversation) present(ctx context.Context, ids []blob.ID) ([]blob.ID, error) {
-	have, err := c.store.blobs.Has(ctx, ids...)
+// present leaves out blobs of others that are not stored.
+func (c *Conversation) present(ctx context.Context, n *needs) error {
+	have, err := c.store.blobs.Has(ctx, n.outside...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	kept := ids[:0]
-	for i, id := range ids {
+	kept := n.outside[:0]
+	for i, id := range n.outside {
 		if have[i] {
 			kept = append(kept, id)
 		}
 	}
-	return kept, nil
+	n.outside = kept
+	return nil
 }

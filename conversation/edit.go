@@ -4,22 +4,22 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
 // stage keeps a content for the next save. One whose bytes were not loaded is
 // taken to be in the store; the save will see.
-func (c *Conversation) stage(kind graph.Kind, content Content) {
+func (c *Conversation) stage(content Content) {
 	if !content.loaded {
 		return
 	}
 	if _, ok := c.staged[content.id]; !ok {
-		c.staged[content.id] = staged{blob: blob.Blob{ID: content.id, Data: content.data}, kind: kind}
+		c.staged[content.id] = blob.Blob{ID: content.id, Data: content.data}
 	}
 }
 
@@ -32,7 +32,7 @@ func (c *Conversation) AppendPrompt(ctx context.Context, messages ...[]byte) err
 	}
 	for _, m := range messages {
 		content := NewContent(m)
-		c.stage(graph.Prompt, content)
+		c.stage(content)
 		c.draft.add(fieldPrompt, bytesRecord(fieldPrompt, content.bytes32()))
 	}
 	return nil
@@ -48,11 +48,9 @@ func (c *Conversation) AppendTurn(ctx context.Context, t Turn) error {
 	if err := c.edit(ctx); err != nil {
 		return err
 	}
-	if err := c.sealTurn(); err != nil {
-		return err
-	}
+	c.sealTurn()
 	c.turn = nil
-	t.parts(func(p part) { c.stage(p.kind, p.content) })
+	t.parts(c.stage)
 	c.draft.add(fieldTurns, bytesRecord(fieldTurns, t.Structure.bytes32()))
 	return nil
 }
@@ -75,19 +73,16 @@ func (c *Conversation) AppendStep(ctx context.Context, steps ...*agentv1.Convers
 	if err := c.openTurn(ctx); err != nil {
 		return fmt.Errorf("append step: %w", err)
 	}
-	agent := c.turn.structure.GetAgentConversationTurn()
-	if agent == nil {
-		return invalid("append step: the last turn is no agent's turn")
-	}
 	for _, item := range items {
-		c.stage(graph.Step, item.Content)
-		agent.Steps = append(agent.Steps, item.bytes32())
+		c.stage(item.Content)
+		step := bytesRecord(2, item.bytes32())      // AgentConversationTurnStructure.steps
+		c.turn.builder.Append(bytesRecord(1, step)) // ConversationTurnStructure.agent_conversation_turn
+		c.turn.dirty = true
 	}
-	c.turn.dirty = c.turn.dirty || len(items) > 0
 	return nil
 }
 
-// openTurn loads the last turn.
+// openTurn loads the last turn, which must be an agent's.
 func (c *Conversation) openTurn(ctx context.Context) error {
 	if c.turn != nil {
 		return nil
@@ -102,37 +97,41 @@ func (c *Conversation) openTurn(ctx context.Context) error {
 	}
 	id, err := blob.IDFromBytes(value)
 	if err != nil {
-		return err
-	}
-	data := c.staged[id].blob.Data
-	if _, ok := c.staged[id]; !ok {
-		if data, err = c.store.blobs.Get(ctx, id); err != nil {
-			return c.store.lost(c.id, "turns", err)
-		}
-	}
-	structure := new(agentv1.ConversationTurnStructure)
-	if err := wirelimit.Unmarshal(data, structure, partLimits); err != nil {
 		return c.store.lost(c.id, "turns", err)
 	}
-	c.turn = &openTurn{id: id, structure: structure}
+	turn := &openTurn{builder: blob.NewBuilder()}
+	data := []byte(nil)
+	if st, ok := c.staged[id]; ok {
+		turn.blob, err = blob.Whole(ctx, c.store.blobs, st)
+		data = turn.blob.Data
+		turn.builder.Append(data)
+	} else {
+		data, err = c.store.blobs.Get(ctx, id)
+		turn.builder = blob.ResumeBuilder(id, data)
+	}
+	structure := new(agentv1.ConversationTurnStructure)
+	if err == nil {
+		err = wirelimit.Unmarshal(data, structure, partLimits)
+	}
+	if err != nil {
+		return c.store.lost(c.id, "turns", err)
+	}
+	if structure.GetAgentConversationTurn() == nil {
+		return invalid("the last turn is no agent's turn")
+	}
+	c.turn = turn
 	return nil
 }
 
-// sealTurn encodes the last turn if it has grown. The form it had before is not
-// stored, unless an earlier save did so.
-func (c *Conversation) sealTurn() error {
+// sealTurn makes a blob of the last turn if it has grown. The form it had before
+// is not stored, unless an earlier save did so.
+func (c *Conversation) sealTurn() {
 	if c.turn == nil || !c.turn.dirty {
-		return nil
+		return
 	}
-	item, err := NewItem(c.turn.structure)
-	if err != nil {
-		return err
-	}
-	delete(c.staged, c.turn.id)
-	c.stage(graph.Turn, item.Content)
-	c.draft.hold(fieldTurns, bytesRecord(fieldTurns, item.bytes32()))
-	c.turn.id, c.turn.dirty = item.id, false
-	return nil
+	c.turn.blob, c.turn.dirty = c.turn.builder.Blob(nil), false
+	c.staged[c.turn.blob.ID] = c.turn.blob
+	c.draft.hold(fieldTurns, bytesRecord(fieldTurns, c.turn.blob.ID.Bytes()))
 }
 
 // SetTiming says when the last turn began and how long it took. Turns without a
@@ -160,34 +159,27 @@ func (c *Conversation) SetTiming(ctx context.Context, timing *agentv1.StepTiming
 
 // SetTodos replaces the to-do list.
 func (c *Conversation) SetTodos(ctx context.Context, todos ...*agentv1.TodoItem) error {
-	return setList(ctx, c, graph.Todo, todos...)
+	return setList(ctx, c, fieldTodos, todos...)
 }
 
 // SetSummary replaces the summary; nil removes it.
 func (c *Conversation) SetSummary(ctx context.Context, summary *agentv1.ConversationSummary) error {
 	if summary == nil {
-		return setList[*agentv1.ConversationSummary](ctx, c, graph.Summary)
+		return setList[*agentv1.ConversationSummary](ctx, c, fieldSummary)
 	}
-	return setList(ctx, c, graph.Summary, summary)
+	return setList(ctx, c, fieldSummary, summary)
 }
 
 // SetPlan replaces the plan; nil removes it.
 func (c *Conversation) SetPlan(ctx context.Context, plan *agentv1.ConversationPlan) error {
 	if plan == nil {
-		return setList[*agentv1.ConversationPlan](ctx, c, graph.Plan)
+		return setList[*agentv1.ConversationPlan](ctx, c, fieldPlan)
 	}
-	return setList(ctx, c, graph.Plan, plan)
+	return setList(ctx, c, fieldPlan, plan)
 }
 
-// setList replaces the records of a field in the tail by messages of a kind.
-func setList[M proto.Message](ctx context.Context, c *Conversation, kind graph.Kind, messages ...M) error {
-	num := fieldTodos
-	switch kind {
-	case graph.Summary:
-		num = fieldSummary
-	case graph.Plan:
-		num = fieldPlan
-	}
+// setList makes messages the records of a field in the tail.
+func setList[M proto.Message](ctx context.Context, c *Conversation, num protowire.Number, messages ...M) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.edit(ctx); err != nil {
@@ -199,7 +191,7 @@ func setList[M proto.Message](ctx context.Context, c *Conversation, kind graph.K
 		if err != nil {
 			return err
 		}
-		c.stage(kind, item.Content)
+		c.stage(item.Content)
 		raw = append(raw, bytesRecord(num, item.bytes32())...)
 	}
 	c.draft.set(num, raw)
@@ -218,7 +210,7 @@ func (c *Conversation) AppendArchive(ctx context.Context, archive *agentv1.Conve
 	if err := c.edit(ctx); err != nil {
 		return err
 	}
-	c.stage(graph.Archive, item.Content)
+	c.stage(item.Content)
 	c.draft.add(fieldArchives, bytesRecord(fieldArchives, item.bytes32()))
 	return nil
 }

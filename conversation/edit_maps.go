@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
@@ -38,8 +37,8 @@ func (c *Conversation) SetFile(ctx context.Context, path string, f File) error {
 	if err := c.edit(ctx); err != nil {
 		return err
 	}
-	c.stage(graph.Bytes, f.Content)
-	c.stage(graph.Bytes, f.Initial)
+	c.stage(f.Content)
+	c.stage(f.Initial)
 	c.draft.put(fieldFiles, path, entryRecord(fieldFiles, path, value))
 	return nil
 }
@@ -210,9 +209,7 @@ func (c *Conversation) replace(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.sealTurn(); err != nil {
-		return err
-	}
+	c.sealTurn()
 	d, err := c.draft.replace(c.head.Root, records)
 	if err != nil {
 		return err

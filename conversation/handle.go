@@ -32,23 +32,19 @@ type Conversation struct {
 	stale   bool                       // another writer took over
 	draft   *draft                     // nil until needed
 	turn    *openTurn                  // the last turn, nil until needed
-	staged  map[blob.ID]staged         // blobs of the draft that are not stored yet
+	staged  map[blob.ID]blob.Blob      // blobs of the draft that are not stored yet
 	exact   blob.ID                    // a stored root that is the draft as it is
 	known   graph.Set                  // blobs that earlier saves of this handle made safe
 	doubt   *attempt                   // a commit that may or may not have happened
 }
 
-// staged is a blob that the next Save stores.
-type staged struct {
-	blob blob.Blob
-	kind graph.Kind
-}
-
-// openTurn is the last turn, which still grows.
+// openTurn is the last turn, which still grows. A step is appended to its bytes
+// as one more piece of the same field, which parsers merge with the others, so
+// that a turn of a thousand steps is not written a thousand times.
 type openTurn struct {
-	id        blob.ID // of its latest blob in the store or among the staged
-	structure *agentv1.ConversationTurnStructure
-	dirty     bool
+	builder *blob.Builder
+	blob    blob.Blob // the latest form that was made
+	dirty   bool      // steps came since
 }
 
 // Open opens a conversation for writing. It takes a new epoch: saves of a handle
@@ -180,7 +176,7 @@ func (c *Conversation) ensure(ctx context.Context) error {
 	if c.draft != nil {
 		return nil
 	}
-	c.staged = make(map[blob.ID]staged)
+	c.staged = make(map[blob.ID]blob.Blob)
 	if c.head.Seq == 0 {
 		c.draft = newDraft(blob.NewBuilder())
 		return nil
@@ -233,8 +229,14 @@ func checkRoot(raw []byte) error {
 // parseRoot checks bytes that come from outside as strictly as a reader will:
 // text that is no UTF-8 is found only by parsing.
 func parseRoot(raw []byte) error {
-	if err := wirelimit.Unmarshal(raw, new(agentv1.ConversationStateStructure), rootLimits); err != nil {
+	s := new(agentv1.ConversationStateStructure)
+	if err := wirelimit.Unmarshal(raw, s, rootLimits); err != nil {
 		return fmt.Errorf("%w: root: %w", ErrInvalid, err)
+	}
+	for _, path := range s.ReadPaths { // the limits saw those that are keys of maps
+		if len(path) > maxPath {
+			return invalid("root: a path of %d bytes", len(path))
+		}
 	}
 	return nil
 }

@@ -211,7 +211,6 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq,
 		},
 		root:   blob.Blob{ID: target.Root},
-		refs:   []blob.ID{target.Root},
 		extend: opts.Extend,
 	}
 	a.save.Time = c.store.now()

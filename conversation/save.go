@@ -83,19 +83,15 @@ func (c *Conversation) saveLocked(ctx context.Context, opts *SaveOptions) (Save,
 
 // attempt is a save on its way into the store.
 type attempt struct {
-	save    Save
-	root    blob.Blob   // without content if the root is stored already
-	blobs   []blob.Blob // the others
-	refs    []blob.ID
-	outside []blob.ID // those of refs that were stored before
-	extend  func(Save, *kv.Batch) error
+	save   Save
+	root   blob.Blob // without content if the root is stored already
+	needs  needs
+	extend func(Save, *kv.Batch) error
 }
 
 // prepare plans a save. It returns nil if there is nothing to save.
 func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt, error) {
-	if err := c.sealTurn(); err != nil {
-		return nil, err
-	}
+	c.sealTurn()
 	if c.exact.IsZero() && c.draft.wasteful() {
 		if err := c.layOut(ctx); err != nil {
 			return nil, err
@@ -110,11 +106,8 @@ func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt
 		(opts.MessageID == "" || opts.MessageID == c.head.MessageID) {
 		return nil, nil
 	}
-	for _, st := range c.staged {
-		a.blobs = append(a.blobs, st.blob)
-	}
 	var err error
-	a.refs, a.outside, err = c.closure(ctx, a.root.ID, opts.Lenient)
+	a.needs, err = c.closure(ctx, opts.Lenient)
 	return a, err
 }
 
@@ -154,7 +147,7 @@ func (c *Conversation) layOut(ctx context.Context) error {
 
 // commit stores the blobs and the rows of a save.
 func (c *Conversation) commit(ctx context.Context, a *attempt) error {
-	put := a.blobs
+	put := a.needs.staged
 	if len(a.root.Data) > 0 || a.root.Keep > 0 || a.root.ID == blob.Sum(nil) {
 		put = append(put[:len(put):len(put)], a.root)
 	}
@@ -210,7 +203,7 @@ func (c *Conversation) batch(a *attempt) (*kv.Batch, error) {
 			{Key: keyspace.Save(c.id, a.save.Seq), Value: row},
 			{Key: keyspace.ByTime(a.save.Time.UnixMilli(), c.id)},
 		},
-		Refs: a.refs,
+		Refs: a.needs.refs(a.root.ID),
 	}
 	if a.save.MessageID != "" {
 		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(c.id, a.save.MessageID), Value: hex})
@@ -228,19 +221,18 @@ func (c *Conversation) batch(a *attempt) (*kv.Batch, error) {
 func (c *Conversation) putAgain(ctx context.Context, a *attempt, missing *kv.MissingBlobsError) error {
 	var put []blob.Blob
 	for _, id := range missing.IDs {
-		st, ok := c.staged[id]
-		switch {
-		case ok:
-			put = append(put, st.blob)
-		case id == a.root.ID && c.exact.IsZero():
-			whole, err := blob.Whole(ctx, c.store.blobs, a.root)
-			if err != nil {
-				return err
-			}
-			put = append(put, whole)
-		default:
+		b, ok := c.staged[id], true
+		if b.ID.IsZero() {
+			b, ok = a.root, id == a.root.ID && c.exact.IsZero()
+		}
+		if !ok {
 			return missing
 		}
+		whole, err := blob.Whole(ctx, c.store.blobs, b)
+		if err != nil {
+			return err
+		}
+		put = append(put, whole)
 	}
 	return c.store.blobs.Put(ctx, put...)
 }
@@ -270,9 +262,12 @@ func (c *Conversation) adopt(a *attempt) {
 	} else {
 		c.draft, c.turn, c.exact = nil, nil, blob.ID{} // continue from the stored bytes
 	}
-	c.staged = make(map[blob.ID]staged)
+	c.staged = make(map[blob.ID]blob.Blob)
+	if c.turn != nil && !c.turn.blob.ID.IsZero() {
+		c.turn.builder.Commit(c.turn.blob)
+	}
 	c.setHead(a.save)
-	for _, id := range a.outside {
+	for _, id := range a.needs.outside {
 		c.known.Add(id, graph.Bytes)
 	}
 	c.doubt = nil

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/conversation/graph"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
@@ -136,16 +135,10 @@ func put[V any](m *map[string]V, key string, value V) {
 	(*m)[key] = value
 }
 
-// part is a content and what it is.
-type part struct {
-	kind    graph.Kind
-	content Content
-}
-
 // parts calls fn for the parts of a state and of its subagents.
-func (s *State) parts(fn func(part)) {
+func (s *State) parts(fn func(Content)) {
 	for _, c := range s.Prompt {
-		fn(part{graph.Prompt, c})
+		fn(c)
 	}
 	for _, turns := range [][]Turn{s.OldTurns, s.Turns} {
 		for i := range turns {
@@ -153,20 +146,20 @@ func (s *State) parts(fn func(part)) {
 		}
 	}
 	for _, t := range s.Todos {
-		fn(part{graph.Todo, t.Content})
+		fn(t.Content)
 	}
-	fn(part{graph.Summary, s.Summary.Content})
-	fn(part{graph.Plan, s.Plan.Content})
-	fn(part{graph.Archive, s.Archive.Content})
+	fn(s.Summary.Content)
+	fn(s.Plan.Content)
+	fn(s.Archive.Content)
 	for _, a := range s.Archives {
-		fn(part{graph.Archive, a.Content})
+		fn(a.Content)
 	}
 	for _, path := range slices.Sorted(maps.Keys(s.FileStates)) {
-		fn(part{graph.FileState, s.FileStates[path].Content})
+		fn(s.FileStates[path].Content)
 	}
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
-		fn(part{graph.Bytes, s.Files[path].Content})
-		fn(part{graph.Bytes, s.Files[path].Initial})
+		fn(s.Files[path].Content)
+		fn(s.Files[path].Initial)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Subagents)) {
 		if sub := s.Subagents[id].State; sub != nil {
@@ -179,10 +172,10 @@ func (s *State) parts(fn func(part)) {
 func (s *State) Blobs() []blob.Blob {
 	seen := make(map[blob.ID]bool)
 	var out []blob.Blob
-	s.parts(func(p part) {
-		if p.content.loaded && !seen[p.content.id] {
-			seen[p.content.id] = true
-			out = append(out, blob.New(p.content.data))
+	s.parts(func(c Content) {
+		if c.loaded && !seen[c.id] {
+			seen[c.id] = true
+			out = append(out, blob.Blob{ID: c.id, Data: c.data})
 		}
 	})
 	return out
@@ -207,6 +200,6 @@ func (c *Conversation) SetState(ctx context.Context, s *State) error {
 	if err := c.edit(ctx); err != nil {
 		return err
 	}
-	s.parts(func(p part) { c.stage(p.kind, p.content) })
+	s.parts(c.stage)
 	return c.replace(raw)
 }

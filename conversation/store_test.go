@@ -313,3 +313,27 @@ func TestUnknownFieldsSurviveEveryKindOfSave(t *testing.T) {
 		t.Errorf("unknown %q, rest %v", got, s.Rest)
 	}
 }
+
+func TestOnlyTheFinalFormsAreStored(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	check(t, c.AppendTurn(ctx, newTurn(t, "same")))
+	check(t, c.AppendTurn(ctx, newTurn(t, "same")))
+	check(t, c.AppendStep(ctx, say("but not quite")))
+	check(t, c.SetTodos(ctx, &agentv1.TodoItem{Id: "soon replaced"}))
+	check(t, c.SetTodos(ctx, &agentv1.TodoItem{Id: "1"}))
+	must(c.Save(ctx, nil))
+	f.expectTexts(t, "c", "same", "same", "but not quite")
+	// Two forms of the turn, the message, the step, the to-do, the root.
+	if n := f.count(t); n != 6 {
+		t.Errorf("%d blobs are stored, want 6", n)
+	}
+	check(t, c.AppendStep(ctx, say("more")))
+	must(c.Save(ctx, nil))
+	c = must(f.Open(ctx, "c"))
+	check(t, c.AppendStep(ctx, say("and more"), say("still")))
+	check(t, c.AppendStep(ctx, say("end")))
+	must(c.Save(ctx, nil))
+	f.expectTexts(t, "c", "same", "same", "but not quite", "more", "and more", "still", "end")
+}

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"github.com/stet-dev/stet/conversation/graph"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
@@ -76,13 +75,13 @@ func NewShellTurn(command *agentv1.ShellCommand, output *agentv1.ShellOutput) (T
 }
 
 // parts calls fn for everything that the turn consists of.
-func (t *Turn) parts(fn func(part)) {
-	fn(part{graph.Turn, t.Structure.Content})
-	fn(part{graph.AgentTurn, t.Old.Content})
-	fn(part{graph.UserMessage, t.UserMessage.Content})
+func (t *Turn) parts(fn func(Content)) {
+	fn(t.Structure.Content)
+	fn(t.Old.Content)
+	fn(t.UserMessage.Content)
 	for _, s := range t.Steps {
-		fn(part{graph.Step, s.Content})
+		fn(s.Content)
 	}
-	fn(part{graph.ShellCommand, t.ShellCommand.Content})
-	fn(part{graph.ShellOutput, t.ShellOutput.Content})
+	fn(t.ShellCommand.Content)
+	fn(t.ShellOutput.Content)
 }
