@@ -1,0 +1,78 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+
+	"znkr.io/diff"
+	"znkr.io/diff/textdiff"
+)
+
+// Texts up to maxDiff bytes are compared; above fastDiff the comparison may give
+// a change that is longer than it need be.
+const (
+	maxDiff  = 8 << 20
+	fastDiff = 128 << 10
+)
+
+// Diff returns the change of a file in unified form, with the number of lines
+// that were added and removed. A nil text means that there is no file.
+func Diff(path string, before, after *string) (unified string, added, removed int) {
+	x, y := deref(before), deref(after)
+	if x == y && (before == nil) == (after == nil) {
+		return "", 0, 0
+	}
+	head := "--- " + diffName("a/", path, before) + "\n+++ " + diffName("b/", path, after) + "\n"
+	if len(x) > maxDiff || len(y) > maxDiff || strings.IndexByte(x, 0) >= 0 || strings.IndexByte(y, 0) >= 0 {
+		return fmt.Sprintf("%sBinary or large file: %d bytes became %d\n", head, len(x), len(y)), 0, 0
+	}
+	opts := []textdiff.Option{textdiff.IndentHeuristic()}
+	if len(x)+len(y) > fastDiff {
+		opts = []textdiff.Option{diff.Fast()}
+	}
+	body := textdiff.Unified(x, y, opts...)
+	added, removed = countChanges(body)
+	return head + body, added, removed
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// diffName spells a file's name so that it stays on its line.
+func diffName(prefix, path string, text *string) string {
+	if text == nil {
+		return "/dev/null"
+	}
+	return prefix + oneLine(path)
+}
+
+// countChanges counts the changed lines of hunks, which must come without the two
+// lines that name the files.
+func countChanges(unified string) (added, removed int) {
+	for line := range strings.Lines(unified) {
+		switch line[0] {
+		case '+':
+			added++
+		case '-':
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// countForeign counts the changed lines of a diff that somebody else wrote, with
+// or without headings.
+func countForeign(unified string) (added, removed int) {
+	for line := range strings.Lines(unified) {
+		if strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "--- ") {
+			continue
+		}
+		a, r := countChanges(line)
+		added, removed = added+a, removed+r
+	}
+	return added, removed
+}

@@ -1,0 +1,266 @@
+package transcript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// Options choose what is given; nil gives everything.
+type Options struct {
+	// TurnFrom and TurnTo bound the turns, counted from 0, TurnTo excluded; a
+	// TurnTo of 0 means the end. Negative numbers count from the end: TurnFrom -10
+	// gives the last ten.
+	TurnFrom, TurnTo int
+	// WithoutHeavyOutput leaves out outputs and diffs of more than 16 KiB.
+	WithoutHeavyOutput bool
+	// WithoutSubagents leaves out the states of subagents. Steps of a subagent that
+	// are part of a call are given.
+	WithoutSubagents bool
+	// WithoutSummaries leaves out the summaries, which come before the first turn.
+	WithoutSummaries bool
+	// Lenient gives a message of kind Failure for what is lost or damaged, and goes
+	// on. Without it reading ends with an error.
+	Lenient bool
+}
+
+func (o *Options) or() Options {
+	if o == nil {
+		return Options{}
+	}
+	return *o
+}
+
+// span returns the turns that are asked for, out of n.
+func (o Options) span(n int) (from, to int) {
+	from, to = o.TurnFrom, o.TurnTo
+	if from < 0 {
+		from += n
+	}
+	if to <= 0 {
+		to += n
+	}
+	from = min(max(from, 0), n)
+	return from, min(max(to, from), n)
+}
+
+// pageTurns is how many turns are read at once.
+const pageTurns = 256
+
+// errStop ends a walk whose reader has enough.
+var errStop = errors.New("stop")
+
+// Messages gives the messages in order: summaries, then turn by turn what was
+// said and done. The messages of a subagent follow the call that started it, or
+// come last. After an error the sequence ends.
+func (t *Transcript) Messages(ctx context.Context, opts *Options) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		w := &walk{seen: make(map[seen]bool), emit: func(m Message) error {
+			if !yield(m, nil) {
+				return errStop
+			}
+			return nil
+		}}
+		w.resolver = resolver{blobs: t.reader.blobs, opts: opts.or()}
+		if err := w.transcript(ctx, t, "", 0); err != nil && !errors.Is(err, errStop) {
+			yield(Message{}, err)
+		}
+	}
+}
+
+// seen is a subagent that was given.
+type seen struct {
+	id   string
+	root blob.ID
+	head *conversation.State // where there is no root
+}
+
+// walk gives the messages of one transcript.
+type walk struct {
+	resolver
+	emit func(Message) error
+	seen map[seen]bool
+}
+
+func (w *walk) transcript(ctx context.Context, t *Transcript, subagent string, depth int) error {
+	if depth > graph.MaxNested {
+		return fmt.Errorf("%w: more than %d nested subagents", conversation.ErrInvalid, graph.MaxNested)
+	}
+	from, to := 0, len(t.ids)
+	if depth == 0 {
+		from, to = w.opts.span(len(t.ids))
+	}
+	if from == 0 && !w.opts.WithoutSummaries {
+		if err := w.summaries(t, subagent); err != nil {
+			return err
+		}
+	}
+	err := t.turns(ctx, from, to, w.opts.Lenient, func(n int, turn *conversation.Turn, at time.Time, err error) error {
+		if err != nil {
+			return w.failure(n, fmt.Sprintf("turn-%d", n), subagent, err)
+		}
+		return w.turn(ctx, t, n, turn, at, subagent, depth)
+	})
+	if err != nil || to < len(t.ids) || w.opts.WithoutSubagents || depth == 0 && from > 0 {
+		return err
+	}
+	for _, id := range t.Subagents() {
+		if err := w.subagent(ctx, t, id, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turns calls fn for every turn of a span, with its number. A turn that cannot be
+// read is an error, or in lenient mode given to fn.
+func (t *Transcript) turns(ctx context.Context, from, to int, lenient bool, fn func(int, *conversation.Turn, time.Time, error) error) error {
+	old := len(t.head.OldTurns)
+	for i := from; i < min(to, old); i++ {
+		if err := fn(i+1, &t.head.OldTurns[i], time.Time{}, nil); err != nil {
+			return err
+		}
+	}
+	if !t.paged {
+		for i := max(from, old+t.missing); i < to; i++ {
+			n := i - old - t.missing
+			if err := fn(i+1, &t.head.Turns[n], timing(t.head, n), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := max(from, old); i < to; i += pageTurns {
+		if err := t.page(ctx, i, min(i+pageTurns, to), lenient, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn func(int, *conversation.Turn, time.Time, error) error) error {
+	old := len(t.head.OldTurns)
+	s, err := t.reader.conversations.HydrateRoot(ctx, t.Root, &conversation.HydrateOptions{TurnFrom: from - old, TurnTo: to - old, OnlyTurns: true})
+	switch {
+	case err != nil && !(lenient && errors.Is(err, conversation.ErrDataLoss)):
+		return err
+	case err != nil && to-from == 1:
+		return fn(to, nil, time.Time{}, err)
+	case err != nil:
+		middle := from + (to-from)/2 // find the turns that are damaged
+		if err := t.page(ctx, from, middle, lenient, fn); err != nil {
+			return err
+		}
+		return t.page(ctx, middle, to, lenient, fn)
+	}
+	for i := range s.Turns {
+		if err := fn(from+i+1, &s.Turns[i], timing(s, i), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// timing returns when a turn began, zero if that is not known.
+func timing(s *conversation.State, i int) time.Time {
+	if timings := s.Rest.GetTurnTimings(); i < len(timings) {
+		return milliseconds(timings[i].GetTimestampMs())
+	}
+	return time.Time{}
+}
+
+// milliseconds is zero for 0 and for what no clock shows.
+func milliseconds(ms uint64) time.Time {
+	if ms == 0 || ms > 253402300799999 { // the end of year 9999, for which JSON has a form
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(ms)).UTC()
+}
+
+// lost reports whether an error means lost or damaged data, not a store that does
+// not answer.
+func lost(err error) bool {
+	return errors.Is(err, conversation.ErrDataLoss) || errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) ||
+		errors.Is(err, blob.ErrInvalidID) || errors.Is(err, wirelimit.ErrMalformed) || errors.Is(err, wirelimit.ErrExceeded)
+}
+
+// failure gives a message for what cannot be read, or ends the walk.
+func (w *walk) failure(turn int, id, subagent string, err error) error {
+	if !w.opts.Lenient || !lost(err) {
+		return fmt.Errorf("read turn %d: %w", turn, err)
+	}
+	return w.emit(Message{ID: id, Turn: turn, Role: System, Kind: Failure, Text: err.Error(), Subagent: subagent})
+}
+
+func (w *walk) summaries(t *Transcript, subagent string) error {
+	var last string
+	give := func(text string) error {
+		if text == "" || text == last {
+			return nil
+		}
+		last = text
+		return w.emit(Message{ID: "summary", Role: System, Kind: Summary, Text: text, Subagent: subagent})
+	}
+	archives := t.head.Archives
+	if !t.head.Archive.IsNone() {
+		archives = append([]conversation.Item[*agentv1.ConversationSummaryArchive]{t.head.Archive}, archives...)
+	}
+	for _, item := range archives {
+		m, err := item.Decode()
+		if err != nil {
+			return w.failure(0, "summary", subagent, err)
+		}
+		if err := give(m.Summary); err != nil {
+			return err
+		}
+	}
+	if t.head.Summary.IsNone() {
+		return nil
+	}
+	m, err := t.head.Summary.Decode()
+	if err != nil {
+		return w.failure(0, "summary", subagent, err)
+	}
+	return give(m.Summary)
+}
+
+// subagent gives the messages of a subagent that were not given yet.
+func (w *walk) subagent(ctx context.Context, t *Transcript, id string, depth int) error {
+	sub, err := t.Subagent(ctx, id)
+	if err != nil {
+		return w.failure(0, "subagent-"+id, id, err)
+	}
+	key := seen{id: id, root: sub.Root}
+	if !sub.paged {
+		key.head = sub.head
+	}
+	if w.seen[key] {
+		return nil
+	}
+	w.seen[key] = true
+	return w.transcript(ctx, sub, id, depth+1)
+}
+
+// has reports whether the state of a subagent is known.
+func (t *Transcript) has(id string) bool {
+	_, inline := t.head.Subagents[id]
+	_, ref := t.head.SubagentRefs[id]
+	return inline || ref
+}
+
+// idOr returns an id, or one made of the place.
+func idOr(id string, place ...any) string {
+	if id != "" {
+		return id
+	}
+	return strings.ReplaceAll(strings.TrimSpace(fmt.Sprintln(place...)), " ", "-")
+}

@@ -1,0 +1,28 @@
+package transcript
+
+import "strings"
+
+// otherTools names the tools whose calls are kept as unknown fields, by their
+// field number in the message ToolCall.
+var otherTools = map[int32]string{
+	26: "exa_search", 27: "exa_fetch", 29: "record_screen", 30: "computer_use", 32: "reflect",
+	33: "setup_vm_environment", 35: "start_grind_execution", 36: "start_grind_planning",
+	38: "report_bugfix_results", 39: "ai_attribution", 40: "pr_management", 41: "mcp_auth",
+	43: "blame_by_file_path", 44: "get_mcp_tools", 45: "report_bug", 46: "set_active_branch",
+	48: "communicate_update", 49: "send_final_summary", 50: "update_pr_code_tour", 51: "replace_env",
+	52: "edit_pr_labels", 53: "record_ci_investigation_findings", 55: "send_message",
+	56: "fetch_cloud_agent_data", 58: "send_to_user", 61: "pi_read", 62: "pi_bash", 63: "pi_edit",
+	64: "pi_write", 65: "pi_grep", 66: "pi_find", 67: "pi_ls", 68: "connect_scm",
+	69: "search_conversations", 70: "create_goal", 71: "update_goal",
+}
+
+// toolName makes "ReadLints" of "read_lints_tool_call".
+func toolName(field string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSuffix(field, "_call"), "_tool"), "_") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,152 @@
+package transcript
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// maxMarkdown is the size up to which text is read as Markdown. What is longer is
+// shown as it is: nobody formats that much by hand, and parsers take long for
+// some of it.
+const maxMarkdown = 256 << 10
+
+// maxEscapes is how often text is parsed again after HTML in it was escaped.
+const maxEscapes = 4
+
+var markdown = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList))
+
+// parse reads Markdown.
+func parse(source string) (ast.Node, []parser.Reference) {
+	pc := parser.NewContext()
+	doc := markdown.Parser().Parse(text.NewReader([]byte(source)), parser.WithContext(pc))
+	return doc, pc.References()
+}
+
+// safeMarkdown returns Markdown that shows what source says but holds no HTML,
+// loads nothing, links only to the web and ends where it ends. What cannot be
+// made so becomes a code block.
+func safeMarkdown(source string) string {
+	source = Visible(source)
+	if safe, ok := neutral(source); ok && closed(safe) && !unsafeLinks(safe) {
+		return strings.TrimRight(safe, "\n") + "\n"
+	}
+	return fence("text", source)
+}
+
+// neutral escapes the HTML in Markdown. Escaping can make something else of what
+// follows, so the text is parsed until no HTML is left.
+func neutral(source string) (string, bool) {
+	if len(source) > maxMarkdown {
+		return "", false
+	}
+	for range maxEscapes {
+		doc, _ := parse(source)
+		at := htmlAt(doc, source)
+		if len(at) == 0 {
+			return source, true
+		}
+		source = escapeAt(source, at)
+	}
+	return "", false
+}
+
+// htmlAt returns the places of all "<" that are part of HTML.
+func htmlAt(doc ast.Node, source string) []int {
+	var at []int
+	mark := func(s text.Segment) {
+		for i := s.Start; i < s.Stop && i < len(source); i++ {
+			if source[i] == '<' {
+				at = append(at, i)
+			}
+		}
+	}
+	each(doc, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.RawHTML:
+			for i := range n.Segments.Len() {
+				mark(n.Segments.At(i))
+			}
+		case *ast.HTMLBlock:
+			for i := range n.Lines().Len() {
+				mark(n.Lines().At(i))
+			}
+			if n.HasClosure() {
+				mark(n.ClosureLine)
+			}
+		}
+	})
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+func escapeAt(source string, at []int) string {
+	var b strings.Builder
+	last := 0
+	for _, i := range at {
+		b.WriteString(source[last:i])
+		b.WriteString("&lt;")
+		last = i + 1
+	}
+	b.WriteString(source[last:])
+	return b.String()
+}
+
+// each calls fn for a node and all below it.
+func each(doc ast.Node, fn func(ast.Node)) {
+	// The walk has no way to fail: its function never returns an error.
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			fn(n)
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// closed reports whether what is written after the text is outside of everything
+// that the text began, such as a code block.
+func closed(source string) bool {
+	const after = "after the end of it"
+	whole := source + "\n\n" + after
+	doc, _ := parse(whole)
+	last, ok := doc.LastChild().(*ast.Paragraph)
+	return ok && last.Lines().Len() == 1 && last.Lines().At(0).Start == len(whole)-len(after)
+}
+
+// unsafeLinks reports whether Markdown links to anything but the web, a mail
+// address or a place beside it, or loads an image.
+func unsafeLinks(source string) bool {
+	doc, refs := parse(source)
+	found := false
+	each(doc, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.Link:
+			found = found || !safeURL(string(n.Destination))
+		case *ast.AutoLink:
+			found = found || !safeURL(string(n.URL([]byte(source))))
+		case *ast.Image:
+			found = true
+		}
+	})
+	return found || slices.ContainsFunc(refs, func(r parser.Reference) bool { return !safeURL(string(r.Destination())) })
+}
+
+func safeURL(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil {
+		return false
+	}
+	switch strings.ToLower(u.Scheme) {
+	case "http", "https", "mailto":
+		return true
+	case "":
+		return u.Host == "" // "//host" takes the scheme of the page
+	}
+	return false
+}
