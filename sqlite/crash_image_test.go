@@ -41,10 +41,6 @@ func platterOf(img image, r *recorder) *platter {
 		for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
 			p.names[dir] = 0
 		}
-		if img[path] == nil {
-			p.names[path] = 0
-			continue
-		}
 		r.next++
 		r.inodes[path] = r.next
 		p.names[path] = r.next
@@ -134,7 +130,8 @@ func overwrite(data []byte, c change) []byte {
 	return data
 }
 
-// image is what is found after a power loss: files by path; nil is a directory.
+// image is what is found after a power loss: files by path. Directories that hold
+// none make no difference.
 type image map[string][]byte
 
 // damage is a way to treat what was not synced.
@@ -155,11 +152,7 @@ func (p *platter) image(d damage) image {
 	img := make(image)
 	torn := make(map[int][]byte) // two links of a file have the same content
 	for path, inode := range names {
-		if !reachable(names, path) {
-			continue
-		}
-		if inode == 0 {
-			img[path] = nil
+		if inode == 0 || !reachable(names, path) {
 			continue
 		}
 		data, done := torn[inode]
@@ -290,20 +283,14 @@ func committedFrames(wal []byte) []byte {
 
 // write puts an image into an empty directory.
 func (img image) write(dir string) error {
-	for _, path := range slices.Sorted(maps.Keys(img)) { // directories come before what they hold
+	for path, data := range img {
 		full := filepath.Join(dir, path)
-		if img[path] == nil {
-			if err := os.MkdirAll(full, 0o700); err != nil {
-				return err
-			}
-			continue
-		}
 		if strings.Contains(path, "/") {
 			if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
 				return err
 			}
 		}
-		if err := os.WriteFile(full, img[path], 0o600); err != nil {
+		if err := os.WriteFile(full, data, 0o600); err != nil {
 			return err
 		}
 	}

@@ -114,3 +114,64 @@ func TestReplaceInDoubt(t *testing.T) {
 		t.Errorf("after the kill the blob has %d bytes, %v", len(got), err)
 	}
 }
+
+// TestSweepOfCommitInDoubt leaves a commit in the log that no process can see,
+// as a writer does that is killed between its last write and its entry in the
+// shared index. While anybody has the store open the index stays as it is; the
+// next one to open it alone reads the whole log, and finds the commit. A sweep
+// between the two must not take the commit's object for an orphan.
+func TestSweepOfCommitInDoubt(t *testing.T) {
+	rec := newRecorder(t, memoryDir(t))
+	db, err := Open(t.Context(), rec.root, rec.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The log gets its header, so that the next sync is that of a commit.
+	if err := db.Rows().Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: "first"}}}); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := Open(t.Context(), rec.root, &Options{ReadOnly: true, Readers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Rows().Get(t.Context(), "k"); !errors.Is(err, kv.ErrNotFound) {
+		t.Fatal(err)
+	}
+	rec.setFault(func(c change) error {
+		if c.op == opSync && strings.HasSuffix(c.path, "-wal") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	large := blob.New(bytes.Repeat([]byte("x"), crashObjectSize))
+	if err := db.Blobs().Put(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	batch := &kv.Batch{Set: []kv.Set{{Key: "k", Value: []byte("v")}}, Refs: []blob.ID{large.ID}}
+	if err := db.Rows().Commit(t.Context(), batch); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Commit = %v, want EIO", err)
+	}
+	rec.setFault(nil)
+	if err := db.Close(); !errors.Is(err, blob.ErrReadOnly) {
+		t.Errorf("Close = %v, want ErrReadOnly", err)
+	}
+	for _, open := range []string{"sweeping", "alone"} {
+		after, err := Open(t.Context(), rec.root, rec.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rowErr := after.Rows().Get(t.Context(), "k")
+		_, blobErr := after.Blobs().Get(t.Context(), large.ID)
+		visible := rowErr == nil && blobErr == nil
+		absent := errors.Is(rowErr, kv.ErrNotFound) && errors.Is(blobErr, blob.ErrNotFound)
+		if !visible && !absent {
+			t.Errorf("%s: row: %v, blob: %v", open, rowErr, blobErr)
+		}
+		if err := after.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := reader.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -141,7 +141,7 @@ func losePower(t *testing.T, e *examiner, rec *recorder, seed uint64, perPoint i
 	rng := rand.New(rand.NewPCG(seed, 77))
 	for position, c := range rec.changes {
 		p.apply(c)
-		if c.op == opMark {
+		if c.op == opMark || isShard(c) {
 			continue
 		}
 		points++

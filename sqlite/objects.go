@@ -71,13 +71,11 @@ type objects struct {
 	dir   string
 	files files
 
-	mu     sync.Mutex      // guards shards
-	shards map[string]bool // directories that are known to be durable
+	mu    sync.Mutex // guards ready
+	ready bool       // the directories of objects are known to be durable
 }
 
-func newObjects(dir string, f files) *objects {
-	return &objects{dir: dir, files: f, shards: make(map[string]bool)}
-}
+func newObjects(dir string, f files) *objects { return &objects{dir: dir, files: f} }
 
 func (o *objects) path(id blob.ID, suffix string) string {
 	name := id.String()
@@ -94,12 +92,7 @@ func (o *objects) write(id blob.ID, r io.Reader, size int64) (string, error) {
 	var random [8]byte
 	rand.Read(random[:])
 	suffix := hex.EncodeToString(random[:])
-	temp := o.tempPath(id, suffix)
-	err := o.writeTemp(temp, r, size)
-	if err == nil {
-		err = o.publish(temp, o.path(id, suffix))
-	}
-	if err != nil {
+	if err := o.writeFile(o.tempPath(id, suffix), o.path(id, suffix), r, size); err != nil {
 		return "", errors.Join(err, o.discard(id, suffix))
 	}
 	return suffix, nil
@@ -130,20 +123,23 @@ func (o *objects) discard(id blob.ID, suffix string) error {
 		ignoreMissing(o.files.Remove(o.tempPath(id, suffix))))
 }
 
-func (o *objects) writeTemp(temp string, r io.Reader, size int64) error {
-	f, err := o.files.Create(temp)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := o.files.MkdirAll(filepath.Dir(temp)); err != nil {
-			return fileError("make directory", err)
-		}
-		f, err = o.files.Create(temp)
-	}
+// writeFile gives the file its second name before it syncs: one commit of the
+// file system's journal then carries both. Nobody looks at the name before there
+// is a row.
+func (o *objects) writeFile(temp, final string, r io.Reader, size int64) error {
+	f, err := o.createTemp(temp)
 	if err != nil {
-		return fileError("create object file", err)
+		return err
 	}
 	n, err := io.Copy(f, io.LimitReader(r, size+1))
 	if err == nil && n != size {
 		err = fmt.Errorf("%w: source has %d bytes or more, want %d", blob.ErrMismatch, n, size)
+	}
+	if err == nil {
+		err = o.makeShards()
+	}
+	if err == nil {
+		err = fileError("name", o.files.Link(temp, final))
 	}
 	if err == nil {
 		err = syncError("sync", f.Sync())
@@ -151,36 +147,45 @@ func (o *objects) writeTemp(temp string, r io.Reader, size int64) error {
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
-	return fileError("write object file", err)
+	if err != nil {
+		return fileError("write object file", err)
+	}
+	return syncError("sync directory", o.files.SyncDir(filepath.Dir(final)))
 }
 
-func (o *objects) publish(temp, final string) error {
-	dir := filepath.Dir(final)
-	if err := o.makeShard(dir); err != nil {
-		return err
+func (o *objects) createTemp(temp string) (objectFile, error) {
+	f, err := o.files.Create(temp)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := o.files.MkdirAll(filepath.Dir(temp)); err != nil {
+			return nil, fileError("make directory", err)
+		}
+		f, err = o.files.Create(temp)
 	}
-	if err := o.files.Link(temp, final); err != nil {
-		return fileError("name object file", err)
+	if err != nil {
+		return nil, fileError("create object file", err)
 	}
-	return syncError("sync directory", o.files.SyncDir(dir))
+	return f, nil
 }
 
-// makeShard makes sure that a directory of objects is durable. One that exists
-// may have been made a moment ago by a writer that has not synced it, so that
-// finding it is not enough.
-func (o *objects) makeShard(dir string) error {
+// makeShards makes sure that the directories of objects are durable, all at once:
+// one by one each would cost an fsync. Those that exist may have been made a
+// moment ago by a writer that has not synced them, so that finding them is not
+// enough.
+func (o *objects) makeShards() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.shards[dir] {
+	if o.ready {
 		return nil
 	}
-	if err := o.files.MkdirAll(dir); err != nil {
-		return fileError("make directory", err)
+	for i := range 256 {
+		if err := o.files.MkdirAll(filepath.Join(o.dir, hex.EncodeToString([]byte{byte(i)}))); err != nil {
+			return fileError("make directory", err)
+		}
 	}
 	if err := o.files.SyncDir(o.dir); err != nil {
 		return syncError("sync directory", err)
 	}
-	o.shards[dir] = true
+	o.ready = true
 	return nil
 }
 

@@ -240,7 +240,21 @@ func (r recFiles) MkdirAll(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
+	if c := (change{op: opMkdir, path: r.rec.relative(dir)}); isShard(c) {
+		// There are 255 more like it: remember it, and do not fail at each.
+		r.rec.mu.Lock()
+		defer r.rec.mu.Unlock()
+		r.rec.changes = append(r.rec.changes, c)
+		return osFiles{}.MkdirAll(dir)
+	}
 	return r.rec.do(change{op: opMkdir, path: dir}, func() error { return osFiles{}.MkdirAll(dir) })
+}
+
+// isShard reports whether a change makes one of the directories of objects but
+// the first.
+func isShard(c change) bool {
+	name := filepath.Base(c.path)
+	return c.op == opMkdir && len(name) == 2 && name != "00"
 }
 
 func (r recFiles) Create(path string) (objectFile, error) {

@@ -206,10 +206,17 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 	return nil
 }
 
+// leftover is an object with a second link that a killed process did not remove.
+type leftover struct {
+	id     blob.ID
+	suffix string
+}
+
 // sweepOrphans tidies up after killed processes. The caller knows that nobody
-// else uses the store.
+// else writes to the store.
 func (db *DB) sweepOrphans() error {
-	return db.objects.temporary(func(id blob.ID, suffix string) error {
+	var orphans []leftover
+	err := db.objects.temporary(func(id blob.ID, suffix string) error {
 		named, err := rowNames(db.writer.conn, id, suffix)
 		if err != nil {
 			return sqlError("look for an object's row", err)
@@ -217,8 +224,31 @@ func (db *DB) sweepOrphans() error {
 		if named {
 			return fileError("remove a leftover link", db.objects.settle(id, suffix))
 		}
-		return fileError("remove an orphaned object", db.objects.discard(id, suffix))
+		orphans = append(orphans, leftover{id, suffix})
+		return nil
 	})
+	if err != nil || len(orphans) == 0 {
+		return err
+	}
+	if err := db.writer.transact(overwriteDoubt); err != nil {
+		return err
+	}
+	for _, one := range orphans {
+		if err := db.objects.discard(one.id, one.suffix); err != nil {
+			return fileError("remove an orphaned object", err)
+		}
+	}
+	return nil
+}
+
+// overwriteDoubt makes what is visible now final. A writer that was killed
+// between its last write and its entry in the shared index has left a whole
+// commit in the log. Nobody sees it while a process keeps the index alive, and
+// everybody once the log is read anew: its objects would be missed then. Any
+// commit takes its place in the log, if it changes something: the library does
+// not write what is the same.
+func overwriteDoubt(c *conn) error {
+	return sqlError("settle the log", c.exec(`UPDATE meta SET value = value + 1 WHERE key = 'generation'`))
 }
 
 // removeOrphans looks at every object file and removes those that no row names.
