@@ -193,7 +193,7 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	if err := c.settle(ctx); err != nil {
 		return Save{}, err
 	}
-	target, _, err := c.store.saveAt(ctx, c.id, seq)
+	target, version, err := c.store.saveAt(ctx, c.id, seq)
 	if err != nil {
 		return Save{}, err
 	}
@@ -210,7 +210,9 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 			Seq: c.head.Seq + 1, Parent: seq, Root: target.Root, MessageID: target.MessageID,
 			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq,
 		},
-		root:   blob.Blob{ID: target.Root},
+		root: blob.Blob{ID: target.Root},
+		// As long as the target is there a collector keeps what it reaches.
+		expect: []kv.Expect{{Key: keyspace.Save(c.id, seq), Version: version}},
 		extend: opts.Extend,
 	}
 	a.save.Time = c.store.now()

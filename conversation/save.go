@@ -86,6 +86,7 @@ type attempt struct {
 	save   Save
 	root   blob.Blob // without content if the root is stored already
 	needs  needs
+	expect []kv.Expect // besides those that every save has
 	extend func(Save, *kv.Batch) error
 }
 
@@ -205,6 +206,7 @@ func (c *Conversation) batch(a *attempt) (*kv.Batch, error) {
 		},
 		Refs: a.needs.refs(a.root.ID),
 	}
+	b.Expect = append(b.Expect, a.expect...)
 	if a.save.MessageID != "" {
 		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(c.id, a.save.MessageID), Value: hex})
 	}

@@ -1,0 +1,132 @@
+package conversation
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/stet-dev/stet/conversation/wirelimit"
+)
+
+// Field numbers of ConversationStateStructure that the layout of a root or a
+// setter names.
+const (
+	fieldPrompt    protowire.Number = 1
+	fieldOldTurns  protowire.Number = 2
+	fieldTodos     protowire.Number = 3
+	fieldSummary   protowire.Number = 6
+	fieldPlan      protowire.Number = 7
+	fieldTurns     protowire.Number = 8
+	fieldOldFiles  protowire.Number = 12
+	fieldArchives  protowire.Number = 13
+	fieldTimings   protowire.Number = 14
+	fieldFiles     protowire.Number = 15
+	fieldReadPaths protowire.Number = 18
+	fieldUpdates   protowire.Number = 23
+	fieldSubagents protowire.Number = 31
+)
+
+// layout says where the records of a field are kept in a root.
+type layout uint8
+
+const (
+	inTail  layout = iota // small and changing: written anew with every root
+	append1               // only ever grows at its end
+	append2               // grows, and its last record still changes: that one is in the tail
+	entries               // a map, whose later records overrule earlier ones
+)
+
+func layoutOf(num protowire.Number) layout {
+	switch num {
+	case fieldPrompt, fieldOldTurns, fieldArchives, fieldReadPaths, fieldUpdates:
+		return append1
+	case fieldTurns, fieldTimings:
+		return append2
+	case fieldOldFiles, fieldFiles, 16, 20, 24, 29, 30, fieldSubagents:
+		return entries
+	}
+	return inTail
+}
+
+// record is one field of a root on the wire.
+type record struct {
+	num   protowire.Number
+	raw   []byte // tag and value
+	value []byte // content, where it has a length
+}
+
+// regular returns the number under which a record is kept. A list or a map whose
+// record has another wire type than it must have is, to every parser, a field
+// that it does not know; a number of its own keeps it apart and in the tail.
+func regular(num protowire.Number, typ protowire.Type) protowire.Number {
+	if typ != protowire.BytesType && layoutOf(num) != inTail {
+		return -num
+	}
+	return num
+}
+
+// eachRecord calls fn with the number and the bytes of each record of a root.
+func eachRecord(raw []byte, fn func(protowire.Number, []byte)) error {
+	for len(raw) > 0 {
+		num, typ, _, rest, err := wirelimit.Next(raw)
+		if err != nil {
+			return invalid("split root: %v", err)
+		}
+		fn(regular(num, typ), raw[:len(raw)-len(rest)])
+		raw = rest
+	}
+	return nil
+}
+
+// splitRoot splits a root into its records, which share its memory.
+func splitRoot(raw []byte) ([]record, error) {
+	records := make([]record, 0, len(raw)/34+8)
+	for len(raw) > 0 {
+		num, typ, value, rest, err := wirelimit.Next(raw)
+		if err != nil {
+			return nil, invalid("split root: %v", err)
+		}
+		records = append(records, record{num: regular(num, typ), raw: raw[:len(raw)-len(rest)], value: value})
+		raw = rest
+	}
+	return records, nil
+}
+
+// entryKey returns the key of a map's record. All maps of a root have text keys.
+func entryKey(entry []byte) (string, error) {
+	var key []byte
+	for len(entry) > 0 {
+		num, typ, value, rest, err := wirelimit.Next(entry)
+		if err != nil {
+			return "", invalid("read map entry: %v", err)
+		}
+		if num == 1 && typ == protowire.BytesType {
+			key = value
+		}
+		entry = rest
+	}
+	return string(key), nil
+}
+
+// findCut returns the number of records with which the next root can begin, and
+// whether the remaining ones are the tail that we would have written.
+func findCut(records []record) (cut int, ours bool) {
+	last := map[protowire.Number]int{fieldTurns: -1, fieldTimings: -1}
+	for i, r := range records {
+		if layoutOf(r.num) == append2 {
+			last[r.num] = i
+		}
+	}
+	for cut < len(records) {
+		num := records[cut].num
+		if layoutOf(num) == inTail || last[num] == cut && layoutOf(num) == append2 {
+			break
+		}
+		cut++
+	}
+	for i := cut; i < len(records); i++ {
+		num := records[i].num
+		if l := layoutOf(num); l != inTail && (l != append2 || last[num] != i) {
+			return cut, false
+		}
+	}
+	return cut, true
+}
