@@ -70,10 +70,9 @@ func TestBlobContract(t *testing.T) {
 		"state.vscdb": editorSchema,
 		"store.db":    "PRAGMA journal_mode=WAL;" + agentSchema,
 	} {
-		// The largest blobs take long on a rollback journal, which is synced twice.
 		opts := &blobtest.Options{}
-		if name != "wal.vscdb" && !testenv.Long() {
-			opts.MaxBytes = 8 << 20
+		if !testenv.Long() {
+			opts.MaxBytes = 1 << 20
 		}
 		t.Run(name, func(t *testing.T) {
 			blobtest.RunWith(t, func(t *testing.T) blob.Store {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 )
@@ -96,16 +97,16 @@ func TestEveryEdgeOfTheGraphIsWalked(t *testing.T) {
 	outer := state("outer")
 	outer.SubagentStates = map[string]*agentv1.SubagentPersistedState{"sub": {ConversationState: state("inner")}}
 	cases := []struct {
-		kind kind
+		kind graph.Kind
 		m    proto.Message
 	}{
-		{kindState, outer},
-		{kindOldTurn, &agentv1.AgentConversationTurnStructure{UserMessage: id("u"), Steps: [][]byte{id("s1"), id("s2")}}},
-		{kindTurn, &agentv1.ConversationTurnStructure{Turn: &agentv1.ConversationTurnStructure_ShellConversationTurn{
+		{graph.State, outer},
+		{graph.AgentTurn, &agentv1.AgentConversationTurnStructure{UserMessage: id("u"), Steps: [][]byte{id("s1"), id("s2")}}},
+		{graph.Turn, &agentv1.ConversationTurnStructure{Turn: &agentv1.ConversationTurnStructure_ShellConversationTurn{
 			ShellConversationTurn: &agentv1.ShellConversationTurnStructure{ShellCommand: id("c"), ShellOutput: id("o")}}}},
-		{kindArchive, &agentv1.ConversationSummaryArchive{SummarizedMessages: [][]byte{id("m1"), id("m2")}, SummaryMessage: id("m3")}},
-		{kindUserMessage, &agentv1.UserMessage{ConversationStateBlobId: id("u10"), TextBlobId: id("u18"), RichTextBlobId: id("u19")}},
-		{kindCloudState, &aiserverv1.CloudAgentState{
+		{graph.Archive, &agentv1.ConversationSummaryArchive{SummarizedMessages: [][]byte{id("m1"), id("m2")}, SummaryMessage: id("m3")}},
+		{graph.UserMessage, &agentv1.UserMessage{ConversationStateBlobId: id("u10"), TextBlobId: id("u18"), RichTextBlobId: id("u19")}},
+		{graph.CloudState, &aiserverv1.CloudAgentState{
 			PrBody: id("3"), Summary: id("4"), BranchName: id("5"), PrUrl: id("6"), AgentName: id("8"), Config: id("11"),
 			OriginalPromptBlobId: id("13"), StartRequestBlobId: id("32"), AdmittedCustomModeStateBlobId: id("52"),
 			SynthesisSubagentConfig: &aiserverv1.SynthesisSubagentConfig{OriginalUserPromptBlobId: id("31.2")},
@@ -114,8 +115,12 @@ func TestEveryEdgeOfTheGraphIsWalked(t *testing.T) {
 	}
 	got := map[blob.ID]int{}
 	for _, c := range cases {
-		if err := refs(c.kind, marshal(t, c.m), func(r ref) error { got[r.id]++; return nil }); err != nil {
+		found, err := refs(c.kind, marshal(t, c.m))
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, r := range found {
+			got[r.ID]++
 		}
 	}
 	for _, w := range want {
@@ -138,7 +143,7 @@ func TestHostileStates(t *testing.T) {
 	if err := checkState(deep); !errors.Is(err, ErrMalformed) {
 		t.Errorf("200 nested subagents: %v", err)
 	}
-	many := newState(bytes.Repeat([]byte{0x0a, 0x00}, maxEntries+1), "test")
+	many := newState(bytes.Repeat([]byte{0x0a, 0x00}, 100_001), "test")
 	if _, err := many.Decode(); !errors.Is(err, blob.ErrTooLarge) {
 		t.Errorf("many empty entries: %v", err)
 	}

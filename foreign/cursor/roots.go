@@ -3,6 +3,8 @@ package cursor
 import (
 	"context"
 	"fmt"
+
+	"github.com/stet-dev/stet/conversation/graph"
 )
 
 // walkRoots follows everything that rows refer to.
@@ -42,7 +44,7 @@ func (v *verifier) walkPointers(ctx context.Context, prefix string) error {
 			v.corrupt(Finding{Where: row.key, Err: err})
 			continue
 		}
-		if err := v.walkTo(ctx, row.key, kindState, id); err != nil {
+		if err := v.walkTo(ctx, row.key, graph.State, id); err != nil {
 			return err
 		}
 	}
@@ -75,9 +77,9 @@ func (v *verifier) walkDocuments(ctx context.Context, prefix string) error {
 			continue
 		}
 		if state.Source == "pointer" {
-			err = v.walkTo(ctx, row.key, kindState, state.ID)
+			err = v.walkTo(ctx, row.key, graph.State, state.ID)
 		} else {
-			err = v.walk(ctx, row.key, kindState, state.Data)
+			err = v.walk(ctx, row.key, graph.State, state.Data)
 		}
 		if err != nil {
 			return err
@@ -96,7 +98,7 @@ func (v *verifier) walkCloud(ctx context.Context) error {
 			v.corrupt(Finding{Where: where, Err: agent.Problem})
 			continue
 		}
-		if err := v.walkTo(ctx, where, kindCloudState, agent.State); err != nil {
+		if err := v.walkTo(ctx, where, graph.CloudState, agent.State); err != nil {
 			return err
 		}
 	}
@@ -116,7 +118,7 @@ func (v *verifier) walkAgents(ctx context.Context) error {
 			}
 		}
 		if conv.State != nil {
-			if err := v.walkTo(ctx, where, kindState, conv.State.ID); err != nil {
+			if err := v.walkTo(ctx, where, graph.State, conv.State.ID); err != nil {
 				return err
 			}
 		}
@@ -137,12 +139,12 @@ func (v *verifier) walkRuns(ctx context.Context, agent string) error {
 		}
 		where := fmt.Sprintf("run %s of agent %s", run.ID, agent)
 		if !run.Start.IsZero() {
-			if err := v.walkTo(ctx, where, kindState, run.Start); err != nil {
+			if err := v.walkTo(ctx, where, graph.State, run.Start); err != nil {
 				return err
 			}
 		}
 		if !run.Latest.IsZero() {
-			if err := v.walkTo(ctx, where, kindState, run.Latest); err != nil {
+			if err := v.walkTo(ctx, where, graph.State, run.Latest); err != nil {
 				return err
 			}
 		}

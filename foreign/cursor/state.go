@@ -17,10 +17,6 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// maxEntries is how many entries a repeated field of a state may have; they
-// are counted before anything is decoded.
-const maxEntries = 100_000
-
 // maxObject is the largest state that is read from a JSON object; decoding one
 // takes several times its size in memory.
 const maxObject = 4 << 20
@@ -38,12 +34,9 @@ type State struct {
 
 // Decode decodes the state, after a look at its size.
 func (s *State) Decode() (*agentv1.ConversationStateStructure, error) {
-	if err := checkEntries(s.Data); err != nil {
-		return nil, fmt.Errorf("decode state %s: %w", s.ID.Short(), err)
-	}
 	m := &agentv1.ConversationStateStructure{}
-	if err := proto.Unmarshal(s.Data, m); err != nil {
-		return nil, fmt.Errorf("decode state %s: %w: %w", s.ID.Short(), ErrMalformed, err)
+	if err := unmarshal(s.Data, m); err != nil {
+		return nil, fmt.Errorf("decode state %s: %w", s.ID.Short(), err)
 	}
 	return m, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
 )
 
 // VerifyOptions shape Verify. The zero value, and nil, work.
@@ -52,7 +53,7 @@ type Finding struct {
 }
 
 // Verify reads every blob and compares it with its id, and follows every
-// reference from the rows that have some. It needs 34 bytes of memory for each
+// reference from the rows that have some. It needs 36 bytes of memory for each
 // blob. Damage is in the report; the error is for what ended the work early,
 // and then the report holds what was found so far.
 func (s *Store) Verify(ctx context.Context, opts *VerifyOptions) (*Report, error) {
@@ -76,10 +77,10 @@ type verifier struct {
 	limit  int
 
 	ids  []blob.ID // all blobs, sorted
-	seen []uint16  // for each: bits of the kinds it was reached as, and sound
+	seen []uint32  // for each: bits of the kinds it was reached as, and sound
 }
 
-const soundBit = 1 << 15
+const soundBit = 1 << 31
 
 func (v *verifier) add(list *[]Finding, count *int64, f Finding) {
 	*count++
@@ -140,38 +141,36 @@ func (v *verifier) countTombstones(ctx context.Context) error {
 }
 
 // walk follows the references of a message that a row holds, or points to.
-func (v *verifier) walk(ctx context.Context, where string, k kind, data []byte) error {
-	var queue []ref
-	collect := func(r ref) error {
-		queue = append(queue, r)
-		return nil
-	}
-	if err := refs(k, data, collect); err != nil {
+func (v *verifier) walk(ctx context.Context, where string, kind graph.Kind, data []byte) error {
+	queue, err := refs(kind, data)
+	if err != nil {
 		v.corrupt(Finding{Where: where, Err: err})
 	}
 	for len(queue) > 0 {
 		r := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		if !v.reach(where, r) || kindMessage[r.kind] == nil {
+		if !v.reach(where, r) || r.Kind.Leaf() {
 			continue
 		}
-		data, err := v.blobs.Get(ctx, r.id)
+		data, err := v.blobs.Get(ctx, r.ID)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err == nil {
-			err = refs(r.kind, data, collect)
+			var found []graph.Ref
+			found, err = refs(r.Kind, data)
+			queue = append(queue, found...)
 		}
 		if err != nil {
-			v.corrupt(Finding{ID: r.id, Where: where, Field: r.field, Err: err})
+			v.corrupt(Finding{ID: r.ID, Where: where, Field: r.Field, Err: err})
 		}
 	}
 	return nil
 }
 
 // walkTo follows a pointer.
-func (v *verifier) walkTo(ctx context.Context, where string, k kind, id blob.ID) error {
-	r := ref{id, k, "pointer"}
+func (v *verifier) walkTo(ctx context.Context, where string, kind graph.Kind, id blob.ID) error {
+	r := graph.Ref{Kind: kind, ID: id, Field: "pointer"}
 	if !v.reach(where, r) {
 		return nil
 	}
@@ -183,18 +182,18 @@ func (v *verifier) walkTo(ctx context.Context, where string, k kind, id blob.ID)
 		v.corrupt(Finding{ID: id, Where: where, Err: err})
 		return nil
 	}
-	return v.walk(ctx, where, k, data)
+	return v.walk(ctx, where, kind, data)
 }
 
 // reach marks a blob as reached and reports whether its references are still to
 // be followed: it is there, sound, and was not reached as this kind before.
-func (v *verifier) reach(where string, r ref) bool {
-	i, found := slices.BinarySearchFunc(v.ids, r.id, blob.ID.Compare)
+func (v *verifier) reach(where string, r graph.Ref) bool {
+	i, found := slices.BinarySearchFunc(v.ids, r.ID, blob.ID.Compare)
 	if !found {
-		v.add(&v.report.Dangling, &v.report.DanglingCount, Finding{ID: r.id, Where: where, Field: r.field, Err: blob.ErrNotFound})
+		v.add(&v.report.Dangling, &v.report.DanglingCount, Finding{ID: r.ID, Where: where, Field: r.Field, Err: blob.ErrNotFound})
 		return false
 	}
-	bit := uint16(1) << r.kind
+	bit := uint32(1) << r.Kind
 	fresh := v.seen[i]&bit == 0
 	v.seen[i] |= bit
 	return fresh && v.seen[i]&soundBit != 0
@@ -224,13 +223,11 @@ func (v *verifier) listOrphans(ctx context.Context) error {
 // looksLikeRoot reports whether a blob is a state with parts, all of which the
 // store has.
 func (v *verifier) looksLikeRoot(data []byte) bool {
-	parts := 0
-	err := refs(kindState, data, func(r ref) error {
-		if _, found := slices.BinarySearchFunc(v.ids, r.id, blob.ID.Compare); !found {
-			return blob.ErrNotFound
+	parts, err := refs(graph.State, data)
+	for _, r := range parts {
+		if _, found := slices.BinarySearchFunc(v.ids, r.ID, blob.ID.Compare); !found {
+			return false
 		}
-		parts++
-		return nil
-	})
-	return err == nil && parts > 0
+	}
+	return err == nil && len(parts) > 0
 }
