@@ -8,7 +8,7 @@ STATICCHECK := $(CACHE)/bin/staticcheck-v0.8.2
 SETUP       := internal/tools/setup.sh
 
 # Packages in which goroutines share data are tested under the race detector.
-RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/...
+RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./agentrun/... ./server/... ./client/...
 
 .PHONY: all build run test test-long race bench lint generate clean
 
@@ -16,6 +16,9 @@ all: build
 
 build:
 	go build -trimpath -ldflags '-s -w' -o stet ./cmd/stet
+
+run: build
+	./stet --store $(CACHE)/run serve
 
 test: lint race
 	go test -timeout 20m ./...

@@ -60,6 +60,7 @@ var importMap = map[string][]string{
 	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
 	"internal/cli/...":   {".", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
 	"server/...":         {".", "blob", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "web/...", "gen/...", "internal/keyspace"},
+	"web/...":            {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":         {"blob", "kv", "cloudagent/...", "gen/..."},
 	"internal/tools/...": {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
 	"cmd/stet":           {"internal/cli"},

@@ -95,12 +95,9 @@ func (s *blobService) List(ctx context.Context, req *connect.Request[stetv1.List
 			return nil, err
 		}
 	}
-	if s.db.Inventory() == nil {
-		return nil, stet.ErrNoInventory
-	}
 	limit := pageSize(req.Msg.GetLimit())
 	res := &stetv1.ListBlobsResponse{}
-	err := s.db.Inventory().List(ctx, after, func(info blob.Info) error {
+	err := s.db.List(ctx, after, func(info blob.Info) error {
 		if len(res.Blobs) == limit {
 			res.More = true
 			return io.EOF

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stet-dev/stet/web"
 )
 
 // cookieName carries the token of a browser that has logged in.
@@ -82,6 +84,18 @@ func (g *guard) authorize(next http.Handler) http.Handler {
 	})
 }
 
+// orLogin shows a page to those with the token, and to others how to show it.
+func (g *guard) orLogin(page http.Handler) http.Handler {
+	login := web.Login()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.open || g.fits(bearer(r)) || g.fits(cookie(r)) {
+			page.ServeHTTP(w, r)
+			return
+		}
+		login.ServeHTTP(w, r)
+	})
+}
+
 func (g *guard) fits(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return token != "" && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
@@ -118,6 +132,9 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	})
 	w.WriteHeader(http.StatusNoContent)
 }
+
+// TokenName is the usual name of the token file, in the directory of the store.
+const TokenName = "token"
 
 // TokenFile returns the token in a file, making both where there is none. Only
 // the owner may read it.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/web"
 )
 
 // maxMessage bounds one message, before it is parsed.
@@ -33,8 +34,6 @@ type Options struct {
 	Hosts []string
 	// Version is told to clients.
 	Version string
-	// Page serves the web page; nil serves none.
-	Page http.Handler
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
 	// Logger gets one line for each call, without secrets; nil logs nothing.
@@ -69,10 +68,10 @@ func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	root.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(names...)))
 	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	root.HandleFunc("GET /readyz", ready(db))
-	if opts.Page != nil {
-		root.Handle("GET /{$}", opts.Page)
-		root.Handle("GET /assets/", opts.Page)
-	}
+	page := guard.orLogin(web.Handler(db))
+	root.Handle("GET /{$}", page)
+	root.Handle("GET /c/{id}", page)
+	root.Handle("GET /assets/", web.Assets())
 	return opts.logged(guard.protect(root)), nil
 }
 

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/transcript"
+)
+
+// transcriptTurns is how many turns a page has if nobody says otherwise.
+const transcriptTurns = 50
+
+// Transcript gives messages in place of what is damaged, so that a reader sees
+// the rest.
+func (s *conversationService) Transcript(ctx context.Context, req *connect.Request[stetv1.TranscriptRequest]) (*connect.Response[stetv1.TranscriptResponse], error) {
+	m := req.Msg
+	t, err := s.transcript(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	turns := int(m.GetTurns())
+	if turns == 0 || turns > pageLimit {
+		turns = transcriptTurns
+	}
+	from := min(int(m.GetFromTurn()), t.Turns())
+	opts := &transcript.Options{
+		TurnFrom: from, TurnTo: min(from+turns, t.Turns()), WithoutHeavyOutput: m.GetLight(),
+		WithoutSubagents: true, WithoutSummaries: from > 0, Lenient: true,
+	}
+	res := &stetv1.TranscriptResponse{TotalTurns: uint32(t.Turns()), Subagents: t.Subagents()}
+	if from == t.Turns() && from > 0 {
+		return connect.NewResponse(res), nil
+	}
+	for message, err := range t.Messages(ctx, opts) {
+		if err != nil {
+			return nil, err
+		}
+		res.Messages = append(res.Messages, wireMessage(message))
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *conversationService) transcript(ctx context.Context, m *stetv1.TranscriptRequest) (*transcript.Transcript, error) {
+	reader := transcript.New(s.db.Conversations(), s.db.Blobs())
+	var t *transcript.Transcript
+	var err error
+	if len(m.GetRoot()) > 0 {
+		var root blob.ID
+		if root, err = blob.IDFromBytes(m.GetRoot()); err == nil {
+			t, err = reader.At(ctx, root)
+		}
+	} else {
+		t, err = reader.Conversation(ctx, m.GetId())
+	}
+	if err != nil || m.GetSubagent() == "" {
+		return t, err
+	}
+	return t.Subagent(ctx, m.GetSubagent())
+}
+
+func wireMessage(m transcript.Message) *stetv1.TranscriptMessage {
+	out := &stetv1.TranscriptMessage{
+		Id: m.ID, Turn: uint32(m.Turn), Role: string(m.Role), Kind: string(m.Kind), Text: m.Text,
+	}
+	if !m.Time.IsZero() {
+		out.TimeMs = m.Time.UnixMilli()
+	}
+	if t := m.Tool; t != nil {
+		out.Tool = &stetv1.TranscriptTool{
+			Name: t.Name, Status: string(t.Status), Output: t.Output, Path: t.Path, Diff: t.Diff,
+			Added: int32(t.Added), Removed: int32(t.Removed), Truncated: t.Omitted > 0, Subagent: t.Subagent,
+		}
+		if input, err := json.Marshal(t.Input); err == nil && t.Input != nil {
+			out.Tool.InputJson = string(input)
+		}
+	}
+	return out
+}
+
+// Export streams a conversation as a file.
+func (s *conversationService) Export(ctx context.Context, req *connect.Request[stetv1.ExportConversationRequest], stream *connect.ServerStream[stetv1.ExportConversationResponse]) error {
+	format, err := transcript.ParseFormat(req.Msg.GetFormat())
+	if err != nil {
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	t, err := s.transcript(ctx, &stetv1.TranscriptRequest{Id: req.Msg.GetId()})
+	if err != nil {
+		return err
+	}
+	w := &exportWriter{stream: stream}
+	if err := transcript.Write(ctx, w, t, format, nil); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// exportWriter sends what is written in messages of a good size.
+type exportWriter struct {
+	stream *connect.ServerStream[stetv1.ExportConversationResponse]
+	buf    []byte
+}
+
+func (w *exportWriter) Write(p []byte) (int, error) {
+	w.buf = append(w.buf, p...)
+	if len(w.buf) >= chunkSize {
+		return len(p), w.flush()
+	}
+	return len(p), nil
+}
+
+func (w *exportWriter) flush() error {
+	for len(w.buf) > 0 {
+		n := min(len(w.buf), chunkSize)
+		if err := w.stream.Send(&stetv1.ExportConversationResponse{Chunk: w.buf[:n]}); err != nil {
+			return err
+		}
+		w.buf = w.buf[n:]
+	}
+	return nil
+}
