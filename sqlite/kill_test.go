@@ -123,12 +123,13 @@ type process struct {
 	stderr bytes.Buffer
 	last   int // number that the child printed
 	lines  int
+	first  chan struct{} // closed after the first number
 	done   chan struct{}
 }
 
 func start(t *testing.T, role, dir string, n int) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
+	p := &process{cmd: exec.Command(os.Args[0]), first: make(chan struct{}), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,%s,%d", childEnv, role, dir, n))
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
@@ -153,6 +154,9 @@ func (p *process) listen(out io.Reader) {
 		}
 		if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
 			p.last, p.lines = n, p.lines+1
+			if p.lines == 1 {
+				close(p.first)
+			}
 		}
 	}
 }
@@ -178,7 +182,13 @@ func TestKill(t *testing.T) {
 			dir, acked = t.TempDir(), [2]int{} // keep the check of a loop short
 		}
 		children := []*process{start(t, "write", dir, 0), start(t, "write", dir, 1), start(t, "read", dir, 0)}
-		time.Sleep(time.Duration(15+rng.IntN(50)) * time.Millisecond)
+		if rng.IntN(4) != 0 { // else they die while they open the store
+			select {
+			case <-children[rng.IntN(2)].first:
+			case <-time.After(5 * time.Second):
+			}
+		}
+		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
 		for _, i := range rng.Perm(len(children)) {
 			if err := children[i].kill(); err != nil {
 				t.Fatalf("loop %d: %v", loop, err)
