@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/encrypted"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
@@ -16,6 +17,15 @@ var ErrNoInventory = errors.New("this kind of store cannot be enumerated from he
 // Check.
 func (db *DB) roots() []conversation.Roots {
 	return []conversation.Roots{db.Checkpoints().Roots}
+}
+
+// List calls fn for every stored blob, in the order of their ids, wherever the
+// store is.
+func (db *DB) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
+	if db.lister == nil {
+		return ErrNoInventory
+	}
+	return db.lister.List(ctx, after, fn)
 }
 
 // Collect removes the blobs that nothing refers to, while writers go on.

@@ -34,6 +34,7 @@ type stack struct {
 	blobs     blob.Store
 	rows      kv.Store
 	inventory Inventory
+	lister    blob.Lister // nil where the store cannot be enumerated
 	cache     *cached.Store
 	crypt     *encrypted.Store // nil unless encrypted
 	seal      *sealed.Store
@@ -63,6 +64,9 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 	s.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
 	s.blobs = blob.Checked(blobs)
+	if s.inventory != nil { // a nil Inventory would be a Lister that is not nil
+		s.lister = s.inventory
+	}
 	s.seal = sealed.New(b.Rows, seal)
 	s.rows = s.seal
 	return s

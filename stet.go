@@ -110,9 +110,7 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 	db := &DB{close: close}
 	db.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	db.blobs, db.rows = blob.Checked(db.cache), rows
-	if inventory, ok := blobs.(Inventory); ok {
-		db.inventory = inventory
-	}
+	db.lister, _ = blobs.(blob.Lister)
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db
 }

@@ -167,7 +167,7 @@ func (a *app) blobList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
-				return db.Inventory().List(cmd.Context(), blob.ID{}, func(info blob.Info) error {
+				return db.List(cmd.Context(), blob.ID{}, func(info blob.Info) error {
 					value := map[string]any{"schema": "stet.blob.v1", "id": info.ID, "stored": info.Stored}
 					line := fmt.Sprintf("%s %10d", info.ID, info.Stored)
 					if !info.Base.IsZero() {
@@ -228,7 +228,7 @@ func (a *app) verify(ctx context.Context, db *stet.DB, ids []blob.ID) error {
 			}
 		}
 	} else {
-		err = db.Inventory().List(ctx, blob.ID{}, func(info blob.Info) error { return check(info.ID) })
+		err = db.List(ctx, blob.ID{}, func(info blob.Info) error { return check(info.ID) })
 	}
 	bar.Finish()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/sqlite"
@@ -78,7 +79,7 @@ func Code(err error) (int, string) {
 		return ExitError, "full"
 	case errors.Is(err, blob.ErrReadOnly):
 		return ExitError, "read_only"
-	case errors.As(err, &network):
+	case errors.Is(err, client.ErrUnreachable), errors.As(err, &network):
 		return ExitUnreachable, "unreachable"
 	}
 	return ExitError, "error"

@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"connectrpc.com/connect"
 	"github.com/adrg/xdg"
 	"golang.org/x/term"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -45,6 +48,9 @@ func (a *app) storeDir() (string, error) {
 // openStore opens the store for a verb. create says whether a missing one is
 // made; verbs that only look leave the disk as it is.
 func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
+	if place := a.storePlace(); strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://") {
+		return openRemote(ctx, place)
+	}
 	dir, err := a.storeDir()
 	if err != nil {
 		return nil, err
@@ -60,6 +66,30 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	}
 	opts.Unlock = &unlock
 	return stet.Open(ctx, dir, opts)
+}
+
+// openRemote uses a server's store. It asks for something at once, so that a
+// wrong address or token shows here and not in the middle of a verb.
+func openRemote(ctx context.Context, address string) (*stet.DB, error) {
+	token := os.Getenv("STET_TOKEN")
+	if path := os.Getenv("STET_TOKEN_FILE"); token == "" && path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the token: %w", err)
+		}
+		token = strings.TrimSpace(string(data))
+	}
+	c, err := client.New(address, &client.Options{Token: token})
+	if err != nil {
+		return nil, usage(err)
+	}
+	if _, err := c.Blobs().Has(ctx, blob.ID{}); err != nil {
+		if connect.CodeOf(err) == connect.CodeUnauthenticated {
+			return nil, fmt.Errorf("%s wants a token: give STET_TOKEN_FILE or STET_TOKEN", address)
+		}
+		return nil, err
+	}
+	return stet.NewRemote(c.Blobs(), c.Rows(), c.Close, nil), nil
 }
 
 // withStore runs fn with an open store and closes it.
