@@ -191,7 +191,9 @@ func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int,
 		}
 		if unwanted[save.Seq] {
 			batch.Delete = append(batch.Delete, keyspace.Save(id, save.Seq))
-			stays[save.Root] = stays[save.Root]
+			if !stays[save.Root] {
+				stays[save.Root] = false // known, and gone unless another save has it
+			}
 		} else {
 			stays[save.Root] = true
 		}
