@@ -25,12 +25,7 @@ func (r *Responder) respond(ctx context.Context, t *task) {
 	if err != nil {
 		r.report(t, err)
 	}
-	if ctx.Err() != nil {
-		// The stream is gone. Above all, a get that was cut short must not be
-		// answered: no data would mean that there is no such blob.
-		return
-	}
-	r.send(answer)
+	r.send(ctx, answer)
 }
 
 // answer returns the answer to a request, and what went wrong with it.
@@ -125,19 +120,28 @@ func (r *Responder) report(t *task, err error) {
 	r.opts.OnError(Failure{Request: t.msg.GetId(), Op: t.op, Blob: t.id, Err: err})
 }
 
-// send keeps the first error, which ends the stream for all.
-func (r *Responder) send(answer *agentv1.KvClientMessage) {
-	r.sending.Lock()
-	defer r.sending.Unlock()
-	r.mu.Lock()
-	failed := r.err != nil
-	r.mu.Unlock()
-	if failed {
+// send keeps the first error, which ends the stream for all. When the stream is
+// gone it sends nothing. Above all, a get that was cut short must not be
+// answered: no data would mean that there is no such blob.
+func (r *Responder) send(ctx context.Context, answer *agentv1.KvClientMessage) {
+	select {
+	case r.sending <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-r.sending }()
+	if ctx.Err() != nil || r.failed() {
 		return
 	}
 	if err := r.out.Send(answer); err != nil {
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.err = fmt.Errorf("send key-value answer: %w", err)
-		r.mu.Unlock()
 	}
+}
+
+func (r *Responder) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err != nil
 }

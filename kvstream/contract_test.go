@@ -41,15 +41,28 @@ func TestContractOverHTTP2(t *testing.T) {
 
 func TestContractBehindASlowProxy(t *testing.T) {
 	a := listenAgents(t, nil)
-	for name, make := range map[string]func(t testing.TB) *proxy{
+	for name, through := range map[string]func(t testing.TB) *proxy{
 		"delayed":   func(t testing.TB) *proxy { return newProxy(t, a.addr, 2*time.Millisecond, 64<<10) },
 		"throttled": func(t testing.TB) *proxy { return newProxy(t, a.addr, 100*time.Microsecond, 1500) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := make(t)
+			p := through(t)
 			blobtest.RunWith(t, func(t *testing.T) blob.Store {
 				return a.run(t, p.addr, memblob.New(), nil).Store
-			}, &blobtest.Options{MaxBytes: int64(testenv.Scale(16<<10, 2<<20))})
+			}, &blobtest.Options{MaxBytes: int64(testenv.Scale(8<<10, 2<<20))}) // a round trip is slow
+			local := memblob.New()
+			many := a.run(t, p.addr, local, nil).Store
+			blobs := make([]blob.Blob, 40)
+			for i := range blobs {
+				blobs[i] = blob.New(bytes.Repeat([]byte{byte(i)}, 20<<10))
+			}
+			must(t, many.Put(t.Context(), blobs...))
+			wantHas(t, "local store", local, true, blobs...)
+			for _, b := range blobs {
+				if data, err := many.Get(t.Context(), b.ID); err != nil || !bytes.Equal(data, b.Data) {
+					t.Errorf("get: got %d bytes, %v, want %d", len(data), err, len(b.Data))
+				}
+			}
 		})
 	}
 }
@@ -60,7 +73,7 @@ func TestWhatWasAcknowledgedBeforeACutIsThere(t *testing.T) {
 	a := listenAgents(t, nil)
 	p := newProxy(t, a.addr, 0, 4<<10)
 	local := memblob.New()
-	for round := range testenv.Scale(12, 300) {
+	for round := range testenv.Scale(40, 1000) {
 		r := a.run(t, p.addr, local, nil)
 		p.cutAfter(int64(round)*7919 + 1)
 		var writers sync.WaitGroup

@@ -105,7 +105,7 @@ type Responder struct {
 	tracer  trace.Tracer
 	slots   chan struct{} // holds one item for each request at work
 
-	sending sync.Mutex // held while out is used
+	sending chan struct{} // holds an item while out is used
 	out     Sender[agentv1.KvClientMessage]
 
 	mu     sync.Mutex // guards what follows
@@ -132,6 +132,7 @@ func NewResponder(out Sender[agentv1.KvClientMessage], local blob.Store, opts *S
 		metrics: newInstruments(o.MeterProvider, "controlled", OpGet, OpSet),
 		tracer:  tracerOf(o.TracerProvider),
 		slots:   make(chan struct{}, o.MaxConcurrent),
+		sending: make(chan struct{}, 1),
 		out:     out,
 		last:    make(map[blob.ID]chan struct{}),
 	}
