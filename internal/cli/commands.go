@@ -7,12 +7,26 @@ import (
 // commands lists the verbs.
 func (a *app) commands() []*cobra.Command {
 	verbs := []*cobra.Command{
+		a.initCommand(),
+		a.statusCommand(),
 		a.lsCommand(),
+		a.logCommand(),
+		a.showCommand(),
+		a.diffCommand(),
+		a.checkpointCommand(),
+		a.rewindCommand(),
+		a.undoCommand(),
+		a.redoCommand(),
+		a.opCommand(),
+		a.pinCommand(),
+		a.unpinCommand(),
+		a.forkCommand(),
 		a.duCommand(),
 		a.gcCommand(),
 		a.fsckCommand(),
 		a.doctorCommand(),
 		a.configCommand(),
+		a.serveCommand(),
 		a.stateCommand(),
 		a.blobCommand(),
 		a.keysCommand(),
@@ -36,6 +50,15 @@ func (a *app) prepare(cmd *cobra.Command) {
 				}
 			}
 			return a.explain(run(cmd, args))
+		}
+	}
+	if check := cmd.Args; check != nil {
+		// Flags that exclude each other are a matter of usage, as arguments are.
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return err
+			}
+			return check(cmd, args)
 		}
 	}
 	for _, sub := range cmd.Commands() {

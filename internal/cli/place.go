@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -35,28 +39,77 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 	return checkpoint.New(db.Blobs(), db.Rows(), &opts), opts, nil
 }
 
-// openPlace opens the workspace of -C. If a rewind was interrupted there, it is
-// settled, and the user is told so.
+// openPlace opens the workspace of -C or the one that the current directory is
+// in. If a rewind was interrupted there, it is settled, and the user is told so.
 func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 	service, opts, err := a.checkpoints(db)
 	if err != nil {
 		return nil, err
 	}
-	dir := a.workspace
-	if dir == "" {
-		dir = "."
+	dir, err := a.findWorkspace(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	if err := apart(db, dir); err != nil {
+		return nil, err
 	}
 	space, err := service.Open(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	if r := space.Recovered(); r != nil {
-		a.warn("a rewind that began %s was interrupted; everything is as before it again (saved as %s)", when(r.Started, now()), r.Saved)
-		if len(r.Left) > 0 {
-			a.warn("left as they are, since they changed meanwhile: %s", few(r.Left, 10))
+	a.tellRecovery(space.Recovered())
+	return &place{db: db, service: service, space: space, index: opts.IndexDir, scan: opts.Scan}, nil
+}
+
+// tellRecovery says once that an interrupted rewind was settled.
+func (a *app) tellRecovery(r *checkpoint.Recovery) {
+	if r == nil {
+		return
+	}
+	a.warn("a rewind that began %s was interrupted; everything is as before it again (saved as %s)", when(r.Started, now()), r.Saved)
+	if len(r.Left) > 0 {
+		a.warn("left as they are, since they changed meanwhile: %s", few(r.Left, 10))
+	}
+}
+
+// findWorkspace returns the directory of -C, or else the nearest one above the
+// current directory that has checkpoints, or else the current directory.
+func (a *app) findWorkspace(ctx context.Context, db *stet.DB) (string, error) {
+	dir, err := a.workspaceDir()
+	if err != nil || a.workspace != "" {
+		return dir, err
+	}
+	for above := dir; ; above = filepath.Dir(above) {
+		_, err := db.Rows().Get(ctx, keyspace.Workspace(checkpoint.WorkspaceID(above)))
+		if err == nil {
+			return above, nil
+		}
+		if !errors.Is(err, kv.ErrNotFound) {
+			return "", err
+		}
+		if above == filepath.Dir(above) {
+			return dir, nil
 		}
 	}
-	return &place{db: db, service: service, space: space, index: opts.IndexDir, scan: opts.Scan}, nil
+}
+
+// apart refuses a workspace that holds the store: its checkpoints would contain
+// the store, and a rewind would take the store back, too.
+func apart(db *stet.DB, dir string) error {
+	if db.Engine() == nil {
+		return nil
+	}
+	store, err := filepath.Abs(db.Engine().Dir())
+	if err != nil {
+		return err
+	}
+	if store, err = filepath.EvalSymlinks(store); err != nil {
+		return err
+	}
+	if store == dir || strings.HasPrefix(store, strings.TrimSuffix(dir, "/")+"/") {
+		return usage(fmt.Errorf("the store %s lies inside the workspace %s; keep it somewhere else (--store)", store, dir))
+	}
+	return nil
 }
 
 // withPlace runs fn with the open store and workspace.

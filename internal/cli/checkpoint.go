@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/workspace"
+)
+
+type checkpointFlags struct {
+	label, message, tool, author string
+	turn                         uint64
+	before, after, auto          bool
+	touched                      []string
+}
+
+func (a *app) checkpointCommand() *cobra.Command {
+	var flags checkpointFlags
+	cmd := &cobra.Command{
+		Use:     "checkpoint [-- PATH…]",
+		Short:   "Save the workspace as it is now",
+		GroupID: groupBack,
+		Long: `Save the workspace as it is now and print the id of the checkpoint. Only what
+changed since the last one is read. Everything counts: new, ignored-but-touched,
+empty and binary files, links and modes; .git is never touched. What could not be
+captured is named.
+
+An agent's hook says where in a conversation it is: -c names the conversation,
+--message or --turn the place, and --before or --after the side. What changes
+between the two sides counts as the conversation's work, everything else as yours.
+With PATHs only these are looked at, which is fast in large trees.`,
+		Example: "  stet checkpoint -m 'before the refactoring'\n  stet -c 01JCX4 checkpoint --turn 5 --before",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return usage(errors.New("paths follow --; see 'stet checkpoint --help'"))
+			}
+			return a.withPlace(cmd.Context(), true, func(p *place) error {
+				return a.makeCheckpoint(cmd.Context(), p, flags, args)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&flags.label, "text", "m", "", "a few words for the log")
+	f.StringVar(&flags.message, "message", "", "id of the message at which the agent is")
+	f.Uint64Var(&flags.turn, "turn", 0, "number of the turn at which the agent is")
+	f.BoolVar(&flags.before, "before", false, "taken before the agent works on it")
+	f.BoolVar(&flags.after, "after", false, "taken after the agent worked on it")
+	f.StringVar(&flags.tool, "tool", "", "tool that made the changes")
+	f.StringVar(&flags.author, "author", "", "who asks for it (default: you)")
+	f.StringArrayVar(&flags.touched, "touched", nil, "path that the tool wrote; captured although it is ignored (may be repeated)")
+	f.BoolVar(&flags.auto, "auto", false, "nobody asked for it: may be left out if it comes too soon")
+	cmd.MarkFlagsMutuallyExclusive("before", "after")
+	return cmd
+}
+
+func (a *app) makeCheckpoint(ctx context.Context, p *place, flags checkpointFlags, args []string) error {
+	req, err := a.request(ctx, p, flags, args)
+	if err != nil {
+		return err
+	}
+	bar := a.progress("reading", -1)
+	req.Progress = func(s workspace.Stats) { _ = bar.Set64(s.Files) }
+	res, err := p.space.Checkpoint(ctx, req)
+	_ = bar.Finish()
+	if err != nil {
+		return err
+	}
+	a.tellRecovery(res.Recovered)
+	if res.IndexError != nil {
+		a.warn("the next checkpoint will take longer: %v", res.IndexError)
+	}
+	if res.Record == nil {
+		if res.Skipped == checkpoint.SkippedOff {
+			return coded(ExitError, "nothing was saved: %s (see 'stet config explain capture.enabled')", res.Skipped)
+		}
+		a.say("nothing was saved: %s", res.Skipped)
+		if a.json {
+			return a.printJSON(map[string]any{"schema": "stet.checkpoint.v1", "id": "", "skipped": res.Skipped})
+		}
+		return nil
+	}
+	a.say("%s", checkpointText(res))
+	return a.print(newCheckpointJSON(res), res.Record.ID+"\n")
+}
+
+// request puts together what the flags say.
+func (a *app) request(ctx context.Context, p *place, flags checkpointFlags, args []string) (checkpoint.Request, error) {
+	req := checkpoint.Request{
+		MessageID: flags.message, Turn: flags.turn, Label: flags.label, Tool: flags.tool, Author: flags.author, Auto: flags.auto,
+	}
+	if req.Author == "" {
+		req.Author = author()
+	}
+	switch {
+	case flags.before:
+		req.Side = checkpoint.Before
+	case flags.after:
+		req.Side = checkpoint.After
+	}
+	var err error
+	if req.Touched, err = p.inside(flags.touched); err != nil {
+		return req, err
+	}
+	if len(args) > 0 {
+		if req.Paths, err = p.inside(args); err != nil {
+			return req, err
+		}
+	}
+	if req.Conversation, err = a.named(ctx, p.db); err != nil || req.Conversation == "" {
+		return req, err
+	}
+	req.Root, err = rootAt(ctx, p, req.Conversation, req.MessageID)
+	return req, err
+}
+
+// rootAt returns the state of a conversation at a message, or else the current
+// one; zero for a conversation of which only the name is known.
+func rootAt(ctx context.Context, p *place, id, message string) (blob.ID, error) {
+	if message != "" {
+		root, err := p.db.Conversations().MessageHead(ctx, id, message)
+		if !errors.Is(err, conversation.ErrNotFound) {
+			return root, err
+		}
+	}
+	root, err := p.db.Conversations().Head(ctx, id)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return blob.ID{}, nil
+	}
+	return root, err
+}
+
+type checkpointJSON struct {
+	Schema string `json:"schema"`
+	*checkpoint.RecordJSON
+	Conversation string              `json:"conversation"` // also where it is empty
+	Root         string              `json:"root"`
+	NotCaptured  []workspace.Skipped `json:"not_captured"`
+}
+
+func newCheckpointJSON(res *checkpoint.Result) checkpointJSON {
+	rec := res.Record.JSON()
+	return checkpointJSON{"stet.checkpoint.v1", rec, rec.Conversation, rec.Root, append([]workspace.Skipped{}, res.NotCaptured...)}
+}
+
+// checkpointText tells people what was saved, and what was not.
+func checkpointText(res *checkpoint.Result) string {
+	rec := res.Record
+	text := fmt.Sprintf("%s  %s", rec.Name(), changeText(rec))
+	if bad := notIgnored(res.NotCaptured); len(bad) > 0 {
+		text += "\nnot captured: " + skippedText(bad, 5)
+	}
+	return text
+}
+
+// changeText says how a checkpoint differs from the one before.
+func changeText(rec *checkpoint.Record) string {
+	text := plural(int64(rec.FilesChanged), "file")
+	if rec.LinesAdded+rec.LinesRemoved > 0 {
+		text += fmt.Sprintf("  +%d -%d", rec.LinesAdded, rec.LinesRemoved)
+	}
+	return text
+}
+
+// notIgnored leaves out what the user excluded.
+func notIgnored(skipped []workspace.Skipped) []workspace.Skipped {
+	var out []workspace.Skipped
+	for _, s := range skipped {
+		if s.Reason != workspace.ReasonIgnored {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func skippedText(skipped []workspace.Skipped, most int) string {
+	var parts []string
+	for _, s := range skipped[:min(most, len(skipped))] {
+		parts = append(parts, fmt.Sprintf("%s (%s)", printable(s.Path), s.Reason))
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(skipped) - len(parts); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"znkr.io/diff/textdiff"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// maxDiff is the size above which a file's lines are not compared.
+const maxDiff = 4 << 20
+
+func (a *app) diffCommand() *cobra.Command {
+	var stat bool
+	cmd := &cobra.Command{
+		Use:     "diff [A [B]] [-- PATH…]",
+		Short:   "Show what changed between two points",
+		GroupID: groupLook,
+		Long: `Show what changed from A to B as a unified diff. B is the workspace now if it is
+not given, A the last checkpoint. PATHs limit the view.
+
+A and B are references:
+  @                 the workspace now
+  01jcx4, c7        a checkpoint: its id, any unique prefix of it, or its number
+  MESSAGE           the state after a message; before:MESSAGE the one before it
+  turn:5            after turn 5; before:turn:6 before turn 6
+  pin:NAME          a pinned checkpoint
+  @{10m}, @{14:20}  ten minutes ago, at that time`,
+		Example:           "  stet diff\n  stet diff c5 --stat\n  stet diff turn:4 turn:6 -- checkout/",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeRefs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			refs, paths, err := splitArgs(cmd, args, 2)
+			if err != nil {
+				return err
+			}
+			return a.withPlace(cmd.Context(), false, func(p *place) error {
+				return a.diff(cmd.Context(), p, refs, paths, stat)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&stat, "stat", false, "only say which files changed, and by how many lines")
+	return cmd
+}
+
+// splitArgs separates references from the paths after "--".
+func splitArgs(cmd *cobra.Command, args []string, most int) (refs, paths []string, err error) {
+	refs = args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		refs, paths = args[:dash], args[dash:]
+	}
+	if len(refs) > most {
+		return nil, nil, usage(fmt.Errorf("%d references, at most %d are taken; paths follow --; see '%s --help'", len(refs), most, cmd.CommandPath()))
+	}
+	return refs, paths, nil
+}
+
+func (a *app) diff(ctx context.Context, p *place, refs, paths []string, stat bool) error {
+	conv, err := a.named(ctx, p.db)
+	if err != nil {
+		return err
+	}
+	within, err := p.inside(paths)
+	if err != nil {
+		return err
+	}
+	if len(refs) == 0 {
+		last, err := p.latest(ctx)
+		if err != nil {
+			return err
+		}
+		if last == nil {
+			return coded(ExitNotFound, "there is no checkpoint to compare with; 'stet checkpoint' makes one")
+		}
+		refs = []string{last.ID}
+	}
+	if len(refs) == 1 {
+		refs = append(refs, "@")
+	}
+	from, err := p.side(ctx, refs[0], conv)
+	if err != nil {
+		return err
+	}
+	to, err := p.side(ctx, refs[1], conv)
+	if err != nil {
+		return err
+	}
+	changes, err := workspace.Diff(ctx, p.db.Blobs(), from.tree, to.tree)
+	if err != nil {
+		return err
+	}
+	return a.printDiff(ctx, p.db.Blobs(), from, to, below(files(changes), within), stat)
+}
+
+type diffJSON struct {
+	Schema string         `json:"schema"`
+	From   string         `json:"from"`
+	To     string         `json:"to"`
+	Files  []fileDiffJSON `json:"files"`
+}
+
+type fileDiffJSON struct {
+	Path   string `json:"path"`
+	Op     string `json:"op"`
+	Kind   string `json:"kind"`
+	Add    int    `json:"add"`
+	Del    int    `json:"del"`
+	Binary bool   `json:"binary,omitempty"`
+	Mode   string `json:"mode,omitempty"`
+	Diff   string `json:"diff,omitempty"`
+}
+
+func (a *app) printDiff(ctx context.Context, store blob.Store, from, to side, changes []workspace.Change, stat bool) error {
+	value := diffJSON{Schema: "stet.diff.v1", From: sideID(from), To: sideID(to), Files: []fileDiffJSON{}}
+	for _, c := range changes {
+		file, err := fileDiff(ctx, store, c)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			if stat {
+				file.Diff = ""
+			}
+			value.Files = append(value.Files, file)
+			continue
+		}
+		if stat {
+			value.Files = append(value.Files, file)
+			continue
+		}
+		if _, err := fmt.Fprint(a.out, a.fileText(file)); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.printJSON(value)
+	}
+	if stat {
+		_, err := fmt.Fprint(a.out, a.statText(value.Files))
+		return err
+	}
+	return nil
+}
+
+func sideID(s side) string {
+	if s.rec == nil {
+		return "@"
+	}
+	return s.rec.ID
+}
+
+// fileDiff compares one path.
+func fileDiff(ctx context.Context, store blob.Store, c workspace.Change) (fileDiffJSON, error) {
+	file := fileDiffJSON{Path: c.Path, Op: c.Op(), Kind: kindOf(c)}
+	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {
+		file.Mode = fmt.Sprintf("%04o to %04o", c.Before.Mode, c.After.Mode)
+	}
+	before, ok1, err := content(ctx, store, c.Before)
+	if err != nil {
+		return file, err
+	}
+	after, ok2, err := content(ctx, store, c.After)
+	if err != nil {
+		return file, err
+	}
+	if !ok1 || !ok2 {
+		file.Binary = true
+		return file, nil
+	}
+	file.Diff = string(textdiff.Unified(before, after))
+	for line := range strings.Lines(file.Diff) {
+		switch line[0] {
+		case '+':
+			file.Add++
+		case '-':
+			file.Del++
+		}
+	}
+	return file, nil
+}
+
+func kindOf(c workspace.Change) string {
+	if c.After != nil {
+		return c.After.Kind.String()
+	}
+	return c.Before.Kind.String()
+}
+
+// content returns the text of an entry; ok is false for one that is binary or too
+// large to be compared by lines.
+func content(ctx context.Context, store blob.Store, e *workspace.Entry) (data []byte, ok bool, err error) {
+	switch {
+	case e == nil || e.Kind == workspace.Dir:
+		return nil, true, nil
+	case e.Kind == workspace.Symlink:
+		target, err := workspace.ReadLink(ctx, store, *e)
+		return []byte(target + "\n"), true, err
+	case e.Size > maxDiff:
+		return nil, false, nil
+	}
+	if data, err = workspace.ReadFile(ctx, store, *e); err != nil {
+		return nil, false, err
+	}
+	return data, bytes.IndexByte(data[:min(len(data), 8000)], 0) < 0, nil
+}
+
+// fileText writes a diff as patch(1) reads it.
+func (a *app) fileText(f fileDiffJSON) string {
+	p := a.paint()
+	var text strings.Builder
+	from, to := "a/"+f.Path, "b/"+f.Path
+	switch f.Op {
+	case "add":
+		from = "/dev/null"
+	case "remove":
+		to = "/dev/null"
+	}
+	if f.Mode != "" {
+		fmt.Fprintf(&text, "%s\n", p.bold("mode "+f.Mode+"  "+printable(f.Path)))
+	}
+	if f.Binary {
+		fmt.Fprintf(&text, "%s\n", p.bold("binary file "+printable(f.Path)+" differs"))
+		return text.String()
+	}
+	if f.Diff == "" {
+		if f.Mode == "" {
+			fmt.Fprintf(&text, "%s\n", p.bold(f.Op+" empty "+f.Kind+" "+printable(f.Path)))
+		}
+		return text.String()
+	}
+	fmt.Fprintf(&text, "%s\n%s\n", p.bold("--- "+from), p.bold("+++ "+to))
+	for line := range strings.Lines(f.Diff) {
+		body := strings.TrimSuffix(line, "\n")
+		if a.colorful() {
+			body = printable(strings.ReplaceAll(body, "\t", "    "))
+		}
+		switch line[0] {
+		case '+':
+			body = p.green(body)
+		case '-':
+			body = p.red(body)
+		case '@':
+			body = p.cyan(body)
+		}
+		text.WriteString(body + "\n")
+	}
+	return text.String()
+}
+
+// statText writes one line a file, and a sum.
+func (a *app) statText(list []fileDiffJSON) string {
+	p := a.paint()
+	width, add, del := 0, 0, 0
+	for _, f := range list {
+		width = max(width, len([]rune(f.Path)))
+		add, del = add+f.Add, del+f.Del
+	}
+	var text strings.Builder
+	for _, f := range list {
+		note := fmt.Sprintf("%s %s", p.green(padLeft(fmt.Sprintf("+%d", f.Add), 6)), p.red(padLeft(fmt.Sprintf("-%d", f.Del), 6)))
+		if f.Binary {
+			note = "       binary"
+		}
+		fmt.Fprintf(&text, "%s  %s  %s", pad(f.Op, 6), pad(printable(f.Path), min(width, 60)), note)
+		if f.Mode != "" {
+			text.WriteString("  mode " + f.Mode)
+		}
+		text.WriteString("\n")
+	}
+	fmt.Fprintf(&text, "%s  +%d -%d\n", plural(int64(len(list)), "file"), add, del)
+	return text.String()
+}
+
+// errNoRef is what verbs say that need a reference.
+var errNoRef = errors.New("no reference given")

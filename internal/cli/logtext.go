@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// printLog draws the tree.
+func (a *app) printLog(ctx context.Context, p *place, shown []*logEntry) error {
+	heads, err := a.logHeads(ctx, p, shown)
+	if err != nil {
+		return err
+	}
+	now, err := a.presentLine(ctx, p)
+	if err != nil {
+		return err
+	}
+	lines, err := a.logLines(ctx, p, shown)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.out, heads+now+strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// logHeads introduces the conversations that appear.
+func (a *app) logHeads(ctx context.Context, p *place, shown []*logEntry) (string, error) {
+	paint := a.paint()
+	var ids []string
+	for _, e := range shown {
+		if id := e.rec.Conversation; id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	var text strings.Builder
+	for _, id := range ids {
+		info, err := p.db.Conversations().Get(ctx, id)
+		if errors.Is(err, conversation.ErrNotFound) {
+			fmt.Fprintf(&text, "%s\n", paint.yellow(printable(id)))
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		branches, err := p.db.Conversations().Branches(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		kept := ""
+		if n := len(branches) - 1; n > 0 {
+			kept = fmt.Sprintf(" · %d kept %s", n, map[bool]string{true: "branch", false: "branches"}[n == 1])
+		}
+		fmt.Fprintf(&text, "%s  %s  %s  %s  %s%s\n", paint.yellow(shorter(id)), paint.bold(fmt.Sprintf("%q", clip(info.Title, 60))),
+			clip(info.Agent, 20), tilde(printable(info.Workspace)), plural(int64(info.Turns), "turn"), kept)
+	}
+	if text.Len() > 0 {
+		text.WriteString("\n")
+	}
+	return text.String(), nil
+}
+
+// shorter shortens an id of ours; the ids of others are shown as they are.
+func shorter(id string) string {
+	if len(id) == 26 {
+		return id[:10]
+	}
+	return clip(id, 40)
+}
+
+// presentLine compares the workspace with its latest checkpoint.
+func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
+	paint := a.paint()
+	last, err := p.latest(ctx)
+	if err != nil || last == nil {
+		return "", err
+	}
+	res, err := p.present(ctx)
+	if err != nil {
+		return "", err
+	}
+	changes, err := workspace.Diff(ctx, p.db.Blobs(), last.Tree, res.Tree)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, c := range files(changes) {
+		names = append(names, c.Path)
+	}
+	note := "as in " + last.Name()
+	if len(names) > 0 {
+		note = fmt.Sprintf("differs from %s in %s (%s)", last.Name(), plural(int64(len(names)), "file"), few(names, 3))
+	}
+	return fmt.Sprintf("%s   %s  working tree  %s\n", paint.bold(paint.green("@")), when(now(), now()), paint.dim(note)), nil
+}
+
+// logLines draws one line for each entry, in columns.
+func (a *app) logLines(ctx context.Context, p *place, shown []*logEntry) ([]string, error) {
+	rows := make([][]string, len(shown))
+	several := severalConversations(shown)
+	for i, e := range shown {
+		turn, err := turnOf(ctx, p.db, e.rec)
+		if err != nil {
+			return nil, err
+		}
+		rows[i] = []string{e.rec.Name(), when(e.rec.Time, now()), placeText(e.rec), "", fileCount(e.rec), lineCount(e.rec), tail(e, turn, several)}
+		rows[i][3] = titleText(e, turn)
+	}
+	widths := columnWidths(rows, 6)
+	room := a.width() - 8
+	for i, w := range widths {
+		if i != 3 {
+			room -= w + 2
+		}
+	}
+	widths[3] = min(widths[3], max(20, min(room, 60)))
+	lines := make([]string, len(shown))
+	for i, e := range shown {
+		rows[i][3] = clip(rows[i][3], widths[3])
+		lines[i] = a.logLine(e, rows[i], widths)
+	}
+	return lines, nil
+}
+
+func (a *app) logLine(e *logEntry, row []string, widths []int) string {
+	p := a.paint()
+	glyph := p.cyan("o") + "   "
+	switch {
+	case len(e.pins) > 0 && !e.gone:
+		glyph = p.bold(p.yellow("P")) + "   "
+	case e.gone:
+		glyph = p.dim("| ") + p.red("x") + " "
+	}
+	cells := make([]string, len(widths))
+	for i, w := range widths {
+		cells[i] = pad(row[i], w)
+	}
+	cells[0] = p.yellow(cells[0])
+	cells[1] = p.dim(cells[1])
+	if e.gone {
+		cells[3] = p.dim(cells[3])
+	}
+	return strings.TrimRight(glyph+strings.Join(cells, "  ")+"  "+p.dim(row[6]), " ")
+}
+
+// placeText says at which turn a checkpoint was taken.
+func placeText(rec *checkpoint.Record) string {
+	switch {
+	case rec.Turn == 0:
+		return ""
+	case rec.Side == checkpoint.Before:
+		return fmt.Sprintf("before %d", rec.Turn)
+	}
+	return fmt.Sprintf("turn %d", rec.Turn)
+}
+
+// titleText says what a checkpoint is about.
+func titleText(e *logEntry, turn turnInfo) string {
+	rec := e.rec
+	switch {
+	case rec.Label != "":
+		return rec.Label
+	case turn.text != "":
+		return turn.text
+	case rec.Side == checkpoint.Before:
+		return "found changed by you"
+	}
+	return ""
+}
+
+func fileCount(rec *checkpoint.Record) string { return plural(int64(rec.FilesChanged), "file") }
+
+func lineCount(rec *checkpoint.Record) string {
+	if rec.LinesAdded+rec.LinesRemoved == 0 {
+		return ""
+	}
+	return fmt.Sprintf("+%d -%d", rec.LinesAdded, rec.LinesRemoved)
+}
+
+// tail holds what not every line has.
+func tail(e *logEntry, turn turnInfo, several bool) string {
+	var parts []string
+	for _, name := range e.pins {
+		parts = append(parts, "pin:"+printable(name))
+	}
+	if turn.tools != "" {
+		parts = append(parts, turn.tools)
+	} else if e.rec.Tool != "" {
+		parts = append(parts, clip(e.rec.Tool, 20))
+	}
+	if several && e.rec.Conversation != "" {
+		parts = append(parts, shorter(e.rec.Conversation))
+	}
+	if e.gone {
+		parts = append(parts, "rewound "+when(e.goneAt, now())+", kept")
+	}
+	return strings.Join(parts, "  ")
+}
+
+func severalConversations(shown []*logEntry) bool {
+	var first string
+	for _, e := range shown {
+		if id := e.rec.Conversation; id != "" {
+			if first != "" && id != first {
+				return true
+			}
+			first = id
+		}
+	}
+	return false
+}
+
+// logSaves shows the history of a conversation that has no checkpoints here.
+func (a *app) logSaves(ctx context.Context, p *place, id string) error {
+	info, err := p.db.Conversations().Get(ctx, id)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return coded(ExitNotFound, "there is no conversation %q", id)
+	}
+	if err != nil {
+		return err
+	}
+	paint := a.paint()
+	fmt.Fprintf(a.out, "%s  %q  %s  %s\n\n", paint.yellow(shorter(id)), clip(info.Title, 60), clip(info.Agent, 20), plural(int64(info.Turns), "turn"))
+	for save, err := range p.db.Conversations().History(ctx, id, &conversation.HistoryOptions{Newest: true}) {
+		if err != nil {
+			return err
+		}
+		title, err := turnAt(ctx, p.db, save.Root, int(save.Turns))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "o   %s  %s  %s  %s\n", paint.dim(when(save.Time, now())), pad(plural(int64(save.Turns), "turn"), 8), clip(title.text, 60), paint.dim(save.Kind.String()))
+	}
+	a.say("this conversation has no checkpoints in %s", tilde(p.space.Path()))
+	return nil
+}
+
+// turnOf looks up the turn that a checkpoint was taken after.
+func turnOf(ctx context.Context, db *stet.DB, rec *checkpoint.Record) (turnInfo, error) {
+	if rec.Turn == 0 || rec.Root.IsZero() || rec.Side == checkpoint.Before {
+		return turnInfo{}, nil
+	}
+	return turnAt(ctx, db, rec.Root, int(rec.Turn))
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// printPlan prints a plan as the answer of --dry-run.
+func (a *app) printPlan(ctx context.Context, p *place, plan *checkpoint.Plan) error {
+	if a.json {
+		return a.printJSON(plan)
+	}
+	_, err := fmt.Fprintf(a.out, "%sPlan  %s\n", a.planText(ctx, p, plan), plan.Token)
+	return err
+}
+
+// planText writes a plan for people.
+func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) string {
+	var text strings.Builder
+	text.WriteString(a.planTarget(ctx, p.db, plan))
+	text.WriteString(a.planChanges(plan))
+	text.WriteString(planLeft(plan))
+	if bad := notIgnored(plan.NotCaptured); len(bad) > 0 {
+		fmt.Fprintf(&text, "Not captured  %s\n", skippedText(bad, 5))
+	}
+	if moves(plan) {
+		fmt.Fprintf(&text, "Conversation  %s\n", conversationMove(ctx, p.db, plan))
+	}
+	return text.String()
+}
+
+func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
+	rec := plan.Target
+	if rec == nil {
+		return "Out   one turn, and nothing that came after it\n"
+	}
+	where := describe(rec)
+	if turn, err := turnOf(ctx, db, rec); err == nil && turn.text != "" {
+		where += fmt.Sprintf(" %q", clip(turn.text, 60))
+	}
+	return strings.TrimRight(fmt.Sprintf("To    %s  %s  %s", a.paint().yellow(rec.Name()), when(rec.Time, now()), where), " ") + "\n"
+}
+
+// planChanges lists what changes, and the conflicts.
+func (a *app) planChanges(plan *checkpoint.Plan) string {
+	p := a.paint()
+	width := 0
+	for i := range plan.Actions {
+		if plan.Actions[i].Kind != checkpoint.Keep {
+			width = max(width, len([]rune(plan.Actions[i].Path))+1)
+		}
+	}
+	width = min(width, 50)
+	var changes, conflicts strings.Builder
+	for i := range plan.Actions {
+		act := &plan.Actions[i]
+		path := pad(printable(pathText(act)), width)
+		switch {
+		case act.Kind == checkpoint.Conflict:
+			fmt.Fprintf(&conflicts, "  %s         %s  %s: kept\n", p.bold(p.red("!")), path, conflictReason(act))
+		case act.Changes():
+			verb := pad(string(act.Kind), 8)
+			switch act.Kind {
+			case checkpoint.Delete:
+				verb = p.red(verb)
+			case checkpoint.Create:
+				verb = p.green(verb)
+			default:
+				verb = p.cyan(verb)
+			}
+			line := fmt.Sprintf("  %s  %s  %s  %s", verb, path, pad(linesText(act), 10), p.dim(writerText(act)))
+			changes.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	if conflicts.Len() > 0 {
+		return changes.String() + "Conflict\n" + conflicts.String()
+	}
+	return changes.String()
+}
+
+func pathText(act *checkpoint.Action) string {
+	for _, e := range []*workspace.Entry{act.After, act.Before} {
+		if e != nil {
+			if e.Kind == workspace.Dir {
+				return act.Path + "/"
+			}
+			return act.Path
+		}
+	}
+	return act.Path
+}
+
+func linesText(act *checkpoint.Action) string {
+	var parts []string
+	if act.Add > 0 {
+		parts = append(parts, fmt.Sprintf("+%d", act.Add))
+	}
+	if act.Del > 0 {
+		parts = append(parts, fmt.Sprintf("-%d", act.Del))
+	}
+	if act.Merged {
+		parts = append(parts, "merged")
+	}
+	return strings.Join(parts, " ")
+}
+
+// writerText says whose change is taken back.
+func writerText(act *checkpoint.Action) string {
+	w := act.Writer
+	if w == nil || w.Class != checkpoint.ByConversation || w.Turn == 0 {
+		return act.Reason
+	}
+	verb := "changed"
+	switch act.Kind {
+	case checkpoint.Delete:
+		verb = "created"
+	case checkpoint.Create:
+		verb = "removed"
+	}
+	return fmt.Sprintf("%s in turn %d", verb, w.Turn)
+}
+
+func conflictReason(act *checkpoint.Action) string {
+	if act.Writer != nil && act.Writer.Class == checkpoint.ByUser {
+		return "you changed it after the agent's last write"
+	}
+	return act.Reason
+}
+
+// planLeft sums up what stays.
+func planLeft(plan *checkpoint.Plan) string {
+	var yours, others []string
+	for i := range plan.Actions {
+		act := &plan.Actions[i]
+		switch {
+		case act.Kind != checkpoint.Keep:
+		case act.Writer != nil && (act.Writer.Class == checkpoint.ByUser || act.Writer.Class == checkpoint.ByHand):
+			yours = append(yours, act.Path)
+		default:
+			others = append(others, act.Path)
+		}
+	}
+	var parts []string
+	if len(yours) > 0 {
+		parts = append(parts, few(yours, 4)+" (yours)")
+	}
+	if len(others) > 0 {
+		parts = append(parts, few(others, 4)+" (of others, or not asked for)")
+	}
+	if plan.Untouched > 0 {
+		parts = append(parts, plural(int64(plan.Untouched), "other"))
+	}
+	return "Left alone  " + strings.Join(append(parts, ".git"), " · ") + "\n"
+}
+
+// conversationMove says where a conversation will continue.
+func conversationMove(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
+	after, err := turnsAt(ctx, db, plan.RootAfter)
+	if err != nil {
+		return "moves"
+	}
+	resume := fmt.Sprintf("resume continues after turn %d", after)
+	if after == 0 {
+		resume = "resume begins anew"
+	}
+	before, err := turnsAt(ctx, db, plan.RootBefore)
+	if err != nil || before <= after {
+		return "what came since stays as a branch; " + resume
+	}
+	if before == after+1 {
+		return fmt.Sprintf("turn %d stays as a branch; %s", before, resume)
+	}
+	return fmt.Sprintf("turns %d-%d stay as a branch; %s", after+1, before, resume)
+}
+
+// turnsAt counts the turns of a state.
+func turnsAt(ctx context.Context, db *stet.DB, root blob.ID) (int, error) {
+	if root.IsZero() {
+		return 0, nil
+	}
+	state, err := db.Conversations().HydrateRoot(ctx, root, &conversation.HydrateOptions{TurnTo: 1, OnlyTurns: true, WithoutHeavyToolOutput: true})
+	if err != nil {
+		return 0, err
+	}
+	return max(state.TotalTurns, len(state.Turns)), nil
+}
+
+// chooseAll asks what to do about each conflict.
+func (a *app) chooseAll(paths []string) (map[string]checkpoint.Choice, error) {
+	choices := make(map[string]checkpoint.Choice, len(paths))
+	in := bufio.NewReader(a.in)
+	for _, path := range paths {
+		fmt.Fprintf(a.err, "%s: [K]eep yours, take the [c]heckpoint's, [m]erge? ", printable(path))
+		answer, err := in.ReadString('\n')
+		if err != nil && answer == "" {
+			return nil, errInterrupted
+		}
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "", "k", "keep":
+			choices[path] = checkpoint.KeepMine
+		case "c", "checkpoint", "t", "theirs":
+			choices[path] = checkpoint.Theirs
+		case "m", "merge":
+			choices[path] = checkpoint.Merge
+		default:
+			return nil, coded(ExitUsage, "%q is none of k, c and m; nothing was changed", strings.TrimSpace(answer))
+		}
+	}
+	return choices, nil
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// present captures the workspace as it is, without making a checkpoint of it.
+func (p *place) present(ctx context.Context) (*workspace.Result, error) {
+	var index *workspace.Index
+	if p.index != "" {
+		// The index is only a cache: a scan without it takes longer.
+		index, _ = workspace.OpenIndex(filepath.Join(p.index, p.space.ID()+".index"))
+	}
+	res, err := workspace.Scan(ctx, p.db.Blobs(), p.space.Path(), index, &p.scan)
+	if index != nil {
+		err = errors.Join(err, index.Close())
+	}
+	return res, err
+}
+
+// latest returns the newest checkpoint of the workspace, or nil.
+func (p *place) latest(ctx context.Context) (*checkpoint.Record, error) {
+	for rec, err := range p.space.List(ctx, &checkpoint.ListOptions{Limit: 1}) {
+		return rec, err
+	}
+	return nil, nil
+}
+
+// side is one end of a comparison: a tree and what to call it.
+type side struct {
+	rec  *checkpoint.Record // nil for the present
+	tree blob.ID
+	name string
+}
+
+// side returns the tree that a reference names.
+func (p *place) side(ctx context.Context, ref, conversation string) (side, error) {
+	rec, err := p.space.Resolve(ctx, ref, conversation)
+	if err != nil {
+		return side{}, err
+	}
+	if rec == nil {
+		res, err := p.present(ctx)
+		if err != nil {
+			return side{}, err
+		}
+		return side{tree: res.Tree, name: "working tree"}, nil
+	}
+	return side{rec: rec, tree: rec.Tree, name: rec.Name()}, nil
+}
+
+// files drops the directories from a list of changes.
+func files(changes []workspace.Change) []workspace.Change {
+	var out []workspace.Change
+	for _, c := range changes {
+		if (c.Before == nil || c.Before.Kind == workspace.Dir) && (c.After == nil || c.After.Kind == workspace.Dir) {
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// below keeps the changes at or below some paths; no paths keep all.
+func below(changes []workspace.Change, paths []string) []workspace.Change {
+	if len(paths) == 0 {
+		return changes
+	}
+	var out []workspace.Change
+	for _, c := range changes {
+		for _, p := range paths {
+			if p == "." || c.Path == p || strings.HasPrefix(c.Path, p+"/") {
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// inside turns paths as people type them, relative to where they are, into paths
+// of the workspace.
+func (p *place) inside(paths []string) ([]string, error) {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return nil, err
+	}
+	if resolved, err := filepath.EvalSymlinks(here); err == nil {
+		here = resolved
+	}
+	root := p.space.Path()
+	if _, ok := relative(root, here); !ok {
+		here = root // called with -C from elsewhere: paths are those of the workspace
+	}
+	out := make([]string, len(paths))
+	for i, path := range paths {
+		full := path
+		if !filepath.IsAbs(full) {
+			full = filepath.Join(here, path)
+		}
+		rel, ok := relative(root, full)
+		if !ok {
+			return nil, coded(ExitUsage, "%s is outside the workspace %s", path, root)
+		}
+		out[i] = rel
+	}
+	return out, nil
+}
+
+func relative(root, path string) (string, bool) {
+	rel, err := filepath.Rel(root, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", false
+	}
+	return filepath.ToSlash(rel), true
+}

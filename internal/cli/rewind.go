@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/checkpoint"
+)
+
+type rewindFlags struct {
+	files, conversation          bool
+	keepMine, theirs             bool
+	merge, markers, dryRun, sure bool
+	plan                         string
+	turn                         uint64
+}
+
+func (a *app) rewindCommand() *cobra.Command {
+	var flags rewindFlags
+	cmd := &cobra.Command{
+		Use:     "rewind [REF] [-- PATH…]",
+		Short:   "Go back to any point: files, conversation, or both",
+		GroupID: groupBack,
+		Long: `Go back to a checkpoint. The plan is shown first: what is restored, created and
+deleted, what is left alone, and where you and the agent changed the same file.
+Then, if you agree, the present is saved and the plan carried out, all or nothing;
+'stet undo' takes it back. Only what the conversation wrote is taken back, .git is
+never touched, and nothing is deleted that the agent did not create. What was
+rewound stays reachable in the log.
+
+Without REF, on a terminal, you pick from a list. 'stet help diff' lists the forms
+of REF. PATHs limit the rewind to them; --turn takes one turn out of the middle and
+keeps what came after it.
+
+A file that you changed after the agent's last write is a conflict. It is kept as
+it is (--keep-mine), taken from the checkpoint (--theirs), or the agent's changes
+are taken out of it line by line (--merge; --markers also where lines collide). On
+a terminal you are asked; with -y a conflict that needs a choice ends the rewind
+with exit code 4 and nothing changed. Exit code 5 says that it failed half-way and
+everything was put back.
+
+--dry-run prints the plan and changes nothing. Its token, given to --plan, makes
+sure that exactly this plan is carried out.`,
+		Example: `  stet rewind c5
+  stet rewind before:turn:6 --files -- src/
+  stet rewind c5 --dry-run --json | jq -r .plan_token`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeRefs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			refs, paths, err := splitArgs(cmd, args, 1)
+			if err != nil {
+				return err
+			}
+			return a.withPlace(cmd.Context(), false, func(p *place) error {
+				return a.rewind(cmd.Context(), p, refs, paths, flags)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&flags.files, "files", false, "only the files")
+	// Here --conversation is what to rewind; -c still says whose work it is about.
+	f.BoolVar(&flags.conversation, "conversation", false, "only the conversation")
+	f.StringVarP(&a.conversation, "of", "c", "", "conversation whose work is taken back (id or unique prefix)")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show the plan, change nothing")
+	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")
+	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
+	f.Uint64Var(&flags.turn, "turn", 0, "take back one turn only, and keep what came after it")
+	choiceFlags(cmd, &flags)
+	cmd.MarkFlagsMutuallyExclusive("files", "conversation")
+	return cmd
+}
+
+// choiceFlags adds the flags that say what to do about conflicts.
+func choiceFlags(cmd *cobra.Command, flags *rewindFlags) {
+	f := cmd.Flags()
+	f.BoolVar(&flags.keepMine, "keep-mine", false, "keep files that you changed since")
+	f.BoolVar(&flags.theirs, "theirs", false, "take the checkpoint's version of files that you changed since")
+	f.BoolVar(&flags.merge, "merge", false, "take only the agent's lines out of files that you changed since")
+	f.BoolVar(&flags.markers, "markers", false, "like --merge, and write conflict markers where lines collide")
+	cmd.MarkFlagsMutuallyExclusive("keep-mine", "theirs", "merge", "markers")
+}
+
+func (flags rewindFlags) choice() checkpoint.Choice {
+	switch {
+	case flags.keepMine:
+		return checkpoint.KeepMine
+	case flags.theirs:
+		return checkpoint.Theirs
+	case flags.merge:
+		return checkpoint.Merge
+	case flags.markers:
+		return checkpoint.MergeMarkers
+	}
+	return ""
+}
+
+func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) error {
+	req, err := a.rewindRequest(ctx, p, refs, paths, flags)
+	if err != nil {
+		return err
+	}
+	plan, err := p.space.Plan(ctx, req)
+	if err != nil {
+		return err
+	}
+	if flags.dryRun {
+		return a.printPlan(ctx, p, plan)
+	}
+	if flags.plan != "" && flags.plan != plan.Token {
+		return fmt.Errorf("%w: the workspace or the request is no longer what it was made for", checkpoint.ErrStalePlan)
+	}
+	if plan, err = a.agree(ctx, p, plan, req, flags); err != nil {
+		return err
+	}
+	if plan.Changes() == 0 && !moves(plan) {
+		a.say("nothing to do")
+		return a.printApplied(&checkpoint.Applied{Plan: plan}, "")
+	}
+	done, err := a.apply(ctx, p, plan)
+	if err != nil {
+		return err
+	}
+	return a.printApplied(done, "undo")
+}
+
+// moves reports whether a plan moves the conversation.
+func moves(plan *checkpoint.Plan) bool {
+	return !plan.RootAfter.IsZero() && plan.RootAfter != plan.RootBefore
+}
+
+func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) (checkpoint.RewindRequest, error) {
+	req := checkpoint.RewindRequest{OnlyTurn: flags.turn, Choice: flags.choice(), Author: author()}
+	var err error
+	if req.Conversation, err = a.named(ctx, p.db); err != nil {
+		return req, err
+	}
+	if req.Paths, err = p.inside(paths); err != nil {
+		return req, err
+	}
+	switch {
+	case flags.files:
+		req.Scope = checkpoint.FilesOnly
+	case flags.conversation:
+		req.Scope = checkpoint.ConversationOnly
+	case len(paths) > 0:
+		req.Scope = checkpoint.FilesOnly // a part of the files is no place in a conversation
+	}
+	if flags.conversation && len(paths) > 0 {
+		return req, usage(errors.New("a conversation has no paths: leave out --conversation or the paths"))
+	}
+	switch {
+	case len(refs) == 1 && flags.turn != 0:
+		return req, usage(errors.New("give either REF or --turn"))
+	case len(refs) == 1:
+		req.To = refs[0]
+	case flags.turn == 0:
+		req.To, err = a.pick(ctx, p)
+	}
+	return req, err
+}
+
+// agree shows the plan and asks, about conflicts first. It returns the plan that
+// was agreed to.
+func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req checkpoint.RewindRequest, flags rewindFlags) (*checkpoint.Plan, error) {
+	ask := isTerminal(a.in) && !a.json && !flags.sure && flags.plan == ""
+	if !a.quiet && !a.json {
+		fmt.Fprint(a.err, a.planText(ctx, p, plan))
+	}
+	conflicts := plan.Conflicts()
+	if len(conflicts) > 0 && flags.choice() != checkpoint.KeepMine {
+		if !ask {
+			if !flags.sure && flags.plan == "" {
+				return nil, a.confirm(false, "Rewind?")
+			}
+			return nil, &checkpoint.ConflictError{Paths: conflicts, Plan: plan}
+		}
+		choices, err := a.chooseAll(conflicts)
+		if err != nil {
+			return nil, err
+		}
+		req.Choices = choices
+		if plan, err = p.space.Plan(ctx, req); err != nil {
+			return nil, err
+		}
+		fmt.Fprint(a.err, a.planText(ctx, p, plan))
+	}
+	if plan.Changes() == 0 && !moves(plan) {
+		return plan, nil
+	}
+	return plan, a.confirm(flags.sure || flags.plan != "", question(plan))
+}
+
+func question(plan *checkpoint.Plan) string {
+	what := plural(int64(plan.Changes()), "file")
+	switch {
+	case moves(plan) && plan.Changes() == 0:
+		what = "the conversation"
+	case moves(plan):
+		what += " and the conversation"
+	}
+	return "Rewind " + what + "?"
+}
+
+// apply carries out a plan with a bar for people.
+func (a *app) apply(ctx context.Context, p *place, plan *checkpoint.Plan) (*checkpoint.Applied, error) {
+	done, err := p.space.Apply(ctx, plan, plan.Token)
+	if err != nil {
+		return nil, err
+	}
+	a.tellLeftovers(done)
+	return done, nil
+}
+
+// tellLeftovers names what did not go wrong enough to fail.
+func (a *app) tellLeftovers(done *checkpoint.Applied) {
+	a.tellRecovery(done.Recovered)
+	if done.CleanupError != nil {
+		a.warn("staged files are left behind until the next command here: %v", done.CleanupError)
+	}
+	if done.IndexError != nil {
+		a.warn("the next checkpoint will take longer: %v", done.IndexError)
+	}
+}
+
+type appliedJSON struct {
+	Schema    string   `json:"schema"`
+	Operation string   `json:"operation"`
+	Saved     string   `json:"saved"`
+	Record    string   `json:"checkpoint"`
+	Files     int      `json:"files"`
+	Conflicts []string `json:"conflicts"`
+}
+
+// printApplied tells what was done, and the verb that takes it back.
+func (a *app) printApplied(done *checkpoint.Applied, back string) error {
+	value := appliedJSON{Schema: "stet.rewind.v1", Files: done.Files, Conflicts: append([]string{}, done.Plan.Conflicts()...)}
+	if done.Operation == nil {
+		return a.print(value, "")
+	}
+	value.Operation, value.Saved, value.Record = done.Operation.ID(), done.Saved.ID, done.Record.ID
+	text := fmt.Sprintf("%s  saved the present as %s · %d/%d files verified", a.paint().green("ok"), done.Saved.Name(), done.Files, done.Files)
+	if n := len(value.Conflicts); n > 0 {
+		text += fmt.Sprintf(" · %s kept as yours", plural(int64(n), "file"))
+	}
+	return a.print(value, text+" · "+back+": stet "+back+"\n")
+}

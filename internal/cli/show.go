@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/workspace"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show REF",
+		Short:   "Show a checkpoint and what changed in it",
+		GroupID: groupLook,
+		Long: `Show everything that is known about a checkpoint: where in which conversation it
+was taken, by whom, which files it found changed, and what it could not capture.
+'stet help diff' lists the forms of REF; "@" shows the workspace now.`,
+		Example:           "  stet show c7\n  stet show turn:5\n  stet show pin:before-retry --json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeRefs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.show(cmd.Context(), p, args[0]) })
+		},
+	}
+}
+
+type showJSON struct {
+	Schema string `json:"schema"`
+	*checkpoint.RecordJSON
+	Kind        string              `json:"kind"`
+	Parent      string              `json:"parent,omitempty"`
+	Pins        []string            `json:"pins,omitempty"`
+	Files       []fileDiffJSON      `json:"files"`
+	NotCaptured []workspace.Skipped `json:"not_captured"`
+}
+
+func (a *app) show(ctx context.Context, p *place, ref string) error {
+	conv, err := a.named(ctx, p.db)
+	if err != nil {
+		return err
+	}
+	rec, err := p.space.Resolve(ctx, ref, conv)
+	if err != nil {
+		return err
+	}
+	if rec == nil {
+		return a.status(ctx, p)
+	}
+	pins, err := p.pins(ctx)
+	if err != nil {
+		return err
+	}
+	value := showJSON{Schema: "stet.show.v1", RecordJSON: rec.JSON(), Kind: kindNames[rec.Kind], Parent: rec.Parent, Pins: pins[rec.ID], Files: []fileDiffJSON{}}
+	skipped, err := p.service.NotCaptured(ctx, rec)
+	if err != nil {
+		return err
+	}
+	value.NotCaptured = append([]workspace.Skipped{}, skipped...)
+	if value.Files, err = changedFiles(ctx, p, rec); err != nil {
+		return err
+	}
+	turn, err := turnOf(ctx, p.db, rec)
+	if err != nil {
+		return err
+	}
+	return a.print(value, a.showText(rec, value, turn))
+}
+
+// changedFiles compares a checkpoint with the one before it.
+func changedFiles(ctx context.Context, p *place, rec *checkpoint.Record) ([]fileDiffJSON, error) {
+	list := []fileDiffJSON{}
+	var before blob.ID
+	if rec.Parent != "" {
+		parent, err := p.service.Get(ctx, rec.Parent)
+		if err != nil {
+			return list, nil // a retention policy may have taken it
+		}
+		before = parent.Tree
+	}
+	changes, err := workspace.Diff(ctx, p.db.Blobs(), before, rec.Tree)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range files(changes) {
+		file, err := fileDiff(ctx, p.db.Blobs(), c)
+		if err != nil {
+			return nil, err
+		}
+		file.Diff = ""
+		list = append(list, file)
+	}
+	return list, nil
+}
+
+func (a *app) showText(rec *checkpoint.Record, v showJSON, turn turnInfo) string {
+	p := a.paint()
+	var text strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&text, "%s  %s\n", p.dim(pad(name, 12)), value)
+		}
+	}
+	line("checkpoint", p.yellow(rec.Name())+"  "+rec.ID)
+	line("time", rec.Time.Local().Format("2006-01-02 15:04:05"))
+	line("kind", v.Kind)
+	line("place", describe(rec))
+	line("about", clip(turn.text, 100))
+	line("conversation", printable(rec.Conversation))
+	line("message", printable(rec.MessageID))
+	line("author", printable(rec.Author))
+	line("tool", printable(rec.Tool))
+	line("pins", few(v.Pins, 10))
+	line("tree", rec.Tree.String())
+	if !rec.Root.IsZero() {
+		line("root", rec.Root.String())
+	}
+	if len(v.NotCaptured) > 0 {
+		line("not captured", skippedText(v.NotCaptured, 8))
+	}
+	if rec.Parent == "" {
+		line("files", fmt.Sprintf("%d, the first checkpoint of the workspace", len(v.Files)))
+		return text.String()
+	}
+	text.WriteString("\n" + a.statText(v.Files))
+	return text.String()
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/workspace"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "init",
+		Short:   "Make the store, where there is none yet",
+		GroupID: groupStart,
+		Long: `Make the store, where there is none yet, and look whether this directory can be a
+workspace. Nothing in the directory is changed, and no store lies inside it: one
+store serves all your workspaces. Running it again does no harm.
+
+For an encrypted store run 'stet keys init' instead.`,
+		Example: "  stet init\n  stet run -- make test",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withStore(cmd.Context(), true, func(db *stet.DB) error { return a.initialize(cmd.Context(), db) })
+		},
+	}
+}
+
+func (a *app) initialize(ctx context.Context, db *stet.DB) error {
+	value := map[string]any{"schema": "stet.init.v1", "store": a.storePlace(), "encrypted": db.Ring() != nil}
+	p, err := a.openPlace(ctx, db)
+	var refused *codedError
+	switch {
+	case err == nil:
+		value["workspace"] = p.space.Path()
+		err = p.space.Close()
+		a.say("ready; %s can have checkpoints: stet run -- CMD…, or stet checkpoint", tilde(p.space.Path()))
+	case errors.Is(err, workspace.ErrRootRefused) || errors.As(err, &refused):
+		a.say("ready; this directory cannot be a workspace: %v", err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(value, a.storePlace()+"\n")
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "Show the store, the workspace, and what changed since the last checkpoint",
+		GroupID: groupStart,
+		Long: `Show which store and workspace are in use, whether capture is on, the last
+checkpoint, what changed since, what cannot be captured, and what undo and redo
+would do.`,
+		Example: "  stet status\n  stet status --json | jq '.changes[].path'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.status(cmd.Context(), p) })
+		},
+	}
+}
+
+type statusJSON struct {
+	Schema       string                 `json:"schema"`
+	Store        string                 `json:"store"`
+	Encrypted    bool                   `json:"encrypted"`
+	Workspace    string                 `json:"workspace"`
+	Capture      bool                   `json:"capture"`
+	Rewind       bool                   `json:"rewind"`
+	Last         *checkpoint.RecordJSON `json:"last"`
+	Conversation *conversationJSON      `json:"conversation,omitempty"`
+	Changes      []changeJSON           `json:"changes"`
+	NotCaptured  []workspace.Skipped    `json:"not_captured"`
+	last         *checkpoint.Record
+}
+
+type changeJSON struct {
+	Path string `json:"path"`
+	Op   string `json:"op"`
+}
+
+func (a *app) status(ctx context.Context, p *place) error {
+	all, err := a.settings()
+	if err != nil {
+		return err
+	}
+	value := statusJSON{
+		Schema: "stet.status.v1", Store: a.storePlace(), Encrypted: p.db.Ring() != nil, Workspace: p.space.Path(),
+		Capture: all.on("capture.enabled"), Rewind: all.on("rewind.enabled"), Changes: []changeJSON{},
+	}
+	if value.last, err = p.latest(ctx); err != nil {
+		return err
+	}
+	now, err := p.present(ctx)
+	if err != nil {
+		return err
+	}
+	value.NotCaptured = append([]workspace.Skipped{}, now.NotCaptured...)
+	if value.last != nil {
+		value.Last = value.last.JSON()
+		if err := value.compare(ctx, p, now.Tree); err != nil {
+			return err
+		}
+	}
+	return a.print(value, a.statusText(value))
+}
+
+// compare adds what changed since the last checkpoint, and its conversation.
+func (v *statusJSON) compare(ctx context.Context, p *place, now blob.ID) error {
+	changes, err := workspace.Diff(ctx, p.db.Blobs(), v.last.Tree, now)
+	if err != nil {
+		return err
+	}
+	for _, c := range files(changes) {
+		v.Changes = append(v.Changes, changeJSON{c.Path, c.Op()})
+	}
+	if v.last.Conversation == "" {
+		return nil
+	}
+	info, err := p.db.Conversations().Get(ctx, v.last.Conversation)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		out := infoJSON(info)
+		v.Conversation = &out
+	}
+	return err
+}
+
+func (a *app) statusText(v statusJSON) string {
+	p := a.paint()
+	var text strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&text, "%s  %s\n", p.dim(pad(name, 12)), fmt.Sprintf(format, args...))
+	}
+	sealed := ""
+	if v.Encrypted {
+		sealed = ", encrypted"
+	}
+	line("store", "%s%s", tilde(v.Store), sealed)
+	line("workspace", "%s", tilde(v.Workspace))
+	if !v.Capture {
+		line("capture", "%s", p.red("OFF: no checkpoints are made (capture.enabled)"))
+	}
+	if !v.Rewind {
+		line("rewind", "%s", p.red("OFF (rewind.enabled)"))
+	}
+	if v.last == nil {
+		line("checkpoints", "none yet; 'stet checkpoint' makes one")
+		return text.String()
+	}
+	line("last", "%s  %s  %s", p.yellow(v.last.Name()), when(v.last.Time, now()), describe(v.last))
+	if v.Conversation != nil {
+		line("conversation", "%s  %q", printable(v.Conversation.ID), clip(v.Conversation.Title, 60))
+	}
+	if len(v.Changes) == 0 {
+		line("changes", "none since %s", v.last.Name())
+	} else {
+		line("changes", "%s since %s", plural(int64(len(v.Changes)), "file"), v.last.Name())
+	}
+	const most = 20
+	for _, c := range v.Changes[:min(most, len(v.Changes))] {
+		mark := map[string]string{"add": p.green("+"), "remove": p.red("-"), "modify": p.cyan("~")}[c.Op]
+		fmt.Fprintf(&text, "  %s %s\n", mark, printable(c.Path))
+	}
+	if more := len(v.Changes) - most; more > 0 {
+		fmt.Fprintf(&text, "  and %d more\n", more)
+	}
+	if bad := notIgnored(v.NotCaptured); len(bad) > 0 {
+		line("not captured", "%s", skippedText(bad, 8))
+	}
+	return text.String()
+}
+
+// describe says in a few words where a checkpoint was taken.
+func describe(rec *checkpoint.Record) string {
+	var parts []string
+	if rec.Turn > 0 {
+		word := "turn"
+		switch rec.Side {
+		case checkpoint.Before:
+			word = "before turn"
+		case checkpoint.After:
+			word = "after turn"
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", word, rec.Turn))
+	}
+	if rec.Label != "" {
+		parts = append(parts, fmt.Sprintf("%q", clip(rec.Label, 60)))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
+)
+
+func (a *app) undoCommand() *cobra.Command {
+	return a.backCommand("undo", "Take back the last rewind", `Take back the last rewind of this workspace, files and conversation. Repeated, it
+goes further back; 'stet redo' does again what was undone. The present is saved
+first, so nothing is lost.
+
+If you changed a file since that the undo would change, nothing happens and the
+exit code is 4: say --keep-mine, --theirs or --merge.`, (*checkpoint.Workspace).Undo, "redo")
+}
+
+func (a *app) redoCommand() *cobra.Command {
+	return a.backCommand("redo", "Do again what undo took back", `Do again what the last 'stet undo' took back. Another rewind in between ends what
+can be done again. Conflicts are as with undo.`, (*checkpoint.Workspace).Redo, "undo")
+}
+
+type backFunc func(*checkpoint.Workspace, context.Context, *checkpoint.UndoOptions) (*checkpoint.Applied, error)
+
+func (a *app) backCommand(name, short, long string, run backFunc, back string) *cobra.Command {
+	var flags rewindFlags
+	cmd := &cobra.Command{
+		Use:     name,
+		Short:   short,
+		GroupID: groupBack,
+		Long:    long,
+		Example: "  stet " + name + "\n  stet " + name + " --merge",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withPlace(cmd.Context(), false, func(p *place) error {
+				done, err := run(p.space, cmd.Context(), &checkpoint.UndoOptions{Choice: flags.choice(), Author: author()})
+				if err != nil {
+					return err
+				}
+				a.tellLeftovers(done)
+				if !a.quiet && !a.json {
+					fmt.Fprint(a.err, a.planText(cmd.Context(), p, done.Plan))
+				}
+				return a.printApplied(done, back)
+			})
+		},
+	}
+	choiceFlags(cmd, &flags)
+	return cmd
+}
+
+func (a *app) opCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "op",
+		Short:   "Look at the log of operations",
+		GroupID: groupBack,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.opLog())
+	return cmd
+}
+
+func (a *app) opLog() *cobra.Command {
+	var limit int
+	var everywhere bool
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "List what was rewound, undone, forked, pinned and collected",
+		Long: `List the operations, newest first: who did what, when, and how many files it
+changed. Those that can be taken back by 'stet undo' have a checkpoint before and
+after them. Operations of other workspaces are left out unless --everywhere.`,
+		Example: "  stet op log\n  stet op log --json | jq 'select(.kind==\"rewind\")'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				return a.operations(cmd.Context(), db, limit, everywhere)
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "at most this many (0: all)")
+	cmd.Flags().BoolVar(&everywhere, "everywhere", false, "also those of other workspaces")
+	return cmd
+}
+
+type operationJSON struct {
+	Schema       string `json:"schema"`
+	ID           string `json:"id"`
+	Kind         string `json:"kind"`
+	Author       string `json:"author"`
+	Time         string `json:"time"`
+	Description  string `json:"description"`
+	Workspace    string `json:"workspace,omitempty"`
+	Conversation string `json:"conversation,omitempty"`
+	Before       string `json:"before,omitempty"`
+	After        string `json:"after,omitempty"`
+	Target       string `json:"target,omitempty"`
+	Of           uint64 `json:"of,omitempty"`
+	Files        uint64 `json:"files"`
+}
+
+func (a *app) operations(ctx context.Context, db *stet.DB, limit int, everywhere bool) error {
+	dir, err := a.findWorkspace(ctx, db)
+	if err != nil {
+		return err
+	}
+	here, p, n := checkpoint.WorkspaceID(dir), a.paint(), 0
+	for op, err := range db.Checkpoints().Operations(ctx) {
+		if err != nil {
+			return err
+		}
+		if !everywhere && op.Workspace != "" && op.Workspace != here {
+			continue
+		}
+		value := operationJSON{
+			Schema: "stet.operation.v1", ID: op.ID(), Kind: op.Kind, Author: op.Author, Time: stamp(op.Time),
+			Description: op.Description, Workspace: op.Workspace, Conversation: op.Conversation,
+			Before: op.Before, After: op.After, Target: op.Target, Of: op.Of, Files: op.Files,
+		}
+		changed := ""
+		if op.After != "" {
+			changed = "  " + plural(int64(op.Files), "file")
+		}
+		line := fmt.Sprintf("%s  %s  %s  %s%s\n", p.yellow(pad(op.ID(), 5)), p.dim(when(op.Time, now())),
+			pad(printable(op.Author), 10), clip(op.Description, 80), changed)
+		if err := a.print(value, line); err != nil {
+			return err
+		}
+		if n++; n == limit {
+			break
+		}
+	}
+	if n == 0 {
+		a.say("nothing was done yet")
+	}
+	return nil
+}
