@@ -153,6 +153,7 @@ func (r *rotten) try(t *testing.T, what string, damaged []byte) outcome {
 }
 
 func TestDamagedDatabase(t *testing.T) {
+	t.Parallel()
 	flips, zeroed, cut := testenv.Scale(2_000, 100_000), testenv.Scale(500, 5_000), testenv.Scale(500, 5_000)
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards noticed

@@ -109,6 +109,7 @@ func damages(rng *rand.Rand, n int) []damage {
 }
 
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	const perPoint = 4
 	want := testenv.Scale(50_000, 500_000)
 	var mu sync.Mutex // guards the counts

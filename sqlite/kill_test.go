@@ -173,6 +173,7 @@ func (p *process) kill() error {
 }
 
 func TestKill(t *testing.T) {
+	t.Parallel() // it mostly waits
 	loops, wantAcks := testenv.Scale(200, 5_000), testenv.Scale(5_000, 125_000)
 	rng := rand.New(rand.NewPCG(9, 9))
 	dir := t.TempDir()
