@@ -1,0 +1,165 @@
+package checkpoint
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+// bench is a tree like that of a project, over a durable store, with a shadow
+// repository of git beside it, as agents use one.
+type bench struct {
+	*fixture
+	files  []string
+	git    string
+	rnd    *rand.Rand
+	ours   time.Duration
+	theirs time.Duration
+}
+
+func newBench(b *testing.B, files int) *bench {
+	b.Helper()
+	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "store"), nil)
+	must(b, err)
+	b.Cleanup(func() { must(b, db.Close()) })
+	x := &bench{
+		fixture: &fixture{t: b, dir: b.TempDir(), blobs: blob.Checked(db.Blobs()), rows: db.Rows()},
+		git:     filepath.Join(b.TempDir(), "shadow"), rnd: rand.New(rand.NewPCG(3, 3)),
+	}
+	x.opts.IndexDir = b.TempDir()
+	for i := range files {
+		x.files = append(x.files, fmt.Sprintf("pkg%03d/sub%02d/file_%05d.go", i/256, i/16%16, i))
+		x.write(x.files[i], x.text())
+	}
+	x.shadow("init", "-q")
+	x.reopen()
+	return x
+}
+
+func (x *bench) text() string {
+	buf := make([]byte, 200+x.rnd.IntN(6400))
+	for i := range buf {
+		buf[i] = "the quick brown fox jumps over\n"[x.rnd.IntN(31)]
+	}
+	return string(buf)
+}
+
+// edit changes n files, spread over the tree, and returns their paths.
+func (x *bench) edit(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, x.files[i*(len(x.files)/n)])
+		x.write(out[i], x.text())
+	}
+	return out
+}
+
+func (x *bench) shadow(args ...string) {
+	git(x.t, x.dir, append([]string{"-c", "gc.auto=0", "-c", "user.name=b", "-c", "user.email=b@localhost",
+		"--git-dir=" + x.git, "--work-tree=" + x.dir}, args...)...)
+}
+
+func (x *bench) shadowCommit() {
+	x.shadow("add", "-A")
+	x.shadow("commit", "-q", "--allow-empty", "-m", "x")
+}
+
+func timed(sum *time.Duration, fn func()) {
+	start := time.Now()
+	fn()
+	*sum += time.Since(start)
+}
+
+func (x *bench) report(b *testing.B) {
+	b.ReportMetric(float64(x.ours.Microseconds())/1000/float64(b.N), "ms/ours")
+	b.ReportMetric(float64(x.theirs.Microseconds())/1000/float64(b.N), "ms/git")
+	b.ReportMetric(float64(x.ours)/float64(x.theirs), "ours/git")
+}
+
+func benchSizes() []int {
+	sizes := []int{1000, 10000}
+	if testenv.Long() {
+		sizes = append(sizes, 50000)
+	}
+	return sizes
+}
+
+// each runs a benchmark for all sizes of trees and of changes.
+func each(b *testing.B, fn func(b *testing.B, x *bench, changed int)) {
+	for _, files := range benchSizes() {
+		for _, changed := range []int{1, 10, 1000} {
+			b.Run(fmt.Sprintf("files=%d/changed=%d", files, changed), func(b *testing.B) {
+				x := newBench(b, files)
+				x.save(Request{})
+				x.shadowCommit()
+				b.ResetTimer()
+				fn(b, x, changed)
+				x.report(b)
+			})
+		}
+	}
+}
+
+// BenchmarkFirst captures a tree for the first time, durably, beside git's first
+// commit.
+func BenchmarkFirst(b *testing.B) {
+	for _, files := range benchSizes() {
+		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
+			var ours, theirs time.Duration
+			for range b.N {
+				x := newBench(b, files)
+				timed(&ours, func() { x.save(Request{}) })
+				timed(&theirs, x.shadowCommit)
+			}
+			(&bench{ours: ours, theirs: theirs}).report(b)
+		})
+	}
+}
+
+// BenchmarkScan makes checkpoints by scanning, beside git's add and commit.
+func BenchmarkScan(b *testing.B) {
+	each(b, func(b *testing.B, x *bench, changed int) {
+		for range b.N {
+			x.edit(changed)
+			timed(&x.ours, func() { x.save(Request{}) })
+			timed(&x.theirs, x.shadowCommit)
+		}
+	})
+}
+
+// BenchmarkHints makes checkpoints of named paths, beside git's add and commit.
+func BenchmarkHints(b *testing.B) {
+	each(b, func(b *testing.B, x *bench, changed int) {
+		for range b.N {
+			paths := x.edit(changed)
+			timed(&x.ours, func() { x.save(Request{Paths: paths}) })
+			timed(&x.theirs, x.shadowCommit)
+		}
+	})
+}
+
+// BenchmarkRewind goes back over a number of files, durably and journaled, beside
+// git's reset, which is neither.
+func BenchmarkRewind(b *testing.B) {
+	each(b, func(b *testing.B, x *bench, changed int) {
+		for range b.N {
+			target := x.save(Request{Conversation: "c"})
+			x.shadowCommit()
+			paths := x.edit(changed)
+			x.save(Request{Conversation: "c", Paths: paths})
+			x.shadowCommit()
+			timed(&x.ours, func() { x.rewind(RewindRequest{To: target.ID}) })
+			for _, p := range paths { // git has to do the same work
+				must(b, os.WriteFile(x.path(p), []byte("changed"), 0o644))
+			}
+			timed(&x.theirs, func() { x.shadow("reset", "-q", "--hard", "HEAD~1") })
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package checkpoint
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// asNobody runs the calling test again as a user whom permissions bind, if this
+// one is root. It reports whether it did.
+func asNobody(t *testing.T) bool {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return false
+	}
+	self, err := os.Executable()
+	must(t, err)
+	dir, err := os.MkdirTemp("", "stet-nobody-") // go's own build directory is root's
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	must(t, os.Chmod(dir, 0o777))
+	program := filepath.Join(dir, "test")
+	must(t, copyFile(program, self))
+	cmd := exec.Command(program, "-test.run", "^"+t.Name()+"$", "-test.v")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir+"/home")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("as nobody: %v\n%s", err, out)
+	}
+	return true
+}
+
+func copyFile(to, from string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chmod(to, 0o755))
+}
+
+// One target in a directory that may not be written: the rewind fails and
+// everything is as before.
+func TestReadOnlyDirectory(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
+	f := newFixture(t)
+	f.write("a", "0\n", "locked/b", "0\n", "z", "0\n", "gone", "0\n")
+	c1 := f.before("c", 1)
+	f.write("a", "1\n", "locked/b", "1\n", "z", "1\n", "made", "1\n")
+	f.remove("gone")
+	f.after("c", 1)
+	must(t, os.Chmod(f.path("locked"), 0o555))
+	t.Cleanup(func() { must(t, os.Chmod(f.path("locked"), 0o755)) })
+	present := snapshot(t, f.dir)
+	_, err := f.w.Rewind(t.Context(), RewindRequest{To: c1.ID}, "")
+	if !errors.Is(err, fs.ErrPermission) || !errors.Is(err, ErrRolledBack) {
+		t.Errorf("got %v", err)
+	}
+	f.expect(present)
+}
+
+// A file that may not be read is named and survives, and the directory of the
+// workspace may be closed again by a rewind.
+func TestForbiddenFile(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
+	f := newFixture(t)
+	f.write("a", "0\n", "secret", "s\n", "closed/x", "0\n")
+	must(t, os.Chmod(f.path("secret"), 0))
+	must(t, os.Chmod(f.path("closed"), 0o555))
+	res, err := f.w.Checkpoint(t.Context(), Request{Conversation: "c", Turn: 1, Side: Before})
+	must(t, err)
+	if len(res.NotCaptured) != 1 || res.NotCaptured[0].Path != "secret" {
+		t.Errorf("not captured: %v", res.NotCaptured)
+	}
+	must(t, os.Chmod(f.path("closed"), 0o755))
+	f.write("a", "1\n", "closed/x", "1\n", "closed/y", "1\n")
+	f.after("c", 1)
+	f.rewind(RewindRequest{To: res.Record.ID})
+	if f.read("closed/x") != "0\n" || f.read("a") != "0\n" {
+		t.Error("files are not back")
+	}
+	if info, err := os.Stat(f.path("closed")); err != nil || info.Mode().Perm() != 0o555 {
+		t.Errorf("closed: %v, %v", info.Mode(), err)
+	}
+	if info, err := os.Lstat(f.path("secret")); err != nil || info.Mode().Perm() != 0 || info.Size() != 2 {
+		t.Errorf("secret: %v, %v", info, err)
+	}
+	must(t, undo(f))
+	if f.read("closed/y") != "1\n" {
+		t.Error("undo did not bring closed/y back")
+	}
+	must(t, os.Chmod(f.path("closed"), 0o755))
+}
