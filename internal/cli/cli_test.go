@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 //	                  JSON the first element counts the lines.
 //	setjson VAR PATH  set an environment variable to a value of the JSON on stdout
 //	setout VAR        set an environment variable to the trimmed stdout
+//	tty FILE N CMD…   run CMD on a terminal, see scriptTTY
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -50,6 +51,7 @@ func TestScripts(t *testing.T) {
 			"json":    scriptJSON,
 			"setjson": scriptSetJSON,
 			"setout":  scriptSetOut,
+			"tty":     scriptTTY,
 		},
 	})
 }

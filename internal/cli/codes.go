@@ -50,6 +50,10 @@ func (a *app) explain(err error) error {
 	if errors.Is(err, workspace.ErrRootRefused) {
 		err = fmt.Errorf("%w; name a directory inside it with -C, or set capture.force to insist", err)
 	}
+	var conflict *checkpoint.ConflictError
+	if errors.As(err, &conflict) {
+		err = fmt.Errorf("%w; nothing was done: say --keep-mine, --theirs or --merge", err)
+	}
 	for _, service := range serviceCodes {
 		if errors.Is(err, service.err) {
 			return &codedError{code: service.code, err: err}

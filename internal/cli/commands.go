@@ -9,6 +9,8 @@ func (a *app) commands() []*cobra.Command {
 	verbs := []*cobra.Command{
 		a.initCommand(),
 		a.statusCommand(),
+		a.demoCommand(),
+		a.runCommand(),
 		a.lsCommand(),
 		a.logCommand(),
 		a.showCommand(),

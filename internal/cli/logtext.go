@@ -169,7 +169,9 @@ func titleText(e *logEntry, turn turnInfo) string {
 		return rec.Label
 	case turn.text != "":
 		return turn.text
-	case rec.Side == checkpoint.Before:
+	case rec.Parent == "":
+		return "first checkpoint"
+	case rec.Side == checkpoint.Before && rec.FilesChanged > 0:
 		return "found changed by you"
 	}
 	return ""

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet"
@@ -89,3 +91,6 @@ func headOf(ctx context.Context, db *stet.DB, id string) (blob.ID, error) {
 	}
 	return root, err
 }
+
+// sortedKeys lists the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,220 @@
+package cli
+
+import agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+
+// scene is one turn of the demonstration.
+type scene struct {
+	yours   map[string]string // what you do before it
+	ask     string
+	message string
+	say     string            // the agent's answer
+	files   map[string]string // what the agent writes; empty removes
+	runs    []string          // commands that it says it ran
+	minutes int
+	back    uint64 // turn to which you then go back
+}
+
+// steps are what the transcript shows of the agent's work.
+func (s scene) steps() []*agentv1.ConversationStep {
+	var steps []*agentv1.ConversationStep
+	tool := func(call *agentv1.ToolCall) {
+		steps = append(steps, &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: call}})
+	}
+	for _, name := range sortedKeys(s.files) {
+		tool(&agentv1.ToolCall{Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{
+			Args: &agentv1.EditArgs{Path: name},
+			Result: &agentv1.EditResult{Result: &agentv1.EditResult_Success{
+				Success: &agentv1.EditSuccess{Path: name, AfterFullFileContent: s.files[name]},
+			}},
+		}}})
+	}
+	for _, command := range s.runs {
+		tool(&agentv1.ToolCall{Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
+			Args: &agentv1.ShellArgs{Command: command},
+			Result: &agentv1.ShellResult{Result: &agentv1.ShellResult_Success{
+				Success: &agentv1.ShellSuccess{Command: command, Stdout: "ok  \tshop/checkout\t0.004s\n"},
+			}},
+		}}})
+	}
+	return append(steps, &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{
+		AssistantMessage: &agentv1.AssistantMessage{Text: s.say},
+	}})
+}
+
+// demoStart is the project before the agent came.
+var demoStart = map[string]string{
+	"README.md": "# shop-api\n\nThe checkout of a small shop.\n",
+	"go.mod":    "module shop\n\ngo 1.26\n",
+	".gitignore": `/build/
+*.log
+`,
+	"checkout/checkout.go": `// Package checkout turns a cart into a paid order.
+package checkout
+
+import "context"
+
+// Payer charges a customer.
+type Payer interface {
+	Charge(ctx context.Context, customer string, cents int64) error
+}
+
+// Pay charges the total of a cart.
+func Pay(ctx context.Context, p Payer, customer string, prices []int64) error {
+	var total int64
+	for _, price := range prices {
+		total += price
+	}
+	return p.Charge(ctx, customer, total)
+}
+`,
+	"checkout/checkout_test.go": `package checkout
+
+import (
+	"context"
+	"testing"
+)
+
+type fakePayer struct{ charged int64 }
+
+func (f *fakePayer) Charge(_ context.Context, _ string, cents int64) error {
+	f.charged += cents
+	return nil
+}
+
+func TestPayChargesTheTotal(t *testing.T) {
+	payer := &fakePayer{}
+	if err := Pay(context.Background(), payer, "ada", []int64{250, 100}); err != nil {
+		t.Fatal(err)
+	}
+	if payer.charged != 350 {
+		t.Errorf("charged %d, want 350", payer.charged)
+	}
+}
+`,
+}
+
+const demoRetry = `package checkout
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrBusy is what a payer returns when it may work a little later.
+var ErrBusy = errors.New("payer is busy")
+
+// Retry calls fn until it returns something else than ErrBusy, three times at most.
+func Retry(ctx context.Context, fn func() error) error {
+	var err error
+	for wait := 50 * time.Millisecond; wait < time.Second; wait *= 4 {
+		if err = fn(); !errors.Is(err, ErrBusy) {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return err
+}
+`
+
+const demoRetryTest = `package checkout
+
+import (
+	"context"
+	"testing"
+)
+
+func TestRetryGivesUp(t *testing.T) {
+	calls := 0
+	err := Retry(context.Background(), func() error { calls++; return ErrBusy })
+	if err != ErrBusy || calls != 3 {
+		t.Errorf("%d calls, error %v", calls, err)
+	}
+}
+`
+
+// demoScenes is the story: two good turns, one that you take back, one good turn.
+var demoScenes = []scene{
+	{
+		ask: "add retry to checkout", message: "demo-1", minutes: 3,
+		say:   "Payments are now tried up to three times when the payer is busy.",
+		files: map[string]string{"checkout/retry.go": demoRetry, "checkout/checkout.go": demoPay},
+		runs:  []string{"go build ./..."},
+	},
+	{
+		ask: "write tests for it", message: "demo-2", minutes: 2,
+		say:   "Added a test that counts the calls. All tests pass.",
+		files: map[string]string{"checkout/retry_test.go": demoRetryTest},
+		runs:  []string{"go test ./...", "go vet ./..."},
+	},
+	{
+		ask: "try a queue instead", message: "demo-3", minutes: 5, back: 2,
+		say: "Orders now go through a queue with a worker; the retry is gone.",
+		files: map[string]string{
+			"checkout/retry.go": "", "checkout/retry_test.go": "",
+			"queue/queue.go":  "// Package queue holds orders until the payer has time.\npackage queue\n\n// Queue is a list of orders.\ntype Queue struct{ orders []string }\n\n// Push adds an order.\nfunc (q *Queue) Push(order string) { q.orders = append(q.orders, order) }\n",
+			"queue/worker.go": "package queue\n\n// Work takes orders until there are none.\nfunc (q *Queue) Work(pay func(string) error) error {\n\tfor len(q.orders) > 0 {\n\t\tif err := pay(q.orders[0]); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tq.orders = q.orders[1:]\n\t}\n\treturn nil\n}\n",
+		},
+		runs: []string{"go build ./..."},
+	},
+	{
+		yours: map[string]string{"NOTES.md": "Ask the bank how long a charge may take.\n"},
+		ask:   "also cover the timeout", message: "demo-4", minutes: 4,
+		say: "A charge that takes longer than five seconds now counts as busy, with a test.",
+		files: map[string]string{
+			"checkout/timeout.go":    demoTimeout,
+			"checkout/retry_test.go": demoRetryTest + "\nfunc TestSlowIsBusy(t *testing.T) {\n\tif err := Slow(context.DeadlineExceeded); err != ErrBusy {\n\t\tt.Errorf(\"got %v, want ErrBusy\", err)\n\t}\n}\n",
+		},
+		runs: []string{"go test ./..."},
+	},
+}
+
+const demoPay = `// Package checkout turns a cart into a paid order.
+package checkout
+
+import "context"
+
+// Payer charges a customer.
+type Payer interface {
+	Charge(ctx context.Context, customer string, cents int64) error
+}
+
+// Pay charges the total of a cart, again if the payer is busy.
+func Pay(ctx context.Context, p Payer, customer string, prices []int64) error {
+	var total int64
+	for _, price := range prices {
+		total += price
+	}
+	return Retry(ctx, func() error { return p.Charge(ctx, customer, total) })
+}
+`
+
+const demoTimeout = `package checkout
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Limit is how long a charge may take.
+const Limit = 5 * time.Second
+
+// Slow makes a charge that took too long one that may be tried again.
+func Slow(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return ErrBusy
+	}
+	return err
+}
+`
+
+// demoYours is what you did last: a file of your own, and a file of the agent's.
+var demoYours = map[string]string{
+	"README.md":           "# shop-api\n\nThe checkout of a small shop. Payments are tried three times.\n",
+	"checkout/timeout.go": demoTimeout + "\n// Is five seconds enough for the bank?\n",
+}

@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Exit codes of commands that could not be run, as shells have them.
+const (
+	exitNotExecutable   = 126
+	exitCommandNotFound = 127
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:     "run [--agent NAME] -- CMD [ARG…]",
+		Short:   "Run any command with checkpoints before, during and after it",
+		GroupID: groupStart,
+		Long: `Run a command in the workspace, with a checkpoint before it, one after each burst
+of changes while it runs, and one when it ends. What changes meanwhile counts as the
+command's work: 'stet rewind' takes it back and leaves alone what you changed
+yourself. This works for any agent, script or generator.
+
+The command has your terminal, gets your signals, and its exit code is passed on.
+Each run is a turn of a conversation: a new one, or the one of -c. A command that
+cannot be run gives exit code 127 or 126, as in a shell; if no checkpoint can be
+made, the command is not started.`,
+		Example: "  stet run -- claude\n  stet run -- make generate\n  stet -c 01JCX4 run -- codex exec 'add a test'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withPlace(cmd.Context(), true, func(p *place) error {
+				// The command decides what an interrupt means; what it changed is saved
+				// whatever happens.
+				return a.runWith(context.WithoutCancel(cmd.Context()), p, agent, args)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "name of the agent in lists (default: the command's name)")
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// supervised is a run of a command.
+type supervised struct {
+	app   *app
+	p     *place
+	conv  *conversation.Conversation
+	turn  uint64
+	root  blob.ID // of the conversation before the run
+	first *checkpoint.Record
+	last  *checkpoint.Record
+	told  bool // that a checkpoint failed
+}
+
+func (a *app) runWith(ctx context.Context, p *place, agent string, args []string) error {
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		code := exitCommandNotFound
+		if errors.Is(err, fs.ErrPermission) {
+			code = exitNotExecutable
+		}
+		return coded(code, "%w", err)
+	}
+	s, err := a.supervise(ctx, p, agent, args)
+	if err != nil {
+		return err
+	}
+	if err := s.save(ctx, checkpoint.Before); err != nil {
+		return fmt.Errorf("not started: %w", err)
+	}
+	s.first = s.last
+	code, err := s.process(ctx, path, args)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(s.record(ctx, args, code), s.save(ctx, checkpoint.After)); err != nil {
+		a.warn("what the command changed since %s is not saved: %v", s.last.Name(), err)
+		if code == 0 {
+			code = ExitError
+		}
+		return silentExit{code}
+	}
+	if err := s.report(ctx, code); err != nil {
+		return err
+	}
+	if code != 0 {
+		return silentExit{code}
+	}
+	return nil
+}
+
+// supervise opens the conversation that the run is a turn of.
+func (a *app) supervise(ctx context.Context, p *place, agent string, args []string) (*supervised, error) {
+	s := &supervised{app: a, p: p}
+	title := strings.Join(args, " ")
+	if agent == "" {
+		agent = filepath.Base(args[0])
+	}
+	id, err := a.named(ctx, p.db)
+	if err != nil {
+		return nil, err
+	}
+	if id != "" {
+		s.conv, err = p.db.Conversations().Open(ctx, id)
+	}
+	if id == "" || errors.Is(err, conversation.ErrNotFound) {
+		s.conv, err = p.db.Conversations().Create(ctx, conversation.Info{ID: id, Title: title, Agent: agent, Workspace: p.space.Path()})
+	}
+	if err != nil {
+		return nil, err
+	}
+	info := s.conv.Info()
+	s.turn, s.root = info.Turns+1, info.Root
+	return s, nil
+}
+
+// save makes a checkpoint on a side of the run, or in between.
+func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
+	res, err := s.p.space.Checkpoint(ctx, checkpoint.Request{
+		Conversation: s.conv.ID(), Root: s.root, Turn: s.turn, Side: side, Author: author(), Auto: true,
+	})
+	if err != nil {
+		return err
+	}
+	s.app.tellRecovery(res.Recovered)
+	if res.Record == nil {
+		return fmt.Errorf("%s", res.Skipped)
+	}
+	if side == checkpoint.Before {
+		if bad := notIgnored(res.NotCaptured); len(bad) > 0 {
+			s.app.warn("not captured: %s", skippedText(bad, 5))
+		}
+	}
+	s.last = res.Record
+	return nil
+}
+
+// burst makes a checkpoint if something changed. A failure is told once: the
+// command goes on, and the checkpoint at its end says whether all is well.
+func (s *supervised) burst(ctx context.Context) {
+	now, err := s.p.present(ctx)
+	if err == nil && now.Tree != s.last.Tree {
+		err = s.save(ctx, checkpoint.NoSide)
+	}
+	if err != nil && !s.told && err.Error() != checkpoint.SkippedThrottled {
+		s.told = true
+		s.app.warn("a checkpoint failed while the command runs: %v", err)
+	}
+}
+
+// process runs the command and returns its exit code.
+func (s *supervised) process(ctx context.Context, path string, args []string) (int, error) {
+	settings, err := s.app.settings()
+	if err != nil {
+		return 0, err
+	}
+	hints := watchTree(s.p.space.Path(), time.Duration(settings.number("run.settle_ms"))*time.Millisecond)
+	defer hints.close()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+
+	cmd := exec.Command(path)
+	cmd.Args = args
+	cmd.Dir = s.app.workspace
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.app.in, s.app.out, s.app.err
+	if err := cmd.Start(); err != nil {
+		return 0, coded(exitNotExecutable, "%w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			return exitCode(cmd, err)
+		case sig := <-signals:
+			// A terminal sends its signals to the command, too.
+			if !isTerminal(s.app.in) || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
+				_ = cmd.Process.Signal(sig) // it may have ended just now
+			}
+		case <-hints.settled:
+			s.burst(ctx)
+		}
+	}
+}
+
+func exitCode(cmd *exec.Cmd, err error) (int, error) {
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+// record saves the run as a turn of the conversation.
+func (s *supervised) record(ctx context.Context, args []string, code int) error {
+	turn, err := conversation.NewShellTurn(
+		&agentv1.ShellCommand{Command: strings.Join(args, " ")}, &agentv1.ShellOutput{ExitCode: int32(code)})
+	if err != nil {
+		return err
+	}
+	if err := s.conv.AppendTurn(ctx, turn); err != nil {
+		return err
+	}
+	save, err := s.conv.Save(ctx, &conversation.SaveOptions{Author: author()})
+	if err == nil {
+		s.root = save.Root
+	}
+	return err
+}
+
+// report says what the run changed and how to take it back.
+func (s *supervised) report(ctx context.Context, code int) error {
+	a := s.app
+	changes, err := workspace.Diff(ctx, s.p.db.Blobs(), s.first.Tree, s.last.Tree)
+	if err != nil {
+		return err
+	}
+	n := len(files(changes))
+	if a.json {
+		return a.printJSON(map[string]any{
+			"schema": "stet.run.v1", "conversation": s.conv.ID(), "turn": s.turn, "before": s.first.ID, "after": s.last.ID,
+			"files": n, "exit_code": code,
+		})
+	}
+	a.say("stet: %s to %s  %s changed · take back: stet rewind %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.first.Name())
+	return nil
+}
