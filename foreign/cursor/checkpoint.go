@@ -68,14 +68,23 @@ func Apply(v0 []string, changes []Change) []string {
 // Checkpoint reads a workspace checkpoint of a conversation, from its row or
 // from inside a conversation's old row.
 func (s *Store) Checkpoint(ctx context.Context, conv *Conversation, id string) (*Checkpoint, error) {
+	raw, err := s.checkpointRow(ctx, conv, id)
+	if err != nil {
+		return nil, err
+	}
+	return decodeCheckpoint(id, raw)
+}
+
+// checkpointRow returns a checkpoint as it is stored.
+func (s *Store) checkpointRow(ctx context.Context, conv *Conversation, id string) ([]byte, error) {
 	if raw, ok := conv.inlineCheckpoints[id]; ok {
-		return decodeCheckpoint(id, raw)
+		return raw, nil
 	}
 	v, err := s.Value(ctx, checkpointPrefix+conv.ID+":"+id)
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoint %s: %w", id, err)
 	}
-	return decodeCheckpoint(id, v.Data)
+	return v.Data, nil
 }
 
 // Checkpoints gives the ids of a conversation's workspace checkpoints: those in

@@ -20,14 +20,16 @@ const (
 	messagePrefix     = "bubbleId:"
 	originalPrefix    = "ofsContent:"
 	contentPrefix     = "composer.content."
+	codeDiffPrefix    = "codeBlockDiff:"
+	requestPrefix     = "messageRequestContext:"
 	cloudSuffix       = ":cloudAgent:metadata"
 )
 
 // families are the prefixes that Measure tells apart, in key order.
 var families = []string{
 	blobPrefix, messageHeadPrefix, headPrefix, messagePrefix, checkpointPrefix,
-	"codeBlockDiff:", contentPrefix, dataPrefix, "composerVirtualRowHeights:",
-	"messageRequestContext:", originalPrefix,
+	codeDiffPrefix, contentPrefix, dataPrefix, "composerVirtualRowHeights:",
+	requestPrefix, originalPrefix,
 }
 
 // family returns the name of the family that a key belongs to: its prefix

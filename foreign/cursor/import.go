@@ -1,0 +1,215 @@
+package cursor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Target is where Import brings what it reads: the two stores that everything of
+// ours is built on, with all their layers.
+type Target struct {
+	Blobs blob.Store
+	Rows  kv.Store
+}
+
+// ImportOptions shape Import. The zero value, and nil, bring everything.
+type ImportOptions struct {
+	// Conversations, if not nil, says which conversations and cloud agents are
+	// wanted.
+	Conversations func(Header) bool
+	// DryRun reads and counts, and writes nothing.
+	DryRun bool
+	// Progress, if not nil, is called before each conversation and now and then
+	// while its blobs are copied.
+	Progress func(Progress)
+}
+
+// Progress tells how far an import has come.
+type Progress struct {
+	// Done counts the conversations that were dealt with, of Total, which is 0
+	// where the store does not tell it cheaply.
+	Done, Total int
+	// Current is the conversation that is being read.
+	Current string
+	Blobs   int64
+}
+
+// Result tells what an import added.
+type Result struct {
+	// Conversations counts those that are new or have grown, Messages their
+	// messages.
+	Conversations, Messages int
+	// Blobs and Bytes count the blobs that the target did not have.
+	Blobs, Bytes int64
+	// Checkpoints counts JSON checkpoints, Agents cloud agents.
+	Checkpoints, Agents int
+	Skipped             []Skipped
+}
+
+// Skipped is something that was not brought, and why.
+type Skipped struct {
+	// Key is the conversation's id, or the row in the source.
+	Key, Reason string
+	// Damage says that something is broken or lost in the source. Otherwise there
+	// was nothing to do.
+	Damage bool
+}
+
+// Damaged counts what was skipped because it is broken.
+func (r *Result) Damaged() int {
+	n := 0
+	for _, s := range r.Skipped {
+		if s.Damage {
+			n++
+		}
+	}
+	return n
+}
+
+// Labels of an imported conversation.
+const (
+	labelSource   = "source"        // sourceName
+	labelPath     = "source_path"   // SHA-256 of the path of the store
+	labelDigest   = "source_digest" // of all rows, once everything was brought
+	labelParent   = "parent"        // the conversation that started this one
+	labelSubagent = "subagent"
+	labelArchived = "archived"
+	labelMode     = "mode"
+	labelKind     = "kind"
+	sourceName    = "cursor"
+)
+
+// Import brings conversations with their states, messages, checkpoints and
+// original files, and cloud agents into a store of ours. Ids are kept.
+//
+// Each conversation is finished before the next begins: after a crash, Import
+// goes on where it was. What the target has is not written again, so that a
+// second Import adds nothing; a conversation that has grown since is continued,
+// and one that was continued here is left alone. What is damaged is skipped with
+// a reason, and never leaves a state with holes. The error is for what ended
+// the work; the result tells what was done up to then.
+func Import(ctx context.Context, src *Store, dst Target, opts *ImportOptions) (Result, error) {
+	im := &importer{src: src, blobs: src.Blobs(), dst: dst, parents: map[string]string{}}
+	if opts != nil {
+		im.opts = *opts
+	}
+	// The clock shows the time of what is being brought, so that conversations
+	// are listed by when they took place.
+	im.store = conversation.New(dst.Blobs, dst.Rows, &conversation.Options{Now: func() time.Time { return im.now }})
+	if abs, err := filepath.Abs(src.Path()); err == nil {
+		im.path = blob.Sum([]byte(abs)).String()
+	}
+	if src.kind == KindEditor {
+		for _, err := range src.Keys(ctx, dataPrefix) {
+			if err != nil {
+				break // met again, and reported, below
+			}
+			im.total++
+		}
+	}
+	for _, step := range []func(context.Context) error{im.conversations, im.linkParents, im.agents} {
+		if err := step(ctx); err != nil {
+			return im.result, fmt.Errorf("import %s: %w", src.Path(), err)
+		}
+	}
+	return im.result, nil
+}
+
+type importer struct {
+	src   *Store
+	blobs blob.Store // of src
+	dst   Target
+	opts  ImportOptions
+	store *conversation.Store // over dst
+	path  string
+	now   time.Time
+
+	result      Result
+	done, total int
+	current     string
+	parents     map[string]string    // of children that their parents name
+	counted     map[blob.ID]struct{} // by a dry run, which cannot ask the target
+}
+
+func (im *importer) skip(key string, damage bool, format string, args ...any) {
+	im.result.Skipped = append(im.result.Skipped, Skipped{Key: key, Reason: fmt.Sprintf(format, args...), Damage: damage})
+}
+
+func (im *importer) progress(current string) {
+	im.current = current
+	if im.opts.Progress != nil {
+		im.opts.Progress(Progress{Done: im.done, Total: im.total, Current: current, Blobs: im.result.Blobs})
+	}
+}
+
+// targetError marks what went wrong on our side, which ends an import.
+type targetError struct{ error }
+
+func (e targetError) Unwrap() error { return e.error }
+
+// target marks an error of the target.
+func target(err error) error {
+	if err == nil {
+		return nil
+	}
+	return targetError{err}
+}
+
+// fatal reports whether an error is about more than the thing that was read.
+func fatal(ctx context.Context, err error) bool {
+	var ours targetError
+	return ctx.Err() != nil || errors.As(err, &ours) ||
+		errors.Is(err, ErrBusy) || errors.Is(err, ErrReplaced) || errors.Is(err, blob.ErrClosed)
+}
+
+// conversations brings all conversations.
+func (im *importer) conversations(ctx context.Context) error {
+	for h, err := range im.src.Conversations(ctx) {
+		if err != nil {
+			if fatal(ctx, err) {
+				return err
+			}
+			im.skip(im.src.Path(), true, "the list of conversations ends early: %v", err)
+			return nil
+		}
+		if im.opts.Conversations != nil && !im.opts.Conversations(h) {
+			continue
+		}
+		im.progress(h.ID)
+		if err := im.conversation(ctx, h); err != nil {
+			if fatal(ctx, err) {
+				return err
+			}
+			im.skip(h.ID, true, "%v", err)
+		}
+		im.done++
+	}
+	return nil
+}
+
+// linkParents labels the children that only their parents know of.
+func (im *importer) linkParents(ctx context.Context) error {
+	for _, child := range sortedKeys(im.parents) {
+		info, err := im.store.Get(ctx, child)
+		if errors.Is(err, conversation.ErrNotFound) || errors.Is(err, conversation.ErrInvalid) {
+			continue // not brought: told already, or not in this store
+		}
+		if err != nil {
+			return target(err)
+		}
+		if im.opts.DryRun || info.Labels[labelSource] != sourceName || info.Labels[labelParent] != "" {
+			continue
+		}
+		if err := im.store.SetLabel(ctx, child, labelParent, im.parents[child]); err != nil {
+			return target(err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package cursor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+)
+
+// carrier brings blobs of one conversation. It remembers what it brought, since
+// the states of a conversation share most of their parts.
+type carrier struct {
+	im   *importer
+	done map[blobAs]struct{}
+}
+
+// blobAs is a blob as something: only then it is known what it refers to.
+type blobAs struct {
+	id   blob.ID
+	kind graph.Kind
+}
+
+func (im *importer) carrier() *carrier { return &carrier{im, map[blobAs]struct{}{}} }
+
+// bring copies a root and everything that it reaches, and returns the ids. The
+// data is given where the source has no blob of the root. Nothing is copied
+// unless all of it is there.
+func (c *carrier) bring(ctx context.Context, kind graph.Kind, root blob.ID, data []byte) ([]blob.ID, error) {
+	from := &withRoot{Store: c.im.blobs, id: root, data: data}
+	if kind == graph.State {
+		if err := c.checkRoot(ctx, from, root); err != nil {
+			return nil, err
+		}
+	}
+	var reached []blobAs
+	opts := &graph.Options{Skip: func(_ blob.ID, r graph.Ref) bool {
+		_, done := c.done[blobAs{r.ID, r.Kind}] // nobody writes it during a walk
+		return done
+	}}
+	err := graph.Walk(ctx, from, graph.Roots(graph.Root{Kind: kind, ID: root}), opts, func(n graph.Node) error {
+		if n.Err != nil {
+			return fmt.Errorf("%s %s: %w", n.Kind, n.ID.Short(), n.Err)
+		}
+		reached = append(reached, blobAs{n.ID, n.Kind})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]blob.ID, len(reached))
+	for i, r := range reached {
+		ids[i] = r.id
+	}
+	if err := c.im.copy(ctx, from, ids); err != nil {
+		return nil, err
+	}
+	for _, r := range reached {
+		c.done[r] = struct{}{}
+	}
+	return ids, nil
+}
+
+// checkRoot refuses a state that a reader of ours would refuse.
+func (c *carrier) checkRoot(ctx context.Context, from blob.Store, root blob.ID) error {
+	data, err := from.Get(ctx, root)
+	if err != nil {
+		return err
+	}
+	_, err = (&State{ID: root, Data: data}).Decode()
+	return err
+}
+
+// withRoot is a store that also has one blob that is elsewhere.
+type withRoot struct {
+	blob.Store
+	id   blob.ID
+	data []byte // nil if the store has it
+}
+
+// Get returns the content of a blob.
+func (s *withRoot) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if s.data != nil && id == s.id {
+		return append([]byte{}, s.data...), ctx.Err()
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// Sizes of what is asked for and put at once.
+const (
+	hasBatch = 256
+	putBatch = 4 << 20
+)
+
+// copy copies the blobs that the target lacks, a few at a time. All of them are
+// read before the first is stored, so that a damaged one leaves no part behind.
+func (im *importer) copy(ctx context.Context, from blob.Store, ids []blob.ID) error {
+	lacking, err := im.lacking(ctx, ids)
+	if err != nil || len(lacking) == 0 {
+		return err
+	}
+	var last []blob.Blob
+	batches := 0
+	err = inBatches(ctx, from, lacking, func(batch []blob.Blob) error {
+		last, batches = batch, batches+1
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if batches == 1 { // as a rule: nothing has to be read again
+		return im.put(ctx, last)
+	}
+	return inBatches(ctx, from, lacking, func(batch []blob.Blob) error { return im.put(ctx, batch) })
+}
+
+// inBatches reads blobs and gives them to fn, some megabytes at a time.
+func inBatches(ctx context.Context, from blob.Store, ids []blob.ID, fn func([]blob.Blob) error) error {
+	var batch []blob.Blob
+	size := 0
+	for i, id := range ids {
+		data, err := from.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		batch, size = append(batch, blob.Blob{ID: id, Data: data}), size+len(data)
+		if size < putBatch && i < len(ids)-1 {
+			continue
+		}
+		if err := fn(batch); err != nil {
+			return err
+		}
+		batch, size = nil, 0
+	}
+	return nil
+}
+
+// lacking returns those of ids, each once, that the target does not have.
+func (im *importer) lacking(ctx context.Context, ids []blob.ID) ([]blob.ID, error) {
+	var out []blob.ID
+	seen := make(map[blob.ID]struct{}, len(ids))
+	for start := 0; start < len(ids); start += hasBatch {
+		batch := ids[start:min(start+hasBatch, len(ids))]
+		have, err := im.dst.Blobs.Has(ctx, batch...)
+		if err != nil {
+			return nil, target(err)
+		}
+		for i, id := range batch {
+			_, twice := seen[id]
+			_, counted := im.counted[id]
+			if !have[i] && !twice && !counted {
+				seen[id] = struct{}{}
+				out = append(out, id)
+			}
+		}
+	}
+	return out, nil
+}
+
+// put stores blobs that the target lacks and counts them.
+func (im *importer) put(ctx context.Context, blobs []blob.Blob) error {
+	if im.opts.DryRun {
+		if im.counted == nil {
+			im.counted = map[blob.ID]struct{}{}
+		}
+		for _, b := range blobs {
+			im.counted[b.ID] = struct{}{}
+		}
+	} else if err := im.dst.Blobs.Put(ctx, blobs...); err != nil {
+		return target(err)
+	}
+	for _, b := range blobs {
+		im.result.Blobs++
+		im.result.Bytes += int64(len(b.Data))
+	}
+	im.progress(im.current)
+	return nil
+}
+
+// putNew stores what we made, as far as the target lacks it.
+func (im *importer) putNew(ctx context.Context, blobs ...blob.Blob) error {
+	ids := make([]blob.ID, len(blobs))
+	byID := make(map[blob.ID]blob.Blob, len(blobs))
+	for i, b := range blobs {
+		ids[i], byID[b.ID] = b.ID, b
+	}
+	lacking, err := im.lacking(ctx, ids)
+	if err != nil || len(lacking) == 0 {
+		return err
+	}
+	fresh := make([]blob.Blob, len(lacking))
+	for i, id := range lacking {
+		fresh[i] = byID[id]
+	}
+	return im.put(ctx, fresh)
+}

@@ -1,0 +1,146 @@
+package cursor
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// agents brings the cloud agents.
+func (im *importer) agents(ctx context.Context) error {
+	for agent, err := range im.src.CloudAgents(ctx) {
+		if err != nil {
+			if fatal(ctx, err) {
+				return err
+			}
+			im.skip(im.src.Path(), true, "the list of cloud agents ends early: %v", err)
+			return nil
+		}
+		if im.opts.Conversations != nil && !im.opts.Conversations(Header{ID: agent.ID, Updated: agent.Saved}) {
+			continue
+		}
+		im.progress(agent.ID)
+		err := agent.Problem
+		if err == nil {
+			err = im.agent(ctx, agent)
+		}
+		if err != nil && fatal(ctx, err) {
+			return err
+		}
+		if err != nil {
+			im.skip(agent.ID+cloudSuffix, true, "%v", err)
+		}
+	}
+	return nil
+}
+
+// agent brings one cloud agent: its metadata, its state with all blobs, and its
+// conversation.
+func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
+	known, err := im.known(ctx, agent.ID)
+	if err != nil {
+		return err
+	}
+	key, value := keyspace.AgentMetadata(agent.ID), []byte(base64.StdEncoding.EncodeToString(agent.Raw))
+	row, err := im.dst.Rows.Get(ctx, key)
+	switch {
+	case err == nil && bytes.Equal(row.Value, value):
+		im.skip(agent.ID+cloudSuffix, false, alreadyImported)
+		return nil
+	case err == nil && (known == nil || known.Labels[labelSource] != sourceName):
+		im.skip(agent.ID+cloudSuffix, false, "the store has a cloud agent of this id that was not imported")
+		return nil
+	case err != nil && !errors.Is(err, kv.ErrNotFound):
+		return target(err)
+	}
+	ids, err := im.carrier().bring(ctx, graph.CloudState, agent.State, nil)
+	if err != nil {
+		return fmt.Errorf("state %s is not whole: %w", agent.State.Short(), err)
+	}
+	root, err := im.agentRoot(ctx, agent)
+	if err != nil {
+		return err
+	}
+	w := newSourceWriter(im)
+	w.keep(ids)
+	source, err := w.end(ctx)
+	if err != nil || im.opts.DryRun {
+		im.result.Agents++
+		return err
+	}
+	if err := im.agentConversation(ctx, agent, known, root); err != nil {
+		return err
+	}
+	if _, err := im.anchor(ctx, agent.ID, agentMessage, source, w.parts); err != nil {
+		return err
+	}
+	// The row comes last: it is what tells that all of it is there.
+	err = im.dst.Rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: key, Value: value}}, Refs: ids})
+	if err == nil {
+		im.result.Agents++
+	}
+	return target(err)
+}
+
+// agentRoot makes a root of the conversation's state inside an agent's state, or
+// returns zero if there is none.
+func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, error) {
+	data, err := im.blobs.Get(ctx, agent.State)
+	if err != nil {
+		return blob.ID{}, err
+	}
+	const stateField = 1
+	var state []byte // a field that is there twice means both, one after the other
+	for len(data) > 0 {
+		number, wire, n := protowire.ConsumeField(data)
+		if n < 0 {
+			return blob.ID{}, fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+		}
+		if number == stateField && wire == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(data)
+			value, _ := protowire.ConsumeBytes(data[tag:])
+			state = append(state, value...)
+		}
+		data = data[n:]
+	}
+	if len(state) == 0 {
+		return blob.ID{}, nil
+	}
+	root := newState(state, "cloud agent")
+	if _, err := root.Decode(); err != nil {
+		return blob.ID{}, err
+	}
+	return root.ID, im.putNew(ctx, blob.Blob{ID: root.ID, Data: state})
+}
+
+// agentConversation makes the agent's state the latest of its conversation. One
+// that was continued here stays as it is.
+func (im *importer) agentConversation(ctx context.Context, agent CloudAgent, known *conversation.Info, root blob.ID) error {
+	j := &job{im: im, conv: &Conversation{Header: Header{ID: agent.ID, Created: agent.Saved, Updated: agent.Saved}}, known: known}
+	if reason, err := im.settled(ctx, known, ""); reason != "" || err != nil {
+		return err
+	}
+	c, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		if err := im.store.SetLabel(ctx, agent.ID, labelKind, "cloud_agent"); err != nil {
+			return target(err)
+		}
+	}
+	if root.IsZero() || c.Head().Root == root {
+		return nil
+	}
+	return j.save(ctx, c, restorePoint{root: root, at: agent.Saved})
+}

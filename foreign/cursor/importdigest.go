@@ -1,0 +1,90 @@
+package cursor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// digestVersion changes with what an import makes of the same rows, so that a
+// newer release imports them again.
+const digestVersion = "1"
+
+// conversationPrefixes are the families whose keys go on with a conversation.
+var conversationPrefixes = []string{
+	messagePrefix, messageHeadPrefix, checkpointPrefix, originalPrefix, codeDiffPrefix, requestPrefix,
+}
+
+// digest names everything that the source holds of a conversation, or is "" where
+// that cannot be read through.
+func (im *importer) digest(ctx context.Context, conv *Conversation) (string, error) {
+	d := rowDigest{sha256.New()}
+	d.add("version", []byte(digestVersion))
+	d.add("row", conv.Raw)
+	d.add("header", encode(conv.Header))
+	for _, state := range append([]*State{conv.State}, conv.Alternates...) {
+		if state != nil {
+			d.add("state", state.ID.Bytes())
+		}
+	}
+	err := im.addRows(ctx, conv, d)
+	if err != nil {
+		if fatal(ctx, err) {
+			return "", err
+		}
+		return "", nil
+	}
+	return hex.EncodeToString(d.Sum(nil)), nil
+}
+
+func (im *importer) addRows(ctx context.Context, conv *Conversation, d rowDigest) error {
+	switch im.src.kind {
+	case KindSDK, KindLines:
+		return im.addRuns(ctx, conv, d)
+	case KindAgent:
+		return nil
+	}
+	for _, prefix := range conversationPrefixes {
+		for row, err := range im.src.scan(ctx, prefixRange(prefix+conv.ID+":"), scanRows) {
+			if err != nil {
+				return err
+			}
+			if !row.value.Absent() {
+				d.add(row.key, row.value.Data)
+			}
+		}
+	}
+	return nil
+}
+
+func (im *importer) addRuns(ctx context.Context, conv *Conversation, d rowDigest) error {
+	for run, err := range im.src.Runs(ctx, conv.ID) {
+		if err != nil {
+			return err
+		}
+		d.add("run", encode(run))
+		for event, err := range im.src.Events(ctx, run.ID, 0) {
+			if err != nil {
+				return err
+			}
+			d.add("event", encodeEvent(event))
+		}
+	}
+	return nil
+}
+
+// rowDigest hashes rows so that no two lists of rows give the same bytes.
+type rowDigest struct{ hash.Hash }
+
+func (d rowDigest) add(key string, value []byte) {
+	sum := blob.Sum(value)
+	var size [8]byte
+	binary.BigEndian.PutUint64(size[:], uint64(len(key)))
+	d.Write(size[:])
+	d.Write([]byte(key))
+	d.Write(sum[:])
+}

@@ -1,0 +1,183 @@
+package cursor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// rebuild makes a state of the messages of a conversation that has none: each
+// message of the user begins a turn, what the assistant said, thought and called
+// are its steps. It returns zero if the messages say nothing.
+func (j *job) rebuild(ctx context.Context) (blob.ID, error) {
+	b := &rebuilder{im: j.im, state: &agentv1.ConversationStateStructure{}}
+	for m, err := range j.im.src.Messages(ctx, j.conv) {
+		if err != nil {
+			if fatal(ctx, err) {
+				return blob.ID{}, err
+			}
+			break // told when the messages were read
+		}
+		if m.Orphan || m.Raw == nil {
+			continue
+		}
+		if err := b.add(ctx, m); err != nil {
+			return blob.ID{}, err
+		}
+	}
+	if err := b.endTurn(ctx); err != nil || len(b.state.Turns) == 0 {
+		return blob.ID{}, err
+	}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.state)
+	if err != nil {
+		return blob.ID{}, fmt.Errorf("encode state: %w", err)
+	}
+	root := blob.New(data)
+	return root.ID, j.im.putNew(ctx, root)
+}
+
+// rebuilder makes turns, one at a time.
+type rebuilder struct {
+	im    *importer
+	state *agentv1.ConversationStateStructure
+	user  *agentv1.UserMessage
+	steps []*agentv1.ConversationStep
+}
+
+func (b *rebuilder) add(ctx context.Context, m Message) error {
+	if m.Role == RoleUser {
+		if err := b.endTurn(ctx); err != nil {
+			return err
+		}
+		b.user = &agentv1.UserMessage{Text: m.Text, MessageId: m.ID}
+		return nil
+	}
+	if m.Thinking != "" {
+		b.step(&agentv1.ConversationStep{Message: &agentv1.ConversationStep_ThinkingMessage{
+			ThinkingMessage: &agentv1.ThinkingMessage{Text: m.Thinking}}})
+	}
+	if m.Text != "" {
+		b.step(&agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{
+			AssistantMessage: &agentv1.AssistantMessage{Text: m.Text}}})
+	}
+	if m.Tool != nil {
+		b.step(&agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: toolCall(m.Tool)}})
+	}
+	return nil
+}
+
+func (b *rebuilder) step(s *agentv1.ConversationStep) { b.steps = append(b.steps, s) }
+
+// endTurn stores the turn that is being made, if there is one.
+func (b *rebuilder) endTurn(ctx context.Context) error {
+	if b.user == nil && len(b.steps) == 0 {
+		return nil
+	}
+	turn, err := conversation.NewTurn(b.user, b.steps...)
+	if err != nil {
+		return err
+	}
+	b.user, b.steps = nil, nil
+	b.state.Turns = append(b.state.Turns, turn.Structure.ID().Bytes())
+	return b.im.putNew(ctx, (&conversation.State{Turns: []conversation.Turn{turn}}).Blobs()...)
+}
+
+// toolCall says a tool call in the newer form. Tools without a form that keeps
+// what was stored become calls by name, with input and output as they are.
+func toolCall(use *ToolUse) *agentv1.ToolCall {
+	call := &agentv1.ToolCall{}
+	if use.CallID != "" {
+		call.ToolCallId = &use.CallID
+	}
+	input, err := parseDocument([]byte(use.Input))
+	output, outputErr := parseDocument([]byte(use.Output))
+	if err == nil && (use.Output == "" || outputErr == nil) {
+		switch use.Name {
+		case "run_terminal_cmd", "run_terminal_command", "run_terminal_command_v2":
+			call.Tool = shellCall(use, input, output)
+		case "read_file", "read_file_v2":
+			call.Tool = readCall(use, input, output)
+		}
+	}
+	if call.Tool == nil {
+		call.Tool = namedCall(use, input)
+	}
+	return call
+}
+
+// failed reports whether a tool did not do what it was asked.
+func (t *ToolUse) failed() bool {
+	return t.Status == "error" || t.Status == "cancelled" || t.Status == "rejected"
+}
+
+func shellCall(use *ToolUse, input, output Document) *agentv1.ToolCall_ShellToolCall {
+	args := &agentv1.ShellArgs{
+		Command: input.text("command"), WorkingDirectory: input.text("cwd"), ToolCallId: use.CallID,
+		IsBackground: input.flag("is_background") || input.flag("isBackground"),
+	}
+	call := &agentv1.ShellToolCall{Args: args}
+	code := output.integer("exitCodeV2")
+	if _, ok := output.number("exitCodeV2"); !ok {
+		code = output.integer("exitCode")
+	}
+	text := output.text("output")
+	switch {
+	case use.Output == "":
+	case code != 0 || use.failed():
+		call.Result = &agentv1.ShellResult{Result: &agentv1.ShellResult_Failure{Failure: &agentv1.ShellFailure{
+			Command: args.Command, WorkingDirectory: args.WorkingDirectory, ExitCode: int32(code), Stdout: text}}}
+	default:
+		call.Result = &agentv1.ShellResult{Result: &agentv1.ShellResult_Success{Success: &agentv1.ShellSuccess{
+			Command: args.Command, WorkingDirectory: args.WorkingDirectory, Stdout: text}}}
+	}
+	return &agentv1.ToolCall_ShellToolCall{ShellToolCall: call}
+}
+
+// pathFields are the names that releases gave to the path of a tool.
+var pathFields = []string{"path", "targetFile", "target_file", "relativeWorkspacePath", "file_path", "effectiveUri"}
+
+func pathOf(input Document) string {
+	for _, field := range pathFields {
+		if path := input.text(field); path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+func readCall(use *ToolUse, input, output Document) *agentv1.ToolCall_ReadToolCall {
+	call := &agentv1.ReadToolCall{Args: &agentv1.ReadToolArgs{Path: pathOf(input)}}
+	switch {
+	case use.Output == "":
+	case use.failed():
+		call.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Error{
+			Error: &agentv1.ReadToolError{ErrorMessage: cmp.Or(output.text("error"), use.Output)}}}
+	default:
+		call.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Success{Success: &agentv1.ReadToolSuccess{
+			Path: call.Args.Path, Output: &agentv1.ReadToolSuccess_Content{Content: cmp.Or(output.text("contents"), output.text("content"))}}}}
+	}
+	return &agentv1.ToolCall_ReadToolCall{ReadToolCall: call}
+}
+
+func namedCall(use *ToolUse, input Document) *agentv1.ToolCall_McpToolCall {
+	call := &agentv1.McpToolCall{Args: &agentv1.McpArgs{
+		Name: use.Name, ToolName: use.Name, ToolCallId: use.CallID, ProviderIdentifier: sourceName, Args: values(input, use.Input),
+	}}
+	switch {
+	case use.Output == "" && !use.failed():
+	case use.failed():
+		call.Result = &agentv1.McpToolResult{Result: &agentv1.McpToolResult_Error{
+			Error: &agentv1.McpToolError{Error: cmp.Or(use.Output, use.Status)}}}
+	default:
+		text := &agentv1.McpToolResultContentItem{Content: &agentv1.McpToolResultContentItem_Text{Text: &agentv1.McpTextContent{Text: use.Output}}}
+		call.Result = &agentv1.McpToolResult{Result: &agentv1.McpToolResult_Success{
+			Success: &agentv1.McpSuccess{Content: []*agentv1.McpToolResultContentItem{text}}}}
+	}
+	return &agentv1.ToolCall_McpToolCall{McpToolCall: call}
+}

@@ -1,0 +1,249 @@
+package cursor
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// A conversation's source is what states have no place for: the rows as they
+// were, and the first known contents of files. It is kept as the files of a
+// state of its own, under the head of a message that no editor makes, so that
+// collectors keep it, checks look at it, and deleting the conversation deletes
+// it too.
+const (
+	sourceMessage = "cursor:source"
+	agentMessage  = "cursor:cloud-agent"
+	// alternateMessage begins the names of states that lost against another.
+	alternateMessage = "cursor:alternate:"
+
+	rowsPrefix     = "rows/"  // segments of rows, in order
+	originalsEntry = "v0/"    // and the URI
+	blobsPrefix    = "blobs/" // and the id
+)
+
+// segmentSize is when a segment of rows ends. Segments are large enough to
+// compress well, and small enough that a conversation that grows shares all but
+// the last.
+const segmentSize = 1 << 20
+
+// SourceRow is a row of the store that a conversation was imported from.
+type SourceRow struct {
+	Key   string
+	Value []byte
+}
+
+type rowJSON struct {
+	Key string `json:"key"`
+	// Value is the value where it is text, Base64 where it is not.
+	Value  *string `json:"value,omitempty"`
+	Base64 string  `json:"base64,omitempty"`
+}
+
+// sourceWriter writes the source of one conversation.
+type sourceWriter struct {
+	im    *importer
+	state *agentv1.ConversationStateStructure
+	parts []blob.ID
+	buf   bytes.Buffer
+	rows  int // segments
+}
+
+func newSourceWriter(im *importer) *sourceWriter {
+	return &sourceWriter{im: im, state: &agentv1.ConversationStateStructure{FileStatesV2: map[string]*agentv1.FileStateStructure{}}}
+}
+
+// row adds a row.
+func (w *sourceWriter) row(ctx context.Context, key string, value []byte) error {
+	line := rowJSON{Key: key}
+	if utf8.Valid(value) {
+		text := string(value)
+		line.Value = &text
+	} else {
+		line.Base64 = base64.StdEncoding.EncodeToString(value)
+	}
+	w.buf.Write(encode(line))
+	w.buf.WriteByte('\n')
+	if w.buf.Len() >= segmentSize {
+		return w.endSegment(ctx)
+	}
+	return nil
+}
+
+// endSegment stores the rows that were added since the last one.
+func (w *sourceWriter) endSegment(ctx context.Context) error {
+	if w.buf.Len() == 0 {
+		return nil
+	}
+	id, err := w.part(ctx, w.buf.Bytes())
+	if err != nil {
+		return err
+	}
+	w.state.FileStatesV2[fmt.Sprintf("%s%08d", rowsPrefix, w.rows)] = &agentv1.FileStateStructure{Content: id.Bytes()}
+	w.rows++
+	w.buf.Reset()
+	return nil
+}
+
+// original adds V0 of a file. A file that the conversation made has none.
+func (w *sourceWriter) original(ctx context.Context, uri string, o Original) error {
+	entry := &agentv1.FileStateStructure{}
+	if !o.NewlyCreated {
+		id, err := w.part(ctx, []byte(o.Content))
+		if err != nil {
+			return err
+		}
+		entry.InitialContent = id.Bytes()
+	}
+	w.state.FileStatesV2[originalsEntry+uri] = entry
+	return nil
+}
+
+// keep makes blobs that are stored already part of the source.
+func (w *sourceWriter) keep(ids []blob.ID) {
+	for _, id := range ids {
+		w.state.FileStatesV2[blobsPrefix+id.String()] = &agentv1.FileStateStructure{Content: id.Bytes()}
+	}
+	w.parts = append(w.parts, ids...)
+}
+
+func (w *sourceWriter) part(ctx context.Context, data []byte) (blob.ID, error) {
+	b := blob.New(data)
+	w.parts = append(w.parts, b.ID)
+	return b.ID, w.im.putNew(ctx, b)
+}
+
+// end stores the state that holds it all together.
+func (w *sourceWriter) end(ctx context.Context) (blob.ID, error) {
+	if err := w.endSegment(ctx); err != nil {
+		return blob.ID{}, err
+	}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(w.state)
+	if err != nil {
+		return blob.ID{}, fmt.Errorf("encode source: %w", err)
+	}
+	if _, err := newState(data, "source").Decode(); err != nil {
+		return blob.ID{}, fmt.Errorf("source: %w", err)
+	}
+	return w.part(ctx, data)
+}
+
+// anchor makes a source part of a conversation and reports whether that is news.
+func (im *importer) anchor(ctx context.Context, conv, message string, id blob.ID, parts []blob.ID) (bool, error) {
+	old, err := im.store.MessageHead(ctx, conv, message)
+	switch {
+	case err == nil && old == id || im.opts.DryRun:
+		return false, nil
+	case err != nil && !errors.Is(err, conversation.ErrNotFound):
+		return false, target(err)
+	}
+	err = im.dst.Rows.Commit(ctx, &kv.Batch{
+		Set:  []kv.Set{{Key: keyspace.MessageHead(conv, message), Value: []byte(id.String())}},
+		Refs: parts,
+	})
+	return true, target(err)
+}
+
+// Source is what an import kept of a conversation besides its states.
+type Source struct {
+	blobs     blob.Store
+	segments  []blob.ID
+	originals map[string]blob.ID // zero for a file that the conversation made
+}
+
+// ReadSource returns what an import kept of a conversation. Where it was not
+// imported the error wraps ErrNotFound.
+func ReadSource(ctx context.Context, from Target, conv string) (*Source, error) {
+	root, err := conversation.New(from.Blobs, from.Rows, nil).MessageHead(ctx, conv, sourceMessage)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return nil, fmt.Errorf("read source of %s: %w", conv, ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := from.Blobs.Get(ctx, root)
+	if err != nil {
+		return nil, fmt.Errorf("read source of %s: %w", conv, err)
+	}
+	state, err := newState(data, "source").Decode()
+	if err != nil {
+		return nil, fmt.Errorf("read source of %s: %w", conv, err)
+	}
+	s := &Source{blobs: from.Blobs, originals: map[string]blob.ID{}}
+	for _, name := range sortedKeys(state.FileStatesV2) {
+		entry := state.FileStatesV2[name]
+		if uri, ok := strings.CutPrefix(name, originalsEntry); ok {
+			s.originals[uri], _ = blob.IDFromBytes(entry.InitialContent)
+		} else if id, err := blob.IDFromBytes(entry.Content); err == nil && strings.HasPrefix(name, rowsPrefix) {
+			s.segments = append(s.segments, id)
+		}
+	}
+	return s, nil
+}
+
+// Originals returns the first known contents of files, V0, by URI.
+func (s *Source) Originals(ctx context.Context) (map[string]jsoncheckpoint.Original, error) {
+	out := make(map[string]jsoncheckpoint.Original, len(s.originals))
+	for uri, id := range s.originals {
+		if id.IsZero() {
+			out[uri] = jsoncheckpoint.Original{NewlyCreated: true}
+			continue
+		}
+		data, err := s.blobs.Get(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("read original of %s: %w", uri, err)
+		}
+		out[uri] = jsoncheckpoint.Original{Content: string(data)}
+	}
+	return out, nil
+}
+
+// Rows gives the rows as they were: the messages in order, other rows about the
+// conversation, and the conversation's own row as the last.
+func (s *Source) Rows(ctx context.Context) iter.Seq2[SourceRow, error] {
+	return func(yield func(SourceRow, error) bool) {
+		for _, id := range s.segments {
+			data, err := s.blobs.Get(ctx, id)
+			if err != nil {
+				yield(SourceRow{}, fmt.Errorf("read source: %w", err))
+				return
+			}
+			for line := range bytes.Lines(data) {
+				row, err := decodeSourceRow(line)
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func decodeSourceRow(line []byte) (SourceRow, error) {
+	var r rowJSON
+	if err := json.Unmarshal(line, &r); err != nil {
+		return SourceRow{}, fmt.Errorf("read source: %w: %w", ErrMalformed, err)
+	}
+	if r.Value != nil {
+		return SourceRow{r.Key, []byte(*r.Value)}, nil
+	}
+	value, err := base64.StdEncoding.DecodeString(r.Base64)
+	if err != nil {
+		return SourceRow{}, fmt.Errorf("read source: %w: %w", ErrMalformed, err)
+	}
+	return SourceRow{r.Key, value}, nil
+}

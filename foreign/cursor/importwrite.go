@@ -1,0 +1,301 @@
+package cursor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// maxName is the longest id or URI that can be part of a key or a path.
+const maxName = 256
+
+// keep keeps a row and notes the contents that it names.
+func (j *job) keep(ctx context.Context, key string, value []byte) error {
+	for _, name := range contentName.FindAll(value, -1) {
+		j.contents[string(name)] = true
+	}
+	return j.source.row(ctx, key, value)
+}
+
+// contentName is the key of a row with the text of a file.
+var contentName = regexp.MustCompile(regexp.QuoteMeta(contentPrefix) + `[0-9a-f]{64}`)
+
+// readOriginals keeps V0 of each file.
+func (j *job) readOriginals(ctx context.Context) error {
+	for _, uri := range sortedKeys(j.conv.Originals) {
+		j.extras++
+		o := j.conv.Originals[uri]
+		key := originalPrefix + j.conv.ID + ":" + uri
+		switch {
+		case len(uri) > 4000:
+			j.lose(j.conv.ID, "the URI of a file has %d bytes", len(uri))
+		case !o.Known && !o.NewlyCreated:
+			j.lose(key, "%v: original content of the file", ErrNotFound)
+		default:
+			if err := j.source.original(ctx, uri, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readRest keeps the other rows about the conversation, and its own as the last,
+// since that one changes most.
+func (j *job) readRest(ctx context.Context) error {
+	if j.im.src.kind != KindEditor {
+		return nil
+	}
+	for _, prefix := range []string{codeDiffPrefix, requestPrefix} {
+		for row, err := range j.im.src.scan(ctx, prefixRange(prefix+j.conv.ID+":"), scanRows) {
+			if err != nil {
+				if fatal(ctx, err) {
+					return err
+				}
+				j.lose(prefix+j.conv.ID, "rows cannot be read to the end: %v", err)
+				break
+			}
+			if row.value.Absent() {
+				continue
+			}
+			if err := j.keep(ctx, row.key, row.value.Data); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range sortedKeys(j.contents) {
+		v, err := j.im.src.value(ctx, name)
+		if err == nil && !v.Absent() {
+			err = j.source.row(ctx, name, v.Data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := j.source.endSegment(ctx); err != nil {
+		return err
+	}
+	return j.source.row(ctx, dataPrefix+j.conv.ID, j.conv.Raw)
+}
+
+// readCheckpoints looks at the JSON checkpoints. One that cannot be read stays a
+// row of the source.
+func (j *job) readCheckpoints(ctx context.Context) error {
+	note := func(string, []byte) error {
+		j.extras++
+		return nil
+	}
+	return j.checkpoints(ctx, note, func(id string, raw []byte, problem error) error {
+		key := checkpointPrefix + j.conv.ID + ":" + id
+		j.lose(key, "%v", problem)
+		if raw == nil {
+			return nil
+		}
+		return j.source.row(ctx, key, raw)
+	})
+}
+
+// checkpoints calls good for each JSON checkpoint that can be stored, and bad for
+// the others; either may be nil.
+func (j *job) checkpoints(ctx context.Context, good func(id string, raw []byte) error, bad func(id string, raw []byte, err error) error) error {
+	for id, err := range j.im.src.Checkpoints(ctx, j.conv) {
+		var raw []byte
+		if err == nil {
+			raw, err = j.im.src.checkpointRow(ctx, j.conv, id)
+		}
+		if err == nil {
+			err = checkCheckpoint(id, raw)
+		}
+		switch {
+		case err == nil && good != nil:
+			err = good(id, raw)
+		case err != nil && fatal(ctx, err):
+		case err != nil && bad != nil:
+			err = bad(id, raw, err)
+		default:
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkCheckpoint(id string, raw []byte) error {
+	switch {
+	case id == "" || len(id) > maxName:
+		return fmt.Errorf("%w: an id of %d bytes", ErrMalformed, len(id))
+	case len(raw) > kv.MaxValue:
+		return fmt.Errorf("%w: a checkpoint of %d bytes", blob.ErrTooLarge, len(raw))
+	}
+	return json.Unmarshal(raw, new(jsoncheckpoint.Checkpoint))
+}
+
+func (j *job) countCheckpoints(ctx context.Context) error {
+	return j.checkpoints(ctx, func(id string, raw []byte) error {
+		fresh, err := j.freshCheckpoint(ctx, id, raw)
+		if fresh {
+			j.im.result.Checkpoints++
+		}
+		return err
+	}, nil)
+}
+
+func (j *job) freshCheckpoint(ctx context.Context, id string, raw []byte) (bool, error) {
+	row, err := j.im.dst.Rows.Get(ctx, keyspace.JSONCheckpoint(j.conv.ID, id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return true, nil
+	}
+	return err == nil && !bytes.Equal(row.Value, raw), target(err)
+}
+
+// writeCheckpoints stores the checkpoints as they are, byte for byte, some of
+// them at a time.
+func (j *job) writeCheckpoints(ctx context.Context) error {
+	batch, size := &kv.Batch{}, 0
+	commit := func() error {
+		if len(batch.Set) == 0 {
+			return nil
+		}
+		err := j.im.dst.Rows.Commit(ctx, batch)
+		if err == nil {
+			j.changed = true
+			j.im.result.Checkpoints += len(batch.Set)
+		}
+		batch, size = &kv.Batch{}, 0
+		return target(err)
+	}
+	err := j.checkpoints(ctx, func(id string, raw []byte) error {
+		fresh, err := j.freshCheckpoint(ctx, id, raw)
+		if err != nil || !fresh {
+			return err
+		}
+		batch.Set = append(batch.Set, kv.Set{Key: keyspace.JSONCheckpoint(j.conv.ID, id), Value: raw})
+		if size += len(raw); size < putBatch && len(batch.Set) < hasBatch {
+			return nil
+		}
+		return commit()
+	}, nil)
+	if err != nil {
+		return err
+	}
+	return commit()
+}
+
+// write makes the rows: the record, the source, the checkpoints, a save for each
+// restore point, and the digest when all of it is there.
+func (j *job) write(ctx context.Context) error {
+	c, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	news, err := j.im.anchor(ctx, j.conv.ID, sourceMessage, j.sourceID, j.source.parts)
+	if err != nil {
+		return err
+	}
+	j.changed = j.changed || news
+	if err := j.writeCheckpoints(ctx); err != nil {
+		return err
+	}
+	for _, p := range j.plan {
+		root, err := j.im.store.MessageHead(ctx, j.conv.ID, p.message)
+		if err == nil && root == p.root {
+			continue
+		}
+		if err := j.save(ctx, c, p); errors.Is(err, conversation.ErrInvalid) {
+			j.lose(messageHeadPrefix+j.conv.ID+":"+p.message, "%v", err)
+			c.Discard()
+		} else if err != nil {
+			return err
+		}
+	}
+	if !j.final.IsZero() && c.Head().Root != j.final {
+		if err := j.save(ctx, c, restorePoint{"", j.final, j.conv.Updated}); err != nil {
+			return err
+		}
+	}
+	if len(j.damage) > 0 || j.digest == "" {
+		return nil
+	}
+	return target(j.im.store.SetLabel(ctx, j.conv.ID, labelDigest, j.digest))
+}
+
+// open opens the conversation, making it where there is none.
+func (j *job) open(ctx context.Context) (*conversation.Conversation, error) {
+	if j.known != nil {
+		c, err := j.im.store.Open(ctx, j.conv.ID)
+		return c, target(err)
+	}
+	j.im.now = firstTime(j.conv.Created, j.conv.Updated)
+	j.changed = true
+	c, err := j.im.store.Create(ctx, conversation.Info{
+		ID: j.conv.ID, Title: j.conv.Title, Workspace: workspacePath(j.conv), Agent: sourceName, Labels: j.im.labels(j.conv),
+	})
+	return c, target(err)
+}
+
+func (im *importer) labels(c *Conversation) map[string]string {
+	labels := map[string]string{labelSource: sourceName, labelPath: im.path}
+	for name, value := range map[string]string{labelParent: cmp.Or(c.Parent, im.parents[c.ID]), labelMode: c.Mode} {
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	if c.Subagent {
+		labels[labelSubagent] = "true"
+	}
+	if c.Archived {
+		labels[labelArchived] = "true"
+	}
+	return labels
+}
+
+// save saves a root at its time.
+func (j *job) save(ctx context.Context, c *conversation.Conversation, p restorePoint) error {
+	j.im.now = firstTime(p.at, j.conv.Updated, j.conv.Created)
+	err := c.SetRoot(ctx, p.root)
+	if err == nil {
+		_, err = c.Save(ctx, &conversation.SaveOptions{MessageID: p.message, Author: sourceName, Kind: conversation.KindImport})
+	}
+	if errors.Is(err, conversation.ErrInvalid) || errors.Is(err, conversation.ErrStale) {
+		return err // about this conversation alone
+	}
+	j.changed = j.changed || err == nil
+	return target(err)
+}
+
+// firstTime returns the first time that is known, or now.
+func firstTime(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Now()
+}
+
+// workspacePath returns the directory of a conversation where the store tells it,
+// else the editor's name of the workspace.
+func workspacePath(c *Conversation) string {
+	place := c.Workspace
+	if doc, err := parseDocument(c.Raw); err == nil {
+		place = cmp.Or(uriOf(doc.document("workspaceIdentifier")["uri"]), place)
+	}
+	if u, err := url.Parse(place); err == nil && u.Scheme == "file" && u.Path != "" {
+		return u.Path
+	}
+	return place
+}
