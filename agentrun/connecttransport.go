@@ -1,0 +1,74 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
+)
+
+// Connect returns the transport over a connect client. Its HTTP client must
+// speak HTTP/2, which bidirectional streams need.
+func Connect(client agentv1connect.AgentServiceClient) Transport {
+	return TransportFunc(func(ctx context.Context) (Stream, error) {
+		return &connectStream{ctx: ctx, stream: client.Run(ctx)}, nil
+	})
+}
+
+type connectStream struct {
+	ctx    context.Context // of the stream: tells whether an end was wanted
+	stream *connect.BidiStreamForClient[agentv1.AgentClientMessage, agentv1.AgentServerMessage]
+}
+
+func (s *connectStream) Send(msg *agentv1.AgentClientMessage) error {
+	if err := s.stream.Send(msg); err != nil {
+		return s.classify("send frame", err)
+	}
+	return nil
+}
+
+func (s *connectStream) Receive() (*agentv1.AgentServerMessage, error) {
+	msg, err := s.stream.Receive()
+	switch {
+	case err == nil:
+		return msg, nil
+	case errors.Is(err, io.EOF) && connect.CodeOf(err) == connect.CodeUnknown:
+		return nil, io.EOF
+	}
+	return nil, s.classify("receive frame", err)
+}
+
+func (s *connectStream) CloseSend() error { return s.stream.CloseRequest() }
+
+// classify marks the errors after which a new stream may help.
+func (s *connectStream) classify(doing string, err error) error {
+	switch {
+	case s.ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, s.ctx.Err())
+	case isLost(err):
+		return fmt.Errorf("%s: %w: %w", doing, ErrConnectionLost, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// isLost reports whether an error comes from the connection or from a server
+// that cannot go on now, and not from what was asked.
+func isLost(err error) bool {
+	said := connect.IsWireError(err) // by the server, in so many words
+	switch connect.CodeOf(err) {
+	case connect.CodeUnavailable, connect.CodeAborted, connect.CodeDeadlineExceeded, connect.CodeCanceled:
+		return true
+	case connect.CodeResourceExhausted:
+		return said
+	case connect.CodeUnknown, connect.CodeInternal:
+		return !said
+	case connect.CodeInvalidArgument: // connect's word for a frame that ends too early
+		return !said && errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+package agentrun
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that callers branch on with errors.Is.
+var (
+	// ErrConnectionLost says that a stream ended in a way that neither side wanted.
+	// A Stream wraps it where going on from the latest checkpoint may help.
+	ErrConnectionLost = errors.New("connection lost")
+	// ErrNoCheckpoint says that there is no checkpoint to resume from.
+	ErrNoCheckpoint = errors.New("there is no checkpoint to resume from")
+	// ErrNotTaken says that the server ended a run without taking the message that
+	// it was given. The message stays in the queue.
+	ErrNotTaken = errors.New("the server did not take the message")
+	// ErrProtocol says that the peer sent something that has no place in a run.
+	ErrProtocol = errors.New("protocol violation")
+	// ErrUnsupported says that a tool or an action is not known here.
+	ErrUnsupported = errors.New("not supported")
+	// ErrInvalid says that an argument is not what it must be.
+	ErrInvalid = errors.New("invalid")
+	// ErrUnknownOutcome says that a call was begun and that nobody knows how far it
+	// came, because the client died meanwhile. It is not executed again.
+	ErrUnknownOutcome = errors.New("the call was interrupted and its outcome is unknown")
+)
+
+// Failure is an error of an agent whose text may be shown to the other side.
+// Other errors stay on the server.
+type Failure struct{ Text string }
+
+func (f *Failure) Error() string { return f.Text }
+
+func protocol(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrProtocol, fmt.Sprintf(format, args...))
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,245 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// CheckpointHandler keeps the checkpoints of a run. Handler is the one that saves
+// them.
+type CheckpointHandler interface {
+	// HandleCheckpoint returns when the state is safe. An error ends the run.
+	HandleCheckpoint(ctx context.Context, state *agentv1.ConversationStateStructure) error
+}
+
+// Transcripts writes transcripts in the background; *transcript.Background does.
+type Transcripts interface {
+	// Write asks for the transcript of a state and does not wait.
+	Write(conversation string, root blob.ID) error
+	// Wait returns when everything is written, with what went wrong.
+	Wait(ctx context.Context) error
+}
+
+// Checkpoint is a state that was saved.
+type Checkpoint struct {
+	// State is the state as the server sent it. It belongs to whoever gets it.
+	State *agentv1.ConversationStateStructure
+	Save  conversation.Save
+	// Files is the checkpoint of the workspace that was taken with the state, or
+	// nil if there is no workspace or nothing was executed since the last one.
+	Files *checkpoint.Result
+}
+
+// HandlerOptions shape a Handler; nil and the zero value work.
+type HandlerOptions struct {
+	// OnCheckpoint, if set, is told of every checkpoint, after it is saved and
+	// before it is the latest. An error ends the run.
+	OnCheckpoint func(ctx context.Context, c Checkpoint) error
+	// Transcript, if set, writes the transcript of every checkpoint. What goes
+	// wrong with it does not disturb the run; Handler.Wait returns it.
+	Transcript Transcripts
+	// Workspace, if set, is captured before a turn and with every checkpoint after
+	// something was executed.
+	Workspace *checkpoint.Workspace
+	// Author is noted with saves and checkpoints.
+	Author string
+}
+
+// Handler saves the checkpoints of one conversation. It is safe for concurrent
+// use.
+type Handler struct {
+	blobs blob.Store
+	conv  *conversation.Conversation
+	opts  HandlerOptions
+	index *messageIndex
+
+	handling sync.Mutex // held while a checkpoint is saved
+
+	mu         sync.Mutex // guards what follows
+	latest     *agentv1.ConversationStateStructure
+	count      int             // checkpoints that this handler has saved
+	dirty      bool            // something was executed since the last capture
+	touched    map[string]bool // paths that it named
+	transcript error           // why a transcript could not even be asked for
+}
+
+// NewHandler returns the handler of a conversation that was opened for writing.
+// Its latest state is the conversation's current one, if it has one.
+func NewHandler(ctx context.Context, blobs blob.Store, conv *conversation.Conversation, opts *HandlerOptions) (*Handler, error) {
+	h := &Handler{blobs: blobs, conv: conv, index: newMessageIndex(blobs), touched: make(map[string]bool)}
+	if opts != nil {
+		h.opts = *opts
+	}
+	head := conv.Head()
+	if head.Seq == 0 {
+		return h, nil
+	}
+	raw, err := blobs.Get(ctx, head.Root)
+	if err != nil {
+		return nil, fmt.Errorf("load latest checkpoint of %s: %w", conv.ID(), err)
+	}
+	h.latest = new(agentv1.ConversationStateStructure)
+	if err := wirelimit.Unmarshal(raw, h.latest, stateLimits); err != nil {
+		return nil, fmt.Errorf("load latest checkpoint of %s: %w", conv.ID(), err)
+	}
+	return h, nil
+}
+
+// Conversation returns the id of the conversation.
+func (h *Handler) Conversation() string { return h.conv.ID() }
+
+// Latest returns a copy of the latest state, or nil if there is none.
+func (h *Handler) Latest() *agentv1.ConversationStateStructure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.latest == nil {
+		return nil
+	}
+	return proto.CloneOf(h.latest)
+}
+
+// Count returns how many checkpoints this handler has saved.
+func (h *Handler) Count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
+}
+
+// Contains reports which of the user's messages the latest state contains.
+func (h *Handler) Contains(ctx context.Context, messages ...string) ([]bool, error) {
+	h.mu.Lock()
+	latest := h.latest // replaced as a whole, never changed
+	h.mu.Unlock()
+	return h.index.find(ctx, latest, messages)
+}
+
+// HandleCheckpoint implements CheckpointHandler: the blobs are made durable, the
+// state is saved, the workspace is captured, OnCheckpoint is told, the state
+// becomes the latest one, and its transcript is written in the background.
+func (h *Handler) HandleCheckpoint(ctx context.Context, state *agentv1.ConversationStateStructure) error {
+	h.handling.Lock()
+	defer h.handling.Unlock()
+	state = proto.CloneOf(state)
+	save, err := h.save(ctx, state)
+	if err != nil {
+		return fmt.Errorf("handle checkpoint: %w", err)
+	}
+	files, err := h.captureAfter(ctx, save)
+	if err != nil {
+		return fmt.Errorf("handle checkpoint: %w", err)
+	}
+	if h.opts.OnCheckpoint != nil {
+		c := Checkpoint{State: proto.CloneOf(state), Save: save, Files: files}
+		if err := h.opts.OnCheckpoint(ctx, c); err != nil {
+			return fmt.Errorf("tell of checkpoint: %w", err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.latest = state
+	h.count++
+	if h.opts.Transcript != nil {
+		h.transcript = errors.Join(h.transcript, h.opts.Transcript.Write(h.conv.ID(), save.Root))
+	}
+	return nil
+}
+
+func (h *Handler) save(ctx context.Context, state *agentv1.ConversationStateStructure) (conversation.Save, error) {
+	raw, err := encode(state)
+	if err != nil {
+		return conversation.Save{}, err
+	}
+	if err := h.blobs.Flush(ctx); err != nil {
+		return conversation.Save{}, fmt.Errorf("flush blobs: %w", err)
+	}
+	message, err := h.index.last(ctx, state)
+	if err != nil {
+		return conversation.Save{}, err
+	}
+	if err := h.conv.SetStructure(ctx, raw); err != nil {
+		return conversation.Save{}, err
+	}
+	save, err := h.conv.Save(ctx, &conversation.SaveOptions{MessageID: keyableID(message), Author: h.opts.Author})
+	if err != nil {
+		h.conv.Discard() // the next state does not build on one that was refused
+		return conversation.Save{}, err
+	}
+	return save, nil
+}
+
+// executed notes that something ran in the workspace, and the paths it named.
+func (h *Handler) executed(paths ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dirty = true
+	for _, p := range paths {
+		h.touched[p] = true
+	}
+}
+
+// captureBefore captures the workspace before a turn, so that what the turn
+// changes can be told apart from what was there.
+func (h *Handler) captureBefore(ctx context.Context, message string) error {
+	if h.opts.Workspace == nil {
+		return nil
+	}
+	head := h.conv.Head()
+	_, err := h.opts.Workspace.Checkpoint(ctx, checkpoint.Request{
+		Conversation: h.conv.ID(), Root: head.Root, MessageID: message, Turn: head.Turns + 1,
+		Side: checkpoint.Before, Author: h.opts.Author, Auto: true,
+	})
+	if err != nil {
+		return fmt.Errorf("capture workspace before turn %d: %w", head.Turns+1, err)
+	}
+	return nil
+}
+
+func (h *Handler) captureAfter(ctx context.Context, save conversation.Save) (*checkpoint.Result, error) {
+	h.mu.Lock()
+	dirty, touched := h.dirty, slices.Sorted(maps.Keys(h.touched))
+	h.dirty = false
+	h.mu.Unlock()
+	if h.opts.Workspace == nil || !dirty {
+		return nil, nil
+	}
+	res, err := h.opts.Workspace.Checkpoint(ctx, checkpoint.Request{
+		Conversation: h.conv.ID(), Root: save.Root, MessageID: save.MessageID, Turn: save.Turns,
+		Side: checkpoint.After, Author: h.opts.Author, Touched: touched, Auto: true,
+	})
+	if err != nil {
+		h.executed() // what was not captured is still to be captured
+		return nil, fmt.Errorf("capture workspace: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range touched {
+		delete(h.touched, p)
+	}
+	return res, nil
+}
+
+// Wait returns when the transcripts of all checkpoints are written, with the
+// errors since the last time that somebody waited.
+func (h *Handler) Wait(ctx context.Context) error {
+	if h.opts.Transcript == nil {
+		return nil
+	}
+	err := h.opts.Transcript.Wait(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err = errors.Join(h.transcript, err)
+	h.transcript = nil
+	return err
+}

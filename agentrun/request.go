@@ -1,0 +1,171 @@
+package agentrun
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kvstream"
+)
+
+// Request says what to run, and how. Handler is required, and Action or a Queue
+// with a message; everything else has a default.
+type Request struct {
+	// Handler keeps the checkpoints and knows the latest one.
+	Handler *Handler
+	// Action begins the run. If it is nil, the first message of the queue does.
+	Action *agentv1.ConversationAction
+	// Queue holds messages that are sent one by one, in order, each when the turn
+	// before it has ended. More may be added meanwhile.
+	Queue *Queue
+	// Template is copied into every run request: model, tools and the like. The
+	// state, the action and the conversation's id are filled in.
+	Template *agentv1.AgentRunRequest
+	// Executor does what the server asks for. Without one every request fails.
+	Executor Executor
+	// Ledger remembers executed calls for longer than this process lives. Without
+	// one they are remembered as long as Run runs.
+	Ledger *Ledger
+	// OnUpdate, if set, is given every update of the interaction, heartbeats
+	// excepted, in order.
+	OnUpdate func(*agentv1.InteractionUpdate)
+	// OnQuery, if set, answers what the server asks the user. It may be called for
+	// several queries at once. Without it, and after an error, the answer is empty.
+	OnQuery func(ctx context.Context, q *agentv1.InteractionQuery) (*agentv1.InteractionResponse, error)
+	// OnResume, if set, is told that the connection was lost and that the run is
+	// about to go on from the latest checkpoint: updates since then come again.
+	OnResume func(attempt int, cause error)
+	// Actions, if set, are sent while a turn is under way, such as the cancelling
+	// of a subagent. One that is under way when the connection is lost is lost.
+	Actions <-chan *agentv1.ConversationAction
+
+	// Heartbeat is how often the client shows that it is there; 5 s by default.
+	Heartbeat time.Duration
+	// Silence is how long the server may send nothing before the connection counts
+	// as lost; two minutes by default, never if it is negative.
+	Silence time.Duration
+	// Attempts is how often a run is tried again without any progress; 8 by
+	// default, never if it is negative.
+	Attempts int
+	// Backoff is the first pause before another try, which doubles up to
+	// MaxBackoff; 200 ms and 15 s by default. A part of it is left to chance.
+	Backoff, MaxBackoff time.Duration
+	// Grace is how long the server has to end a run that was cancelled; 5 s by
+	// default.
+	Grace time.Duration
+	// KV shapes the answering of requests for blobs.
+	KV *kvstream.ServeOptions
+}
+
+// Result tells how a run went.
+type Result struct {
+	// Turns is how many turns ended regularly.
+	Turns int
+	// Streams is how many streams were opened, and Resumed how many of them because
+	// a connection was lost.
+	Streams, Resumed int
+	// Checkpoints is how many states were saved.
+	Checkpoints int
+	// Transcript is why a transcript could not be written, or nil. The states are
+	// safe nevertheless.
+	Transcript error
+}
+
+func (r *Request) setDefaults() {
+	if r.Executor == nil {
+		r.Executor = noExecutor{}
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		def   time.Duration
+	}{
+		{&r.Heartbeat, 5 * time.Second}, {&r.Silence, 2 * time.Minute}, {&r.Backoff, 200 * time.Millisecond},
+		{&r.MaxBackoff, 15 * time.Second}, {&r.Grace, 5 * time.Second},
+	} {
+		if *d.value == 0 {
+			*d.value = d.def
+		}
+	}
+	if r.Attempts == 0 {
+		r.Attempts = 8
+	}
+	if r.OnUpdate == nil {
+		r.OnUpdate = func(*agentv1.InteractionUpdate) {}
+	}
+	if r.OnResume == nil {
+		r.OnResume = func(int, error) {}
+	}
+}
+
+// pause returns how long to wait before the n-th try, which begins at 1.
+func (r *Request) pause(n int) time.Duration {
+	d := r.Backoff
+	for ; n > 1 && d < r.MaxBackoff; n-- {
+		d *= 2
+	}
+	d = min(d, r.MaxBackoff)
+	// Clients that lost one server together do not all come back together.
+	return d/2 + rand.N(d/2+1)
+}
+
+// runRequest returns the first frame of a stream.
+func (r *Request) runRequest(state *agentv1.ConversationStateStructure, action *agentv1.ConversationAction) *agentv1.AgentClientMessage {
+	req := &agentv1.AgentRunRequest{}
+	if r.Template != nil {
+		req = proto.CloneOf(r.Template)
+	}
+	if state == nil {
+		state = &agentv1.ConversationStateStructure{}
+	}
+	req.ConversationState, req.Action = state, action
+	req.ConversationId = proto.String(r.Handler.Conversation())
+	return &agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_RunRequest{RunRequest: req}}
+}
+
+// Say returns the action of a new message of the user.
+func Say(text string) *agentv1.ConversationAction {
+	return messageAction(&agentv1.UserMessage{Text: text, MessageId: newMessageID()})
+}
+
+func messageAction(msg *agentv1.UserMessage) *agentv1.ConversationAction {
+	return &agentv1.ConversationAction{Action: &agentv1.ConversationAction_UserMessageAction{
+		UserMessageAction: &agentv1.UserMessageAction{UserMessage: msg},
+	}}
+}
+
+// Resume returns the action that goes on from the latest checkpoint.
+func Resume() *agentv1.ConversationAction {
+	return &agentv1.ConversationAction{Action: &agentv1.ConversationAction_ResumeAction{ResumeAction: &agentv1.ResumeAction{}}}
+}
+
+func cancelAction(reason string) *agentv1.ConversationAction {
+	return &agentv1.ConversationAction{Action: &agentv1.ConversationAction_CancelAction{CancelAction: &agentv1.CancelAction{Reason: reason}}}
+}
+
+// withMessageID returns the action and the id of the message that it brings. A
+// message without an id gets one, so that it can be found in the states.
+func withMessageID(action *agentv1.ConversationAction) (*agentv1.ConversationAction, string) {
+	action = proto.CloneOf(action)
+	var msg *agentv1.UserMessage
+	switch a := action.GetAction().(type) {
+	case *agentv1.ConversationAction_UserMessageAction:
+		msg = a.UserMessageAction.GetUserMessage()
+	case *agentv1.ConversationAction_StartPlanAction:
+		msg = a.StartPlanAction.GetUserMessage()
+	case *agentv1.ConversationAction_ExecutePlanAction:
+		if a.ExecutePlanAction.GetKickoffMessageId() == "" {
+			a.ExecutePlanAction.KickoffMessageId = proto.String(newMessageID())
+		}
+		return action, a.ExecutePlanAction.GetKickoffMessageId()
+	}
+	if msg == nil {
+		return action, ""
+	}
+	if msg.MessageId == "" {
+		msg.MessageId = newMessageID()
+	}
+	return action, msg.MessageId
+}

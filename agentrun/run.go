@@ -1,0 +1,203 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// Run runs the request's action, and then the messages of its queue, until there
+// is nothing more to do. A lost connection is opened again and the run goes on
+// from the latest checkpoint. When ctx ends, the server is told to stop and has a
+// moment to announce a last checkpoint; the error then wraps ctx.Err().
+//
+// What failed is in the error: the saving of a state, the server's refusal
+// (wrapping what the transport says), ErrConnectionLost after the last attempt,
+// with ErrNoCheckpoint if there is nothing to resume from.
+func Run(ctx context.Context, t Transport, req Request) (Result, error) {
+	if req.Handler == nil || t == nil {
+		return Result{}, invalid("run: it needs a transport and a handler")
+	}
+	req.setDefaults()
+	r := &runner{req: req, transport: t}
+	defer r.close()
+	err := r.run(ctx)
+	r.close()
+	// A transcript is written in the background while the run lasts, not longer.
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), transcriptWait)
+	defer cancel()
+	r.result.Transcript = req.Handler.Wait(waiting)
+	return r.result, err
+}
+
+// transcriptWait bounds the wait for the last transcript.
+const transcriptWait = 30 * time.Second
+
+// runner is one call of Run.
+type runner struct {
+	req       Request
+	transport Transport
+	execs     *executions
+	stop      context.CancelCauseFunc // ends everything; of the context below
+	result    Result
+}
+
+func (r *runner) close() {
+	if r.execs == nil {
+		return
+	}
+	r.stop(nil)
+	r.execs.close()
+}
+
+func (r *runner) run(ctx context.Context) error {
+	ctx, r.stop = context.WithCancelCause(ctx)
+	r.execs = &executions{
+		executor: r.req.Executor, ledger: r.req.Ledger, ctx: ctx,
+		began: r.req.Handler.executed, fail: r.stop, runs: make(map[string]*execution),
+	}
+	action := r.req.Action
+	for {
+		fromQueue := ""
+		if action == nil {
+			var err error
+			if action, fromQueue, err = r.next(ctx); err != nil {
+				return err
+			}
+		}
+		if action == nil {
+			if r.result.Turns == 0 && r.req.Action == nil && r.req.Queue == nil {
+				return invalid("run: there is neither an action nor a queue")
+			}
+			return nil
+		}
+		if err := r.turn(ctx, action, fromQueue); err != nil {
+			return err
+		}
+		r.result.Turns++
+		action = nil
+		if r.req.Ledger != nil {
+			if err := r.req.Ledger.Clear(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// next returns the action for the oldest message of the queue, or nil.
+func (r *runner) next(ctx context.Context) (*agentv1.ConversationAction, string, error) {
+	if r.req.Queue == nil {
+		return nil, "", nil
+	}
+	if err := r.req.Queue.settle(ctx, r.req.Handler); err != nil {
+		return nil, "", err
+	}
+	msg := r.req.Queue.next()
+	if msg == nil {
+		return nil, "", nil
+	}
+	return messageAction(msg), msg.MessageId, nil
+}
+
+// turn runs an action to its end, on as many streams as that takes.
+func (r *runner) turn(ctx context.Context, action *agentv1.ConversationAction, fromQueue string) error {
+	action, message := withMessageID(action)
+	if action.GetResumeAction() != nil && r.req.Handler.Latest() == nil {
+		return fmt.Errorf("resume: %w", ErrNoCheckpoint)
+	}
+	if action.GetResumeAction() == nil {
+		if err := r.req.Handler.captureBefore(ctx, keyableID(message)); err != nil {
+			return err
+		}
+	}
+	if err := r.attempts(ctx, action, message); err != nil {
+		return err
+	}
+	if message == "" {
+		return nil
+	}
+	has, err := r.req.Handler.Contains(ctx, message)
+	if err != nil {
+		return err
+	}
+	if !has[0] {
+		return fmt.Errorf("message %s: %w", message, ErrNotTaken)
+	}
+	if fromQueue != "" {
+		r.req.Queue.MarkProcessed(fromQueue)
+	}
+	return nil
+}
+
+func (r *runner) attempts(ctx context.Context, action *agentv1.ConversationAction, message string) error {
+	begun := r.req.Handler.Count()
+	for failed := 0; ; {
+		before := r.req.Handler.Count()
+		now, err := r.action(ctx, action, message, begun)
+		if err != nil {
+			return err
+		}
+		err = r.stream(ctx, now)
+		r.result.Checkpoints += r.req.Handler.Count() - before
+		switch {
+		case ctx.Err() != nil:
+			return r.stopped(ctx)
+		case err == nil:
+			return nil
+		case !errors.Is(err, ErrConnectionLost):
+			return err
+		}
+		if r.req.Handler.Count() > before {
+			failed = 0
+		}
+		failed++
+		if failed > r.req.Attempts {
+			return r.givenUp(failed, err)
+		}
+		r.req.OnResume(failed, err)
+		select {
+		case <-time.After(r.req.pause(failed)):
+			r.result.Resumed++
+		case <-ctx.Done():
+			return r.stopped(ctx)
+		}
+	}
+}
+
+// action returns what to ask for on a new stream. What the server has taken into
+// a state is resumed; what it has not, it is told again.
+func (r *runner) action(ctx context.Context, action *agentv1.ConversationAction, message string, begun int) (*agentv1.ConversationAction, error) {
+	taken := r.req.Handler.Count() > begun
+	if message != "" {
+		has, err := r.req.Handler.Contains(ctx, message)
+		if err != nil {
+			return nil, err
+		}
+		taken = has[0]
+	}
+	if taken {
+		return Resume(), nil
+	}
+	return proto.CloneOf(action), nil
+}
+
+// stopped says why everything was ended: by the caller, or because a call could
+// not be noted.
+func (r *runner) stopped(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("run stopped: %w", cause)
+	}
+	return fmt.Errorf("run cancelled: %w", ctx.Err())
+}
+
+func (r *runner) givenUp(tries int, err error) error {
+	if r.req.Handler.Latest() == nil {
+		return fmt.Errorf("run failed %d times: %w: %w", tries, ErrNoCheckpoint, err)
+	}
+	return fmt.Errorf("run failed %d times since the last checkpoint: %w", tries, err)
+}

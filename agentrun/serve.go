@@ -1,0 +1,305 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kvstream"
+)
+
+// ServeOptions shape the server's side of a run. Agent is required.
+type ServeOptions struct {
+	// Agent decides what is done.
+	Agent Agent
+	// Stack, if set, puts layers over the client's blobs, such as a cache that is
+	// near. A Flush of what it returns must end with a Flush of what it is given:
+	// a checkpoint is announced after it.
+	Stack func(peer blob.Store) blob.Store
+	// KV shapes the requests for blobs.
+	KV *kvstream.Options
+	// Heartbeat is how often the server shows that it is there; 5 s by default.
+	Heartbeat time.Duration
+	// ExecTimeout is how long the client has for a call; a day by default.
+	ExecTimeout time.Duration
+	// Grace is how long a cancelled turn has for its last checkpoint; 10 s by
+	// default.
+	Grace time.Duration
+}
+
+func (o *ServeOptions) setDefaults() {
+	if o.Stack == nil {
+		o.Stack = func(peer blob.Store) blob.Store { return peer }
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 5 * time.Second
+	}
+	if o.ExecTimeout <= 0 {
+		o.ExecTimeout = 24 * time.Hour
+	}
+	if o.Grace <= 0 {
+		o.Grace = 10 * time.Second
+	}
+}
+
+// Limits on what a client may have the server hold for it.
+const (
+	maxQueued     = 64 // actions that wait for the turn to end
+	maxPrefetched = 10_000
+	maxDepth      = 32 // subagents of subagents
+)
+
+// session is one run on the server.
+type session struct {
+	opts    ServeOptions
+	out     kvstream.Sender[agentv1.AgentServerMessage]
+	remote  *kvstream.Store
+	blobs   blob.Store
+	request *agentv1.AgentRunRequest
+	side    sync.WaitGroup // what uses the stream beside the turn
+
+	mu        sync.Mutex // guards what follows
+	execs     map[uint32]chan *agentv1.AgentClientMessage
+	nextExec  uint32
+	queued    []*agentv1.ConversationAction
+	stop      context.CancelCauseFunc // ends the turn that is under way
+	cancelled *agentv1.CancelAction
+	subagents map[string]context.CancelCauseFunc
+}
+
+// errCancelled is why a turn ends when the client wants it to.
+var errCancelled = errors.New("cancelled by the client")
+
+// Serve answers one run of a client: it reads the request, has the agent work on
+// the client's state and announces checkpoints until there is nothing more to do.
+// Everything that a checkpoint names is durable at the client before it is
+// announced. The context must be that of the stream. When Serve returns, a call of
+// stream.Receive may still be under way; it ends with the stream.
+func Serve(ctx context.Context, stream ServerStream, opts ServeOptions) error {
+	if opts.Agent == nil {
+		return invalid("serve: there is no agent")
+	}
+	opts.setDefaults()
+	request, err := firstFrame(stream)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &session{
+		opts: opts, out: kvstream.Locked[agentv1.AgentServerMessage](stream), request: request,
+		execs: make(map[uint32]chan *agentv1.AgentClientMessage), subagents: make(map[string]context.CancelCauseFunc),
+		queued: []*agentv1.ConversationAction{request.GetAction()},
+	}
+	s.remote = kvstream.New(kvstream.ServerFrames(s.out), opts.KV)
+	s.blobs = opts.Stack(s.remote)
+	s.side.Go(func() { s.beat(ctx) })
+	go s.read(ctx, stream, cancel)
+	err = s.run(ctx)
+	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
+		err = fmt.Errorf("%w: %w", ErrConnectionLost, context.Cause(ctx))
+	}
+	cancel(nil)
+	s.remote.CloseWithError(err)
+	<-s.remote.Done()
+	s.side.Wait() // nothing uses the stream's sending half any more
+	return err
+}
+
+// firstFrame returns the run request. Clients may send others before it.
+func firstFrame(stream ServerStream) (*agentv1.AgentRunRequest, error) {
+	for range 16 {
+		msg, err := stream.Receive()
+		if err != nil {
+			return nil, fmt.Errorf("receive run request: %w", err)
+		}
+		switch m := msg.GetMessage().(type) {
+		case *agentv1.AgentClientMessage_PrewarmRequest, *agentv1.AgentClientMessage_ClientHeartbeat:
+		case *agentv1.AgentClientMessage_RunRequest:
+			return m.RunRequest, checkRequest(m.RunRequest)
+		default:
+			return nil, protocol("the first frame is %T and no run request", m)
+		}
+	}
+	return nil, protocol("no run request came")
+}
+
+func checkRequest(r *agentv1.AgentRunRequest) error {
+	if r.GetAction().GetAction() == nil {
+		return protocol("the run request has no action that is known here")
+	}
+	if n := len(r.GetPreFetchedBlobs()); n > maxPrefetched {
+		return protocol("the run request brings %d blobs, at most %d are allowed", n, maxPrefetched)
+	}
+	raw, err := encode(r.GetConversationState())
+	if err != nil {
+		return err
+	}
+	if err := wirelimit.Check(raw, r.GetConversationState().ProtoReflect().Descriptor(), stateLimits); err != nil {
+		return fmt.Errorf("%w: state: %w", ErrProtocol, err)
+	}
+	return nil
+}
+
+// read takes the client's frames until the stream ends.
+func (s *session) read(ctx context.Context, stream ServerStream, cancel context.CancelCauseFunc) {
+	for {
+		msg, err := stream.Receive()
+		if err != nil {
+			s.remote.CloseWithError(err)
+			cancel(fmt.Errorf("receive frame: %w", err))
+			return
+		}
+		switch m := msg.GetMessage().(type) {
+		case *agentv1.AgentClientMessage_KvClientMessage:
+			s.remote.Deliver(m.KvClientMessage)
+		case *agentv1.AgentClientMessage_ExecClientMessage:
+			s.deliver(m.ExecClientMessage.GetId(), msg)
+		case *agentv1.AgentClientMessage_ExecClientControlMessage:
+			if throw := m.ExecClientControlMessage.GetThrow(); throw != nil {
+				s.deliver(throw.GetId(), msg)
+			}
+		case *agentv1.AgentClientMessage_ConversationAction:
+			if err := s.act(ctx, m.ConversationAction); err != nil {
+				cancel(err)
+				return
+			}
+		case *agentv1.AgentClientMessage_RunRequest:
+			cancel(protocol("a second run request"))
+			return
+		}
+	}
+}
+
+// deliver hands a result to the call that waits for it. Only the first one
+// counts; later ones find nobody.
+func (s *session) deliver(id uint32, msg *agentv1.AgentClientMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if waiting := s.execs[id]; waiting != nil {
+		waiting <- msg // has room for one
+		delete(s.execs, id)
+	}
+}
+
+// act takes an action that comes while a turn is under way.
+func (s *session) act(ctx context.Context, action *agentv1.ConversationAction) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch a := action.GetAction().(type) {
+	case *agentv1.ConversationAction_CancelAction:
+		s.cancelled = a.CancelAction
+		s.queued = nil
+		if s.stop != nil {
+			s.stop(errCancelled)
+		}
+	case *agentv1.ConversationAction_CancelSubagentAction:
+		if stop := s.subagents[a.CancelSubagentAction.GetSubagentId()]; stop != nil {
+			stop(errCancelled)
+		}
+	case *agentv1.ConversationAction_BackgroundShellAction, *agentv1.ConversationAction_BackgroundSubagentAction:
+		// The client does that, and the result of the call tells of it. The reader
+		// must not wait for a client that does not read.
+		s.side.Go(func() { _, _ = s.exec(ctx, backgroundRequest(action)) })
+	case nil:
+	default:
+		if len(s.queued) >= maxQueued {
+			return protocol("more than %d actions wait", maxQueued)
+		}
+		s.queued = append(s.queued, action)
+	}
+	return nil
+}
+
+// next takes the next action, or nil.
+func (s *session) next() *agentv1.ConversationAction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queued) == 0 {
+		return nil
+	}
+	action := s.queued[0]
+	s.queued = s.queued[1:]
+	return action
+}
+
+// exec has the client do something and returns its result.
+func (s *session) exec(ctx context.Context, req *agentv1.ExecServerMessage) (*agentv1.ExecClientMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.ExecTimeout)
+	defer cancel()
+	result := make(chan *agentv1.AgentClientMessage, 1)
+	s.mu.Lock()
+	s.nextExec++
+	req.Id = s.nextExec
+	s.execs[req.Id] = result
+	s.mu.Unlock()
+	if err := s.send(&agentv1.AgentServerMessage{Message: &agentv1.AgentServerMessage_ExecServerMessage{ExecServerMessage: req}}); err != nil {
+		return nil, err
+	}
+	select {
+	case msg := <-result:
+		if throw := msg.GetExecClientControlMessage().GetThrow(); throw != nil {
+			return nil, &thrownError{text: throw.GetError(), code: throw.GetErrorCode()}
+		}
+		return msg.GetExecClientMessage(), nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	delete(s.execs, req.Id)
+	s.mu.Unlock()
+	abort := &agentv1.ExecServerControlMessage{Message: &agentv1.ExecServerControlMessage_Abort{Abort: &agentv1.ExecServerAbort{Id: req.Id}}}
+	err := s.send(&agentv1.AgentServerMessage{Message: &agentv1.AgentServerMessage_ExecServerControlMessage{ExecServerControlMessage: abort}})
+	return nil, errors.Join(context.Cause(ctx), err)
+}
+
+// thrownError is the failure of a call as the client told it.
+type thrownError struct{ text, code string }
+
+func (e *thrownError) Error() string { return e.text }
+
+func (s *session) send(msg *agentv1.AgentServerMessage) error {
+	if err := s.out.Send(msg); err != nil {
+		return fmt.Errorf("send frame: %w: %w", ErrConnectionLost, err)
+	}
+	return nil
+}
+
+func (s *session) update(u *agentv1.InteractionUpdate) error {
+	return s.send(&agentv1.AgentServerMessage{Message: &agentv1.AgentServerMessage_InteractionUpdate{InteractionUpdate: u}})
+}
+
+// announce makes a draft durable at the client and sends it as a checkpoint.
+func (s *session) announce(ctx context.Context, d *draft) error {
+	if err := d.store(ctx); err != nil {
+		return err
+	}
+	if err := s.send(&agentv1.AgentServerMessage{Message: &agentv1.AgentServerMessage_ConversationCheckpointUpdate{
+		ConversationCheckpointUpdate: proto.CloneOf(d.state),
+	}}); err != nil {
+		return err
+	}
+	d.dirty = false
+	return nil
+}
+
+func (s *session) beat(ctx context.Context) {
+	ticker := time.NewTicker(s.opts.Heartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if s.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_Heartbeat{Heartbeat: &agentv1.HeartbeatUpdate{}}}) != nil {
+			return // the reader learns why
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kvstream"
+)
+
+// errSilent is why a stream was given up on which nothing came any more.
+var errSilent = fmt.Errorf("%w: the server was silent for too long", ErrConnectionLost)
+
+// link is one stream of a run.
+type link struct {
+	r          *runner
+	stream     Stream
+	out        kvstream.Sender[agentv1.AgentClientMessage]
+	controller *Controller
+	responder  *kvstream.Responder
+	cancel     context.CancelCauseFunc // ends the stream
+	watch      *time.Timer             // gives the stream up
+	work       sync.WaitGroup
+
+	mu    sync.Mutex            // guards calls
+	calls map[uint32]*execution // by their number on this stream
+}
+
+// stream runs an action on a new stream and returns nil when the server has ended
+// it regularly and everything it announced is saved.
+func (r *runner) stream(ctx context.Context, action *agentv1.ConversationAction) error {
+	// Not the caller's context: when that ends, the server is still to be told, and
+	// what it announces then is still to be saved.
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	r.result.Streams++
+	stream, err := r.transport.Open(work)
+	if err != nil {
+		return fmt.Errorf("open stream: %w", err)
+	}
+	l := &link{
+		r: r, stream: stream, out: kvstream.Locked[agentv1.AgentClientMessage](stream),
+		controller: NewController(r.req.Handler), cancel: cancel, calls: make(map[uint32]*execution),
+	}
+	l.responder = kvstream.NewResponder(kvstream.ClientFrames(l.out), r.req.Handler.blobs, r.req.KV)
+	if r.req.Silence > 0 {
+		l.watch = time.AfterFunc(r.req.Silence, func() { cancel(errSilent) })
+		defer l.watch.Stop()
+	}
+	return l.run(ctx, work, r.req.runRequest(r.req.Handler.Latest(), action))
+}
+
+// run keeps the stream going until its end. caller is the context that cancels
+// the run, work that of the stream.
+func (l *link) run(caller, work context.Context, first *agentv1.AgentClientMessage) error {
+	saved := make(chan error, 1)
+	go func() {
+		err := l.controller.Run(work)
+		if err != nil {
+			l.cancel(err) // nothing that comes now could be kept
+		}
+		saved <- err
+	}()
+	ended := make(chan struct{})
+	l.work.Go(func() { l.beat(ended) })
+	l.work.Go(func() { l.cancelled(caller, ended) })
+	err := l.out.Send(first)
+	if err == nil || errors.Is(err, ErrConnectionLost) || errors.Is(err, io.EOF) {
+		// A server that refuses says why in what it sends.
+		err = l.read(work)
+	}
+	close(ended)
+	l.controller.Close()
+	notSaved := <-saved
+	l.cancel(nil)
+	_ = l.responder.Close() // answers that found no stream; the reader knows why
+	l.work.Wait()
+	if notSaved != nil && !errors.Is(notSaved, context.Canceled) {
+		return notSaved
+	}
+	if err == nil {
+		// The server ended the run, so what it did not wait for does not matter.
+		return nil
+	}
+	if cause := context.Cause(work); errors.Is(cause, errSilent) {
+		return cause
+	}
+	return err
+}
+
+// read takes frames until the stream ends; nil is its regular end.
+func (l *link) read(ctx context.Context) error {
+	for {
+		msg, err := l.stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if l.watch != nil {
+			l.watch.Stop() // while it is we who are slow
+		}
+		l.take(ctx, msg)
+		if l.watch != nil {
+			l.watch.Reset(l.r.req.Silence)
+		}
+	}
+}
+
+// take handles one frame. What goes wrong ends the stream, which read notices.
+func (l *link) take(ctx context.Context, msg *agentv1.AgentServerMessage) {
+	switch m := msg.GetMessage().(type) {
+	case *agentv1.AgentServerMessage_InteractionUpdate:
+		if m.InteractionUpdate.GetHeartbeat() == nil {
+			l.r.req.OnUpdate(m.InteractionUpdate)
+		}
+	case *agentv1.AgentServerMessage_ConversationCheckpointUpdate:
+		l.controller.Checkpoint(m.ConversationCheckpointUpdate)
+	case *agentv1.AgentServerMessage_KvServerMessage:
+		// An error means that answers cannot be sent; the reason comes with what
+		// the server sends, or does not send, next.
+		_ = l.responder.Handle(ctx, m.KvServerMessage)
+	case *agentv1.AgentServerMessage_ExecServerMessage:
+		// A call is executed only when the state that asks for it is safe.
+		l.controller.After(func() {
+			l.work.Go(func() { l.execute(ctx, m.ExecServerMessage) })
+		})
+	case *agentv1.AgentServerMessage_ExecServerControlMessage:
+		if abort := m.ExecServerControlMessage.GetAbort(); abort != nil {
+			l.controller.After(func() { l.abort(abort.GetId()) })
+		}
+	case *agentv1.AgentServerMessage_InteractionQuery:
+		l.work.Go(func() { l.query(ctx, m.InteractionQuery) })
+	}
+}
+
+// execute answers one request of the server.
+func (l *link) execute(ctx context.Context, req *agentv1.ExecServerMessage) {
+	x, err := l.r.execs.start(req)
+	if err != nil {
+		l.r.stop(fmt.Errorf("execute: %w", err))
+		l.cancel(err)
+		return
+	}
+	l.mu.Lock()
+	l.calls[req.GetId()] = x
+	l.mu.Unlock()
+	// What cannot be sent now is sent on the next stream, if it is asked for.
+	_ = x.follow(ctx, func(f *agentv1.AgentClientMessage) error { return l.out.Send(addressed(f, req.GetId())) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.calls, req.GetId())
+}
+
+func (l *link) abort(id uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if x := l.calls[id]; x != nil {
+		x.cancel()
+	}
+}
+
+func (l *link) query(ctx context.Context, q *agentv1.InteractionQuery) {
+	response := &agentv1.InteractionResponse{}
+	if l.r.req.OnQuery != nil {
+		if got, err := l.r.req.OnQuery(ctx, q); err == nil && got != nil {
+			response = got
+		}
+	}
+	response.Id = q.GetId()
+	_ = l.out.Send(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_InteractionResponse{InteractionResponse: response}})
+}
+
+// beat sends heartbeats, and the actions of the caller.
+func (l *link) beat(ended <-chan struct{}) {
+	ticker := time.NewTicker(l.r.req.Heartbeat)
+	defer ticker.Stop()
+	actions := l.r.req.Actions
+	for {
+		msg := &agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ClientHeartbeat{ClientHeartbeat: &agentv1.ClientHeartbeat{}}}
+		select {
+		case <-ended:
+			return
+		case action, ok := <-actions:
+			if !ok {
+				actions = nil
+				continue
+			}
+			msg.Message = &agentv1.AgentClientMessage_ConversationAction{ConversationAction: action}
+		case <-ticker.C:
+		}
+		if err := l.out.Send(msg); err != nil {
+			return // the reader learns why
+		}
+	}
+}
+
+// cancelled tells the server when the caller wants no more, and gives it a moment.
+func (l *link) cancelled(caller context.Context, ended <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	case <-caller.Done():
+	}
+	// Before sending, which takes as long as the server likes.
+	grace := time.AfterFunc(l.r.req.Grace, func() { l.cancel(caller.Err()) })
+	defer grace.Stop()
+	err := l.out.Send(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ConversationAction{
+		ConversationAction: cancelAction("cancelled by the client"),
+	}})
+	if err != nil {
+		l.cancel(caller.Err())
+		return
+	}
+	<-ended
+}

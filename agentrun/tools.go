@@ -1,0 +1,284 @@
+package agentrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// toolPart is a call, or its result, as the prompt and the list of pending calls
+// have it.
+type toolPart struct {
+	Type   string          `json:"type"`
+	ID     string          `json:"toolCallId"`
+	Name   string          `json:"toolName"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+const toolSuffix = "_tool_call"
+
+// toolArm returns the message of the tool inside a call and its field.
+func toolArm(call *agentv1.ToolCall) (protoreflect.Message, protoreflect.FieldDescriptor, error) {
+	m := call.ProtoReflect()
+	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("tool"))
+	if field == nil {
+		return nil, nil, fmt.Errorf("a call of no tool that is known here: %w", ErrUnsupported)
+	}
+	return m.Get(field).Message(), field, nil
+}
+
+// part returns the field "args" or "result" of a tool's message as JSON.
+func part(tool protoreflect.Message, name protoreflect.Name) (json.RawMessage, error) {
+	field := tool.Descriptor().Fields().ByName(name)
+	if field == nil || !tool.Has(field) {
+		return json.RawMessage("{}"), nil
+	}
+	data, err := protojson.Marshal(tool.Get(field).Message().Interface())
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", name, err)
+	}
+	// protojson varies its white space on purpose; what is hashed must not vary.
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", name, err)
+	}
+	return compact.Bytes(), nil
+}
+
+// promptParts returns what the model is told about a completed call.
+func promptParts(call *agentv1.ToolCall) (asked, result toolPart, err error) {
+	tool, field, err := toolArm(call)
+	if err != nil {
+		return toolPart{}, toolPart{}, err
+	}
+	name := strings.TrimSuffix(string(field.Name()), toolSuffix)
+	asked = toolPart{Type: "tool-call", ID: call.GetToolCallId(), Name: name}
+	result = toolPart{Type: "tool-result", ID: call.GetToolCallId(), Name: name}
+	if asked.Args, err = part(tool, "args"); err != nil {
+		return toolPart{}, toolPart{}, err
+	}
+	result.Result, err = part(tool, "result")
+	return asked, result, err
+}
+
+// encodePending returns a call in the form of ConversationStateStructure's
+// pending_tool_calls.
+func encodePending(call *agentv1.ToolCall) (string, error) {
+	asked, _, err := promptParts(call)
+	if err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(asked)
+	if err != nil {
+		return "", fmt.Errorf("encode pending call: %w", err)
+	}
+	return string(data), nil
+}
+
+// decodePending is the inverse of encodePending. It fails with ErrUnsupported for
+// calls of other programs' tools.
+func decodePending(text string) (*agentv1.ToolCall, error) {
+	var p toolPart
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, fmt.Errorf("pending call: %w: %w", ErrUnsupported, err)
+	}
+	call := &agentv1.ToolCall{ToolCallId: proto.String(p.ID)}
+	m := call.ProtoReflect()
+	field := m.Descriptor().Fields().ByName(protoreflect.Name(p.Name + toolSuffix))
+	if field == nil || p.ID == "" {
+		return nil, fmt.Errorf("pending call of tool %q: %w", p.Name, ErrUnsupported)
+	}
+	tool := m.Mutable(field).Message()
+	args := tool.Descriptor().Fields().ByName("args")
+	if args == nil || args.Message() == nil {
+		return nil, fmt.Errorf("pending call of tool %q: %w", p.Name, ErrUnsupported)
+	}
+	into := tool.Mutable(args).Message().Interface()
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(p.Args, into); err != nil {
+		return nil, fmt.Errorf("pending call of tool %q: %w: %w", p.Name, ErrUnsupported, err)
+	}
+	return call, nil
+}
+
+// rawPart returns the text of a pending call as JSON, whatever it is.
+func rawPart(text string) any {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return textOf(text)
+}
+
+// resolve gives an interrupted call the result that the client brings.
+func resolve(call *agentv1.ToolCall, r *agentv1.InterruptedPendingToolCallResolution) {
+	if shell := call.GetShellToolCall(); shell != nil && r.GetShellResult() != nil {
+		shell.Result = r.GetShellResult()
+	}
+	if task := call.GetTaskToolCall(); task != nil && r.GetTaskResult() != nil {
+		task.Result = r.GetTaskResult()
+	}
+}
+
+// call executes a call and puts the result into it. What the tool reports as its
+// failure is a result, too; an error ends the run.
+func (w *worker) call(ctx context.Context, call *agentv1.ToolCall) error {
+	id := call.GetToolCallId()
+	switch t := call.GetTool().(type) {
+	case *agentv1.ToolCall_ShellToolCall:
+		return w.shell(ctx, id, t.ShellToolCall)
+	case *agentv1.ToolCall_EditToolCall:
+		return w.edit(ctx, id, t.EditToolCall)
+	case *agentv1.ToolCall_ReadToolCall:
+		return w.read(ctx, id, t.ReadToolCall)
+	case *agentv1.ToolCall_DeleteToolCall:
+		return w.delete(ctx, id, t.DeleteToolCall)
+	case *agentv1.ToolCall_UpdateTodosToolCall:
+		args := t.UpdateTodosToolCall.GetArgs()
+		t.UpdateTodosToolCall.Result = &agentv1.UpdateTodosResult{Result: &agentv1.UpdateTodosResult_Success{
+			Success: &agentv1.UpdateTodosSuccess{Todos: args.GetTodos(), TotalCount: int32(len(args.GetTodos())), WasMerge: args.GetMerge()},
+		}}
+		return w.d.setTodos(args)
+	case *agentv1.ToolCall_TaskToolCall:
+		return w.subagent(ctx, id, t.TaskToolCall)
+	}
+	_, field, err := toolArm(call)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("call %s: %w", field.Name(), ErrUnsupported)
+}
+
+func (w *worker) shell(ctx context.Context, id string, t *agentv1.ShellToolCall) error {
+	args := proto.CloneOf(t.GetArgs())
+	args.ToolCallId = id
+	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: id, Message: &agentv1.ExecServerMessage_ShellArgs{ShellArgs: args}})
+	var thrown *thrownError
+	switch {
+	case errors.As(err, &thrown):
+		t.Result = &agentv1.ShellResult{Result: &agentv1.ShellResult_SpawnError{SpawnError: &agentv1.ShellSpawnError{Command: args.GetCommand(), Error: thrown.text}}}
+	case err != nil:
+		return err
+	case msg.GetShellResult() == nil:
+		return protocol("the answer to shell_args is %T", msg.GetMessage())
+	default:
+		t.Result = msg.GetShellResult()
+	}
+	return nil
+}
+
+// readFile returns a file's text, or nil if there is none.
+func (w *worker) readFile(ctx context.Context, execID, call, path string) (*string, *agentv1.ReadResult, error) {
+	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: execID, Message: &agentv1.ExecServerMessage_ReadArgs{
+		ReadArgs: &agentv1.ReadArgs{Path: path, ToolCallId: call},
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	result := msg.GetReadResult()
+	if result == nil {
+		return nil, nil, protocol("the answer to read_args is %T", msg.GetMessage())
+	}
+	if success := result.GetSuccess(); success != nil {
+		text := success.GetContent()
+		if data := success.GetData(); data != nil {
+			text = string(data)
+		}
+		return &text, result, nil
+	}
+	return nil, result, nil
+}
+
+func (w *worker) read(ctx context.Context, id string, t *agentv1.ReadToolCall) error {
+	path := t.GetArgs().GetPath()
+	failed := func(text string) {
+		t.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Error{Error: &agentv1.ReadToolError{ErrorMessage: text}}}
+	}
+	text, result, err := w.readFile(ctx, id, id, path)
+	var thrown *thrownError
+	switch {
+	case errors.As(err, &thrown):
+		failed(thrown.text)
+	case err != nil:
+		return err
+	case text == nil:
+		failed("the file could not be read")
+	default:
+		t.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Success{Success: &agentv1.ReadToolSuccess{
+			Output: &agentv1.ReadToolSuccess_Content{Content: strings.ToValidUTF8(*text, "\uFFFD")}, IsEmpty: *text == "",
+			TotalLines: uint32(result.GetSuccess().GetTotalLines()), Path: path,
+		}}}
+	}
+	return nil
+}
+
+// edit reads a file and writes it. The two have ids of their own, so that a
+// resumed run learns what was there before the first of its tries.
+func (w *worker) edit(ctx context.Context, id string, t *agentv1.EditToolCall) error {
+	path, content := t.GetArgs().GetPath(), t.GetArgs().GetStreamContent()
+	failed := func(text string) error {
+		t.Result = &agentv1.EditResult{Result: &agentv1.EditResult_Error{Error: &agentv1.EditError{Path: path, Error: text}}}
+		return nil
+	}
+	var thrown *thrownError
+	before, _, err := w.readFile(ctx, id+"/read", id, path)
+	if errors.As(err, &thrown) {
+		return failed(thrown.text)
+	}
+	if err != nil {
+		return err
+	}
+	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: id + "/write", Message: &agentv1.ExecServerMessage_WriteArgs{
+		WriteArgs: &agentv1.WriteArgs{Path: path, FileText: content, ToolCallId: id},
+	}})
+	switch result := msg.GetWriteResult(); {
+	case errors.As(err, &thrown):
+		return failed(thrown.text)
+	case err != nil:
+		return err
+	case result == nil:
+		return protocol("the answer to write_args is %T", msg.GetMessage())
+	case result.GetRejected() != nil:
+		t.Result = &agentv1.EditResult{Result: &agentv1.EditResult_Rejected{Rejected: &agentv1.EditRejected{Path: path, Reason: result.GetRejected().GetReason()}}}
+		return nil
+	case result.GetSuccess() == nil:
+		return failed("the file could not be written: " + result.GetError().GetError())
+	}
+	success := &agentv1.EditSuccess{Path: path, AfterFullFileContent: content}
+	if before != nil {
+		success.BeforeFullFileContent = proto.String(strings.ToValidUTF8(*before, "\uFFFD"))
+	}
+	t.Result = &agentv1.EditResult{Result: &agentv1.EditResult_Success{Success: success}}
+	w.d.setFile(path, before, &content)
+	return nil
+}
+
+func (w *worker) delete(ctx context.Context, id string, t *agentv1.DeleteToolCall) error {
+	path := t.GetArgs().GetPath()
+	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: id, Message: &agentv1.ExecServerMessage_DeleteArgs{
+		DeleteArgs: &agentv1.DeleteArgs{Path: path, ToolCallId: id},
+	}})
+	var thrown *thrownError
+	switch {
+	case errors.As(err, &thrown):
+		t.Result = &agentv1.DeleteResult{Result: &agentv1.DeleteResult_Error{Error: &agentv1.DeleteError{Path: path, Error: thrown.text}}}
+	case err != nil:
+		return err
+	case msg.GetDeleteResult() == nil:
+		return protocol("the answer to delete_args is %T", msg.GetMessage())
+	default:
+		t.Result = msg.GetDeleteResult()
+		if ok := t.Result.GetSuccess(); ok != nil {
+			w.d.setFile(path, proto.String(ok.GetPrevContent()), nil)
+		}
+	}
+	return nil
+}
