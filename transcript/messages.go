@@ -133,7 +133,7 @@ func (t *Transcript) turns(ctx context.Context, from, to int, lenient bool, fn f
 	if !t.paged {
 		for i := max(from, old+t.missing); i < to; i++ {
 			n := i - old - t.missing
-			if err := fn(i+1, &t.head.Turns[n], timing(t.head, n), nil); err != nil {
+			if err := fn(i+1, &t.head.Turns[n], t.TurnTime(i), nil); err != nil {
 				return err
 			}
 		}
@@ -163,19 +163,11 @@ func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn fu
 		return t.page(ctx, middle, to, lenient, fn)
 	}
 	for i := range s.Turns {
-		if err := fn(from+i+1, &s.Turns[i], timing(s, i), nil); err != nil {
+		if err := fn(from+i+1, &s.Turns[i], t.TurnTime(from+i), nil); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// timing returns when a turn began, zero if that is not known.
-func timing(s *conversation.State, i int) time.Time {
-	if timings := s.Rest.GetTurnTimings(); i < len(timings) {
-		return milliseconds(timings[i].GetTimestampMs())
-	}
-	return time.Time{}
 }
 
 // milliseconds is zero for 0 and for what no clock shows.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -41,6 +42,7 @@ type Transcript struct {
 	head    *conversation.State // without the turns if they are read in pages
 	paged   bool
 	ids     []blob.ID // of all turns
+	times   []uint64  // in milliseconds, of the turns that are not old
 	missing int       // of ids, those at the front whose turns are not at hand
 }
 
@@ -87,6 +89,9 @@ func (t *Transcript) readIDs(ctx context.Context) error {
 	if err := proto.Unmarshal(raw, s); err != nil {
 		return fmt.Errorf("read root %s: %w: %w", t.Root.Short(), wirelimit.ErrMalformed, err)
 	}
+	for _, timing := range s.TurnTimings {
+		t.times = append(t.times, timing.GetTimestampMs())
+	}
 	for _, id := range s.Turns {
 		parsed, err := blob.IDFromBytes(id)
 		if err != nil {
@@ -105,6 +110,10 @@ func (r *Reader) State(s *conversation.State) *Transcript {
 		t.ids = append(t.ids, turn.Old.ID())
 	}
 	t.ids = append(t.ids, make([]blob.ID, s.FirstTurn)...)
+	t.times = make([]uint64, s.FirstTurn)
+	for _, timing := range s.Rest.GetTurnTimings() {
+		t.times = append(t.times, timing.GetTimestampMs())
+	}
 	for _, turn := range s.Turns {
 		t.ids = append(t.ids, turn.Structure.ID())
 	}
@@ -115,8 +124,17 @@ func (r *Reader) State(s *conversation.State) *Transcript {
 func (t *Transcript) Turns() int { return len(t.ids) }
 
 // TurnIDs returns the ids of the turns' blobs. Two transcripts say the same in
-// the turns whose ids are equal. An id is zero for a turn that was left out.
+// the turns whose ids are equal, but for their times. An id is zero for a turn
+// that was left out.
 func (t *Transcript) TurnIDs() []blob.ID { return slices.Clone(t.ids) }
+
+// TurnTime returns when a turn, counted from 0, began; zero if that is not known.
+func (t *Transcript) TurnTime(turn int) time.Time {
+	if i := turn - len(t.head.OldTurns); i >= 0 && i < len(t.times) {
+		return milliseconds(t.times[i])
+	}
+	return time.Time{}
+}
 
 // Subagents returns the ids of the subagents whose states are known, sorted.
 func (t *Transcript) Subagents() []string {

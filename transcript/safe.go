@@ -12,10 +12,27 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// maxMarkdown is the size up to which text is read as Markdown. What is longer is
-// shown as it is: nobody formats that much by hand, and parsers take long for
-// some of it.
-const maxMarkdown = 256 << 10
+// Text is read as Markdown within these bounds. What is beyond is shown as it is:
+// nobody writes it by hand, and the parser's time grows with the square of it
+// (10,000 unfinished images take seconds, 1,000 some milliseconds).
+const (
+	maxMarkdown = 256 << 10
+	maxBrackets = 1000
+	maxQuotes   = 100 // in one line
+)
+
+// costly reports whether text is beyond the bounds.
+func costly(source string) bool {
+	if len(source) > maxMarkdown || strings.Count(source, "[") > maxBrackets {
+		return true
+	}
+	for line := range strings.Lines(source) {
+		if strings.Count(line, ">") > maxQuotes {
+			return true
+		}
+	}
+	return false
+}
 
 // maxEscapes is how often text is parsed again after HTML in it was escaped.
 const maxEscapes = 4
@@ -43,7 +60,7 @@ func safeMarkdown(source string) string {
 // neutral escapes the HTML in Markdown. Escaping can make something else of what
 // follows, so the text is parsed until no HTML is left.
 func neutral(source string) (string, bool) {
-	if len(source) > maxMarkdown {
+	if costly(source) {
 		return "", false
 	}
 	for range maxEscapes {

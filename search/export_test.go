@@ -1,0 +1,27 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// Dump returns everything that the index holds, sorted.
+func (ix *Index) Dump(ctx context.Context) ([]string, error) {
+	var all []string
+	err := ix.find(ctx, func(c *conn) error {
+		return c.query(`SELECT c.id, s.name, hex(s.digest), d.place, hex(d.digest), d.turn, d.message, d.role, d.kind, d.tool, d.time, d.subagent, w.body, w.path
+			FROM words w JOIN doc d ON d.num = w.rowid JOIN section s ON s.num = d.section JOIN conv c ON c.num = s.conv AND c.num = d.conv`,
+			func(s *sqlite3.Stmt) {
+				row := ""
+				for i := range s.ColumnCount() {
+					row += fmt.Sprintf("%q ", s.ColumnText(i))
+				}
+				all = append(all, row)
+			})
+	})
+	slices.Sort(all)
+	return all, err
+}

@@ -1,0 +1,94 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// The file says what it is: "stSe", and which version its tables have.
+const (
+	applicationID = 0x73745365
+	schemaVersion = 1
+)
+
+const schemaSQL = `
+DROP TABLE IF EXISTS conv;
+DROP TABLE IF EXISTS section;
+DROP TABLE IF EXISTS doc;
+DROP TABLE IF EXISTS words;
+CREATE TABLE conv(
+	num     INTEGER PRIMARY KEY,
+	id      TEXT NOT NULL UNIQUE,
+	title   TEXT NOT NULL,
+	save    INTEGER NOT NULL,
+	root    BLOB NOT NULL,
+	updated INTEGER NOT NULL,
+	listed  TEXT NOT NULL,
+	listed_version INTEGER NOT NULL,
+	record_version INTEGER NOT NULL);
+CREATE TABLE section(
+	num    INTEGER PRIMARY KEY,
+	conv   INTEGER NOT NULL,
+	name   TEXT NOT NULL,
+	digest BLOB NOT NULL,
+	UNIQUE(conv, name));
+CREATE TABLE doc(
+	num      INTEGER PRIMARY KEY,
+	conv     INTEGER NOT NULL,
+	section  INTEGER NOT NULL,
+	place    INTEGER NOT NULL,
+	digest   BLOB NOT NULL,
+	turn     INTEGER NOT NULL,
+	message  TEXT NOT NULL,
+	role     TEXT NOT NULL,
+	kind     TEXT NOT NULL,
+	tool     TEXT NOT NULL,
+	time     INTEGER NOT NULL,
+	subagent TEXT NOT NULL,
+	weight   REAL NOT NULL,
+	UNIQUE(section, place));
+CREATE VIRTUAL TABLE words USING fts5(body, path, tokenize = "unicode61 remove_diacritics 2");
+INSERT INTO words(words, rank) VALUES('secure-delete', 1);
+`
+
+// create makes the tables, without any rows.
+func create(c *conn) error {
+	return c.write(func() error {
+		if err := c.Exec(schemaSQL); err != nil {
+			return err
+		}
+		return c.Exec(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, schemaVersion))
+	})
+}
+
+// ensure checks that the tables are those of this release, and makes them in a
+// new file.
+func ensure(c *conn) error {
+	app, version, tables := 0, 0, 0
+	read := func(into *int) func(*sqlite3.Stmt) {
+		return func(s *sqlite3.Stmt) { *into = s.ColumnInt(0) }
+	}
+	for sql, into := range map[string]*int{"PRAGMA application_id": &app, "PRAGMA user_version": &version, "SELECT count(*) FROM sqlite_schema": &tables} {
+		if err := c.query(sql, read(into)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case app == 0 && version == 0 && tables == 0:
+		return create(c)
+	case app == applicationID && version > schemaVersion:
+		return errNewer
+	case app != applicationID || version != schemaVersion:
+		return errSchema
+	}
+	for _, sql := range []string{"SELECT num FROM conv LIMIT 1", "SELECT num FROM section LIMIT 1", "SELECT num, weight FROM doc LIMIT 1", "SELECT rowid FROM words WHERE words MATCH 'x' LIMIT 1"} {
+		if err := c.query(sql, nil); errors.Is(err, sqlite3.ERROR) {
+			return fmt.Errorf("%w: %w", errSchema, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}

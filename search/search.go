@@ -1,0 +1,241 @@
+package search
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stet-dev/stet/transcript"
+)
+
+// Errors that callers branch on with errors.Is.
+var (
+	// ErrEmptyQuery says that a query has nothing to search for.
+	ErrEmptyQuery = errors.New("the query has no words")
+	// ErrInvalidCursor says that a cursor is not of this query.
+	ErrInvalidCursor = errors.New("the cursor does not belong to this search")
+)
+
+// SearchOptions narrow a search; nil gives the first page of everything.
+type SearchOptions struct {
+	// Limit is the most hits of a page, 20 by default, at most 1,000.
+	Limit int
+	// Cursor is where the page begins: empty, or the Next of the page before.
+	Cursor string
+	// Conversation, if set, is the only one searched.
+	Conversation string
+	// Role, if set, is whose messages are searched.
+	Role transcript.Role
+	// Since, if set, leaves out what is older. Messages without a time of their own
+	// are as old as the last save of their conversation.
+	Since time.Time
+}
+
+// Hit is a message that was found.
+type Hit struct {
+	Conversation string
+	Title        string
+	// Turn, MessageID, Role, Kind and Subagent are those of the message. The Kind
+	// of a title is "title".
+	Turn      int
+	MessageID string
+	Role      transcript.Role
+	Kind      transcript.Kind
+	Tool      string
+	Subagent  string
+	// Snippet is the text around the match, safe to show on a terminal.
+	Snippet Snippet
+	// Score is higher for better hits of one search; nothing else can be read from
+	// it.
+	Score float64
+	// Time is that of the message or, if it has none, of the last save.
+	Time time.Time
+}
+
+// Page is a part of the hits, best first.
+type Page struct {
+	Hits []Hit
+	// Next is the cursor of the following page, empty at the end.
+	Next string
+}
+
+// Search returns the messages that match a query: see the package's comment. It
+// knows what the last Update knew. An index that turns out to be damaged is built
+// again first.
+func (ix *Index) Search(ctx context.Context, text string, opts *SearchOptions) (Page, error) {
+	if opts == nil {
+		opts = &SearchOptions{}
+	}
+	q := parseQuery(text)
+	if q.empty() {
+		return Page{}, fmt.Errorf("search: %w", ErrEmptyQuery)
+	}
+	page, err := ix.search(ctx, q, opts)
+	if damaged(err) {
+		if _, err := ix.Update(ctx); err != nil {
+			return Page{}, err
+		}
+		page, err = ix.search(ctx, q, opts)
+	}
+	if err != nil {
+		return Page{}, fmt.Errorf("search: %w", err)
+	}
+	return page, nil
+}
+
+func (ix *Index) search(ctx context.Context, q query, opts *SearchOptions) (Page, error) {
+	after, err := parseCursor(opts.Cursor, q, opts)
+	if err != nil {
+		return Page{}, err
+	}
+	limit := opts.Limit
+	if limit <= 0 {
+		limit = 20
+	}
+	limit = min(limit, 1000)
+	var page Page
+	err = ix.find(ctx, func(c *conn) error {
+		return c.read(func() error {
+			page, err = q.page(c, opts, after, limit)
+			return err
+		})
+	})
+	return page, err
+}
+
+func (q query) page(c *conn, opts *SearchOptions, after found, limit int) (Page, error) {
+	var page Page
+	best, err := rank(c, q, opts, after, limit+1)
+	if err != nil {
+		return page, err
+	}
+	if len(best) > limit {
+		best = best[:limit]
+		page.Next = best[limit-1].cursor(q, opts)
+	}
+	for _, f := range best {
+		hit, err := f.hit(c, q)
+		if err != nil {
+			return page, err
+		}
+		page.Hits = append(page.Hits, hit)
+	}
+	return page, nil
+}
+
+// found is a place in the order of hits: by score, the lower the better, then the
+// newer first.
+type found struct {
+	score float64
+	num   int64
+}
+
+// first is before everything.
+var first = found{math.Inf(-1), math.MaxInt64}
+
+const filterSQL = ` JOIN conv c ON c.num = d.conv
+	WHERE (?2 = '' OR c.id = ?2) AND (?3 = '' OR d.role = ?3)
+	AND (?4 = 0 OR CASE d.time WHEN 0 THEN c.updated ELSE d.time END >= ?4)
+	AND (?5 = '[]' OR lower(d.tool) IN (SELECT value FROM json_each(?5)))
+	AND (?6 = '[]' OR d.role IN (SELECT value FROM json_each(?6)))`
+
+const orderSQL = ` WHERE score > ?7 OR (score = ?7 AND num < ?8) ORDER BY score, num DESC LIMIT ?9`
+
+const matchSQL = `SELECT num, score FROM (
+	SELECT d.num AS num, bm25(words, 1.0, 2.0) * d.weight AS score FROM words JOIN doc d ON d.num = words.rowid` + filterSQL + ` AND words MATCH ?1)` + orderSQL
+
+// Without words the newest come first.
+const listSQL = `SELECT num, score FROM (
+	SELECT d.num AS num, -1.0 * CASE d.time WHEN 0 THEN c.updated ELSE d.time END AS score FROM doc d` + filterSQL + ` AND ?1 = '')` + orderSQL
+
+func rank(c *conn, q query, opts *SearchOptions, after found, limit int) ([]found, error) {
+	sql := matchSQL
+	if len(q.terms) == 0 {
+		sql = listSQL
+	}
+	var since int64
+	if !opts.Since.IsZero() {
+		since = max(1, opts.Since.UnixMilli())
+	}
+	tools, err := list(toolNames(q.tools))
+	if err != nil {
+		return nil, err
+	}
+	roles, err := list(q.roles)
+	if err != nil {
+		return nil, err
+	}
+	var out []found
+	err = c.query(sql, func(s *sqlite3.Stmt) { out = append(out, found{s.ColumnFloat(1), s.ColumnInt64(0)}) },
+		q.match(), opts.Conversation, string(opts.Role), since, tools, roles, after.score, after.num, limit)
+	return out, err
+}
+
+// list spells strings for json_each.
+func list(values []string) (string, error) {
+	if len(values) == 0 {
+		return "[]", nil
+	}
+	raw, err := json.Marshal(values)
+	return string(raw), err
+}
+
+func (f found) hit(c *conn, q query) (Hit, error) {
+	h := Hit{Score: -f.score}
+	err := c.query(`SELECT c.id, c.title, d.turn, d.message, d.role, d.kind, d.tool, d.subagent, CASE d.time WHEN 0 THEN c.updated ELSE d.time END
+		FROM doc d JOIN conv c ON c.num = d.conv WHERE d.num = ?`, func(s *sqlite3.Stmt) {
+		h.Conversation, h.Title, h.Turn, h.MessageID = s.ColumnText(0), s.ColumnText(1), s.ColumnInt(2), s.ColumnText(3)
+		h.Role, h.Kind, h.Tool, h.Subagent = transcript.Role(s.ColumnText(4)), transcript.Kind(s.ColumnText(5)), s.ColumnText(6), s.ColumnText(7)
+		h.Time = time.UnixMilli(s.ColumnInt64(8))
+	}, f.num)
+	if err != nil {
+		return h, err
+	}
+	if len(q.terms) == 0 {
+		return h, c.query("SELECT substr(body, 1, 1000) FROM words WHERE rowid = ?", func(s *sqlite3.Stmt) { h.Snippet = parseSnippet(s.ColumnText(0)) }, f.num)
+	}
+	return h, c.query("SELECT highlight(words, 0, char(1), char(2)), highlight(words, 1, char(1), char(2)) FROM words WHERE words MATCH ? AND rowid = ?", func(s *sqlite3.Stmt) {
+		h.Snippet = parseSnippet(s.ColumnText(0))
+		if path := parseSnippet(s.ColumnText(1)); len(h.Snippet.Matches) == 0 && len(path.Matches) > 0 {
+			h.Snippet = path
+		}
+	}, q.match(), f.num)
+}
+
+// A cursor is the check sum of the search, the score and the number.
+
+func (f found) cursor(q query, opts *SearchOptions) string {
+	b := binary.BigEndian.AppendUint32(nil, signature(q, opts))
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(f.score))
+	b = binary.BigEndian.AppendUint64(b, uint64(f.num))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func signature(q query, opts *SearchOptions) uint32 {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%q %q %q %q %q %d", q.match(), q.tools, q.roles, opts.Conversation, opts.Role, opts.Since.UnixMilli())
+	return h.Sum32()
+}
+
+func parseCursor(s string, q query, opts *SearchOptions) (found, error) {
+	if s == "" {
+		return first, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) != 20 || binary.BigEndian.Uint32(b) != signature(q, opts) {
+		return found{}, ErrInvalidCursor
+	}
+	f := found{math.Float64frombits(binary.BigEndian.Uint64(b[4:])), int64(binary.BigEndian.Uint64(b[12:]))}
+	if math.IsNaN(f.score) {
+		return found{}, ErrInvalidCursor
+	}
+	return f, nil
+}

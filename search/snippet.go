@@ -1,0 +1,107 @@
+package search
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Snippet is a piece of text with the places that match.
+type Snippet struct {
+	Text string
+	// Matches are in order and do not overlap.
+	Matches []Match
+}
+
+// Match is the bytes [Start, End) of a snippet's text.
+type Match struct{ Start, End int }
+
+// Marks that the database puts around matches. Text in the index has no control
+// characters, so that they cannot be forged.
+const (
+	markStart = '\x01'
+	markEnd   = '\x02'
+)
+
+// A snippet is cut twice: first roughly, from the text with its marks, which can
+// be megabytes, then to the size that is shown.
+const (
+	roughBefore, roughAfter = 600, 3000
+	shownBefore, shownAfter = 80, 240
+)
+
+// parseSnippet makes a snippet of marked text: what stands around its first match.
+//
+// FTS5 has a function for snippets, but its time grows with the square of the
+// number of matches: 50,000 in one message took four minutes.
+func parseSnippet(marked string) Snippet {
+	at := max(0, strings.IndexByte(marked, markStart))
+	from, to := runeAt(marked, at-roughBefore), runeAt(marked, at+roughAfter)
+	s := unmark(marked[from:to])
+	return s.shorten(from > 0, to < len(marked))
+}
+
+// runeAt returns the start of the character at i, within s.
+func runeAt(s string, i int) int {
+	i = min(max(i, 0), len(s))
+	for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	return i
+}
+
+// unmark takes the marks out of text, and puts it on one line.
+func unmark(marked string) Snippet {
+	var s Snippet
+	var b strings.Builder
+	start := -1
+	end := func() {
+		if start >= 0 && b.Len() > start {
+			s.Matches = append(s.Matches, Match{start, b.Len()})
+		}
+		start = -1
+	}
+	for _, r := range marked {
+		switch r {
+		case markStart:
+			start = b.Len()
+		case markEnd:
+			end()
+		case joint:
+		case '\n', '\t':
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	end() // a match that was cut
+	s.Text = b.String()
+	return s
+}
+
+// shorten keeps what is shown around the first match. The arguments say that
+// something was cut already.
+func (s Snippet) shorten(before, after bool) Snippet {
+	first := 0
+	if len(s.Matches) > 0 {
+		first = s.Matches[0].Start
+	}
+	from, to := runeAt(s.Text, first-shownBefore), runeAt(s.Text, first+shownAfter)
+	if space := strings.IndexByte(s.Text[from:first], ' '); from > 0 && space >= 0 {
+		from += space + 1 // at the start of a word
+	}
+	var out Snippet
+	if before || from > 0 {
+		out.Text = "…"
+	}
+	shift := len(out.Text) - from
+	out.Text += s.Text[from:to]
+	for i, m := range s.Matches {
+		if m.End <= to || i == 0 { // only the first can be longer than what is shown
+			out.Matches = append(out.Matches, Match{m.Start + shift, min(m.End, to) + shift})
+		}
+	}
+	if after || to < len(s.Text) {
+		out.Text += "…"
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package search
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/stet-dev/stet/transcript"
+)
+
+// maxBody is how much of the output of a tool is searched, and maxText how much
+// of anything else.
+const (
+	maxBody = 64 << 10
+	maxText = 4 << 20
+)
+
+// joint separates words where a script has no spaces. It is invisible, no
+// letter, and removed from what is shown.
+const joint = '\u200b'
+
+// indexed returns text as the index holds it: without control characters, and
+// with every character of a script that has no spaces as a word.
+func indexed(s string) string {
+	s = transcript.Visible(s)
+	if strings.IndexFunc(s, func(r rune) bool { return r == joint || spaceless(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) * 2)
+	before := false
+	for _, r := range s {
+		if r == joint {
+			continue
+		}
+		now := spaceless(r)
+		if now || before {
+			b.WriteRune(joint)
+		}
+		b.WriteRune(r)
+		before = now
+	}
+	return b.String()
+}
+
+func spaceless(r rune) bool {
+	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// cut shortens text to at most n bytes at the start of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// bodyOf returns what is searched of a message.
+func bodyOf(m transcript.Message) string {
+	if m.Tool == nil {
+		return cut(m.Text, maxText)
+	}
+	var b strings.Builder
+	b.WriteString(cut(m.Text, maxText))
+	if m.Kind != transcript.Shell { // whose input is its text
+		leaves(&b, m.Tool.Input)
+	}
+	for _, s := range []string{m.Tool.Output, m.Tool.Diff} {
+		if s != "" {
+			b.WriteString("\n" + cut(s, maxBody))
+		}
+	}
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// leaves writes the texts in a value of JSON.
+func leaves(b *strings.Builder, v any) {
+	switch v := v.(type) {
+	case string:
+		b.WriteString("\n" + cut(v, maxBody))
+	case []any:
+		for _, e := range v {
+			leaves(b, e)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			leaves(b, v[k])
+		}
+	}
+}
+
+// weightOf is how much a match in a message counts: what people wrote and read
+// before what tools printed.
+func weightOf(m transcript.Message) float64 {
+	switch m.Kind {
+	case titleKind:
+		return 2
+	case transcript.Text, transcript.Summary:
+		return 1.5
+	case transcript.ToolCall:
+		return 0.75
+	}
+	return 1
+}
+
+// titleKind is the kind of the message that the index makes of a title.
+const titleKind transcript.Kind = "title"
