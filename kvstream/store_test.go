@@ -236,24 +236,30 @@ func TestASilentPeerTimesOut(t *testing.T) {
 
 func TestACallerMayGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &asker{requests: newWire[agentv1.KvServerMessage](0)} // nobody reads: Send hangs
-		a.Store = kvstream.New(a.requests, &kvstream.Options{MaxRequests: 2})
+		stuck := make(chan struct{})
+		var sent []*agentv1.KvServerMessage
+		a := &asker{Store: kvstream.New(kvstream.SendFunc[agentv1.KvServerMessage](func(msg *agentv1.KvServerMessage) error {
+			<-stuck
+			sent = append(sent, msg)
+			return nil
+		}), &kvstream.Options{MaxRequests: 2})}
 		ctx, cancel := context.WithCancel(t.Context())
 		b := blob.New(bytes.Repeat([]byte("mine "), 100))
-		calls := []<-chan error{a.put(ctx, b), a.get(ctx, number(1).ID), a.get(ctx, number(2).ID)}
+		calls := []<-chan error{a.put(ctx, b)}
+		synctest.Wait()
+		calls = append(calls, a.get(ctx, number(1).ID), a.get(ctx, number(2).ID)) // one waits to be sent, one for room
 		synctest.Wait()
 		cancel()
 		for _, call := range calls {
 			wantErr(t, "call that was given up", <-call, context.Canceled)
 		}
 		clear(b.Data) // ours again, although the stream still holds the message
-		msg, err := a.requests.Receive()
-		must(t, err)
-		if sent := msg.GetSetBlobArgs(); sent != nil && blob.Sum(sent.GetBlobData()) != b.ID {
-			t.Error("the caller's slice was sent after the caller had it back")
+		must(t, a.Flush(t.Context()))
+		close(stuck)
+		synctest.Wait()
+		if len(sent) != 1 || blob.Sum(sent[0].GetSetBlobArgs().GetBlobData()) != b.ID {
+			t.Errorf("sent: got %v, want nothing but the set, as it was put", sent)
 		}
-		wantErr(t, "flush of what was given up", a.Flush(t.Context()), nil)
-		a.requests.end(errCut)
 		must(t, a.Close())
 		<-a.Done()
 	})
@@ -337,4 +343,29 @@ func TestLargeBlobsAreRefusedBeforeTheyAreSent(t *testing.T) {
 	if err != nil || len(data) != len(fits.Data) {
 		t.Errorf("get of the largest blob: got %d bytes, %v", len(data), err)
 	}
+}
+
+// TestAGuessedAnswerIsDropped has a peer that answers, with a success, a set
+// that has not been sent.
+func TestAGuessedAnswerIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asker{requests: newWire[agentv1.KvServerMessage](0)}
+		a.Store = kvstream.New(a.requests, nil)
+		puts := []<-chan error{a.put(t.Context(), number(1)), a.put(t.Context(), number(2)), a.put(t.Context(), number(3))}
+		synctest.Wait() // one in Send, two behind it
+		a.Deliver(setAnswer(1, ""))
+		a.Deliver(setAnswer(2, ""))
+		if stats := a.Stats(); stats.Unknown != 2 || stats.Waiting != 3 {
+			t.Errorf("stats: got %+v, want 2 unknown answers and 3 waiting calls", stats)
+		}
+		for range puts {
+			a.Deliver(setAnswer(a.next(t).GetId(), ""))
+		}
+		for _, put := range puts {
+			must(t, <-put)
+		}
+		a.requests.end(io.EOF)
+		must(t, a.Close())
+		<-a.Done()
+	})
 }
