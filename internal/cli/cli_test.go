@@ -39,10 +39,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: false,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			fixtures, err := filepath.Abs("../../foreign/cursor/testdata")
+			if err != nil {
+				return err
+			}
 			home := env.WorkDir + "-home" // not inside: a directory that holds the home is refused as a workspace
 			env.Vars = append(env.Vars,
 				"HOME="+home, "XDG_DATA_HOME="+filepath.Join(home, "data"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"),
-				"STET_STORE="+filepath.Join(env.WorkDir, "store"), "USER=tester", "TZ=UTC", "NO_COLOR=", "TERM=xterm",
+				"STET_STORE="+filepath.Join(env.WorkDir, "store"), "FIXTURES="+fixtures, "USER=tester", "TZ=UTC", "NO_COLOR=", "TERM=xterm",
 			)
 			return os.MkdirAll(home, 0o700)
 		},

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/transcript"
+)
+
+type exportFlags struct {
+	format, output, at, turns string
+	light, lenient            bool
+}
+
+func (a *app) exportCommand() *cobra.Command {
+	var flags exportFlags
+	cmd := &cobra.Command{
+		Use:     "export CONVERSATION",
+		Short:   "Write a conversation as Markdown, HTML, JSON or JSON lines",
+		GroupID: groupMove,
+		Long: `Write a conversation for people or other programs, to standard output or with -o
+to a file, whose ending then says the format. HTML is one page that loads nothing;
+what agents and tools said can neither run nor reach out from it.
+
+--at takes an earlier state: a checkpoint, a message, or a root. --turns takes a
+part, such as 3-5, or -10 for the last ten.`,
+		Example:           "  stet export 01JCX4 > talk.md\n  stet export 01JCX4 -o talk.html\n  stet export 01JCX4 --format jsonl --turns -10",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeConversations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, err := a.exportFormat(flags)
+			if err != nil {
+				return err
+			}
+			opts, err := exportOptions(flags)
+			if err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				t, err := a.transcript(cmd.Context(), db, args[0], flags.at)
+				if err != nil {
+					return err
+				}
+				return a.export(cmd.Context(), t, format, opts, flags.output)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.format, "format", "", "md, html, json or jsonl (default: by the file's name, else md)")
+	f.StringVarP(&flags.output, "output", "o", "", "write to this file instead of standard output")
+	f.StringVar(&flags.at, "at", "", "state to write instead of the current one: a checkpoint, a message, or a root")
+	f.StringVar(&flags.turns, "turns", "", "only these turns: 3-5, 3- or -10")
+	f.BoolVar(&flags.light, "light", false, "leave out large outputs and diffs")
+	f.BoolVar(&flags.lenient, "lenient", false, "go on where something is lost or damaged, and say so in its place")
+	_ = cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"md", "html", "json", "jsonl"}, cobra.ShellCompDirectiveNoFileComp
+	}) // fails only for a flag that does not exist
+	return cmd
+}
+
+func (a *app) exportFormat(flags exportFlags) (transcript.Format, error) {
+	name := flags.format
+	switch ext := strings.TrimPrefix(filepath.Ext(flags.output), "."); {
+	case name != "":
+	case a.json:
+		name = "json"
+	case ext != "":
+		name = ext
+	default:
+		name = "md"
+	}
+	format, err := transcript.ParseFormat(name)
+	if err != nil {
+		return "", usage(err)
+	}
+	return format, nil
+}
+
+func exportOptions(flags exportFlags) (*transcript.Options, error) {
+	opts := &transcript.Options{WithoutHeavyOutput: flags.light, Lenient: flags.lenient}
+	text := flags.turns
+	if text == "" {
+		return opts, nil
+	}
+	wrong := usage(fmt.Errorf("--turns: %q is no range; write 3-5, 3- or -10", text))
+	first, last, ok := strings.Cut(text, "-")
+	from, to := 0, 0
+	var err1, err2 error
+	if first != "" {
+		from, err1 = strconv.Atoi(first)
+	}
+	if last != "" {
+		to, err2 = strconv.Atoi(last)
+	}
+	switch {
+	case err1 != nil || err2 != nil || first == "" && last == "":
+		return nil, wrong
+	case !ok:
+		to = from
+	case first == "":
+		opts.TurnFrom = -to
+		return opts, nil
+	}
+	if from < 1 || to != 0 && to < from {
+		return nil, wrong
+	}
+	opts.TurnFrom, opts.TurnTo = from-1, to
+	return opts, nil
+}
+
+// transcript opens a conversation, as it is or as it was.
+func (a *app) transcript(ctx context.Context, db *stet.DB, name, at string) (*transcript.Transcript, error) {
+	id, err := conversationID(ctx, db, name)
+	if err != nil {
+		return nil, err
+	}
+	reader := transcript.New(db.Conversations(), db.Blobs())
+	if at == "" {
+		t, err := reader.Conversation(ctx, id)
+		if errors.Is(err, conversation.ErrNotFound) {
+			return nil, errNoRoot(id)
+		}
+		return t, err
+	}
+	a.conversation = id
+	root, err := a.resolveRoot(ctx, db, at)
+	if err != nil {
+		return nil, err
+	}
+	return reader.At(ctx, root)
+}
+
+// export writes a transcript; a file gets its name when it is whole.
+func (a *app) export(ctx context.Context, t *transcript.Transcript, format transcript.Format, opts *transcript.Options, output string) error {
+	if output == "" {
+		return transcript.Write(ctx, a.out, t, format, opts)
+	}
+	err := writeWhole(output, func(w io.Writer) error { return transcript.Write(ctx, w, t, format, opts) })
+	if err == nil {
+		a.say("wrote %s", output)
+	}
+	return err
+}
+
+// writeWhole replaces a file by what fn writes, or leaves it as it was.
+func writeWhole(path string, fn func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already if it was renamed
+	err = fn(f)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

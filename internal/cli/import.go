@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/foreign/cursor"
+)
+
+type importFlags struct {
+	from                 string
+	dryRun, rescue, sure bool
+	only                 []string
+}
+
+func (a *app) importCommand() *cobra.Command {
+	var flags importFlags
+	cmd := &cobra.Command{
+		Use:     "import [--from cursor] [PATH]",
+		Short:   "Bring conversations of another program into the store",
+		GroupID: groupMove,
+		Long: `Bring conversations, their states, messages and checkpoints into the store. The
+source is only read, also while its owner uses it. Ids are kept, so that a second
+import adds only what is new. What is damaged is skipped and named; it never leaves
+a state with holes.
+
+For cursor PATH is a state.vscdb, a store.db, or the directory of an SDK store.
+Without PATH the usual places are looked at, and what is there is imported after
+you agreed.`,
+		Example: "  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.from != "cursor" {
+				return usage(fmt.Errorf("--from %q: known is cursor", flags.from))
+			}
+			if len(args) == 0 {
+				found, err := a.sources(flags.sure)
+				if err != nil {
+					return err
+				}
+				args = found
+			}
+			return a.withStore(cmd.Context(), true, func(db *stet.DB) error {
+				for _, path := range args {
+					if err := a.importPath(cmd.Context(), db, path, flags); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.from, "from", "cursor", "program that the conversations come from: cursor")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "read and count, write nothing")
+	f.BoolVar(&flags.rescue, "rescue", false, "read what can be read of a truncated file")
+	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask before importing what was found")
+	f.StringArrayVar(&flags.only, "only", nil, "only this conversation, by id or its beginning (may be repeated)")
+	return cmd
+}
+
+// importPath imports one store.
+func (a *app) importPath(ctx context.Context, db *stet.DB, path string, flags importFlags) error {
+	src, err := cursor.Open(ctx, path, &cursor.Options{Rescue: flags.rescue})
+	if err != nil {
+		return explainSource(err)
+	}
+	return errors.Join(explainSource(a.importFrom(ctx, db, src, flags)), src.Close())
+}
+
+// explainSource gives errors of a source their exit codes.
+func explainSource(err error) error {
+	switch {
+	case errors.Is(err, cursor.ErrCorrupt), errors.Is(err, cursor.ErrTruncated):
+		return coded(ExitDamage, "%w; --rescue reads what can be read", err)
+	case errors.Is(err, cursor.ErrBusy):
+		return coded(ExitBusy, "%w", err)
+	case errors.Is(err, cursor.ErrNotFound):
+		return coded(ExitNotFound, "%w", err)
+	}
+	return err
+}
+
+// sources finds what could be imported, and asks.
+func (a *app) sources(sure bool) ([]string, error) {
+	found := cursor.Find(nil)
+	if len(found) == 0 {
+		return nil, coded(ExitNotFound, "nothing found in the usual places; give a PATH")
+	}
+	var paths []string
+	for _, l := range found {
+		paths = append(paths, l.Path)
+		a.say("%s  %s  %s", padLeft(byteSize(l.Size), 10), printable(l.Path), printable(l.Workspace))
+	}
+	return paths, a.confirm(sure, fmt.Sprintf("Import %s?", plural(int64(len(paths)), "store")))
+}
+
+type importJSON struct {
+	Schema        string        `json:"schema"`
+	DryRun        bool          `json:"dry_run"`
+	Conversations int           `json:"conversations"`
+	Messages      int           `json:"messages"`
+	Blobs         int64         `json:"blobs"`
+	Bytes         int64         `json:"bytes"`
+	Checkpoints   int           `json:"checkpoints"`
+	Agents        int           `json:"agents"`
+	Damaged       int           `json:"damaged"`
+	Skipped       []skippedJSON `json:"skipped"`
+}
+
+type skippedJSON struct {
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+	Damage bool   `json:"damage"`
+}
+
+func (a *app) importFrom(ctx context.Context, db *stet.DB, src *cursor.Store, flags importFlags) error {
+	bar := a.progress("importing", -1)
+	opts := &cursor.ImportOptions{DryRun: flags.dryRun, Progress: func(p cursor.Progress) { _ = bar.Set(p.Done) }}
+	if len(flags.only) > 0 {
+		opts.Conversations = func(h cursor.Header) bool {
+			for _, prefix := range flags.only {
+				if strings.HasPrefix(h.ID, prefix) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	result, err := cursor.Import(ctx, src, cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()}, opts)
+	_ = bar.Finish()
+	value := importJSON{
+		Schema: "stet.import.v1", DryRun: flags.dryRun, Conversations: result.Conversations, Messages: result.Messages,
+		Blobs: result.Blobs, Bytes: result.Bytes, Checkpoints: result.Checkpoints, Agents: result.Agents,
+		Damaged: result.Damaged(), Skipped: []skippedJSON{},
+	}
+	for _, s := range result.Skipped {
+		value.Skipped = append(value.Skipped, skippedJSON{s.Key, s.Reason, s.Damage})
+	}
+	return errors.Join(err, a.print(value, a.importText(value)))
+}
+
+func (a *app) importText(v importJSON) string {
+	p := a.paint()
+	verb := "imported"
+	if v.DryRun {
+		verb = "would import"
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s with %s and %s, %s (%s)\n", verb, plural(int64(v.Conversations), "conversation"),
+		plural(int64(v.Messages), "message"), plural(int64(v.Checkpoints), "checkpoint"), plural(v.Blobs, "blob"), byteSize(v.Bytes))
+	for _, s := range v.Skipped {
+		mark := p.dim("skipped")
+		if s.Damage {
+			mark = p.red("damaged")
+		}
+		fmt.Fprintf(&text, "%s  %s: %s\n", mark, printable(s.Key), printable(s.Reason))
+	}
+	return text.String()
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/search"
+	"github.com/stet-dev/stet/transcript"
+)
+
+// searchName is the file of the index in the store's directory.
+const searchName = "search.db"
+
+type searchFlags struct {
+	limit   int
+	role    string
+	since   string
+	rebuild bool
+}
+
+func (a *app) searchCommand() *cobra.Command {
+	var flags searchFlags
+	cmd := &cobra.Command{
+		Use:     "search WORDS…",
+		Short:   "Find words in conversations",
+		GroupID: groupLook,
+		Long: `Find words in what you asked, what agents answered and thought, in the input and
+output of tools, in paths and titles, best first. All words must occur; the last
+one may be the beginning of a word. Quotes make a phrase; path:, tool: and role:
+narrow the search. -c searches one conversation.
+
+The index is brought up to date first, which reads only what changed. That of an
+encrypted store is kept in memory, so that nothing readable reaches the disk.`,
+		Example: "  stet search retry timeout\n  stet search '\"exit code\" tool:shell path:checkout'\n  stet -c 01JCX4 search queue --json",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				return a.search(cmd.Context(), db, strings.Join(args, " "), flags)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVarP(&flags.limit, "limit", "n", 20, "at most this many hits")
+	f.StringVar(&flags.role, "role", "", "only messages of this role: user, assistant or system")
+	f.StringVar(&flags.since, "since", "", "only what is at most this old, such as 7d or 12h")
+	f.BoolVar(&flags.rebuild, "rebuild", false, "make the index anew first")
+	return cmd
+}
+
+func (a *app) search(ctx context.Context, db *stet.DB, words string, flags searchFlags) error {
+	opts, err := a.searchOptions(ctx, db, flags)
+	if err != nil {
+		return err
+	}
+	where := &search.Options{}
+	if db.Engine() != nil && db.Ring() == nil {
+		where.Path = filepath.Join(db.Engine().Dir(), searchName)
+	}
+	index, err := search.Open(ctx, db.Conversations(), db.Blobs(), db.Rows(), where)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.searchIn(ctx, index, words, opts, flags.rebuild), index.Close())
+}
+
+func (a *app) searchOptions(ctx context.Context, db *stet.DB, flags searchFlags) (*search.SearchOptions, error) {
+	opts := &search.SearchOptions{Limit: flags.limit, Role: transcript.Role(flags.role)}
+	if flags.limit < 1 || flags.limit > 1000 {
+		return nil, usage(fmt.Errorf("--limit is from 1 to 1000, not %d", flags.limit))
+	}
+	switch opts.Role {
+	case "", transcript.User, transcript.Assistant, transcript.System:
+	default:
+		return nil, usage(fmt.Errorf("%q is none of user, assistant and system", flags.role))
+	}
+	if flags.since != "" {
+		age, err := parseAge(flags.since)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--since: %w", err))
+		}
+		opts.Since = time.Now().Add(-age)
+	}
+	if a.conversation != "" {
+		var err error
+		if opts.Conversation, err = conversationID(ctx, db, a.conversation); err != nil {
+			return nil, err
+		}
+	}
+	return opts, nil
+}
+
+func (a *app) searchIn(ctx context.Context, index *search.Index, words string, opts *search.SearchOptions, rebuild bool) error {
+	if err := index.Degraded(); err != nil {
+		a.warn("the index is in memory only: %v", err)
+	}
+	update := func(ctx context.Context) (search.Stats, error) { return index.Update(ctx) }
+	if rebuild {
+		update = index.Rebuild
+	}
+	stats, err := update(ctx)
+	if err != nil {
+		return err
+	}
+	if len(stats.Damaged) > 0 {
+		a.warn("not all of %s can be read; see 'stet fsck'", few(stats.Damaged, 5))
+	}
+	page, err := index.Search(ctx, words, opts)
+	if errors.Is(err, search.ErrEmptyQuery) {
+		return usage(err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, hit := range page.Hits {
+		if err := a.print(newHitJSON(hit), a.hitText(hit)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(page.Hits) == 0:
+		a.say("nothing found")
+	case page.Next != "":
+		a.say("there are more; see -n")
+	}
+	return nil
+}
+
+type hitJSON struct {
+	Schema    string         `json:"schema"`
+	ID        string         `json:"id"` // of the conversation
+	Title     string         `json:"title"`
+	Turn      int            `json:"turn"`
+	MessageID string         `json:"message_id"`
+	Role      string         `json:"role"`
+	Kind      string         `json:"kind"`
+	Tool      string         `json:"tool,omitempty"`
+	Subagent  string         `json:"subagent,omitempty"`
+	Time      string         `json:"time,omitempty"`
+	Snippet   string         `json:"snippet"`
+	Matches   []search.Match `json:"matches"`
+}
+
+func newHitJSON(h search.Hit) hitJSON {
+	return hitJSON{
+		Schema: "stet.search.v1", ID: h.Conversation, Title: h.Title, Turn: h.Turn, MessageID: h.MessageID,
+		Role: string(h.Role), Kind: string(h.Kind), Tool: h.Tool, Subagent: h.Subagent, Time: stamp(h.Time),
+		Snippet: h.Snippet.Text, Matches: append([]search.Match{}, h.Snippet.Matches...),
+	}
+}
+
+func (a *app) hitText(h search.Hit) string {
+	p := a.paint()
+	where := string(h.Role)
+	if h.Turn > 0 {
+		where = fmt.Sprintf("turn %d %s", h.Turn, where)
+	}
+	if h.Tool != "" {
+		where += " " + h.Tool
+	}
+	return fmt.Sprintf("%s  %s  %s  %s\n    %s\n", p.yellow(shorter(h.Conversation)), p.dim(when(h.Time, now())),
+		clip(h.Title, 50), p.dim(where), highlight(p, h.Snippet))
+}
+
+// highlight marks what matches in a snippet, on one line.
+func highlight(p paint, s search.Snippet) string {
+	var text strings.Builder
+	at := 0
+	line := func(part string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(part) }
+	for _, m := range s.Matches {
+		text.WriteString(line(s.Text[at:m.Start]) + p.bold(p.red(line(s.Text[m.Start:m.End]))))
+		at = m.End
+	}
+	return text.String() + line(s.Text[at:])
+}
