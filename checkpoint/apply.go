@@ -18,7 +18,7 @@ type Applied struct {
 	Saved, Record *Record
 	// Files is the number of paths that were changed, all of them verified.
 	Files int
-	// Plan is what was done.
+	// Plan is what was done, without counts of lines.
 	Plan *Plan
 	// Recovered tells about an earlier rewind that was settled first, or is nil.
 	Recovered *Recovery
@@ -230,9 +230,11 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	changes, err := workspace.Diff(ctx, r.w.s.blobs, r.plan.present, res.Tree)
-	if err != nil {
-		return nil, fmt.Errorf("verify: %w", err)
+	changes := res.Changed // against the present, whose index the scan began with
+	if changes == nil {
+		if changes, err = workspace.Diff(ctx, r.w.s.blobs, r.plan.present, res.Tree); err != nil {
+			return nil, fmt.Errorf("verify: %w", err)
+		}
 	}
 	for _, c := range changes {
 		after, planned := want[c.Path]

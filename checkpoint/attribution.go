@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -119,12 +120,13 @@ type history struct {
 	open   brackets
 	writes map[string][]Write
 	blind  map[string]blind // by blob of the list
+	diffs  map[[2]blob.ID][]workspace.Change
 }
 
 // since returns the history of the workspace after the checkpoint from, up to
 // the present, which is given as the safety record that would be made of it.
 func (w *Workspace) since(ctx context.Context, from *Record, now *Record, present *capture) (*history, error) {
-	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, blind: map[string]blind{}}
+	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, blind: map[string]blind{}, diffs: map[[2]blob.ID][]workspace.Change{}}
 	chain, err := w.chain(ctx, from)
 	if err != nil {
 		return nil, err
@@ -139,7 +141,7 @@ func (w *Workspace) since(ctx context.Context, from *Record, now *Record, presen
 		}
 		h.open.step(rec)
 	}
-	changes, err := workspace.Diff(ctx, w.s.blobs, last.Tree, present.tree)
+	changes, err := h.diff(ctx, last.Tree, present.tree)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +172,7 @@ func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) 
 
 // segment adds what changed between two neighbours.
 func (h *history) segment(ctx context.Context, prev, rec *Record) error {
-	changes, err := workspace.Diff(ctx, h.w.s.blobs, prev.Tree, rec.Tree)
+	changes, err := h.diff(ctx, prev.Tree, rec.Tree)
 	if err != nil {
 		return err
 	}
@@ -184,6 +186,20 @@ func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 	}
 	h.add(rec, changes, before, after)
 	return nil
+}
+
+// diff compares two trees. After a single turn the same two are compared again to
+// find what differs from the target.
+func (h *history) diff(ctx context.Context, a, b blob.ID) ([]workspace.Change, error) {
+	key := [2]blob.ID{a, b}
+	if changes, ok := h.diffs[key]; ok {
+		return changes, nil
+	}
+	changes, err := workspace.Diff(ctx, h.w.s.blobs, a, b)
+	if err == nil {
+		h.diffs[key] = changes
+	}
+	return changes, err
 }
 
 func (h *history) add(rec *Record, changes []workspace.Change, before, after blind) {

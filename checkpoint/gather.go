@@ -25,6 +25,9 @@ func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) 
 	if err != nil {
 		return nil, fmt.Errorf("plan rewind: %w", err)
 	}
+	if err := w.countActions(ctx, job.plan.Actions); err != nil {
+		return nil, fmt.Errorf("plan rewind: %w", err)
+	}
 	// The index has seen everything that a later Apply will look at.
 	_ = w.keepIndex(job.present.index) // only a cache
 	return job.plan, nil
@@ -186,9 +189,6 @@ func (w *Workspace) settle(ctx context.Context, p *Plan, states []PathState, rul
 	if err := w.mergeAll(ctx, actions, p.request.choice); err != nil {
 		return err
 	}
-	if err := w.countActions(ctx, actions); err != nil {
-		return err
-	}
 	p.Actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == Keep && !p.request.asks(a.Path) })
 	return nil
 }
@@ -196,7 +196,7 @@ func (w *Workspace) settle(ctx context.Context, p *Plan, states []PathState, rul
 // states puts together what is known about the paths in which the present
 // differs from the target.
 func (w *Workspace) states(ctx context.Context, h *history, target *Record, present *capture, asks func(string) bool) ([]PathState, error) {
-	changes, err := workspace.Diff(ctx, w.s.blobs, target.Tree, present.tree)
+	changes, err := h.diff(ctx, target.Tree, present.tree)
 	if err != nil {
 		return nil, err
 	}

@@ -61,8 +61,10 @@ type Record struct {
 	// Touched lists the paths that the tool said it wrote.
 	Touched []string
 	// FilesChanged, LinesAdded and LinesRemoved compare with the parent. Lines are
-	// counted in text files only, and not for the first checkpoint.
+	// counted in text files only, and not for the first checkpoint. LinesPartial
+	// says that so many files changed that not all were counted.
 	FilesChanged, LinesAdded, LinesRemoved uint64
+	LinesPartial                           bool
 	// NotCaptured is the number of paths that were seen and left out; List names
 	// them.
 	NotCaptured uint64
@@ -85,6 +87,7 @@ func (r *Record) encode() ([]byte, error) {
 		TimeMs: r.Time.UnixMilli(), Touched: pathBytes(r.Touched), FilesChanged: r.FilesChanged,
 		LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
 		NotCaptured: idBytes(r.notCaptured), NotCapturedCount: r.NotCaptured, Hinted: r.Hinted,
+		LinesPartial: r.LinesPartial,
 	}
 	return marshal(m)
 }
@@ -108,6 +111,7 @@ func decodeRecord(data []byte) (*Record, error) {
 		Author: m.Author, Label: m.Label, Tool: m.Tool, Kind: m.Kind, Time: time.UnixMilli(m.TimeMs),
 		Touched: pathStrings(m.Touched), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
 		LinesRemoved: m.LinesRemoved, NotCaptured: m.NotCapturedCount, Hinted: m.Hinted, notCaptured: skipped,
+		LinesPartial: m.LinesPartial,
 	}, nil
 }
 

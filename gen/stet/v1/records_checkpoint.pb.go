@@ -283,7 +283,9 @@ type CheckpointRecord struct {
 	NotCaptured      []byte `protobuf:"bytes,21,opt,name=not_captured,json=notCaptured,proto3" json:"not_captured,omitempty"`
 	NotCapturedCount uint64 `protobuf:"varint,22,opt,name=not_captured_count,json=notCapturedCount,proto3" json:"not_captured_count,omitempty"`
 	// Only the hinted paths were looked at.
-	Hinted        bool `protobuf:"varint,23,opt,name=hinted,proto3" json:"hinted,omitempty"`
+	Hinted bool `protobuf:"varint,23,opt,name=hinted,proto3" json:"hinted,omitempty"`
+	// More files changed than were counted: lines are those of the first ones.
+	LinesPartial  bool `protobuf:"varint,24,opt,name=lines_partial,json=linesPartial,proto3" json:"lines_partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -475,6 +477,13 @@ func (x *CheckpointRecord) GetNotCapturedCount() uint64 {
 func (x *CheckpointRecord) GetHinted() bool {
 	if x != nil {
 		return x.Hinted
+	}
+	return false
+}
+
+func (x *CheckpointRecord) GetLinesPartial() bool {
+	if x != nil {
+		return x.LinesPartial
 	}
 	return false
 }
@@ -1146,7 +1155,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x0flast_checkpoint\x18\x05 \x01(\tR\x0elastCheckpoint\x12\x1f\n" +
 	"\vlast_number\x18\x06 \x01(\x04R\n" +
 	"lastNumber\x12\"\n" +
-	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\"\xa0\x05\n" +
+	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\"\xc5\x05\n" +
 	"\x10CheckpointRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -1173,7 +1182,8 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\rlines_removed\x18\x14 \x01(\x04R\flinesRemoved\x12!\n" +
 	"\fnot_captured\x18\x15 \x01(\fR\vnotCaptured\x12,\n" +
 	"\x12not_captured_count\x18\x16 \x01(\x04R\x10notCapturedCount\x12\x16\n" +
-	"\x06hinted\x18\x17 \x01(\bR\x06hinted\"A\n" +
+	"\x06hinted\x18\x17 \x01(\bR\x06hinted\x12#\n" +
+	"\rlines_partial\x18\x18 \x01(\bR\flinesPartial\"A\n" +
 	"\x0fNotCapturedList\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\"_\n" +
 	"\vNotCaptured\x12\x12\n" +
