@@ -44,6 +44,7 @@ type writer struct {
 	conn *conn
 	wake chan struct{}
 	done chan struct{}
+	turn sync.Mutex // held by whoever uses conn
 
 	mu       sync.Mutex // guards the fields below
 	pending  map[blob.ID]*record
@@ -155,7 +156,14 @@ func (w *writer) do(r *request) error {
 	}
 	w.requests = append(w.requests, r)
 	w.mu.Unlock()
-	w.signal()
+	if w.turn.TryLock() {
+		// Nobody writes: doing it here saves waking another goroutine and being woken
+		// by it, which costs a lone writer about as much as the transaction itself.
+		w.round()
+		w.turn.Unlock()
+	} else {
+		w.signal()
+	}
 	select {
 	case err := <-r.done:
 		return err
@@ -171,6 +179,13 @@ func (w *writer) signal() {
 	}
 }
 
+// round writes what waits. The caller holds turn.
+func (w *writer) round() (stopping bool) {
+	recs, reqs, stopping := w.take()
+	w.process(recs, reqs)
+	return stopping
+}
+
 // run is the writing goroutine. What arrives while it is busy with one
 // transaction goes into the next one together.
 func (w *writer) run() {
@@ -181,11 +196,14 @@ func (w *writer) run() {
 		select {
 		case <-w.wake:
 		case <-poll.C:
+			w.turn.Lock()
 			w.db.watch.poll(w.conn)
+			w.turn.Unlock()
 			continue
 		}
-		recs, reqs, stopping := w.take()
-		w.process(recs, reqs)
+		w.turn.Lock()
+		stopping := w.round()
+		w.turn.Unlock()
 		if stopping {
 			return
 		}

@@ -121,29 +121,43 @@ func (s *Store) tooLarge(id blob.ID) error {
 	return fmt.Errorf("%w: %s has more than %d bytes", blob.ErrTooLarge, id, s.opts.MaxBlob)
 }
 
-// held asks in one call which blobs are stored already, and whether the bases
-// that the cache would propose still are.
+// askFrom is the size from which asking whether a blob is stored costs less than
+// compressing it once more in vain; the store below drops what it has.
+const askFrom = 16 << 10
+
+// held asks in one call which of the larger blobs are stored already, and whether
+// the bases that the cache would propose still are.
 func (s *Store) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
-	ids := make([]blob.ID, 0, 2*len(blobs))
+	held := make([]bool, len(blobs))
+	var ids []blob.ID
+	var asked []int
 	for i := range blobs {
-		ids = append(ids, blobs[i].ID)
+		if len(blobs[i].Data) >= askFrom || !blobs[i].Like.IsZero() {
+			ids, asked = append(ids, blobs[i].ID), append(asked, i)
+		}
 	}
 	for i := range blobs {
 		if base, ok := s.cachedBase(blobs[i].Like); ok {
 			ids = append(ids, base)
 		}
 	}
-	held, err := s.inner.Has(ctx, ids...)
+	if len(ids) == 0 {
+		return held, nil
+	}
+	answers, err := s.inner.Has(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
-	for _, ok := range held[len(blobs):] {
+	for k, i := range asked {
+		held[i] = answers[k]
+	}
+	for _, ok := range answers[len(asked):] {
 		if !ok {
 			s.cache.purge()
 			break
 		}
 	}
-	return held[:len(blobs)], nil
+	return held, nil
 }
 
 // put encodes all blobs and hands them down in one call.
