@@ -18,6 +18,7 @@ build:
 	go build -trimpath -ldflags '-s -w' -o stet ./cmd/stet
 
 run: build
+	@test -d $(CACHE)/demo || ./stet --quiet --store $(CACHE)/run demo $(CACHE)/demo >/dev/null
 	./stet --store $(CACHE)/run serve
 
 test: lint race
