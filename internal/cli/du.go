@@ -34,6 +34,9 @@ several share is counted with each of them.`,
 		Example: "  stet du\n  stet du --conversations",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if done, err := a.duForeign(cmd.Context()); done || err != nil {
+				return err
+			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
 				if db.Inventory() == nil {
 					return stet.ErrNoInventory

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stet-dev/stet/foreign/cursor"
+)
+
+type foreignDuJSON struct {
+	Schema   string         `json:"schema"`
+	Kind     string         `json:"kind"`
+	Rows     int64          `json:"rows"`
+	Bytes    int64          `json:"bytes"`
+	Families []cursorFamily `json:"families"`
+}
+
+type cursorFamily struct {
+	Family     string `json:"family"`
+	Rows       int64  `json:"rows"`
+	Bytes      int64  `json:"bytes"`
+	Tombstones int64  `json:"tombstones"`
+}
+
+// duForeign measures the store of another program by families of keys. It is not
+// done if the store is one of ours.
+func (a *app) duForeign(ctx context.Context) (done bool, err error) {
+	place := strings.TrimPrefix(a.storePlace(), "file://")
+	if !foreignStore(place) {
+		return false, nil
+	}
+	src, err := cursor.Open(ctx, place, &cursor.Options{Rescue: true})
+	if err != nil {
+		return true, explainSource(err)
+	}
+	defer src.Close()
+	families, err := src.Measure(ctx)
+	if err != nil {
+		return true, explainSource(err)
+	}
+	var text strings.Builder
+	line := func(name string, rows, bytes int64) {
+		fmt.Fprintf(&text, "%s  %s  %s\n", padLeft(byteSize(bytes), 10), padLeft(plural(rows, "row"), 14), printable(name))
+	}
+	value := foreignDuJSON{Schema: "stet.du.foreign.v1", Kind: src.Kind().String(), Families: []cursorFamily{}}
+	for _, u := range families {
+		value.Rows += u.Rows
+		value.Bytes += u.Bytes
+		value.Families = append(value.Families, cursorFamily(u))
+		line(u.Family, u.Rows, u.Bytes)
+	}
+	line("all", value.Rows, value.Bytes)
+	return true, a.print(value, text.String())
+}
+
+// foreignStore reports whether a place is a store of another program: ours are
+// directories with a database of their own.
+func foreignStore(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if !info.IsDir() {
+		return info.Mode().IsRegular()
+	}
+	if fileExists(filepath.Join(path, "stet.db")) {
+		return false
+	}
+	for _, name := range []string{"state.vscdb", "store.db", "index.db", "agents.ndjson", "checkpoints.ndjson"} {
+		if fileExists(filepath.Join(path, name)) {
+			return true
+		}
+	}
+	return false
+}
