@@ -126,18 +126,13 @@ func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, e
 // agentConversation makes the agent's state the latest of its conversation. One
 // that was continued here stays as it is.
 func (im *importer) agentConversation(ctx context.Context, agent CloudAgent, known *conversation.Info, root blob.ID) error {
-	j := &job{im: im, conv: &Conversation{Header: Header{ID: agent.ID, Created: agent.Saved, Updated: agent.Saved}}, known: known}
+	j := &job{im: im, conv: &Conversation{Header: Header{ID: agent.ID, Created: agent.Saved, Updated: agent.Saved}}, known: known, kind: "cloud_agent"}
 	if reason, err := im.settled(ctx, known, ""); reason != "" || err != nil {
 		return err
 	}
 	c, err := j.open(ctx)
 	if err != nil {
 		return err
-	}
-	if known == nil {
-		if err := im.store.SetLabel(ctx, agent.ID, labelKind, "cloud_agent"); err != nil {
-			return target(err)
-		}
 	}
 	if root.IsZero() || c.Head().Root == root {
 		return nil

@@ -19,6 +19,7 @@ type job struct {
 	im     *importer
 	conv   *Conversation
 	known  *conversation.Info // nil if the target does not have it
+	kind   string             // a label, "" for what has messages
 	digest string             // of the source, "" if it cannot be read through
 	carry  *carrier
 	source *sourceWriter

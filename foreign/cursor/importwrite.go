@@ -242,14 +242,15 @@ func (j *job) open(ctx context.Context) (*conversation.Conversation, error) {
 	j.im.now = firstTime(j.conv.Created, j.conv.Updated)
 	j.changed = true
 	c, err := j.im.store.Create(ctx, conversation.Info{
-		ID: j.conv.ID, Title: j.conv.Title, Workspace: workspacePath(j.conv), Agent: sourceName, Labels: j.im.labels(j.conv),
+		ID: j.conv.ID, Title: j.conv.Title, Workspace: workspacePath(j.conv), Agent: sourceName, Labels: j.labels(),
 	})
 	return c, target(err)
 }
 
-func (im *importer) labels(c *Conversation) map[string]string {
-	labels := map[string]string{labelSource: sourceName, labelPath: im.path}
-	for name, value := range map[string]string{labelParent: cmp.Or(c.Parent, im.parents[c.ID]), labelMode: c.Mode} {
+func (j *job) labels() map[string]string {
+	c := j.conv
+	labels := map[string]string{labelSource: sourceName, labelPath: j.im.path}
+	for name, value := range map[string]string{labelParent: cmp.Or(c.Parent, j.im.parents[c.ID]), labelMode: c.Mode, labelKind: j.kind} {
 		if value != "" {
 			labels[name] = value
 		}
