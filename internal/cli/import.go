@@ -39,7 +39,7 @@ you agreed.`,
 				return usage(fmt.Errorf("--from %q: known is cursor", flags.from))
 			}
 			if len(args) == 0 {
-				found, err := a.sources(flags.sure)
+				found, err := a.sources(cmd.Context(), flags.sure)
 				if err != nil {
 					return err
 				}
@@ -87,7 +87,7 @@ func explainSource(err error) error {
 }
 
 // sources finds what could be imported, and asks.
-func (a *app) sources(sure bool) ([]string, error) {
+func (a *app) sources(ctx context.Context, sure bool) ([]string, error) {
 	found := cursor.Find(nil)
 	if len(found) == 0 {
 		return nil, coded(ExitNotFound, "nothing found in the usual places; give a PATH")
@@ -97,7 +97,7 @@ func (a *app) sources(sure bool) ([]string, error) {
 		paths = append(paths, l.Path)
 		a.say("%s  %s  %s", padLeft(byteSize(l.Size), 10), printable(l.Path), printable(l.Workspace))
 	}
-	return paths, a.confirm(sure, fmt.Sprintf("Import %s?", plural(int64(len(paths)), "store")))
+	return paths, a.agreed(ctx, sure, fmt.Sprintf("Import %s?", plural(int64(len(paths)), "store")))
 }
 
 type importJSON struct {

@@ -240,7 +240,6 @@ func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 		}
 		fmt.Fprintf(a.out, "o   %s  %s  %s  %s\n", paint.dim(when(save.Time, now())), pad(plural(int64(save.Turns), "turn"), 8), clip(title.text, 60), paint.dim(save.Kind.String()))
 	}
-	a.say("this conversation has no checkpoints in %s", tilde(p.space.Path()))
 	return nil
 }
 

@@ -33,9 +33,14 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	if len(shown) == 0 {
 		return "", fmt.Errorf("%w: the workspace has none yet", checkpoint.ErrNotFound)
 	}
-	lines, err := a.logLines(ctx, p, shown)
+	plain := *a
+	plain.noColor = true // lines are cut to the width, and colours have none
+	lines, err := plain.logLines(ctx, p, shown)
 	if err != nil {
 		return "", err
+	}
+	for i := range lines {
+		lines[i] = cut(lines[i], a.width()-3)
 	}
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -57,11 +62,11 @@ func (a *app) runPicker(in *os.File, lines []string) (int, error) {
 		height := min(pickerLines, len(lines))
 		top = max(min(top, at), at-height+1)
 		for i := top; i < top+height; i++ {
-			mark := "  "
+			line := "  " + lines[i]
 			if i == at {
-				mark = "> "
+				line = a.paint().bold("> " + lines[i])
 			}
-			fmt.Fprintf(a.err, "\x1b[2K%s%s\r\n", mark, lines[i])
+			fmt.Fprintf(a.err, "\x1b[2K%s\r\n", line)
 		}
 		key, err := readKey(in)
 		switch {
@@ -124,4 +129,13 @@ func readKey(in *os.File) (string, error) {
 		key = string(buf[:4])
 	}
 	return keyNames[key], nil
+}
+
+// cut shortens a line to a width. A longer one would take two rows of the
+// terminal, and the list would be drawn in the wrong place.
+func cut(line string, width int) string {
+	if runes := []rune(line); len(runes) > width {
+		return string(runes[:max(width-1, 0)]) + "…"
+	}
+	return line
 }

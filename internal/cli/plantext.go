@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -45,6 +44,11 @@ func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan
 	where := describe(rec)
 	if turn, err := turnOf(ctx, db, rec); err == nil && turn.text != "" {
 		where += fmt.Sprintf(" %q", clip(turn.text, 60))
+	}
+	if rec.Side == checkpoint.After && rec.Turn > 0 {
+		if next, err := turnAt(ctx, db, plan.RootBefore, int(rec.Turn)+1); err == nil && next.text != "" {
+			where += fmt.Sprintf(" (before turn %d %q)", rec.Turn+1, clip(next.text, 60))
+		}
 	}
 	return strings.TrimRight(fmt.Sprintf("To    %s  %s  %s", a.paint().yellow(rec.Name()), when(rec.Time, now()), where), " ") + "\n"
 }
@@ -194,16 +198,14 @@ func turnsAt(ctx context.Context, db *stet.DB, root blob.ID) (int, error) {
 }
 
 // chooseAll asks what to do about each conflict.
-func (a *app) chooseAll(paths []string) (map[string]checkpoint.Choice, error) {
+func (a *app) chooseAll(ctx context.Context, paths []string) (map[string]checkpoint.Choice, error) {
 	choices := make(map[string]checkpoint.Choice, len(paths))
-	in := bufio.NewReader(a.in)
 	for _, path := range paths {
-		fmt.Fprintf(a.err, "%s: [K]eep yours, take the [c]heckpoint's, [m]erge? ", printable(path))
-		answer, err := in.ReadString('\n')
-		if err != nil && answer == "" {
-			return nil, errInterrupted
+		answer, err := a.readLine(ctx, printable(path)+": [K]eep yours, take the [c]heckpoint's, [m]erge? ")
+		if err != nil {
+			return nil, err
 		}
-		switch strings.ToLower(strings.TrimSpace(answer)) {
+		switch answer {
 		case "", "k", "keep":
 			choices[path] = checkpoint.KeepMine
 		case "c", "checkpoint", "t", "theirs":
@@ -211,7 +213,7 @@ func (a *app) chooseAll(paths []string) (map[string]checkpoint.Choice, error) {
 		case "m", "merge":
 			choices[path] = checkpoint.Merge
 		default:
-			return nil, coded(ExitUsage, "%q is none of k, c and m; nothing was changed", strings.TrimSpace(answer))
+			return nil, coded(ExitUsage, "%q is none of k, c and m; nothing was changed", answer)
 		}
 	}
 	return choices, nil

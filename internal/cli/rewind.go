@@ -102,6 +102,11 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	if err != nil {
 		return err
 	}
+	bar := a.progress("rewinding", -1)
+	req.Progress = func(done, all int) {
+		bar.ChangeMax(all)
+		_ = bar.Set(done)
+	}
 	plan, err := p.space.Plan(ctx, req)
 	if err != nil {
 		return err
@@ -119,10 +124,12 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		a.say("nothing to do")
 		return a.printApplied(&checkpoint.Applied{Plan: plan}, "")
 	}
-	done, err := a.apply(ctx, p, plan)
+	done, err := p.space.Apply(ctx, plan, plan.Token)
+	_ = bar.Finish()
 	if err != nil {
 		return err
 	}
+	a.tellLeftovers(done)
 	return a.printApplied(done, "undo")
 }
 
@@ -177,7 +184,7 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 			}
 			return nil, &checkpoint.ConflictError{Paths: conflicts, Plan: plan}
 		}
-		choices, err := a.chooseAll(conflicts)
+		choices, err := a.chooseAll(ctx, conflicts)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +197,7 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 	if plan.Changes() == 0 && !moves(plan) {
 		return plan, nil
 	}
-	return plan, a.confirm(flags.sure || flags.plan != "", question(plan))
+	return plan, a.agreed(ctx, flags.sure || flags.plan != "", question(plan))
 }
 
 func question(plan *checkpoint.Plan) string {
@@ -202,16 +209,6 @@ func question(plan *checkpoint.Plan) string {
 		what += " and the conversation"
 	}
 	return "Rewind " + what + "?"
-}
-
-// apply carries out a plan with a bar for people.
-func (a *app) apply(ctx context.Context, p *place, plan *checkpoint.Plan) (*checkpoint.Applied, error) {
-	done, err := p.space.Apply(ctx, plan, plan.Token)
-	if err != nil {
-		return nil, err
-	}
-	a.tellLeftovers(done)
-	return done, nil
 }
 
 // tellLeftovers names what did not go wrong enough to fail.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,11 +16,12 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show REF",
-		Short:   "Show a checkpoint and what changed in it",
+		Short:   "Show a checkpoint and what changed in it, or a conversation",
 		GroupID: groupLook,
 		Long: `Show everything that is known about a checkpoint: where in which conversation it
 was taken, by whom, which files it found changed, and what it could not capture.
-'stet help diff' lists the forms of REF; "@" shows the workspace now.`,
+'stet help diff' lists the forms of REF; "@" shows the workspace now. A conversation is shown with
+its saves.`,
 		Example:           "  stet show c7\n  stet show turn:5\n  stet show pin:before-retry --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
@@ -45,6 +47,11 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 		return err
 	}
 	rec, err := p.space.Resolve(ctx, ref, conv)
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		if id, convErr := conversationID(ctx, p.db, ref); convErr == nil {
+			return a.showConversation(ctx, p, id)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -69,6 +76,18 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 		return err
 	}
 	return a.print(value, a.showText(rec, value, turn))
+}
+
+// showConversation shows what is known about a conversation, and its saves.
+func (a *app) showConversation(ctx context.Context, p *place, id string) error {
+	if a.json {
+		info, err := p.db.Conversations().Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(infoJSON(info))
+	}
+	return a.logSaves(ctx, p, id)
 }
 
 // changedFiles compares a checkpoint with the one before it.

@@ -58,8 +58,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Short:   "Show the store, the workspace, and what changed since the last checkpoint",
 		GroupID: groupStart,
 		Long: `Show which store and workspace are in use, whether capture is on, the last
-checkpoint, what changed since, what cannot be captured, and what undo and redo
-would do.`,
+checkpoint, what changed since, what cannot be captured, and the last operation.`,
 		Example: "  stet status\n  stet status --json | jq '.changes[].path'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -79,6 +78,7 @@ type statusJSON struct {
 	Conversation *conversationJSON      `json:"conversation,omitempty"`
 	Changes      []changeJSON           `json:"changes"`
 	NotCaptured  []workspace.Skipped    `json:"not_captured"`
+	Operation    *operationJSON         `json:"operation,omitempty"`
 	last         *checkpoint.Record
 }
 
@@ -108,6 +108,16 @@ func (a *app) status(ctx context.Context, p *place) error {
 		value.Last = value.last.JSON()
 		if err := value.compare(ctx, p, now.Tree); err != nil {
 			return err
+		}
+	}
+	for op, err := range p.service.Operations(ctx) {
+		if err != nil {
+			return err
+		}
+		if op.Workspace == p.space.ID() {
+			last := newOperationJSON(op)
+			value.Operation = &last
+			break
 		}
 	}
 	return a.print(value, a.statusText(value))
@@ -161,6 +171,9 @@ func (a *app) statusText(v statusJSON) string {
 	line("last", "%s  %s  %s", p.yellow(v.last.Name()), when(v.last.Time, now()), describe(v.last))
 	if v.Conversation != nil {
 		line("conversation", "%s  %q", printable(v.Conversation.ID), clip(v.Conversation.Title, 60))
+	}
+	if op := v.Operation; op != nil {
+		line("operation", "%s  %s", op.ID, clip(op.Description, 60))
 	}
 	if len(v.Changes) == 0 {
 		line("changes", "none since %s", v.last.Name())

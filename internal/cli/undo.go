@@ -103,6 +103,14 @@ type operationJSON struct {
 	Files        uint64 `json:"files"`
 }
 
+func newOperationJSON(op *checkpoint.Operation) operationJSON {
+	return operationJSON{
+		Schema: "stet.operation.v1", ID: op.ID(), Kind: op.Kind, Author: op.Author, Time: stamp(op.Time),
+		Description: op.Description, Workspace: op.Workspace, Conversation: op.Conversation,
+		Before: op.Before, After: op.After, Target: op.Target, Of: op.Of, Files: op.Files,
+	}
+}
+
 func (a *app) operations(ctx context.Context, db *stet.DB, limit int, everywhere bool) error {
 	dir, err := a.findWorkspace(ctx, db)
 	if err != nil {
@@ -116,11 +124,7 @@ func (a *app) operations(ctx context.Context, db *stet.DB, limit int, everywhere
 		if !everywhere && op.Workspace != "" && op.Workspace != here {
 			continue
 		}
-		value := operationJSON{
-			Schema: "stet.operation.v1", ID: op.ID(), Kind: op.Kind, Author: op.Author, Time: stamp(op.Time),
-			Description: op.Description, Workspace: op.Workspace, Conversation: op.Conversation,
-			Before: op.Before, After: op.After, Target: op.Target, Of: op.Of, Files: op.Files,
-		}
+		value := newOperationJSON(op)
 		changed := ""
 		if op.After != "" {
 			changed = "  " + plural(int64(op.Files), "file")
