@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/stet-dev/stet/workspace"
 )
 
 // Reconcile makes the actions of a plan fit together: no file without its
@@ -115,11 +113,3 @@ func (r *reconciler) stays() {
 }
 
 func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
-
-// entryOnly returns an entry without what it holds, for use with workspace.Edit.
-func entryOnly(e *workspace.Entry) *workspace.Entry {
-	if e == nil || e.Kind != workspace.Dir {
-		return e
-	}
-	return &workspace.Entry{Name: e.Name, Kind: e.Kind, Mode: e.Mode}
-}

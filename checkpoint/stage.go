@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"os"
 
 	"golang.org/x/sync/errgroup"
 
@@ -46,8 +47,10 @@ func (w *Workspace) fillStage(ctx context.Context, s *stageDir, steps []*step) e
 				return err
 			}
 			uid, gid := uid, gid
-			if old, err := s.d.lstat(st.path); err == nil {
-				uid, gid = old.uid, old.gid // a restored file belongs to whom it belonged
+			if root := os.Geteuid() == 0; root && st.kind == stepSwap {
+				if old, err := s.d.lstat(st.path); err == nil {
+					uid, gid = old.uid, old.gid // a restored file belongs to whom it belonged
+				}
 			}
 			return w.stageOne(ctx, s, st, uid, gid)
 		})

@@ -1,0 +1,249 @@
+package checkpoint
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// stageDir is a directory inside the workspace that holds new files before they
+// take their places, and old ones afterwards.
+type stageDir struct {
+	d    *disk
+	name string
+	fd   int
+}
+
+// stage makes a staging directory, or opens one.
+func (d *disk) stage(name string, create bool) (*stageDir, error) {
+	if create {
+		if err := d.about("mkdir", name); err != nil {
+			return nil, err
+		}
+		if err := d.in("mkdir", name, func(dir int, name string) error { return unix.Mkdirat(dir, name, 0o700) }); err != nil {
+			return nil, err
+		}
+	}
+	fd, err := unix.Openat(d.root, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return &stageDir{d: d, name: name, fd: fd}, nil
+}
+
+func (s *stageDir) close() { unix.Close(s.fd) }
+
+func (s *stageDir) path(slot string) string { return s.name + "/" + slot }
+
+func (s *stageDir) stat(slot string) (stat, error) {
+	st, err := statAt(s.fd, slot)
+	if err != nil {
+		return stat{}, &fs.PathError{Op: "lstat", Path: s.path(slot), Err: err}
+	}
+	return st, nil
+}
+
+// file stages a file and makes its content durable.
+func (s *stageDir) file(slot string, content io.Reader, mode uint32, uid, gid int) error {
+	path := s.path(slot)
+	if err := s.d.about("create", path); err != nil {
+		return err
+	}
+	fd, err := unix.Openat(s.fd, slot, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return &fs.PathError{Op: "create", Path: path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), path)
+	err = s.fill(f, content, mode, uid, gid)
+	return errors.Join(err, f.Close())
+}
+
+func (s *stageDir) fill(f *os.File, content io.Reader, mode uint32, uid, gid int) error {
+	if err := s.d.about("write", f.Name()); err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, content); err != nil {
+		return err
+	}
+	if os.Geteuid() == 0 {
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	if err := unix.Fchmod(int(f.Fd()), mode); err != nil { // after chown, which clears some bits
+		return &fs.PathError{Op: "chmod", Path: f.Name(), Err: err}
+	}
+	if err := s.d.about("fsync", f.Name()); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// link stages a symbolic link.
+func (s *stageDir) link(slot, target string, uid, gid int) error {
+	if err := s.d.about("symlink", s.path(slot)); err != nil {
+		return err
+	}
+	if err := unix.Symlinkat(target, s.fd, slot); err != nil {
+		return &fs.PathError{Op: "symlink", Path: s.path(slot), Err: err}
+	}
+	if os.Geteuid() == 0 {
+		if err := unix.Fchownat(s.fd, slot, uid, gid, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return &fs.PathError{Op: "chown", Path: s.path(slot), Err: err}
+		}
+	}
+	return nil
+}
+
+// mkdir stages an empty directory.
+func (s *stageDir) mkdir(slot string, mode uint32, uid, gid int) error {
+	if err := s.d.about("mkdir", s.path(slot)); err != nil {
+		return err
+	}
+	err := unix.Mkdirat(s.fd, slot, 0o700)
+	if err == nil && os.Geteuid() == 0 {
+		err = unix.Fchownat(s.fd, slot, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err == nil {
+		err = unix.Fchmodat(s.fd, slot, mode, 0) // nobody else knows the name
+	}
+	if err != nil {
+		return &fs.PathError{Op: "mkdir", Path: s.path(slot), Err: err}
+	}
+	return nil
+}
+
+// sync makes the names in the staging directory durable, and its own.
+func (s *stageDir) sync() error {
+	if err := s.d.about("fsync", s.name); err != nil {
+		return err
+	}
+	if err := unix.Fsync(s.fd); err != nil {
+		return &fs.PathError{Op: "fsync", Path: s.name, Err: err}
+	}
+	return s.d.syncDir("")
+}
+
+// swap lets a path and a slot trade places. It returns fs.ErrNotExist if nothing
+// is at the path, and errors.ErrUnsupported where the file system cannot do it.
+func (s *stageDir) swap(path, slot string) error {
+	return s.rename("swap", path, func(dir int, name string) error {
+		return unix.Renameat2(s.fd, slot, dir, name, unix.RENAME_EXCHANGE)
+	})
+}
+
+// put moves a slot to a path where nothing is.
+func (s *stageDir) put(slot, path string) error {
+	return s.rename("install", path, func(dir int, name string) error {
+		return moveNew(s.fd, slot, dir, name)
+	})
+}
+
+// take moves what is at a path to a slot that is free.
+func (s *stageDir) take(path, slot string) error {
+	return s.rename("remove", path, func(dir int, name string) error {
+		return moveNew(dir, name, s.fd, slot)
+	})
+}
+
+func (s *stageDir) rename(call, path string, fn func(dir int, name string) error) error {
+	if err := s.d.about(call, path); err != nil {
+		return err
+	}
+	return s.d.in(call, path, func(dir int, name string) error {
+		err := fn(dir, name)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+			return errors.ErrUnsupported
+		}
+		return err
+	})
+}
+
+// moveNew renames without ever replacing. Where the file system cannot do that
+// in one step, a file gets a second name first, which fails if it is taken.
+func moveNew(fromDir int, from string, toDir int, to string) error {
+	err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	st, err := statAt(fromDir, from)
+	if err != nil {
+		return err
+	}
+	if !st.isDir() {
+		if err := unix.Linkat(fromDir, from, toDir, to, 0); err == nil || errors.Is(err, unix.EEXIST) {
+			if err == nil {
+				err = unix.Unlinkat(fromDir, from, 0)
+			}
+			return err
+		}
+	}
+	if _, err := statAt(toDir, to); err == nil {
+		return unix.EEXIST
+	}
+	return unix.Renameat(fromDir, from, toDir, to)
+}
+
+// remove deletes the staging directory with all it holds.
+func (d *disk) removeStage(name string) error {
+	if err := d.about("cleanup", name); err != nil {
+		return err
+	}
+	err := removeAll(d.root, name)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return &fs.PathError{Op: "remove", Path: name, Err: err}
+	}
+	return nil
+}
+
+// removeAll deletes a name and, if it is a directory, what it holds, without
+// following links.
+func removeAll(dir int, name string) error {
+	err := unix.Unlinkat(dir, name, 0)
+	if err == nil || !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EACCES) { // an old directory that its owner may not read
+		if err = unix.Fchmodat(dir, name, 0o700, 0); err == nil {
+			fd, err = unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := removeAll(fd, n); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+}
+
+// empty reports whether a staged directory holds nothing.
+func (s *stageDir) empty(slot string) (bool, error) {
+	return emptyAt(s.fd, slot)
+}
+
+func emptyAt(dir int, name string) (bool, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return true, nil
+	}
+	return false, err
+}
