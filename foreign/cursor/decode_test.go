@@ -178,29 +178,9 @@ func TestChangesAreStrict(t *testing.T) {
 		`[{"original": {"startLineNumber": 1, "endLineNumberExclusive": 1}, "modified": [1]}]`,
 		`"text"`,
 	} {
-		if c, err := decodeChanges(json.RawMessage(raw)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("decodeChanges(%s) = %v, %v", raw, c, err)
-		}
-	}
-}
-
-func TestApply(t *testing.T) {
-	v0 := []string{"1", "2", "3"}
-	tests := []struct {
-		changes []Change
-		want    string
-	}{
-		{nil, "1 2 3"},
-		{[]Change{{1, 1, []string{"a"}}}, "a 1 2 3"},
-		{[]Change{{2, 3, []string{"b"}}}, "1 b 3"},
-		{[]Change{{1, 4, nil}}, ""},
-		{[]Change{{4, 4, []string{"d"}}}, "1 2 3 d"},
-		{[]Change{{9, 12, []string{"far"}}}, "1 2 3 far"},
-		{[]Change{{1, 2, []string{"a", "b"}}, {2, 2, []string{"c"}}, {3, 4, nil}}, "a b c 2"},
-	}
-	for _, tt := range tests {
-		if got := strings.Join(Apply(v0, tt.changes), " "); got != tt.want {
-			t.Errorf("Apply(%v) = %q, want %q", tt.changes, got, tt.want)
+		raw = `{"files": [{"uri": "file:///a", "originalModelDiffWrtV0": ` + raw + `}]}`
+		if cp, err := decodeCheckpoint("cp", []byte(raw)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("decodeCheckpoint(%s) = %v, %v", raw, cp, err)
 		}
 	}
 }

@@ -15,9 +15,15 @@
 //	}
 //	data, err := store.Blobs().Get(ctx, id)
 //
+// [Import] brings all of it into a store of ours, as often as one likes:
+//
+//	result, err := cursor.Import(ctx, store, cursor.Target{Blobs: blobs, Rows: rows}, nil)
+//	source, err := cursor.ReadSource(ctx, target, conv.ID) // rows and files as they were
+//
 // The package promises that a blob is returned with exactly the bytes that its
 // id names, or an error; that a row which cannot be understood is reported and
-// costs no other row; and that secrets in these files are never printed.
-// Turning what was read into conversations of our own is left to importers,
-// and the meaning of a state to package conversation.
+// costs no other row; that secrets in these files are never printed; and that
+// an import leaves no state with holes, wherever it is killed. The meaning of
+// a state is left to package conversation, that of a workspace checkpoint to
+// package jsoncheckpoint.
 package cursor

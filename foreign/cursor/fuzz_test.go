@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	"github.com/stet-dev/stet/conversation/graph"
 )
 
@@ -101,7 +102,7 @@ func FuzzCheckpoint(f *testing.F) {
 				lines += len(c.Lines)
 			}
 			v0 := []string{"1", "2", "3"}
-			if got := Apply(v0, file.Changes); len(got) > len(v0)+lines || len(got) < lines {
+			if got := jsoncheckpoint.Apply(v0, file.Changes); len(got) > len(v0)+lines || len(got) < lines {
 				t.Errorf("%d lines from %d and %d", len(got), len(v0), lines)
 			}
 		}

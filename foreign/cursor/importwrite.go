@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"time"
 
@@ -141,7 +140,8 @@ func checkCheckpoint(id string, raw []byte) error {
 	case len(raw) > kv.MaxValue:
 		return fmt.Errorf("%w: a checkpoint of %d bytes", blob.ErrTooLarge, len(raw))
 	}
-	return json.Unmarshal(raw, new(jsoncheckpoint.Checkpoint))
+	_, err := decodeCheckpoint(id, raw)
+	return err
 }
 
 func (j *job) countCheckpoints(ctx context.Context) error {
@@ -291,12 +291,15 @@ func firstTime(times ...time.Time) time.Time {
 // workspacePath returns the directory of a conversation where the store tells it,
 // else the editor's name of the workspace.
 func workspacePath(c *Conversation) string {
-	place := c.Workspace
+	var uri jsoncheckpoint.URI
 	if doc, err := parseDocument(c.Raw); err == nil {
-		place = cmp.Or(uriOf(doc.document("workspaceIdentifier")["uri"]), place)
+		_ = json.Unmarshal(doc.document("workspaceIdentifier")["uri"], &uri) // most rows have none
 	}
-	if u, err := url.Parse(place); err == nil && u.Scheme == "file" && u.Path != "" {
-		return u.Path
+	if uri.String() == "" {
+		_ = json.Unmarshal(encode(c.Workspace), &uri)
 	}
-	return place
+	if path, ok := uri.Path(); ok {
+		return path
+	}
+	return c.Workspace
 }

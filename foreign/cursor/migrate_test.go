@@ -92,7 +92,7 @@ func TestOldRowsAreRead(t *testing.T) {
 		t.Fatalf("checkpoints = %v", ids)
 	}
 	latest, err := s.Checkpoint(t.Context(), c, c.LatestCheckpoint)
-	if err != nil || len(latest.Files) != 1 || latest.Files[0].URI != "file:///w/a" || len(latest.Files[0].Changes) != 1 {
+	if err != nil || len(latest.Files) != 1 || latest.Files[0].URI.String() != "file:///w/a" || len(latest.Files[0].Changes) != 1 {
 		t.Errorf("latest = %+v, %v", latest, err)
 	}
 }
