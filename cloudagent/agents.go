@@ -1,0 +1,185 @@
+package cloudagent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Status is what an agent is doing.
+type Status = aiserverv1.CloudAgentWorkflowStatus
+
+// The statuses that this package treats in a way of their own.
+const (
+	StatusNotYetStarted = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_NOT_YET_STARTED
+	StatusArchived      = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_ARCHIVED
+	StatusExpired       = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_EXPIRED
+)
+
+// Terminal reports whether an agent of this status does nothing any more.
+func Terminal(s Status) bool { return s == StatusArchived || s == StatusExpired }
+
+// Spec is what a new agent begins with.
+type Spec struct {
+	// ID names the agent. Create makes one if it is empty.
+	ID   string
+	Name string
+	// Conversation is the conversation that the agent works on; its own id if empty.
+	Conversation string
+	Labels       map[string]string
+	// Status is NOT_YET_STARTED unless given.
+	Status Status
+}
+
+// Agent is what is known about an agent.
+type Agent struct {
+	ID           string
+	Name         string
+	Conversation string
+	Labels       map[string]string
+	Created      time.Time
+	Updated      time.Time
+	Status       Status
+	// Head is the place of the last event.
+	Head Offset
+	// State is the current state, zero if there is none.
+	State blob.ID
+	// StateAt is the place up to which the state contains the events.
+	StateAt Offset
+	// Properties were read out of the state when it was saved.
+	Properties Properties
+}
+
+// Create makes an agent. It fails with ErrExists if there is one of that id.
+func (s *Store) Create(ctx context.Context, spec Spec) (Agent, error) {
+	if spec.ID == "" {
+		spec.ID = "bc-" + ulid.Make().String()
+	}
+	if err := checkID("agent", spec.ID); err != nil {
+		return Agent{}, err
+	}
+	if spec.Conversation == "" {
+		spec.Conversation = spec.ID
+	}
+	if spec.Status == 0 {
+		spec.Status = StatusNotYetStarted
+	}
+	start := Offset{Tag: newEpoch()}
+	rec := &stetv1.AgentRecord{
+		Format: recordFormat, Id: spec.ID, Name: spec.Name, Conversation: spec.Conversation, Labels: maps.Clone(spec.Labels),
+		CreatedMs: s.nowMS(), UpdatedMs: s.nowMS(), Status: spec.Status,
+		Epoch: start.Tag, Head: start.record(), StateAt: start.record(),
+	}
+	set, err := encodeRecord(rec)
+	if err != nil {
+		return Agent{}, err
+	}
+	err = s.rows.Commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: set.Key}, {Key: keyspace.AgentMetadata(spec.ID)}},
+		Set:    []kv.Set{set},
+	})
+	if errors.Is(err, kv.ErrConflict) {
+		return Agent{}, fmt.Errorf("create agent %s: %w", spec.ID, ErrExists)
+	}
+	if err != nil {
+		return Agent{}, fmt.Errorf("create agent %s: %w", spec.ID, err)
+	}
+	return agentOf(rec), nil
+}
+
+func newEpoch() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return max(1, binary.BigEndian.Uint64(b[:]))
+}
+
+func encodeRecord(rec *stetv1.AgentRecord) (kv.Set, error) {
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(rec)
+	if err != nil {
+		return kv.Set{}, fmt.Errorf("%w: record of agent %s: %w", ErrInvalid, rec.Id, err)
+	}
+	return kv.Set{Key: keyspace.Agent(rec.Id), Value: value}, nil
+}
+
+func agentOf(rec *stetv1.AgentRecord) Agent {
+	return Agent{
+		ID: rec.Id, Name: rec.Name, Conversation: rec.Conversation, Labels: maps.Clone(rec.Labels),
+		Created: time.UnixMilli(rec.CreatedMs), Updated: time.UnixMilli(rec.UpdatedMs), Status: rec.Status,
+		Head: offsetOf(rec.Head), State: stateOf(rec), StateAt: offsetOf(rec.StateAt), Properties: propertiesOf(rec.Properties),
+	}
+}
+
+// Get returns an agent as it is stored now.
+func (s *Store) Get(ctx context.Context, agent string) (Agent, error) {
+	if err := checkID("agent", agent); err != nil {
+		return Agent{}, err
+	}
+	l := s.lane(agent)
+	defer s.release(l)
+	now, err := s.load(ctx, l)
+	if err != nil {
+		return Agent{}, err
+	}
+	return agentOf(now.rec), nil
+}
+
+// Page asks for a part of a list; the zero value asks for its beginning.
+type Page struct {
+	// After is the cursor that the page before returned.
+	After string
+	// Limit is the largest number of agents, 100 by default and 1,000 at most.
+	Limit int
+}
+
+// List returns agents in the order of their ids, and the cursor of the next page,
+// which is empty after the last. Agents that were imported appear with their
+// first change.
+func (s *Store) List(ctx context.Context, page Page) ([]Agent, string, error) {
+	if page.Limit <= 0 {
+		page.Limit = 100
+	}
+	page.Limit = min(page.Limit, 1000)
+	in := keyspace.Agents()
+	if page.After != "" {
+		if err := checkID("agent", page.After); err != nil {
+			return nil, "", err
+		}
+		in.Start = keyspace.Agent(page.After) + "\x00"
+	}
+	var agents []Agent
+	for row, err := range s.rows.Scan(ctx, in, kv.ScanOptions{Limit: page.Limit + 1}) {
+		if err != nil {
+			return nil, "", fmt.Errorf("list agents: %w", err)
+		}
+		rec, err := decodeRecord(row)
+		if err != nil {
+			return nil, "", err
+		}
+		agents = append(agents, agentOf(rec))
+	}
+	if len(agents) <= page.Limit {
+		return agents, "", nil
+	}
+	agents = agents[:page.Limit]
+	return agents, agents[page.Limit-1].ID, nil
+}
+
+// Archive ends an agent: it takes no more events, and followers get the end of
+// the stream. Archiving it again changes nothing.
+func (s *Store) Archive(ctx context.Context, agent string) error {
+	_, err := s.SetStatus(ctx, agent, StatusArchived, nil)
+	return err
+}

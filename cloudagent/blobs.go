@@ -1,0 +1,122 @@
+package cloudagent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+// GetLatestState returns the conversation of an agent as it is now, with the
+// blobs of its latest turns.
+func (s *Store) GetLatestState(ctx context.Context, agent string) (*aiserverv1.GetLatestAgentConversationStateResponse, error) {
+	now, err := s.Get(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	out := &aiserverv1.GetLatestAgentConversationStateResponse{LatestConversationState: &aiserverv1.LatestAgentConversationState{}}
+	if now.State.IsZero() {
+		return out, nil
+	}
+	state, err := s.State(ctx, agent, now.State)
+	if err != nil {
+		return nil, err
+	}
+	out.LatestConversationState.ConversationState = state.ConversationState
+	out.LatestConversationState.NumPriorInteractionUpdates = state.NumPriorInteractionUpdates
+	r := &reader{s: s, agent: agent, sent: make(map[blob.ID]struct{})}
+	out.PreFetchedBlobs, err = r.blobsOf(ctx, now.State, 64, maxMessageBytes)
+	return out, err
+}
+
+// GetBlob returns a blob of an agent: one that came with an event or is reached
+// from one of its states. For another it answers ErrNotFound, whether the store
+// has it or not.
+func (s *Store) GetBlob(ctx context.Context, agent string, id blob.ID) ([]byte, error) {
+	if err := checkID("agent", agent); err != nil {
+		return nil, err
+	}
+	l := s.lane(agent)
+	defer s.release(l)
+	ok, err := s.owns(ctx, l, id)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("blob %s of agent %s: %w", id, agent, ErrNotFound)
+	}
+	return s.blobs.Get(ctx, id)
+}
+
+// owns reports whether a blob belongs to an agent. What was found is remembered,
+// and grows with the log.
+func (s *Store) owns(ctx context.Context, l *lane, id blob.ID) (bool, error) {
+	l.reachMu.Lock()
+	defer l.reachMu.Unlock()
+	now, err := s.load(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	if l.reach != nil {
+		if ok, err := s.inLog(ctx, now.rec, l.reached); err != nil {
+			return false, err
+		} else if !ok {
+			l.reach = nil // another history: nothing of the old one counts
+		}
+	}
+	if l.reach == nil {
+		l.reach, l.reached = new(graph.Set), Offset{Tag: now.rec.Epoch}
+		if err := s.extend(ctx, l, rootsOfRecord(now.rec)); err != nil {
+			l.reach = nil
+			return false, err
+		}
+	}
+	for !l.reach.Has(id) && l.reached.Seq < now.rec.Head.GetSeq() {
+		events, _, err := s.read(ctx, l.agent, l.reached)
+		if err != nil {
+			return false, err
+		}
+		if len(events) == 0 {
+			return false, dataLoss(l.agent, "event %d of %d is not there", l.reached.Seq+1, now.rec.Head.GetSeq())
+		}
+		var roots []graph.Root
+		for _, e := range events {
+			roots = append(roots, rootsOfEvent(e.rec)...)
+		}
+		if err := s.extend(ctx, l, roots); err != nil {
+			l.reach = nil
+			return false, err
+		}
+		l.reached = events[len(events)-1].at
+	}
+	return l.reach.Has(id), nil
+}
+
+func (s *Store) extend(ctx context.Context, l *lane, roots []graph.Root) error {
+	return graph.Walk(ctx, s.blobs, graph.Roots(roots...), &graph.Options{Seen: l.reach}, func(graph.Node) error { return nil })
+}
+
+func rootsOfRecord(rec *stetv1.AgentRecord) []graph.Root {
+	if id := stateOf(rec); !id.IsZero() {
+		return []graph.Root{{Kind: graph.CloudState, ID: id}}
+	}
+	return nil
+}
+
+// rootsOfEvent gives the blobs that an event keeps. Ids that are none were never
+// written by us.
+func rootsOfEvent(rec *stetv1.AgentEventRecord) []graph.Root {
+	var roots []graph.Root
+	if id, err := blob.IDFromBytes(rec.GetState()); err == nil {
+		roots = append(roots, graph.Root{Kind: graph.CloudState, ID: id})
+	}
+	for _, raw := range rec.Blobs {
+		if id, err := blob.IDFromBytes(raw); err == nil {
+			roots = append(roots, graph.Root{Kind: graph.Bytes, ID: id})
+		}
+	}
+	return roots
+}

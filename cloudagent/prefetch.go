@@ -1,0 +1,160 @@
+package cloudagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+)
+
+const (
+	// heavy is the size from which a tool call or a blob counts as heavy.
+	heavy = 16 << 10
+	// maxPrefetch and maxPrefetchBytes bound the blobs that are sent before the
+	// initial state.
+	maxPrefetch      = 1024
+	maxPrefetchBytes = 8 << 20
+	// maxMessageBytes bounds the blobs of one message.
+	maxMessageBytes = 1 << 20
+	// maxSent bounds what a stream remembers of the blobs that it sent. To send one
+	// twice does no harm.
+	maxSent = 1 << 16
+)
+
+func (r *reader) noteSent(id blob.ID) {
+	if len(r.sent) >= maxSent {
+		clear(r.sent)
+	}
+	r.sent[id] = struct{}{}
+}
+
+// wanted reports whether a blob shall be sent, and notes that it is.
+func (r *reader) wanted(id blob.ID, data []byte) bool {
+	if _, has := r.sent[id]; has || r.opts.FilterHeavyStepData && len(data) > heavy {
+		return false
+	}
+	r.noteSent(id)
+	return true
+}
+
+// prefetch sends the blobs of the initial state, or puts some into it.
+func (r *reader) prefetch(ctx context.Context, state blob.ID, m *initialState) error {
+	if !r.opts.PrefetchedFirst {
+		var err error
+		m.PreFetchedBlobs, err = r.blobsOf(ctx, state, r.opts.MaxBlobsAfterPrefetch, maxMessageBytes)
+		return err
+	}
+	blobs, err := r.blobsOf(ctx, state, maxPrefetch, maxPrefetchBytes)
+	if err != nil {
+		return err
+	}
+	for len(blobs) > 0 {
+		n, size := 0, 0
+		for n < len(blobs) && (n == 0 || size+len(blobs[n].Value) <= maxMessageBytes) {
+			size += len(blobs[n].Value)
+			n++
+		}
+		if !r.send(&response{Message: &aiserverv1.StreamConversationResponse_PrefetchedBlobs_{
+			PrefetchedBlobs: &aiserverv1.StreamConversationResponse_PrefetchedBlobs{PreFetchedBlobs: blobs[:n]},
+		}}) {
+			return nil
+		}
+		blobs = blobs[n:]
+	}
+	if r.opts.SignalAfterPrefetch {
+		r.send(&response{Message: &aiserverv1.StreamConversationResponse_StreamSignal_{
+			StreamSignal: aiserverv1.StreamConversationResponse_STREAM_SIGNAL_END_OF_INITIAL_STATE_PREFETCH,
+		}})
+	}
+	return nil
+}
+
+var errEnough = errors.New("enough")
+
+// blobsOf returns blobs of a state, the latest turns first, within the limits.
+func (r *reader) blobsOf(ctx context.Context, state blob.ID, limit, bytes int) ([]*aiserverv1.PreFetchedBlob, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	var out []*aiserverv1.PreFetchedBlob
+	opts := &graph.Options{Workers: 1, ReadLeaves: true} // one worker goes depth first from the end
+	err := graph.Walk(ctx, r.s.blobs, graph.Roots(graph.Root{Kind: graph.CloudState, ID: state}), opts, func(n graph.Node) error {
+		if n.Err != nil {
+			return fmt.Errorf("%w: agent %s: %s: %w", ErrDataLoss, r.agent, n.Field, n.Err)
+		}
+		if n.ID == state || len(n.Data) > bytes || !r.wanted(n.ID, n.Data) {
+			return nil
+		}
+		bytes -= len(n.Data)
+		out = append(out, &aiserverv1.PreFetchedBlob{Id: n.ID.Bytes(), Value: append([]byte(nil), n.Data...)})
+		if len(out) == limit {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return out, nil
+}
+
+// eventBlobs returns the blobs that came with an event, within the limits.
+func (r *reader) eventBlobs(ctx context.Context, e event) ([]*aiserverv1.PreFetchedBlob, error) {
+	var out []*aiserverv1.PreFetchedBlob
+	left := maxMessageBytes
+	for _, raw := range e.rec.Blobs {
+		if len(out) >= r.opts.MaxBlobsAfterPrefetch {
+			break
+		}
+		id, err := blob.IDFromBytes(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%w: event %d of agent %s: %w", ErrDataLoss, e.at.Seq, r.agent, err)
+		}
+		if _, has := r.sent[id]; has {
+			continue
+		}
+		data, err := r.s.blobs.Get(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("read blob of event %d of agent %s: %w", e.at.Seq, r.agent, err)
+		}
+		if len(data) > left || !r.wanted(id, data) {
+			continue
+		}
+		left -= len(data)
+		out = append(out, &aiserverv1.PreFetchedBlob{Id: raw, Value: data})
+	}
+	return out, nil
+}
+
+// lighten leaves a truncated call in the place of a heavy one.
+func lighten(u *agentv1.InteractionUpdate) {
+	switch v := u.Message.(type) {
+	case *agentv1.InteractionUpdate_ToolCallStarted:
+		v.ToolCallStarted.ToolCall = light(v.ToolCallStarted.ToolCall)
+	case *agentv1.InteractionUpdate_ToolCallCompleted:
+		v.ToolCallCompleted.ToolCall = light(v.ToolCallCompleted.ToolCall)
+	case *agentv1.InteractionUpdate_PartialToolCall:
+		v.PartialToolCall.ToolCall = light(v.PartialToolCall.ToolCall)
+	}
+}
+
+func light(call *agentv1.ToolCall) *agentv1.ToolCall {
+	if call == nil || call.GetTruncatedToolCall() != nil || proto.Size(call) <= heavy {
+		return call
+	}
+	return &agentv1.ToolCall{
+		Tool: &agentv1.ToolCall_TruncatedToolCall{TruncatedToolCall: &agentv1.TruncatedToolCall{
+			Args: &agentv1.TruncatedToolCallArgs{},
+			Result: &agentv1.TruncatedToolCallResult{Result: &agentv1.TruncatedToolCallResult_Success{
+				Success: &agentv1.TruncatedToolCallSuccess{},
+			}},
+		}},
+		ToolCallId: call.ToolCallId, StartedAtMs: call.StartedAtMs, CompletedAtMs: call.CompletedAtMs,
+	}
+}

@@ -1,0 +1,157 @@
+package cloudagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stet-dev/stet/blob"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Properties are what lists and headings show of an agent. They are read out of
+// a state when it is saved.
+type Properties struct {
+	PRURL      string
+	AgentName  string
+	BranchName string
+	NumTurns   int
+	BaseBranch string
+	// OriginalRequestStart is the zero time if it is not known.
+	OriginalRequestStart time.Time
+	InitialSource        aiserverv1.BackgroundComposerSource
+}
+
+func propertiesOf(p *stetv1.AgentProperties) Properties {
+	out := Properties{
+		PRURL: p.GetPrUrl(), AgentName: p.GetAgentName(), BranchName: p.GetBranchName(), NumTurns: int(p.GetNumTurns()),
+		BaseBranch: p.GetBaseBranch(), InitialSource: p.GetInitialSource(),
+	}
+	if ms := p.GetOriginalRequestStartMs(); ms != 0 {
+		out.OriginalRequestStart = time.UnixMilli(ms)
+	}
+	return out
+}
+
+// maxText is the longest text that becomes a property; it ends up in a row.
+const maxText = 8 << 10
+
+// derive reads the properties out of a state whose blobs are stored.
+func (s *Store) derive(ctx context.Context, state *aiserverv1.CloudAgentState) (*stetv1.AgentProperties, error) {
+	p := &stetv1.AgentProperties{
+		NumTurns: uint32(len(state.GetConversationState().GetTurns())), BaseBranch: clip(state.GetBaseBranch()),
+		OriginalRequestStartMs: state.GetOriginalRequestStartUnixMs(), InitialSource: state.GetInitialSource(),
+	}
+	for _, text := range []struct {
+		id   []byte
+		into *string
+	}{{state.PrUrl, &p.PrUrl}, {state.AgentName, &p.AgentName}, {state.BranchName, &p.BranchName}} {
+		if len(text.id) == 0 {
+			continue
+		}
+		id, err := blob.IDFromBytes(text.id)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		data, err := s.blobs.Get(ctx, id)
+		if errors.Is(err, blob.ErrNotFound) {
+			return nil, &kv.MissingBlobsError{IDs: []blob.ID{id}}
+		}
+		if err != nil {
+			return nil, err
+		}
+		*text.into = clip(string(data[:min(len(data), maxText+utf8.UTFMax)]))
+	}
+	return p, nil
+}
+
+// clip makes a text fit for a row: short and UTF-8.
+func clip(text string) string {
+	if len(text) > maxText {
+		text = text[:maxText]
+		for len(text) > 0 && !utf8.RuneStart(text[len(text)-1]) {
+			text = text[:len(text)-1]
+		}
+		if r, n := utf8.DecodeLastRuneInString(text); r == utf8.RuneError && n == 1 {
+			text = text[:len(text)-1]
+		}
+	}
+	if !utf8.ValidString(text) {
+		return ""
+	}
+	return text
+}
+
+// Properties returns the properties of an agent's current state.
+func (s *Store) Properties(ctx context.Context, agent string) (Properties, error) {
+	if err := checkID("agent", agent); err != nil {
+		return Properties{}, err
+	}
+	l := s.lane(agent)
+	defer s.release(l)
+	now, err := s.load(ctx, l)
+	if err != nil {
+		return Properties{}, err
+	}
+	if now.rec.Properties != nil || len(now.rec.State) == 0 {
+		return propertiesOf(now.rec.Properties), nil
+	}
+	// An imported agent: nobody has read its state yet.
+	state, err := s.sharedState(ctx, agent, stateOf(now.rec))
+	if err != nil {
+		return Properties{}, err
+	}
+	p, err := s.derive(ctx, state)
+	if err != nil {
+		return Properties{}, fmt.Errorf("properties of agent %s: %w", agent, err)
+	}
+	return propertiesOf(p), nil
+}
+
+// Subscribe gives the properties of an agent now and then whenever they have
+// changed, by whichever process, until ctx is done or the caller stops. Changes
+// that follow each other quickly may be seen as one.
+func (s *Store) Subscribe(ctx context.Context, agent string) iter.Seq2[Properties, error] {
+	return func(yield func(Properties, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		key := keyspace.Agent(agent)
+		hints := s.rows.Watch(ctx, kv.Range{Start: key, End: key + "\x00"})
+		var last *Properties
+		for {
+			now, err := s.Properties(ctx, agent)
+			if err != nil {
+				yield(Properties{}, err)
+				return
+			}
+			if last == nil || *last != now {
+				if !yield(now, nil) {
+					return
+				}
+				last = &now
+			}
+			if err := s.wait(ctx, hints, s.opts.Poll); err != nil {
+				yield(Properties{}, err)
+				return
+			}
+		}
+	}
+}
+
+// wait returns after a hint, or after d.
+func (s *Store) wait(ctx context.Context, hints <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-hints:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,262 @@
+package cloudagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/kv"
+)
+
+// SaveOptions shape a save; nil gives the defaults.
+type SaveOptions struct {
+	// Offset is the place up to which the state contains the events; a new follower
+	// gets the state and what comes after that place. Without it the state contains
+	// everything before it.
+	Offset string
+	// IfState, if set, is the state that the agent must have now, else ErrConflict;
+	// the zero id means none.
+	IfState *blob.ID
+}
+
+// Saved tells where a state went.
+type Saved struct {
+	State blob.ID
+	// Offset is the place after the event.
+	Offset Offset
+}
+
+// stateLimits bound states that are read back; they are as large as the longest
+// conversations make them.
+var stateLimits = &wirelimit.Limits{Bytes: 64 << 20, Entries: 1 << 20, Memory: 512 << 20}
+
+// SaveState makes a state the current one: the state, the given blobs, pointer,
+// offset and event in one commit. Every blob that the state refers to must be
+// given or stored; else nothing is saved and the error is a
+// *kv.MissingBlobsError.
+func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.CloudAgentState, blobs []*aiserverv1.PreFetchedBlob, opts *SaveOptions) (Saved, error) {
+	if opts == nil {
+		opts = &SaveOptions{}
+	}
+	given, err := verified(blobs)
+	if err != nil {
+		return Saved{}, err
+	}
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(state)
+	if err != nil {
+		return Saved{}, invalid("state: %v", err)
+	}
+	p := &save{s: s, agent: agent, raw: raw, id: blob.Sum(raw), state: proto.CloneOf(state), given: given, opts: opts}
+	rec, err := s.update(ctx, agent, func(c *change) error { return p.apply(ctx, c) })
+	if err != nil {
+		return Saved{}, err
+	}
+	l := s.lane(agent)
+	defer s.release(l)
+	l.keepState(p.id, p.state)
+	return Saved{State: p.id, Offset: offsetOf(rec.Head)}, nil
+}
+
+// verified turns blobs of the wire into ours.
+func verified(blobs []*aiserverv1.PreFetchedBlob) ([]blob.Blob, error) {
+	out := make([]blob.Blob, 0, len(blobs))
+	for _, b := range blobs {
+		id, err := blob.IDFromBytes(b.GetId())
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		if got := blob.Sum(b.GetValue()); got != id {
+			return nil, &blob.MismatchError{Want: id, Got: got}
+		}
+		out = append(out, blob.Blob{ID: id, Data: b.GetValue()})
+	}
+	return out, nil
+}
+
+// save is a SaveState under way.
+type save struct {
+	s     *Store
+	agent string
+	raw   []byte
+	id    blob.ID
+	state *aiserverv1.CloudAgentState
+	given []blob.Blob
+	opts  *SaveOptions
+
+	since blob.ID   // state that needs is relative to
+	needs []blob.ID // what the state needs and the one before did not; nil until known
+	props *stetv1.AgentProperties
+}
+
+func (p *save) apply(ctx context.Context, c *change) error {
+	prev := stateOf(c.rec)
+	if c.rec.Status == StatusArchived {
+		return fmt.Errorf("save state of agent %s: %w", p.agent, ErrArchived)
+	}
+	if p.opts.IfState != nil && *p.opts.IfState != prev {
+		return fmt.Errorf("save state of agent %s: %w: its state is %s", p.agent, ErrConflict, prev.Short())
+	}
+	at, err := p.contains(ctx, c.rec)
+	if err != nil {
+		return err
+	}
+	if offsetOf(c.rec.StateAt).Seq == 0 { // not from our log, which would keep what it refers to
+		prev = blob.ID{}
+	}
+	if err := p.prepare(ctx, prev); err != nil {
+		return fmt.Errorf("save state of agent %s: %w", p.agent, err)
+	}
+	event := &stetv1.AgentEventRecord{TimeMs: p.s.nowMS(), Event: &stetv1.AgentEventRecord_State{State: p.id.Bytes()}}
+	for _, b := range p.given {
+		event.Blobs = append(event.Blobs, b.ID.Bytes())
+	}
+	if err := c.add(event); err != nil {
+		return err
+	}
+	if at == nil {
+		at = c.rec.Head
+	}
+	c.rec.State, c.rec.StateAt, c.rec.Properties, c.pointer = p.id.Bytes(), at, p.props, true
+	c.refs = unique(append(append([]blob.ID{p.id}, p.needs...), ids(p.given)...))
+	return nil
+}
+
+// contains returns the place that the caller named, which must be in the log, or
+// nil.
+func (p *save) contains(ctx context.Context, rec *stetv1.AgentRecord) (*stetv1.AgentPosition, error) {
+	if p.opts.Offset == "" {
+		return nil, nil
+	}
+	at, err := ParseOffset(p.opts.Offset)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := p.s.inLog(ctx, rec, at)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: %s is not in the log of agent %s", ErrInvalidOffset, at, p.agent)
+	}
+	return at.record(), nil
+}
+
+// prepare stores the blobs and finds what the state needs. Blobs come before the
+// commit that names them: a crash in between leaves nothing that refers to a
+// hole.
+func (p *save) prepare(ctx context.Context, prev blob.ID) error {
+	if p.needs != nil && p.since == prev {
+		return nil
+	}
+	if err := p.s.blobs.Put(ctx, append(p.given[:len(p.given):len(p.given)], blob.Blob{ID: p.id, Data: p.raw, Like: prev})...); err != nil {
+		return err
+	}
+	fresh, err := p.fresh(ctx, prev)
+	if err != nil {
+		return err
+	}
+	p.needs = []blob.ID{}
+	var missing []blob.ID
+	err = graph.Walk(ctx, p.s.blobs, graph.Roots(fresh...), nil, func(n graph.Node) error {
+		switch {
+		case errors.Is(n.Err, blob.ErrNotFound):
+			missing = append(missing, n.ID)
+		case n.Err != nil:
+			return fmt.Errorf("%w: %w", ErrInvalid, n.Err)
+		default:
+			p.needs = append(p.needs, n.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		p.needs = nil
+		return err
+	}
+	if len(missing) > 0 {
+		p.needs = nil
+		return &kv.MissingBlobsError{IDs: missing}
+	}
+	p.since = prev
+	p.props, err = p.s.derive(ctx, p.state)
+	return err
+}
+
+// fresh returns what the state refers to and the one before did not. The log
+// keeps every earlier state, so that what those reach is there.
+func (p *save) fresh(ctx context.Context, prev blob.ID) ([]graph.Root, error) {
+	refs, err := graph.Refs(graph.CloudState, p.raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	var old graph.Set
+	if !prev.IsZero() {
+		data, err := p.s.blobs.Get(ctx, prev)
+		if err != nil && !errors.Is(err, blob.ErrNotFound) && !errors.Is(err, blob.ErrCorrupt) {
+			return nil, err
+		}
+		before, _ := graph.Refs(graph.CloudState, data) // what is damaged is simply not known
+		for _, r := range before {
+			old.Add(r.ID, r.Kind)
+		}
+	}
+	var roots []graph.Root
+	for _, r := range refs {
+		if old.Add(r.ID, r.Kind) {
+			roots = append(roots, graph.Root{Kind: r.Kind, ID: r.ID})
+		}
+	}
+	return roots, nil
+}
+
+func ids(blobs []blob.Blob) []blob.ID {
+	out := make([]blob.ID, len(blobs))
+	for i, b := range blobs {
+		out[i] = b.ID
+	}
+	return out
+}
+
+func unique(ids []blob.ID) []blob.ID {
+	slices.SortFunc(ids, blob.ID.Compare)
+	return slices.Compact(ids)
+}
+
+// State returns a state of an agent. It belongs to the caller.
+func (s *Store) State(ctx context.Context, agent string, id blob.ID) (*aiserverv1.CloudAgentState, error) {
+	state, err := s.sharedState(ctx, agent, id)
+	if err != nil {
+		return nil, err
+	}
+	return proto.CloneOf(state), nil
+}
+
+// sharedState returns a state that is shared with the cache and not to be
+// changed.
+func (s *Store) sharedState(ctx context.Context, agent string, id blob.ID) (*aiserverv1.CloudAgentState, error) {
+	l := s.lane(agent)
+	defer s.release(l)
+	if state := l.cachedState(id); state != nil {
+		return state, nil
+	}
+	data, err := s.blobs.Get(ctx, id)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		return nil, fmt.Errorf("%w: state of agent %s: %w", ErrDataLoss, agent, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state of agent %s: %w", agent, err)
+	}
+	state := new(aiserverv1.CloudAgentState)
+	if err := wirelimit.Unmarshal(data, state, stateLimits); err != nil {
+		return nil, fmt.Errorf("%w: state of agent %s: %w", ErrDataLoss, agent, err)
+	}
+	l.keepState(id, state)
+	return state, nil
+}

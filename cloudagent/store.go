@@ -1,0 +1,162 @@
+package cloudagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Store keeps cloud agents in a blob store and a row store. It is safe for
+// concurrent use; several processes may use the same rows.
+type Store struct {
+	blobs  blob.Store
+	rows   kv.Store
+	opts   Options
+	lanes  lanes
+	queues queues
+}
+
+// Options configure a Store; nil gives the defaults.
+type Options struct {
+	// Now is the clock; time.Now by default. Nothing but display depends on it.
+	Now func() time.Time
+	// Poll is how often followers look for events that no hint told them of, 1 s by
+	// default.
+	Poll time.Duration
+	// CachedAgents is how many agents are held in memory, 256 by default.
+	CachedAgents int
+	// Presigner makes addresses of snapshots; without it there are none.
+	Presigner Presigner
+	// LegacySnapshots turns off cloud_agent_enable_blob_storage_format_v1:
+	// snapshots without a format of their own get the legacy one instead of v1.
+	LegacySnapshots bool
+}
+
+// New returns the store of the cloud agents in the given blobs and rows.
+func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
+	s := &Store{blobs: blobs, rows: rows}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	if s.opts.Poll <= 0 {
+		s.opts.Poll = time.Second
+	}
+	if s.opts.CachedAgents <= 0 {
+		s.opts.CachedAgents = 256
+	}
+	return s
+}
+
+func (s *Store) nowMS() int64 { return max(0, s.opts.Now().UnixMilli()) }
+
+// maxID bounds ids, so that a key holds one even when every byte is escaped.
+const maxID = 256
+
+func checkID(what, id string) error {
+	switch {
+	case id == "":
+		return invalid("%s id is empty", what)
+	case len(id) > maxID:
+		return invalid("%s id has %d bytes, at most %d are allowed", what, len(id), maxID)
+	case !utf8.ValidString(id):
+		return invalid("%s id is not UTF-8", what)
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return invalid("%s id holds a control character", what)
+	}
+	return nil
+}
+
+// loaded is a record and what must still hold when it is changed.
+type loaded struct {
+	rec    *stetv1.AgentRecord // not to be changed: it is shared with the cache
+	expect []kv.Expect
+}
+
+// load reads the record of an agent. An agent that was imported has only
+// metadata; it gets a record with its first change.
+func (s *Store) load(ctx context.Context, l *lane) (loaded, error) {
+	key := keyspace.Agent(l.agent)
+	row, err := s.rows.Get(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return s.adopt(ctx, l.agent)
+	}
+	if err != nil {
+		return loaded{}, fmt.Errorf("read agent %s: %w", l.agent, err)
+	}
+	expect := []kv.Expect{{Key: key, Version: row.Version}}
+	if rec, version := l.cachedRecord(); version == row.Version {
+		return loaded{rec: rec, expect: expect}, nil
+	}
+	rec, err := decodeRecord(row)
+	if err != nil {
+		return loaded{}, err
+	}
+	l.keepRecord(rec, row.Version)
+	return loaded{rec: rec, expect: expect}, nil
+}
+
+func decodeRecord(row kv.Row) (*stetv1.AgentRecord, error) {
+	rec := new(stetv1.AgentRecord)
+	if err := proto.Unmarshal(row.Value, rec); err != nil {
+		return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+	}
+	if err := checkFormat(row.Key, rec.Format); err != nil {
+		return nil, err
+	}
+	if rec.Id != keyspace.Last(row.Key) || rec.Epoch == 0 {
+		return nil, fmt.Errorf("%w: row %q is of agent %q", kv.ErrCorrupt, row.Key, rec.Id)
+	}
+	if len(rec.State) > 0 {
+		if _, err := blob.IDFromBytes(rec.State); err != nil {
+			return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+		}
+	}
+	return rec, nil
+}
+
+// adopt makes a record from metadata. Its log is empty: the offsets of the place
+// that the agent came from mean nothing here.
+func (s *Store) adopt(ctx context.Context, agent string) (loaded, error) {
+	m, version, err := s.metadata(ctx, agent)
+	if errors.Is(err, ErrNotFound) {
+		return loaded{}, fmt.Errorf("agent %s: %w", agent, ErrNotFound)
+	}
+	if err != nil {
+		return loaded{}, err
+	}
+	// Until the record is stored, every reader must see the same epoch.
+	start := Offset{}.next([]byte(fmt.Sprintf("%s %s %s", agent, m.State, m.OffsetKey)))
+	start.Seq = 0
+	rec := &stetv1.AgentRecord{
+		Format: recordFormat, Id: agent, Conversation: agent, CreatedMs: m.Time.UnixMilli(), UpdatedMs: m.Time.UnixMilli(),
+		Epoch: start.Tag, Head: start.record(), StateAt: start.record(), Status: m.Status,
+	}
+	if !m.State.IsZero() {
+		rec.State = m.State.Bytes()
+	}
+	return loaded{rec: rec, expect: []kv.Expect{
+		{Key: keyspace.Agent(agent)}, {Key: keyspace.AgentMetadata(agent), Version: version},
+	}}, nil
+}
+
+// stateOf returns the id of a record's state, zero if there is none. Records are
+// checked when they are read.
+func stateOf(rec *stetv1.AgentRecord) blob.ID {
+	if len(rec.State) != blob.IDSize {
+		return blob.ID{}
+	}
+	return blob.ID(rec.State)
+}

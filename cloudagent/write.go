@@ -1,0 +1,233 @@
+package cloudagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// MaxAppend is the largest number of updates of one append.
+const MaxAppend = 4096
+
+// maxEvent leaves room in a row for what surrounds an update.
+const maxEvent = kv.MaxValue - 64<<10
+
+// attempts is how often a lost race against another process is tried again. Each
+// one lost means that another writer went on.
+const attempts = 100
+
+// change is a commit in the making. The record may be changed as you like.
+type change struct {
+	rec     *stetv1.AgentRecord
+	events  []kv.Set
+	refs    []blob.ID
+	pointer bool // metadata changes too
+}
+
+// add appends an event.
+func (c *change) add(event *stetv1.AgentEventRecord) error {
+	set, at, err := encodeEvent(c.rec.Id, offsetOf(c.rec.Head), event)
+	if err != nil {
+		return err
+	}
+	c.events = append(c.events, set)
+	c.rec.Head = at.record()
+	return nil
+}
+
+// errUnchanged ends an update that has nothing to change.
+var errUnchanged = errors.New("nothing to change")
+
+// update changes an agent in one commit and returns its new record. fn is called
+// again with a newer record if somebody else was faster.
+func (s *Store) update(ctx context.Context, agent string, fn func(*change) error) (*stetv1.AgentRecord, error) {
+	if err := checkID("agent", agent); err != nil {
+		return nil, err
+	}
+	l := s.lane(agent)
+	defer s.release(l)
+	if err := l.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer l.end()
+	var err error
+	for i := range attempts {
+		var rec *stetv1.AgentRecord
+		if rec, err = s.tryUpdate(ctx, l, fn); !errors.Is(err, kv.ErrConflict) {
+			return rec, err
+		}
+		if err := pause(ctx, rand.N(min(time.Millisecond<<min(i, 6), 50*time.Millisecond))); err != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func (s *Store) tryUpdate(ctx context.Context, l *lane, fn func(*change) error) (*stetv1.AgentRecord, error) {
+	now, err := s.load(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	c := &change{rec: proto.CloneOf(now.rec)}
+	if err := fn(c); errors.Is(err, errUnchanged) {
+		return now.rec, nil
+	} else if err != nil {
+		return nil, err
+	}
+	// Clocks go back; what is newer shall not look older.
+	c.rec.UpdatedMs = max(s.nowMS(), c.rec.UpdatedMs)
+	b, err := c.batch(now.expect)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.rows.Commit(ctx, b); err != nil {
+		return nil, fmt.Errorf("change agent %s: %w", l.agent, err)
+	}
+	return c.rec, nil
+}
+
+func (c *change) batch(expect []kv.Expect) (*kv.Batch, error) {
+	set, err := encodeRecord(c.rec)
+	if err != nil {
+		return nil, err
+	}
+	b := &kv.Batch{Expect: expect, Set: append(c.events, set), Refs: c.refs}
+	if c.pointer && len(c.rec.State) > 0 {
+		value, err := EncodeMetadata(Metadata{
+			State: stateOf(c.rec), OffsetKey: offsetOf(c.rec.StateAt).String(),
+			Time: time.UnixMilli(c.rec.UpdatedMs), Status: c.rec.Status,
+		})
+		if err != nil {
+			return nil, err
+		}
+		b.Set = append(b.Set, kv.Set{Key: keyspace.AgentMetadata(c.rec.Id), Value: value})
+	}
+	return b, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// AppendOptions shape an append; nil gives the defaults.
+type AppendOptions struct {
+	// Key makes a retry harmless: an append whose key is among the latest of the
+	// agent adds nothing and returns where the first one ended.
+	Key string
+}
+
+// keptKeys is how many keys of appends an agent remembers.
+const keptKeys = 32
+
+// AppendUpdate adds updates to the agent's log, all of them in one commit, and
+// returns the place after the last.
+func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOptions, updates ...*agentv1.InteractionUpdate) (Offset, error) {
+	if opts == nil {
+		opts = &AppendOptions{}
+	}
+	if len(updates) == 0 || len(updates) > MaxAppend {
+		return Offset{}, invalid("%d updates, from 1 to %d can be appended", len(updates), MaxAppend)
+	}
+	if len(opts.Key) > maxID {
+		return Offset{}, invalid("key of an append has %d bytes, at most %d are allowed", len(opts.Key), maxID)
+	}
+	events := make([]*stetv1.AgentEventRecord, len(updates))
+	for i, u := range updates {
+		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(u)
+		if err != nil {
+			return Offset{}, invalid("update %d: %v", i, err)
+		}
+		if len(raw) > maxEvent {
+			return Offset{}, fmt.Errorf("%w: update %d has %d bytes, at most %d are allowed", ErrTooLarge, i, len(raw), maxEvent)
+		}
+		events[i] = &stetv1.AgentEventRecord{Event: &stetv1.AgentEventRecord_Update{Update: raw}}
+	}
+	refs, err := s.updateRefs(ctx, updates, events)
+	if err != nil {
+		return Offset{}, err
+	}
+	var end Offset
+	_, err = s.update(ctx, agent, func(c *change) error {
+		if at := findKey(c.rec, opts.Key); at != nil {
+			end = offsetOf(at)
+			return errUnchanged
+		}
+		if c.rec.Status == StatusArchived {
+			return fmt.Errorf("append to agent %s: %w", agent, ErrArchived)
+		}
+		for _, e := range events {
+			e.TimeMs = s.nowMS()
+			if err := c.add(e); err != nil {
+				return err
+			}
+		}
+		c.refs = refs
+		end = offsetOf(c.rec.Head)
+		if opts.Key != "" {
+			c.rec.Appends = append(c.rec.Appends, &stetv1.AppendKey{Key: opts.Key, End: c.rec.Head})
+			c.rec.Appends = c.rec.Appends[max(0, len(c.rec.Appends)-keptKeys):]
+		}
+		return nil
+	})
+	return end, err
+}
+
+func findKey(rec *stetv1.AgentRecord, key string) *stetv1.AgentPosition {
+	if key == "" {
+		return nil
+	}
+	for _, k := range rec.Appends {
+		if k.Key == key {
+			return k.End
+		}
+	}
+	return nil
+}
+
+// StatusOptions shape a change of status; nil gives the defaults.
+type StatusOptions struct {
+	// From, if not empty, are the statuses that the agent must have now, else
+	// ErrConflict.
+	From []Status
+}
+
+// SetStatus changes what an agent is doing and returns the place after the
+// event. Setting the status that the agent has changes nothing. An archived agent
+// can be taken back.
+func (s *Store) SetStatus(ctx context.Context, agent string, status Status, opts *StatusOptions) (Offset, error) {
+	if opts == nil {
+		opts = &StatusOptions{}
+	}
+	rec, err := s.update(ctx, agent, func(c *change) error {
+		if len(opts.From) > 0 && !slices.Contains(opts.From, c.rec.Status) {
+			return fmt.Errorf("set status of agent %s: %w: its status is %s", agent, ErrConflict, c.rec.Status)
+		}
+		if c.rec.Status == status {
+			return errUnchanged
+		}
+		c.rec.Status, c.pointer = status, true
+		return c.add(&stetv1.AgentEventRecord{TimeMs: s.nowMS(), Event: &stetv1.AgentEventRecord_Status{Status: status}})
+	})
+	if err != nil {
+		return Offset{}, err
+	}
+	return offsetOf(rec.Head), nil
+}
