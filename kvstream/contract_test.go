@@ -33,6 +33,7 @@ func TestContractThroughTheNarrowestWindow(t *testing.T) {
 }
 
 func TestContractOverHTTP2(t *testing.T) {
+	t.Parallel()
 	a := listenAgents(t, &kvstream.Options{MaxMessage: large})
 	blobtest.Run(t, func(t *testing.T) blob.Store {
 		return a.run(t, a.addr, memblob.New(), &kvstream.ServeOptions{MaxMessage: large}).Store
@@ -40,13 +41,15 @@ func TestContractOverHTTP2(t *testing.T) {
 }
 
 func TestContractBehindASlowProxy(t *testing.T) {
-	a := listenAgents(t, nil)
-	for name, through := range map[string]func(t testing.TB) *proxy{
-		"delayed":   func(t testing.TB) *proxy { return newProxy(t, a.addr, 2*time.Millisecond, 64<<10) },
-		"throttled": func(t testing.TB) *proxy { return newProxy(t, a.addr, 100*time.Microsecond, 1500) },
+	t.Parallel()
+	for name, through := range map[string]func(t testing.TB, addr string) *proxy{
+		"delayed":   func(t testing.TB, addr string) *proxy { return newProxy(t, addr, 2*time.Millisecond, 64<<10) },
+		"throttled": func(t testing.TB, addr string) *proxy { return newProxy(t, addr, 100*time.Microsecond, 1500) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := through(t)
+			t.Parallel()
+			a := listenAgents(t, nil)
+			p := through(t, a.addr)
 			blobtest.RunWith(t, func(t *testing.T) blob.Store {
 				return a.run(t, p.addr, memblob.New(), nil).Store
 			}, &blobtest.Options{MaxBytes: int64(testenv.Scale(8<<10, 2<<20))}) // a round trip is slow

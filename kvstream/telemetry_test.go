@@ -71,9 +71,9 @@ func TestSpanContextsOfStrangers(t *testing.T) {
 		"flags of a stream": {&agentv1.SpanContext{TraceId: traceID, SpanId: spanID, TraceFlags: proto.Uint32(1 << 30)}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spans, provider := newTracer()
+			spans := tracetest.NewSpanRecorder()
 			// Not sampled by the peer is still recorded here: what counts is the parent.
-			provider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(sdktrace.AlwaysSample()))
+			provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(sdktrace.AlwaysSample()))
 			ctx, local := provider.Tracer("test").Start(t.Context(), "the client's own")
 			defer local.End()
 			answers := newWire[agentv1.KvClientMessage](1)
