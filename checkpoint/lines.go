@@ -93,7 +93,8 @@ func (w *Workspace) count(ctx context.Context, changed []workspace.Change, rec *
 		if isDir(c.Before) && isDir(c.After) || c.Before == nil && isDir(c.After) || c.After == nil && isDir(c.Before) {
 			continue
 		}
-		if rec.FilesChanged++; rec.FilesChanged > maxCounted {
+		// The lines of a rewind are in its plan.
+		if rec.FilesChanged++; rec.FilesChanged > maxCounted || rec.Kind == Rewound {
 			rec.LinesPartial = true
 			continue
 		}
