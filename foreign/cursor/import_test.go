@@ -3,6 +3,7 @@ package cursor_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -327,4 +328,31 @@ func TestGrownConversationIsContinued(t *testing.T) {
 		t.Errorf("updated %v", after.Updated)
 	}
 	sound(t, db, 0)
+}
+
+func TestCloudAgentThatRunsHereStays(t *testing.T) {
+	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
+	src := open(t, path, nil)
+	_, dst := openDB(t)
+	importAll(t, src, dst, nil)
+	want, err := dst.Rows.Get(t.Context(), keyspace.AgentMetadata(agentID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its record is what the first change here makes.
+	if err := dst.Rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Agent(agentID), Value: []byte("record")}}}); err != nil {
+		t.Fatal(err)
+	}
+	state := blob.New(nil)
+	other := create(t, path, "")
+	insert(t, other, "agentKv:blob:"+state.ID.String(), []byte{0})
+	insert(t, other, agentID+":cloudAgent:metadata", base64.StdEncoding.EncodeToString(append([]byte{0x0a, 32}, state.ID.Bytes()...)))
+	other.Close()
+	r := importAll(t, src, dst, nil)
+	if why := reasons(r)[agentID+":cloudAgent:metadata"]; r.Agents != 0 || !strings.Contains(why, "continued here") {
+		t.Errorf("result = %+v", r)
+	}
+	if got, err := dst.Rows.Get(t.Context(), want.Key); err != nil || !bytes.Equal(got.Value, want.Value) {
+		t.Errorf("metadata = %q, %v", got.Value, err)
+	}
 }

@@ -63,6 +63,13 @@ func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return target(err)
 	}
+	switch _, err := im.dst.Rows.Get(ctx, keyspace.Agent(agent.ID)); {
+	case err == nil:
+		im.skip(agent.ID+cloudSuffix, false, continuedHere)
+		return nil
+	case !errors.Is(err, kv.ErrNotFound):
+		return target(err)
+	}
 	ids, err := im.carrier().bring(ctx, graph.CloudState, agent.State, nil)
 	if err != nil {
 		return fmt.Errorf("state %s is not whole: %w", agent.State.Short(), err)

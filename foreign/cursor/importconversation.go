@@ -86,7 +86,11 @@ func (im *importer) conversation(ctx context.Context, h Header) error {
 	return err
 }
 
-const alreadyImported = "already imported"
+// Reasons for which there is nothing to do.
+const (
+	alreadyImported = "already imported"
+	continuedHere   = "it was continued here since it was imported"
+)
 
 // known returns what the target knows about a conversation, or nil.
 func (im *importer) known(ctx context.Context, id string) (*conversation.Info, error) {
@@ -119,7 +123,7 @@ func (im *importer) settled(ctx context.Context, known *conversation.Info, diges
 		return "", target(err)
 	}
 	if last.Kind != conversation.KindImport {
-		return "it was continued here since it was imported", nil
+		return continuedHere, nil
 	}
 	return "", nil
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/sqlite"
 )
 
 type importFlags struct {
@@ -26,8 +29,8 @@ func (a *app) importCommand() *cobra.Command {
 		GroupID: groupMove,
 		Long: `Bring conversations, their states, messages and checkpoints into the store. The
 source is only read, also while its owner uses it. Ids are kept, so that a second
-import adds only what is new. What is damaged is skipped and named; it never leaves
-a state with holes.
+import adds only what is new. What is damaged is skipped and named, and the exit
+code is then 6; it never leaves a state with holes.
 
 For cursor PATH is a state.vscdb, a store.db, or the directory of an SDK store.
 Without PATH the usual places are looked at, and what is there is imported after
@@ -45,14 +48,7 @@ you agreed.`,
 				}
 				args = found
 			}
-			return a.withStore(cmd.Context(), true, func(db *stet.DB) error {
-				for _, path := range args {
-					if err := a.importPath(cmd.Context(), db, path, flags); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return a.importPaths(cmd.Context(), args, flags)
 		},
 	}
 	f := cmd.Flags()
@@ -64,13 +60,40 @@ you agreed.`,
 	return cmd
 }
 
-// importPath imports one store.
-func (a *app) importPath(ctx context.Context, db *stet.DB, path string, flags importFlags) error {
+// importPaths imports stores, one after another. A dry run makes no store: where
+// there is none, everything is new.
+func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags) error {
+	damaged := 0
+	run := func(dst cursor.Target) error {
+		for _, path := range paths {
+			n, err := a.importPath(ctx, dst, path, flags)
+			if damaged += n; err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := a.withStore(ctx, !flags.dryRun, func(db *stet.DB) error {
+		return run(cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()})
+	})
+	if flags.dryRun && errors.Is(err, sqlite.ErrNoStore) {
+		none := memblob.New()
+		err = run(cursor.Target{Blobs: none, Rows: memkv.New(none)})
+	}
+	if err == nil && damaged > 0 {
+		return silentExit{ExitDamage}
+	}
+	return err
+}
+
+// importPath imports one store and returns how much of it is damaged.
+func (a *app) importPath(ctx context.Context, dst cursor.Target, path string, flags importFlags) (int, error) {
 	src, err := cursor.Open(ctx, path, &cursor.Options{Rescue: flags.rescue})
 	if err != nil {
-		return explainSource(err)
+		return 0, explainSource(err)
 	}
-	return errors.Join(explainSource(a.importFrom(ctx, db, src, flags)), src.Close())
+	damaged, err := a.importFrom(ctx, dst, src, flags)
+	return damaged, errors.Join(explainSource(err), src.Close())
 }
 
 // explainSource gives errors of a source their exit codes.
@@ -119,9 +142,14 @@ type skippedJSON struct {
 	Damage bool   `json:"damage"`
 }
 
-func (a *app) importFrom(ctx context.Context, db *stet.DB, src *cursor.Store, flags importFlags) error {
+func (a *app) importFrom(ctx context.Context, dst cursor.Target, src *cursor.Store, flags importFlags) (int, error) {
 	bar := a.progress("importing", -1)
-	opts := &cursor.ImportOptions{DryRun: flags.dryRun, Progress: func(p cursor.Progress) { _ = bar.Set(p.Done) }}
+	opts := &cursor.ImportOptions{DryRun: flags.dryRun, Progress: func(p cursor.Progress) {
+		if p.Total > 0 && bar.GetMax() != p.Total {
+			bar.ChangeMax(p.Total)
+		}
+		_ = bar.Set(p.Done) // only for the eye
+	}}
 	if len(flags.only) > 0 {
 		opts.Conversations = func(h cursor.Header) bool {
 			for _, prefix := range flags.only {
@@ -132,7 +160,7 @@ func (a *app) importFrom(ctx context.Context, db *stet.DB, src *cursor.Store, fl
 			return false
 		}
 	}
-	result, err := cursor.Import(ctx, src, cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()}, opts)
+	result, err := cursor.Import(ctx, src, dst, opts)
 	_ = bar.Finish()
 	value := importJSON{
 		Schema: "stet.import.v1", DryRun: flags.dryRun, Conversations: result.Conversations, Messages: result.Messages,
@@ -142,7 +170,7 @@ func (a *app) importFrom(ctx context.Context, db *stet.DB, src *cursor.Store, fl
 	for _, s := range result.Skipped {
 		value.Skipped = append(value.Skipped, skippedJSON{s.Key, s.Reason, s.Damage})
 	}
-	return errors.Join(err, a.print(value, a.importText(value)))
+	return result.Damaged(), errors.Join(err, a.print(value, a.importText(value)))
 }
 
 func (a *app) importText(v importJSON) string {
