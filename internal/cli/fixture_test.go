@@ -21,6 +21,7 @@ import (
 //	fixture flip FILE…            change the last byte but a few of files
 //	fixture objects               print the paths of all object files
 //	fixture big ID                save a file that is kept as an object of its own
+//	fixture bytes FILE            write a file that is kept as an object of its own
 //	fixture truncate FILE         cut a file in half
 func fixtureMain(args []string) int {
 	err := errors.New("no such fixture")
@@ -33,6 +34,8 @@ func fixtureMain(args []string) int {
 		err = fixtureObjects()
 	case "big":
 		err = fixtureBig(args[1])
+	case "bytes":
+		err = os.WriteFile(args[1], randomBytes(), 0o600)
 	case "truncate":
 		err = fixtureTruncate(args[1])
 	}
@@ -116,8 +119,7 @@ func fixtureBig(id string) error {
 	if err != nil {
 		return err
 	}
-	content := make([]byte, 300<<10)
-	rand.NewChaCha8([32]byte{1}).Read(content)
+	content := randomBytes()
 	if err := c.SetFile(ctx, "big.bin", conversation.File{Content: conversation.NewContent(content)}); err != nil {
 		return err
 	}
@@ -131,4 +133,11 @@ func fixtureTruncate(path string) error {
 		return err
 	}
 	return os.Truncate(path, info.Size()/2)
+}
+
+// randomBytes returns what does not compress, the same each time.
+func randomBytes() []byte {
+	content := make([]byte, 300<<10)
+	rand.NewChaCha8([32]byte{1}).Read(content) // never fails
+	return content
 }

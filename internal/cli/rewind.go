@@ -112,7 +112,13 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		return err
 	}
 	if flags.dryRun {
-		return a.printPlan(ctx, p, plan)
+		if err := a.printPlan(ctx, p, plan); err != nil {
+			return err
+		}
+		if flags.sure && flags.choice() != checkpoint.KeepMine && len(plan.Conflicts()) > 0 {
+			return silentExit{ExitConflict} // as without --dry-run
+		}
+		return nil
 	}
 	if flags.plan != "" && flags.plan != plan.Token {
 		return fmt.Errorf("%w: the workspace or the request is no longer what it was made for", checkpoint.ErrStalePlan)
