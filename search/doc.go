@@ -11,9 +11,9 @@
 //	_, err = index.Update(ctx)
 //	page, err := index.Search(ctx, `retry "exit code" tool:shell path:checkout`, nil)
 //
-// Queries are words, all of which must occur; the last one may be the beginning
-// of a word. Quotes make a phrase, and path:, tool: and role: narrow the search.
-// No input is a syntax error.
+// Queries are words, all of which must occur; the last one, from three letters
+// on, may be the beginning of a word. Quotes make a phrase, and path:, tool: and
+// role: narrow the search. No input is a syntax error.
 //
 // The index holds plain text. For an encrypted store leave Path empty: the index
 // is then kept in memory only and nothing readable reaches the disk.

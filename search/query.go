@@ -3,6 +3,7 @@ package search
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Limits of a query. What is beyond them is ignored: nobody types it.
@@ -47,11 +48,17 @@ func parseQuery(s string) query {
 			q.roles = append(q.roles, strings.ToLower(text))
 		case searchable(text):
 			path := name == "path"
-			q.terms = append(q.terms, term{text: text, path: path, prefix: path || !quoted && s == ""})
+			q.terms = append(q.terms, term{text: text, path: path, prefix: long(text) && (path || !quoted && s == "")})
 		}
 	}
 	return q
 }
+
+// minPrefix is the length from which a word may be the beginning of others:
+// shorter ones begin thousands, and "go" means go.
+const minPrefix = 3
+
+func long(text string) bool { return utf8.RuneCountInString(text) >= minPrefix }
 
 // filter takes the name of a filter from the front of s.
 func filter(s string) (name, rest string) {

@@ -141,7 +141,10 @@ type found struct {
 // first is before everything.
 var first = found{math.Inf(-1), math.MaxInt64}
 
-const filterSQL = ` JOIN conv c ON c.num = d.conv
+// The tables are read in the order in which they are written (CROSS JOIN): the
+// planner does not know how few messages a word leaves, and would look up the
+// word for every message.
+const filterSQL = ` CROSS JOIN conv c ON c.num = d.conv
 	WHERE (?2 = '' OR c.id = ?2) AND (?3 = '' OR d.role = ?3)
 	AND (?4 = 0 OR CASE d.time WHEN 0 THEN c.updated ELSE d.time END >= ?4)
 	AND (?5 = '[]' OR lower(d.tool) IN (SELECT value FROM json_each(?5)))
@@ -149,12 +152,17 @@ const filterSQL = ` JOIN conv c ON c.num = d.conv
 
 const orderSQL = ` WHERE score > ?7 OR (score = ?7 AND num < ?8) ORDER BY score, num DESC LIMIT ?9`
 
+// Of more than maxRanked messages that match, the newest are ranked: weighing one
+// takes some microseconds, and a word that is everywhere tells nothing.
 const matchSQL = `SELECT num, score FROM (
-	SELECT d.num AS num, bm25(words, 1.0, 2.0) * d.weight AS score FROM words JOIN doc d ON d.num = words.rowid` + filterSQL + ` AND words MATCH ?1)` + orderSQL
+	SELECT d.num AS num, bm25(words, 1.0, 2.0) * d.weight AS score FROM words CROSS JOIN doc d ON d.num = words.rowid` + filterSQL + ` AND words MATCH ?1
+	ORDER BY words.rowid DESC LIMIT ?10)` + orderSQL
+
+const maxRanked = 5000
 
 // Without words the newest come first.
 const listSQL = `SELECT num, score FROM (
-	SELECT d.num AS num, -1.0 * CASE d.time WHEN 0 THEN c.updated ELSE d.time END AS score FROM doc d` + filterSQL + ` AND ?1 = '')` + orderSQL
+	SELECT d.num AS num, -1.0 * CASE d.time WHEN 0 THEN c.updated ELSE d.time END AS score FROM doc d` + filterSQL + ` AND ?1 = '' AND ?10 > 0)` + orderSQL
 
 func rank(c *conn, q query, opts *SearchOptions, after found, limit int) ([]found, error) {
 	sql := matchSQL
@@ -175,7 +183,7 @@ func rank(c *conn, q query, opts *SearchOptions, after found, limit int) ([]foun
 	}
 	var out []found
 	err = c.query(sql, func(s *sqlite3.Stmt) { out = append(out, found{s.ColumnFloat(1), s.ColumnInt64(0)}) },
-		q.match(), opts.Conversation, string(opts.Role), since, tools, roles, after.score, after.num, limit)
+		q.match(), opts.Conversation, string(opts.Role), since, tools, roles, after.score, after.num, limit, maxRanked)
 	return out, err
 }
 

@@ -52,13 +52,13 @@ func fileName(id string) string {
 }
 
 // reserved are names that mean devices on some systems.
-var reserved = map[string]bool{"con": true, "prn": true, "aux": true, "nul": true}
-
-func init() {
+var reserved = func() map[string]bool {
+	names := map[string]bool{"con": true, "prn": true, "aux": true, "nul": true}
 	for n := '0'; n <= '9'; n++ {
-		reserved["com"+string(n)], reserved["lpt"+string(n)] = true, true
+		names["com"+string(n)], names["lpt"+string(n)] = true, true
 	}
-}
+	return names
+}()
 
 // WriteFiles writes the transcript of a conversation and of its subagents as JSON
 // lines below dir: see FileOf. Each file is replaced as a whole or left as it is.
