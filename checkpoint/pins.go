@@ -19,10 +19,6 @@ type Pin struct {
 	Time       time.Time
 }
 
-const pinPrefix = "stet:checkpoint-pin:"
-
-func pinKey(name string) string { return pinPrefix + keyspace.Escape(name) }
-
 // Pin gives a checkpoint a name, which it takes away from another one that may
 // have it. Pinned checkpoints are kept whatever a retention policy says.
 func (s *Service) Pin(ctx context.Context, name, id, author string) error {
@@ -41,7 +37,7 @@ func (s *Service) Pin(ctx context.Context, name, id, author string) error {
 		}
 		b := &kv.Batch{
 			Expect: []kv.Expect{{Key: keyspace.Checkpoint(rec.ID), Version: rec.version}},
-			Set:    []kv.Set{{Key: pinKey(name), Value: data}},
+			Set:    []kv.Set{{Key: keyspace.CheckpointPin(name), Value: data}},
 		}
 		op := &Operation{
 			Kind: OpPin, Author: author, Workspace: rec.Workspace, Conversation: rec.Conversation,
@@ -61,7 +57,7 @@ func (s *Service) Pin(ctx context.Context, name, id, author string) error {
 // Unpin removes a name.
 func (s *Service) Unpin(ctx context.Context, name, author string) error {
 	err := s.record(ctx, func(ctx context.Context) error {
-		row, err := s.rows.Get(ctx, pinKey(name))
+		row, err := s.rows.Get(ctx, keyspace.CheckpointPin(name))
 		if errors.Is(err, kv.ErrNotFound) {
 			return ErrNotFound
 		}
@@ -82,7 +78,7 @@ func (s *Service) Unpin(ctx context.Context, name, author string) error {
 
 // Pinned returns the checkpoint of a name.
 func (s *Service) Pinned(ctx context.Context, name string) (*Record, error) {
-	row, err := s.rows.Get(ctx, pinKey(name))
+	row, err := s.rows.Get(ctx, keyspace.CheckpointPin(name))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, fmt.Errorf("%w: pin %q", ErrNotFound, name)
 	}
@@ -99,7 +95,7 @@ func (s *Service) Pinned(ctx context.Context, name string) (*Record, error) {
 // Pins gives all names, in order.
 func (s *Service) Pins(ctx context.Context) iter.Seq2[Pin, error] {
 	return func(yield func(Pin, error) bool) {
-		for row, err := range s.rows.Scan(ctx, keyspace.Prefix(pinPrefix), kv.ScanOptions{}) {
+		for row, err := range s.rows.Scan(ctx, keyspace.CheckpointPins(), kv.ScanOptions{}) {
 			if err != nil {
 				yield(Pin{}, fmt.Errorf("list pins: %w", err))
 				return

@@ -158,7 +158,13 @@ func ByTime(unixMS int64, conversation string) string {
 // ByTimes covers that order.
 func ByTimes() kv.Range { return Prefix("stet:bytime:") }
 
-// Pin is a named restore point.
+// CheckpointPin is a named checkpoint.
+func CheckpointPin(name string) string { return key("stet:checkpoint-pin:", name) }
+
+// CheckpointPins covers all named checkpoints.
+func CheckpointPins() kv.Range { return Prefix("stet:checkpoint-pin:") }
+
+// Pin is a named save.
 func Pin(name string) string { return key("stet:pin:", name) }
 
 // Pins covers all pins.
