@@ -71,6 +71,14 @@ func text(s string) *agentv1.InteractionUpdate {
 	return &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{TextDelta: &agentv1.TextDeltaUpdate{Text: s}}}
 }
 
+func updatesOf(texts ...any) []*agentv1.InteractionUpdate {
+	out := make([]*agentv1.InteractionUpdate, len(texts))
+	for i, s := range texts {
+		out[i] = text(fmt.Sprint(s))
+	}
+	return out
+}
+
 func wireBlob(data string) *aiserverv1.PreFetchedBlob {
 	b := blob.New([]byte(data))
 	return &aiserverv1.PreFetchedBlob{Id: b.ID.Bytes(), Value: b.Data}
@@ -222,9 +230,10 @@ func TestStreamBeginsWithTheStateAndResumesAfterAnyOffset(t *testing.T) {
 				}
 			}
 		}
-		for i, after := range offsets {
+		for i, after := range offsets[:len(all)] {
 			check(after, all[i:]...)
 		}
+		check(offsets[len(all)], all[len(all)-1]) // the end is told once more
 		anew := append([]string{"initial 1 turns " + cloudagent.StatusArchived.String(), "status " + cloudagent.StatusArchived.String()}, all[3:]...)
 		check("", anew...)
 		check("0000000000000002-1", anew...) // the right number of another history

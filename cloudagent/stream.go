@@ -37,7 +37,8 @@ type StreamOptions struct {
 	// negative value means for ever.
 	Heartbeat time.Duration
 	// AllowTerminal keeps the stream of an agent open that is archived or expired.
-	// Without it the stream ends after the last event.
+	// Without it the stream ends after the last event; one that has nothing to send
+	// repeats the status first.
 	AllowTerminal bool
 }
 
@@ -83,6 +84,7 @@ type reader struct {
 	opts    StreamOptions
 	yield   func(*response, error) bool
 	stopped bool // by the caller
+	said    bool // something was sent
 	hints   <-chan struct{}
 	at      Offset // what was sent
 	last    time.Time
@@ -103,7 +105,7 @@ func (r *reader) fillDefaults() {
 
 // send reports whether the caller wants more.
 func (r *reader) send(m *response) bool {
-	r.last = time.Now()
+	r.last, r.said = time.Now(), true
 	r.stopped = r.stopped || !r.yield(m, nil)
 	return !r.stopped
 }
@@ -186,6 +188,9 @@ func (r *reader) idle(ctx context.Context, clean bool) (bool, error) {
 		return false, err
 	}
 	if clean && Terminal(rec.Status) && !r.opts.AllowTerminal {
+		if !r.said { // who resumes at the end must learn that it is the end
+			r.send(statusAt(rec.Status, r.at))
+		}
 		return true, nil
 	}
 	return false, r.sleep(ctx)

@@ -39,7 +39,7 @@ type AgentRecord struct {
 	CreatedMs int64 `protobuf:"varint,6,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
 	UpdatedMs int64 `protobuf:"varint,7,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
 	// Random and never 0; the tag of the place before the first event.
-	Epoch uint64 `protobuf:"fixed64,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Epoch uint64 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// Place of the last event.
 	Head *AgentPosition `protobuf:"bytes,9,opt,name=head,proto3" json:"head,omitempty"`
 	// Blob id of the current CloudAgentState; empty if there is none.
@@ -196,7 +196,7 @@ type AgentPosition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of the event, from 1; 0 is before the first.
 	Seq           uint64 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
-	Tag           uint64 `protobuf:"fixed64,2,opt,name=tag,proto3" json:"tag,omitempty"`
+	Tag           uint64 `protobuf:"varint,2,opt,name=tag,proto3" json:"tag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,7 +544,7 @@ const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"created_ms\x18\x06 \x01(\x03R\tcreatedMs\x12\x1d\n" +
 	"\n" +
 	"updated_ms\x18\a \x01(\x03R\tupdatedMs\x12\x14\n" +
-	"\x05epoch\x18\b \x01(\x06R\x05epoch\x12*\n" +
+	"\x05epoch\x18\b \x01(\x04R\x05epoch\x12*\n" +
 	"\x04head\x18\t \x01(\v2\x16.stet.v1.AgentPositionR\x04head\x12\x14\n" +
 	"\x05state\x18\n" +
 	" \x01(\fR\x05state\x121\n" +
@@ -560,7 +560,7 @@ const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"3\n" +
 	"\rAgentPosition\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x10\n" +
-	"\x03tag\x18\x02 \x01(\x06R\x03tag\"G\n" +
+	"\x03tag\x18\x02 \x01(\x04R\x03tag\"G\n" +
 	"\tAppendKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x03end\x18\x02 \x01(\v2\x16.stet.v1.AgentPositionR\x03end\"\xaf\x02\n" +

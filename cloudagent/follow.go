@@ -1,0 +1,315 @@
+package cloudagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+)
+
+// Receiver is one connection to a stream.
+type Receiver interface {
+	// Receive returns the next response; io.EOF after the last.
+	Receive(ctx context.Context) (*aiserverv1.StreamConversationResponse, error)
+	// Close gives the connection up.
+	Close() error
+}
+
+// FollowOptions shape Follow. Dial is needed, the rest may be left out.
+type FollowOptions struct {
+	// Dial opens the stream after an offset; "" asks for the initial state.
+	Dial func(ctx context.Context, after string) (Receiver, error)
+	// Fetch gets blobs that a state needs and that did not come with it. Without it
+	// states are given as they come.
+	Fetch func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error)
+	// Cache keeps states and blobs; with Fetch it is needed.
+	Cache blob.Store
+	// After is the last offset that the caller has handled.
+	After string
+	// Permanent, if set, tells errors that a new connection cannot cure, beside
+	// those of this package.
+	Permanent func(error) bool
+	// MinBackoff and MaxBackoff bound the wait before a new connection, 100 ms and
+	// 10 s by default.
+	MinBackoff, MaxBackoff time.Duration
+	// Silence is how long a connection may be silent, heartbeats included, before it
+	// counts as lost; a minute by default.
+	Silence time.Duration
+}
+
+// Event is something that happened to an agent. One of State, Update and Status
+// says what; the initial state has both a state, if there is one, and a status.
+type Event struct {
+	// Offset is the place after the event, to resume from.
+	Offset string
+	// Initial says that the follower begins anew: the state stands for everything
+	// before the offset.
+	Initial bool
+	State   *aiserverv1.CloudAgentState
+	StateID blob.ID
+	Update  *agentv1.InteractionUpdate
+	Status  Status
+	// Other is a response of a kind that this release does not interpret.
+	Other *aiserverv1.StreamConversationResponse
+}
+
+// Follow gives the events of an agent, each once and in order, whatever happens
+// to the connection. It ends when the agent has ended, when ctx is done, or with
+// an error that a new connection cannot cure.
+func Follow(ctx context.Context, opts FollowOptions) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f := &follower{opts: opts, yield: yield}
+		f.fillDefaults()
+		if err := f.run(ctx); err != nil && !f.stopped {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// follower is a Follow under way.
+type follower struct {
+	opts     FollowOptions
+	yield    func(Event, error) bool
+	stopped  bool // by the caller
+	after    string
+	pending  *Event // an initial state whose offset is not known yet
+	terminal bool   // the last status was the end
+	progress bool   // something came since the last connection was opened
+	gaps     int    // connections in a row that left out an event
+	have     map[ref]struct{}
+}
+
+func (f *follower) fillDefaults() {
+	f.after = f.opts.After
+	if f.opts.MinBackoff <= 0 {
+		f.opts.MinBackoff = 100 * time.Millisecond
+	}
+	if f.opts.MaxBackoff <= 0 {
+		f.opts.MaxBackoff = 10 * time.Second
+	}
+	f.opts.MaxBackoff = max(f.opts.MaxBackoff, f.opts.MinBackoff)
+	if f.opts.Silence <= 0 {
+		f.opts.Silence = time.Minute
+	}
+	f.have = make(map[ref]struct{})
+}
+
+func (f *follower) run(ctx context.Context) error {
+	if f.opts.Dial == nil || f.opts.Fetch != nil && f.opts.Cache == nil {
+		return invalid("following needs Dial, and a Cache where there is a Fetch")
+	}
+	wait := f.opts.MinBackoff
+	for {
+		f.progress = false
+		err := f.connect(ctx)
+		switch {
+		case f.stopped:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && f.terminal:
+			return nil
+		case err != nil && f.permanent(err):
+			return err
+		}
+		if f.progress {
+			wait = f.opts.MinBackoff
+		}
+		// Half of the wait is random, so that the followers of a server that comes
+		// back do not come all at once.
+		if err := pause(ctx, wait/2+rand.N(wait/2+1)); err != nil {
+			return err
+		}
+		wait = min(2*wait, f.opts.MaxBackoff)
+	}
+}
+
+func (f *follower) permanent(err error) bool {
+	for _, p := range []error{ErrNotFound, ErrInvalid, ErrDataLoss, ErrNewerFormat, ErrMetadataVersion} {
+		if errors.Is(err, p) {
+			return true
+		}
+	}
+	var ours *cacheError
+	return errors.As(err, &ours) || f.opts.Permanent != nil && f.opts.Permanent(err)
+}
+
+// connect follows one connection to its end; nil means that the peer ended it.
+func (f *follower) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := f.opts.Dial(ctx, f.after)
+	if err != nil {
+		return err
+	}
+	defer r.Close() // what it could tell, Receive has told
+	f.pending = nil
+	for !f.stopped {
+		m, err := f.receive(ctx, r)
+		if errors.Is(err, io.EOF) {
+			return f.settle(ctx, "")
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.take(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errSilent says that a connection was given up.
+var errSilent = errors.New("nothing was received for too long")
+
+func (f *follower) receive(ctx context.Context, r Receiver) (*aiserverv1.StreamConversationResponse, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.opts.Silence, errSilent)
+	defer cancel()
+	m, err := r.Receive(ctx)
+	if err != nil && context.Cause(ctx) == errSilent {
+		return nil, errSilent
+	}
+	return m, err
+}
+
+// take handles one response.
+func (f *follower) take(ctx context.Context, m *aiserverv1.StreamConversationResponse) error {
+	switch v := m.GetMessage().(type) {
+	case *aiserverv1.StreamConversationResponse_InitialState_:
+		return f.initial(ctx, v.InitialState)
+	case *aiserverv1.StreamConversationResponse_PrefetchedBlobs_:
+		return f.keep(ctx, v.PrefetchedBlobs.GetPreFetchedBlobs())
+	case *aiserverv1.StreamConversationResponse_WorkflowStatusWithOffset_:
+		status, at := v.WorkflowStatusWithOffset.GetWorkflowStatus(), v.WorkflowStatusWithOffset.GetOffsetKey()
+		if f.pending != nil && f.pending.Status == status {
+			return f.settle(ctx, at)
+		}
+		if at == f.after {
+			f.terminal = Terminal(status) // said again at the end
+		}
+		return f.give(ctx, Event{Offset: at, Status: status})
+	case *aiserverv1.StreamConversationResponse_InteractionUpdateWithOffset_:
+		u := v.InteractionUpdateWithOffset
+		return f.give(ctx, Event{Offset: u.GetOffsetKey(), Update: u.GetInteractionUpdate()})
+	case *aiserverv1.StreamConversationResponse_CloudAgentStateWithIdAndOffset_:
+		s := v.CloudAgentStateWithIdAndOffset
+		id, err := blob.IDFromBytes(s.GetBlobId())
+		if err != nil {
+			return fmt.Errorf("state on the stream: %w", err)
+		}
+		if err := f.keep(ctx, s.GetPreFetchedBlobs()); err != nil {
+			return err
+		}
+		return f.give(ctx, Event{Offset: s.GetOffsetKey(), State: s.GetCloudAgentState(), StateID: id})
+	case *aiserverv1.StreamConversationResponse_StreamSignal_:
+		return nil
+	}
+	return f.give(ctx, Event{Offset: otherOffset(m), Other: m})
+}
+
+// otherOffset finds the offset of responses that are only carried.
+func otherOffset(m *aiserverv1.StreamConversationResponse) string {
+	switch v := m.GetMessage().(type) {
+	case *aiserverv1.StreamConversationResponse_TransientErrorWithOffset_:
+		return v.TransientErrorWithOffset.GetOffsetKey()
+	case *aiserverv1.StreamConversationResponse_InteractionQueryWithOffset_:
+		return v.InteractionQueryWithOffset.GetOffsetKey()
+	case *aiserverv1.StreamConversationResponse_WorkerLifecycleEventWithOffset_:
+		return v.WorkerLifecycleEventWithOffset.GetOffsetKey()
+	case *aiserverv1.StreamConversationResponse_ReadOnlySharedPodLifecycleEventWithOffset_:
+		return v.ReadOnlySharedPodLifecycleEventWithOffset.GetOffsetKey()
+	}
+	return ""
+}
+
+// initial holds an initial state back until its offset is known: a connection
+// that is lost in between must not make the caller begin anew twice.
+func (f *follower) initial(ctx context.Context, m *aiserverv1.StreamConversationResponse_InitialState) error {
+	e := Event{Initial: true, State: m.GetCloudAgentState(), Status: m.GetWorkflowStatus()}
+	if len(m.GetBlobId()) > 0 {
+		id, err := blob.IDFromBytes(m.GetBlobId())
+		if err != nil {
+			return fmt.Errorf("initial state on the stream: %w", err)
+		}
+		e.StateID = id
+	}
+	if err := f.keep(ctx, m.GetPreFetchedBlobs()); err != nil {
+		return err
+	}
+	f.pending = &e
+	return nil
+}
+
+// settle gives the initial state that was held back.
+func (f *follower) settle(ctx context.Context, offset string) error {
+	if f.pending == nil {
+		return nil
+	}
+	e := *f.pending
+	e.Offset = offset
+	if err := f.complete(ctx, e); err != nil {
+		return err
+	}
+	f.pending = nil
+	f.after = offset
+	f.deliver(e)
+	return nil
+}
+
+// maxGaps is how many connections in a row may leave out the same event.
+const maxGaps = 3
+
+// give delivers an event if it is the next one.
+func (f *follower) give(ctx context.Context, e Event) error {
+	if err := f.settle(ctx, ""); err != nil || f.stopped {
+		return err
+	}
+	if e.Offset != "" && f.after != "" {
+		if e.Offset == f.after {
+			return nil // a heartbeat, or said twice
+		}
+		last, lastErr := ParseOffset(f.after)
+		at, atErr := ParseOffset(e.Offset)
+		if lastErr == nil && atErr == nil { // others spell offsets as they like
+			switch {
+			case at.Seq <= last.Seq:
+				return nil
+			case at.Seq > last.Seq+1:
+				return f.gap(last, at)
+			}
+		}
+	}
+	if err := f.complete(ctx, e); err != nil {
+		return err
+	}
+	f.gaps = 0
+	if e.Offset != "" {
+		f.after = e.Offset
+	}
+	f.deliver(e)
+	return nil
+}
+
+// gap asks for what was left out on a new connection, and gives up on a peer that
+// does it again and again.
+func (f *follower) gap(last, at Offset) error {
+	if f.gaps++; f.gaps >= maxGaps {
+		return fmt.Errorf("%w: the stream goes from event %d to %d", ErrDataLoss, last.Seq, at.Seq)
+	}
+	return fmt.Errorf("the stream goes from event %d to %d", last.Seq, at.Seq)
+}
+
+func (f *follower) deliver(e Event) {
+	f.progress = true
+	if e.Status != 0 {
+		f.terminal = Terminal(e.Status)
+	}
+	f.stopped = f.stopped || !f.yield(e, nil)
+}

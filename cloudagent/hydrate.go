@@ -1,0 +1,184 @@
+package cloudagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+)
+
+// ref is a blob as it is read.
+type ref struct {
+	kind graph.Kind
+	id   blob.ID
+}
+
+const (
+	// fetchBatch is how many blobs are asked for at once.
+	fetchBatch = 256
+	// maxHave bounds what a follower remembers of the blobs that it has.
+	maxHave = 1 << 20
+)
+
+// keep puts blobs of the stream into the cache. One whose content is not what its
+// id says is left out; it will be fetched.
+func (f *follower) keep(ctx context.Context, blobs []*aiserverv1.PreFetchedBlob) error {
+	if f.opts.Cache == nil {
+		return nil
+	}
+	var good []blob.Blob
+	for _, b := range blobs {
+		if id, err := blob.IDFromBytes(b.GetId()); err == nil && blob.Sum(b.GetValue()) == id {
+			good = append(good, blob.Blob{ID: id, Data: b.GetValue()})
+		}
+	}
+	return f.put(ctx, good...)
+}
+
+func (f *follower) put(ctx context.Context, blobs ...blob.Blob) error {
+	if len(blobs) == 0 {
+		return nil
+	}
+	if err := f.opts.Cache.Put(ctx, blobs...); err != nil {
+		return &cacheError{err}
+	}
+	return nil
+}
+
+// cacheError is a failure on our side, which no connection cures.
+type cacheError struct{ err error }
+
+func (e *cacheError) Error() string { return "cache of followed agent: " + e.err.Error() }
+
+func (e *cacheError) Unwrap() error { return e.err }
+
+// complete brings every blob into the cache that a state refers to, before the
+// state is given to anyone.
+func (f *follower) complete(ctx context.Context, e Event) error {
+	if f.opts.Cache == nil || e.StateID.IsZero() {
+		return nil
+	}
+	// What arrived is stored if it gives the same bytes; where fields that we do not
+	// know stood between others, it does not and is fetched.
+	if raw, err := (proto.MarshalOptions{Deterministic: true}).Marshal(e.State); err == nil && blob.Sum(raw) == e.StateID {
+		if err := f.put(ctx, blob.Blob{ID: e.StateID, Data: raw}); err != nil {
+			return err
+		}
+	}
+	if f.opts.Fetch == nil {
+		return nil
+	}
+	if len(f.have) > maxHave {
+		clear(f.have)
+	}
+	todo := []ref{{graph.CloudState, e.StateID}}
+	for len(todo) > 0 {
+		missing, err := f.walk(ctx, todo)
+		if err != nil {
+			return err
+		}
+		if err := f.fetch(ctx, missing); err != nil {
+			return err
+		}
+		todo = missing
+	}
+	return nil
+}
+
+// walk follows what the cache has and returns what it does not have.
+func (f *follower) walk(ctx context.Context, todo []ref) ([]ref, error) {
+	var missing, leaves []ref
+	seen := make(map[ref]struct{})
+	for len(todo) > 0 {
+		r := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		_, had := f.have[r]
+		if _, twice := seen[r]; had || twice {
+			continue
+		}
+		seen[r] = struct{}{}
+		if r.kind.Leaf() {
+			leaves = append(leaves, r)
+			continue
+		}
+		data, err := f.opts.Cache.Get(ctx, r.id)
+		if errors.Is(err, blob.ErrNotFound) {
+			missing = append(missing, r)
+			continue
+		}
+		if err != nil {
+			return nil, &cacheError{err}
+		}
+		refs, err := graph.Refs(r.kind, data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s %s: %w", ErrDataLoss, r.kind, r.id, err)
+		}
+		f.have[r] = struct{}{}
+		for _, next := range refs {
+			todo = append(todo, ref{next.Kind, next.ID})
+		}
+	}
+	absent, err := f.absent(ctx, leaves)
+	return append(missing, absent...), err
+}
+
+func (f *follower) absent(ctx context.Context, leaves []ref) ([]ref, error) {
+	if len(leaves) == 0 {
+		return nil, nil
+	}
+	ids := make([]blob.ID, len(leaves))
+	for i, r := range leaves {
+		ids[i] = r.id
+	}
+	has, err := f.opts.Cache.Has(ctx, ids...)
+	if err != nil {
+		return nil, &cacheError{err}
+	}
+	var missing []ref
+	for i, r := range leaves {
+		if has[i] {
+			f.have[r] = struct{}{}
+		} else {
+			missing = append(missing, r)
+		}
+	}
+	return missing, nil
+}
+
+// fetch brings blobs into the cache, all of them or an error.
+func (f *follower) fetch(ctx context.Context, missing []ref) error {
+	for len(missing) > 0 {
+		n := min(len(missing), fetchBatch)
+		want := make(map[blob.ID]struct{}, n)
+		ids := make([]blob.ID, 0, n)
+		for _, r := range missing[:n] {
+			if _, twice := want[r.id]; !twice {
+				want[r.id] = struct{}{}
+				ids = append(ids, r.id)
+			}
+		}
+		missing = missing[n:]
+		got, err := f.opts.Fetch(ctx, ids)
+		if err != nil {
+			return fmt.Errorf("fetch %d blobs: %w", len(ids), err)
+		}
+		for _, b := range got {
+			if sum := blob.Sum(b.Data); sum != b.ID {
+				return fmt.Errorf("fetch blob: %w", &blob.MismatchError{Want: b.ID, Got: sum})
+			}
+			delete(want, b.ID)
+		}
+		for id := range want {
+			return fmt.Errorf("%w: blob %s is not to be had", ErrDataLoss, id)
+		}
+		if err := f.put(ctx, got...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
