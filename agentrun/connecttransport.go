@@ -16,7 +16,12 @@ import (
 // speak HTTP/2, which bidirectional streams need.
 func Connect(client agentv1connect.AgentServiceClient) Transport {
 	return TransportFunc(func(ctx context.Context) (Stream, error) {
-		return &connectStream{ctx: ctx, stream: client.Run(ctx)}, nil
+		stream := client.Run(ctx)
+		// net/http notices the end of a context only when it is done with the body
+		// of the request, so the body has to end, too. Closing what is closed is no
+		// error.
+		context.AfterFunc(ctx, func() { _ = stream.CloseRequest() })
+		return &connectStream{ctx: ctx, stream: stream}, nil
 	})
 }
 

@@ -86,7 +86,7 @@ func TestACutAtAnyFrameChangesNothing(t *testing.T) {
 // Several cuts, also while a run is being resumed.
 func TestAnyNumberOfCutsChangesNothing(t *testing.T) {
 	want, _, _ := play(t, nil)
-	left := testenv.Scale(40, 2000)
+	left := testenv.Scale(25, 2000)
 	rapid.Check(t, func(rt *rapid.T) {
 		cuts := rapid.SliceOfN(rapid.IntRange(1, 90), 1, 8).Draw(rt, "cuts")
 		if left--; left < 0 {

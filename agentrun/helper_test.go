@@ -59,6 +59,17 @@ func (f *frames) pass() error {
 	return nil
 }
 
+// snap breaks the stream now: the server stops sending and receiving, whether or
+// not a frame comes.
+func (f *frames) snap() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cut == 0 || f.count < f.cut {
+		f.cut = f.count
+		close(f.broke)
+	}
+}
+
 func (f *frames) Send(msg *agentv1.AgentServerMessage) error {
 	if err := f.pass(); err != nil {
 		return err
@@ -94,6 +105,15 @@ func (s *server) Run(ctx context.Context, stream *connect.BidiStream[agentv1.Age
 	}
 	s.streams = append(s.streams, f)
 	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-f.broke:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	err := agentrun.Serve(ctx, f, s.opts)
 	select {
 	case <-f.broke:
@@ -123,6 +143,15 @@ func listen(t testing.TB, opts agentrun.ServeOptions) *server {
 		<-served
 	})
 	return s
+}
+
+// breakAll breaks the streams that are open, before their next frame.
+func (s *server) breakAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.streams {
+		f.snap()
+	}
 }
 
 // passed returns the number of frames of all streams.

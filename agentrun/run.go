@@ -59,7 +59,7 @@ func (r *runner) run(ctx context.Context) error {
 	ctx, r.stop = context.WithCancelCause(ctx)
 	r.execs = &executions{
 		executor: r.req.Executor, ledger: r.req.Ledger, ctx: ctx,
-		began: r.req.Handler.executed, fail: r.stop, runs: make(map[string]*execution),
+		began: r.req.Handler.executed, fail: r.fail, runs: make(map[string]*execution),
 	}
 	action := r.req.Action
 	for {
@@ -189,11 +189,20 @@ func (r *runner) action(ctx context.Context, action *agentv1.ConversationAction,
 // stopped says why everything was ended: by the caller, or because a call could
 // not be noted.
 func (r *runner) stopped(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("run stopped: %w", cause)
+	var failed *failure
+	if errors.As(context.Cause(ctx), &failed) {
+		return fmt.Errorf("run stopped: %w", failed.err)
 	}
 	return fmt.Errorf("run cancelled: %w", ctx.Err())
 }
+
+// failure is the cause of a context that we ended ourselves, because something on
+// this side went wrong.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
+
+func (r *runner) fail(err error) { r.stop(&failure{err}) }
 
 func (r *runner) givenUp(tries int, err error) error {
 	if r.req.Handler.Latest() == nil {

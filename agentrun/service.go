@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/wirelimit"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
 )
@@ -34,10 +35,12 @@ func ConnectError(err error) error {
 		return nil
 	case errors.As(err, &failure):
 		return connect.NewError(connect.CodeInternal, failure)
-	case errors.Is(err, ErrConnectionLost):
-		return hidden(connect.CodeUnavailable, ErrConnectionLost)
 	case errors.Is(err, ErrProtocol):
 		return connect.NewError(connect.CodeInvalidArgument, err)
+	case errors.Is(err, blob.ErrInvalidID), errors.Is(err, wirelimit.ErrMalformed), errors.Is(err, wirelimit.ErrExceeded):
+		return hidden(connect.CodeInvalidArgument, errors.New("the state is malformed"))
+	case errors.Is(err, ErrConnectionLost):
+		return hidden(connect.CodeUnavailable, ErrConnectionLost)
 	case errors.Is(err, ErrUnsupported):
 		return hidden(connect.CodeUnimplemented, ErrUnsupported)
 	case errors.Is(err, context.Canceled):

@@ -143,8 +143,7 @@ func (l *link) take(ctx context.Context, msg *agentv1.AgentServerMessage) {
 func (l *link) execute(ctx context.Context, req *agentv1.ExecServerMessage) {
 	x, err := l.r.execs.start(req)
 	if err != nil {
-		l.r.stop(fmt.Errorf("execute: %w", err))
-		l.cancel(err)
+		l.r.fail(fmt.Errorf("execute: %w", err))
 		return
 	}
 	l.mu.Lock()
@@ -206,6 +205,11 @@ func (l *link) cancelled(caller context.Context, ended <-chan struct{}) {
 	case <-ended:
 		return
 	case <-caller.Done():
+	}
+	var failed *failure
+	if errors.As(context.Cause(caller), &failed) {
+		l.cancel(failed) // the turn is not unwanted: somebody may resume it
+		return
 	}
 	// Before sending, which takes as long as the server likes.
 	grace := time.AfterFunc(l.r.req.Grace, func() { l.cancel(caller.Err()) })
