@@ -75,6 +75,7 @@ func TestBlobContract(t *testing.T) {
 			opts.MaxBytes = 1 << 20
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time goes into waiting for the disk
 			blobtest.RunWith(t, func(t *testing.T) blob.Store {
 				path := filepath.Join(t.TempDir(), name)
 				create(t, path, schema).Close()

@@ -109,7 +109,7 @@ func TestDamagedFilesNeverGiveOtherBytes(t *testing.T) {
 		ids = append(ids, id)
 	}
 	var opened, whole int
-	for i := range testenv.Scale(500, 20_000) {
+	for i := range testenv.Scale(300, 20_000) {
 		data := append([]byte(nil), sound...)
 		switch i % 3 {
 		case 0:
