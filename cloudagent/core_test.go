@@ -85,8 +85,7 @@ func wireBlob(data string) *aiserverv1.PreFetchedBlob {
 }
 
 // stateOf returns a state with n turns and its blobs.
-func stateOf(t *testing.T, n int) (*aiserverv1.CloudAgentState, []*aiserverv1.PreFetchedBlob) {
-	t.Helper()
+func stateOf(n int) (*aiserverv1.CloudAgentState, []*aiserverv1.PreFetchedBlob) {
 	name, branch := wireBlob("Fixer"), wireBlob("fix/tests")
 	blobs := []*aiserverv1.PreFetchedBlob{name, branch}
 	state := &aiserverv1.CloudAgentState{
@@ -97,7 +96,7 @@ func stateOf(t *testing.T, n int) (*aiserverv1.CloudAgentState, []*aiserverv1.Pr
 	encode := func(m proto.Message) []byte {
 		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 		b := wireBlob(string(raw))
 		blobs = append(blobs, b)
@@ -156,7 +155,7 @@ func TestAgentFromItsBeginningToItsEnd(t *testing.T) {
 		}
 		must[cloudagent.Offset](t)(s.SetStatus(ctx, "bc-1", running, nil))
 		must[cloudagent.Offset](t)(s.AppendUpdate(ctx, "bc-1", nil, text("a"), text("b")))
-		state, blobs := stateOf(t, 2)
+		state, blobs := stateOf(2)
 		saved := must[cloudagent.Saved](t)(s.SaveState(ctx, "bc-1", state, blobs, nil))
 		end := must[cloudagent.Offset](t)(s.AppendUpdate(ctx, "bc-1", nil, text("c")))
 		if saved.Offset.Seq != 4 || end.Seq != 5 {
@@ -207,7 +206,7 @@ func TestStreamBeginsWithTheStateAndResumesAfterAnyOffset(t *testing.T) {
 			func() (cloudagent.Offset, error) { return s.AppendUpdate(ctx, "a", nil, text("1")) },
 			func() (cloudagent.Offset, error) { return s.AppendUpdate(ctx, "a", nil, text("2")) },
 			func() (cloudagent.Offset, error) {
-				state, blobs := stateOf(t, 1)
+				state, blobs := stateOf(1)
 				saved, err := s.SaveState(ctx, "a", state, blobs, nil)
 				return saved.Offset, err
 			},
@@ -255,7 +254,7 @@ func TestSaveStateIsCompleteOrNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, b backend) {
 		ctx, s := t.Context(), b.store()
 		must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a"}))
-		state, blobs := stateOf(t, 3)
+		state, blobs := stateOf(3)
 		var missing *kv.MissingBlobsError
 		if _, err := s.SaveState(ctx, "a", state, blobs[:len(blobs)-1], nil); !errors.As(err, &missing) || len(missing.IDs) != 1 {
 			t.Errorf("save without a turn: %v, want one missing blob", err)

@@ -113,7 +113,7 @@ func writeNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent 
 		}
 		next += group
 		if rng.IntN(20) == 0 {
-			state, blobs := stateOf(t, 1+rng.IntN(3))
+			state, blobs := stateOf(1 + rng.IntN(3))
 			if _, err := s.SaveState(ctx, agent, state, blobs, &cloudagent.SaveOptions{Offset: beginning(ctx, s, agent)}); err != nil {
 				t.Error(err)
 				return
@@ -201,7 +201,7 @@ func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent
 func TestFollowerFetchesWhatDidNotCome(t *testing.T) {
 	ctx, s := t.Context(), memory().store()
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
-	state, blobs := stateOf(t, 20)
+	state, blobs := stateOf(20)
 	saved := must[cloudagent.Saved](t)(s.SaveState(ctx, "a", state, blobs, nil))
 	if err := s.Archive(ctx, "a"); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestFollowGivesPermanentErrors(t *testing.T) {
 	ctx, s := t.Context(), memory().store()
 	refused := errors.New("not your agent")
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
-	state, blobs := stateOf(t, 1)
+	state, blobs := stateOf(1)
 	must[cloudagent.Saved](t)(s.SaveState(ctx, "a", state, blobs, nil))
 	open := func(agent string) func(context.Context, string) (cloudagent.Receiver, error) {
 		return func(ctx context.Context, after string) (cloudagent.Receiver, error) {
