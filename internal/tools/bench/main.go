@@ -1,0 +1,133 @@
+// Command bench runs the benchmarks that compare us with a baseline and prints
+// their ratios beside the targets.
+//
+//	go run ./internal/tools/bench            all of them
+//	go run ./internal/tools/bench -match Put those whose name fits
+//
+// Only ratios count: ours and the baseline are measured in turns, in one run,
+// since machines are shared and noisy. Nothing here fails a build.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// suite is one run of `go test -bench`.
+type suite struct {
+	pkg, bench, count string
+}
+
+var suites = []suite{
+	{".", "DurablePut|CachedGet|Reput|Encrypted", "200x"},
+	{".", "GrowingList", "50x"},
+	{".", "ThousandTurns", "1x"},
+	{"./conversation", ".", "200x"},
+	{"./workspace", ".", "3x"},
+	{"./checkpoint", ".", "3x"},
+}
+
+// targets says what the metric of a benchmark should be; the first that fits.
+var targets = []struct {
+	name   *regexp.Regexp
+	metric string
+	want   string
+}{
+	{regexp.MustCompile(`DurablePut/raw-driver`), "ratio", "≥ 0.8"},
+	{regexp.MustCompile(`DurablePut/plain-files`), "ratio", "≥ 0.6"},
+	{regexp.MustCompile(`CachedGet`), "ratio", "≥ 5"},
+	{regexp.MustCompile(`Encrypted`), "ratio", "≥ 0.6"},
+	{regexp.MustCompile(`GrowingList`), "B/entry", "< 200"},
+	{regexp.MustCompile(`ThousandTurns`), "stored/content", "≤ 1.1"},
+	{regexp.MustCompile(`FirstCapture|First`), "ours/git", "≤ 0.25"},
+	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
+	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
+	{regexp.MustCompile(`Scan`), "ours/git", "≤ 0.3"},
+}
+
+func main() {
+	match := flag.String("match", "", "run only benchmarks whose name fits this expression")
+	flag.Parse()
+	if err := run(*match); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(match string) error {
+	filter, err := regexp.Compile(match)
+	if err != nil {
+		return err
+	}
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "benchmark\tfigures\ttarget")
+	for _, s := range suites {
+		if match != "" && !filter.MatchString(s.bench) && s.bench != "." {
+			continue
+		}
+		if err := s.run(out, filter); err != nil {
+			return err
+		}
+		out.Flush()
+	}
+	return nil
+}
+
+func (s suite) run(out *tabwriter.Writer, filter *regexp.Regexp) error {
+	var stdout bytes.Buffer
+	cmd := exec.Command("go", "test", "-run", "^$", "-bench", s.bench, "-benchtime", s.count, "-timeout", "60m", s.pkg)
+	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", s.pkg, err, stdout.String())
+	}
+	lines := bufio.NewScanner(&stdout)
+	for lines.Scan() {
+		name, metrics, ok := parse(lines.Text())
+		if ok && filter.MatchString(name) {
+			fmt.Fprintf(out, "%s %s\t%s\t%s\n", s.pkg, name, strings.Join(metrics, "  "), target(name, metrics))
+		}
+	}
+	return lines.Err()
+}
+
+var cpus = regexp.MustCompile(`-\d+$`)
+
+// parse reads a line of the benchmark's output: name, rounds, then pairs of value
+// and unit.
+func parse(line string) (name string, metrics []string, ok bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+		return "", nil, false
+	}
+	name = cpus.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
+	for i := 2; i+1 < len(fields); i += 2 {
+		if value, err := strconv.ParseFloat(fields[i], 64); err == nil {
+			metrics = append(metrics, fmt.Sprintf("%.4g %s", value, fields[i+1]))
+		}
+	}
+	return name, metrics, true
+}
+
+// target returns what the benchmark should reach, if that was said and the
+// benchmark reports it.
+func target(name string, metrics []string) string {
+	for _, t := range targets {
+		if !t.name.MatchString(name) {
+			continue
+		}
+		for _, m := range metrics {
+			if strings.HasSuffix(m, " "+t.metric) {
+				return t.metric + " " + t.want
+			}
+		}
+	}
+	return ""
+}
