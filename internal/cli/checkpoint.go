@@ -66,10 +66,10 @@ func (a *app) makeCheckpoint(ctx context.Context, p *place, flags checkpointFlag
 	if err != nil {
 		return err
 	}
-	bar := a.progress("reading", -1)
-	req.Progress = func(s workspace.Stats) { _ = bar.Set64(s.Files) }
+	read := a.counter("reading")
+	req.Progress = func(s workspace.Stats) { read.set(s.Files) }
 	res, err := p.space.Checkpoint(ctx, req)
-	_ = bar.Finish()
+	read.done()
 	if err != nil {
 		return err
 	}

@@ -66,9 +66,9 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 	report := fsckJSON{ReadData: readData}
 	var engine []sqlite.Damage
 	if db.Engine() != nil {
-		bar := a.progress("checking the database", -1)
-		found, err := db.Engine().Check(ctx, sqlite.CheckOptions{Progress: func(done, _ int64) { _ = bar.Set64(done) }})
-		_ = bar.Finish()
+		looked := a.counter("checking the database")
+		found, err := db.Engine().Check(ctx, sqlite.CheckOptions{Progress: func(done, _ int64) { looked.set(done) }})
+		looked.done()
 		if err != nil {
 			return err
 		}
@@ -78,13 +78,13 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 			}
 		}
 	}
-	bar := a.progress("checking references", -1)
+	followed := a.counter("checking references")
 	// Content that the database says is wrong is read, to learn whom it affects.
 	result, err := db.Check(ctx, &conversation.CheckOptions{
 		ReadData: readData || len(engine) > 0,
-		Progress: func(blobs int64) { _ = bar.Set64(blobs) },
+		Progress: followed.set,
 	})
-	_ = bar.Finish()
+	followed.done()
 	if err != nil {
 		if ctx.Err() != nil || len(engine) == 0 {
 			return err

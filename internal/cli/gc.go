@@ -121,12 +121,12 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Poli
 	if grace == 0 {
 		grace = -1 // the option's zero value means the default
 	}
-	bar := a.progress("marking", -1)
+	marked := a.counter("marking")
 	result, err := db.Collect(ctx, &conversation.CollectOptions{
 		DryRun: flags.dryRun, Grace: grace, SkipDamaged: flags.skipDamaged,
-		Progress: func(live int) { _ = bar.Set(live) },
+		Progress: func(live int) { marked.set(int64(live)) },
 	})
-	_ = bar.Finish()
+	marked.done()
 	if err != nil {
 		return err
 	}

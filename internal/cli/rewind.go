@@ -102,11 +102,8 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	if err != nil {
 		return err
 	}
-	bar := a.progress("rewinding", -1)
-	req.Progress = func(done, all int) {
-		bar.ChangeMax(all)
-		_ = bar.Set(done)
-	}
+	steps := a.counter("rewinding")
+	req.Progress = steps.of
 	plan, err := p.space.Plan(ctx, req)
 	if err != nil {
 		return err
@@ -131,7 +128,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		return a.printApplied(&checkpoint.Applied{Plan: plan}, "")
 	}
 	done, err := p.space.Apply(ctx, plan, plan.Token)
-	_ = bar.Finish()
+	steps.done()
 	if err != nil {
 		return err
 	}
