@@ -65,10 +65,14 @@ type SayStep struct{ Text string }
 // ThinkStep tells what the agent thinks.
 type ThinkStep struct{ Text string }
 
-// CallStep calls tools, one after another. A call without an id gets one. Known
-// are those of ShellToolCall, EditToolCall (which writes stream_content),
-// ReadToolCall, DeleteToolCall, UpdateTodosToolCall and TaskToolCall.
-type CallStep struct{ Calls []*agentv1.ToolCall }
+// CallStep calls tools, one after another, after saying Text if there is one. A
+// call without an id gets one. Known are ShellToolCall, EditToolCall (which writes
+// stream_content), ReadToolCall, DeleteToolCall, UpdateTodosToolCall and
+// TaskToolCall.
+type CallStep struct {
+	Text  string
+	Calls []*agentv1.ToolCall
+}
 
 // SummaryStep replaces the messages of the prompt by a summary. What it replaces
 // is archived.

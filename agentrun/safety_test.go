@@ -47,6 +47,17 @@ func sets(b *kv.Batch, prefix string) bool {
 	return false
 }
 
+// second makes the second commit of a kind fail, and those after it.
+func second(prefix string) func(*kv.Batch) bool {
+	seen := 0
+	return func(b *kv.Batch) bool {
+		if sets(b, prefix) {
+			seen++
+		}
+		return seen >= 2
+	}
+}
+
 // reopen makes a client of the next process over the same store and workspace.
 func (c *client) reopen(t testing.TB, rows kv.Store, opts *agentrun.HandlerOptions) *client {
 	t.Helper()
@@ -238,13 +249,7 @@ func TestALostConnectionDoesNotDisturbACall(t *testing.T) {
 func TestACallWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	s := listen(t, agentrun.ServeOptions{Agent: agentrun.NewScripted([]agentrun.Line{{Shell: "deploy"}, {Say: "hm"}})})
 	c := newClient(t, nil)
-	notes := 0
-	rows := &failing{Store: c.rows, bad: func(b *kv.Batch) bool {
-		if sets(b, "stet:exec:") {
-			notes++
-		}
-		return notes == 2
-	}}
+	rows := &failing{Store: c.rows, bad: second("stet:exec:")}
 	req := c.request(say("m1", "hello"))
 	req.Ledger = agentrun.NewLedger(rows, "shop")
 	if _, err := agentrun.Run(context.Background(), agentrun.Connect(s.client), req); !errors.Is(err, errDisk) {

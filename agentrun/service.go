@@ -49,6 +49,8 @@ func ConnectError(err error) error {
 		return hidden(connect.CodeDeadlineExceeded, context.DeadlineExceeded)
 	case errors.Is(err, blob.ErrClosed):
 		return hidden(connect.CodeUnavailable, ErrConnectionLost)
+	case errors.Is(err, blob.ErrTooLarge):
+		return hidden(connect.CodeOutOfRange, errors.New("a part of the state is too large for a message"))
 	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrCorrupt):
 		return hidden(connect.CodeDataLoss, errors.New("a part of the state is missing"))
 	}

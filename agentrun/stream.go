@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
@@ -26,9 +27,14 @@ type link struct {
 	watch      *time.Timer             // gives the stream up
 	work       sync.WaitGroup
 
+	asked atomic.Int64 // requests of the server that are not answered yet
+
 	mu    sync.Mutex            // guards calls
 	calls map[uint32]*execution // by their number on this stream
 }
+
+// maxAsked is how many calls and queries a server may have open.
+const maxAsked = 256
 
 // stream runs an action on a new stream and returns nil when the server has ended
 // it regularly and everything it announced is saved.
@@ -127,20 +133,35 @@ func (l *link) take(ctx context.Context, msg *agentv1.AgentServerMessage) {
 		_ = l.responder.Handle(ctx, m.KvServerMessage)
 	case *agentv1.AgentServerMessage_ExecServerMessage:
 		// A call is executed only when the state that asks for it is safe.
-		l.controller.After(func() {
-			l.work.Go(func() { l.execute(ctx, m.ExecServerMessage) })
-		})
+		if l.admit() {
+			l.controller.After(func() {
+				l.work.Go(func() { l.execute(ctx, m.ExecServerMessage) })
+			})
+		}
 	case *agentv1.AgentServerMessage_ExecServerControlMessage:
 		if abort := m.ExecServerControlMessage.GetAbort(); abort != nil {
 			l.controller.After(func() { l.abort(abort.GetId()) })
 		}
 	case *agentv1.AgentServerMessage_InteractionQuery:
-		l.work.Go(func() { l.query(ctx, m.InteractionQuery) })
+		if l.admit() {
+			l.work.Go(func() { l.query(ctx, m.InteractionQuery) })
+		}
 	}
+}
+
+// admit reports whether one more request may be worked on. A server that asks
+// without end does not get to fill the client's memory.
+func (l *link) admit() bool {
+	if l.asked.Add(1) <= maxAsked {
+		return true
+	}
+	l.r.fail(protocol("the server has more than %d requests open", maxAsked))
+	return false
 }
 
 // execute answers one request of the server.
 func (l *link) execute(ctx context.Context, req *agentv1.ExecServerMessage) {
+	defer l.asked.Add(-1)
 	x, err := l.r.execs.start(req)
 	if err != nil {
 		l.r.fail(fmt.Errorf("execute: %w", err))
@@ -165,6 +186,7 @@ func (l *link) abort(id uint32) {
 }
 
 func (l *link) query(ctx context.Context, q *agentv1.InteractionQuery) {
+	defer l.asked.Add(-1)
 	response := &agentv1.InteractionResponse{}
 	if l.r.req.OnQuery != nil {
 		if got, err := l.r.req.OnQuery(ctx, q); err == nil && got != nil {

@@ -171,8 +171,27 @@ func (w *worker) shell(ctx context.Context, id string, t *agentv1.ShellToolCall)
 		return protocol("the answer to shell_args is %T", msg.GetMessage())
 	default:
 		t.Result = msg.GetShellResult()
+		if r := t.Result.GetSuccess(); r != nil {
+			r.Stdout, r.Stderr = shorten(r.GetStdout()), shorten(r.GetStderr())
+		}
+		if r := t.Result.GetFailure(); r != nil {
+			r.Stdout, r.Stderr = shorten(r.GetStdout()), shorten(r.GetStderr())
+		}
 	}
 	return nil
+}
+
+// maxText is how much of a command's output or of a file a step holds: steps are
+// blobs that have to fit into a message, and nobody reads more.
+const maxText = 512 << 10
+
+// shorten keeps the beginning and the end of a text that is too long.
+func shorten(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	head, tail := text[:maxText/2], text[len(text)-maxText/2:]
+	return strings.ToValidUTF8(head, "") + fmt.Sprintf("\n[… %d bytes left out …]\n", len(text)-maxText) + strings.ToValidUTF8(tail, "")
 }
 
 // readFile returns a file's text, or nil if there is none.
@@ -213,7 +232,8 @@ func (w *worker) read(ctx context.Context, id string, t *agentv1.ReadToolCall) e
 		failed("the file could not be read")
 	default:
 		t.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Success{Success: &agentv1.ReadToolSuccess{
-			Output: &agentv1.ReadToolSuccess_Content{Content: strings.ToValidUTF8(*text, "\uFFFD")}, IsEmpty: *text == "",
+			Output:  &agentv1.ReadToolSuccess_Content{Content: shorten(strings.ToValidUTF8(*text, "\uFFFD"))},
+			IsEmpty: *text == "", ExceededLimit: len(*text) > maxText,
 			TotalLines: uint32(result.GetSuccess().GetTotalLines()), Path: path,
 		}}}
 	}

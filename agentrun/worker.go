@@ -77,7 +77,7 @@ func (w *worker) apply(ctx context.Context, step Step) error {
 	case ThinkStep:
 		err = w.think(s.Text)
 	case CallStep:
-		err = w.decide(s.Calls)
+		err = w.decide(s.Text, s.Calls)
 	case SummaryStep:
 		err = w.summary(s.Text)
 	case PlanStep:
@@ -144,9 +144,14 @@ func (w *worker) plan(text string) error {
 
 // decide notes calls as pending. They are executed when the state that says so is
 // announced: then a resumed run asks for the same calls, under the same ids.
-func (w *worker) decide(calls []*agentv1.ToolCall) error {
+func (w *worker) decide(text string, calls []*agentv1.ToolCall) error {
 	if len(calls) == 0 {
 		return invalid("a step without calls")
+	}
+	if text != "" {
+		if err := w.say(text); err != nil {
+			return err
+		}
 	}
 	for i, call := range calls {
 		call = proto.CloneOf(call)
