@@ -37,7 +37,7 @@ func BenchmarkSearch(b *testing.B) {
 	f := corpus(b, 1000)
 	f.update(b)
 	for name, query := range map[string]string{
-		"rare": "word19000", "common": `"word1"`, "two": "word5 word300", "prefix": "word12", "phrase": `"word1 word2"`, "tool": "tool:shell word50",
+		"rare": "word19000", "common": `"word1"`, "two": "word5 word300", "prefix": "word12", "wide prefix": "word1", "phrase": `"word1 word2"`, "tool": "tool:shell word50",
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/ext/fts5"
 )
 
 // conn is a connection with its prepared statements. One goroutine uses it at a
@@ -38,7 +37,7 @@ func openConn(path string) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: raw, prepared: make(map[string]*sqlite3.Stmt)}
-	err = errors.Join(c.BusyTimeout(busyTimeout), fts5.Register(c.Conn))
+	err = errors.Join(c.BusyTimeout(busyTimeout), register(c.Conn))
 	if err == nil {
 		// NORMAL can lose the last updates in a power failure, never the order of
 		// them, and the next Update makes them again.

@@ -121,11 +121,16 @@ func (q query) page(c *conn, opts *SearchOptions, after found, limit int) (Page,
 		best = best[:limit]
 		page.Next = best[limit-1].cursor(q, opts)
 	}
+	snippets, err := q.snippets(c, best)
+	if err != nil {
+		return page, err
+	}
 	for _, f := range best {
-		hit, err := f.hit(c, q)
+		hit, err := f.hit(c)
 		if err != nil {
 			return page, err
 		}
+		hit.Snippet = snippets[f.num]
 		page.Hits = append(page.Hits, hit)
 	}
 	return page, nil
@@ -141,10 +146,7 @@ type found struct {
 // first is before everything.
 var first = found{math.Inf(-1), math.MaxInt64}
 
-// The tables are read in the order in which they are written (CROSS JOIN): the
-// planner does not know how few messages a word leaves, and would look up the
-// word for every message.
-const filterSQL = ` CROSS JOIN conv c ON c.num = d.conv
+const filterSQL = ` JOIN conv c ON c.num = d.conv
 	WHERE (?2 = '' OR c.id = ?2) AND (?3 = '' OR d.role = ?3)
 	AND (?4 = 0 OR CASE d.time WHEN 0 THEN c.updated ELSE d.time END >= ?4)
 	AND (?5 = '[]' OR lower(d.tool) IN (SELECT value FROM json_each(?5)))
@@ -152,10 +154,10 @@ const filterSQL = ` CROSS JOIN conv c ON c.num = d.conv
 
 const orderSQL = ` WHERE score > ?7 OR (score = ?7 AND num < ?8) ORDER BY score, num DESC LIMIT ?9`
 
-// Of more than maxRanked messages that match, the newest are ranked: weighing one
-// takes some microseconds, and a word that is everywhere tells nothing.
+// Of more than maxRanked messages that match, those indexed last are ranked, so
+// that the time for a word that is everywhere does not grow with the store.
 const matchSQL = `SELECT num, score FROM (
-	SELECT d.num AS num, bm25(words, 1.0, 2.0) * d.weight AS score FROM words CROSS JOIN doc d ON d.num = words.rowid` + filterSQL + ` AND words MATCH ?1
+	SELECT d.num AS num, bm25(words, 1.0, 2.0) * d.weight AS score FROM words JOIN doc d ON d.num = words.rowid` + filterSQL + ` AND words MATCH ?1
 	ORDER BY words.rowid DESC LIMIT ?10)` + orderSQL
 
 const maxRanked = 5000
@@ -196,7 +198,7 @@ func list(values []string) (string, error) {
 	return string(raw), err
 }
 
-func (f found) hit(c *conn, q query) (Hit, error) {
+func (f found) hit(c *conn) (Hit, error) {
 	h := Hit{Score: -f.score}
 	err := c.query(`SELECT c.id, c.title, d.turn, d.message, d.role, d.kind, d.tool, d.subagent, CASE d.time WHEN 0 THEN c.updated ELSE d.time END
 		FROM doc d JOIN conv c ON c.num = d.conv WHERE d.num = ?`, func(s *sqlite3.Stmt) {
@@ -204,18 +206,34 @@ func (f found) hit(c *conn, q query) (Hit, error) {
 		h.Role, h.Kind, h.Tool, h.Subagent = transcript.Role(s.ColumnText(4)), transcript.Kind(s.ColumnText(5)), s.ColumnText(6), s.ColumnText(7)
 		h.Time = time.UnixMilli(s.ColumnInt64(8))
 	}, f.num)
+	return h, err
+}
+
+// The plus keeps the rows from being looked up one by one: each look-up would
+// collect all words with a prefix again (20 hits of a prefix of thousands of words
+// took 19 s and more, one scan 1.5 s).
+const (
+	excerptSQL = "SELECT rowid, excerpt(words) FROM words WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
+	startSQL   = "SELECT rowid, substr(body, 1, 1000) FROM words WHERE ? = '' AND rowid IN (SELECT value FROM json_each(?))"
+)
+
+// snippets returns those of all hits, by their numbers.
+func (q query) snippets(c *conn, hits []found) (map[int64]Snippet, error) {
+	nums := make([]int64, len(hits))
+	for i, f := range hits {
+		nums[i] = f.num
+	}
+	ids, err := json.Marshal(nums)
 	if err != nil {
-		return h, err
+		return nil, err
 	}
+	sql := excerptSQL
 	if len(q.terms) == 0 {
-		return h, c.query("SELECT substr(body, 1, 1000) FROM words WHERE rowid = ?", func(s *sqlite3.Stmt) { h.Snippet = parseSnippet(s.ColumnText(0)) }, f.num)
+		sql = startSQL
 	}
-	return h, c.query("SELECT highlight(words, 0, char(1), char(2)), highlight(words, 1, char(1), char(2)) FROM words WHERE words MATCH ? AND rowid = ?", func(s *sqlite3.Stmt) {
-		h.Snippet = parseSnippet(s.ColumnText(0))
-		if path := parseSnippet(s.ColumnText(1)); len(h.Snippet.Matches) == 0 && len(path.Matches) > 0 {
-			h.Snippet = path
-		}
-	}, q.match(), f.num)
+	all := make(map[int64]Snippet, len(hits))
+	err = c.query(sql, func(s *sqlite3.Stmt) { all[s.ColumnInt64(0)] = parseSnippet(s.ColumnText(1)) }, q.match(), string(ids))
+	return all, err
 }
 
 // A cursor is the check sum of the search, the score and the number.

@@ -90,6 +90,24 @@ func TestHits(t *testing.T) {
 	if want := "remove the retry again"; h.Snippet.Text != want || len(h.Snippet.Matches) != 1 || want[h.Snippet.Matches[0].Start:h.Snippet.Matches[0].End] != "retry" {
 		t.Errorf("snippet is %+v", h.Snippet)
 	}
+	far := strings.Repeat("hay ", 2000) + `then "the needle" it is, ` + strings.Repeat("hay ", 2000)
+	f.save(t, "far", turn(t, far, read("needles/box.go", "hay")))
+	f.update(t)
+	page, err = f.index.Search(t.Context(), `"the needle" it`, nil)
+	check(t, err)
+	got := page.Hits[0].Snippet
+	var marked []string
+	for _, m := range got.Matches {
+		marked = append(marked, got.Text[m.Start:m.End])
+	}
+	if !slices.Equal(marked, []string{"the needle", "it"}) || !strings.HasPrefix(got.Text, "…hay") || !strings.HasSuffix(got.Text, "…") {
+		t.Errorf("marked are %q in %q", marked, got.Text)
+	}
+	page, err = f.index.Search(t.Context(), "path:needles", nil)
+	check(t, err)
+	if got := page.Hits[0].Snippet; got.Text != "needles/box.go" || len(got.Matches) != 1 {
+		t.Errorf("the snippet of a path is %+v", got)
+	}
 	page, err = f.index.Search(t.Context(), "検索", nil)
 	check(t, err)
 	if got := page.Hits[0].Snippet; got.Text != "日本語の検索もできますか" {
@@ -418,7 +436,7 @@ func TestHostileTexts(t *testing.T) {
 	f := newFixture(t)
 	for i, text := range []string{
 		"\x1b[31mred\x1b]0;x\x07 marker", "\x01marker\x02 \x01\x01", "\u202emarker", strings.Repeat("x", 1<<20) + " marker",
-		strings.Repeat("marker ", 50_000), "marker\x00end", "marker " + strings.Repeat("日", 100_000), "marker" + strings.Repeat("\u200b", 1000),
+		strings.Repeat("marker ", 500_000), "marker\x00end", "marker " + strings.Repeat("日", 100_000), "marker" + strings.Repeat("\u200b", 1000),
 	} {
 		f.save(t, fmt.Sprint("c", i), turn(t, text, shell(text, text)))
 	}

@@ -15,29 +15,27 @@ type Snippet struct {
 // Match is the bytes [Start, End) of a snippet's text.
 type Match struct{ Start, End int }
 
-// Marks that the database puts around matches. Text in the index has no control
-// characters, so that they cannot be forged.
+// Marks around matches, and where something was cut. Text in the index has no
+// control characters, so that they cannot be forged.
 const (
 	markStart = '\x01'
 	markEnd   = '\x02'
+	markCut   = '\x03'
 )
 
-// A snippet is cut twice: first roughly, from the text with its marks, which can
-// be megabytes, then to the size that is shown.
+// A snippet is cut twice: first roughly, from text that can be megabytes, then to
+// the size that is shown.
 const (
 	roughBefore, roughAfter = 600, 3000
 	shownBefore, shownAfter = 80, 240
 )
 
-// parseSnippet makes a snippet of marked text: what stands around its first match.
-//
-// FTS5 has a function for snippets, but its time grows with the square of the
-// number of matches: 50,000 in one message took four minutes.
+// parseSnippet makes a snippet of what excerpt returns.
 func parseSnippet(marked string) Snippet {
-	at := max(0, strings.IndexByte(marked, markStart))
-	from, to := runeAt(marked, at-roughBefore), runeAt(marked, at+roughAfter)
-	s := unmark(marked[from:to])
-	return s.shorten(from > 0, to < len(marked))
+	const cutMark = string(markCut)
+	text, before := strings.CutPrefix(marked, cutMark)
+	text, after := strings.CutSuffix(text, cutMark)
+	return unmark(text).shorten(before, after)
 }
 
 // runeAt returns the start of the character at i, within s.
