@@ -84,6 +84,14 @@ func wireBlob(data string) *aiserverv1.PreFetchedBlob {
 	return &aiserverv1.PreFetchedBlob{Id: b.ID.Bytes(), Value: b.Data}
 }
 
+func marshal(m proto.Message) []byte {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
 // stateOf returns a state with n turns and its blobs.
 func stateOf(n int) (*aiserverv1.CloudAgentState, []*aiserverv1.PreFetchedBlob) {
 	name, branch := wireBlob("Fixer"), wireBlob("fix/tests")
@@ -94,11 +102,7 @@ func stateOf(n int) (*aiserverv1.CloudAgentState, []*aiserverv1.PreFetchedBlob) 
 		InitialSource: aiserverv1.BackgroundComposerSource_BACKGROUND_COMPOSER_SOURCE_API.Enum(),
 	}
 	encode := func(m proto.Message) []byte {
-		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-		if err != nil {
-			panic(err)
-		}
-		b := wireBlob(string(raw))
+		b := wireBlob(string(marshal(m)))
 		blobs = append(blobs, b)
 		return b.Id
 	}

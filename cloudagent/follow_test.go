@@ -92,15 +92,15 @@ func TestFollowersMissNothing(t *testing.T) {
 	for n := range agents {
 		agent := fmt.Sprint("agent-", n)
 		must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: agent, Status: running}))
-		wg.Go(func() { writeNumbers(ctx, t, s, agent, events) })
-		wg.Go(func() { followNumbers(ctx, t, s, agent, events) })
+		wg.Go(func() { writeNumbers(ctx, t, s, agent, uint64(n), events) })
+		wg.Go(func() { followNumbers(ctx, t, s, agent, uint64(n), events) })
 	}
 	wg.Wait()
 }
 
 // writeNumbers appends the numbers from 0, in groups, and a state now and then.
-func writeNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent string, events int) {
-	rng := rand.New(rand.NewPCG(1, uint64(len(agent))))
+func writeNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent string, seed uint64, events int) {
+	rng := rand.New(rand.NewPCG(1, seed))
 	for next := 0; next < events; {
 		group := min(1+rng.IntN(64), events-next)
 		texts := make([]any, group)
@@ -140,13 +140,13 @@ func appendTexts(ctx context.Context, s *cloudagent.Store, agent string, texts .
 	return err
 }
 
-func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent string, events int) {
-	rng := rand.New(rand.NewPCG(2, uint64(len(agent))))
+func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent string, seed uint64, events int) {
+	rng := rand.New(rand.NewPCG(2, seed))
 	faults := func() fault {
 		switch n := rng.IntN(1000); {
-		case n < 3:
+		case n < 10:
 			return lost
-		case n < 13:
+		case n < 20:
 			return twice
 		}
 		return fine

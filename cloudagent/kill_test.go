@@ -60,7 +60,7 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 	s, ctx := b.store(), t.Context()
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
 	for loop := range testenv.Scale(6, 200) {
-		acked := killAfter(t, dir, 3+loop*7%20)
+		acked := killAfter(t, dir, 6+loop*7%20)
 		now := must[cloudagent.Agent](t)(s.Get(ctx, "a"))
 		if now.Head.Seq < acked.Seq {
 			t.Fatalf("head is %v, %v was acknowledged", now.Head, acked)
