@@ -2,6 +2,7 @@ package agentrun_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -213,7 +214,7 @@ func TestHostileFrames(t *testing.T) {
 			stream := s.client.Run(ctx)
 			defer func() { _ = stream.CloseRequest() }()
 			for _, f := range c.frames {
-				if err := stream.Send(f); err != nil && err != io.EOF {
+				if err := stream.Send(f); err != nil && !errors.Is(err, io.EOF) {
 					must(t, err)
 				}
 			}
