@@ -34,6 +34,7 @@ const (
 	fine fault = iota
 	lost       // the response is gone with the connection
 	twice
+	dropped // the response is gone, the connection is not
 )
 
 var errLost = errors.New("connection lost")
@@ -43,7 +44,7 @@ func pull(ctx context.Context, s *cloudagent.Store, agent string, opts cloudagen
 	return &pulled{next: next, stop: stop, faults: faults}
 }
 
-func (p *pulled) Receive(context.Context) (*aiserverv1.StreamConversationResponse, error) {
+func (p *pulled) Receive(ctx context.Context) (*aiserverv1.StreamConversationResponse, error) {
 	if m := p.saved; m != nil {
 		p.saved = nil
 		return m, nil
@@ -60,6 +61,10 @@ func (p *pulled) Receive(context.Context) (*aiserverv1.StreamConversationRespons
 		return nil, errLost
 	case twice:
 		p.saved = m
+	case dropped:
+		if m.GetInteractionUpdateWithOffset() != nil {
+			return p.Receive(ctx)
+		}
 	}
 	return m, nil
 }
@@ -148,6 +153,8 @@ func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent
 			return lost
 		case n < 20:
 			return twice
+		case n < 21:
+			return dropped
 		}
 		return fine
 	}
@@ -194,6 +201,44 @@ func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent
 	}
 	if dials < 3 {
 		t.Errorf("%s: only %d connections, the test shows nothing", agent, dials)
+	}
+}
+
+// skipping leaves out the update of one text.
+type skipping struct {
+	*pulled
+	text string
+}
+
+func (p skipping) Receive(ctx context.Context) (*aiserverv1.StreamConversationResponse, error) {
+	m, err := p.pulled.Receive(ctx)
+	if m.GetInteractionUpdateWithOffset().GetInteractionUpdate().GetTextDelta().GetText() == p.text {
+		return p.pulled.Receive(ctx)
+	}
+	return m, err
+}
+
+// A peer that leaves out an event again and again is not believed.
+func TestFollowRefusesAGap(t *testing.T) {
+	ctx, s := t.Context(), memory().store()
+	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
+	must[cloudagent.Offset](t)(s.AppendUpdate(ctx, "a", nil, updatesOf(1, 2, 3)...))
+	var got []string
+	var last error
+	dials := 0
+	for e, err := range cloudagent.Follow(ctx, cloudagent.FollowOptions{
+		Dial: func(ctx context.Context, after string) (cloudagent.Receiver, error) {
+			dials++
+			return skipping{pull(ctx, s, "a", cloudagent.StreamOptions{After: after}, nil), "2"}, nil
+		},
+		MinBackoff: time.Microsecond,
+	}) {
+		if last = err; err == nil && !e.Initial {
+			got = append(got, e.Update.GetTextDelta().GetText())
+		}
+	}
+	if !errors.Is(last, cloudagent.ErrDataLoss) || fmt.Sprint(got) != "[1]" || dials != 3 {
+		t.Errorf("the follower got %q over %d connections, then %v", got, dials, last)
 	}
 }
 

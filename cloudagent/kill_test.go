@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -76,7 +77,11 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 		if m, err := s.Metadata(ctx, "a"); err == nil && (m.State != now.State || m.OffsetKey != now.StateAt.String()) {
 			t.Fatalf("metadata %+v does not fit the record %+v", m, now)
 		}
-		if _, err := s.GetLatestState(ctx, "a"); err != nil { // reads the blobs of the state
+		root := graph.Root{Kind: graph.CloudState, ID: now.State}
+		if now.State.IsZero() {
+			continue
+		}
+		if err := graph.Walk(ctx, b.blobs, graph.Roots(root), &graph.Options{ReadLeaves: true}, func(n graph.Node) error { return n.Err }); err != nil {
 			t.Fatal(err)
 		}
 	}

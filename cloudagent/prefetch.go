@@ -75,33 +75,59 @@ func (r *reader) prefetch(ctx context.Context, state blob.ID, m *initialState) e
 	return nil
 }
 
-var errEnough = errors.New("enough")
-
 // blobsOf returns blobs of a state, the latest turns first, within the limits.
+// What cannot be read is left out: a damaged image must not keep anyone from
+// following, and who asks for it is told.
 func (r *reader) blobsOf(ctx context.Context, state blob.ID, limit, bytes int) ([]*aiserverv1.PreFetchedBlob, error) {
-	if limit <= 0 {
-		return nil, nil
-	}
 	var out []*aiserverv1.PreFetchedBlob
-	opts := &graph.Options{Workers: 1, ReadLeaves: true} // one worker goes depth first from the end
-	err := graph.Walk(ctx, r.s.blobs, graph.Roots(graph.Root{Kind: graph.CloudState, ID: state}), opts, func(n graph.Node) error {
-		if n.Err != nil {
-			return fmt.Errorf("%w: agent %s: %s: %w", ErrDataLoss, r.agent, n.Field, n.Err)
+	var seen graph.Set
+	stack := []graph.Ref{{Kind: graph.CloudState, ID: state}}
+	for len(stack) > 0 && len(out) < limit {
+		ref := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if !seen.Add(ref.ID, ref.Kind) {
+			continue
 		}
-		if n.ID == state || len(n.Data) > bytes || !r.wanted(n.ID, n.Data) {
-			return nil
+		data, err := r.s.blobs.Get(ctx, ref.ID)
+		if unreadable(err) {
+			continue
 		}
-		bytes -= len(n.Data)
-		out = append(out, &aiserverv1.PreFetchedBlob{Id: n.ID.Bytes(), Value: append([]byte(nil), n.Data...)})
-		if len(out) == limit {
-			return errEnough
+		if err != nil {
+			return nil, fmt.Errorf("read blobs of agent %s: %w", r.agent, err)
 		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, err
+		refs, _ := graph.Refs(ref.Kind, data) // what is malformed names nothing
+		if r.opts.OnlyLastStep {
+			refs = withoutEarlierSteps(refs)
+		}
+		stack = append(stack, refs...)
+		if ref.ID == state || len(data) > bytes || !r.wanted(ref.ID, data) {
+			continue
+		}
+		bytes -= len(data)
+		out = append(out, &aiserverv1.PreFetchedBlob{Id: ref.ID.Bytes(), Value: data})
 	}
 	return out, nil
+}
+
+func unreadable(err error) bool {
+	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt)
+}
+
+// withoutEarlierSteps leaves only the last of the steps that a turn refers to.
+func withoutEarlierSteps(refs []graph.Ref) []graph.Ref {
+	last := -1
+	for i, r := range refs {
+		if r.Kind == graph.Step {
+			last = i
+		}
+	}
+	var out []graph.Ref
+	for i, r := range refs {
+		if r.Kind != graph.Step || i == last {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // eventBlobs returns the blobs that came with an event, within the limits.
@@ -120,6 +146,9 @@ func (r *reader) eventBlobs(ctx context.Context, e event) ([]*aiserverv1.PreFetc
 			continue
 		}
 		data, err := r.s.blobs.Get(ctx, id)
+		if unreadable(err) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read blob of event %d of agent %s: %w", e.at.Seq, r.agent, err)
 		}

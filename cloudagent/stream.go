@@ -28,6 +28,8 @@ type StreamOptions struct {
 	PrefetchedFirst bool
 	// SignalAfterPrefetch marks the end of those blobs.
 	SignalAfterPrefetch bool
+	// OnlyLastStep sends of each turn only the last step.
+	OnlyLastStep bool
 	// KnownBlobs are not sent, since the reader has them.
 	KnownBlobs []blob.ID
 	// MaxBlobsAfterPrefetch bounds the blobs that come with a state, 64 by default;
@@ -40,6 +42,29 @@ type StreamOptions struct {
 	// Without it the stream ends after the last event; one that has nothing to send
 	// repeats the status first.
 	AllowTerminal bool
+}
+
+// OptionsFor returns the options that a request of the wire asks for.
+func OptionsFor(req *aiserverv1.StreamConversationRequest) (*StreamOptions, error) {
+	opts := &StreamOptions{
+		After: req.GetOffsetKey(), FilterHeavyStepData: req.GetFilterHeavyStepData(),
+		PrefetchedFirst: req.GetShouldSendPrefetchedBlobsFirst(), SignalAfterPrefetch: req.GetSendStreamSignalAfterPrefetch(),
+		OnlyLastStep: req.GetPrefetchOnlyLastStepPerTurn(), AllowTerminal: req.GetAllowStreamingWhenTerminalStatus(),
+	}
+	if req.MaxBlobsAfterPrefetch != nil {
+		opts.MaxBlobsAfterPrefetch = int(min(req.GetMaxBlobsAfterPrefetch(), maxPrefetch))
+		if opts.MaxBlobsAfterPrefetch == 0 {
+			opts.MaxBlobsAfterPrefetch = -1
+		}
+	}
+	for _, raw := range req.GetPreFetchedBlobIds() {
+		id, err := blob.IDFromBytes(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%w: pre_fetched_blob_ids: %w", ErrInvalid, err)
+		}
+		opts.KnownBlobs = append(opts.KnownBlobs, id)
+	}
+	return opts, nil
 }
 
 type (

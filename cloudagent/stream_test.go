@@ -152,6 +152,54 @@ func TestPrefetchedBlobsComeFirst(t *testing.T) {
 	}
 }
 
+func TestOptionsForARequest(t *testing.T) {
+	offset, yes, three := "0000000000000001-2", true, uint32(3)
+	id := blob.Sum([]byte("x"))
+	got, err := cloudagent.OptionsFor(&aiserverv1.StreamConversationRequest{
+		OffsetKey: &offset, FilterHeavyStepData: &yes, ShouldSendPrefetchedBlobsFirst: true, PreFetchedBlobIds: [][]byte{id[:]},
+		PrefetchOnlyLastStepPerTurn: &yes, SendStreamSignalAfterPrefetch: &yes, MaxBlobsAfterPrefetch: &three, AllowStreamingWhenTerminalStatus: &yes,
+	})
+	want := cloudagent.StreamOptions{
+		After: offset, FilterHeavyStepData: true, PrefetchedFirst: true, SignalAfterPrefetch: true, OnlyLastStep: true,
+		KnownBlobs: []blob.ID{id}, MaxBlobsAfterPrefetch: 3, AllowTerminal: true,
+	}
+	if err != nil || fmt.Sprint(*got) != fmt.Sprint(want) {
+		t.Errorf("options are %+v, %v; want %+v", got, err, want)
+	}
+	if none, err := cloudagent.OptionsFor(&aiserverv1.StreamConversationRequest{MaxBlobsAfterPrefetch: new(uint32)}); err != nil || none.MaxBlobsAfterPrefetch != -1 {
+		t.Errorf("no blobs at all become %+v, %v", none, err)
+	}
+	if _, err := cloudagent.OptionsFor(&aiserverv1.StreamConversationRequest{PreFetchedBlobIds: [][]byte{{1}}}); !errors.Is(err, blob.ErrInvalidID) {
+		t.Errorf("a short id: %v, want ErrInvalidID", err)
+	}
+}
+
+// Of each turn only the last step is sent ahead, on request.
+func TestOnlyTheLastStepIsSentAhead(t *testing.T) {
+	ctx, s := t.Context(), memory().store()
+	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
+	turn := &agentv1.AgentConversationTurnStructure{}
+	var blobs []*aiserverv1.PreFetchedBlob
+	put := func(m proto.Message) []byte {
+		b := wireBlob(string(marshal(m)))
+		blobs = append(blobs, b)
+		return b.Id
+	}
+	for i := range 5 {
+		turn.Steps = append(turn.Steps, put(&agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{
+			AssistantMessage: &agentv1.AssistantMessage{Text: fmt.Sprint("step ", i)},
+		}}))
+	}
+	last := blobs[4]
+	id := put(&agentv1.ConversationTurnStructure{Turn: &agentv1.ConversationTurnStructure_AgentConversationTurn{AgentConversationTurn: turn}})
+	state := &aiserverv1.CloudAgentState{ConversationState: &agentv1.ConversationStateStructure{Turns: [][]byte{id}}}
+	must[cloudagent.Saved](t)(s.SaveState(ctx, "a", state, blobs, nil))
+	got := take(t, s, "a", 1, &cloudagent.StreamOptions{OnlyLastStep: true})[0].GetInitialState().PreFetchedBlobs
+	if len(got) != 2 || string(got[0].Value) != string(blobs[5].Value) || string(got[1].Value) != string(last.Value) {
+		t.Errorf("%d blobs are sent ahead: %v", len(got), got)
+	}
+}
+
 func TestHeavyDataIsLeftOut(t *testing.T) {
 	ctx, s := t.Context(), memory().store()
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
