@@ -121,12 +121,14 @@ type history struct {
 	writes map[string][]Write
 	blind  map[string]blind // by blob of the list
 	diffs  map[[2]blob.ID][]workspace.Change
+	from   *Record
+	older  []*Record // from and those before it, newest first; read when needed
 }
 
 // since returns the history of the workspace after the checkpoint from, up to
 // the present, which is given as the safety record that would be made of it.
 func (w *Workspace) since(ctx context.Context, from *Record, now *Record, present *capture) (*history, error) {
-	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, blind: map[string]blind{}, diffs: map[[2]blob.ID][]workspace.Change{}}
+	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, blind: map[string]blind{}, diffs: map[[2]blob.ID][]workspace.Change{}, from: from}
 	chain, err := w.chain(ctx, from)
 	if err != nil {
 		return nil, err
@@ -149,8 +151,7 @@ func (w *Workspace) since(ctx context.Context, from *Record, now *Record, presen
 	if err != nil {
 		return nil, err
 	}
-	h.add(now, changes, before, newBlind(present.skipped))
-	return h, nil
+	return h, h.add(ctx, now, changes, before, newBlind(present.skipped))
 }
 
 // chain returns the checkpoints from a little before the given one up to the
@@ -184,8 +185,7 @@ func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 	if err != nil {
 		return err
 	}
-	h.add(rec, changes, before, after)
-	return nil
+	return h.add(ctx, rec, changes, before, after)
 }
 
 // diff compares two trees. After a single turn the same two are compared again to
@@ -202,9 +202,18 @@ func (h *history) diff(ctx context.Context, a, b blob.ID) ([]workspace.Change, e
 	return changes, err
 }
 
-func (h *history) add(rec *Record, changes []workspace.Change, before, after blind) {
+func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Change, before, after blind) error {
 	writer := h.open.writer(rec)
 	for _, c := range changes {
+		if rec.Kind == Rewound {
+			restored, err := h.restored(ctx, c)
+			if err != nil {
+				return err
+			}
+			if restored {
+				continue
+			}
+		}
 		by := writer
 		if _, unseen := before.at(c.Path); unseen && c.Before == nil {
 			// It was there and not captured, so nobody created it now.
@@ -216,6 +225,70 @@ func (h *history) add(rec *Record, changes []workspace.Change, before, after bli
 		h.writes[c.Path] = append(h.writes[c.Path], Write{Writer: by, After: c.After})
 	}
 	h.claim(rec)
+	return nil
+}
+
+// restored handles what a rewind, an undo or a redo brought back: it still belongs
+// to whoever wrote it, and not to the one who went back. It reports false where
+// nobody is known to have written it.
+func (h *history) restored(ctx context.Context, c workspace.Change) (bool, error) {
+	writes := h.writes[c.Path]
+	for i := len(writes) - 1; i >= 0; i-- {
+		if sameState(writes[i].After, c.After) {
+			h.writes[c.Path] = writes[:i+1]
+			return true, nil
+		}
+	}
+	by, found, err := h.origin(ctx, c)
+	if err != nil || !found {
+		return false, err
+	}
+	h.writes[c.Path] = append(writes, Write{Writer: by, After: c.After})
+	return true, nil
+}
+
+// originDepth bounds how far back the writer of a restored content is looked for.
+const originDepth = 500
+
+// origin finds out who wrote a content that is older than the history.
+func (h *history) origin(ctx context.Context, c workspace.Change) (Writer, bool, error) {
+	if h.older == nil {
+		for rec, err := range h.w.newestFirst(ctx, "") {
+			if err != nil {
+				return Writer{}, false, err
+			}
+			if rec.Number <= h.from.Number {
+				h.older = append(h.older, rec)
+			}
+			if len(h.older) == originDepth {
+				break
+			}
+		}
+	}
+	for i := 0; i+1 < len(h.older); i++ {
+		changes, err := h.diff(ctx, h.older[i+1].Tree, h.older[i].Tree)
+		if err != nil {
+			return Writer{}, false, err
+		}
+		if h.older[i].Kind == Rewound {
+			continue // it wrote nothing of its own
+		}
+		for _, old := range changes {
+			if old.Path == c.Path && sameState(old.After, c.After) {
+				return h.openBefore(i).writer(h.older[i]), true, nil
+			}
+		}
+	}
+	return Writer{}, false, nil
+}
+
+// openBefore returns the turns that were going on when an older record was made.
+func (h *history) openBefore(i int) brackets {
+	open := brackets{}
+	for k := len(h.older) - 1; k > i; k-- {
+		open.step(h.older[k])
+	}
+	return open
 }
 
 // claim settles who of several made a change when one says that it did.

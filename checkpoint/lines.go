@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"znkr.io/diff"
@@ -69,21 +70,32 @@ func textOf(ctx context.Context, store blob.Store, e *workspace.Entry) (text []b
 	return data, !isBinary(data), nil
 }
 
-// countLines compares two entries of a path.
+// countLines compares two entries of a path. Content that is lost or damaged has no
+// lines to count; that must not keep anyone from taking checkpoints.
 func countLines(ctx context.Context, store blob.Store, before, after *workspace.Entry) (added, removed uint64, err error) {
 	if before != nil && after != nil && before.ID == after.ID && before.Chunked == after.Chunked {
 		return 0, 0, nil
 	}
 	a, ok1, err := textOf(ctx, store, before)
+	if isDamage(err) {
+		return 0, 0, nil
+	}
 	if err != nil {
 		return 0, 0, err
 	}
 	b, ok2, err := textOf(ctx, store, after)
+	if isDamage(err) {
+		return 0, 0, nil
+	}
 	if err != nil || !ok1 || !ok2 {
 		return 0, 0, err
 	}
 	added, removed = lineCounts(a, b)
 	return added, removed, nil
+}
+
+func isDamage(err error) bool {
+	return errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrNotFound)
 }
 
 // count fills in how a checkpoint differs from its parent.
