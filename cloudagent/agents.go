@@ -183,3 +183,37 @@ func (s *Store) Archive(ctx context.Context, agent string) error {
 	_, err := s.SetStatus(ctx, agent, StatusArchived, nil)
 	return err
 }
+
+// Delete removes an agent with its log. Its blobs go with the next collection.
+// An agent that is made anew under the same id has another history: nobody
+// resumes in it with an offset of the old one.
+func (s *Store) Delete(ctx context.Context, agent string) error {
+	if err := checkID("agent", agent); err != nil {
+		return err
+	}
+	l := s.lane(agent)
+	defer s.release(l)
+	if err := l.begin(ctx); err != nil {
+		return err
+	}
+	defer l.end()
+	for range attempts {
+		now, err := s.load(ctx, l)
+		if err != nil {
+			return err
+		}
+		err = s.rows.Commit(ctx, &kv.Batch{
+			Expect:      now.expect,
+			Delete:      []string{keyspace.Agent(agent), keyspace.AgentMetadata(agent)},
+			DeleteRange: []kv.Range{keyspace.AgentEvents(agent, 0)},
+		})
+		if errors.Is(err, kv.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("delete agent %s: %w", agent, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("delete agent %s: %w", agent, kv.ErrConflict)
+}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/compressed"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/cloudagent"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/kv/sealed"
 	"github.com/stet-dev/stet/sqlite"
 )
 
@@ -48,10 +50,11 @@ func embedded(t *testing.T, dir string) backend {
 			t.Error(err)
 		}
 	})
-	return backend{blob.Checked(db.Blobs()), db.Rows()}
+	return backend{blob.Checked(compressed.New(db.Blobs(), nil)), sealed.New(db.Rows(), nil)}
 }
 
-// onBoth runs a test on the reference model and on the embedded store.
+// onBoth runs a test on the reference model and on the embedded store with its
+// layers.
 func onBoth(t *testing.T, test func(t *testing.T, b backend)) {
 	t.Run("memory", func(t *testing.T) { test(t, memory()) })
 	t.Run("sqlite", func(t *testing.T) { test(t, embedded(t, t.TempDir())) })

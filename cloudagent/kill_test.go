@@ -12,9 +12,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/compressed"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/kv/sealed"
 	"github.com/stet-dev/stet/sqlite"
 )
 
@@ -36,7 +38,7 @@ func writeForEver(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	s := cloudagent.New(blob.Checked(db.Blobs()), db.Rows(), nil)
+	s := cloudagent.New(blob.Checked(compressed.New(db.Blobs(), nil)), sealed.New(db.Rows(), nil), nil)
 	for i := 0; ; i++ {
 		var at cloudagent.Offset
 		if i%5 == 4 {

@@ -73,6 +73,52 @@ func TestAppendWithAKeyHappensOnce(t *testing.T) {
 	}
 }
 
+// A writer that is no longer the only one finds out and changes nothing.
+func TestStaleWriterIsToldSo(t *testing.T) {
+	ctx, b := t.Context(), memory()
+	one, two := b.store(), b.store()
+	head := must[cloudagent.Agent](t)(one.Create(ctx, cloudagent.Spec{ID: "a"})).Head
+	mine := must[cloudagent.Offset](t)(one.AppendUpdate(ctx, "a", &cloudagent.AppendOptions{IfHead: &head}, text("1")))
+	mine = must[cloudagent.Offset](t)(one.AppendUpdate(ctx, "a", &cloudagent.AppendOptions{IfHead: &mine}, text("2")))
+	must[cloudagent.Offset](t)(two.AppendUpdate(ctx, "a", nil, text("other")))
+	if _, err := one.AppendUpdate(ctx, "a", &cloudagent.AppendOptions{IfHead: &mine}, text("3")); !errors.Is(err, cloudagent.ErrConflict) {
+		t.Errorf("append of a stale writer: %v, want ErrConflict", err)
+	}
+	if _, err := one.SaveState(ctx, "a", &aiserverv1.CloudAgentState{}, nil, &cloudagent.SaveOptions{IfHead: &mine}); !errors.Is(err, cloudagent.ErrConflict) {
+		t.Errorf("save of a stale writer: %v, want ErrConflict", err)
+	}
+	if got := must[cloudagent.Agent](t)(one.Get(ctx, "a")); got.Head.Seq != 3 {
+		t.Errorf("head is %v, want 3", got.Head)
+	}
+}
+
+// A deleted agent is gone, its neighbours are not, and its offsets lead nowhere.
+func TestDeletedAgentIsGone(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		ctx, s := t.Context(), b.store()
+		for _, agent := range []string{"a", "a:b", "ab"} {
+			must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: agent, Status: running}))
+			state, blobs := stateOf(1)
+			must[cloudagent.Saved](t)(s.SaveState(ctx, agent, state, blobs, nil))
+		}
+		old := must[cloudagent.Offset](t)(s.AppendUpdate(ctx, "a", nil, text("x")))
+		if err := s.Delete(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(ctx, "a"); !errors.Is(err, cloudagent.ErrNotFound) {
+			t.Errorf("deleting it again: %v, want ErrNotFound", err)
+		}
+		if n := len(allRows(t, b)); n != 6 { // record, metadata and event of two
+			t.Errorf("%d rows are left, want 6", n)
+		}
+		must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
+		must[cloudagent.Offset](t)(s.AppendUpdate(ctx, "a", nil, updatesOf(1, 2, 3)...))
+		if got := take(t, s, "a", 1, &cloudagent.StreamOptions{After: old.String()}); got[0].GetInitialState() == nil {
+			t.Errorf("an offset of the old agent gets %s", describe(got[0]))
+		}
+	})
+}
+
 func TestAppendRefusesWhatItCannotKeep(t *testing.T) {
 	ctx, s := t.Context(), memory().store()
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a"}))

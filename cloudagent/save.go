@@ -25,6 +25,8 @@ type SaveOptions struct {
 	// IfState, if set, is the state that the agent must have now, else ErrConflict;
 	// the zero id means none.
 	IfState *blob.ID
+	// IfHead, if set, is where the log must end now, else ErrConflict.
+	IfHead *Offset
 }
 
 // Saved tells where a state went.
@@ -103,6 +105,9 @@ func (p *save) apply(ctx context.Context, c *change) error {
 	}
 	if p.opts.IfState != nil && *p.opts.IfState != prev {
 		return fmt.Errorf("save state of agent %s: %w: its state is %s", p.agent, ErrConflict, prev.Short())
+	}
+	if err := checkHead(c.rec, p.opts.IfHead); err != nil {
+		return fmt.Errorf("save state of agent %s: %w", p.agent, err)
 	}
 	at, err := p.contains(ctx, c.rec)
 	if err != nil {

@@ -203,6 +203,9 @@ func (r *reader) idle(ctx context.Context, clean bool) (bool, error) {
 	}
 	switch where {
 	case foreign: // the store was put back to an earlier time
+		if r.at == offsetOf(rec.StateAt) { // where the initial state would lead to again
+			return false, dataLoss(r.agent, "its state stands at %s, which is not in the log", r.at)
+		}
 		return false, r.initial(ctx, rec)
 	case behind:
 		// The record is committed with its events: who reads them now sees them.

@@ -132,6 +132,9 @@ type AppendOptions struct {
 	// Key makes a retry harmless: an append whose key is among the latest of the
 	// agent adds nothing and returns where the first one ended.
 	Key string
+	// IfHead, if set, is where the log must end now, else ErrConflict. A writer that
+	// gives what its last call returned finds out when it is no longer the only one.
+	IfHead *Offset
 }
 
 // keptKeys is how many keys of appends an agent remembers.
@@ -173,6 +176,9 @@ func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOpti
 		if c.rec.Status == StatusArchived {
 			return fmt.Errorf("append to agent %s: %w", agent, ErrArchived)
 		}
+		if err := checkHead(c.rec, opts.IfHead); err != nil {
+			return fmt.Errorf("append to agent %s: %w", agent, err)
+		}
 		for _, e := range events {
 			e.TimeMs = s.nowMS()
 			if err := c.add(e); err != nil {
@@ -188,6 +194,13 @@ func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOpti
 		return nil
 	})
 	return end, err
+}
+
+func checkHead(rec *stetv1.AgentRecord, want *Offset) error {
+	if head := offsetOf(rec.Head); want != nil && *want != head {
+		return fmt.Errorf("%w: its log ends at %s", ErrConflict, head)
+	}
+	return nil
 }
 
 func findKey(rec *stetv1.AgentRecord, key string) *stetv1.AgentPosition {
