@@ -51,7 +51,7 @@ var importMap = map[string][]string{
 	"checkpoint/...":   {"blob", "kv", "gen/...", "internal/keyspace", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":   {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "cloudagent/..."},
 	"kvstream/...":     {"blob", "gen/...", "kvstream/..."},
-	"agentrun/...":     {"blob", "kv", "gen/...", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
+	"agentrun/...":     {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
 	"transcript/...":   {"blob", "conversation/...", "gen/...", "transcript/..."},
 	"search/...":       {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
 	"foreign/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},

@@ -16,7 +16,7 @@ var ErrNoInventory = errors.New("this kind of store cannot be enumerated from he
 // Roots gives what every service of the store keeps alive, for Collect and
 // Check.
 func (db *DB) roots() []conversation.Roots {
-	return []conversation.Roots{db.Checkpoints().Roots}
+	return []conversation.Roots{db.Checkpoints().Roots, db.Agents().Roots}
 }
 
 // List calls fn for every stored blob, in the order of their ids, wherever the

@@ -14,6 +14,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/cached"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
@@ -50,6 +51,8 @@ type DB struct {
 
 	checkpointsOnce sync.Once
 	checkpoints     *checkpoint.Service // set by checkpointsOnce
+	agentsOnce      sync.Once
+	agents          *cloudagent.Store // set by agentsOnce
 }
 
 // Open opens the embedded store in dir, creating it where there is none. A store

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protodelim"
 
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -39,12 +39,8 @@ const (
 	ledgerFrame = 64 << 20
 )
 
-var keyEscape = strings.NewReplacer("%", "%25", ":", "%3A", "\x00", "%00")
-
-func (l *Ledger) prefix() string { return "stet:exec:" + keyEscape.Replace(l.conversation) + ":" }
-
 func (l *Ledger) key(call string, part uint64) string {
-	return fmt.Sprintf("%s%s:%016x", l.prefix(), call, part)
+	return keyspace.Exec(l.conversation, call, part)
 }
 
 // begin notes that a call is about to be executed. It fails with kv.ErrConflict
@@ -139,9 +135,7 @@ func (l *Ledger) results(ctx context.Context, call string, parts uint64) ([]*age
 // Clear forgets all calls. Run does so when a turn is over, since its calls are
 // part of the saved state then.
 func (l *Ledger) Clear(ctx context.Context) error {
-	prefix := l.prefix()
-	end := prefix[:len(prefix)-1] + ";" // the byte after ':'
-	if err := l.rows.Commit(ctx, &kv.Batch{DeleteRange: []kv.Range{{Start: prefix, End: end}}}); err != nil {
+	if err := l.rows.Commit(ctx, &kv.Batch{DeleteRange: []kv.Range{keyspace.Execs(l.conversation)}}); err != nil {
 		return fmt.Errorf("clear ledger: %w", err)
 	}
 	return nil

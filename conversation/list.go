@@ -161,7 +161,7 @@ func (s *Store) deletion(ctx context.Context, id string) (*kv.Batch, error) {
 			{Key: keyspace.Conversation(id), Version: version},
 			{Key: keyspace.Save(id, last.Seq+1)},
 		},
-		DeleteRange: []kv.Range{keyspace.Saves(id), keyspace.MessageHeads(id), keyspace.JSONCheckpoints(id)},
+		DeleteRange: []kv.Range{keyspace.Saves(id), keyspace.MessageHeads(id), keyspace.JSONCheckpoints(id), keyspace.Execs(id)},
 		Delete:      []string{keyspace.Conversation(id), keyspace.Head(id), keyspace.ByTime(listed, id)},
 	}
 	for _, p := range pins {

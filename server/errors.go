@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/keyring"
@@ -29,6 +30,14 @@ var codes = []struct {
 	{conversation.ErrStale, connect.CodeAborted},
 	{kv.ErrConflict, connect.CodeAborted},
 	{conversation.ErrExists, connect.CodeAlreadyExists},
+	{cloudagent.ErrExists, connect.CodeAlreadyExists},
+	{cloudagent.ErrDataLoss, connect.CodeDataLoss},
+	{cloudagent.ErrConflict, connect.CodeAborted},
+	{cloudagent.ErrInvalid, connect.CodeInvalidArgument},
+	{cloudagent.ErrArchived, connect.CodeFailedPrecondition},
+	{cloudagent.ErrNewerFormat, connect.CodeFailedPrecondition},
+	{cloudagent.ErrTooLarge, connect.CodeResourceExhausted},
+	{cloudagent.ErrNotFound, connect.CodeNotFound},
 	{blob.ErrInvalidID, connect.CodeInvalidArgument},
 	{blob.ErrMismatch, connect.CodeInvalidArgument},
 	{kv.ErrInvalidKey, connect.CodeInvalidArgument},

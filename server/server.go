@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
+	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 	"github.com/stet-dev/stet/web"
 )
@@ -34,6 +36,8 @@ type Options struct {
 	Hosts []string
 	// Version is told to clients.
 	Version string
+	// Agent answers agent.v1.AgentService/Run; nil leaves that service out.
+	Agent agentv1connect.AgentServiceHandler
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
 	// Logger gets one line for each call, without secrets; nil logs nothing.
@@ -82,10 +86,18 @@ func register(mux *http.ServeMux, db *stet.DB, opts *Options, handlerOpts ...con
 	add(stetv1connect.NewRowServiceHandler(&rowService{db}, handlerOpts...))
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
-	return []string{
+	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
+	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
+	names := []string{
 		stetv1connect.BlobServiceName, stetv1connect.RowServiceName,
 		stetv1connect.StoreServiceName, stetv1connect.ConversationServiceName,
+		stetv1connect.CloudAgentServiceName, aiserverv1connect.BackgroundComposerServiceName,
 	}
+	if opts.Agent != nil {
+		add(agentv1connect.NewAgentServiceHandler(opts.Agent, handlerOpts...))
+		names = append(names, agentv1connect.AgentServiceName)
+	}
+	return names
 }
 
 func (o *Options) interceptors() (connect.HandlerOption, error) {

@@ -232,5 +232,13 @@ func AgentEvents(agent string, seq uint64) kv.Range {
 	return p
 }
 
+// Exec is one part of what is known about a tool call of a conversation's run.
+func Exec(conversation, call string, part uint64) string {
+	return key("stet:exec:", conversation, call, Number(part))
+}
+
+// Execs covers the tool calls of a conversation's runs.
+func Execs(conversation string) kv.Range { return Prefix(key("stet:exec:", conversation) + ":") }
+
 // Setting is a store-wide setting, such as an epoch or a retention policy.
 func Setting(name string) string { return key("stet:setting:", name) }

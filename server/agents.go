@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/cloudagent"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+// followService is aiserver.v1.BackgroundComposerService, which followers of
+// cloud agents use.
+type followService struct{ db *stet.DB }
+
+func (s *followService) StreamConversation(ctx context.Context, req *connect.Request[aiserverv1.StreamConversationRequest], stream *connect.ServerStream[aiserverv1.StreamConversationResponse]) error {
+	opts, err := cloudagent.OptionsFor(req.Msg)
+	if err != nil {
+		return err
+	}
+	for res, err := range s.db.Agents().Stream(ctx, req.Msg.GetBcId(), opts) {
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *followService) GetLatestAgentConversationState(ctx context.Context, req *connect.Request[aiserverv1.GetLatestAgentConversationStateRequest]) (*connect.Response[aiserverv1.GetLatestAgentConversationStateResponse], error) {
+	res, err := s.db.Agents().GetLatestState(ctx, req.Msg.GetBcId())
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *followService) GetBlobForAgentKV(ctx context.Context, req *connect.Request[aiserverv1.GetBlobForAgentKVRequest]) (*connect.Response[aiserverv1.GetBlobForAgentKVResponse], error) {
+	id, err := blob.IDFromBytes(req.Msg.GetBlobId())
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.db.Agents().GetBlob(ctx, req.Msg.GetBcId(), id)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&aiserverv1.GetBlobForAgentKVResponse{BlobData: data}), nil
+}
+
+// agentService is stet.v1.CloudAgentService, which those who run agents use.
+type agentService struct{ db *stet.DB }
+
+func wireAgent(a cloudagent.Agent) *stetv1.Agent {
+	out := &stetv1.Agent{
+		Id: a.ID, Name: a.Name, Conversation: a.Conversation, Status: a.Status, OffsetKey: a.Head.String(),
+		CreatedMs: a.Created.UnixMilli(), UpdatedMs: a.Updated.UnixMilli(),
+		Turns: uint32(a.Properties.NumTurns), Branch: a.Properties.BranchName, PrUrl: a.Properties.PRURL, BaseBranch: a.Properties.BaseBranch,
+	}
+	if !a.State.IsZero() {
+		out.State = a.State.Bytes()
+	}
+	return out
+}
+
+func (s *agentService) Create(ctx context.Context, req *connect.Request[stetv1.CreateAgentRequest]) (*connect.Response[stetv1.CreateAgentResponse], error) {
+	a, err := s.db.Agents().Create(ctx, cloudagent.Spec{ID: req.Msg.GetId(), Name: req.Msg.GetName(), Conversation: req.Msg.GetConversation()})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.CreateAgentResponse{Agent: wireAgent(a)}), nil
+}
+
+func (s *agentService) Get(ctx context.Context, req *connect.Request[stetv1.GetAgentRequest]) (*connect.Response[stetv1.GetAgentResponse], error) {
+	a, err := s.db.Agents().Get(ctx, req.Msg.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.GetAgentResponse{Agent: wireAgent(a)}), nil
+}
+
+func (s *agentService) List(ctx context.Context, req *connect.Request[stetv1.ListAgentsRequest]) (*connect.Response[stetv1.ListAgentsResponse], error) {
+	page := cloudagent.Page{After: req.Msg.GetPage().GetCursor(), Limit: int(req.Msg.GetPage().GetLimit())}
+	agents, next, err := s.db.Agents().List(ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.ListAgentsResponse{NextCursor: next}
+	for _, a := range agents {
+		res.Agents = append(res.Agents, wireAgent(a))
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *agentService) AppendUpdate(ctx context.Context, req *connect.Request[stetv1.AppendUpdateRequest]) (*connect.Response[stetv1.AppendUpdateResponse], error) {
+	offset, err := s.db.Agents().AppendUpdate(ctx, req.Msg.GetId(), &cloudagent.AppendOptions{Key: req.Msg.GetIdempotencyKey()}, req.Msg.GetUpdates()...)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.AppendUpdateResponse{OffsetKey: offset.String()}), nil
+}
+
+func (s *agentService) SaveState(ctx context.Context, req *connect.Request[stetv1.SaveAgentStateRequest]) (*connect.Response[stetv1.SaveAgentStateResponse], error) {
+	saved, err := s.db.Agents().SaveState(ctx, req.Msg.GetId(), req.Msg.GetState(), req.Msg.GetBlobs(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.SaveAgentStateResponse{BlobId: saved.State.Bytes(), OffsetKey: saved.Offset.String()}), nil
+}
+
+func (s *agentService) SetStatus(ctx context.Context, req *connect.Request[stetv1.SetAgentStatusRequest]) (*connect.Response[stetv1.SetAgentStatusResponse], error) {
+	offset, err := s.db.Agents().SetStatus(ctx, req.Msg.GetId(), req.Msg.GetStatus(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.SetAgentStatusResponse{OffsetKey: offset.String()}), nil
+}
+
+func (s *agentService) Archive(ctx context.Context, req *connect.Request[stetv1.ArchiveAgentRequest]) (*connect.Response[stetv1.ArchiveAgentResponse], error) {
+	if err := s.db.Agents().Archive(ctx, req.Msg.GetId()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.ArchiveAgentResponse{}), nil
+}
+
+func (s *agentService) Snapshot(ctx context.Context, req *connect.Request[stetv1.AgentSnapshotRequest]) (*connect.Response[stetv1.AgentSnapshotResponse], error) {
+	snapshot, err := s.db.Agents().Snapshot(ctx, req.Msg.GetId(), req.Msg.GetUpload())
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.AgentSnapshotResponse{Snapshot: snapshot}), nil
+}
