@@ -88,6 +88,7 @@ type rewinding struct {
 	disk      *disk
 	stage     *stageDir // nil if there are no steps
 	journaled bool
+	began     int64 // when the first step was taken, by the clock that stamps files
 }
 
 func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
@@ -172,6 +173,7 @@ func (r *rewinding) execute(ctx context.Context) (*capture, error) {
 	if err := r.recheck(ctx); err != nil {
 		return nil, err
 	}
+	r.began = stampClock()
 	if err := r.w.run(ctx, r.stage, r.steps, r.plan.request.Progress); err != nil {
 		return nil, err
 	}
@@ -180,7 +182,7 @@ func (r *rewinding) execute(ctx context.Context) (*capture, error) {
 
 // recheck makes sure, by content, that the paths are what the plan saw.
 func (r *rewinding) recheck(ctx context.Context) error {
-	res, err := r.scan(ctx, r.job.present.index, nil)
+	res, err := r.scan(ctx, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -198,10 +200,26 @@ func (r *rewinding) recheck(ctx context.Context) error {
 }
 
 // scan looks at the paths of the steps.
-func (r *rewinding) scan(ctx context.Context, index *workspace.Index, touched []string) (*workspace.Result, error) {
+func (r *rewinding) scan(ctx context.Context, touched []string, written map[string]workspace.Written) (*workspace.Result, error) {
 	opts := r.w.s.opts.Scan
-	opts.Force, opts.Touched = r.w.s.opts.Force, touched
-	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, index, stepPaths(r.steps), &opts)
+	opts.Force, opts.Touched, opts.Written = r.w.s.opts.Force, touched, written
+	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, r.job.present.index, stepPaths(r.steps), &opts)
+}
+
+// written lists the files that need not be read back: while they were staged
+// nobody else could reach them, and a write since then shows in their stamps. A
+// file that was staged in the very tick in which the first step was taken is not
+// among them.
+func (r *rewinding) written() map[string]workspace.Written {
+	m := make(map[string]workspace.Written, len(r.steps))
+	for _, s := range r.steps {
+		if s.stages() && s.to.Kind == workspace.File && s.staged.mtime < r.began {
+			m[s.path] = workspace.Written{
+				ID: s.to.ID, Chunked: s.to.Chunked, Size: s.to.Size, Inode: s.staged.ino, Mtime: s.staged.mtime,
+			}
+		}
+	}
+	return m
 }
 
 func (r *rewinding) paths() map[string]bool {
@@ -212,7 +230,7 @@ func (r *rewinding) paths() map[string]bool {
 	return m
 }
 
-// verify reads back what was written and compares it with the plan.
+// verify looks at what was written and compares it with the plan.
 func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	want := make(map[string]*workspace.Entry, len(r.steps))
 	var touched []string
@@ -226,7 +244,7 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 			touched = append(touched, a.Path) // captured, whatever ignore files say now
 		}
 	}
-	res, err := r.scan(ctx, r.job.present.index, touched)
+	res, err := r.scan(ctx, touched, r.written())
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}

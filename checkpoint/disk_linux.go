@@ -145,6 +145,56 @@ func (d *disk) lstat(path string) (st stat, err error) {
 	return st, err
 }
 
+// look returns a looker. The caller closes it.
+func (d *disk) look() *looker { return &looker{d: d, fd: -1} }
+
+// looker looks at many paths and keeps the directory of the last one open, since
+// neighbours follow each other. It is for looks only: what changes something
+// finds its directory afresh.
+type looker struct {
+	d   *disk
+	dir string
+	fd  int // -1 for none
+}
+
+func (l *looker) close() {
+	if l.fd >= 0 {
+		unix.Close(l.fd)
+	}
+	l.fd = -1
+}
+
+// lstat is as that of a disk.
+func (l *looker) lstat(path string) (stat, error) {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		return l.d.lstat(path)
+	}
+	if l.fd < 0 || l.dir != path[:i] {
+		l.close()
+		fd, _, err := l.d.dir(path[:i])
+		if err != nil {
+			return l.d.lstat(path) // which tries again where that helps, and words the error
+		}
+		l.dir, l.fd = path[:i], fd
+	}
+	st, err := statAt(l.fd, path[i+1:])
+	if err != nil {
+		err = &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return st, err
+}
+
+// stampClock returns the time that the kernel would stamp on a file now. It moves
+// in ticks: two writes within a tick get the same stamp.
+func stampClock() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
+		return 0 // as if every file had been written just now
+	}
+	return ts.Nano()
+}
+
 // owner returns who owns the workspace.
 func (d *disk) owner() (uid, gid int, err error) {
 	var st unix.Stat_t

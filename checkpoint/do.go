@@ -20,8 +20,10 @@ const batchSize = 64
 // which file exactly that is.
 func (s *stageDir) check(steps []*step) error {
 	gone := map[string]bool{}
+	look := s.d.look()
+	defer look.close()
 	for _, st := range steps {
-		now, err := s.d.lstat(st.path)
+		now, err := look.lstat(st.path)
 		switch {
 		case st.kind == stepChmod:
 			continue

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,9 +63,14 @@ func TestRacedSteps(t *testing.T) {
 	stop := swapper(t, filepath.Join(root, "a"), outside)
 	ops := testenv.Scale(50_000, 5_000_000)
 	refused := 0
+	ours := func(w io.Writer) error {
+		_, err := io.WriteString(w, "ours")
+		return err
+	}
 	for i := 0; i < ops; i += 5 {
 		slot := fmt.Sprintf("n%d", i)
-		must(t, s.file(slot, strings.NewReader("ours"), 0o644, os.Getuid(), os.Getgid()))
+		_, err := s.file(slot, ours, 0o644, os.Getuid(), os.Getgid())
+		must(t, err)
 		errs := []error{
 			s.put(slot, "a/b/file"), s.swap("a/b/file", slot), s.take("a/b/file", slot),
 			d.chmodDir("a/b", 0o700), d.syncDir("a/b"),

@@ -46,40 +46,81 @@ func (s *stageDir) stat(slot string) (stat, error) {
 	return st, nil
 }
 
-// file stages a file and makes its content durable.
-func (s *stageDir) file(slot string, content io.Reader, mode uint32, uid, gid int) error {
+// file stages a file, makes its content durable and says what it became. It works
+// on the descriptor: os.File would register each with the poller.
+func (s *stageDir) file(slot string, write func(io.Writer) error, mode uint32, uid, gid int) (st stat, err error) {
 	path := s.path(slot)
 	if err := s.d.about("create", path); err != nil {
-		return err
+		return stat{}, err
 	}
-	fd, err := unix.Openat(s.fd, slot, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(s.fd, slot, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	})
 	if err != nil {
-		return &fs.PathError{Op: "create", Path: path, Err: err}
+		return stat{}, &fs.PathError{Op: "create", Path: path, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), path)
-	err = s.fill(f, content, mode, uid, gid)
-	return errors.Join(err, f.Close())
+	f := &stagedFile{d: s.d, fd: fd, path: path}
+	st, err = f.fill(write, mode, uid, gid)
+	if closed := unix.Close(fd); err == nil && closed != nil {
+		err = &fs.PathError{Op: "close", Path: path, Err: closed}
+	}
+	return st, err
 }
 
-func (s *stageDir) fill(f *os.File, content io.Reader, mode uint32, uid, gid int) error {
-	if err := s.d.about("write", f.Name()); err != nil {
-		return err
+// stagedFile is a file that is being staged.
+type stagedFile struct {
+	d    *disk
+	fd   int
+	path string
+}
+
+func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, uid, gid int) (stat, error) {
+	if err := f.d.about("write", f.path); err != nil {
+		return stat{}, err
 	}
-	if _, err := io.Copy(f, content); err != nil {
-		return err
+	if err := write(f); err != nil {
+		return stat{}, err
 	}
-	if os.Geteuid() == 0 {
-		if err := f.Chown(uid, gid); err != nil {
-			return err
+	st, err := f.stat()
+	if err != nil {
+		return stat{}, err
+	}
+	if os.Geteuid() == 0 && (st.uid != uid || st.gid != gid) {
+		if err := unix.Fchown(f.fd, uid, gid); err != nil {
+			return stat{}, &fs.PathError{Op: "chown", Path: f.path, Err: err}
 		}
 	}
-	if err := unix.Fchmod(int(f.Fd()), mode); err != nil { // after chown, which clears some bits
-		return &fs.PathError{Op: "chmod", Path: f.Name(), Err: err}
+	if err := unix.Fchmod(f.fd, mode); err != nil { // after chown, which clears some bits
+		return stat{}, &fs.PathError{Op: "chmod", Path: f.path, Err: err}
 	}
-	if err := s.d.about("fsync", f.Name()); err != nil {
-		return err
+	if err := f.d.about("fsync", f.path); err != nil {
+		return stat{}, err
 	}
-	return f.Sync()
+	if _, err := retry(func() (struct{}, error) { return struct{}{}, unix.Fsync(f.fd) }); err != nil {
+		return stat{}, &fs.PathError{Op: "fsync", Path: f.path, Err: err}
+	}
+	return f.stat()
+}
+
+func (f *stagedFile) stat() (stat, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(f.fd, &st); err != nil {
+		return stat{}, &fs.PathError{Op: "stat", Path: f.path, Err: err}
+	}
+	return toStat(&st), nil
+}
+
+// Write writes all of p, as io.Writer asks.
+func (f *stagedFile) Write(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		n, err := retry(func() (int, error) { return unix.Write(f.fd, p[done:]) })
+		if err != nil {
+			return done, &fs.PathError{Op: "write", Path: f.path, Err: err}
+		}
+		done += n
+	}
+	return done, nil
 }
 
 // link stages a symbolic link.

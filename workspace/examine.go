@@ -223,6 +223,9 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 		s.reuse(prev, flags)
 		return nil
 	}
+	if w.written(j, i, st, flags) {
+		return nil
+	}
 	var like blob.ID
 	if prev != nil && prev.kind == File && prev.captured() {
 		like = prev.id

@@ -20,6 +20,9 @@ type Options struct {
 	// ignore file excludes them; a directory is captured with all it holds. The
 	// index remembers them for later scans.
 	Touched []string
+	// Written lists files, by path relative to the root, that need not be read if
+	// they are still as the caller left them.
+	Written map[string]Written
 	// NoIgnore captures everything: no ignore file is obeyed. The index of such a
 	// scan does not know which paths were touched.
 	NoIgnore bool

@@ -1,0 +1,59 @@
+package workspace
+
+import (
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Written describes a file that the caller wrote itself, with content that it
+// took from the store. See Options.Written.
+type Written struct {
+	// ID, Chunked and Size are those of the file's entry.
+	ID      blob.ID
+	Chunked bool
+	Size    int64
+	// Inode and Mtime (in nanoseconds) are those of the file after the last write.
+	// Mtime must have been over, by the clock that stamps files, before anybody else
+	// could reach the file: only then does every later write show.
+	Inode uint64
+	Mtime int64
+}
+
+// is reports whether a file is still the one that was written.
+func (k *Written) is(st fileStat) bool {
+	return st.kind == isFile && st.ino == k.Inode && st.size == k.Size && st.mtime == k.Mtime
+}
+
+// written captures a file that the caller wrote, if it did, without reading it.
+// It waits as settle does, so that the next scan can rely on the stat data.
+func (w *worker) written(j *dirJob, i int, st fileStat, flags entryFlags) bool {
+	if w.s.opts.Written == nil {
+		return false
+	}
+	name := j.names[i].name
+	k, ok := w.s.opts.Written[join(j.path, name)]
+	if !ok {
+		return false
+	}
+	for range settleTries {
+		now := stampClock()
+		switch {
+		case !k.is(st) || st.ctime > now+clockSkew || st.ctime%int64(time.Millisecond) == 0:
+			return false // not the one, or stamps that cannot be relied on
+		case st.ctime < now:
+			if k.Chunked {
+				flags |= flagChunked
+			}
+			j.slots[i].found = true
+			j.slots[i].e = newEntry(name, File, st, flags, k.ID)
+			return true
+		}
+		time.Sleep(settlePause)
+		var err error
+		if st, err = j.fd.lstat(name); err != nil {
+			return false
+		}
+	}
+	return false
+}
