@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/sqlite"
 )
 
@@ -53,6 +54,8 @@ type DB struct {
 	checkpoints     *checkpoint.Service // set by checkpointsOnce
 	agentsOnce      sync.Once
 	agents          *cloudagent.Store // set by agentsOnce
+	searchMu        sync.Mutex        // guards search
+	search          *search.Index     // nil until it is asked for
 }
 
 // Open opens the embedded store in dir, creating it where there is none. A store
@@ -139,8 +142,9 @@ func (db *DB) Ring() *keyring.Ring { return db.ring }
 
 // Close makes everything that was put durable and releases the store.
 func (db *DB) Close() error {
+	err := db.closeSearch()
 	if db.close == nil {
-		return db.blobs.Flush(context.Background())
+		return errors.Join(err, db.blobs.Flush(context.Background()))
 	}
-	return db.close()
+	return errors.Join(err, db.close())
 }

@@ -105,6 +105,17 @@ func TestSavesOverTheWire(t *testing.T) {
 	if err != nil || len(transcript.Msg.GetMessages()) != 2 || transcript.Msg.GetMessages()[1].GetText() != "again" {
 		t.Errorf("transcript: %v, %v", transcript, err)
 	}
+	found, err := conversations.Search(ctx, connect.NewRequest(&stetv1.SearchRequest{Query: "again"}))
+	if err != nil || len(found.Msg.GetHits()) != 1 || found.Msg.GetHits()[0].GetConversation() != id {
+		t.Errorf("search: %v, %v", found, err)
+	}
+	if _, err := conversations.Search(ctx, connect.NewRequest(&stetv1.SearchRequest{})); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("search for nothing: %v", err)
+	}
+	root, err := conversations.Inspect(ctx, connect.NewRequest(&stetv1.InspectRequest{Id: saved.Msg.GetSave().GetRoot()}))
+	if err != nil || len(root.Msg.GetFields()) != 2 || root.Msg.GetFields()[0].GetRefKind() != "turn" {
+		t.Errorf("inspect: %v, %v", root, err)
+	}
 	// Another writer takes over; the first one is told.
 	other := inline("hello", "again", "other")
 	other.Epoch = 0

@@ -15,12 +15,10 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
-	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 )
 
 // conversationService is stet.v1.ConversationService.
 type conversationService struct {
-	stetv1connect.UnimplementedConversationServiceHandler
 	db *stet.DB
 
 	mu      sync.Mutex // guards writers

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/transcript"
 )
-
-// searchName is the file of the index in the store's directory.
-const searchName = "search.db"
 
 type searchFlags struct {
 	limit   int
@@ -59,15 +55,11 @@ func (a *app) search(ctx context.Context, db *stet.DB, words string, flags searc
 	if err != nil {
 		return err
 	}
-	where := &search.Options{}
-	if db.Engine() != nil && db.Ring() == nil {
-		where.Path = filepath.Join(db.Engine().Dir(), searchName)
-	}
-	index, err := search.Open(ctx, db.Conversations(), db.Blobs(), db.Rows(), where)
+	index, err := db.Search(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.searchIn(ctx, index, words, opts, flags.rebuild), index.Close())
+	return a.searchIn(ctx, index, words, opts, flags.rebuild)
 }
 
 func (a *app) searchOptions(ctx context.Context, db *stet.DB, flags searchFlags) (*search.SearchOptions, error) {

@@ -1,0 +1,45 @@
+package stet
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/stet-dev/stet/search"
+)
+
+// SearchName is the name of the search index in the directory of a store.
+const SearchName = "search.db"
+
+// Search returns the index of the store's words. It is opened at the first call
+// and closed with the store; Update brings it up to date. The index of an
+// encrypted or remote store is kept in memory, since a file would show what the
+// store hides, or lie on the wrong machine.
+func (db *DB) Search(ctx context.Context) (*search.Index, error) {
+	db.searchMu.Lock()
+	defer db.searchMu.Unlock()
+	if db.search != nil {
+		return db.search, nil
+	}
+	opts := &search.Options{}
+	if db.engine != nil && db.ring == nil {
+		opts.Path = filepath.Join(db.engine.Dir(), SearchName)
+	}
+	index, err := search.Open(ctx, db.conversations, db.blobs, db.rows, opts)
+	if err != nil {
+		return nil, err
+	}
+	db.search = index
+	return index, nil
+}
+
+// closeSearch closes the index if there is one.
+func (db *DB) closeSearch() error {
+	db.searchMu.Lock()
+	defer db.searchMu.Unlock()
+	if db.search == nil {
+		return nil
+	}
+	index := db.search
+	db.search = nil
+	return index.Close()
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/conversation/wirelimit"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+// inspectText bounds the text of a blob, or of one field, that is shown.
+const inspectText = 64 << 10
+
+// Inspect shows one blob: what it refers to, and its fields where it is a message.
+func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[stetv1.InspectRequest]) (*connect.Response[stetv1.InspectResponse], error) {
+	id, err := blob.IDFromBytes(req.Msg.GetId())
+	if err != nil {
+		return nil, err
+	}
+	kind, err := parseKind(req.Msg.GetKind())
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.db.Blobs().Get(ctx, id) // verified: else it is an error
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.InspectResponse{Kind: kind.String(), Size: int64(len(data)), HashOk: true}
+	refs, err := graph.Refs(kind, data)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("this blob is no %s: %w", kind, err))
+	}
+	for _, r := range refs {
+		res.Fields = append(res.Fields, &stetv1.InspectField{Name: r.Field, Ref: r.ID.Bytes(), RefKind: r.Kind.String()})
+	}
+	if kind.Message() == "" {
+		res.Text, res.Truncated = clip(data)
+		return connect.NewResponse(res), nil
+	}
+	return connect.NewResponse(res), addFields(res, kind, data)
+}
+
+func parseKind(name string) (graph.Kind, error) {
+	if name == "" {
+		return graph.State, nil
+	}
+	for k := graph.Bytes; k.String() != "unknown kind"; k++ {
+		if k.String() == name {
+			return k, nil
+		}
+	}
+	return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%q is no kind of blob", name))
+}
+
+// clip returns what can be shown of a text.
+func clip(data []byte) (string, bool) {
+	if !utf8.Valid(data) {
+		return "", len(data) > 0
+	}
+	if len(data) <= inspectText {
+		return string(data), false
+	}
+	end := inspectText
+	for !utf8.RuneStart(data[end]) {
+		end--
+	}
+	return string(data[:end]), true
+}
+
+// addFields adds the fields of a message that are no references.
+func addFields(res *stetv1.InspectResponse, kind graph.Kind, data []byte) error {
+	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(kind.Message()))
+	if err != nil {
+		return err
+	}
+	m := known.New().Interface()
+	if err := wirelimit.Unmarshal(data, m, nil); err != nil {
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if f.Kind() == protoreflect.BytesKind {
+			return true // shown as references
+		}
+		one := m.ProtoReflect().New()
+		one.Set(f, v)
+		value, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(one.Interface())
+		if err != nil { // such as text that is not UTF-8
+			value = fmt.Appendf(nil, "%d bytes", proto.Size(one.Interface()))
+		}
+		shown, _ := clip(value)
+		res.Fields = append(res.Fields, &stetv1.InspectField{Number: uint32(f.Number()), Name: string(f.Name()), Value: shown})
+		return true
+	})
+	return nil
+}

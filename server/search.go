@@ -1,0 +1,43 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/search"
+)
+
+// Search brings the index up to date first, so that what was just saved is found.
+func (s *conversationService) Search(ctx context.Context, req *connect.Request[stetv1.SearchRequest]) (*connect.Response[stetv1.SearchResponse], error) {
+	index, err := s.db.Search(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := index.Update(ctx); err != nil {
+		return nil, err
+	}
+	page, err := index.Search(ctx, req.Msg.GetQuery(), &search.SearchOptions{
+		Limit: int(req.Msg.GetPage().GetLimit()), Cursor: req.Msg.GetPage().GetCursor(), Conversation: req.Msg.GetConversation(),
+	})
+	if errors.Is(err, search.ErrEmptyQuery) || errors.Is(err, search.ErrInvalidCursor) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.SearchResponse{NextCursor: page.Next}
+	for _, h := range page.Hits {
+		hit := &stetv1.SearchHit{
+			Conversation: h.Conversation, Title: h.Title, Turn: uint32(h.Turn), MessageId: h.MessageID,
+			Role: string(h.Role), Snippet: h.Snippet.Text, TimeMs: h.Time.UnixMilli(),
+		}
+		for _, m := range h.Snippet.Matches {
+			hit.Matches = append(hit.Matches, uint32(m.Start), uint32(m.End))
+		}
+		res.Hits = append(res.Hits, hit)
+	}
+	return connect.NewResponse(res), nil
+}
