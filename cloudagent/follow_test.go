@@ -89,7 +89,7 @@ func fetcher(s *cloudagent.Store, agent string) func(context.Context, []blob.ID)
 // time: nothing is lost, repeated or reordered.
 func TestFollowersMissNothing(t *testing.T) {
 	const agents = 10
-	events := testenv.Scale(50_000, 1_000_000) / agents
+	events := testenv.Scale(50_000, 200_000) / agents
 	s := memory().store()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
