@@ -8,7 +8,7 @@ STATICCHECK := $(CACHE)/bin/staticcheck-v0.8.2
 SETUP       := internal/tools/setup.sh
 
 # Packages in which goroutines share data are tested under the race detector.
-RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./agentrun/... ./server/... ./client/...
+RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./server/... ./client/...
 
 .PHONY: all build run test test-long race bench lint generate clean
 
