@@ -81,6 +81,7 @@ func (a *app) progress(what string, total int64) *progressbar.ProgressBar {
 		progressbar.OptionShowCount(),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetSpinnerChangeInterval(0), // its own goroutine races with Finish
 	)
 }
 
