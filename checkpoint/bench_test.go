@@ -3,16 +3,21 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/cached"
+	"github.com/stet-dev/stet/blob/compressed"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -22,6 +27,8 @@ import (
 type bench struct {
 	*fixture
 	files  []string
+	store  string
+	shut   func() // closes the store
 	git    string
 	rnd    *rand.Rand
 	ours   usage
@@ -32,14 +39,19 @@ type bench struct {
 // more than the clock's.
 type usage struct{ wall, cpu time.Duration }
 
+func (u *usage) add(o usage) { u.wall, u.cpu = u.wall+o.wall, u.cpu+o.cpu }
+
 func newBench(b *testing.B, files int) *bench {
 	b.Helper()
-	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "store"), nil)
+	store := filepath.Join(b.TempDir(), "store")
+	db, err := sqlite.Open(b.Context(), store, nil)
 	must(b, err)
-	b.Cleanup(func() { must(b, db.Close()) })
+	shut := sync.OnceFunc(func() { must(b, db.Close()) })
+	b.Cleanup(shut)
+	layers := cached.New(compressed.New(db.Blobs(), nil), nil) // as the front door has them
 	x := &bench{
-		fixture: &fixture{t: b, dir: b.TempDir(), blobs: blob.Checked(db.Blobs()), rows: db.Rows()},
-		git:     filepath.Join(b.TempDir(), "shadow"), rnd: rand.New(rand.NewPCG(3, 3)),
+		fixture: &fixture{t: b, dir: b.TempDir(), blobs: blob.Checked(layers), rows: db.Rows()},
+		store:   store, shut: shut, git: filepath.Join(b.TempDir(), "shadow"), rnd: rand.New(rand.NewPCG(3, 3)),
 	}
 	x.opts.IndexDir = b.TempDir()
 	for i := range files {
@@ -51,12 +63,37 @@ func newBench(b *testing.B, files int) *bench {
 	return x
 }
 
+// phrases are what the files of a benchmark are made of; they compress about as
+// well as source does.
+var phrases = []string{
+	"\tif err != nil {\n\t\treturn nil, fmt.Errorf(\"%s: %w\", name, err)\n\t}\n", "\tfor i, v := range ", "// Package ",
+	"func (s *Store) ", "(ctx context.Context, id string) (*Record, error) {\n", "\treturn ", "}\n\n", " := ", "\n", ", ", ".", "(",
+}
+
+// text makes lines out of phrases and words.
 func (x *bench) text() string {
-	buf := make([]byte, 200+x.rnd.IntN(6400))
-	for i := range buf {
-		buf[i] = "the quick brown fox jumps over\n"[x.rnd.IntN(31)]
+	buf := make([]byte, 0, 6800)
+	for size := 200 + x.rnd.IntN(6400); len(buf) < size; {
+		buf = append(buf, phrases[x.rnd.IntN(len(phrases))]...)
+		n := x.rnd.Int64N(1 + x.rnd.Int64N(1000)) // some words come more often
+		buf = strconv.AppendInt(buf, n*7919*7919, 36)
 	}
 	return string(buf)
+}
+
+// size returns the bytes that the files below a directory take on the disk.
+func size(b *testing.B, dir string) (sum float64) {
+	b.Helper()
+	must(b, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		var st unix.Stat_t
+		err = unix.Lstat(path, &st)
+		sum += float64(st.Blocks) * 512
+		return err
+	}))
+	return sum
 }
 
 // edit changes n files, spread over the tree, and returns their paths.
@@ -136,17 +173,27 @@ func each(b *testing.B, fn func(b *testing.B, x *bench, changed int)) {
 }
 
 // BenchmarkFirst captures a tree for the first time, durably, beside git's first
-// commit.
+// commit, and compares what both keep.
 func BenchmarkFirst(b *testing.B) {
 	for _, files := range benchSizes() {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
-			var ours, theirs usage
+			sum := &bench{}
+			var stored, shadow, content float64
 			for range b.N {
 				x := newBench(b, files)
-				timed(&ours, func() { x.save(Request{}) })
-				timed(&theirs, x.shadowCommit)
+				empty := size(b, x.git)
+				x.measured(func() { x.save(Request{}) })
+				timed(&x.theirs, x.shadowCommit)
+				sum.ours.add(x.ours)
+				sum.theirs.add(x.theirs)
+				x.shut() // which leaves one file
+				stored += size(b, x.store)
+				shadow += size(b, x.git) - empty
+				content += size(b, x.dir)
 			}
-			(&bench{ours: ours, theirs: theirs}).report(b)
+			sum.report(b)
+			b.ReportMetric(stored/content, "stored/content")
+			b.ReportMetric(stored/shadow, "stored/git")
 		})
 	}
 }
