@@ -60,7 +60,7 @@ func must[T any](v T, err error) T {
 
 // shrink compresses data, or reports that it does not pay.
 func (c *codec) shrink(data []byte) ([]byte, bool) {
-	if len(data) < minSize {
+	if len(data) < minAlone {
 		return nil, false
 	}
 	enc := c.quick

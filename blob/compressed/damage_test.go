@@ -43,7 +43,7 @@ func fixture(t testing.TB) (records, contents map[blob.ID][]byte) {
 	}
 	whole := put(blob.Blob{Data: lines}, lines)
 	ext := put(blob.Blob{Data: []byte("one more line"), Like: whole, Keep: 700}, append(bytes.Clone(lines[:700]), "one more line"...))
-	more := bytes.Repeat([]byte("many more lines, "), 8)
+	more := bytes.Repeat([]byte("many more lines, "), 40)
 	put(blob.Blob{Data: more, Like: ext, Keep: 710}, append(bytes.Clone(contents[ext][:710]), more...))
 	middle := bytes.Replace(lines, []byte("line 30"), []byte("LINE THIRTY"), 1)
 	put(blob.Blob{Data: middle, Like: whole}, middle)

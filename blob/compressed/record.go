@@ -22,8 +22,12 @@ const (
 )
 
 const (
-	// minSize is the least content that compression is tried on.
+	// minSize is the least content that a dictionary is tried on.
 	minSize = 64
+	// minAlone is the least content that compression without one is tried on. Below
+	// it the coder's start costs more time than a lone durable write can spare, and
+	// saves less than the row around the content takes.
+	minAlone = 512
 	// maxPosition ends a chain; the next blob is stored whole.
 	maxPosition = 1 << 20
 	// maxSteps is the longest chain that is read. Chains as written have at most
