@@ -11,6 +11,9 @@ const raceShare = 8
 // Long reports whether the long figures were asked for.
 func Long() bool { return os.Getenv("STET_LONG") == "1" }
 
+// Race reports whether the race detector is on.
+func Race() bool { return raceEnabled }
+
 // Scale returns short or, in a long run, long. Under the race detector short is
 // reduced.
 func Scale(short, long int) int {
