@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -45,6 +46,8 @@ type writer struct {
 	wake chan struct{}
 	done chan struct{}
 	turn sync.Mutex // held by whoever uses conn
+
+	lastGroup int // requests of the last round; guarded by turn
 
 	mu       sync.Mutex // guards the fields below
 	pending  map[blob.ID]*record
@@ -181,9 +184,26 @@ func (w *writer) signal() {
 
 // round writes what waits. The caller holds turn.
 func (w *writer) round() (stopping bool) {
+	w.gather()
 	recs, reqs, stopping := w.take()
 	w.process(recs, reqs)
+	w.lastGroup = len(reqs)
 	return stopping
+}
+
+// gather lets those come along whom the last round has just woken: without it
+// large and tiny groups alternate, and every second fsync is for one or two. It
+// only yields, so that a lone writer never waits.
+func (w *writer) gather() {
+	for range 16 {
+		w.mu.Lock()
+		waiting := len(w.requests)
+		w.mu.Unlock()
+		if 2*waiting >= w.lastGroup {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // run is the writing goroutine. What arrives while it is busy with one
