@@ -129,7 +129,8 @@ func TestIgnoreAgreesWithGit(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %d ignored", cases, ignored)
-	if cases < 10000 || ignored < cases/20 || ignored > cases*19/20 {
+	// Few repositories, as under the race detector, may ignore nothing by chance.
+	if cases < repos*perRepo/2 || repos >= 30 && (ignored < cases/50 || ignored > cases*49/50) {
 		t.Errorf("%d cases of which %d are ignored say little", cases, ignored)
 	}
 }
