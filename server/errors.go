@@ -8,12 +8,14 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // codes says which code an error crosses the wire with; the first that fits.
@@ -38,6 +40,24 @@ var codes = []struct {
 	{cloudagent.ErrNewerFormat, connect.CodeFailedPrecondition},
 	{cloudagent.ErrTooLarge, connect.CodeResourceExhausted},
 	{cloudagent.ErrNotFound, connect.CodeNotFound},
+	{checkpoint.ErrUnsettled, connect.CodeUnavailable},
+	{checkpoint.ErrRolledBack, connect.CodeAborted},
+	{checkpoint.ErrChanged, connect.CodeAborted},
+	{checkpoint.ErrBadRecord, connect.CodeDataLoss},
+	{workspace.ErrBadNode, connect.CodeDataLoss},
+	{checkpoint.ErrStalePlan, connect.CodeFailedPrecondition},
+	{checkpoint.ErrConflict, connect.CodeFailedPrecondition},
+	{checkpoint.ErrDisabled, connect.CodeFailedPrecondition},
+	{checkpoint.ErrNothing, connect.CodeFailedPrecondition},
+	{checkpoint.ErrNoConversations, connect.CodeFailedPrecondition},
+	{checkpoint.ErrNewerFormat, connect.CodeFailedPrecondition},
+	{checkpoint.ErrBusy, connect.CodeUnavailable},
+	{checkpoint.ErrBadRef, connect.CodeInvalidArgument},
+	{checkpoint.ErrAmbiguous, connect.CodeInvalidArgument},
+	{checkpoint.ErrOtherWorkspace, connect.CodeInvalidArgument},
+	{workspace.ErrBadPath, connect.CodeInvalidArgument},
+	{workspace.ErrRootRefused, connect.CodeInvalidArgument},
+	{checkpoint.ErrNotFound, connect.CodeNotFound},
 	{blob.ErrInvalidID, connect.CodeInvalidArgument},
 	{blob.ErrMismatch, connect.CodeInvalidArgument},
 	{kv.ErrInvalidKey, connect.CodeInvalidArgument},

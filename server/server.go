@@ -86,12 +86,14 @@ func register(mux *http.ServeMux, db *stet.DB, opts *Options, handlerOpts ...con
 	add(stetv1connect.NewRowServiceHandler(&rowService{db}, handlerOpts...))
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
+	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
 	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
 	names := []string{
 		stetv1connect.BlobServiceName, stetv1connect.RowServiceName,
 		stetv1connect.StoreServiceName, stetv1connect.ConversationServiceName,
-		stetv1connect.CloudAgentServiceName, aiserverv1connect.BackgroundComposerServiceName,
+		stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
+		aiserverv1connect.BackgroundComposerServiceName,
 	}
 	if opts.Agent != nil {
 		add(agentv1connect.NewAgentServiceHandler(opts.Agent, handlerOpts...))

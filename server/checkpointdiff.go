@@ -1,0 +1,572 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"connectrpc.com/connect"
+	"znkr.io/diff"
+	"znkr.io/diff/textdiff"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/workspace"
+)
+
+const (
+	maxShown    = 256 << 10 // bytes of one file in an answer
+	maxDiffText = 2 << 20   // bytes of lines in one answer, all files together
+	maxCompared = 4 << 20   // size of the largest file whose lines are compared
+	fastDiff    = 128 << 10 // above it a quick comparison has to do
+	maxFiles    = 10_000    // entries of a list of files
+	looksBinary = 8000      // bytes in which a NUL makes a file binary
+)
+
+// lost tells that a checkpoint names content that the store does not have, which is
+// not the same as asking for something that never was.
+func lost(err error) error {
+	if errors.Is(err, blob.ErrNotFound) {
+		return connect.NewError(connect.CodeDataLoss, err)
+	}
+	return err
+}
+
+// lookup finds a path in a tree.
+func (s *checkpointService) lookup(ctx context.Context, tree blob.ID, path string) (workspace.Entry, error) {
+	if path != "" {
+		if err := workspace.CheckPath(path); err != nil {
+			return workspace.Entry{}, err
+		}
+	}
+	e, err := workspace.Lookup(ctx, s.db.Blobs(), tree, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, connect.NewError(connect.CodeNotFound, err)
+	}
+	return e, lost(err)
+}
+
+func wireFile(path string, e workspace.Entry) *stetv1.CheckpointFile {
+	return &stetv1.CheckpointFile{Path: valid(path), Kind: e.Kind.String(), Mode: e.Mode, Size: e.Size, Id: e.ID.Bytes()}
+}
+
+// Files lists what is below a directory, sorted by path. A list that is too long
+// leaves out what lies deepest, which can be asked for by its directory.
+func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stetv1.CheckpointFilesRequest]) (*connect.Response[stetv1.CheckpointFilesResponse], error) {
+	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), "", req.Msg.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	top, err := s.lookup(ctx, rec.Tree, req.Msg.GetPath())
+	if err != nil {
+		return nil, err
+	}
+	if top.Kind != workspace.Dir {
+		return nil, invalid("%q is a %s", req.Msg.GetPath(), top.Kind)
+	}
+	type dir struct {
+		path string
+		node blob.ID
+	}
+	res := &stetv1.CheckpointFilesResponse{}
+	for todo := []dir{{req.Msg.GetPath(), top.ID}}; len(todo) > 0; todo = todo[1:] {
+		entries, err := workspace.Load(ctx, s.db.Blobs(), todo[0].node)
+		if err != nil {
+			return nil, lost(err)
+		}
+		if room := maxFiles - len(res.Files); len(entries) > room {
+			entries, res.Truncated = entries[:room], true
+		}
+		for _, e := range entries {
+			path := e.Name
+			if todo[0].path != "" {
+				path = todo[0].path + "/" + e.Name
+			}
+			res.Files = append(res.Files, wireFile(path, e))
+			if e.Kind == workspace.Dir {
+				todo = append(todo, dir{path, e.ID})
+			}
+		}
+		if res.Truncated {
+			break
+		}
+	}
+	slices.SortFunc(res.Files, func(a, b *stetv1.CheckpointFile) int { return cmp.Compare(a.GetPath(), b.GetPath()) })
+	return connect.NewResponse(res), nil
+}
+
+// File gives the content of a file, or the target of a link.
+func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv1.CheckpointFileRequest]) (*connect.Response[stetv1.CheckpointFileResponse], error) {
+	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), "", req.Msg.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	path := req.Msg.GetPath()
+	e, err := s.lookup(ctx, rec.Tree, path)
+	if err != nil {
+		return nil, err
+	}
+	if e.Kind == workspace.Dir {
+		return nil, invalid("%q is a directory", path)
+	}
+	res := &stetv1.CheckpointFileResponse{File: wireFile(path, e)}
+	if res.Content, err = s.beginning(ctx, e); err != nil {
+		return nil, lost(err)
+	}
+	res.Truncated = int64(len(res.Content)) < e.Size
+	if res.Binary = isBinary(res.Content); !res.Binary {
+		res.Html = html.EscapeString(valid(string(res.Content)))
+	}
+	return connect.NewResponse(res), nil
+}
+
+// beginning returns as much of a file or link as an answer holds.
+func (s *checkpointService) beginning(ctx context.Context, e workspace.Entry) ([]byte, error) {
+	if e.Kind == workspace.Symlink {
+		target, err := workspace.ReadLink(ctx, s.db.Blobs(), e)
+		return []byte(target), err
+	}
+	r, err := workspace.OpenFile(ctx, s.db.Blobs(), e)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxShown))
+	return data, errors.Join(err, r.Close())
+}
+
+func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), looksBinary)], 0) >= 0 }
+
+func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv1.DiffRequest]) (*connect.Response[stetv1.DiffResponse], error) {
+	m := req.Msg
+	if err := checkPaths(m.GetPaths()); err != nil {
+		return nil, err
+	}
+	from, err := s.treeAt(ctx, m, m.GetFrom())
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.treeAt(ctx, m, cmp.Or(m.GetTo(), "@"))
+	if err != nil {
+		return nil, err
+	}
+	changes, err := workspace.Diff(ctx, s.db.Blobs(), from, to)
+	if err != nil {
+		return nil, lost(err)
+	}
+	res, room := &stetv1.DiffResponse{}, maxDiffText
+	if m.GetStatOnly() {
+		room = -1
+	}
+	for _, c := range changes {
+		if !ofFile(c) || !asked(m.GetPaths(), c.Path) {
+			continue
+		}
+		file, err := s.fileDiff(ctx, c, &room)
+		if err != nil {
+			return nil, lost(fmt.Errorf("compare %q: %w", c.Path, err))
+		}
+		res.Files = append(res.Files, file)
+		res.Added += file.GetAdded()
+		res.Removed += file.GetRemoved()
+	}
+	return connect.NewResponse(res), nil
+}
+
+// treeAt returns the tree that a reference names; the present is captured without
+// making a checkpoint of it.
+func (s *checkpointService) treeAt(ctx context.Context, m *stetv1.DiffRequest, ref string) (tree blob.ID, err error) {
+	if ref != "@" {
+		rec, err := s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), ref)
+		if err != nil {
+			return tree, err
+		}
+		return rec.Tree, nil
+	}
+	err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) error {
+		opts := s.db.CheckpointOptions()
+		var index *workspace.Index
+		if opts.IndexDir != "" {
+			// The index is only a cache: a scan without it takes longer.
+			index, _ = workspace.OpenIndex(filepath.Join(opts.IndexDir, w.ID()+".index"))
+		}
+		seen, err := workspace.Scan(ctx, s.db.Blobs(), w.Path(), index, &opts.Scan)
+		if index != nil {
+			err = errors.Join(err, index.Close())
+		}
+		if err == nil {
+			tree = seen.Tree
+		}
+		return err
+	})
+	return tree, err
+}
+
+// ofFile reports whether a change is about more than directories.
+func ofFile(c workspace.Change) bool {
+	return c.Before != nil && c.Before.Kind != workspace.Dir || c.After != nil && c.After.Kind != workspace.Dir
+}
+
+// asked reports whether a path is one of the given ones or below one.
+func asked(paths []string, path string) bool {
+	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool {
+		return path == p || strings.HasPrefix(path, p+"/")
+	})
+}
+
+// fileDiff compares the lines of a file. Room is what is left for lines in the
+// answer; if it is negative, lines are counted only.
+func (s *checkpointService) fileDiff(ctx context.Context, c workspace.Change, room *int) (*stetv1.FileDiff, error) {
+	out := &stetv1.FileDiff{Path: valid(c.Path), Action: c.Op()}
+	if c.Before != nil && c.After != nil && c.Before.ID == c.After.ID && c.Before.Kind == c.After.Kind {
+		return out, nil // only the mode differs
+	}
+	for _, e := range []*workspace.Entry{c.Before, c.After} {
+		if e != nil && e.Kind == workspace.File && e.Size > maxCompared {
+			out.Truncated = true
+			return out, nil
+		}
+	}
+	before, err := s.text(ctx, c.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.text(ctx, c.After)
+	if err != nil {
+		return nil, err
+	}
+	if out.Binary = isBinary(before) || isBinary(after); out.Binary {
+		return out, nil
+	}
+	option := textdiff.IndentHeuristic()
+	if len(before)+len(after) > fastDiff {
+		option = diff.Fast()
+	}
+	mine := min(*room, maxShown) // of the room
+	left := mine
+	for _, h := range textdiff.Hunks(string(before), string(after), option) {
+		addHunk(out, h, &left)
+	}
+	*room -= mine - left
+	return out, nil
+}
+
+// text returns what is compared of an entry: nothing and directories have none.
+func (s *checkpointService) text(ctx context.Context, e *workspace.Entry) ([]byte, error) {
+	switch {
+	case e == nil || e.Kind == workspace.Dir:
+		return nil, nil
+	case e.Kind == workspace.Symlink:
+		target, err := workspace.ReadLink(ctx, s.db.Blobs(), *e)
+		return []byte(target), err
+	}
+	return workspace.ReadFile(ctx, s.db.Blobs(), *e)
+}
+
+// addHunk counts the lines of a hunk and adds as many of them as there is room for.
+func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], room *int) {
+	hunk := &stetv1.DiffHunk{FromLine: firstLine(h.LineNoX, h.EndLineNoX), ToLine: firstLine(h.LineNoY, h.EndLineNoY)}
+	for _, edit := range h.Edits {
+		op := " "
+		switch edit.Op {
+		case diff.Insert:
+			op = "+"
+			out.Added++
+		case diff.Delete:
+			op = "-"
+			out.Removed++
+		}
+		if *room < 0 || out.Truncated {
+			continue
+		}
+		if len(edit.Line) > *room {
+			out.Truncated = true // and nothing after it, lest there be gaps
+			continue
+		}
+		*room -= len(edit.Line)
+		line := valid(strings.TrimSuffix(edit.Line, "\n"))
+		hunk.Lines = append(hunk.Lines, &stetv1.DiffLine{Op: op, Text: line, Html: html.EscapeString(line)})
+	}
+	if len(hunk.Lines) > 0 {
+		out.Hunks = append(out.Hunks, hunk)
+	}
+}
+
+// firstLine numbers lines as unified diffs do: from 1, and an empty range by the
+// line before it.
+func firstLine(from, to int) uint32 {
+	if from == to {
+		return uint32(from)
+	}
+	return uint32(from + 1)
+}
+
+// plan makes the plan that a request asks for.
+func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequest) (*checkpoint.Plan, error) {
+	req := checkpoint.RewindRequest{
+		To: m.GetRef(), Conversation: m.GetConversation(), Paths: m.GetPaths(), OnlyTurn: uint64(m.GetOnlyTurn()),
+		Choice: checkpoint.Choice(m.GetConflicts()), Choices: make(map[string]checkpoint.Choice),
+	}
+	for path, choice := range m.GetChoices() {
+		req.Choices[path] = checkpoint.Choice(choice)
+	}
+	switch {
+	case m.GetFiles() && m.GetWithConversation():
+		req.Scope = checkpoint.Both
+	case m.GetWithConversation():
+		req.Scope = checkpoint.ConversationOnly
+	case m.GetFiles() || len(m.GetPaths()) > 0: // some of the files are no place in a conversation
+		req.Scope = checkpoint.FilesOnly
+	}
+	switch {
+	case req.OnlyTurn != 0 && req.To != "":
+		return nil, invalid("name either a checkpoint or a turn")
+	case req.Scope == checkpoint.ConversationOnly && len(req.Paths) > 0:
+		return nil, invalid("a conversation has no paths")
+	}
+	if err := checkPaths(req.Paths); err != nil {
+		return nil, err
+	}
+	return w.Plan(ctx, req)
+}
+
+// unchosen lists the conflicts about which nobody said what to do, or that could
+// not be merged as was asked.
+func unchosen(p *checkpoint.Plan, m *stetv1.PlanRewindRequest) []string {
+	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
+		choice, ok := m.GetChoices()[path]
+		if !ok {
+			choice = m.GetConflicts()
+		}
+		return checkpoint.Choice(choice) == checkpoint.KeepMine
+	})
+}
+
+// moves reports whether a plan moves the conversation.
+func moves(p *checkpoint.Plan) bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
+
+func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request[stetv1.PlanRewindRequest]) (*connect.Response[stetv1.PlanRewindResponse], error) {
+	var p *checkpoint.Plan
+	err := s.in(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
+		p, err = plan(ctx, w, req.Msg)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.PlanRewindResponse{
+		PlanToken: p.Token, Untouched: uint32(p.Untouched), NotCaptured: wireSkipped(p.NotCaptured), NeedsChoice: len(unchosen(p, req.Msg)) > 0,
+	}
+	if p.Target != nil {
+		d, err := s.describer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if res.To, err = d.checkpoint(ctx, p.Target); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range p.Actions {
+		file := &stetv1.PlannedFile{Path: valid(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del), Reason: a.Reason}
+		if a.Writer != nil {
+			file.ByConversation, file.ByTurn = a.Writer.Conversation, uint32(a.Writer.Turn)
+		}
+		res.Files = append(res.Files, file)
+	}
+	if moves(p) {
+		res.ConversationEffect = s.effect(ctx, p)
+	}
+	return connect.NewResponse(res), nil
+}
+
+// effect says in words what becomes of the conversation. A state that cannot be
+// read keeps nobody from leaving it.
+func (s *checkpointService) effect(ctx context.Context, p *checkpoint.Plan) string {
+	then, err := s.turns(ctx, p.RootAfter)
+	if err != nil {
+		return "goes to another state; what came since stays in its history"
+	}
+	next := fmt.Sprintf("continues after turn %d", then)
+	if then == 0 {
+		next = "begins anew"
+	}
+	now, err := s.turns(ctx, p.RootBefore)
+	switch {
+	case err != nil || now <= then:
+		return next + "; what came since stays in its history"
+	case now == then+1:
+		return fmt.Sprintf("%s; turn %d stays in its history", next, now)
+	}
+	return fmt.Sprintf("%s; turns %d-%d stay in its history", next, then+1, now)
+}
+
+// turns counts the turns of a state of a conversation.
+func (s *checkpointService) turns(ctx context.Context, root blob.ID) (int, error) {
+	if root.IsZero() {
+		return 0, nil
+	}
+	state, err := s.db.Conversations().HydrateRoot(ctx, root, &conversation.HydrateOptions{TurnTo: 1, OnlyTurns: true, WithoutHeavyToolOutput: true})
+	if err != nil {
+		return 0, err
+	}
+	return max(state.TotalTurns, len(state.Turns)), nil
+}
+
+// Rewind makes the plan again; its token tells whether that is still the plan that
+// was agreed to. One that changes nothing makes no operation.
+func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[stetv1.RewindRequest]) (*connect.Response[stetv1.RewindResponse], error) {
+	m, token := req.Msg.GetPlan(), req.Msg.GetPlanToken()
+	if token == "" {
+		return nil, invalid("a rewind needs the token of its plan")
+	}
+	return s.back(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) {
+		p, err := plan(ctx, w, m)
+		if err != nil {
+			return nil, err
+		}
+		if p.Token != token {
+			return nil, fmt.Errorf("rewind: %w: the workspace or the request is no longer what it was made for", checkpoint.ErrStalePlan)
+		}
+		if paths := unchosen(p, m); len(paths) > 0 {
+			return nil, fmt.Errorf("rewind: %w", &checkpoint.ConflictError{Paths: paths, Plan: p})
+		}
+		if p.Changes() == 0 && !moves(p) {
+			return &checkpoint.Applied{}, nil
+		}
+		return w.Apply(ctx, p, token)
+	})
+}
+
+func (s *checkpointService) Undo(ctx context.Context, req *connect.Request[stetv1.UndoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
+	return s.back(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) { return w.Undo(ctx, nil) })
+}
+
+func (s *checkpointService) Redo(ctx context.Context, req *connect.Request[stetv1.RedoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
+	return s.back(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) { return w.Redo(ctx, nil) })
+}
+
+// back does something that moves a workspace, and answers with what it came to.
+func (s *checkpointService) back(ctx context.Context, place string, do func(*checkpoint.Workspace) (*checkpoint.Applied, error)) (*connect.Response[stetv1.RewindResponse], error) {
+	res := &stetv1.RewindResponse{}
+	err := s.in(ctx, place, func(w *checkpoint.Workspace) error {
+		done, err := do(w)
+		if err != nil {
+			return err
+		}
+		res.Files = uint32(done.Files)
+		if done.Operation != nil {
+			res.Operation = done.Operation.ID()
+		}
+		if done.Saved != nil {
+			res.Saved = done.Saved.ID
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *checkpointService) Operations(ctx context.Context, req *connect.Request[stetv1.OperationsRequest]) (*connect.Response[stetv1.OperationsResponse], error) {
+	place, before := req.Msg.GetWorkspace(), uint64(0)
+	if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
+		var err error
+		if before, err = strconv.ParseUint(cursor, 10, 64); err != nil || before == 0 {
+			return nil, invalid("that is no cursor of this list")
+		}
+	}
+	if filepath.IsAbs(place) { // what happened in a directory outlives it
+		if real, err := filepath.EvalSymlinks(place); err == nil {
+			place = real
+		}
+		place = checkpoint.WorkspaceID(filepath.Clean(place))
+	}
+	var log []*checkpoint.Operation // whole, since the next undo may be anywhere in it
+	for op, err := range s.db.Checkpoints().Operations(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if place == "" || op.Workspace == place {
+			log = append(log, op)
+		}
+	}
+	undo, redo := nextMoves(log)
+	d, err := s.describer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, limit := &stetv1.OperationsResponse{}, pageSize(req.Msg.GetPage().GetLimit())
+	for _, op := range log {
+		if before != 0 && op.Seq >= before {
+			continue
+		}
+		if len(res.Operations) == limit {
+			res.NextCursor = strconv.FormatUint(before, 10)
+			break
+		}
+		where, err := d.path(ctx, op.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		res.Operations = append(res.Operations, &stetv1.Operation{
+			Id: op.ID(), Kind: op.Kind, TimeMs: op.Time.UnixMilli(), Author: op.Author, Workspace: where, Conversation: op.Conversation,
+			Summary: op.Description, CanUndo: undo[op.Seq], CanRedo: redo[op.Seq], Saved: op.Before,
+		})
+		before = op.Seq
+	}
+	return connect.NewResponse(res), nil
+}
+
+// nextMoves finds, in a log that begins with the newest entry, the operation that
+// the next undo of each workspace takes back, and that its next redo does again.
+func nextMoves(log []*checkpoint.Operation) (undo, redo map[uint64]bool) {
+	type stacks struct{ undo, redo []uint64 }
+	spaces := make(map[string]*stacks)
+	for _, op := range slices.Backward(log) {
+		if op.Before == "" || op.After == "" {
+			continue
+		}
+		at := spaces[op.Workspace]
+		if at == nil {
+			at = &stacks{}
+			spaces[op.Workspace] = at
+		}
+		switch op.Kind {
+		case checkpoint.OpRewind:
+			at.undo, at.redo = append(at.undo, op.Seq), nil
+		case checkpoint.OpUndo:
+			move(&at.undo, &at.redo)
+		case checkpoint.OpRedo:
+			move(&at.redo, &at.undo)
+		}
+	}
+	undo, redo = make(map[uint64]bool), make(map[uint64]bool)
+	for _, at := range spaces {
+		if n := len(at.undo); n > 0 {
+			undo[at.undo[n-1]] = true
+		}
+		if n := len(at.redo); n > 0 {
+			redo[at.redo[n-1]] = true
+		}
+	}
+	return undo, redo
+}
+
+// move takes the last element of one list to the end of another.
+func move(from, to *[]uint64) {
+	if n := len(*from); n > 0 {
+		*to = append(*to, (*from)[n-1])
+		*from = (*from)[:n-1]
+	}
+}

@@ -1,0 +1,389 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// checkpointService is stet.v1.CheckpointService. A workspace is named by its
+// absolute path on this machine or by its id, and is open for one call only, so
+// that others can work on it in between.
+type checkpointService struct{ db *stet.DB }
+
+func invalid(format string, args ...any) error {
+	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
+}
+
+// in calls do with a workspace.
+func (s *checkpointService) in(ctx context.Context, name string, do func(*checkpoint.Workspace) error) (err error) {
+	path, err := s.directory(ctx, name)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return connect.NewError(connect.CodeNotFound, fmt.Errorf("open workspace: %w", err))
+	case errors.Is(err, fs.ErrPermission):
+		return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("open workspace: %w", err))
+	case err != nil:
+		return fmt.Errorf("open workspace: %w", err)
+	case !info.IsDir():
+		return invalid("workspace %s is no directory", path)
+	}
+	w, err := s.db.Checkpoints().Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	return do(w)
+}
+
+// directory returns the path of a workspace.
+func (s *checkpointService) directory(ctx context.Context, name string) (string, error) {
+	switch {
+	case filepath.IsAbs(name):
+		return name, nil
+	case !isWorkspaceID(name):
+		return "", invalid("name the workspace by its absolute path or its id")
+	}
+	path, err := workspacePath(ctx, s.db.Rows(), name)
+	if err == nil && path == "" {
+		err = connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no workspace %s", name))
+	}
+	return path, err
+}
+
+func isWorkspaceID(name string) bool {
+	return len(name) == len(checkpoint.WorkspaceID("")) && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// workspacePath returns the directory of a workspace that has checkpoints, or "".
+func workspacePath(ctx context.Context, rows kv.Store, id string) (string, error) {
+	row, err := rows.Get(ctx, keyspace.Workspace(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("load workspace %s: %w", id, err)
+	}
+	var record stetv1.WorkspaceRecord
+	if err := proto.Unmarshal(row.Value, &record); err != nil {
+		return "", fmt.Errorf("load workspace %s: %w: %w", id, checkpoint.ErrBadRecord, err)
+	}
+	return string(record.GetPath()), nil
+}
+
+// resolve finds a checkpoint. Ids and pins need no workspace; for other references
+// it may be left to the latest checkpoint of the conversation.
+func (s *checkpointService) resolve(ctx context.Context, place, conv, ref string) (*checkpoint.Record, error) {
+	service := s.db.Checkpoints()
+	if pin, ok := strings.CutPrefix(ref, "pin:"); ok {
+		return service.Pinned(ctx, pin)
+	}
+	if isCheckpointID(ref) {
+		rec, err := service.Get(ctx, strings.ToLower(ref))
+		if place == "" && conv == "" || !errors.Is(err, checkpoint.ErrNotFound) {
+			return rec, err // else it may be the id of a message
+		}
+	}
+	if place == "" && conv != "" {
+		for rec, err := range service.ListConversation(ctx, conv) {
+			if err != nil {
+				return nil, err
+			}
+			place = rec.Workspace
+			break
+		}
+		if place == "" {
+			return nil, fmt.Errorf("%w: conversation %q has none", checkpoint.ErrNotFound, conv)
+		}
+	}
+	var rec *checkpoint.Record
+	err := s.in(ctx, place, func(w *checkpoint.Workspace) (err error) {
+		if rec, err = w.Resolve(ctx, ref, conv); err == nil && rec == nil {
+			err = fmt.Errorf("%w: %q is the present", checkpoint.ErrBadRef, ref)
+		}
+		return err
+	})
+	return rec, err
+}
+
+// isCheckpointID reports whether a reference looks like a whole id.
+func isCheckpointID(ref string) bool {
+	return len(ref) == 26 && strings.Trim(strings.ToLower(ref), "0123456789abcdefghjkmnpqrstvwxyz") == ""
+}
+
+func checkPaths(paths []string) error {
+	for _, path := range paths {
+		if err := workspace.CheckPath(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Create captures a workspace.
+func (s *checkpointService) Create(ctx context.Context, req *connect.Request[stetv1.CreateCheckpointRequest]) (*connect.Response[stetv1.CreateCheckpointResponse], error) {
+	m := req.Msg
+	if err := checkPaths(m.GetPaths()); err != nil {
+		return nil, err
+	}
+	root, err := s.rootAt(ctx, m.GetConversation(), m.GetMessageId())
+	if err != nil {
+		return nil, err
+	}
+	var made *checkpoint.Result
+	err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
+		made, err = w.Checkpoint(ctx, checkpoint.Request{
+			Conversation: m.GetConversation(), Root: root, MessageID: m.GetMessageId(), Turn: uint64(m.GetTurn()), Side: m.GetSide(),
+			Author: m.GetAuthor(), Label: m.GetLabel(), Tool: m.GetTool(), Touched: m.GetPaths(), Paths: m.GetPaths(),
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if made.Record == nil {
+		return nil, fmt.Errorf("%w: %s", checkpoint.ErrDisabled, made.Skipped)
+	}
+	d, err := s.describer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := d.checkpoint(ctx, made.Record)
+	if err != nil {
+		return nil, err
+	}
+	out.NotCaptured = wireSkipped(made.NotCaptured)
+	return connect.NewResponse(&stetv1.CreateCheckpointResponse{Checkpoint: out}), nil
+}
+
+// rootAt returns the state of a conversation at a message, else the current one;
+// zero for a conversation of which only the name is known.
+func (s *checkpointService) rootAt(ctx context.Context, conv, message string) (root blob.ID, err error) {
+	if conv == "" {
+		return root, nil
+	}
+	if message != "" {
+		root, err = s.db.Conversations().MessageHead(ctx, conv, message)
+		if !errors.Is(err, conversation.ErrNotFound) {
+			return root, err
+		}
+	}
+	root, err = s.db.Conversations().Head(ctx, conv)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return blob.ID{}, nil
+	}
+	return root, err
+}
+
+// List leaves out what checkpoints did not capture; Get tells.
+func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv1.ListCheckpointsRequest]) (*connect.Response[stetv1.ListCheckpointsResponse], error) {
+	m, before := req.Msg, req.Msg.GetPage().GetCursor()
+	if before != "" && !isCheckpointID(before) {
+		return nil, invalid("that is no cursor of this list")
+	}
+	d, err := s.describer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.ListCheckpointsResponse{}
+	fill := func(records iter.Seq2[*checkpoint.Record, error]) error {
+		limit := pageSize(m.GetPage().GetLimit())
+		for rec, err := range records {
+			if err != nil {
+				return err
+			}
+			if before != "" && rec.ID >= before {
+				continue
+			}
+			if len(res.Checkpoints) == limit {
+				res.NextCursor = res.Checkpoints[limit-1].GetId()
+				return nil
+			}
+			out, err := d.checkpoint(ctx, rec)
+			if err != nil {
+				return err
+			}
+			res.Checkpoints = append(res.Checkpoints, out)
+		}
+		return nil
+	}
+	switch {
+	case m.GetWorkspace() != "":
+		err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) error {
+			return fill(w.List(ctx, &checkpoint.ListOptions{Conversation: m.GetConversation(), Before: before}))
+		})
+	case m.GetConversation() != "":
+		err = fill(s.db.Checkpoints().ListConversation(ctx, m.GetConversation()))
+	default:
+		err = fill(s.everything(ctx, before))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(res), nil
+}
+
+// everything gives the checkpoints of all workspaces, newest first.
+func (s *checkpointService) everything(ctx context.Context, before string) iter.Seq2[*checkpoint.Record, error] {
+	r := keyspace.Checkpoints()
+	if before != "" {
+		r.End = keyspace.Checkpoint(before)
+	}
+	return func(yield func(*checkpoint.Record, error) bool) {
+		for row, err := range s.db.Rows().Scan(ctx, r, kv.ScanOptions{Reverse: true, KeysOnly: true}) {
+			if err != nil {
+				yield(nil, fmt.Errorf("list checkpoints: %w", err))
+				return
+			}
+			rec, err := s.db.Checkpoints().Get(ctx, keyspace.Last(row.Key))
+			if errors.Is(err, checkpoint.ErrNotFound) {
+				continue // collected meanwhile
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *checkpointService) Get(ctx context.Context, req *connect.Request[stetv1.GetCheckpointRequest]) (*connect.Response[stetv1.GetCheckpointResponse], error) {
+	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), req.Msg.GetConversation(), req.Msg.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.describer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := d.checkpoint(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	skipped, err := s.db.Checkpoints().NotCaptured(ctx, rec)
+	if err != nil {
+		return nil, lost(err)
+	}
+	out.NotCaptured = wireSkipped(skipped)
+	return connect.NewResponse(&stetv1.GetCheckpointResponse{Checkpoint: out}), nil
+}
+
+func (s *checkpointService) Pin(ctx context.Context, req *connect.Request[stetv1.PinRequest]) (*connect.Response[stetv1.PinResponse], error) {
+	m := req.Msg
+	rec, err := s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), m.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.db.Checkpoints().Pin(ctx, m.GetName(), rec.ID, ""); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.PinResponse{}), nil
+}
+
+func (s *checkpointService) Unpin(ctx context.Context, req *connect.Request[stetv1.UnpinRequest]) (*connect.Response[stetv1.UnpinResponse], error) {
+	if err := s.db.Checkpoints().Unpin(ctx, req.Msg.GetName(), ""); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.UnpinResponse{}), nil
+}
+
+func (s *checkpointService) ListPins(ctx context.Context, _ *connect.Request[stetv1.ListPinsRequest]) (*connect.Response[stetv1.ListPinsResponse], error) {
+	res := &stetv1.ListPinsResponse{}
+	for pin, err := range s.db.Checkpoints().Pins(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		info := &stetv1.PinInfo{Name: pin.Name, Checkpoint: pin.Checkpoint, TimeMs: pin.Time.UnixMilli()}
+		rec, err := s.db.Checkpoints().Get(ctx, pin.Checkpoint)
+		switch {
+		case err == nil:
+			info.Conversation = rec.Conversation
+		case !errors.Is(err, checkpoint.ErrNotFound):
+			return nil, err
+		}
+		res.Pins = append(res.Pins, info)
+	}
+	return connect.NewResponse(res), nil
+}
+
+// describer turns records into messages. It lives for one call and remembers what
+// many of them share.
+type describer struct {
+	db    *stet.DB
+	pins  map[string][]string // by checkpoint
+	paths map[string]string   // by workspace
+}
+
+func (s *checkpointService) describer(ctx context.Context) (*describer, error) {
+	d := &describer{db: s.db, pins: make(map[string][]string), paths: make(map[string]string)}
+	for pin, err := range s.db.Checkpoints().Pins(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		d.pins[pin.Checkpoint] = append(d.pins[pin.Checkpoint], pin.Name)
+	}
+	return d, nil
+}
+
+// path returns the directory of a workspace, or its id, which does as well, if the
+// path cannot be written as text.
+func (d *describer) path(ctx context.Context, id string) (string, error) {
+	if path, ok := d.paths[id]; ok || id == "" {
+		return path, nil
+	}
+	path, err := workspacePath(ctx, d.db.Rows(), id)
+	if path == "" || !utf8.ValidString(path) {
+		path = id
+	}
+	d.paths[id] = path
+	return path, err
+}
+
+func (d *describer) checkpoint(ctx context.Context, rec *checkpoint.Record) (*stetv1.Checkpoint, error) {
+	path, err := d.path(ctx, rec.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	out := &stetv1.Checkpoint{
+		Id: rec.ID, Conversation: rec.Conversation, Tree: rec.Tree.Bytes(), MessageId: rec.MessageID, Side: rec.Side, Parent: rec.Parent,
+		TimeMs: rec.Time.UnixMilli(), Author: rec.Author, Label: rec.Label, Workspace: path, Turn: uint32(rec.Turn),
+		FilesChanged: uint32(rec.FilesChanged), LinesAdded: uint32(rec.LinesAdded), LinesRemoved: uint32(rec.LinesRemoved),
+		Kind: strings.ToLower(strings.TrimPrefix(rec.Kind.String(), "CHECKPOINT_KIND_")), Pins: d.pins[rec.ID],
+	}
+	if !rec.Root.IsZero() {
+		out.Root = rec.Root.Bytes()
+	}
+	return out, nil
+}
+
+func wireSkipped(skipped []workspace.Skipped) []*stetv1.SkippedFile {
+	out := make([]*stetv1.SkippedFile, len(skipped))
+	for i, k := range skipped {
+		out[i] = &stetv1.SkippedFile{Path: valid(k.Path), Reason: string(k.Reason)}
+	}
+	return out
+}
+
+// valid makes text of a name or a line, which need not be any.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
