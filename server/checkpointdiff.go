@@ -487,8 +487,8 @@ func (s *checkpointService) Operations(ctx context.Context, req *connect.Request
 		}
 	}
 	if filepath.IsAbs(place) { // what happened in a directory outlives it
-		if real, err := filepath.EvalSymlinks(place); err == nil {
-			place = real
+		if resolved, err := filepath.EvalSymlinks(place); err == nil {
+			place = resolved
 		}
 		place = checkpoint.WorkspaceID(filepath.Clean(place))
 	}
