@@ -64,7 +64,7 @@ func (w *worker) runDir(j *dirJob) error {
 	if j.parent != nil {
 		j.parent.slots[j.slot].e.mode = st.mode
 	}
-	j.slots = make([]slot, len(j.names))
+	j.slots = w.slotsFor(len(j.names))
 	n := (len(j.names) + rangeSize - 1) / rangeSize
 	if n == 0 {
 		fd.close()
@@ -214,6 +214,9 @@ func (w *worker) finish(j *dirJob) error {
 	}
 	j.result = ref
 	p := j.parent
+	if len(w.spare) < maxSpare {
+		w.spare = append(w.spare, j.slots)
+	}
 	j.slots, j.names, j.prev = nil, nil, nil
 	if p == nil {
 		return nil

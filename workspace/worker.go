@@ -15,6 +15,8 @@ const (
 	batchBlobs = 512
 	// direntBuf holds about 2,000 names a call.
 	direntBuf = 64 << 10
+	// maxSpare bounds what a worker keeps of directories that others opened.
+	maxSpare = 64
 )
 
 // worker takes tasks until there are none left. Its fields belong to one
@@ -26,6 +28,7 @@ type worker struct {
 	used   int    // of slab
 	size   int    // bytes in batch
 	dirBuf []byte
+	spare  [][]slot // of directories that are done
 
 	stats   Stats // since the last report
 	skipped []Skipped
@@ -72,6 +75,21 @@ func (w *worker) report() {
 	w.stats = Stats{}
 	w.s.skipped = append(w.s.skipped, w.skipped...)
 	w.skipped = nil
+}
+
+// slotsFor returns n empty slots, those of a directory that is done if there are
+// enough: a walk would else make as much garbage as the index is large.
+func (w *worker) slotsFor(n int) []slot {
+	for len(w.spare) > 0 {
+		last := w.spare[len(w.spare)-1]
+		w.spare = w.spare[:len(w.spare)-1]
+		if cap(last) >= n {
+			last = last[:n]
+			clear(last)
+			return last
+		}
+	}
+	return make([]slot, n)
 }
 
 // room returns n bytes of scratch memory that stay valid until the next flush if
