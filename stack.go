@@ -43,9 +43,9 @@ type stack struct {
 // buildStack puts the layers on a backend. This is the only place that knows
 // their order:
 //
-//	Checked     verifies ids, above everything that changes bytes
 //	metered     counts what callers see
-//	cached      holds plain content in memory
+//	cached      holds plain content in memory, verified when it came in
+//	Checked     verifies ids, above everything that changes bytes
 //	compressed  before encryption, since ciphertext does not compress
 //	encrypted   the last one: below it nothing is readable
 func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
@@ -60,10 +60,9 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 			s.inventory = crypt
 		}
 	}
-	blobs = compressed.New(blobs, nil)
+	blobs = blob.Checked(compressed.New(blobs, nil))
 	s.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
-	blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
-	s.blobs = blob.Checked(blobs)
+	s.blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
 	if s.inventory != nil { // a nil Inventory would be a Lister that is not nil
 		s.lister = s.inventory
 	}

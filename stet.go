@@ -114,8 +114,8 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 		opts = &Options{}
 	}
 	db := &DB{close: close}
-	db.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
-	db.blobs, db.rows = blob.Checked(db.cache), rows
+	db.cache = cached.New(blob.Checked(blobs), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
+	db.blobs, db.rows = db.cache, rows
 	db.lister, _ = blobs.(blob.Lister)
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db

@@ -18,6 +18,7 @@ package blob
 import (
 	"context"
 	"io"
+	"unsafe"
 )
 
 // Blob is one item of a Put: some content and the name it must have.
@@ -42,15 +43,29 @@ type Blob struct {
 	// LocalOnly keeps the blob out of remotes that a write-through layer feeds.
 	LocalOnly bool
 
-	// byConstruction marks an ID that a Builder computed over the content, so
-	// that Checked need not read Like again to verify it.
-	byConstruction bool
+	// made is the ID that this package computed over Data (and Like's first bytes),
+	// from and size where that Data was, so that Checked need not compute it again.
+	made ID
+	from *byte
+	size int
 }
 
 // New returns the blob with the given content. It keeps data; the caller must
 // not change it until Put has returned.
 func New(data []byte) Blob {
-	return Blob{ID: Sum(data), Data: data}
+	b := Blob{ID: Sum(data), Data: data}
+	b.vouch()
+	return b
+}
+
+// vouch notes that the ID was computed here over Data as it is.
+func (b *Blob) vouch() {
+	b.made, b.from, b.size = b.ID, unsafe.SliceData(b.Data), len(b.Data)
+}
+
+// vouched reports whether ID and Data are still those that vouch saw.
+func (b *Blob) vouched() bool {
+	return b.made == b.ID && b.from == unsafe.SliceData(b.Data) && b.size == len(b.Data)
 }
 
 // Store keeps blobs. It is safe for concurrent use.

@@ -54,13 +54,14 @@ func (b *Builder) Append(p []byte) {
 func (b *Builder) Blob(tail []byte) Blob {
 	sum := cloneDigest(b.digest)
 	sum.Write(tail)
-	return Blob{
-		ID:             ID(sum.Sum(nil)),
-		Data:           append(append(make([]byte, 0, len(b.pending)+len(tail)), b.pending...), tail...),
-		Like:           b.last,
-		Keep:           b.shared,
-		byConstruction: true,
+	made := Blob{
+		ID:   ID(sum.Sum(nil)),
+		Data: append(append(make([]byte, 0, len(b.pending)+len(tail)), b.pending...), tail...),
+		Like: b.last,
+		Keep: b.shared,
 	}
+	made.vouch()
+	return made
 }
 
 // Commit tells the builder that a blob it made has been stored: later blobs
