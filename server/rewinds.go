@@ -1,0 +1,276 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+// plan makes the plan that a request asks for.
+func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequest) (*checkpoint.Plan, error) {
+	req := checkpoint.RewindRequest{
+		To: m.GetRef(), Conversation: m.GetConversation(), Paths: m.GetPaths(), OnlyTurn: uint64(m.GetOnlyTurn()),
+		Choice: checkpoint.Choice(m.GetConflicts()), Choices: make(map[string]checkpoint.Choice),
+	}
+	for path, choice := range m.GetChoices() {
+		req.Choices[path] = checkpoint.Choice(choice)
+	}
+	switch {
+	case m.GetFiles() && m.GetWithConversation():
+		req.Scope = checkpoint.Both
+	case m.GetWithConversation():
+		req.Scope = checkpoint.ConversationOnly
+	case m.GetFiles() || len(m.GetPaths()) > 0: // some of the files are no place in a conversation
+		req.Scope = checkpoint.FilesOnly
+	}
+	switch {
+	case req.OnlyTurn != 0 && req.To != "":
+		return nil, invalid("name either a checkpoint or a turn")
+	case req.Scope == checkpoint.ConversationOnly && len(req.Paths) > 0:
+		return nil, invalid("a conversation has no paths")
+	}
+	if err := checkPaths(req.Paths); err != nil {
+		return nil, err
+	}
+	return w.Plan(ctx, req)
+}
+
+// unchosen lists the conflicts about which nobody said what to do, or that could
+// not be merged as was asked.
+func unchosen(p *checkpoint.Plan, m *stetv1.PlanRewindRequest) []string {
+	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
+		choice, ok := m.GetChoices()[path]
+		if !ok {
+			choice = m.GetConflicts()
+		}
+		return checkpoint.Choice(choice) == checkpoint.KeepMine
+	})
+}
+
+// moves reports whether a plan moves the conversation.
+func moves(p *checkpoint.Plan) bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
+
+func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request[stetv1.PlanRewindRequest]) (*connect.Response[stetv1.PlanRewindResponse], error) {
+	var p *checkpoint.Plan
+	err := s.in(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
+		p, err = plan(ctx, w, req.Msg)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.PlanRewindResponse{
+		PlanToken: p.Token, Untouched: uint32(p.Untouched), NotCaptured: wireSkipped(p.NotCaptured), NeedsChoice: len(unchosen(p, req.Msg)) > 0,
+	}
+	if p.Target != nil {
+		d, err := s.describer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if res.To, err = d.checkpoint(ctx, p.Target); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range p.Actions {
+		file := &stetv1.PlannedFile{Path: valid(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del), Reason: a.Reason}
+		if a.Writer != nil {
+			file.ByConversation, file.ByTurn = a.Writer.Conversation, uint32(a.Writer.Turn)
+		}
+		res.Files = append(res.Files, file)
+	}
+	if moves(p) {
+		res.ConversationEffect = s.effect(ctx, p)
+	}
+	return connect.NewResponse(res), nil
+}
+
+// effect says in words what becomes of the conversation. A state that cannot be
+// read keeps nobody from leaving it.
+func (s *checkpointService) effect(ctx context.Context, p *checkpoint.Plan) string {
+	then, err := s.turns(ctx, p.RootAfter)
+	if err != nil {
+		return "goes to another state; what came since stays in its history"
+	}
+	next := fmt.Sprintf("continues after turn %d", then)
+	if then == 0 {
+		next = "begins anew"
+	}
+	now, err := s.turns(ctx, p.RootBefore)
+	switch {
+	case err != nil || now <= then:
+		return next + "; what came since stays in its history"
+	case now == then+1:
+		return fmt.Sprintf("%s; turn %d stays in its history", next, now)
+	}
+	return fmt.Sprintf("%s; turns %d-%d stay in its history", next, then+1, now)
+}
+
+// turns counts the turns of a state of a conversation.
+func (s *checkpointService) turns(ctx context.Context, root blob.ID) (int, error) {
+	if root.IsZero() {
+		return 0, nil
+	}
+	state, err := s.db.Conversations().HydrateRoot(ctx, root, &conversation.HydrateOptions{TurnTo: 1, OnlyTurns: true, WithoutHeavyToolOutput: true})
+	if err != nil {
+		return 0, err
+	}
+	return max(state.TotalTurns, len(state.Turns)), nil
+}
+
+// Rewind makes the plan again; its token tells whether that is still the plan that
+// was agreed to. One that changes nothing makes no operation.
+func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[stetv1.RewindRequest]) (*connect.Response[stetv1.RewindResponse], error) {
+	m, token := req.Msg.GetPlan(), req.Msg.GetPlanToken()
+	if token == "" {
+		return nil, invalid("a rewind needs the token of its plan")
+	}
+	return s.back(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) {
+		p, err := plan(ctx, w, m)
+		if err != nil {
+			return nil, err
+		}
+		if p.Token != token {
+			return nil, fmt.Errorf("rewind: %w: the workspace or the request is no longer what it was made for", checkpoint.ErrStalePlan)
+		}
+		if paths := unchosen(p, m); len(paths) > 0 {
+			return nil, fmt.Errorf("rewind: %w", &checkpoint.ConflictError{Paths: paths, Plan: p})
+		}
+		if p.Changes() == 0 && !moves(p) {
+			return &checkpoint.Applied{}, nil
+		}
+		return w.Apply(ctx, p, token)
+	})
+}
+
+func (s *checkpointService) Undo(ctx context.Context, req *connect.Request[stetv1.UndoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
+	return s.back(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) { return w.Undo(ctx, nil) })
+}
+
+func (s *checkpointService) Redo(ctx context.Context, req *connect.Request[stetv1.RedoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
+	return s.back(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) { return w.Redo(ctx, nil) })
+}
+
+// back does something that moves a workspace, and answers with what it came to.
+func (s *checkpointService) back(ctx context.Context, place string, do func(*checkpoint.Workspace) (*checkpoint.Applied, error)) (*connect.Response[stetv1.RewindResponse], error) {
+	res := &stetv1.RewindResponse{}
+	err := s.in(ctx, place, func(w *checkpoint.Workspace) error {
+		done, err := do(w)
+		if err != nil {
+			return err
+		}
+		res.Files = uint32(done.Files)
+		if done.Operation != nil {
+			res.Operation = done.Operation.ID()
+		}
+		if done.Saved != nil {
+			res.Saved = done.Saved.ID
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(res), nil
+}
+
+func (s *checkpointService) Operations(ctx context.Context, req *connect.Request[stetv1.OperationsRequest]) (*connect.Response[stetv1.OperationsResponse], error) {
+	place, before := req.Msg.GetWorkspace(), uint64(0)
+	if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
+		var err error
+		if before, err = strconv.ParseUint(cursor, 10, 64); err != nil || before == 0 {
+			return nil, invalid("that is no cursor of this list")
+		}
+	}
+	if filepath.IsAbs(place) { // what happened in a directory outlives it
+		if resolved, err := filepath.EvalSymlinks(place); err == nil {
+			place = resolved
+		}
+		place = checkpoint.WorkspaceID(filepath.Clean(place))
+	}
+	var log []*checkpoint.Operation // whole, since the next undo may be anywhere in it
+	for op, err := range s.db.Checkpoints().Operations(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if place == "" || op.Workspace == place {
+			log = append(log, op)
+		}
+	}
+	undo, redo := nextMoves(log)
+	d, err := s.describer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, limit := &stetv1.OperationsResponse{}, pageSize(req.Msg.GetPage().GetLimit())
+	for _, op := range log {
+		if before != 0 && op.Seq >= before {
+			continue
+		}
+		if len(res.Operations) == limit {
+			res.NextCursor = strconv.FormatUint(before, 10)
+			break
+		}
+		where, err := d.path(ctx, op.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		res.Operations = append(res.Operations, &stetv1.Operation{
+			Id: op.ID(), Kind: op.Kind, TimeMs: op.Time.UnixMilli(), Author: op.Author, Workspace: where, Conversation: op.Conversation,
+			Summary: op.Description, CanUndo: undo[op.Seq], CanRedo: redo[op.Seq], Saved: op.Before,
+		})
+		before = op.Seq
+	}
+	return connect.NewResponse(res), nil
+}
+
+// nextMoves finds, in a log that begins with the newest entry, the operation that
+// the next undo of each workspace takes back, and that its next redo does again.
+func nextMoves(log []*checkpoint.Operation) (undo, redo map[uint64]bool) {
+	type stacks struct{ undo, redo []uint64 }
+	spaces := make(map[string]*stacks)
+	for _, op := range slices.Backward(log) {
+		if op.Before == "" || op.After == "" {
+			continue
+		}
+		at := spaces[op.Workspace]
+		if at == nil {
+			at = &stacks{}
+			spaces[op.Workspace] = at
+		}
+		switch op.Kind {
+		case checkpoint.OpRewind:
+			at.undo, at.redo = append(at.undo, op.Seq), nil
+		case checkpoint.OpUndo:
+			move(&at.undo, &at.redo)
+		case checkpoint.OpRedo:
+			move(&at.redo, &at.undo)
+		}
+	}
+	undo, redo = make(map[uint64]bool), make(map[uint64]bool)
+	for _, at := range spaces {
+		if n := len(at.undo); n > 0 {
+			undo[at.undo[n-1]] = true
+		}
+		if n := len(at.redo); n > 0 {
+			redo[at.redo[n-1]] = true
+		}
+	}
+	return undo, redo
+}
+
+// move takes the last element of one list to the end of another.
+func move(from, to *[]uint64) {
+	if n := len(*from); n > 0 {
+		*to = append(*to, (*from)[n-1])
+		*from = (*from)[:n-1]
+	}
+}
