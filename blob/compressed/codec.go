@@ -18,13 +18,18 @@ const dictID = 1
 // take 0.52 instead of 1.0 of their size) but makes noise three times as slow.
 const thoroughUpTo = 64 << 10
 
+// smallDictUpTo is the size of dictionary and data up to which an encoder with a
+// small window serves.
+const smallDictUpTo = 64 << 10
+
 // codec keeps encoders and decoders, which are costly to make, for reuse.
 type codec struct {
 	thorough *zstd.Encoder // for EncodeAll, which may be called concurrently
 	quick    *zstd.Encoder // likewise, for large contents
 	decoder  *zstd.Decoder // for DecodeAll, likewise
 
-	dictEncoders, dictDecoders     sync.Pool
+	smallDict, largeDict           sync.Pool // encoders
+	dictDecoders                   sync.Pool
 	streamEncoders, streamDecoders sync.Pool
 }
 
@@ -40,7 +45,14 @@ func newCodec(level int, maxBlob int64) *codec {
 	literals := zstd.WithAllLitEntropyCompression(true)
 	c := &codec{thorough: enc(literals), quick: enc(), decoder: dec(zstd.WithDecoderConcurrency(0))}
 	// One goroutine's worth each: a pool adds as many as there are callers.
-	c.dictEncoders.New = func() any { return enc(literals, zstd.WithEncoderConcurrency(1)) }
+	// A dictionary is loaded into fresh tables every time, so that small tables and
+	// the fastest level matter more than what a better one would find.
+	withDict := func(window int) func() any {
+		return func() any {
+			return enc(zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(1))
+		}
+	}
+	c.smallDict.New, c.largeDict.New = withDict(2*smallDictUpTo), withDict(2*maxDict)
 	c.dictDecoders.New = func() any { return dec(zstd.WithDecoderConcurrency(1)) }
 	c.streamEncoders.New = func() any { return enc(literals, zstd.WithEncoderConcurrency(1)) }
 	c.streamDecoders.New = func() any {
@@ -74,8 +86,12 @@ func (c *codec) shrink(data []byte) ([]byte, bool) {
 
 // shrinkWith compresses data with the help of a dictionary.
 func (c *codec) shrinkWith(dict, data []byte) ([]byte, error) {
-	enc := c.dictEncoders.Get().(*zstd.Encoder)
-	defer c.dictEncoders.Put(enc)
+	pool := &c.largeDict
+	if max(len(dict), len(data)) <= smallDictUpTo {
+		pool = &c.smallDict
+	}
+	enc := pool.Get().(*zstd.Encoder)
+	defer pool.Put(enc)
 	if err := enc.ResetWithOptions(nil, zstd.WithEncoderDictRaw(dictID, dict)); err != nil {
 		return nil, fmt.Errorf("set dictionary: %w", err)
 	}

@@ -47,8 +47,15 @@ func fixture(t testing.TB) (records, contents map[blob.ID][]byte) {
 	put(blob.Blob{Data: more, Like: ext, Keep: 710}, append(bytes.Clone(contents[ext][:710]), more...))
 	middle := bytes.Replace(lines, []byte("line 30"), []byte("LINE THIRTY"), 1)
 	put(blob.Blob{Data: middle, Like: whole}, middle)
-	scattered := bytes.ReplaceAll(lines, []byte("5 of"), []byte("five of"))
-	put(blob.Blob{Data: scattered, Like: whole}, scattered)
+	var digits []byte // compresses so badly that a dictionary pays
+	for i := range 120 {
+		digits = fmt.Appendf(digits, "%s\n", blob.Sum([]byte{byte(i)}))
+	}
+	if err := s.Put(ctx, blob.New(digits)); err != nil {
+		t.Fatal(err)
+	}
+	scattered := bytes.ReplaceAll(digits, []byte("ab"), []byte("AB"))
+	put(blob.Blob{Data: scattered, Like: blob.Sum(digits)}, scattered)
 	var streamed []byte
 	for i := 0; len(streamed) <= streamFrom; i++ {
 		streamed = fmt.Appendf(streamed, "line %d of a large file %x\n", i, i*i*7919)

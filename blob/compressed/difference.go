@@ -77,7 +77,7 @@ func (p *planner) patch(position uint64, id blob.ID, base, data []byte) (*record
 	}
 	replaced, literal := base[prefix:len(base)-suffix], data[prefix:len(data)-suffix]
 	r := p.delta(position, id, int64(prefix), int64(suffix), literal)
-	if min(len(replaced), len(literal)) < minSize || max(len(replaced), len(literal)) > maxDict {
+	if len(r.payload) < dictFrom || len(replaced) < minSize || max(len(replaced), len(literal)) > maxDict {
 		return r, nil
 	}
 	small, err := p.codec.shrinkWith(replaced, literal)

@@ -22,8 +22,12 @@ const (
 )
 
 const (
-	// minSize is the least content that a dictionary is tried on.
+	// minSize is the least content that serves as dictionary.
 	minSize = 64
+	// dictFrom is the least literal, compressed by itself, that a dictionary is
+	// tried on: loading one costs about a millisecond, which a changed line or two
+	// is not worth.
+	dictFrom = 2 << 10
 	// minAlone is the least content that compression without one is tried on. Below
 	// it the coder's start costs more time than a lone durable write can spare, and
 	// saves less than the row around the content takes.
