@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -239,14 +240,19 @@ func TestDiskStaysFull(t *testing.T) {
 			continue
 		}
 		f, target, _, present := everyKind(t)
+		var hit atomic.Bool // files are staged in parallel: the calls come in another order each time
 		x := &faults{fail: func(at int, call string) error {
 			if at >= n && grows(call) {
+				hit.Store(true)
 				return syscall.ENOSPC
 			}
 			return nil
 		}}
 		f.arm(x)
 		_, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
+		if err == nil && !hit.Load() {
+			continue
+		}
 		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrUnsettled) {
 			t.Fatalf("full from %d on: %v", n, err)
 		}

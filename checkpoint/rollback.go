@@ -108,7 +108,9 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if there && slot.ino == st.staged.ino { // nothing was brought; at most something was taken
+	// Nothing was brought; at most something was taken. A step whose staging failed
+	// does not know what it staged.
+	if there && (slot.ino == st.staged.ino || st.staged.ino == 0) {
 		return s.putBack(st.oldSlot(), st.path)
 	}
 	now, err := s.d.lstat(st.path)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/sqlite"
@@ -18,6 +19,7 @@ var serviceCodes = []struct {
 	err  error
 	code int
 }{
+	{blob.ErrCorrupt, ExitDamage}, // also where it made a rewind fail: running it again will not help
 	{checkpoint.ErrRolledBack, ExitRolledBack},
 	{checkpoint.ErrUnsettled, ExitError},
 	{checkpoint.ErrConflict, ExitConflict},
