@@ -84,6 +84,7 @@ func run(match string) error {
 func (s suite) run(out *tabwriter.Writer, filter *regexp.Regexp) error {
 	var stdout bytes.Buffer
 	cmd := exec.Command("go", "test", "-run", "^$", "-bench", s.bench, "-benchtime", s.count, "-timeout", "60m", s.pkg)
+	cmd.Env = append(os.Environ(), "STET_LONG=1") // trees of 50,000 files too
 	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", s.pkg, err, stdout.String())
