@@ -106,6 +106,7 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 	}
 	if r.renewal {
 		w.queue = append(w.queue, r)
+		w.lingerLocked()
 		return nil, nil
 	}
 	if _, there := w.pending[r.id]; there {
@@ -120,11 +121,16 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 	w.pending[r.id] = r
 	w.queue = append(w.queue, r)
 	w.bytes += r.weight()
+	w.lingerLocked()
+	return nil, nil
+}
+
+// lingerLocked makes sure that what is queued is written even if nobody flushes.
+func (w *writer) lingerLocked() {
 	if !w.lingers {
 		w.lingers = true
 		time.AfterFunc(lingerTime, w.signal)
 	}
-	return nil, nil
 }
 
 func (w *writer) refusalLocked() error {
