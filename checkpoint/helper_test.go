@@ -54,16 +54,23 @@ func tempDir(t testing.TB) string {
 // reopen opens the workspace as another process would.
 func (f *fixture) reopen() {
 	f.t.Helper()
-	if f.w != nil {
-		if err := f.w.Close(); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-	w, err := New(f.blobs, f.rows, &f.opts).Open(f.t.Context(), f.dir)
-	if err != nil {
+	if err := f.tryReopen(); err != nil {
 		f.t.Fatal(err)
 	}
-	f.w = w
+}
+
+func (f *fixture) tryReopen() error {
+	if f.w != nil {
+		if err := f.w.Close(); err != nil {
+			return err
+		}
+		f.w = nil
+	}
+	w, err := New(f.blobs, f.rows, &f.opts).Open(f.t.Context(), f.dir)
+	if err == nil {
+		f.w = w
+	}
+	return err
 }
 
 func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
