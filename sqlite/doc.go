@@ -8,7 +8,7 @@
 //	err = db.Rows().Commit(ctx, &kv.Batch{Set: …, Refs: []blob.ID{b.ID}})
 //
 // Rows and small blobs live in a SQLite database (WAL, synchronous=FULL); blobs
-// from 128 KiB up are object files beside it, written, synced and renamed before
+// from 128 KiB up are object files beside it, written, linked and synced before
 // their row commits. One goroutine writes: commits that arrive while it syncs
 // share the next transaction and its single fsync, and a commit that fails takes
 // no other with it.
