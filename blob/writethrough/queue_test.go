@@ -21,10 +21,11 @@ func TestFlushReturnsAllErrorsOfBothSides(t *testing.T) {
 	p := openPair(t, nil)
 	localErr, putErr, flushErr := errors.New("local disk"), errors.New("remote put"), errors.New("remote flush")
 	p.local.FailNext(blobtest.OpFlush, 1, localErr)
-	p.remote.FailNext(blobtest.OpPut, 1, putErr)
+	p.remote.FailNext(blobtest.OpPut, 2, putErr) // also when the flush repeats what had failed before it
 	p.remote.FailNext(blobtest.OpFlush, 1, flushErr)
 	must(t, p.Put(t.Context(), number(1)))
 	err := p.Flush(t.Context())
+	p.remote.Heal()
 	for _, want := range []error{localErr, putErr, flushErr} {
 		if !errors.Is(err, want) {
 			t.Errorf("flush: got %v, want also %v", err, want)
