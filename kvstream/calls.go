@@ -71,6 +71,7 @@ func request(ctx context.Context, op string, id blob.ID, data []byte) (*agentv1.
 // must await the call or give it up.
 func (s *Store) start(ctx context.Context, op string, id blob.ID, data []byte) (*call, error) {
 	c := &call{op: op, blob: id, begin: time.Now(), done: make(chan struct{}), weight: min(int64(len(data)), s.opts.MaxBytes)}
+	c.deadline = c.begin.Add(s.opts.Timeout) // for both: room in the window, and the answer
 	ctx, c.span = s.tracer.Start(ctx, "agent_kv.remote."+op, trace.WithSpanKind(trace.SpanKindClient))
 	var size int
 	c.msg, size = request(ctx, op, id, data)
@@ -98,7 +99,7 @@ func (s *Store) admit(ctx context.Context, c *call, size int) error {
 	if size > s.opts.MaxMessage {
 		return fmt.Errorf("message of %d bytes: %w", size, blob.ErrTooLarge)
 	}
-	waiting, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	waiting, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
 	err := s.requests.Acquire(waiting, 1)
 	if err == nil {
@@ -128,7 +129,6 @@ func (s *Store) enqueue(c *call) error {
 	}
 	c.id = uint32(s.asked)
 	c.msg.Id = c.id
-	c.deadline = time.Now().Add(s.opts.Timeout)
 	s.asked++
 	s.waiting[c.id] = c
 	s.queue = append(s.queue, c)

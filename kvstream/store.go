@@ -27,8 +27,11 @@ type Options struct {
 	// MaxMessage bounds an encoded request and an encoded answer; beyond it calls
 	// fail with blob.ErrTooLarge. The default is DefaultMaxMessage.
 	MaxMessage int
-	// Timeout is how long a request may wait, to be sent and then for its answer.
-	// The default is 30 s.
+	// Timeout is how long a request may take, from the call that makes it to its
+	// answer: waiting for room and waiting for the peer are one time. A Put of many
+	// blobs makes its requests as there is room for them, so a peer that answers
+	// slowly has longer for all of them, and one that has stopped answering fails
+	// the whole Put within one Timeout. The default is 30 s.
 	Timeout time.Duration
 	// KnownFor is how long Has trusts that the peer still has what it stored or
 	// returned. 0 means one minute; a negative value makes Has always ask.

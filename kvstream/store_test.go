@@ -234,6 +234,28 @@ func TestASilentPeerTimesOut(t *testing.T) {
 	})
 }
 
+func TestWaitingForRoomCountsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsker(t, &kvstream.Options{Timeout: 5 * time.Second, MaxRequests: 2})
+		begin := time.Now()
+		gets := []<-chan error{a.get(t.Context(), number(1).ID), a.get(t.Context(), number(2).ID)}
+		time.Sleep(2 * time.Second)
+		put := a.put(t.Context(), number(3)) // finds room when the gets give up
+		for _, get := range gets {
+			wantErr(t, "get", <-get, kvstream.ErrNoAnswer)
+		}
+		wantErr(t, "put", <-put, kvstream.ErrNoAnswer)
+		if took := time.Since(begin); took != 7*time.Second {
+			t.Errorf("the put, begun after 2s, ended after %s, want 7s", took)
+		}
+		begin = time.Now()
+		wantErr(t, "put of more than there is room for", <-a.put(t.Context(), numbers(5)...), kvstream.ErrNoAnswer)
+		if took := time.Since(begin); took != 5*time.Second {
+			t.Errorf("it took %s, want 5s", took)
+		}
+	})
+}
+
 func TestACallerMayGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
