@@ -1186,7 +1186,9 @@ type TranscriptRequest struct {
 	// Leave out large tool output.
 	Light bool `protobuf:"varint,5,opt,name=light,proto3" json:"light,omitempty"`
 	// A subagent of the state, or empty.
-	Subagent      string `protobuf:"bytes,6,opt,name=subagent,proto3" json:"subagent,omitempty"`
+	Subagent string `protobuf:"bytes,6,opt,name=subagent,proto3" json:"subagent,omitempty"`
+	// Also give what was said as HTML.
+	Html          bool `protobuf:"varint,7,opt,name=html,proto3" json:"html,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1261,6 +1263,13 @@ func (x *TranscriptRequest) GetSubagent() string {
 		return x.Subagent
 	}
 	return ""
+}
+
+func (x *TranscriptRequest) GetHtml() bool {
+	if x != nil {
+		return x.Html
+	}
+	return false
 }
 
 type TranscriptResponse struct {
@@ -2175,14 +2184,15 @@ const file_stet_v1_conversation_service_proto_rawDesc = "" +
 	"\x1bSetConversationTitleRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\"\x1e\n" +
-	"\x1cSetConversationTitleResponse\"\x9c\x01\n" +
+	"\x1cSetConversationTitleResponse\"\xb0\x01\n" +
 	"\x11TranscriptRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\fR\x04root\x12\x1b\n" +
 	"\tfrom_turn\x18\x03 \x01(\rR\bfromTurn\x12\x14\n" +
 	"\x05turns\x18\x04 \x01(\rR\x05turns\x12\x14\n" +
 	"\x05light\x18\x05 \x01(\bR\x05light\x12\x1a\n" +
-	"\bsubagent\x18\x06 \x01(\tR\bsubagent\"\x8b\x01\n" +
+	"\bsubagent\x18\x06 \x01(\tR\bsubagent\x12\x12\n" +
+	"\x04html\x18\a \x01(\bR\x04html\"\x8b\x01\n" +
 	"\x12TranscriptResponse\x126\n" +
 	"\bmessages\x18\x01 \x03(\v2\x1a.stet.v1.TranscriptMessageR\bmessages\x12\x1f\n" +
 	"\vtotal_turns\x18\x02 \x01(\rR\n" +
