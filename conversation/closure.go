@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -16,6 +17,12 @@ import (
 type needs struct {
 	staged  []blob.Blob // to be stored
 	outside []blob.ID   // stored before by others, such as a client's images
+	// expect is what must still hold for the rest, which was not read, to be safe
+	// from a collector.
+	expect []kv.Expect
+	// firm are those of outside that the next saves need not read again, as long
+	// as the collections row is at the version that expect has.
+	firm []blob.ID
 }
 
 // refs returns all of them and the root, for the commit.
@@ -32,9 +39,14 @@ func (n needs) refs(root blob.ID) []blob.ID {
 // that were staged and replaced again are not part of it. Only what is new is
 // read.
 func (c *Conversation) closure(ctx context.Context, lenient bool) (needs, error) {
-	f := &follower{c: c, lenient: lenient, used: make(map[blob.ID]bool), outside: make(map[blob.ID]bool)}
+	f := &follower{c: c, lenient: lenient, used: make(map[blob.ID]bool), outside: make(map[blob.ID]bool), leans: make(map[uint64]kv.Expect)}
 	if err := f.follow(graph.State, c.draft.changed()); err != nil {
 		return needs{}, err
+	}
+	if len(f.starts) > 0 {
+		if err := c.lookForCollections(ctx); err != nil {
+			return needs{}, err
+		}
 	}
 	// What others stored may name something that is staged, and the other way
 	// round.
@@ -47,6 +59,7 @@ func (c *Conversation) closure(ctx context.Context, lenient bool) (needs, error)
 		return needs{}, &kv.MissingBlobsError{IDs: f.missing}
 	}
 	f.needs.outside = slices.Collect(maps.Keys(f.outside))
+	f.settle()
 	if lenient {
 		err := c.present(ctx, &f.needs)
 		return f.needs, err
@@ -63,10 +76,26 @@ type follower struct {
 	used    map[blob.ID]bool // staged blobs in needs
 	starts  []graph.Root     // blobs of others that were not read yet
 	missing []blob.ID
+	firm    []blob.ID // blobs of others that were read
 
 	mu      sync.Mutex // guards what follows, since workers call skip
 	outside map[blob.ID]bool
-	back    []graph.Ref // staged blobs that blobs of others name
+	back    []graph.Ref          // staged blobs that blobs of others name
+	known   bool                 // something was skipped because an earlier save named it
+	leaning bool                 // a blob of others reaches a state of the history, which was skipped
+	leans   map[uint64]kv.Expect // saves whose states were skipped
+}
+
+// settle says on what the needs lean. A blob whose reach ends in the history is
+// not firm: the history may go without a collection that anybody notices.
+func (f *follower) settle() {
+	f.needs.expect = slices.Collect(maps.Values(f.leans))
+	if !f.leaning {
+		f.needs.firm = f.firm
+	}
+	if f.known || len(f.needs.firm) > 0 {
+		f.needs.expect = append(f.needs.expect, kv.Expect{Key: collectionsKey, Version: f.c.knownAt})
+	}
 }
 
 // follow takes up what the bytes of a staged blob refer to.
@@ -99,32 +128,60 @@ func (f *follower) take(r graph.Ref) error {
 	return f.follow(r.Kind, b.Data)
 }
 
-// skip keeps a walk from blobs that are staged and from those that an earlier
-// save of this handle named; the latter are named again, but not read again.
-func (f *follower) skip(_ blob.ID, r graph.Ref) bool {
+// skip keeps a walk from blobs that are staged, from states of the history, and
+// from blobs that an earlier save of this handle named; the latter are named
+// again, but not read again.
+func (f *follower) skip(ctx context.Context, from blob.ID, r graph.Ref) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.c.staged[r.ID]; ok {
 		f.back = append(f.back, r)
 		return true
 	}
+	if f.lean(ctx, r.ID) {
+		f.leaning = f.leaning || !from.IsZero()
+		f.outside[r.ID] = true
+		return true
+	}
 	if f.c.known.Has(r.ID) {
+		f.known = true
 		f.outside[r.ID] = true
 		return true
 	}
 	return false
 }
 
+// lean reports whether a blob is the root of a save of this handle that is still
+// there. A collector keeps what it reaches until the commit, which expects it to
+// be there, and finds the new root after. The current save is always there.
+func (f *follower) lean(ctx context.Context, id blob.ID) bool {
+	seq, ok := f.c.roots[id]
+	if !ok || seq == f.c.head.Seq {
+		return ok
+	}
+	if _, ok := f.leans[seq]; ok {
+		return true
+	}
+	// Whatever the error is: without the row the state is read like any other.
+	save, version, err := f.c.store.saveAt(ctx, f.c.id, seq)
+	if err != nil || save.Root != id {
+		return false
+	}
+	f.leans[seq] = kv.Expect{Key: keyspace.Save(f.c.id, seq), Version: version}
+	return true
+}
+
 // reach reads what others stored.
 func (f *follower) reach(ctx context.Context) error {
 	var fresh []graph.Root
 	for _, r := range f.starts {
-		if !f.skip(blob.ID{}, graph.Ref{Kind: r.Kind, ID: r.ID}) {
+		if !f.skip(ctx, blob.ID{}, graph.Ref{Kind: r.Kind, ID: r.ID}) {
 			fresh = append(fresh, r)
 		}
 	}
 	f.starts = nil
-	opts := &graph.Options{Workers: f.c.store.opts.Parallel, Skip: f.skip}
+	skip := func(from blob.ID, r graph.Ref) bool { return f.skip(ctx, from, r) }
+	opts := &graph.Options{Workers: f.c.store.opts.Parallel, Skip: skip}
 	err := graph.Walk(ctx, f.c.store.blobs, graph.Roots(fresh...), opts, func(n graph.Node) error {
 		switch {
 		case errors.Is(n.Err, blob.ErrNotFound):
@@ -136,6 +193,9 @@ func (f *follower) reach(ctx context.Context) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.outside[n.ID] = true
+		if !n.Kind.Leaf() && n.Err == nil {
+			f.firm = append(f.firm, n.ID)
+		}
 		return nil
 	})
 	if err != nil {
@@ -164,5 +224,24 @@ func (c *Conversation) present(ctx context.Context, n *needs) error {
 		}
 	}
 	n.outside = kept
+	return nil
+}
+
+// collectionsKey is a row that every collection changes after it has opened its
+// generation and before it looks for what is live. A save that expects the
+// version at which an earlier one named a blob knows that either no collection
+// can take the blob, or that the collection will see this save.
+var collectionsKey = keyspace.Setting("collections")
+
+// lookForCollections forgets what earlier saves made safe if a collection began
+// since.
+func (c *Conversation) lookForCollections(ctx context.Context) error {
+	row, err := c.store.rows.Get(ctx, collectionsKey)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	if row.Version != c.knownAt { // 0 where there was none yet
+		c.known, c.knownAt = new(graph.Set), row.Version
+	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 )
 
 // CollectOptions shape a collection; nil gives the defaults.
@@ -48,6 +50,12 @@ func (s *Store) Collect(ctx context.Context, sweeper blob.Sweeper, extra []Roots
 	generation, err := sweeper.Begin(ctx)
 	if err != nil {
 		return CollectResult{}, fmt.Errorf("collect: %w", err)
+	}
+	if !opts.DryRun {
+		err := s.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: collectionsKey, Value: []byte(keyspace.Number(generation))}}})
+		if err != nil {
+			return CollectResult{}, fmt.Errorf("collect: %w", err)
+		}
 	}
 	var res CollectResult
 	live := new(graph.Set)

@@ -34,7 +34,9 @@ type Conversation struct {
 	turn    *openTurn                  // the last turn, nil until needed
 	staged  map[blob.ID]blob.Blob      // blobs of the draft that are not stored yet
 	exact   blob.ID                    // a stored root that is the draft as it is
-	known   graph.Set                  // blobs that earlier saves of this handle made safe
+	roots   map[blob.ID]uint64         // the saves that this handle made or began with
+	known   *graph.Set                 // blobs of others that earlier saves of this handle named
+	knownAt uint64                     // the version of the collections row at which they did
 	doubt   *attempt                   // a commit that may or may not have happened
 }
 
@@ -76,7 +78,7 @@ func (s *Store) Open(ctx context.Context, id string) (*Conversation, error) {
 
 // openAs returns a handle for the writer that a record names.
 func (s *Store) openAs(ctx context.Context, rec *stetv1.ConversationRecord) (*Conversation, error) {
-	c := &Conversation{store: s, id: rec.Id, writable: true, record: rec}
+	c := &Conversation{store: s, id: rec.Id, writable: true, record: rec, known: new(graph.Set)}
 	if err := c.refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -125,7 +127,10 @@ func (c *Conversation) setHead(head Save) {
 	c.head, c.listed = head, c.record.CreatedAtMs
 	if head.Seq > 0 {
 		c.listed = head.Time.UnixMilli()
-		c.known.Add(head.Root, graph.State)
+		if c.roots == nil {
+			c.roots = make(map[blob.ID]uint64)
+		}
+		c.roots[head.Root] = head.Seq
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
@@ -88,6 +89,8 @@ type attempt struct {
 	needs  needs
 	expect []kv.Expect // besides those that every save has
 	extend func(Save, *kv.Batch) error
+	// lenient is as in SaveOptions.
+	lenient bool
 }
 
 // prepare plans a save. It returns nil if there is nothing to save.
@@ -98,7 +101,7 @@ func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt
 			return nil, err
 		}
 	}
-	a := &attempt{root: blob.Blob{ID: c.exact}, extend: opts.Extend}
+	a := &attempt{root: blob.Blob{ID: c.exact}, extend: opts.Extend, lenient: opts.Lenient}
 	if c.exact.IsZero() {
 		a.root = c.draft.blob()
 	}
@@ -174,7 +177,7 @@ func (c *Conversation) commit(ctx context.Context, a *attempt) error {
 				return err
 			}
 		case errors.Is(err, kv.ErrConflict):
-			if err := c.afterConflict(ctx, err); err != nil {
+			if err := c.afterConflict(ctx, a, err); err != nil {
 				return err
 			}
 		case errors.As(err, &missing) || errors.Is(err, kv.ErrInvalidKey) || errors.Is(err, kv.ErrInvalidBatch) || errors.Is(err, kv.ErrTooLarge):
@@ -206,7 +209,7 @@ func (c *Conversation) batch(a *attempt) (*kv.Batch, error) {
 		},
 		Refs: a.needs.refs(a.root.ID),
 	}
-	b.Expect = append(b.Expect, a.expect...)
+	b.Expect = append(append(b.Expect, a.expect...), a.needs.expect...)
 	if a.save.MessageID != "" {
 		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(c.id, a.save.MessageID), Value: hex})
 	}
@@ -239,9 +242,10 @@ func (c *Conversation) putAgain(ctx context.Context, a *attempt, missing *kv.Mis
 	return c.store.blobs.Put(ctx, put...)
 }
 
-// afterConflict returns nil if the commit may be tried again: somebody changed
-// the record, a title perhaps, but not the writer.
-func (c *Conversation) afterConflict(ctx context.Context, conflict error) error {
+// afterConflict returns nil if the commit may be tried again: a collection began,
+// a part of the history went, or somebody changed the record, a title perhaps,
+// but not the writer.
+func (c *Conversation) afterConflict(ctx context.Context, a *attempt, conflict error) error {
 	before := c.version
 	if err := c.refresh(ctx); err != nil {
 		return err
@@ -250,6 +254,11 @@ func (c *Conversation) afterConflict(ctx context.Context, conflict error) error 
 	if errors.As(conflict, &ce) && ce.Key == keyspace.Save(c.id, c.head.Seq+1) {
 		c.stale = true
 		return fmt.Errorf("%w: save %d is there already", ErrStale, c.head.Seq+1)
+	}
+	if ce != nil && slices.ContainsFunc(a.needs.expect, func(e kv.Expect) bool { return e.Key == ce.Key }) {
+		var err error
+		a.needs, err = c.closure(ctx, a.lenient)
+		return err
 	}
 	if c.version == before {
 		return conflict // an expectation that Extend added
@@ -269,7 +278,7 @@ func (c *Conversation) adopt(a *attempt) {
 		c.turn.builder.Commit(c.turn.blob)
 	}
 	c.setHead(a.save)
-	for _, id := range a.needs.outside {
+	for _, id := range a.needs.firm {
 		c.known.Add(id, graph.Bytes)
 	}
 	c.doubt = nil
