@@ -91,6 +91,7 @@ type checker struct {
 	opts   *CheckOptions
 	report *Report
 	seen   *graph.Set
+	unread bool // some row could not be read at all
 	roots  []graph.Root
 	bad    map[blob.ID]int // index into Damage
 	leaves []graph.Node    // to be looked up
@@ -110,6 +111,10 @@ func (k *checker) rows(ctx context.Context) error {
 			return err
 		}
 	}
+	err := k.scan(ctx, keyspace.ByTimes(), func(row kv.Row) (string, error) { return keyspace.Last(row.Key), nil })
+	if err != nil {
+		return err
+	}
 	return k.scan(ctx, keyspace.Conversations(), func(row kv.Row) (string, error) {
 		rec := new(stetv1.ConversationRecord)
 		if err := decodeRow(row, rec); err != nil {
@@ -122,14 +127,15 @@ func (k *checker) rows(ctx context.Context) error {
 // scan reads the rows of a range; those that read refuses are damage.
 func (k *checker) scan(ctx context.Context, r kv.Range, read func(kv.Row) (string, error)) error {
 	for row, err := range k.store.paged(ctx, r, false) {
-		if errors.Is(err, kv.ErrCorrupt) {
-			k.report.Damage = append(k.report.Damage, Damage{Kind: DamageRow, Key: r.Start, Err: err})
-			return nil
-		}
-		if err != nil {
+		if err != nil && row.Key == "" {
 			return err
 		}
 		k.report.Rows++
+		if err != nil { // and those after it are still to be looked at
+			k.unread = true
+			k.report.Damage = append(k.report.Damage, Damage{Kind: DamageRow, Key: row.Key, Conversations: conversationsOf(row.Key), Err: err})
+			continue
+		}
 		conversation, err := read(row)
 		var wrong *pointerError
 		switch {
@@ -145,6 +151,17 @@ func (k *checker) scan(ctx context.Context, r kv.Range, read func(kv.Row) (strin
 	return nil
 }
 
+// conversationsOf tells from a key that cannot be read whom it affects.
+func conversationsOf(key string) []string {
+	switch {
+	case keyspace.Pins().Contains(key):
+		return nil // its value says so
+	case keyspace.ByTimes().Contains(key):
+		return []string{keyspace.Last(key)}
+	}
+	return []string{keyspace.Parts(key)[2]}
+}
+
 // pointerError says that two rows disagree.
 type pointerError struct{ key, what string }
 
@@ -154,7 +171,7 @@ func (e *pointerError) Error() string { return fmt.Sprintf("row %q: %s", e.key, 
 func (k *checker) conversation(ctx context.Context, rec *stetv1.ConversationRecord) error {
 	last, err := k.store.lastSave(ctx, rec.Id)
 	if err != nil {
-		return ignoreReported(err)
+		return k.ignoreReported(err)
 	}
 	listed := rec.CreatedAtMs
 	if last.Seq > 0 {
@@ -164,7 +181,7 @@ func (k *checker) conversation(ctx context.Context, rec *stetv1.ConversationReco
 		case errors.Is(err, ErrNotFound):
 			return &pointerError{keyspace.Head(rec.Id), "it is missing"}
 		case err != nil:
-			return ignoreReported(err)
+			return k.ignoreReported(err)
 		case head != last.Root:
 			return &pointerError{keyspace.Head(rec.Id), fmt.Sprintf("it names %s, save %d has %s", head.Short(), last.Seq, last.Root.Short())}
 		}
@@ -173,20 +190,23 @@ func (k *checker) conversation(ctx context.Context, rec *stetv1.ConversationReco
 	if _, err := k.store.rows.Get(ctx, key); errors.Is(err, kv.ErrNotFound) {
 		// A save that came between the two reads moved it.
 		if again, err := k.store.lastSave(ctx, rec.Id); err != nil || again.Seq != last.Seq {
-			return ignoreReported(err)
+			return k.ignoreReported(err)
 		}
 		return &pointerError{key, "it is missing, so that the conversation is not listed"}
 	} else if err != nil {
-		return ignoreReported(err)
+		return k.ignoreReported(err)
 	}
 	return nil
 }
 
 // ignoreReported drops the error of a row that the scan of its own range
 // reports.
-func ignoreReported(err error) error {
-	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrNewerFormat) {
+func (k *checker) ignoreReported(err error) error {
+	switch {
+	case errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrNewerFormat):
 		return nil
+	case k.unread && !errors.Is(err, kv.ErrBusy) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		return nil // a layer below has errors of its own for its rows
 	}
 	return err
 }
@@ -286,7 +306,7 @@ func (k *checker) affected(ctx context.Context) error {
 	roots := make(map[string][]graph.Root)
 	for r, err := range k.store.namedRoots(ctx) {
 		if err != nil {
-			if ignoreReported(err) == nil {
+			if k.ignoreReported(err) == nil {
 				continue
 			}
 			return err

@@ -69,8 +69,10 @@ func (s *Store) namedRoots(ctx context.Context) iter.Seq2[namedRoot, error] {
 		for _, table := range rootRows() {
 			for row, err := range s.paged(ctx, table.rows, true) {
 				if err != nil {
-					yield(namedRoot{}, fmt.Errorf("read roots: %w", err))
-					return
+					if !yield(namedRoot{}, fmt.Errorf("read roots: %w", err)) || row.Key == "" {
+						return
+					}
+					continue
 				}
 				id, conversation, err := table.decode(row)
 				if !yield(namedRoot{root: id, conversation: conversation}, err) {

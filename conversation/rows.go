@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -133,21 +134,22 @@ const pageSize = 512
 
 // paged gives the rows of a range like Scan, but reads them a page at a time, so
 // that no scan is open, with the connection that it may hold, while the caller
-// reads blobs and other rows.
+// reads blobs and other rows. A row that cannot be read is given with its key and
+// an error, and the ones after it follow; an error without a key ends the rows.
 func (s *Store) paged(ctx context.Context, r kv.Range, reverse bool) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
-		page := make([]kv.Row, 0, pageSize)
+		opts := kv.ScanOptions{Reverse: reverse, Limit: pageSize}
 		for {
-			page = page[:0]
-			for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: reverse, Limit: pageSize}) {
-				if err != nil {
-					yield(kv.Row{}, err)
-					return
-				}
-				page = append(page, row)
+			page, err := s.page(ctx, r, opts)
+			if err != nil {
+				yield(kv.Row{}, err)
+				return
 			}
 			for _, row := range page {
-				if !yield(row, nil) {
+				if errors.Is(row.err, kv.ErrNotFound) {
+					continue // deleted since its key was read
+				}
+				if !yield(row.Row, row.err) {
 					return
 				}
 			}
@@ -161,4 +163,45 @@ func (s *Store) paged(ctx context.Context, r kv.Range, reverse bool) iter.Seq2[k
 			}
 		}
 	}
+}
+
+// readRow is a row, or only its key and why it cannot be read.
+type readRow struct {
+	kv.Row
+	err error
+}
+
+// page reads rows at once or, where a scan ends at one that is damaged, one by
+// one.
+func (s *Store) page(ctx context.Context, r kv.Range, opts kv.ScanOptions) ([]readRow, error) {
+	page, err := s.scanned(ctx, r, opts)
+	if err == nil || ctx.Err() != nil {
+		return page, err
+	}
+	opts.KeysOnly = true
+	if page, err = s.scanned(ctx, r, opts); err != nil {
+		return nil, err
+	}
+	for i := range page {
+		row, err := s.rows.Get(ctx, page[i].Key)
+		if ctx.Err() != nil || errors.Is(err, kv.ErrBusy) {
+			return nil, err
+		}
+		if err == nil {
+			page[i].Row = row
+		}
+		page[i].err = err
+	}
+	return page, nil
+}
+
+func (s *Store) scanned(ctx context.Context, r kv.Range, opts kv.ScanOptions) ([]readRow, error) {
+	page := make([]readRow, 0, pageSize)
+	for row, err := range s.rows.Scan(ctx, r, opts) {
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, readRow{Row: row})
+	}
+	return page, nil
 }

@@ -1,0 +1,95 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/sealed"
+)
+
+// Damaged rows, some of them next to each other, in every family: each is named,
+// and what lies behind is looked at as well.
+func TestCheckNamesEveryDamagedRowAndGoesOn(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	f.Store = conversation.New(f.blobs, sealed.New(f.rows, nil), nil)
+	times := map[string]int64{}
+	for n := range 600 { // more than a page
+		c := must(f.Create(ctx, conversation.Info{ID: fmt.Sprintf("c%03d", n)}))
+		if n%20 == 0 || n > 590 {
+			f.grow(t, c, fmt.Sprint(n), fmt.Sprint(n, " again"))
+			times[c.ID()] = c.Head().Time.UnixMilli()
+		}
+	}
+	must(f.Pin(ctx, "p", "c000", 1))
+	must(f.Pin(ctx, "q", "c000", 2))
+
+	want := map[string]string{
+		keyspace.Head("c000"):                  "[c000]",
+		keyspace.Head("c020"):                  "[c020]",
+		keyspace.MessageHead("c040", "m-40"):   "[c040]",
+		keyspace.Save("c000", 1):               "[c000]",
+		keyspace.Save("c000", 2):               "[c000]",
+		keyspace.Save("c599", 1):               "[c599]",
+		keyspace.Pin("p"):                      "[]",
+		keyspace.Conversation("c001"):          "[c001]",
+		keyspace.Conversation("c599"):          "[c599]",
+		keyspace.ByTime(times["c060"], "c060"): "[c060]",
+		keyspace.Conversation("c598"):          "[c598]",
+	}
+	for i, key := range slices.Sorted(maps.Keys(want)) {
+		row := must(f.rows.Get(ctx, key))
+		if i%3 == 0 { // another release's envelope, with the check that it has
+			row.Value[2] ^= 0x30
+			row.Value[3] = ^row.Value[2]
+		} else {
+			row.Value[len(row.Value)-1] ^= 1
+		}
+		check(t, f.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: key, Value: row.Value}}}))
+	}
+	// A blob that only the last save of all leads to.
+	gone := newTurn(t, "599 again").Structure.ID()
+	gen := must(f.mem.Begin(ctx))
+	must(f.mem.Sweep(ctx, gen, blob.SweepOptions{Live: func(id blob.ID) bool { return id != gone }}))
+
+	report, err := f.Check(ctx, &conversation.CheckOptions{Lister: f.mem})
+	check(t, err)
+	got := map[string]string{}
+	for _, d := range report.Damage {
+		switch d.Kind {
+		case conversation.DamageRow:
+			got[d.Key] = fmt.Sprint(d.Conversations)
+		case conversation.DamageMissing:
+			if d.ID != gone || fmt.Sprint(d.Conversations) != "[c599]" {
+				t.Errorf("missing %s in %v", d.ID.Short(), d.Conversations)
+			}
+			gone = blob.ID{}
+		default:
+			t.Errorf("damage %+v", d)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("damaged rows\n%v, want\n%v", got, want)
+	}
+	if !gone.IsZero() {
+		t.Error("the blob behind the damaged rows was not missed")
+	}
+}
+
+func TestCheckEndsWhereNoRowCanBeRead(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := newFixture(t)
+	f.grow(t, must(f.Create(ctx, conversation.Info{ID: "c"})), "1")
+	cancel()
+	if report, err := f.Check(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v, want the context's error", report, err)
+	}
+}
