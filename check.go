@@ -42,8 +42,7 @@ func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conv
 	}
 	report.Rows = rows
 	report.Damage = append(damagedRows, slices.DeleteFunc(report.Damage, func(d conversation.Damage) bool {
-		// A scan names the range in which it stopped; we have looked at each row.
-		return d.Kind == conversation.DamageRow && len(damagedRows) > 0
+		return d.Kind == conversation.DamageRow && slices.ContainsFunc(damagedRows, func(r conversation.Damage) bool { return r.Key == d.Key })
 	})...)
 	if stopped || !report.OK() {
 		err = db.checkTrees(ctx, report, all.ReadData)
