@@ -39,6 +39,10 @@ func (s *checkpointService) in(ctx context.Context, name string, do func(*checkp
 	if err != nil {
 		return err
 	}
+	where := callOf(ctx).where
+	if path, err = where.resolve(path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -55,6 +59,9 @@ func (s *checkpointService) in(ctx context.Context, name string, do func(*checkp
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
+	if !where.holds(w.Path()) { // a link was put in its place meanwhile
+		return errForeignPlace
+	}
 	return do(w)
 }
 

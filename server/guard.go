@@ -1,20 +1,15 @@
 package server
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
-	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/stet-dev/stet/web"
+	"github.com/stet-dev/stet/access"
 )
 
 // cookieName carries the token of a browser that has logged in.
@@ -27,18 +22,32 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 
 // guard keeps others out.
 type guard struct {
-	token [sha256.Size]byte // hashed, so that comparing tells nothing of it
-	open  bool              // no token is wanted
-	hosts []string
-	cross *http.CrossOriginProtection
+	verify func(token string) (access.Principal, error)
+	open   bool // no token is wanted
+	hosts  func() []string
+	cross  *http.CrossOriginProtection
 }
 
-func newGuard(opts *Options) *guard {
-	return &guard{
-		token: sha256.Sum256([]byte(opts.Token)),
-		open:  opts.Token == "",
-		hosts: opts.Hosts,
-		cross: http.NewCrossOriginProtection(),
+func newGuard(hosts func() []string, verify func(string) (access.Principal, error)) *guard {
+	return &guard{verify: verify, open: verify == nil, hosts: hosts, cross: http.NewCrossOriginProtection()}
+}
+
+// owner is who uses a server that has one token: its owner.
+var owner = access.Principal{Token: "owner", Scope: access.Admin}
+
+// only returns what accepts one token, and nil for the empty one. Hashes are
+// compared, so that the time tells nothing of the token.
+func only(token string) func(string) (access.Principal, error) {
+	if token == "" {
+		return nil
+	}
+	want := sha256.Sum256([]byte(token))
+	return func(token string) (access.Principal, error) {
+		got := sha256.Sum256([]byte(token))
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			return access.Principal{}, access.ErrDenied
+		}
+		return owner, nil
 	}
 }
 
@@ -57,6 +66,9 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.TLS != nil {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		checked.ServeHTTP(w, r)
 	})
 }
@@ -67,38 +79,28 @@ func (g *guard) knows(host string) bool {
 		name = h
 	}
 	name = strings.ToLower(strings.Trim(name, "[]"))
-	return name == "localhost" || name == "127.0.0.1" || name == "::1" ||
-		slices.Contains(g.hosts, host) || slices.Contains(g.hosts, name)
+	if name == "localhost" || name == "127.0.0.1" || name == "::1" {
+		return true
+	}
+	_, parent, _ := strings.Cut(name, ".")
+	hosts := g.hosts()
+	return slices.Contains(hosts, host) || slices.Contains(hosts, name) || parent != "" && slices.Contains(hosts, "*."+parent)
 }
 
-// authorize wants the token. It is never taken from the address, which ends up
-// in histories and logs.
-func (g *guard) authorize(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.open || g.fits(bearer(r)) || g.fits(cookie(r)) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
-		http.Error(w, "a token is needed", http.StatusUnauthorized)
-	})
-}
-
-// orLogin shows a page to those with the token, and to others how to show it.
-func (g *guard) orLogin(page http.Handler) http.Handler {
-	login := web.Login()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.open || g.fits(bearer(r)) || g.fits(cookie(r)) {
-			page.ServeHTTP(w, r)
-			return
-		}
-		login.ServeHTTP(w, r)
-	})
-}
-
-func (g *guard) fits(token string) bool {
-	sum := sha256.Sum256([]byte(token))
-	return token != "" && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
+// who returns whose request it is. The token is never taken from the address,
+// which ends up in histories and logs.
+func (g *guard) who(r *http.Request) (access.Principal, error) {
+	if g.open {
+		return owner, nil
+	}
+	token := bearer(r)
+	if token == "" {
+		token = cookie(r)
+	}
+	if token == "" {
+		return access.Principal{}, access.ErrDenied
+	}
+	return g.verify(token)
 }
 
 func bearer(r *http.Request) string {
@@ -122,83 +124,15 @@ func cookie(r *http.Request) string {
 func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	token := r.PostFormValue("token")
-	if !g.open && !g.fits(token) {
-		http.Error(w, "that is not the token", http.StatusUnauthorized)
-		return
+	if !g.open {
+		if _, err := g.verify(token); err != nil {
+			http.Error(w, "that is not the token", http.StatusUnauthorized)
+			return
+		}
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 		MaxAge: int((30 * 24 * time.Hour).Seconds()),
 	})
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// TokenName is the usual name of the token file, in the directory of the store.
-const TokenName = "token"
-
-// TokenFile returns the token in a file, making both where there is none. Only
-// the owner may read it.
-func TokenFile(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err == nil && len(strings.TrimSpace(string(data))) >= 32 {
-		return strings.TrimSpace(string(data)), nil
-	}
-	if err != nil && !os.IsNotExist(err) {
-		return "", err
-	}
-	var random [32]byte
-	rand.Read(random[:])
-	token := hex.EncodeToString(random[:])
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // 0600
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.WriteString(token + "\n"); err != nil {
-		f.Close()
-		return "", err
-	}
-	if err := f.Close(); err != nil {
-		return "", err
-	}
-	return token, os.Rename(f.Name(), path)
-}
-
-// logged writes one line for each request: no headers, no query, no body.
-func (o *Options) logged(next http.Handler) http.Handler {
-	if o.Logger == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		rec := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		next.ServeHTTP(rec, r)
-		o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
-			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", rec.status),
-			slog.Duration("took", time.Since(start)))
-	})
-}
-
-// statusWriter remembers the status and lets streams flush through it.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap lets http.ResponseController, and so streams, reach the connection.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Flush implements http.Flusher, which some handlers ask for directly.
-func (w *statusWriter) Flush() {
-	if f, ok := w.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
 }

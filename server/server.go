@@ -3,84 +3,194 @@ package server
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net"
 	"net/http"
-	"time"
+	"sync"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
-	"connectrpc.com/otelconnect"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/access"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
 	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
-	"github.com/stet-dev/stet/web"
 )
 
-// maxMessage bounds one message, before it is parsed.
-const maxMessage = 4 << 20
-
-// Options shape a server; nil gives the defaults.
-type Options struct {
-	// Token must come with every call, as a bearer or a cookie. Empty switches
-	// that off, for tests only.
-	Token string
-	// Hosts are the values of the Host header that are answered, beside loopback
-	// names; others are refused, so that a foreign name that resolves to this
-	// machine is of no use.
-	Hosts []string
-	// Version is told to clients.
-	Version string
-	// Agent answers agent.v1.AgentService/Run; nil leaves that service out.
-	Agent agentv1connect.AgentServiceHandler
-	// Metrics serves /metrics; nil serves none.
-	Metrics http.Handler
-	// Logger gets one line for each call, without secrets; nil logs nothing.
-	Logger *slog.Logger
-	// MeterProvider and TracerProvider receive telemetry; nil means
-	// OpenTelemetry's global ones.
-	MeterProvider  metric.MeterProvider
-	TracerProvider trace.TracerProvider
+// services are all that are served.
+var services = []string{
+	stetv1connect.BlobServiceName, stetv1connect.RowServiceName, stetv1connect.StoreServiceName,
+	stetv1connect.ConversationServiceName, stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
+	aiserverv1connect.BackgroundComposerServiceName, agentv1connect.AgentServiceName,
 }
 
-// New returns the handler of a store.
+// New returns the handler of one store, which belongs to the one who has the
+// token. The caller closes the store.
 func New(db *stet.DB, opts *Options) (http.Handler, error) {
-	if opts == nil {
-		opts = &Options{}
-	}
-	interceptors, err := opts.interceptors()
+	opts = opts.withDefaults()
+	g, err := newGate(opts, only(opts.Token))
 	if err != nil {
 		return nil, err
 	}
-	api := http.NewServeMux()
-	names := register(api, db, opts, interceptors, connect.WithReadMaxBytes(maxMessage))
-	reflector := grpcreflect.NewStaticReflector(names...)
-	api.Handle(grpcreflect.NewHandlerV1(reflector))
-	api.Handle(grpcreflect.NewHandlerV1Alpha(reflector))
-	if opts.Metrics != nil {
-		api.Handle("GET /metrics", opts.Metrics)
+	where := &places{any: opts.Workspaces == nil}
+	if !where.any {
+		if where, err = newPlaces(opts.Workspaces, ""); err != nil {
+			return nil, err
+		}
 	}
-	guard := newGuard(opts)
-	root := http.NewServeMux()
-	root.Handle("/", guard.authorize(api))
-	root.HandleFunc("POST /login", guard.login)
-	root.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(names...)))
-	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
-	root.HandleFunc("GET /readyz", ready(db))
-	page := guard.orLogin(web.Handler(db))
-	root.Handle("GET /{$}", page)
-	root.Handle("GET /c/{id}", page)
-	root.Handle("GET /assets/", web.Assets())
-	return opts.logged(guard.protect(root)), nil
+	handlerOpts, err := opts.handlerOptions(g)
+	if err != nil {
+		return nil, err
+	}
+	s := &site{db: db, handler: register(db, opts, handlerOpts), page: page(db), where: where}
+	g.enter = func(context.Context, string) (*site, func(), error) { return s, func() {}, nil }
+	meter := access.NewMeter(access.Limits{}, nil)
+	g.meter = func(string) *access.Meter { return meter }
+	return g.mux(opts, g.shared(orNotFound(opts.Metrics)), func(ctx context.Context) error {
+		_, err := db.Blobs().Has(ctx)
+		return err
+	}), nil
 }
 
-// register adds every service and returns their names.
-func register(mux *http.ServeMux, db *stet.DB, opts *Options, handlerOpts ...connect.HandlerOption) []string {
+// Server serves the stores of many tenants.
+type Server struct {
+	handler http.Handler
+	pool    *pool
+}
+
+// NewTenants returns a server of many stores. verify says whose token it is; each
+// tenant sees its own store, and nothing of the others.
+func NewTenants(tenants Tenants, verify func(token string) (access.Principal, error), opts *Options) (*Server, error) {
+	if verify == nil {
+		return nil, errors.New("a server of tenants needs tokens")
+	}
+	opts = opts.withDefaults()
+	if err := CheckWorkspaces(opts.Workspaces); err != nil {
+		return nil, err
+	}
+	g, err := newGate(opts, verify)
+	if err != nil {
+		return nil, err
+	}
+	handlerOpts, err := opts.handlerOptions(g)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{
+		max: opts.OpenStores, keep: opts.IdleTime, logger: opts.errorLogger(), sites: make(map[string]*site),
+		count: func(delta int) { g.metrics.stores.Add(context.Background(), int64(delta)) },
+		open: func(ctx context.Context, s *site) (err error) {
+			if s.where, err = newPlaces(opts.Workspaces, s.tenant); err != nil {
+				return err
+			}
+			if s.db, err = tenants.Open(ctx, s.tenant); err != nil {
+				return err
+			}
+			s.handler, s.page = register(s.db, opts, handlerOpts), page(s.db)
+			return nil
+		},
+	}
+	g.enter = p.enter
+	g.meter = meters(opts.Limits, func(ctx context.Context, tenant string) (int64, error) {
+		s, leave, err := p.enter(ctx, tenant)
+		if err != nil {
+			return 0, err
+		}
+		defer leave()
+		return tenants.Usage(ctx, s.db)
+	})
+	ready := opts.Ready
+	if ready == nil {
+		ready = func(context.Context) error { return nil }
+	}
+	return &Server{handler: g.mux(opts, operator(opts.Token, opts.Metrics), ready), pool: p}, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Close closes the stores. No call may be under way.
+func (s *Server) Close() error {
+	s.pool.end()
+	return nil
+}
+
+// meters returns what gives each tenant a meter of its own, for good.
+func meters(limits access.Limits, usage func(context.Context, string) (int64, error)) func(string) *access.Meter {
+	var all sync.Map // tenant → *access.Meter
+	return func(tenant string) *access.Meter {
+		if m, ok := all.Load(tenant); ok {
+			return m.(*access.Meter)
+		}
+		m, _ := all.LoadOrStore(tenant, access.NewMeter(limits, func(ctx context.Context) (int64, error) { return usage(ctx, tenant) }))
+		return m.(*access.Meter)
+	}
+}
+
+func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gate, error) {
+	m, err := newMetrics(opts.MeterProvider)
+	if err != nil {
+		return nil, err
+	}
+	return &gate{
+		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m,
+		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
+		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),
+	}, nil
+}
+
+// mux puts everything together.
+func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Context) error) http.Handler {
+	root := http.NewServeMux()
+	root.Handle("/", g.calls())
+	reflector := grpcreflect.NewStaticReflector(services...)
+	for _, add := range []func(*grpcreflect.Reflector, ...connect.HandlerOption) (string, http.Handler){grpcreflect.NewHandlerV1, grpcreflect.NewHandlerV1Alpha} {
+		path, handler := add(reflector)
+		root.Handle(path, g.shared(handler))
+	}
+	root.Handle("GET /metrics", metrics)
+	root.HandleFunc("POST /login", g.guard.login)
+	root.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(services...)))
+	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
+	root.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := ready(r.Context()); err != nil {
+			http.Error(w, "the store cannot be read", http.StatusServiceUnavailable)
+			return
+		}
+		w.Write([]byte("ok\n"))
+	})
+	mountPage(root, g)
+	return opts.logged(unstalled(g.streams, opts.StallTime, g.guard.protect(root)))
+}
+
+func orNotFound(h http.Handler) http.Handler {
+	if h == nil {
+		return http.NotFoundHandler()
+	}
+	return h
+}
+
+// operator serves metrics to the one who has the operator's token: they tell of
+// all tenants.
+func operator(token string, metrics http.Handler) http.Handler {
+	verify := only(token)
+	if verify == nil || metrics == nil {
+		return http.NotFoundHandler()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := verify(bearer(r)); err != nil {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
+			http.Error(w, "the operator's token is needed", http.StatusUnauthorized)
+			return
+		}
+		metrics.ServeHTTP(w, r)
+	})
+}
+
+// register returns what answers for a store.
+func register(db *stet.DB, opts *Options, handlerOpts []connect.HandlerOption) http.Handler {
+	mux := http.NewServeMux()
 	add := func(path string, handler http.Handler) { mux.Handle(path, handler) }
 	add(stetv1connect.NewBlobServiceHandler(&blobService{db}, handlerOpts...))
 	add(stetv1connect.NewRowServiceHandler(&rowService{db}, handlerOpts...))
@@ -89,78 +199,17 @@ func register(mux *http.ServeMux, db *stet.DB, opts *Options, handlerOpts ...con
 	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
 	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
-	names := []string{
-		stetv1connect.BlobServiceName, stetv1connect.RowServiceName,
-		stetv1connect.StoreServiceName, stetv1connect.ConversationServiceName,
-		stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
-		aiserverv1connect.BackgroundComposerServiceName,
+	agent := opts.Agent
+	if agent == nil {
+		agent = noAgent{}
 	}
-	if opts.Agent != nil {
-		add(agentv1connect.NewAgentServiceHandler(opts.Agent, handlerOpts...))
-		names = append(names, agentv1connect.AgentServiceName)
-	}
-	return names
+	add(agentv1connect.NewAgentServiceHandler(agent, handlerOpts...))
+	return mux
 }
 
-func (o *Options) interceptors() (connect.HandlerOption, error) {
-	var telemetry []otelconnect.Option
-	if o.MeterProvider != nil {
-		telemetry = append(telemetry, otelconnect.WithMeterProvider(o.MeterProvider))
-	}
-	if o.TracerProvider != nil {
-		telemetry = append(telemetry, otelconnect.WithTracerProvider(o.TracerProvider))
-	}
-	otel, err := otelconnect.NewInterceptor(telemetry...)
-	if err != nil {
-		return nil, err
-	}
-	return connect.WithInterceptors(otel, coding{}), nil
-}
+// noAgent answers where nothing decides what an agent does.
+type noAgent struct{}
 
-// ready answers whether the store can be read.
-func ready(db *stet.DB) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if _, err := db.Blobs().Has(r.Context()); err != nil {
-			http.Error(w, "the store cannot be read", http.StatusServiceUnavailable)
-			return
-		}
-		w.Write([]byte("ok\n"))
-	}
-}
-
-// Serve answers on a listener until ctx is done, then lets calls that are under
-// way finish for a while. HTTP/2 works without TLS too, since streams need it.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
-	defer endStreams()
-	srv := &http.Server{
-		Handler:           handler,
-		Protocols:         protocols,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return streams },
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	// Streams never end by themselves: followers are told, and come back later.
-	time.AfterFunc(500*time.Millisecond, endStreams)
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(grace); err != nil {
-		return errors.Join(err, srv.Close())
-	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+func (noAgent) Run(context.Context, *connect.BidiStream[agentv1.AgentClientMessage, agentv1.AgentServerMessage]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("no agent is configured on this server; start it with --agent"))
 }

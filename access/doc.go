@@ -1,0 +1,86 @@
+// Package access says who may do what on a server that many share: tokens with a
+// scope and a tenant, the limits of a tenant, and the log of what was taken away.
+//
+//	tokens := access.OpenTokens(filepath.Join(dir, access.TokensName))
+//	secret, info, err := tokens.Create(access.Grant{Tenant: "shop", Scope: access.Write})
+//	…
+//	who, err := tokens.Verify(secret) // later, perhaps in another process
+//	if !who.Scope.Allows(access.Write) { … }
+//
+// It promises that a token is shown once and never written down: the file holds
+// only hashes, errors and log lines only ids. Checking a token takes the same
+// steps whether its id is known or not. Where tenants' data lies, and which calls
+// need which scope, is left to package server.
+package access
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// Scope is what a token allows. Each includes those before it.
+type Scope int
+
+// The scopes.
+const (
+	none  Scope = iota
+	Read        // look at everything of the tenant
+	Write       // and change it
+	Admin       // and keep house: collect, check
+)
+
+var scopeNames = []string{Read: "read", Write: "write", Admin: "admin"}
+
+// String returns the name of the scope.
+func (s Scope) String() string {
+	if s <= none || s > Admin {
+		return "none"
+	}
+	return scopeNames[s]
+}
+
+// Allows reports whether the scope includes another.
+func (s Scope) Allows(needed Scope) bool { return s > none && s <= Admin && s >= needed }
+
+// ParseScope returns the scope of that name.
+func ParseScope(name string) (Scope, error) {
+	for s := Read; s <= Admin; s++ {
+		if scopeNames[s] == name {
+			return s, nil
+		}
+	}
+	return none, fmt.Errorf("%w: %q is none of read, write, admin", ErrInvalid, name)
+}
+
+// MarshalText writes the name.
+func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a name.
+func (s *Scope) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseScope(string(text))
+	return err
+}
+
+// Errors of this package. None of them holds a token.
+var (
+	// ErrDenied says that a token is unknown, revoked, expired or malformed. It does
+	// not say which, since that is nobody's business who has no token.
+	ErrDenied = errors.New("the token is not valid")
+	// ErrInvalid says that something that was asked for makes no sense.
+	ErrInvalid = errors.New("invalid")
+	// ErrNotFound says that there is no token with that id.
+	ErrNotFound = errors.New("there is no such token")
+)
+
+// tenantName is short, and safe as the name of a directory on every system.
+var tenantName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// CheckTenant refuses names that cannot be those of tenants: they are 1 to 63
+// small letters, digits, - and _, and begin with a letter or a digit.
+func CheckTenant(name string) error {
+	if !tenantName.MatchString(name) {
+		return fmt.Errorf("%w: tenant %q: use up to 63 small letters, digits, - and _, beginning with a letter or a digit", ErrInvalid, name)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits are what a tenant may use; zero means no limit.
+type Limits struct {
+	// Bytes is what may be stored.
+	Bytes int64
+	// Requests is how many calls may begin in a second, and Burst how many at once;
+	// a Burst of zero is twice the rate.
+	Requests float64
+	Burst    int
+	// Streams is how many streams may be open at the same time.
+	Streams int
+}
+
+// ErrExhausted says that a limit is reached; *LimitError says which.
+var ErrExhausted = errors.New("a limit is reached")
+
+// LimitError tells which limit was reached and when to try again.
+type LimitError struct {
+	// Limit is bytes, requests or streams.
+	Limit string
+	// After is when a new attempt may work; zero if that does not depend on time.
+	After time.Duration
+	text  string
+}
+
+func (e *LimitError) Error() string { return e.text }
+
+// Is makes it an ErrExhausted.
+func (e *LimitError) Is(target error) bool { return target == ErrExhausted }
+
+// RetryAfter returns the seconds of the HTTP header, at least 1.
+func (e *LimitError) RetryAfter() string {
+	return strconv.Itoa(max(1, int(math.Ceil(e.After.Seconds()))))
+}
+
+// Meter holds one tenant to its limits. It is safe for concurrent use.
+type Meter struct {
+	limits  Limits
+	usage   func(context.Context) (int64, error)
+	limiter *rate.Limiter // of calls; nil for no limit
+
+	mu       sync.Mutex // guards what follows
+	streams  int
+	measured int64         // what usage said
+	incoming int64         // bytes that came in since, stored or not
+	fresh    bool          // usage was asked at all, and nothing was removed since
+	again    *rate.Limiter // of measuring for those who store nothing
+}
+
+// NewMeter returns the meter of a tenant. usage tells what the tenant stores; it
+// is asked only where the answer may decide.
+func NewMeter(limits Limits, usage func(context.Context) (int64, error)) *Meter {
+	m := &Meter{limits: limits, usage: usage, again: rate.NewLimiter(rate.Every(time.Second/4), 4)}
+	if limits.Requests > 0 {
+		burst := limits.Burst
+		if burst <= 0 {
+			burst = max(1, int(math.Ceil(2*limits.Requests)))
+		}
+		m.limiter = rate.NewLimiter(rate.Limit(limits.Requests), burst)
+	}
+	return m
+}
+
+// Request counts a call.
+func (m *Meter) Request() error {
+	if m.limiter == nil {
+		return nil
+	}
+	now := time.Now()
+	r := m.limiter.ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if r.OK() && wait == 0 {
+		return nil
+	}
+	r.CancelAt(now)
+	return &LimitError{Limit: "requests", After: wait, text: fmt.Sprintf(
+		"the tenant's limit of %v requests per second is reached; retry in %v", m.limits.Requests, wait.Round(time.Millisecond)+time.Millisecond)}
+}
+
+// Stream counts an open stream until the function that it returns is called.
+func (m *Meter) Stream() (end func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.limits.Streams > 0 && m.streams >= m.limits.Streams {
+		return nil, &LimitError{Limit: "streams", text: fmt.Sprintf(
+			"the tenant's limit of %d open streams is reached; retry when one of them has ended", m.limits.Streams)}
+	}
+	m.streams++
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.streams--
+	}), nil
+}
+
+// Streams returns how many streams are open.
+func (m *Meter) Streams() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.streams
+}
+
+// Store counts bytes that are about to be stored. What comes in is counted in
+// full until it would be too much; then the store is measured, since much of it
+// may have been there already or been compressed.
+func (m *Meter) Store(ctx context.Context, n int64) error {
+	if m.limits.Bytes <= 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock() // also while measuring: the others would do the same
+	if !m.fitsLocked(n) && (!m.fresh || m.incoming > 0 || m.again.Allow()) {
+		used, err := m.usage(ctx)
+		if err != nil {
+			return fmt.Errorf("measure the tenant's store: %w", err)
+		}
+		m.measured, m.incoming, m.fresh = used, 0, true
+	}
+	if !m.fitsLocked(n) {
+		return &LimitError{Limit: "bytes", text: fmt.Sprintf(
+			"the tenant's limit of %d stored bytes is reached (%d are in use, %d more were sent); retry when something was deleted and collected",
+			m.limits.Bytes, m.measured, m.incoming+n)}
+	}
+	m.incoming += n
+	return nil
+}
+
+func (m *Meter) fitsLocked(n int64) bool {
+	return m.fresh && n <= m.limits.Bytes-m.measured-m.incoming
+}
+
+// Removed says that the store may have become smaller.
+func (m *Meter) Removed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fresh = false
+}
+
+// StreamsExhausted returns the error for a limit of streams that is not the
+// tenant's.
+func StreamsExhausted(text string) *LimitError { return &LimitError{Limit: "streams", text: text} }

@@ -1,0 +1,291 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// TokensName is the usual name of the file of tokens, in the directory of a store.
+const TokensName = "tokens.json"
+
+// prefix marks a token, so that people and scanners for secrets know one.
+const prefix = "stet"
+
+// Grant is what a token is made for.
+type Grant struct {
+	Tenant string
+	Scope  Scope
+	// Name tells people what the token is for.
+	Name string
+	// Expires is when it ends; zero for never.
+	Expires time.Time
+}
+
+// Info is what is known of a token: everything but the token.
+type Info struct {
+	ID      string     `json:"id"`
+	Tenant  string     `json:"tenant"`
+	Scope   Scope      `json:"scope"`
+	Name    string     `json:"name,omitempty"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+// Expired reports whether the token has ended by then.
+func (i Info) Expired(now time.Time) bool { return i.Expires != nil && !now.Before(*i.Expires) }
+
+// Principal is who makes a call.
+type Principal struct {
+	Token  string // the id of the token
+	Tenant string
+	Scope  Scope
+}
+
+// entry is a token in the file.
+type entry struct {
+	Info
+	Hash string `json:"hash"` // hex SHA-256 of the secret part, which is random and long
+}
+
+// file is the content of the file.
+type file struct {
+	Version int     `json:"version"`
+	Tokens  []entry `json:"tokens"`
+}
+
+const fileVersion = 1
+
+// Tokens are the tokens in a file. Several processes may use one file; a change
+// by one is seen by the others at their next call. It is safe for concurrent use.
+type Tokens struct {
+	path string
+	now  func() time.Time
+
+	mu    sync.Mutex // guards what follows
+	seen  fs.FileInfo
+	known map[string]entry // by id
+}
+
+// OpenTokens returns the tokens in a file, which need not exist yet.
+func OpenTokens(path string) *Tokens { return &Tokens{path: path, now: time.Now} }
+
+// Create makes a token and returns it, for the only time.
+func (t *Tokens) Create(g Grant) (token string, info Info, err error) {
+	if err := CheckTenant(g.Tenant); err != nil {
+		return "", Info{}, err
+	}
+	if !g.Scope.Allows(Read) {
+		return "", Info{}, fmt.Errorf("%w: a token needs a scope", ErrInvalid)
+	}
+	now := t.now().UTC().Truncate(time.Second)
+	info = Info{ID: randomID(), Tenant: g.Tenant, Scope: g.Scope, Name: g.Name, Created: now}
+	if !g.Expires.IsZero() {
+		if !g.Expires.After(now) {
+			return "", Info{}, fmt.Errorf("%w: the token would have expired already", ErrInvalid)
+		}
+		end := g.Expires.UTC().Truncate(time.Second)
+		info.Expires = &end
+	}
+	var secret [32]byte
+	rand.Read(secret[:])
+	text := hex.EncodeToString(secret[:])
+	err = t.change(func(f *file) error {
+		f.Tokens = append(f.Tokens, entry{Info: info, Hash: hashOf(text)})
+		return nil
+	})
+	if err != nil {
+		return "", Info{}, fmt.Errorf("create token: %w", err)
+	}
+	return prefix + "_" + info.ID + "_" + text, info, nil
+}
+
+func randomID() string {
+	var raw [10]byte
+	rand.Read(raw[:])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(raw[:]))
+}
+
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// List returns all tokens, the oldest first.
+func (t *Tokens) List() ([]Info, error) {
+	f, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]Info, len(f.Tokens))
+	for i, e := range f.Tokens {
+		infos[i] = e.Info
+	}
+	return infos, nil
+}
+
+// Revoke ends a token at once.
+func (t *Tokens) Revoke(id string) (Info, error) {
+	var info Info
+	err := t.change(func(f *file) error {
+		i := slices.IndexFunc(f.Tokens, func(e entry) bool { return e.ID == id })
+		if i < 0 {
+			return ErrNotFound
+		}
+		info = f.Tokens[i].Info
+		f.Tokens = slices.Delete(f.Tokens, i, i+1)
+		return nil
+	})
+	if err != nil {
+		return Info{}, fmt.Errorf("revoke token: %w", err)
+	}
+	return info, nil
+}
+
+// Verify returns whose token it is, or ErrDenied.
+func (t *Tokens) Verify(token string) (Principal, error) {
+	known, err := t.current()
+	if err != nil {
+		return Principal{}, err
+	}
+	id, secret := split(token)
+	e, ok := known[id]
+	if !ok {
+		e.Hash = hashOf("") // compared all the same
+	}
+	fits := subtle.ConstantTimeCompare([]byte(hashOf(secret)), []byte(e.Hash)) == 1
+	if !ok || !fits || secret == "" || e.Expired(t.now()) {
+		return Principal{}, ErrDenied
+	}
+	return Principal{Token: e.ID, Tenant: e.Tenant, Scope: e.Scope}, nil
+}
+
+// split returns the parts of a token, empty where it is none.
+func split(token string) (id, secret string) {
+	parts := strings.Split(token, "_")
+	if len(parts) != 3 || parts[0] != prefix {
+		return "", ""
+	}
+	return parts[1], parts[2]
+}
+
+// Empty reports whether there is no token at all.
+func (t *Tokens) Empty() (bool, error) {
+	known, err := t.current()
+	return len(known) == 0, err
+}
+
+// current returns the tokens, reading the file again if it is another one than
+// the last time: it is always replaced as a whole.
+func (t *Tokens) current() (map[string]entry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info, err := os.Stat(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.seen, t.known = nil, nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	if t.seen != nil && os.SameFile(info, t.seen) && info.ModTime().Equal(t.seen.ModTime()) && info.Size() == t.seen.Size() {
+		return t.known, nil
+	}
+	f, err := t.read()
+	if err != nil {
+		return nil, err // not the old ones: one of them may have been revoked
+	}
+	known := make(map[string]entry, len(f.Tokens))
+	for _, e := range f.Tokens {
+		known[e.ID] = e
+	}
+	// If the file was replaced after Stat, the next call sees a difference.
+	t.seen, t.known = info, known
+	return known, nil
+}
+
+func (t *Tokens) read() (*file, error) {
+	data, err := os.ReadFile(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &file{Version: fileVersion}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	var f file
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("read tokens in %s: %w: not a file of tokens", t.path, ErrInvalid)
+	}
+	if f.Version != fileVersion {
+		return nil, fmt.Errorf("read tokens in %s: %w: format %d, this release knows %d", t.path, ErrInvalid, f.Version, fileVersion)
+	}
+	return &f, nil
+}
+
+// change replaces the file by a changed one; one process at a time.
+func (t *Tokens) change(do func(*file) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
+		return err
+	}
+	lock := flock.New(t.path + ".lock")
+	if err := lock.Lock(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	f, err := t.read()
+	if err != nil {
+		return err
+	}
+	if err := do(f); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace(t.path, append(data, '\n'))
+}
+
+// replace writes a file so that it is the old or the new one after a crash. Only
+// its owner may read it.
+func replace(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".tokens-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already if it was renamed
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/conversation/wirelimit"
+)
+
+var errNoMessage = errors.New("no protobuf message")
+
+// binary is connect's codec for protobuf, but measures messages before it parses
+// them: few bytes can ask for much memory.
+type binary struct{}
+
+func (binary) Name() string { return "proto" }
+
+func (binary) Marshal(msg any) ([]byte, error) {
+	m, ok := msg.(proto.Message)
+	if !ok {
+		return nil, errNoMessage
+	}
+	return proto.Marshal(m)
+}
+
+// MarshalAppend saves connect an allocation.
+func (binary) MarshalAppend(dst []byte, msg any) ([]byte, error) {
+	m, ok := msg.(proto.Message)
+	if !ok {
+		return nil, errNoMessage
+	}
+	return proto.MarshalOptions{}.MarshalAppend(dst, m)
+}
+
+func (binary) Unmarshal(data []byte, msg any) error {
+	m, ok := msg.(proto.Message)
+	if !ok {
+		return errNoMessage
+	}
+	return wirelimit.Unmarshal(data, m, nil)
+}
+
+// text is connect's codec for JSON with the same limits.
+type text struct{ name string }
+
+func (t text) Name() string { return t.name }
+
+func (text) Marshal(msg any) ([]byte, error) {
+	m, ok := msg.(proto.Message)
+	if !ok {
+		return nil, errNoMessage
+	}
+	return protojson.Marshal(m)
+}
+
+func (text) Unmarshal(data []byte, msg any) error {
+	m, ok := msg.(proto.Message)
+	if !ok {
+		return errNoMessage
+	}
+	if len(data) == 0 {
+		return errors.New("zero-length payload is not a valid JSON object")
+	}
+	if err := checkJSON(data); err != nil {
+		return err
+	}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, m); err != nil {
+		return err
+	}
+	raw, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return wirelimit.Check(raw, m.ProtoReflect().Descriptor(), nil)
+}
+
+// Limits of JSON before it is parsed. They keep what it asks for in memory in
+// bounds; what it means is measured afterwards, as for protobuf.
+const (
+	jsonDepth  = 200
+	jsonValues = 250_000
+)
+
+// checkJSON counts values and nesting.
+func checkJSON(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	depth := 0
+	for values := 0; ; values++ {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth > jsonDepth || values > jsonValues {
+			return fmt.Errorf("%w: more than %d levels or %d values", wirelimit.ErrExceeded, jsonDepth, jsonValues)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+)
+
+type drainKey struct{}
+
+// withDrain tells calls of a context that ends when the server begins to stop.
+func withDrain(ctx, drain context.Context) context.Context {
+	return context.WithValue(ctx, drainKey{}, drain)
+}
+
+// draining ends endless streams when the server begins to stop: properly, so that
+// a follower knows that nothing is wrong and comes back later.
+type draining struct{}
+
+func (draining) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc { return next }
+
+func (draining) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (draining) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		drain, ok := ctx.Value(drainKey{}).(context.Context)
+		if !ok || !endless[conn.Spec().Procedure] {
+			return next(ctx, conn)
+		}
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(drain, cancel)()
+		err := next(inner, conn)
+		if drain.Err() != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	}
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/access"
+)
+
+// gate lets calls in: it finds out who asks, what that needs, whether limits
+// allow it, and hands over to the site of the tenant and to no other.
+type gate struct {
+	guard   *guard
+	streams map[string]bool // procedures that are streams
+	meter   func(tenant string) *access.Meter
+	enter   func(ctx context.Context, tenant string) (*site, func(), error)
+	peers   *peers
+	metrics *metrics
+	errors  *connect.ErrorWriter
+}
+
+// admit does everything but the call itself. The caller calls leave.
+func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(), err error) {
+	who, err := g.guard.who(r)
+	if err != nil {
+		return nil, nil, g.unauthenticated(r.Context(), err)
+	}
+	c := callOf(r.Context())
+	c.Principal = who
+	if !who.Scope.Allows(needed) {
+		g.metrics.refuse(r.Context(), who.Tenant, "scope")
+		return nil, nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("this needs a token of scope %s, this one has %s", needed, who.Scope))
+	}
+	c.meter = g.meter(who.Tenant)
+	if err := c.meter.Request(); err != nil {
+		return nil, nil, g.exhausted(r.Context(), who, err)
+	}
+	var ends []func()
+	leave = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	if g.streams[r.URL.Path] {
+		end, err := g.stream(r, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		ends = append(ends, end)
+	}
+	s, out, err := g.enter(r.Context(), who.Tenant)
+	if err != nil {
+		leave()
+		if errors.Is(err, errCrowded) || errors.Is(err, http.ErrServerClosed) {
+			err = connect.NewError(connect.CodeUnavailable, err)
+		}
+		return nil, nil, wireError(err)
+	}
+	ends = append(ends, out)
+	return s, leave, nil
+}
+
+func (g *gate) unauthenticated(ctx context.Context, err error) error {
+	g.metrics.refuse(ctx, "", "token")
+	if !errors.Is(err, access.ErrDenied) { // the tokens cannot be read
+		return connect.NewError(connect.CodeUnavailable, errors.New("tokens cannot be checked at the moment"))
+	}
+	return connect.NewError(connect.CodeUnauthenticated, errors.New("a valid token is needed"))
+}
+
+func (g *gate) exhausted(ctx context.Context, who access.Principal, err error) error {
+	var limit *access.LimitError
+	out := connect.NewError(connect.CodeResourceExhausted, err)
+	if errors.As(err, &limit) {
+		g.metrics.refuse(ctx, who.Tenant, limit.Limit)
+		out.Meta().Set("Retry-After", limit.RetryAfter())
+	}
+	return out
+}
+
+// stream counts an open stream for its peer and its tenant.
+func (g *gate) stream(r *http.Request, c *call) (end func(), err error) {
+	left, err := g.peers.enter(r.RemoteAddr)
+	if err != nil {
+		return nil, g.exhausted(r.Context(), c.Principal, err)
+	}
+	done, err := c.meter.Stream()
+	if err != nil {
+		left()
+		return nil, g.exhausted(r.Context(), c.Principal, err)
+	}
+	g.metrics.stream(c.Tenant, 1)
+	return func() {
+		g.metrics.stream(c.Tenant, -1)
+		done()
+		left()
+	}, nil
+}
+
+// calls serves the procedures.
+func (g *gate) calls() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, known := scopes[r.URL.Path]; known {
+			callOf(r.Context()).procedure = r.URL.Path
+		}
+		s, leave, err := g.admit(r, scopeOf(r.URL.Path))
+		if err != nil {
+			g.refuse(w, r, err)
+			return
+		}
+		defer leave()
+		callOf(r.Context()).where = s.where
+		s.handler.ServeHTTP(w, r)
+	})
+}
+
+// shared serves what belongs to no tenant, such as reflection, to anybody who has
+// a token.
+func (g *gate) shared(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := g.guard.who(r)
+		if err != nil {
+			g.refuse(w, r, g.unauthenticated(r.Context(), err))
+			return
+		}
+		c := callOf(r.Context())
+		c.Principal, c.meter = who, g.meter(who.Tenant)
+		if err := c.meter.Request(); err != nil {
+			g.refuse(w, r, g.exhausted(r.Context(), who, err))
+			return
+		}
+		end, err := g.stream(r, c) // reflection is a stream
+		if err != nil {
+			g.refuse(w, r, err)
+			return
+		}
+		defer end()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// pages serves the page of the tenant, and to those without a token how to show
+// one.
+func (g *gate) pages(login http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, leave, err := g.admit(r, access.Read)
+		switch {
+		case connect.CodeOf(err) == connect.CodeUnauthenticated:
+			login.ServeHTTP(w, r)
+		case err != nil:
+			g.refuse(w, r, err)
+		default:
+			defer leave()
+			s.page.ServeHTTP(w, r)
+		}
+	})
+}
+
+// refuse answers with an error in the protocol of the caller.
+func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	code := connect.CodeOf(err)
+	callOf(r.Context()).code = code.String()
+	if code == connect.CodeUnauthenticated {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
+	}
+	if g.errors.IsSupported(r) {
+		_ = g.errors.Write(w, r, err) // fails only if the peer has gone
+		return
+	}
+	status := map[connect.Code]int{
+		connect.CodeUnauthenticated: http.StatusUnauthorized, connect.CodePermissionDenied: http.StatusForbidden,
+		connect.CodeResourceExhausted: http.StatusTooManyRequests, connect.CodeUnavailable: http.StatusServiceUnavailable,
+	}[code]
+	if status == 0 {
+		status = http.StatusInternalServerError
+	}
+	var wire *connect.Error
+	text := "this failed"
+	if errors.As(err, &wire) {
+		text = wire.Message()
+		for name, values := range wire.Meta() {
+			w.Header()[name] = values
+		}
+	}
+	http.Error(w, text, status)
+}
+
+// peers counts open streams by the address that they come from.
+type peers struct {
+	max int
+	mu  sync.Mutex // guards open
+	// open has no entry for a peer without streams.
+	open map[string]int
+}
+
+func (p *peers) enter(address string) (leave func(), err error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[host] >= p.max {
+		return nil, access.StreamsExhausted(fmt.Sprintf("the limit of %d open streams from one address is reached; retry when one of them has ended", p.max))
+	}
+	p.open[host]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.open[host]--; p.open[host] == 0 {
+			delete(p.open, host)
+		}
+	}, nil
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+// graceTime is how long calls may go on when the server stops, and endTime how
+// long they have after that to tell their clients.
+const (
+	graceTime = 8 * time.Second
+	endTime   = 2 * time.Second
+)
+
+// Serve answers on a listener until ctx is done, then lets calls that are under
+// way finish for a while. HTTP/2 works without TLS too, since streams need it.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	return serve(ctx, listener, handler)
+}
+
+// ServeTLS is Serve with a certificate.
+func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, cert *Certificate) error {
+	config := cert.config()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	return serve(ctx, tls.NewListener(listener, config), handler)
+}
+
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
+	defer endCalls()
+	srv := newHTTPServer(handler)
+	srv.BaseContext = func(net.Listener) context.Context { return withDrain(calls, ctx) }
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	// Endless streams end now, by ctx; what else is under way has until then.
+	late := time.AfterFunc(graceTime, endCalls)
+	defer late.Stop()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime+endTime)
+	defer cancel()
+	if err := srv.Shutdown(grace); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func newHTTPServer(handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           handler,
+		Protocols:         protocols,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 250, // of one connection; clients open another one
+			SendPingTimeout:      30 * time.Second,
+			PingTimeout:          15 * time.Second,
+			WriteByteTimeout:     stallTime,
+		},
+	}
+}

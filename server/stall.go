@@ -1,0 +1,72 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// stallTime is how long a peer may neither take nor send a byte of what it owes.
+const stallTime = 30 * time.Second
+
+// unstalled gives up on peers that stall. Reading from a stream is not watched,
+// since those may be silent for as long as they like; waiting for room to write
+// is, since what waits is held in memory. A follower that never reads ends so.
+func unstalled(streams map[string]bool, after time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		out := &stallWriter{ResponseWriter: w}
+		out.watch = watch{after: after, timer: time.AfterFunc(after, func() { _ = control.SetWriteDeadline(time.Now()) })}
+		out.watch.stop()
+		if r.Body != nil && r.Body != http.NoBody && !streams[r.URL.Path] {
+			in := &stallReader{ReadCloser: r.Body}
+			in.watch = watch{after: after, timer: time.AfterFunc(after, func() { _ = control.SetReadDeadline(time.Now()) })}
+			in.watch.stop()
+			r.Body = in
+		}
+		next.ServeHTTP(out, r)
+	})
+}
+
+// watch fires if something takes too long.
+type watch struct {
+	after time.Duration
+	timer *time.Timer
+}
+
+func (w *watch) start() { w.timer.Reset(w.after) }
+func (w *watch) stop()  { w.timer.Stop() }
+
+type stallReader struct {
+	io.ReadCloser
+	watch watch
+}
+
+func (r *stallReader) Read(p []byte) (int, error) {
+	r.watch.start()
+	defer r.watch.stop()
+	return r.ReadCloser.Read(p)
+}
+
+type stallWriter struct {
+	http.ResponseWriter
+	watch watch
+}
+
+func (w *stallWriter) Write(p []byte) (int, error) {
+	w.watch.start()
+	defer w.watch.stop()
+	return w.ResponseWriter.Write(p)
+}
+
+// Flush implements http.Flusher, which handlers of streams ask for.
+func (w *stallWriter) Flush() {
+	w.watch.start()
+	defer w.watch.stop()
+	if f, ok := w.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *stallWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// TokenName is the usual name of the token file, in the directory of the store.
+const TokenName = "token"
+
+// TokenFile returns the token in a file, making both where there is none. Only
+// the owner may read it.
+func TokenFile(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(data))) >= 32 {
+		return strings.TrimSpace(string(data)), nil
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return "", err
+	}
+	var random [32]byte
+	rand.Read(random[:])
+	token := hex.EncodeToString(random[:])
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // 0600
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.WriteString(token + "\n"); err != nil {
+		f.Close()
+		return "", err
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	return token, os.Rename(f.Name(), path)
+}
