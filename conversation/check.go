@@ -214,7 +214,7 @@ func (k *checker) ignoreReported(err error) error {
 // blobs visits everything that is referred to.
 func (k *checker) blobs(ctx context.Context) error {
 	all := withExtra(ctx, k.roots, k.opts.Extra)
-	walk := &graph.Options{ReadLeaves: k.opts.ReadData, Seen: k.seen}
+	walk := &graph.Options{ReadLeaves: k.opts.ReadData, Seen: k.seen, Nesting: new(graph.Nesting)}
 	err := graph.Walk(ctx, k.store.blobs, all, walk, func(n graph.Node) error {
 		k.report.Blobs++
 		if k.opts.Progress != nil && k.report.Blobs%4096 == 0 {

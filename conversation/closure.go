@@ -40,8 +40,14 @@ func (n needs) refs(root blob.ID) []blob.ID {
 // read.
 func (c *Conversation) closure(ctx context.Context, lenient bool) (needs, error) {
 	f := &follower{c: c, lenient: lenient, used: make(map[blob.ID]bool), outside: make(map[blob.ID]bool), leans: make(map[uint64]kv.Expect)}
-	if err := f.follow(graph.State, c.draft.changed()); err != nil {
+	changed := c.draft.changed()
+	if err := f.follow(graph.State, changed); err != nil {
 		return needs{}, err
+	}
+	if !lenient {
+		if err := c.nesting.Check(ctx, f.get, graph.State, changed); err != nil {
+			return needs{}, errors.Join(ErrInvalid, err)
+		}
 	}
 	if len(f.starts) > 0 {
 		if err := c.lookForCollections(ctx); err != nil {
@@ -96,6 +102,15 @@ func (f *follower) settle() {
 	if f.known || len(f.needs.firm) > 0 {
 		f.needs.expect = append(f.needs.expect, kv.Expect{Key: collectionsKey, Version: f.c.knownAt})
 	}
+}
+
+// get reads a blob, staged or stored.
+func (f *follower) get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if b, ok := f.c.staged[id]; ok {
+		whole, err := blob.Whole(ctx, f.c.store.blobs, b)
+		return whole.Data, err
+	}
+	return f.c.store.blobs.Get(ctx, id)
 }
 
 // follow takes up what the bytes of a staged blob refer to.

@@ -3,6 +3,8 @@ package conversation
 import (
 	"errors"
 	"fmt"
+
+	"github.com/stet-dev/stet/conversation/graph"
 )
 
 // Errors that callers branch on with errors.Is.
@@ -18,6 +20,9 @@ var (
 	ErrReadOnly = errors.New("conversation is open for reading only")
 	// ErrInvalid says that an argument or stored bytes are not what they must be.
 	ErrInvalid = errors.New("invalid")
+	// ErrTooDeep says that more than 32 subagents lie inside each other, by value or
+	// by reference.
+	ErrTooDeep = graph.ErrTooDeep
 	// ErrPartial says that a state holds only a part of its turns and can therefore
 	// not be saved.
 	ErrPartial = errors.New("state is partial")

@@ -37,6 +37,7 @@ type Conversation struct {
 	roots   map[blob.ID]uint64         // the saves that this handle made or began with
 	known   *graph.Set                 // blobs of others that earlier saves of this handle named
 	knownAt uint64                     // the version of the collections row at which they did
+	nesting graph.Nesting              // of subagents, measured so far
 	doubt   *attempt                   // a commit that may or may not have happened
 }
 
@@ -250,7 +251,7 @@ func parseRoot(raw []byte) error {
 // others, such as a context that is done, alone.
 func (s *Store) lost(conversation, source string, err error) error {
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrInvalidID) ||
-		errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrInvalid) || errors.Is(err, wirelimit.ErrMalformed) || errors.Is(err, wirelimit.ErrExceeded) {
+		errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrInvalid) || errors.Is(err, wirelimit.ErrMalformed) || errors.Is(err, ErrTooDeep) || errors.Is(err, wirelimit.ErrExceeded) {
 		return &HydrationError{Conversation: conversation, Source: source, Err: err}
 	}
 	return fmt.Errorf("hydrate %s from %s: %w", conversation, source, err)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -26,6 +27,10 @@ type HydrateOptions struct {
 	TurnFrom, TurnTo int
 	// OnlyTurns leaves out prompts, files and the paths that were read.
 	OnlyTurns bool
+	// Subagents reads the states of subagents that are kept beside the state, too,
+	// and of those beside them, all turns of each. Without it only their ids are
+	// there; HydrateRoot reads one when it is wanted.
+	Subagents bool
 	// WithoutHeavyToolOutput puts a truncated call, which names the whole step, in
 	// the place of tool calls of more than 16 KiB.
 	WithoutHeavyToolOutput bool
@@ -126,7 +131,12 @@ func (s *Store) hydrateRaw(ctx context.Context, id, source string, raw []byte, o
 	if err := proto.Unmarshal(cut.raw, structure); err != nil {
 		return nil, s.lost(id, source, fmt.Errorf("%w: %w", wirelimit.ErrMalformed, err))
 	}
-	l := &loader{store: s, opts: o, first: cut.first}
+	if o.Subagents {
+		if err := new(graph.Nesting).Check(ctx, s.blobs.Get, graph.State, cut.raw); err != nil {
+			return nil, s.lost(id, source, err)
+		}
+	}
+	l := &loader{store: s, opts: o, first: cut.first, beside: make(map[blob.ID]*State)}
 	state, err := l.state(ctx, structure, 0)
 	if err != nil {
 		var he *HydrationError

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,8 @@ type loader struct {
 	store *Store
 	opts  HydrateOptions
 	first int // the number of the first turn
+	// beside are states of subagents that were read already, by their root.
+	beside map[blob.ID]*State
 }
 
 // want is a content that is to be filled in.
@@ -38,7 +41,7 @@ func (w want) String() string {
 // in.
 func (l *loader) state(ctx context.Context, in *agentv1.ConversationStateStructure, depth int) (*State, error) {
 	if depth > graph.MaxNested {
-		return nil, &HydrationError{Source: "subagent_states", Err: invalid("more than %d nested subagents", graph.MaxNested)}
+		return nil, &HydrationError{Source: "subagent_states", Err: errors.Join(ErrInvalid, ErrTooDeep)}
 	}
 	s := &State{TotalTurns: len(in.Turns)}
 	var wants []want
@@ -105,7 +108,7 @@ func (l *loader) files(b *binder, s *State, in *agentv1.ConversationStateStructu
 }
 
 func (l *loader) subagents(ctx context.Context, s *State, in *agentv1.ConversationStateStructure, depth int) error {
-	inner := &loader{store: l.store, opts: l.opts} // its turns are all there
+	inner := &loader{store: l.store, opts: l.opts, beside: l.beside} // its turns are all there
 	for id, p := range in.SubagentStates {
 		sub := Subagent{Rest: p}
 		if p.ConversationState != nil {
@@ -118,7 +121,49 @@ func (l *loader) subagents(ctx context.Context, s *State, in *agentv1.Conversati
 		p.ConversationState = nil
 		put(&s.Subagents, id, sub)
 	}
+	if !l.opts.Subagents {
+		return nil
+	}
+	for id, root := range s.SubagentRefs {
+		sub, err := inner.named(ctx, id, root)
+		if err != nil {
+			return err
+		}
+		s.partial = s.partial || sub.partial
+		put(&s.SubagentStates, id, sub)
+	}
 	return nil
+}
+
+// named reads the state of a subagent by its root. That it ends was checked
+// before; that each is read once keeps a few states that name the next one twice
+// from becoming billions.
+func (l *loader) named(ctx context.Context, id string, root blob.ID) (*State, error) {
+	if s := l.beside[root]; s != nil {
+		return s, nil
+	}
+	source := fmt.Sprintf("subagent_state_refs[%q]", id)
+	raw, err := l.store.blobs.Get(ctx, root)
+	if err != nil {
+		return nil, l.store.lost("", source, err)
+	}
+	o := l.opts
+	o.TurnFrom, o.TurnTo = 0, 0
+	cut, err := cutRoot(raw, o)
+	structure := new(agentv1.ConversationStateStructure)
+	if err == nil {
+		err = wirelimit.Unmarshal(cut.raw, structure, rootLimits)
+	}
+	if err != nil {
+		return nil, l.store.lost("", source, err)
+	}
+	s, err := l.state(ctx, structure, 0)
+	if err != nil {
+		return nil, err
+	}
+	s.partial = s.partial || cut.partial
+	l.beside[root] = s
+	return s, nil
 }
 
 // turns resolves what the turns name.

@@ -33,6 +33,10 @@ type State struct {
 	Subagents map[string]Subagent
 	// SubagentRefs are the roots of subagents that are kept beside this one.
 	SubagentRefs map[string]blob.ID
+	// SubagentStates are the states of SubagentRefs, if HydrateOptions.Subagents
+	// asked for them. A root that is named more than once is read once and shared.
+	// Saving a state looks at SubagentRefs only.
+	SubagentStates map[string]*State
 	// Rest holds all other fields: pending tool calls, token details, workspace
 	// URIs, mode, timings, read paths, branch names, goals and fields that this
 	// release does not know. Its fields for the parts above are ignored.

@@ -56,7 +56,7 @@ func (s *Store) Export(ctx context.Context, root blob.ID, have Have) ([]byte, it
 func (s *Store) reachable(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	var ids []blob.ID
 	listed := make(map[blob.ID]bool)
-	err := graph.Walk(ctx, s.blobs, graph.Roots(graph.Root{Kind: graph.State, ID: root}), nil, func(n graph.Node) error {
+	err := graph.Walk(ctx, s.blobs, graph.Roots(graph.Root{Kind: graph.State, ID: root}), nested(), func(n graph.Node) error {
 		if n.Err != nil {
 			return fmt.Errorf("%s %s: %w", n.Field, n.ID.Short(), n.Err)
 		}
@@ -69,6 +69,9 @@ func (s *Store) reachable(ctx context.Context, root blob.ID) ([]blob.ID, error) 
 	slices.Reverse(ids)
 	return ids, err
 }
+
+// nested makes a walk refuse subagents that lie too deep inside each other.
+func nested() *graph.Options { return &graph.Options{Nesting: new(graph.Nesting)} }
 
 func lacking(ctx context.Context, ids []blob.ID, have Have) ([]blob.ID, error) {
 	if have == nil || len(ids) == 0 {
@@ -119,7 +122,7 @@ func (s *Store) Import(ctx context.Context, root blob.ID, blobs iter.Seq2[blob.B
 // missing returns the blobs that a root reaches and the store does not have.
 func (s *Store) missing(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	var leaves, missing []blob.ID
-	err := graph.Walk(ctx, s.blobs, graph.Roots(graph.Root{Kind: graph.State, ID: root}), nil, func(n graph.Node) error {
+	err := graph.Walk(ctx, s.blobs, graph.Roots(graph.Root{Kind: graph.State, ID: root}), nested(), func(n graph.Node) error {
 		switch {
 		case errors.Is(n.Err, blob.ErrNotFound):
 			missing = append(missing, n.ID)

@@ -217,8 +217,9 @@ func TestRefsLimitsNesting(t *testing.T) {
 		t.Errorf("%d nested: %d refs, %v", graph.MaxNested, len(refs), err)
 	}
 	data = field(16, field(2, field(1, data)))
-	if _, err := graph.Refs(graph.State, data); !errors.Is(err, graph.ErrMalformed) {
-		t.Errorf("one more: %v, want ErrMalformed", err)
+	data = append(data, field(8, id(2))...) // a reference after it still counts
+	if refs, err := graph.Refs(graph.State, data); !errors.Is(err, graph.ErrMalformed) || !errors.Is(err, graph.ErrTooDeep) || len(refs) != 1 {
+		t.Errorf("one more: %d refs, %v, want 1 and ErrTooDeep", len(refs), err)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // MaxNested is how many messages of one type may lie inside each other: states
-// of subagents within subagents, steps of tasks within tasks.
+// of subagents within subagents, steps of tasks within tasks. Nesting counts
+// states that are named as well as those that are inside.
 const MaxNested = 32
 
 // ErrMalformed says that bytes are not what their kind says, or name a blob by
@@ -25,6 +26,9 @@ type Ref struct {
 	// Field is the path of field names to the reference, such as "turns" or
 	// "selected_context.selected_images.blob_id".
 	Field string
+	// Nested is, for the state of a subagent, by how many subagents it lies deeper
+	// than the state that the blob begins with; 0 for everything else.
+	Nested int
 }
 
 // Refs returns what the bytes of a blob of the given kind refer to, in the order
@@ -40,31 +44,38 @@ func Refs(kind Kind, data []byte) ([]Ref, error) {
 // each calls fn for the references of data that lie, at least in part, after
 // its first skip bytes.
 func each(kind Kind, data []byte, skip int, fn func(Ref)) error {
+	s := scanner{fn: fn, skip: skip, total: len(data)}
+	return s.scan(kind, data)
+}
+
+func (s *scanner) scan(kind Kind, data []byte) error {
 	if kind.Leaf() {
 		return nil
 	}
-	s := scanner{fn: fn, skip: skip, total: len(data)}
 	err := s.message(data, shapes()[kind.Message()], "")
 	return errors.Join(err, s.bad)
 }
 
 type scanner struct {
-	fn    func(Ref)
-	skip  int
-	total int
-	path  []*shape // the messages around the current bytes
-	bad   error    // the first reference that is no id
+	fn     func(Ref)
+	skip   int
+	total  int
+	path   []*shape // the messages around the current bytes
+	nested int      // how many states of subagents lay inside each other
+	bad    error    // the first reference that is no id, or state that is too deep
 }
 
 func (s *scanner) message(data []byte, sh *shape, prefix string) error {
-	nested := 0
-	for _, p := range s.path {
-		if p == sh {
-			nested++
-		}
-	}
+	nested := s.around(sh.message)
 	if nested > MaxNested {
-		return fmt.Errorf("%w: more than %d nested %s", ErrMalformed, MaxNested, sh.message)
+		// What comes after it still counts: a collector must not lose it.
+		if s.bad == nil {
+			s.bad = fmt.Errorf("%w: %s: %w", ErrMalformed, sh.message, tooDeep())
+		}
+		return nil
+	}
+	if sh.message == state {
+		s.nested = max(s.nested, nested)
 	}
 	s.path = append(s.path, sh)
 	defer func() { s.path = s.path[:len(s.path)-1] }()
@@ -125,6 +136,20 @@ func (s *scanner) value(e *resolved, value []byte, prefix string) error {
 		}
 		return nil
 	}
-	s.fn(Ref{Kind: e.Target, ID: id, Field: prefix + e.Name})
+	r := Ref{Kind: e.Target, ID: id, Field: prefix + e.Name}
+	if e.Message == state && e.Target == State {
+		r.Nested = s.around(state)
+	}
+	s.fn(r)
 	return nil
+}
+
+// around counts the messages of a type around the current bytes.
+func (s *scanner) around(message string) (n int) {
+	for _, p := range s.path {
+		if p.message == message {
+			n++
+		}
+	}
+	return n
 }

@@ -25,7 +25,7 @@ type Node struct {
 	// for the time of the call.
 	Data []byte
 	// Err wraps blob.ErrNotFound, blob.ErrCorrupt or ErrMalformed if the content
-	// is missing or cannot be followed to its end.
+	// is missing or cannot be followed to its end, or ErrTooDeep (see Options).
 	Err error
 }
 
@@ -39,6 +39,10 @@ type Options struct {
 	Skip func(from blob.ID, r Ref) bool
 	// Seen, if set, holds what was visited before and gets what is visited now.
 	Seen *Set
+	// Nesting, if set, makes ErrTooDeep the error of a state below which too many
+	// subagents lie inside each other. The walk follows them all the same: Seen
+	// sees to it that it ends, and a collector must find everything.
+	Nesting *Nesting
 }
 
 // Roots makes a sequence of the given roots, for Walk.
@@ -203,7 +207,11 @@ func (w *walk) step(ctx context.Context, it item, last []byte) ([]byte, error) {
 		skip = commonPrefix(last, node.Data)
 	}
 	var found []item
+	var nested []Ref
 	err := each(it.ref.Kind, node.Data, skip, func(r Ref) {
+		if r.Nested > 0 {
+			nested = append(nested, r)
+		}
 		if w.opts.Skip != nil && w.opts.Skip(it.ref.ID, r) {
 			return
 		}
@@ -211,6 +219,11 @@ func (w *walk) step(ctx context.Context, it item, last []byte) ([]byte, error) {
 			found = append(found, item{ref: r, from: it.ref.ID})
 		}
 	})
+	if err == nil && w.opts.Nesting != nil {
+		if err = w.opts.Nesting.refs(ctx, w.blobs.Get, nested); err != nil && !errors.Is(err, ErrTooDeep) {
+			return nil, err
+		}
+	}
 	if node.Err == nil {
 		node.Err = err
 	}

@@ -26,6 +26,9 @@ var (
 	// ErrExceeded says that a message is larger, deeper or more numerous than
 	// allowed.
 	ErrExceeded = errors.New("message exceeds limits")
+	// ErrTooDeep says, besides ErrExceeded, that too many messages of one type lie
+	// inside each other.
+	ErrTooDeep = errors.New("nested too deep")
 	// ErrMalformed says that bytes are no protobuf message.
 	ErrMalformed = errors.New("malformed message")
 )
@@ -117,7 +120,7 @@ func (c *checker) message(data []byte, md protoreflect.MessageDescriptor, depth 
 		return fmt.Errorf("%w: messages nest deeper than %d", ErrExceeded, c.limits.Depth)
 	}
 	if c.onPath[name] > c.limits.Nested {
-		return fmt.Errorf("%w: more than %d nested %s", ErrExceeded, c.limits.Nested, name)
+		return fmt.Errorf("%w: %w: more than %d %s", ErrExceeded, ErrTooDeep, c.limits.Nested, name)
 	}
 	if err := c.spend(sizeOf(md)); err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestCheckRefusesWhatExceedsALimit(t *testing.T) {
 		{"two million empty timings", repeat(1<<20, field(14, nil)), wirelimit.ErrExceeded},
 		{"too long", make([]byte, 4<<20+1), wirelimit.ErrExceeded},
 		{"32 nested subagents", nest(32), nil},
-		{"33 nested subagents", nest(33), wirelimit.ErrExceeded},
+		{"33 nested subagents", nest(33), wirelimit.ErrTooDeep},
 		{"5,000 nested subagents", nest(5000), wirelimit.ErrExceeded},
 		{"path of 4,096", field(15, field(1, make([]byte, 4096))), nil},
 		{"path of 4,097", field(15, field(1, make([]byte, 4097))), wirelimit.ErrExceeded},
