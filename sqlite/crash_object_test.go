@@ -97,7 +97,7 @@ func TestReplaceInDoubt(t *testing.T) {
 		}
 		return nil
 	})
-	if err := db.Blobs().Replace(t.Context(), old.ID, bytes.NewReader(fresh), int64(len(fresh))); !errors.Is(err, syscall.EIO) {
+	if err := db.Blobs().ReplaceFrom(t.Context(), old.ID, bytes.NewReader(fresh), int64(len(fresh))); !errors.Is(err, syscall.EIO) {
 		t.Errorf("Replace = %v, want EIO", err)
 	}
 	rec.setFault(nil)

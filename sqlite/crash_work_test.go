@@ -47,7 +47,7 @@ type stay struct {
 
 // work runs the workload of one seed against a store on rec: concurrent batches
 // with references, compare-and-swap, range deletes, large objects, deltas, lone
-// puts, sweeps, checkpoints, and a restart.
+// puts, replacements, sweeps, checkpoints, and a restart.
 func work(t testing.TB, rec *recorder, seed uint64, rounds, batches int) *history {
 	t.Helper()
 	h := &history{}
@@ -73,6 +73,9 @@ func work(t testing.TB, rec *recorder, seed uint64, rounds, batches int) *histor
 			})
 		}
 		wg.Wait()
+		if err := h.replace(db, rand.New(rand.NewPCG(seed, uint64(round)))); err != nil {
+			t.Fatal(err)
+		}
 		if err := h.sweep(db, rec); err != nil {
 			t.Fatal(err)
 		}
@@ -216,6 +219,30 @@ func (h *history) lonePut(db *DB, rec *recorder, rng *rand.Rand) error {
 	defer h.mu.Unlock()
 	h.flushed = append(h.flushed, stay{id: one.ID, from: rec.mark(), until: -1})
 	return nil
+}
+
+// replace writes blobs that are there once more, as a layer does that compresses
+// late; here with the same content, so that any image can be held to the names.
+func (h *history) replace(db *DB, rng *rand.Rand) error {
+	var blobs []blob.Blob
+	mark := ""
+	for {
+		infos, next, err := db.Blobs().Arrived(context.Background(), mark, 16)
+		if err != nil || next == mark {
+			return errors.Join(err, db.Blobs().Replace(context.Background(), blobs...))
+		}
+		for _, info := range infos {
+			if !info.Base.IsZero() || rng.IntN(20) > 0 && info.Stored < crashObjectSize {
+				continue
+			}
+			data, err := db.Blobs().Get(context.Background(), info.ID)
+			if err != nil {
+				return err
+			}
+			blobs = append(blobs, blob.Blob{ID: info.ID, Data: data})
+		}
+		mark = next
+	}
 }
 
 // sweep removes what no row refers to, except half of the lone blobs.

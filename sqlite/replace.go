@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,75 +12,127 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Replace exchanges the stored bytes of a blob, for layers that seal anew: its
-// id, base and generation stay. Readers get the old bytes or the new ones,
-// whole, also after a crash.
-func (b *Blobs) Replace(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
-	if err := b.Flush(ctx); err != nil { // so that there is a row
-		return err
-	}
-	fresh := &record{id: id, size: size}
-	if size >= int64(b.db.opts.ObjectSize) {
-		suffix, err := b.db.objects.write(id, r, size)
+// exchange is new content for a stored blob, and the object file that it had.
+type exchange struct {
+	record
+	missing bool   // there is no such blob
+	old     string // suffix of the file that was replaced
+}
+
+// Replace implements blob.Replacer: one transaction for all of them.
+func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
+	all := make([]*exchange, 0, len(blobs))
+	for _, one := range blobs {
+		fresh, err := b.stage(one.ID, bytes.NewReader(one.Data), int64(len(one.Data)))
 		if err != nil {
-			return fmt.Errorf("replace blob %s: %w", id, err)
+			return errors.Join(err, b.abandon(all))
 		}
-		fresh.file = suffix
-	} else {
-		data, err := blob.ReadExactly(r, size)
-		if err != nil {
-			return fmt.Errorf("replace blob %s: %w", id, err)
-		}
-		fresh.data = data
+		all = append(all, fresh)
 	}
-	old, err := b.replaceRow(ctx, fresh)
-	if errors.Is(err, blob.ErrNotFound) && fresh.file != "" {
-		return errors.Join(err, b.db.objects.discard(id, fresh.file))
-	}
-	// After any other error, a context that ended too, the row may yet name the new
-	// file. Its second link lets the next open find out.
+	return b.exchange(ctx, all)
+}
+
+// ReplaceFrom implements blob.Replacer.
+func (b *Blobs) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
+	fresh, err := b.stage(id, r, size)
 	if err != nil {
 		return err
 	}
-	if fresh.file != "" {
-		if err := b.db.objects.settle(id, fresh.file); err != nil {
-			return fileError("settle an object file", err)
-		}
+	if err := b.exchange(ctx, []*exchange{fresh}); err != nil {
+		return err
 	}
-	if old != "" {
-		return fileError("remove a replaced object file", b.db.objects.discard(id, old))
+	if fresh.missing {
+		return blob.NotFound(id)
 	}
 	return nil
 }
 
-// replaceRow points the row at the new bytes and returns the object file that it
-// named before.
-func (b *Blobs) replaceRow(ctx context.Context, fresh *record) (old string, err error) {
-	err = b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
-		found := false
-		err := c.query(`SELECT file FROM blobs WHERE id = ?1`, func(s *sqlite3.Stmt) error {
-			found, old = true, s.ColumnText(0)
-			return nil
-		}, fresh.id[:])
-		if err != nil {
-			return sqlError("look up blob "+fresh.id.String(), err)
-		}
-		if !found {
-			return blob.NotFound(fresh.id)
-		}
-		if old != "" {
-			if err := b.db.objects.condemn(fresh.id, old); err != nil {
-				return fileError("prepare removal of an object file", err)
+// stage reads new content, a large one into a file that no row names yet.
+func (b *Blobs) stage(id blob.ID, r io.Reader, size int64) (*exchange, error) {
+	fresh := &exchange{record: record{id: id, size: size}}
+	var err error
+	if size >= int64(b.db.opts.ObjectSize) {
+		fresh.file, err = b.db.objects.write(id, r, size)
+	} else {
+		fresh.data, err = blob.ReadExactly(r, size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("replace blob %s: %w", id, err)
+	}
+	return fresh, nil
+}
+
+// exchange points the rows at the new content and tidies up.
+func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
+	if len(all) == 0 {
+		return ctx.Err()
+	}
+	if err := b.Flush(ctx); err != nil { // so that there are rows
+		return errors.Join(err, b.abandon(all))
+	}
+	err := b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
+		for _, fresh := range all {
+			if err := b.replaceRow(c, fresh); err != nil {
+				return err
 			}
 		}
-		var file, data any
-		if fresh.file != "" {
-			file = fresh.file
-		} else {
-			data = fresh.data
-		}
-		return sqlError("replace blob "+fresh.id.String(),
-			c.exec(`UPDATE blobs SET size = ?2, file = ?3, data = ?4 WHERE id = ?1`, fresh.id[:], fresh.size, file, data))
+		return nil
 	}})
-	return old, err
+	// After an error, a context that ended too, a row may yet name the new file. Its
+	// second link lets the next open find out.
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, fresh := range all {
+		if fresh.file != "" && !fresh.missing {
+			errs = append(errs, fileError("settle an object file", b.db.objects.settle(fresh.id, fresh.file)))
+		}
+		if fresh.file != "" && fresh.missing {
+			errs = append(errs, b.db.objects.discard(fresh.id, fresh.file))
+		}
+		if fresh.old != "" {
+			errs = append(errs, fileError("remove a replaced object file", b.db.objects.discard(fresh.id, fresh.old)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// abandon removes files that no transaction has seen.
+func (b *Blobs) abandon(all []*exchange) error {
+	var errs []error
+	for _, fresh := range all {
+		if fresh.file != "" {
+			errs = append(errs, b.db.objects.discard(fresh.id, fresh.file))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// replaceRow runs within a transaction, perhaps again after one that failed.
+func (b *Blobs) replaceRow(c *conn, fresh *exchange) error {
+	fresh.missing, fresh.old = true, ""
+	err := c.query(`SELECT file FROM blobs WHERE id = ?1`, func(s *sqlite3.Stmt) error {
+		fresh.missing, fresh.old = false, s.ColumnText(0)
+		return nil
+	}, fresh.id[:])
+	if err != nil {
+		return sqlError("look up blob "+fresh.id.String(), err)
+	}
+	if fresh.missing {
+		return nil
+	}
+	if fresh.old != "" {
+		if err := b.db.objects.condemn(fresh.id, fresh.old); err != nil {
+			return fileError("prepare removal of an object file", err)
+		}
+	}
+	var file, data any
+	if fresh.file != "" {
+		file = fresh.file
+	} else {
+		data = fresh.data
+	}
+	return sqlError("replace blob "+fresh.id.String(),
+		c.exec(`UPDATE blobs SET size = ?2, file = ?3, data = ?4 WHERE id = ?1`, fresh.id[:], fresh.size, file, data))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
@@ -27,7 +28,7 @@ func TestReplace(t *testing.T) {
 			if err := db.Blobs().Put(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
-			if err := db.Blobs().Replace(t.Context(), b.ID, bytes.NewReader(test.new), int64(len(test.new))); err != nil {
+			if err := db.Blobs().ReplaceFrom(t.Context(), b.ID, bytes.NewReader(test.new), int64(len(test.new))); err != nil {
 				t.Fatal(err)
 			}
 			got, err := db.Blobs().Get(t.Context(), b.ID)
@@ -52,7 +53,7 @@ func objectFiles(t *testing.T, db *DB) []string {
 
 func TestReplaceThatFails(t *testing.T) {
 	db := openTest(t, nil)
-	if err := db.Blobs().Replace(t.Context(), blob.Sum(nil), bytes.NewReader(nil), 0); !errors.Is(err, blob.ErrNotFound) {
+	if err := db.Blobs().ReplaceFrom(t.Context(), blob.Sum(nil), bytes.NewReader(nil), 0); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Replace of an absent blob = %v, want ErrNotFound", err)
 	}
 	b := blob.New([]byte("content"))
@@ -60,7 +61,7 @@ func TestReplaceThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int64{3, 1 << 20} {
-		if err := db.Blobs().Replace(t.Context(), b.ID, bytes.NewReader([]byte("four")), size); !errors.Is(err, blob.ErrMismatch) {
+		if err := db.Blobs().ReplaceFrom(t.Context(), b.ID, bytes.NewReader([]byte("four")), size); !errors.Is(err, blob.ErrMismatch) {
 			t.Errorf("Replace announced as %d bytes = %v, want ErrMismatch", size, err)
 		}
 	}
@@ -70,4 +71,74 @@ func TestReplaceThatFails(t *testing.T) {
 	if left := objectFiles(t, db); len(left) > 0 {
 		t.Errorf("object files left: %q", left)
 	}
+}
+
+func TestReplaceOfSeveral(t *testing.T) {
+	db := openTest(t, nil)
+	large := bytes.Repeat([]byte("large"), 50_000)
+	first, second, gone := blob.New([]byte("first")), blob.New(large), blob.New([]byte("never stored"))
+	if err := db.Blobs().Put(t.Context(), first, second); err != nil {
+		t.Fatal(err)
+	}
+	err := db.Blobs().Replace(t.Context(),
+		blob.Blob{ID: first.ID, Data: large}, blob.Blob{ID: gone.ID, Data: large}, blob.Blob{ID: second.ID, Data: []byte("second")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[blob.ID][]byte{first.ID: large, second.ID: []byte("second")} {
+		if got, err := db.Blobs().Get(t.Context(), id); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("Get = %d bytes, %v; want %d bytes", len(got), err, len(want))
+		}
+	}
+	if has, err := db.Blobs().Has(t.Context(), gone.ID); err != nil || has[0] {
+		t.Errorf("Has of a blob that was never stored = %v, %v", has, err)
+	}
+	if left := objectFiles(t, db); len(left) != 1 {
+		t.Errorf("object files: %q, want one", left)
+	}
+}
+
+func TestArrivalsComeInOrderAndGoOnBehindAMark(t *testing.T) {
+	db := openTest(t, nil)
+	put := func(text string) blob.Info {
+		t.Helper()
+		b := blob.New([]byte(text))
+		if err := db.Blobs().Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Blobs().Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return blob.Info{ID: b.ID, Stored: int64(len(text))}
+	}
+	arrived := func(mark string, want ...blob.Info) string {
+		t.Helper()
+		got, next, err := db.Blobs().Arrived(t.Context(), mark, 2)
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("after %q: %v, %v; want %v", mark, got, err, want)
+		}
+		return next
+	}
+	a, b, c := put("a"), put("bb"), put("ccc")
+	second := arrived("", a, b)
+	third := arrived(second, c)
+	if next := arrived(third); next != third {
+		t.Errorf("the mark moved to %q although nothing came", next)
+	}
+	d := put("dddd")
+	fourth := arrived(third, d)
+	arrived("nonsense", a, b)
+
+	// The numbers of swept rows are given out again, and the mark is not fooled.
+	gen, err := db.Blobs().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepFirst := blob.SweepOptions{Live: func(id blob.ID) bool { return id == a.ID }}
+	if _, err := db.Blobs().Sweep(t.Context(), gen, keepFirst); err != nil {
+		t.Fatal(err)
+	}
+	e, f := put("e"), put("f")
+	last := arrived(fourth, a, e)
+	arrived(last, f)
 }

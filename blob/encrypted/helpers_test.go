@@ -126,7 +126,16 @@ func (s *bytesStore) List(ctx context.Context, after blob.ID, fn func(blob.Info)
 	return ctx.Err()
 }
 
-func (s *bytesStore) Replace(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
+func (s *bytesStore) Replace(ctx context.Context, blobs ...blob.Blob) error {
+	for _, b := range blobs {
+		if err := s.ReplaceFrom(ctx, b.ID, bytes.NewReader(b.Data), int64(len(b.Data))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *bytesStore) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
 	data, err := blob.ReadExactly(r, size)
 	if err != nil {
 		return err

@@ -10,22 +10,13 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Replacer is implemented by stores that can exchange the stored bytes of a
-// blob, which Put never does. Until Replace returns nil, and after a crash
-// within it, readers get the old bytes or the new ones, whole. What the store
-// recorded beside them (base, generation) stays. A reader that fails or does not
-// hold size bytes changes nothing.
-type Replacer interface {
-	Replace(ctx context.Context, id blob.ID, r io.Reader, size int64) error
-}
-
 // ReencryptOptions shape Reencrypt; nil and the zero value work.
 type ReencryptOptions struct {
 	// After continues behind the stored name that an earlier run reached.
 	After blob.ID
 	// Replacer exchanges blobs that are sealed with a retired key. Without it the
 	// store below is asked whether it is one itself.
-	Replacer Replacer
+	Replacer blob.Replacer
 	// Progress, if set, is called now and then when everything up to Done is
 	// durable. Its error ends the run and is returned.
 	Progress func(ReencryptResult) error
@@ -57,7 +48,7 @@ func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (Reencryp
 	}
 	replacer := opts.Replacer
 	if replacer == nil {
-		replacer, _ = s.inner.(Replacer)
+		replacer, _ = s.inner.(blob.Replacer)
 	}
 	checkpoint := func() error {
 		if err := s.inner.Flush(ctx); err != nil {
@@ -92,7 +83,7 @@ func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (Reencryp
 }
 
 // renew seals one blob anew where that is due.
-func (s *Store) renew(ctx context.Context, f found, replacer Replacer, result *ReencryptResult) error {
+func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, result *ReencryptResult) error {
 	if f.err != nil {
 		result.Unreadable++
 		s.report(f)
@@ -130,7 +121,7 @@ func (s *Store) renew(ctx context.Context, f found, replacer Replacer, result *R
 	return err
 }
 
-func (s *Store) reseal(ctx context.Context, f found, replacer Replacer) error {
+func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) error {
 	name := f.info.ID
 	if f.info.Stored > maxWhole {
 		return s.resealStream(ctx, f, replacer)
@@ -143,7 +134,7 @@ func (s *Store) reseal(ctx context.Context, f found, replacer Replacer) error {
 	if err != nil {
 		return fmt.Errorf("seal blob %s: %w", f.id, err)
 	}
-	if err := replacer.Replace(ctx, name, bytes.NewReader(sealed), int64(len(sealed))); err != nil {
+	if err := replacer.ReplaceFrom(ctx, name, bytes.NewReader(sealed), int64(len(sealed))); err != nil {
 		return fmt.Errorf("replace sealed blob %s: %w", f.id, err)
 	}
 	return nil
@@ -151,7 +142,7 @@ func (s *Store) reseal(ctx context.Context, f found, replacer Replacer) error {
 
 // resealStream reads a large blob twice: once to learn its length and that it is
 // sound, once to seal it.
-func (s *Store) resealStream(ctx context.Context, f found, replacer Replacer) error {
+func (s *Store) resealStream(ctx context.Context, f found, replacer blob.Replacer) error {
 	r, err := s.Open(ctx, f.id)
 	if err != nil {
 		return err
@@ -165,7 +156,7 @@ func (s *Store) resealStream(ctx context.Context, f found, replacer Replacer) er
 	}
 	src, stored, err := s.sealing(f.id, f.base, f.info.ID, r, size)
 	if err == nil {
-		err = replacer.Replace(ctx, f.info.ID, src, stored)
+		err = replacer.ReplaceFrom(ctx, f.info.ID, src, stored)
 	}
 	if err = errors.Join(err, r.Close()); err != nil {
 		return fmt.Errorf("replace sealed blob %s: %w", f.id, err)

@@ -1,0 +1,93 @@
+package encrypted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+var (
+	_ blob.Replacer = (*Store)(nil)
+	_ blob.Arrivals = (*Store)(nil)
+)
+
+// CanReplace reports whether the store below can do what blob.Replacer and
+// blob.Arrivals promise, so that this one can.
+func (s *Store) CanReplace() bool {
+	_, replaces := s.inner.(blob.Replacer)
+	_, knows := s.inner.(blob.Arrivals)
+	return replaces && knows && !s.opts.WriteSeedForm
+}
+
+func (s *Store) replacer(ctx context.Context) (blob.Replacer, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	r, ok := s.inner.(blob.Replacer)
+	if !ok || s.opts.WriteSeedForm {
+		return nil, fmt.Errorf("replace sealed blobs: the store below cannot: %w", errors.ErrUnsupported)
+	}
+	return r, nil
+}
+
+// Replace implements blob.Replacer. Each Base must be the one that the blob has.
+func (s *Store) Replace(ctx context.Context, blobs ...blob.Blob) error {
+	r, err := s.replacer(ctx)
+	if err != nil {
+		return err
+	}
+	sealed := make([]blob.Blob, len(blobs))
+	for i, b := range blobs {
+		if sealed[i], err = s.sealBlob(b); err != nil {
+			return fmt.Errorf("seal blob %s: %w", b.ID, err)
+		}
+	}
+	return r.Replace(ctx, sealed...)
+}
+
+// ReplaceFrom implements blob.Replacer, for blobs without a base.
+func (s *Store) ReplaceFrom(ctx context.Context, id blob.ID, content io.Reader, size int64) error {
+	r, err := s.replacer(ctx)
+	if err != nil {
+		return err
+	}
+	name := s.sealedName(id)
+	src, stored, err := s.sealing(id, blob.ID{}, name, content, size)
+	if err == nil {
+		err = r.ReplaceFrom(ctx, name, src, stored)
+	}
+	if err != nil {
+		return fmt.Errorf("replace sealed blob %s: %w", id, err)
+	}
+	return nil
+}
+
+// Arrived implements blob.Arrivals. Blobs that do not open and those in seed form
+// are passed over.
+func (s *Store) Arrived(ctx context.Context, mark string, limit int) ([]blob.Info, string, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, mark, err
+	}
+	arrivals, ok := s.inner.(blob.Arrivals)
+	if !ok {
+		return nil, mark, fmt.Errorf("arrivals of sealed blobs: the store below cannot tell: %w", errors.ErrUnsupported)
+	}
+	names, next, err := arrivals.Arrived(ctx, mark, limit)
+	if err != nil {
+		return nil, mark, err
+	}
+	infos := make([]blob.Info, 0, len(names))
+	for _, info := range names {
+		f, err := s.identify(ctx, info)
+		if err != nil {
+			return nil, mark, err
+		}
+		if f != nil && f.err == nil && !f.seed {
+			infos = append(infos, blob.Info{ID: f.id, Base: f.base, Stored: info.Stored})
+		}
+	}
+	return infos, next, nil
+}

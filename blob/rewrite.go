@@ -1,0 +1,29 @@
+package blob
+
+import (
+	"context"
+	"io"
+)
+
+// Replacer is implemented by stores that can exchange the stored bytes of blobs,
+// which Put never does. Until a call returns nil, and after a crash within it,
+// readers get the old bytes or the new ones, whole. What the store recorded
+// beside them (base, generation) stays.
+type Replacer interface {
+	// Replace exchanges several, all or none. Those that are not stored, perhaps no
+	// longer, are passed over.
+	Replace(ctx context.Context, blobs ...Blob) error
+	// ReplaceFrom exchanges one by size bytes of r. One that is not stored is an
+	// ErrNotFound; a reader that fails or does not hold size bytes changes nothing.
+	ReplaceFrom(ctx context.Context, id ID, r io.Reader, size int64) error
+}
+
+// Arrivals is implemented by stores that know the order in which blobs came, so
+// that work which was put off can be done in that order later, by any process.
+type Arrivals interface {
+	// Arrived returns up to limit durable blobs that came after mark, oldest first,
+	// and the mark behind the last of them. The empty mark, and one whose place the
+	// store no longer knows, stand before the first. There are no more when next is
+	// mark.
+	Arrived(ctx context.Context, mark string, limit int) (blobs []Info, next string, err error)
+}
