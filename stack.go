@@ -37,6 +37,7 @@ type stack struct {
 	lister    blob.Lister // nil where the store cannot be enumerated
 	cache     *cached.Store
 	crypt     *encrypted.Store // nil unless encrypted
+	settler   *settler         // nil where compression is not put off
 	seal      *sealed.Store
 }
 
@@ -60,7 +61,12 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 			s.inventory = crypt
 		}
 	}
-	blobs = blob.Checked(compressed.New(blobs, nil))
+	small := &compressed.Options{}
+	if s.settler = newSettler(blobs); s.settler != nil {
+		small.Later = s.settler.noticed
+	}
+	layer := compressed.New(blobs, small)
+	blobs = blob.Checked(layer)
 	s.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	s.blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
 	if s.inventory != nil { // a nil Inventory would be a Lister that is not nil
@@ -68,5 +74,8 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 	}
 	s.seal = sealed.New(b.Rows, seal)
 	s.rows = s.seal
+	if s.settler != nil {
+		s.settler.store, s.settler.rows = layer, s.rows
+	}
 	return s
 }

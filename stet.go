@@ -142,6 +142,9 @@ func (db *DB) Ring() *keyring.Ring { return db.ring }
 
 // Close makes everything that was put durable and releases the store.
 func (db *DB) Close() error {
+	if db.settler != nil {
+		db.settler.close()
+	}
 	err := db.closeSearch()
 	if db.close == nil {
 		return errors.Join(err, db.blobs.Flush(context.Background()))

@@ -36,6 +36,11 @@ type Options struct {
 	// CacheBytes bounds the memory for records that were lately read or written,
 	// so that extending a blob again needs no read. 0 means 1 MiB, negative none.
 	CacheBytes int64
+	// Later, if set, puts compression off: whole contents are stored as they are,
+	// Later is told how many bytes, and Settle compresses them when there is time.
+	// Deltas, which are cheap, are made at once. The store below must be a
+	// blob.Replacer.
+	Later func(bytes int64)
 }
 
 func (o *Options) withDefaults() Options {
@@ -165,6 +170,7 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, held []bool, hints b
 	p := &planner{resolver: resolver{Store: s, staged: make(map[blob.ID]*record, len(blobs))}, hints: hints}
 	seen := make(map[blob.ID]bool, len(blobs))
 	records := make([]blob.Blob, 0, len(blobs))
+	var later int64
 	for i := range blobs {
 		b := &blobs[i]
 		if seen[b.ID] {
@@ -177,6 +183,9 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, held []bool, hints b
 		}
 		if !held[i] {
 			p.staged[b.ID] = r
+			if r.kind == kindRaw && r.size >= minAlone {
+				later += r.size
+			}
 		}
 		records = append(records, blob.Blob{ID: b.ID, Data: r.encode(), Base: r.base, LocalOnly: b.LocalOnly})
 	}
@@ -185,6 +194,9 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, held []bool, hints b
 	}
 	for id, r := range p.staged {
 		s.cache.add(id, r)
+	}
+	if s.opts.Later != nil && later > 0 {
+		s.opts.Later(later)
 	}
 	return nil
 }

@@ -42,8 +42,10 @@ func (p *planner) plan(ctx context.Context, b *blob.Blob, held bool) (*record, e
 
 // plain returns the record of a whole content.
 func (p *planner) plain(data []byte) *record {
-	if small, ok := p.codec.shrink(data); ok {
-		return &record{kind: kindZstd, size: int64(len(data)), payload: small}
+	if p.opts.Later == nil {
+		if small, ok := p.codec.shrink(data); ok {
+			return &record{kind: kindZstd, size: int64(len(data)), payload: small}
+		}
 	}
 	return &record{kind: kindRaw, size: int64(len(data)), payload: data}
 }

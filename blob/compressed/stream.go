@@ -148,22 +148,40 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 		}
 		return s.Put(ctx, blob.Blob{ID: id, Data: data})
 	}
-	src := bufio.NewReaderSize(r, sampleSize)
-	sample, err := src.Peek(sampleSize)
-	if err != nil && err != io.EOF {
-		return fmt.Errorf("read content of %s: %w", id, err)
-	}
 	held, err := s.inner.Has(ctx, id)
 	if err != nil {
 		return err
 	}
-	if held[0] || 20*len(s.codec.thorough.EncodeAll(sample, nil)) > 19*len(sample) {
-		return blob.PutFrom(ctx, s.inner, id, io.MultiReader(bytes.NewReader([]byte{kindRaw}), src), size+1)
+	src := bufio.NewReaderSize(r, sampleSize)
+	pays := false
+	if !held[0] && s.opts.Later == nil {
+		if pays, err = s.pays(src); err != nil {
+			return fmt.Errorf("read content of %s: %w", id, err)
+		}
 	}
-	return s.putStream(ctx, id, src, size)
+	if pays {
+		return s.deflated(ctx, kindStream, id, src, size, func(r io.Reader, stored int64) error {
+			return blob.PutFrom(ctx, s.inner, id, r, stored)
+		})
+	}
+	err = blob.PutFrom(ctx, s.inner, id, io.MultiReader(bytes.NewReader([]byte{kindRaw}), src), size+1)
+	if err == nil && !held[0] && s.opts.Later != nil {
+		s.opts.Later(size)
+	}
+	return err
 }
 
-func (s *Store) putStream(ctx context.Context, id blob.ID, src io.Reader, size int64) (err error) {
+// pays looks at the beginning of a content.
+func (s *Store) pays(src *bufio.Reader) (bool, error) {
+	sample, err := src.Peek(sampleSize)
+	if err != nil && err != io.EOF {
+		return false, err
+	}
+	return 20*len(s.codec.thorough.EncodeAll(sample, nil)) <= 19*len(sample), nil
+}
+
+// deflated gives the record of a content that is compressed as a stream to put.
+func (s *Store) deflated(ctx context.Context, kind byte, id blob.ID, src io.Reader, size int64, put func(r io.Reader, stored int64) error) (err error) {
 	sp := &spool{}
 	defer func() { err = errors.Join(err, sp.close()) }()
 	if err := s.deflate(ctx, sp, src, size); err != nil {
@@ -176,8 +194,8 @@ func (s *Store) putStream(ctx context.Context, id blob.ID, src io.Reader, size i
 	if err != nil {
 		return err
 	}
-	header := binary.AppendUvarint([]byte{kindStream}, uint64(size))
-	return blob.PutFrom(ctx, s.inner, id, io.MultiReader(bytes.NewReader(header), content), int64(len(header))+sp.size)
+	header := binary.AppendUvarint([]byte{kind}, uint64(size))
+	return put(io.MultiReader(bytes.NewReader(header), content), int64(len(header))+sp.size)
 }
 
 // deflate compresses exactly size bytes of src.

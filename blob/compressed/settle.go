@@ -1,0 +1,126 @@
+package compressed
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// settleBytes is how much is exchanged in one step: enough to share a sync, and
+// little enough not to be in a writer's way for long.
+const settleBytes = 1 << 20
+
+// Settle compresses those of the given blobs, as the store below lists them, that
+// are stored as they came, and returns how many bytes that saved. It may run
+// beside all other calls and be stopped at any time; blobs that are settled, or
+// gone, cost a look.
+func (s *Store) Settle(ctx context.Context, blobs []blob.Info) (saved int64, err error) {
+	replacer, ok := s.inner.(blob.Replacer)
+	if !ok {
+		return 0, fmt.Errorf("settle blobs: the store below cannot replace them: %w", errors.ErrUnsupported)
+	}
+	b := &settling{Store: s, replacer: replacer}
+	for _, info := range blobs {
+		if info.Stored <= minAlone || !info.Base.IsZero() {
+			continue
+		}
+		if err := b.add(ctx, info); err != nil && !errors.Is(err, blob.ErrNotFound) {
+			return b.saved, fmt.Errorf("settle blob %s: %w", info.ID, err)
+		}
+	}
+	return b.saved, b.flush(ctx)
+}
+
+// settling collects records for one exchange.
+type settling struct {
+	*Store
+	replacer blob.Replacer
+	records  []blob.Blob
+	bytes    int
+	gain     int64 // of records
+	saved    int64 // of those that are exchanged
+}
+
+func (b *settling) add(ctx context.Context, info blob.Info) error {
+	if info.Stored > streamFrom {
+		return b.stream(ctx, info)
+	}
+	data, err := b.inner.Get(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 || data[0]&^flagLocal != kindRaw {
+		return nil
+	}
+	content := data[1:]
+	small, ok := b.codec.shrink(content)
+	if !ok {
+		return nil
+	}
+	r := record{kind: kindZstd, local: data[0]&flagLocal != 0, size: int64(len(content)), payload: small}
+	one := blob.Blob{ID: info.ID, Data: r.encode(), LocalOnly: r.local}
+	b.records, b.bytes = append(b.records, one), b.bytes+len(one.Data)
+	b.gain += int64(len(data) - len(one.Data))
+	if b.bytes >= settleBytes {
+		return b.flush(ctx)
+	}
+	return nil
+}
+
+func (b *settling) flush(ctx context.Context) error {
+	if len(b.records) == 0 {
+		return nil
+	}
+	if err := b.replacer.Replace(ctx, b.records...); err != nil {
+		return err
+	}
+	b.saved += b.gain
+	b.records, b.bytes, b.gain = nil, 0, 0
+	return nil
+}
+
+// stream settles a content that is not held in memory.
+func (b *settling) stream(ctx context.Context, info blob.Info) (err error) {
+	src, err := blob.Open(ctx, b.inner, info.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	content := bufio.NewReaderSize(src, sampleSize)
+	first, err := content.ReadByte()
+	if err != nil || first&^flagLocal != kindRaw {
+		return err
+	}
+	if pays, err := b.pays(content); err != nil || !pays {
+		return err
+	}
+	size, err := b.rawSize(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	return b.deflated(ctx, kindStream|first&flagLocal, info.ID, content, size, func(r io.Reader, stored int64) error {
+		if stored > size {
+			return nil
+		}
+		err := b.replacer.ReplaceFrom(ctx, info.ID, r, stored)
+		if err == nil {
+			b.saved += size + 1 - stored
+		}
+		return err
+	})
+}
+
+// rawSize reads a raw record once: what it takes in the store below may be more
+// than it holds.
+func (b *settling) rawSize(ctx context.Context, id blob.ID) (int64, error) {
+	src, err := blob.Open(ctx, b.inner, id)
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(io.Discard, src)
+	return n - 1, errors.Join(err, src.Close())
+}

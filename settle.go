@@ -1,0 +1,203 @@
+package stet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/compressed"
+	"github.com/stet-dev/stet/blob/encrypted"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+const (
+	// quietTime is how long nothing must have been put before the backlog is
+	// worked on, so that a save never competes with it.
+	quietTime = 250 * time.Millisecond
+	// maxBacklog is how much may wait before that no longer counts: a store that is
+	// never quiet must not grow by plain content for ever.
+	maxBacklog = 64 << 20
+	// settlePage is how many blobs are looked at before others get their turn.
+	settlePage = 128
+)
+
+// settleMark is the row that says how far the backlog has been worked on.
+var settleMark = keyspace.Setting("settled")
+
+// settler compresses, when there is time, what was stored as it came. Writers
+// then pay for the disk and not for the compressor, and what a process left
+// undone the next one finds by the mark.
+type settler struct {
+	store    *compressed.Store
+	arrivals blob.Arrivals
+	rows     kv.Store
+	pass     sync.Mutex // one pass at a time
+
+	mu      sync.Mutex // guards the fields below
+	backlog int64      // bytes that this process put and has not looked at since
+	puts    uint64
+	stop    context.CancelFunc // of the goroutine; nil where there is none
+	done    chan struct{}      // closed when it has ended
+	closed  bool
+}
+
+// newSettler returns nil where the store below the compressor cannot exchange
+// blobs: they are then compressed at once. The caller sets store and rows.
+func newSettler(below blob.Store) *settler {
+	arrivals, knows := below.(blob.Arrivals)
+	_, replaces := below.(blob.Replacer)
+	if crypt, ok := below.(*encrypted.Store); ok {
+		replaces = crypt.CanReplace()
+	}
+	if !knows || !replaces {
+		return nil
+	}
+	return &settler{arrivals: arrivals}
+}
+
+// noticed is told of each content that was stored as it is.
+func (s *settler) noticed(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.backlog += bytes
+	s.puts++
+	if s.stop == nil && !s.closed {
+		ctx, stop := context.WithCancel(context.Background())
+		s.stop, s.done = stop, make(chan struct{})
+		go s.run(ctx, s.done)
+	}
+}
+
+// run works until nothing is left, or the first error: what it does not do, a
+// later one does.
+func (s *settler) run(ctx context.Context, done chan struct{}) {
+	defer close(done)
+	for {
+		s.waitForQuiet(ctx)
+		puts := s.count()
+		err := s.settle(ctx, true, nil)
+		s.mu.Lock()
+		if err != nil || s.puts == puts {
+			s.stop()
+			s.stop = nil
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *settler) count() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.puts
+}
+
+func (s *settler) waitForQuiet(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		puts, full := s.puts, s.backlog >= maxBacklog
+		s.mu.Unlock()
+		if full {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(quietTime):
+		}
+		if s.count() == puts {
+			return
+		}
+	}
+}
+
+// settle works on everything behind the mark. A polite one makes way when the
+// store is used again, unless too much waits.
+func (s *settler) settle(ctx context.Context, polite bool, progress func(done int)) error {
+	s.pass.Lock()
+	defer s.pass.Unlock()
+	row, err := s.rows.Get(ctx, settleMark)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return fmt.Errorf("read how far blobs are settled: %w", err)
+	}
+	mark, done, puts := string(row.Value), 0, s.count()
+	for {
+		infos, next, err := s.arrivals.Arrived(ctx, mark, settlePage)
+		if err != nil {
+			return fmt.Errorf("find blobs to settle: %w", err)
+		}
+		if next == mark {
+			s.lookedAt(puts, nil)
+			return nil
+		}
+		if _, err := s.store.Settle(ctx, infos); err != nil {
+			return err
+		}
+		err = s.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: settleMark, Value: []byte(next)}}})
+		if err != nil {
+			return fmt.Errorf("note how far blobs are settled: %w", err)
+		}
+		mark, done = next, done+len(infos)
+		if progress != nil {
+			progress(done)
+		}
+		if used := s.lookedAt(puts, infos); polite && used {
+			return nil
+		}
+	}
+}
+
+// lookedAt takes blobs, or with nil all that came before the pass, off the
+// backlog. It tells whether the store was used meanwhile and the rest can wait.
+func (s *settler) lookedAt(puts uint64, infos []blob.Info) (used bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range infos {
+		s.backlog = max(0, s.backlog-i.Stored)
+	}
+	used = s.puts != puts
+	if infos == nil && !used {
+		s.backlog = 0
+	}
+	return used && s.backlog < maxBacklog
+}
+
+// close ends the goroutine. What is left waits for the next process.
+func (s *settler) close() {
+	s.mu.Lock()
+	s.closed = true
+	done := s.done
+	if s.stop != nil {
+		s.stop()
+	}
+	s.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// Settle compresses now what the store keeps as it came. Nobody needs to call it:
+// an open store does that by itself when it is quiet. progress, if set, is told
+// how many blobs were looked at.
+func (db *DB) Settle(ctx context.Context, progress func(done int)) error {
+	if db.settler == nil {
+		return nil
+	}
+	return db.settler.settle(ctx, false, progress)
+}
+
+// Unsettled reports whether this process stored contents that are not compressed
+// yet.
+func (db *DB) Unsettled() bool {
+	if db.settler == nil {
+		return false
+	}
+	db.settler.mu.Lock()
+	defer db.settler.mu.Unlock()
+	return db.settler.backlog > 0
+}

@@ -1,0 +1,200 @@
+package stet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/keyring"
+)
+
+func storedSize(t testing.TB, db *DB) (n int64) {
+	t.Helper()
+	if err := db.List(t.Context(), blob.ID{}, func(i blob.Info) error { n += i.Stored; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// wantStored reads as a stream, which passes the cache by.
+func wantStored(t testing.TB, db *DB, blobs ...blob.Blob) {
+	t.Helper()
+	for _, b := range blobs {
+		r, err := blob.Open(t.Context(), db.Blobs(), b.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if err != nil || !bytes.Equal(got, b.Data) {
+			t.Errorf("blob of %d bytes reads as %d bytes, %v", len(b.Data), len(got), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSettleCompressesWhatWasStoredAsItCame(t *testing.T) {
+	for name, key := range map[string][]byte{"plain": nil, "encrypted": key} {
+		t.Run(name, func(t *testing.T) {
+			db := openTest(t, key)
+			var blobs []blob.Blob
+			var total int64
+			for i, size := range []int{0, 1, 511, 600, 5 << 10, 100 << 10, 300 << 10, 3 << 20} {
+				data := bytes.Repeat(fmt.Appendf(nil, "line %d of a text that repeats itself\n", i), 1+size/30)[:size]
+				b := blob.New(data)
+				b.LocalOnly = i%2 == 0
+				blobs, total = append(blobs, b), total+int64(size)
+			}
+			if err := db.Blobs().Put(t.Context(), blobs...); err != nil {
+				t.Fatal(err)
+			}
+			streamed := blob.New(bytes.Repeat([]byte("a stream of the same\n"), 100_000))
+			total += int64(len(streamed.Data))
+			err := blob.PutFrom(t.Context(), db.Blobs(), streamed.ID, bytes.NewReader(streamed.Data), int64(len(streamed.Data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			blobs = append(blobs, streamed)
+			if err := db.Blobs().Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantStored(t, db, blobs...)
+			if err := db.Settle(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := storedSize(t, db); got > total/20 {
+				t.Errorf("settled, %d bytes of repetitions take %d", total, got)
+			}
+			wantStored(t, db, blobs...)
+			if db.Unsettled() {
+				t.Error("something is left")
+			}
+			if report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true}); err != nil || len(report.Damage) > 0 {
+				t.Errorf("check: %v, %v", report.Damage, err)
+			}
+		})
+	}
+}
+
+// TestSettleGoesOnWhereAnotherProcessEnded closes a store before it is quiet.
+func TestSettleGoesOnWhereAnotherProcessEnded(t *testing.T) {
+	dir := t.TempDir()
+	var looked int
+	for round := range 3 {
+		db, err := Open(t.Context(), dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := blob.New(bytes.Repeat(fmt.Appendf(nil, "round %d\n", round), 1000))
+		if err := db.Blobs().Put(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Blobs().Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if round > 0 {
+			looked = 0
+			if err := db.Settle(t.Context(), func(done int) { looked = done }); err != nil {
+				t.Fatal(err)
+			}
+			if want := 3 - round; looked != want { // the first time two, then one
+				t.Errorf("round %d looked at %d blobs, want %d", round, looked, want)
+			}
+			if got := storedSize(t, db); got > 1000 {
+				t.Errorf("round %d: %d bytes stored", round, got)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAStoreSettlesByItself waits until it has.
+func TestAStoreSettlesByItself(t *testing.T) {
+	db := openTest(t, nil)
+	one := blob.New(bytes.Repeat([]byte("by itself\n"), 1000))
+	if err := db.Blobs().Put(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Blobs().Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for storedSize(t, db) > 1000 {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("it did not")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	wantStored(t, db, one)
+}
+
+// TestSettleBesideWritersReadersAndCollector has everybody at the same blobs.
+func TestSettleBesideWritersReadersAndCollector(t *testing.T) {
+	dir := t.TempDir()
+	unlock := keyring.Raw(key)
+	if _, err := keyring.Create(filepath.Join(prepared(t, dir), KeyringName), unlock); err != nil {
+		t.Fatal(err)
+	}
+	var dbs [2]*DB // as two processes have it
+	for i := range dbs {
+		db, err := Open(t.Context(), dir, &Options{Unlock: &unlock, CacheBytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		dbs[i] = db
+	}
+	must := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	for w, db := range dbs {
+		wg.Go(func() {
+			c, err := db.Conversations().Create(ctx, conversation.Info{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for i := range 40 {
+				text := string(bytes.Repeat(fmt.Appendf(nil, "writer %d says %d; ", w, i), 100+i*10))
+				turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: text, MessageId: fmt.Sprint(w, i)})
+				must(err)
+				must(c.AppendTurn(ctx, turn))
+				_, err = c.Save(ctx, nil)
+				must(err)
+				garbage := blob.New([]byte(text + "nobody refers to this"))
+				must(db.Blobs().Put(ctx, garbage))
+			}
+		})
+		wg.Go(func() {
+			for range 20 {
+				must(db.Settle(ctx, nil))
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 10 {
+			_, err := dbs[0].Collect(ctx, &conversation.CollectOptions{Grace: -1})
+			must(err)
+		}
+	})
+	wg.Wait()
+	report, err := dbs[1].Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	if err != nil || len(report.Damage) > 0 {
+		t.Errorf("check: %v, %v", report.Damage, err)
+	}
+}
