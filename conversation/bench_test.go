@@ -3,11 +3,17 @@ package conversation_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/cached"
 	"github.com/stet-dev/stet/blob/compressed"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/conversation"
@@ -87,23 +93,114 @@ func saveTurn(t testing.TB, c *conversation.Conversation, n int) {
 	check(t, err)
 }
 
-// BenchmarkSave compares a save at turn 10 with one at turn 10,000.
+// BenchmarkSave compares a save at turn 10,000 with one at turn 10, in turns:
+// ratio is of the time, bytes-ratio of what is stored. The targets are 1.5.
 func BenchmarkSave(b *testing.B) {
 	for name, open := range stacks {
-		for _, turns := range []int{10, 10_000} {
-			b.Run(fmt.Sprintf("%s/turn=%d", name, turns), func(b *testing.B) {
-				st := open(b)
-				c := prefill(b, conversation.New(st.blobs, st.rows, nil), turns)
-				before := st.written()
-				n := 0
-				for b.Loop() {
+		b.Run(name, func(b *testing.B) {
+			var stacks [2]stack
+			var handles [2]*conversation.Conversation
+			var took [2]time.Duration
+			var before, bytes [2]int64
+			for i, turns := range []int{10, 10_000} {
+				stacks[i] = open(b)
+				handles[i] = prefill(b, conversation.New(stacks[i].blobs, stacks[i].rows, nil), turns)
+				before[i] = stacks[i].written()
+			}
+			n := 0
+			for b.Loop() {
+				for i, c := range handles {
+					start := time.Now()
 					saveTurn(b, c, n)
-					n++
+					took[i] += time.Since(start)
 				}
-				b.ReportMetric(float64(st.written()-before)/float64(n), "stored-B/op")
-			})
-		}
+				n++
+			}
+			for i := range stacks {
+				bytes[i] = stacks[i].written() - before[i]
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(took[0].Microseconds())/float64(n), "µs-at-10")
+			b.ReportMetric(float64(took[1].Microseconds())/float64(n), "µs-at-10000")
+			b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "ratio")
+			b.ReportMetric(float64(bytes[1])/float64(bytes[0]), "bytes-ratio")
+			b.ReportMetric(float64(bytes[1])/float64(n), "stored-B/op")
+		})
 	}
+}
+
+// BenchmarkSaveDurable compares a save of a turn with appending the same bytes to
+// a file and syncing it; ratio is of the medians, the target is 1.5.
+func BenchmarkSaveDurable(b *testing.B) {
+	st := sqliteStack(b)
+	c := prefill(b, conversation.New(st.blobs, st.rows, nil), 10)
+	saveTurn(b, c, 1_000_000)
+	before := st.written()
+	saveTurn(b, c, 1_000_001)
+	record := make([]byte, st.written()-before)
+	file, err := os.Create(filepath.Join(b.TempDir(), "log"))
+	check(b, err)
+	defer file.Close()
+	raw := func() {
+		_, err := file.Write(record)
+		check(b, err)
+		check(b, file.Sync())
+	}
+	raw() // the file has to grow once
+	var took [2][]time.Duration
+	n := 0
+	for b.Loop() {
+		for i, run := range []func(){func() { saveTurn(b, c, n) }, raw} {
+			start := time.Now()
+			run()
+			took[i] = append(took[i], time.Since(start))
+		}
+		n++
+	}
+	save, append1 := median(took[0]), median(took[1])
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(save.Microseconds()), "µs-save-p50")
+	b.ReportMetric(float64(append1.Microseconds()), "µs-append-p50")
+	b.ReportMetric(save.Seconds()/append1.Seconds(), "ratio")
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// BenchmarkSaveTogether compares 32 conversations that save at once with one that
+// saves as often; speedup is the one's time over theirs, the target is 5.
+func BenchmarkSaveTogether(b *testing.B) {
+	const many = 32
+	st := sqliteStack(b)
+	s := conversation.New(st.blobs, st.rows, nil)
+	var all []*conversation.Conversation
+	for range many {
+		all = append(all, prefill(b, s, 10))
+	}
+	alone := prefill(b, s, 10)
+	var took [2]time.Duration
+	n := 0
+	for b.Loop() {
+		start := time.Now()
+		for i := range many {
+			saveTurn(b, alone, n*many+i)
+		}
+		took[0] += time.Since(start)
+		start = time.Now()
+		var wg sync.WaitGroup
+		for i, c := range all {
+			wg.Go(func() { saveTurn(b, c, n*many+i) })
+		}
+		wg.Wait()
+		took[1] += time.Since(start)
+		n++
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(n*many)/took[0].Seconds(), "alone/s")
+	b.ReportMetric(float64(n*many)/took[1].Seconds(), "together/s")
+	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "speedup")
 }
 
 // A save must not cost more in bytes as the conversation grows.
@@ -130,37 +227,67 @@ func TestBytesOfASaveDoNotGrow(t *testing.T) {
 	}
 }
 
-// BenchmarkHydrate compares reading the last ten turns of a short and a long
-// conversation, and a whole one with parsing as many full copies.
+// BenchmarkHydrate compares a whole conversation of 1,000 turns with parsing as
+// many full copies, as a store has that keeps one for each turn; ratio is theirs
+// over ours, the target is 10.
 func BenchmarkHydrate(b *testing.B) {
 	ctx := context.Background()
-	st := memoryStack(b)
-	s := conversation.New(st.blobs, st.rows, nil)
-	for _, turns := range []int{20, 1000, 10_000} {
-		c := prefill(b, s, turns)
-		b.Run(fmt.Sprintf("last-10/turns=%d", turns), func(b *testing.B) {
+	const turns, copies = 1000, 20
+	for name, open := range stacks {
+		b.Run(name, func(b *testing.B) {
+			st := open(b)
+			s := conversation.New(st.blobs, st.rows, nil)
+			c := prefill(b, s, turns)
+			inline, _, err := must(s.Hydrate(ctx, c.ID(), nil)).Inline()
+			check(b, err)
+			raw := must(proto.Marshal(inline))
+			var took [2]time.Duration
 			for b.Loop() {
-				must(s.Hydrate(ctx, c.ID(), &conversation.HydrateOptions{TurnFrom: -10, OnlyTurns: true}))
-			}
-		})
-		if turns != 1000 {
-			continue
-		}
-		b.Run("whole/turns=1000", func(b *testing.B) {
-			for b.Loop() {
+				start := time.Now()
 				must(s.Hydrate(ctx, c.ID(), nil))
-			}
-		})
-		inline, _, err := must(s.Hydrate(ctx, c.ID(), nil)).Inline()
-		check(b, err)
-		raw := must(proto.Marshal(inline))
-		b.Run("baseline/1000-full-copies", func(b *testing.B) {
-			for b.Loop() {
-				for range 1000 {
+				took[0] += time.Since(start)
+				start = time.Now()
+				for range copies {
 					check(b, proto.Unmarshal(raw, new(agentv1.ConversationState)))
 				}
+				took[1] += time.Since(start) * turns / copies
 			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(took[0].Seconds()*1e6/float64(b.N), "µs-hydrate")
+			b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "ratio")
 		})
+	}
+}
+
+// BenchmarkHydratePart reads the last ten turns of 10,000 and of 100, in turns,
+// as one does who looks at a conversation: the first time, and again. ratio is of
+// the time. A root is verified as a whole, and has some 80 bytes for each turn, so
+// that the first look grows with them; what was verified stays in the cache.
+func BenchmarkHydratePart(b *testing.B) {
+	ctx := context.Background()
+	for name, open := range stacks {
+		for _, again := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/again=%v", name, again), func(b *testing.B) {
+				st := open(b)
+				if again {
+					st.blobs = cached.New(st.blobs, nil)
+				}
+				s := conversation.New(st.blobs, st.rows, nil)
+				var took [2]time.Duration
+				ids := []string{prefill(b, s, 100).ID(), prefill(b, s, 10_000).ID()}
+				for b.Loop() {
+					for i, id := range ids {
+						start := time.Now()
+						must(s.Hydrate(ctx, id, &conversation.HydrateOptions{TurnFrom: -10, OnlyTurns: true}))
+						took[i] += time.Since(start)
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(took[0].Seconds()*1e6/float64(b.N), "µs-of-100")
+				b.ReportMetric(took[1].Seconds()*1e6/float64(b.N), "µs-of-10000")
+				b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "ratio")
+			})
+		}
 	}
 }
 
