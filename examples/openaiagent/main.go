@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/agentrun"
+	"github.com/stet-dev/stet/agentrun/openai"
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
 )
 
@@ -36,15 +37,15 @@ func main() {
 }
 
 func run(ctx context.Context, address string) error {
-	m := &model{base: os.Getenv("OPENAI_BASE_URL"), key: os.Getenv("OPENAI_API_KEY"), name: os.Getenv("OPENAI_MODEL")}
-	if m.base == "" || m.name == "" {
+	agent := &openai.Agent{URL: os.Getenv("OPENAI_BASE_URL"), Key: os.Getenv("OPENAI_API_KEY"), Model: os.Getenv("OPENAI_MODEL")}
+	if agent.URL == "" || agent.Model == "" {
 		return errors.New("set OPENAI_BASE_URL and OPENAI_MODEL")
 	}
 	listener, err := listenLocally(address)
 	if err != nil {
 		return err
 	}
-	server := newServer(m)
+	server := newServer(agent)
 	ended := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer ended()
 	fmt.Fprintln(os.Stderr, "openaiagent: listening on", listener.Addr())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/agentrun"
+	"github.com/stet-dev/stet/agentrun/openai"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/conversation"
@@ -21,15 +22,22 @@ import (
 
 const secret = "sk-canary-0123456789"
 
+// said is a message of the protocol.
+type said struct {
+	Role, Content string
+	ToolCalls     []struct{ ID string } `json:"tool_calls"`
+	ToolCallID    string                `json:"tool_call_id"`
+}
+
 // endpoint is a model that plays replies and keeps what it was asked.
 type endpoint struct {
 	replies []string // a JSON message, or a number: that status
-	asked   [][]chatMessage
+	asked   [][]said
 	keys    []string
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var in struct{ Messages []chatMessage }
+	var in struct{ Messages []said }
 	if r.URL.Path != "/v1/chat/completions" || json.NewDecoder(r.Body).Decode(&in) != nil {
 		http.Error(w, "bad", http.StatusBadRequest)
 		return
@@ -54,7 +62,7 @@ func talk(t *testing.T, e *endpoint) (*agentv1.ConversationState, []string, erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newServer(&model{base: fake.URL + "/v1/", key: secret, name: "test"})
+	server := newServer(&openai.Agent{URL: fake.URL + "/v1/", Key: secret, Model: "test"})
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
 	return converse(t, listener.Addr())

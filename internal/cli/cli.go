@@ -34,7 +34,7 @@ type app struct {
 	noColor      bool
 	quiet        bool
 	keyFile      string // --key-file
-
+	config       string // --config
 }
 
 // Main runs one command and returns its exit code.
@@ -86,6 +86,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	flags.BoolVar(&a.noColor, "no-color", false, "never use colour (also: NO_COLOR)")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors and data")
 	flags.StringVar(&a.keyFile, "key-file", "", "key file of an encrypted store (env STET_KEY_FILE)")
+	flags.StringVar(&a.config, "config", "", "file of settings (env STET_CONFIG; default $XDG_CONFIG_HOME/stet/config.toml)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.AddGroup(
 		&cobra.Group{ID: groupStart, Title: "Start"},

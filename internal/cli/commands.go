@@ -32,6 +32,8 @@ func (a *app) commands() []*cobra.Command {
 		a.doctorCommand(),
 		a.configCommand(),
 		a.serveCommand(),
+		a.tokensCommand(),
+		a.auditCommand(),
 		a.stateCommand(),
 		a.blobCommand(),
 		a.keysCommand(),

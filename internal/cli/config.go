@@ -15,8 +15,9 @@ func (a *app) configCommand() *cobra.Command {
 		Short:   "Read, write and explain settings",
 		GroupID: groupHouse,
 		Long: `Settings are values that hold for all commands. They are kept in
-$XDG_CONFIG_HOME/stet/config.toml; a variable STET_… in the environment stands
-above the file, a flag above both. 'stet config explain' lists all of them.`,
+$XDG_CONFIG_HOME/stet/config.toml, or in the file that --config or STET_CONFIG
+names; a variable STET_… in the environment stands above the file, a flag above
+both. 'stet config explain' lists all of them.`,
 		Example: "  stet config set gc.max_age 90d\n  stet config get gc.max_age\n  stet config explain",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -71,7 +72,7 @@ func (a *app) configSet() *cobra.Command {
 	return &cobra.Command{
 		Use:     "set KEY VALUE",
 		Short:   "Write a setting to the file",
-		Long:    "Write a setting to $XDG_CONFIG_HOME/stet/config.toml. The rest of the file,\ncomments too, stays as it is.",
+		Long:    "Write a setting to $XDG_CONFIG_HOME/stet/config.toml, or to the file that --config\nnames. The rest of the file, comments too, stays as it is.",
 		Example: "  stet config set gc.max_bytes 2GiB",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -120,26 +121,31 @@ func (a *app) configExplain() *cobra.Command {
 				}
 				wanted = []setting{s}
 			}
-			p := a.paint()
-			for _, s := range wanted {
-				value := all[s.key].value
-				if value == "" {
-					value = "(not set)"
-				}
-				text := fmt.Sprintf("%s = %s   %s\n    %s\n", p.bold(s.key), value, p.dim("("+all[s.key].source+")"), s.about)
-				if err := a.print(settingJSON(s, all), text); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.explainSettings(wanted, all)
 		},
 	}
+}
+
+// explainSettings prints settings, their values, and where these come from.
+func (a *app) explainSettings(wanted []setting, all settings) error {
+	p := a.paint()
+	for _, s := range wanted {
+		value := all[s.key].value
+		if value == "" {
+			value = "(not set)"
+		}
+		text := fmt.Sprintf("%s = %s   %s\n    %s\n", p.bold(s.key), value, p.dim("("+all[s.key].source+")"), s.about)
+		if err := a.print(settingJSON(s, all), text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changeSettings rewrites the file, or leaves it alone if the outcome could not
 // be read back.
 func (a *app) changeSettings(change func(string) string) error {
-	path := settingsFile()
+	path := a.settingsFile()
 	old, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
 		return err

@@ -9,83 +9,185 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/otel"
-	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/server"
 )
 
+// serveFlags are the flags of serve that stand above a setting. Those without
+// words of their own are explained by 'stet config explain'.
+var serveFlags = []struct{ name, key, about string }{
+	{"mode", "serve.mode", "local: the owner, on this machine; server: tenants with tokens"},
+	{"listen", "serve.listen", "address and port; port 0 takes a free one"},
+	{"hosts", "serve.hosts", "names under which the server is called, separated by commas"},
+	{"tls-cert", "serve.tls_cert", "file with the certificate"},
+	{"tls-key", "serve.tls_key", "file with the certificate's key"},
+	{"token-file", "serve.token_file", "file that holds the token (default: token in the store's directory)"},
+	{"workspaces", "serve.workspaces", "directories that clients may capture and rewind, separated by commas"},
+	{"audit", "serve.audit", "file of the audit log"},
+	{"agent", "serve.agent", "what decides for agents that clients run here: none, scripted or openai"},
+	{"agent-script", "serve.agent_script", "script of the scripted agent"},
+	{"agent-url", "serve.agent_url", "address of an OpenAI-compatible endpoint"},
+	{"agent-model", "serve.agent_model", "model that the endpoint is asked for"},
+	{"agent-key-file", "serve.agent_key_file", "file with the endpoint's key"},
+	{"quota-bytes", "serve.quota_bytes", "what a tenant may store, such as 10GiB"},
+	{"quota-requests", "serve.quota_requests", "calls that a tenant may begin in a second"},
+	{"quota-streams", "serve.quota_streams", "streams that a tenant may have open"},
+	{"log", "serve.log", "log every request on standard error, as json or text"},
+}
+
+// fillDemo, where there is one, fills the store for 'stet serve --demo'.
+var fillDemo func(ctx context.Context, a *app, db *stet.DB) error
+
 func (a *app) serveCommand() *cobra.Command {
-	var listen, tokenFile string
-	var logging bool
+	var explain, demo bool
 	cmd := &cobra.Command{
 		Use:     "serve",
-		Short:   "Serve the store and its page on this machine",
+		Short:   "Serve the store and its page, on this machine or to tenants",
 		GroupID: groupServe,
 		Long: `Serve the store: Connect, gRPC, gRPC-Web and JSON, and a page for the browser, on
-one port of the loopback interface.
+one port.
 
-Every call needs the token in the token file, which is made at the first start and
-only its owner can read. The address that is printed carries it behind a '#', where
+In local mode, the default, that is a port of the loopback interface, and every
+call needs the token in the token file, which is made at the first start and only
+its owner can read. The address that is printed carries it behind a '#', where
 browsers keep it to themselves: open it once, and the page remembers it. Requests
 for foreign hosts, and those that other sites' pages send, are refused.
 
-/healthz and /readyz answer without a token, /metrics (Prometheus) with it. The
-server stops on SIGINT or SIGTERM, after the calls that are under way.`,
-		Example: "  stet serve\n  stet serve --listen 127.0.0.1:8080\n  stet --store http://127.0.0.1:7717 ls",
-		Args:    cobra.NoArgs,
+In server mode callers need tokens of their own, see 'stet tokens'. Each tenant has
+a store of its own below the store's directory. Other machines are served only with
+a certificate, or with --insecure behind a proxy that has one.
+
+/healthz and /readyz answer without a token, /metrics (Prometheus) with the one in
+the token file. Traces are sent where OTEL_EXPORTER_OTLP_ENDPOINT says, and nowhere
+otherwise. The server stops on SIGINT or SIGTERM, after the calls that are under
+way. Every flag is a setting, too: 'stet serve --explain' shows what holds and why.`,
+		Example: "  stet serve\n  stet serve --listen 127.0.0.1:8080\n  stet --store http://127.0.0.1:7717 ls\n" +
+			"  stet serve --mode server --listen 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := a.storeDir()
+			all, err := a.serveSettings(cmd)
 			if err != nil {
 				return err
 			}
-			if tokenFile == "" {
-				tokenFile = filepath.Join(dir, server.TokenName)
+			if explain {
+				return a.explainSettings(settingsBelow("serve."), all)
 			}
-			return a.withStore(cmd.Context(), true, func(db *stet.DB) error {
-				return a.serve(cmd.Context(), db, listen, tokenFile, logging)
-			})
+			return a.serve(cmd.Context(), all, demo)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&listen, "listen", "127.0.0.1:7717", "address and port on the loopback interface; port 0 takes a free one")
-	flags.StringVar(&tokenFile, "token-file", "", "file that holds the token (default: token in the store's directory)")
-	flags.BoolVar(&logging, "log", false, "log every request on standard error, as JSON lines")
+	for _, f := range serveFlags {
+		s, _ := settingOf(f.key)
+		flags.String(f.name, s.value, f.about)
+	}
+	flags.Lookup("log").NoOptDefVal = "json"
+	flags.Bool("insecure", false, "let server mode be reached from elsewhere without TLS")
+	if fillDemo != nil {
+		flags.BoolVar(&demo, "demo", false, "fill the store with a demonstration first")
+	}
+	flags.BoolVar(&explain, "explain", false, "show the settings of the server and where they come from, and stop")
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, db *stet.DB, listen, tokenFile string, logging bool) error {
-	listener, err := listenLoopback(ctx, listen)
+// serveSettings are the settings with the flags above them.
+func (a *app) serveSettings(cmd *cobra.Command) (settings, error) {
+	all, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range append(serveFlags, struct{ name, key, about string }{"insecure", "serve.insecure", ""}) {
+		if !cmd.Flags().Changed(f.name) {
+			continue
+		}
+		s, err := settingOf(f.key)
+		if err != nil {
+			return nil, err
+		}
+		value := cmd.Flags().Lookup(f.name).Value.String()
+		if err := s.check(value); err != nil {
+			return nil, usage(fmt.Errorf("--%s: %w", f.name, err))
+		}
+		all[f.key] = decided{value, "flag --" + f.name}
+	}
+	return all, nil
+}
+
+func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
+	logger := a.serveLogger(all)
+	opts, err := a.serveOptions(all, logger)
 	if err != nil {
 		return err
 	}
-	token, err := server.TokenFile(tokenFile)
+	stopTraces, err := sendTraces(ctx, logger)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	metrics, err := exposeMetrics()
+	defer func() { err = errors.Join(err, stopTraces()) }()
+	if all.text("serve.mode") == "server" {
+		return a.serveTenants(ctx, all, opts)
+	}
+	if opts.Certificate != nil || all.on("serve.insecure") {
+		return usage(errors.New("certificates and --insecure are for server mode; give --mode server"))
+	}
+	return a.withStore(ctx, true, func(db *stet.DB) error {
+		if demo {
+			if err := fillDemo(ctx, a, db); err != nil {
+				return err
+			}
+		}
+		handler, err := server.New(db, opts)
+		if err != nil {
+			return err
+		}
+		return a.answer(ctx, all, opts, handler)
+	})
+}
+
+// serveTenants serves tenants, whose tokens must have been made before.
+func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Options) error {
+	dir, err := a.storeDir()
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	opts := &server.Options{Token: token, Version: version(), Metrics: metrics}
-	if logging {
-		opts.Logger = slog.New(slog.NewJSONHandler(a.err, nil))
-	}
-	handler, err := server.New(db, opts)
+	tokens := access.OpenTokens(filepath.Join(dir, access.TokensName))
+	none, err := tokens.Empty()
 	if err != nil {
+		return err
+	}
+	if none {
+		return usage(errors.New("there are no tokens yet, so nobody could get in; make one with 'stet tokens create TENANT'"))
+	}
+	if err := server.CheckWorkspaces(opts.Workspaces); err != nil {
+		return usage(err)
+	}
+	srv, err := server.NewTenants(&server.DirTenants{Dir: dir, Unlock: a.unlock}, tokens.Verify, opts)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.answer(ctx, all, opts, srv), srv.Close())
+}
+
+// answer listens, says where, and serves until ctx is done.
+func (a *app) answer(ctx context.Context, all settings, opts *server.Options, handler http.Handler) error {
+	listener, err := listenSafely(ctx, all, opts)
+	if err != nil {
+		return err
+	}
+	scheme, serve := "http://", server.Serve
+	if opts.Certificate != nil {
+		scheme, serve = "https://", func(ctx context.Context, l net.Listener, h http.Handler) error {
+			return server.ServeTLS(ctx, l, h, opts.Certificate)
+		}
+	}
+	if err := a.announce(scheme+listener.Addr().String(), all, opts); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	address := "http://" + listener.Addr().String()
-	if err := a.announce(address, token, tokenFile); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	if err := server.Serve(ctx, listener, handler); err != nil {
+	if err := serve(ctx, listener, handler); err != nil {
 		return err
 	}
 	a.say("stopped")
@@ -94,40 +196,65 @@ func (a *app) serve(ctx context.Context, db *stet.DB, listen, tokenFile string, 
 
 // announce tells where the server is. The token is shown to a person at a
 // terminal only; programs read the file.
-func (a *app) announce(address, token, tokenFile string) error {
+func (a *app) announce(address string, all settings, opts *server.Options) error {
+	tokenFile, mode := all.text("serve.token_file"), all.text("serve.mode")
 	if a.json {
-		return a.printJSON(map[string]string{"schema": "stet.serve.v1", "address": address, "token_file": tokenFile})
+		return a.printJSON(map[string]string{"schema": "stet.serve.v1", "address": address, "mode": mode, "token_file": tokenFile})
 	}
 	page := address + "/"
-	if isTerminal(a.out) {
-		page += "#" + token
+	if mode == "local" && isTerminal(a.out) {
+		page += "#" + opts.Token
 	}
 	_, err := io.WriteString(a.out, page+"\n")
-	a.say("serving; the token is in %s; stop with Ctrl-C", tokenFile)
+	if mode == "server" {
+		a.say("serving tenants; the token for /metrics is in %s; stop with Ctrl-C", tokenFile)
+	} else {
+		a.say("serving; the token is in %s; stop with Ctrl-C", tokenFile)
+	}
 	return err
 }
 
-// listenLoopback refuses addresses that others can reach.
-func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
+// listenSafely refuses addresses that others can reach, except in server mode with
+// a certificate, or for those who insist.
+func listenSafely(ctx context.Context, all settings, opts *server.Options) (net.Listener, error) {
+	address := all.text("serve.listen")
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, usage(fmt.Errorf("--listen: %w", err))
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usage(fmt.Errorf("--listen %s: only the loopback interface is served (127.0.0.1, ::1 or localhost)", address))
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
+	secure := opts.Certificate != nil || all.on("serve.insecure")
+	switch {
+	case loopback:
+	case all.text("serve.mode") != "server":
+		return nil, usage(fmt.Errorf("--listen %s: only the loopback interface is served (127.0.0.1, ::1 or localhost) unless --mode is server", address))
+	case !secure:
+		return nil, usage(fmt.Errorf("--listen %s: others can read what crosses the network; give --tls-cert and --tls-key, or --insecure behind a proxy that has them", address))
+	case opts.Certificate == nil && len(opts.Hosts) == 0:
+		return nil, usage(errors.New("--insecure: give --hosts, the names under which clients call the proxy"))
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)
 }
 
-// exposeMetrics makes OpenTelemetry's metrics readable for Prometheus. It must
-// run before the instruments are used; those made earlier are connected too.
-func exposeMetrics() (http.Handler, error) {
-	registry := prometheus.NewRegistry()
-	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
-	if err != nil {
-		return nil, err
+func (a *app) serveLogger(all settings) *slog.Logger {
+	switch all.text("serve.log") {
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.err, nil))
+	case "text":
+		return slog.New(slog.NewTextHandler(a.err, nil))
 	}
-	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter)))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
+	return nil
+}
+
+// list splits a setting at its commas.
+func list(text string) []string {
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
 }

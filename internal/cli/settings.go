@@ -37,6 +37,26 @@ var knownSettings = []setting{
 	{"gc.max_age", "", isAge, "Forget saves of conversations older than this at 'stet gc', such as 90d."},
 	{"gc.max_saves", "0", isNumber, "Keep this many of the newest saves of each conversation at 'stet gc'; 0 keeps all."},
 	{"gc.max_bytes", "", isSize, "Forget the oldest saves at 'stet gc' until conversations take no more than this, such as 2GiB."},
+	{"serve.mode", "local", oneOf("local", "server"), "Whom 'stet serve' serves: local (the owner, on this machine) or server (tenants with tokens)."},
+	{"serve.listen", "127.0.0.1:7717", anything, "Address and port of 'stet serve'; port 0 takes a free one."},
+	{"serve.hosts", "", anything, "Names, separated by commas, under which the server is called, beside loopback and those of the certificate."},
+	{"serve.tls_cert", "", anything, "File with the server's certificate. It is read again when it changes."},
+	{"serve.tls_key", "", anything, "File with the key of the certificate."},
+	{"serve.insecure", "false", isBool, "Whether server mode may be reached from elsewhere without TLS, for use behind a proxy that has it."},
+	{"serve.token_file", "", anything, "File with the owner's token (local) or the operator's (server). The default is token in the store's directory."},
+	{"serve.workspaces", "", anything, "Directories, separated by commas, that clients may capture and rewind; in server mode TENANT=DIR, or {tenant} in the path."},
+	{"serve.quota_bytes", "", isSize, "What a tenant may store, such as 10GiB; empty for no limit."},
+	{"serve.quota_requests", "0", isNumber, "Calls that a tenant may begin in a second; 0 for no limit."},
+	{"serve.quota_streams", "0", isNumber, "Streams that a tenant may have open; 0 for no limit."},
+	{"serve.streams_per_peer", "2000", isNumber, "Streams that may be open from one address."},
+	{"serve.open_stores", "128", isNumber, "Stores of tenants that are kept open."},
+	{"serve.audit", "", anything, "File of the audit log. The default is audit.jsonl in the store's directory in server mode, none in local mode."},
+	{"serve.log", "off", oneOf("off", "json", "text"), "Whether and how requests are logged on standard error."},
+	{"serve.agent", "none", oneOf("none", "scripted", "openai"), "What decides for agents that clients run on the server."},
+	{"serve.agent_script", "", anything, "File with the script of the scripted agent; without it a demonstration is played."},
+	{"serve.agent_url", "", anything, "Address of an endpoint that speaks OpenAI's chat completions, up to and without /chat/completions."},
+	{"serve.agent_model", "", anything, "Name of the model that the endpoint is asked for."},
+	{"serve.agent_key_file", "", anything, "File with the key of the endpoint."},
 }
 
 func anything(string) error { return nil }
@@ -105,20 +125,32 @@ func (s settings) size(key string) int64 {
 	return n
 }
 
-func settingsFile() string { return filepath.Join(xdg.ConfigHome, "stet", "config.toml") }
+// settingsFile is --config, STET_CONFIG or the usual place.
+func (a *app) settingsFile() string {
+	for _, path := range []string{a.config, os.Getenv("STET_CONFIG")} {
+		if path != "" {
+			return path
+		}
+	}
+	return filepath.Join(xdg.ConfigHome, "stet", "config.toml")
+}
 
 // settings reads the defaults, the file and the environment, each above the one
 // before.
 func (a *app) settings() (settings, error) {
-	written, err := readSettings(settingsFile())
+	path := a.settingsFile()
+	written, err := readSettings(path)
+	if err == nil && written == nil && a.config != "" {
+		err = fs.ErrNotExist // somebody named it
+	}
 	if err != nil {
-		return nil, usage(fmt.Errorf("settings in %s: %w", settingsFile(), err))
+		return nil, usage(fmt.Errorf("settings in %s: %w", path, err))
 	}
 	all := make(settings, len(knownSettings))
 	for _, s := range knownSettings {
 		d := decided{s.value, "default"}
 		if value, ok := written[s.key]; ok {
-			d = decided{value, settingsFile()}
+			d = decided{value, path}
 		}
 		if value := os.Getenv(s.env()); value != "" {
 			if err := s.check(value); err != nil {
@@ -197,4 +229,15 @@ func (a *app) useSettings() error {
 		a.noColor = true
 	}
 	return nil
+}
+
+// settingsBelow returns those whose keys begin with a prefix.
+func settingsBelow(prefix string) []setting {
+	var out []setting
+	for _, s := range knownSettings {
+		if strings.HasPrefix(s.key, prefix) {
+			out = append(out, s)
+		}
+	}
+	return out
 }

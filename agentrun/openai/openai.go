@@ -1,4 +1,13 @@
-package main
+// Package openai is an agent whose next step comes from any endpoint that speaks
+// the chat completions protocol of OpenAI.
+//
+//	agent := &openai.Agent{URL: "http://127.0.0.1:11434/v1", Model: "qwen3"}
+//	mux.Handle(agentv1connect.NewAgentServiceHandler(agentrun.NewService(agentrun.ServeOptions{Agent: agent})))
+//
+// All that it knows is in the state of the conversation, so that a run goes on
+// after any interruption. The key is sent to the endpoint and appears nowhere
+// else. What tools do is left to the client that runs the agent.
+package openai
 
 import (
 	"bytes"
@@ -16,15 +25,22 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// model is an agent that asks an endpoint for every step. All that it knows is in
-// the state of the conversation.
-type model struct {
-	base, key, name string
-	client          http.Client
+// Agent asks an endpoint for every step. It is safe for concurrent use.
+type Agent struct {
+	// URL is the address of the endpoint, up to and without /chat/completions.
+	URL string
+	// Key is sent as a bearer if it is set.
+	Key string
+	// Model is what the endpoint is asked for.
+	Model string
+	// Client sends the requests; nil means http.DefaultClient.
+	Client *http.Client
 }
 
+var _ agentrun.Agent = (*Agent)(nil)
+
 // Next implements agentrun.Agent.
-func (m *model) Next(ctx context.Context, t *agentrun.Turn) (agentrun.Step, error) {
+func (m *Agent) Next(ctx context.Context, t *agentrun.Turn) (agentrun.Step, error) {
 	if n := len(t.Steps); n > 0 && t.Steps[n-1].GetAssistantMessage() != nil {
 		return agentrun.Done{}, nil // it has answered
 	}
@@ -142,20 +158,24 @@ func toolCall(c chatCall) (*agentv1.ToolCall, error) {
 // maxReply bounds what an endpoint may answer.
 const maxReply = 4 << 20
 
-func (m *model) ask(ctx context.Context, messages []chatMessage) (chatMessage, error) {
-	body, err := json.Marshal(map[string]any{"model": m.name, "messages": messages, "tools": tools})
+func (m *Agent) ask(ctx context.Context, messages []chatMessage) (chatMessage, error) {
+	body, err := json.Marshal(map[string]any{"model": m.Model, "messages": messages, "tools": tools})
 	if err != nil {
 		return chatMessage{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(m.base, "/")+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(m.URL, "/")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return chatMessage{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if m.key != "" {
-		req.Header.Set("Authorization", "Bearer "+m.key)
+	if m.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+m.Key)
 	}
-	res, err := m.client.Do(req)
+	client := m.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		// The client waits a moment and resumes.
 		return chatMessage{}, fmt.Errorf("ask the model: %w: %w", agentrun.ErrConnectionLost, err)

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/access"
+)
+
+func (a *app) tokensCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "tokens",
+		Short:   "Make, list and revoke the tokens of a server's tenants",
+		GroupID: groupServe,
+		Long: `Callers of a server ('stet serve --mode server') need a token. It names a tenant,
+whose store is the only one that they see, and a scope: read looks, write changes,
+admin keeps house. A token is shown once, when it is made; only its hash is kept.
+Changes hold at once, for a server that is running too.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.tokensCreate(), a.tokensList(), a.tokensRevoke())
+	return cmd
+}
+
+// tokenFiles returns the tokens and the audit log of the store.
+func (a *app) tokenFiles() (*access.Tokens, *access.Audit, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := a.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	log := all.text("serve.audit")
+	if log == "" {
+		log = filepath.Join(dir, access.AuditName)
+	}
+	return access.OpenTokens(filepath.Join(dir, access.TokensName)), access.OpenAudit(log), nil
+}
+
+func (a *app) tokensCreate() *cobra.Command {
+	var scope, name, expires string
+	cmd := &cobra.Command{
+		Use:     "create TENANT",
+		Short:   "Make a token and print it, for the only time",
+		Example: "  stet tokens create shop --scope write --name 'build machine' --expires 90d",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			grant := access.Grant{Tenant: args[0], Name: name}
+			var err error
+			if grant.Scope, err = access.ParseScope(scope); err != nil {
+				return usage(fmt.Errorf("--scope: %w", err))
+			}
+			age, err := parseAge(expires)
+			if err != nil {
+				return usage(fmt.Errorf("--expires: %w", err))
+			}
+			if age > 0 {
+				grant.Expires = time.Now().Add(age)
+			}
+			return a.createToken(grant)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&scope, "scope", "write", "what it allows: read, write or admin")
+	flags.StringVar(&name, "name", "", "what it is for, to tell it from others later")
+	flags.StringVar(&expires, "expires", "", "when it ends, such as 90d or 36h (default: never)")
+	return cmd
+}
+
+func (a *app) createToken(grant access.Grant) error {
+	if err := access.CheckTenant(grant.Tenant); err != nil {
+		return usage(err)
+	}
+	tokens, log, err := a.tokenFiles()
+	if err != nil {
+		return err
+	}
+	var token string
+	var info access.Info
+	err = audited(log, "tokens create", fmt.Sprintf("tenant %s, scope %s", grant.Tenant, grant.Scope), func() error {
+		token, info, err = tokens.Create(grant)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	value := tokenJSON(info)
+	value["token"] = token
+	if err := a.print(value, token+"\n"); err != nil {
+		return err
+	}
+	a.say("token %s of tenant %s, scope %s; it is not shown again", info.ID, info.Tenant, info.Scope)
+	return nil
+}
+
+// audited does something with a line in the log before and after it.
+func audited(log *access.Audit, action, target string, do func() error) error {
+	begun, err := log.Begin(access.Principal{Token: "cli:" + author()}, "", action, target)
+	if err != nil {
+		return err
+	}
+	err = do()
+	result := "ok"
+	if err != nil {
+		_, result = Code(err)
+	}
+	return errors.Join(err, log.End(begun, result))
+}
+
+func tokenJSON(info access.Info) map[string]any {
+	value := map[string]any{
+		"schema": "stet.token.v1", "id": info.ID, "tenant": info.Tenant, "scope": info.Scope.String(), "name": info.Name,
+		"created": info.Created.Format(time.RFC3339),
+	}
+	if info.Expires != nil {
+		value["expires"] = info.Expires.Format(time.RFC3339)
+		value["expired"] = info.Expired(time.Now())
+	}
+	return value
+}
+
+func (a *app) tokensList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens, without the tokens themselves",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			tokens, _, err := a.tokenFiles()
+			if err != nil {
+				return err
+			}
+			infos, err := tokens.List()
+			if err != nil {
+				return err
+			}
+			for _, info := range infos {
+				ends := "never ends"
+				switch {
+				case info.Expired(time.Now()):
+					ends = "expired " + info.Expires.Local().Format("2 Jan 2006")
+				case info.Expires != nil:
+					ends = "until " + info.Expires.Local().Format("2 Jan 2006")
+				}
+				text := fmt.Sprintf("%s  %-16s %-5s  %s  %s\n", info.ID, info.Tenant, info.Scope, ends, info.Name)
+				if err := a.print(tokenJSON(info), text); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) tokensRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a token at once",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			tokens, log, err := a.tokenFiles()
+			if err != nil {
+				return err
+			}
+			var info access.Info
+			err = audited(log, "tokens revoke", "token "+shownID(args[0]), func() (err error) {
+				info, err = tokens.Revoke(args[0])
+				return err
+			})
+			if errors.Is(err, access.ErrNotFound) {
+				return coded(ExitNotFound, "%w", err)
+			}
+			if err != nil {
+				return err
+			}
+			return a.print(tokenJSON(info), fmt.Sprintf("revoked %s\n", info.ID))
+		},
+	}
+}
+
+// shownID keeps a whole token, given in place of its id, out of the log.
+func shownID(id string) string {
+	if len(id) > 16 {
+		return id[:16] + "…"
+	}
+	return id
+}
