@@ -6,8 +6,8 @@
 // bytes, without anybody reading or holding the old ones, so that a list of
 // 10,000 entries grows by one at the price of about one entry. A delta leans on
 // a base, which the store below records (blob.Info.Base) and must not remove
-// first. Bases are chosen so that a chain of n saves is read in at most log2(n)
-// steps; see docs/format/compressed.md.
+// first. Bases are chosen so that a chain of n saves is read in at most
+// 3·log4(n) steps; see docs/format/compressed.md.
 //
 //	store := blob.Checked(compressed.New(inner, nil))
 //	err := store.Put(ctx, blob.Blob{ID: id, Data: edited, Like: original})

@@ -3,6 +3,7 @@ package compressed
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -35,7 +36,7 @@ const (
 	// maxPosition ends a chain; the next blob is stored whole.
 	maxPosition = 1 << 20
 	// maxSteps is the longest chain that is read. Chains as written have at most
-	// 20 steps; copies of a blob in several stores may lean on different bases and
+	// 30 steps; copies of a blob in several stores may lean on different bases and
 	// make them somewhat longer.
 	maxSteps = 64
 	// Contents beyond freeSize must be at least 1/maxRatio of their size in the
@@ -63,10 +64,17 @@ type record struct {
 
 func (r *record) isDelta() bool { return r.kind >= kindDelta }
 
-// target is the position of the base of the delta at a position: with its
-// lowest bit cleared. So a chain has at most as many steps as its length has
-// bits, and the base always lies on the chain of the predecessor.
-func target(position uint64) uint64 { return position & (position - 1) }
+// target is the position of the base of the delta at a position: the lowest
+// digit that is not 0, to base 4, less one. The base always lies on the chain of
+// the predecessor, and a chain has at most three steps for each digit. Clearing
+// the lowest bit instead would make chains shorter by a third, but would store
+// each entry of a list log2(n)/2 times and not 3/8 of log2(n) times.
+func target(position uint64) uint64 {
+	if position == 0 {
+		return 0
+	}
+	return position - 1<<(bits.TrailingZeros64(position)&^1)
+}
 
 // encode spells the record.
 func (r *record) encode() []byte {
