@@ -39,6 +39,8 @@ settings) old saves of conversations are forgotten first. The current save of a
 conversation and pinned ones always stay, unless --drop-conversations lets a
 budget remove whole conversations, those changed longest ago first.
 
+What was stored in haste is compressed at the end.
+
 --dry-run says what would go and why, and removes nothing.`,
 		Example: "  stet gc --dry-run\n  stet gc --max-age 90d\n  stet gc --max-bytes 2GiB",
 		Args:    cobra.NoArgs,
@@ -131,6 +133,9 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Poli
 		return err
 	}
 	if !flags.dryRun {
+		if err := a.settle(ctx, db); err != nil {
+			return err
+		}
 		if err := logCollection(ctx, db, result.SweepResult, plan); err != nil {
 			return err
 		}

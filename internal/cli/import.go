@@ -74,7 +74,10 @@ func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags
 		return nil
 	}
 	err := a.withStore(ctx, !flags.dryRun, func(db *stet.DB) error {
-		return run(cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()})
+		if err := run(cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()}); err != nil || flags.dryRun {
+			return err
+		}
+		return a.settle(ctx, db)
 	})
 	if flags.dryRun && errors.Is(err, sqlite.ErrNoStore) {
 		none := memblob.New()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/adrg/xdg"
@@ -55,6 +56,9 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if foreignStore(dir) {
+		return nil, errForeign(dir)
+	}
 	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create}}
 	db, err := stet.Open(ctx, dir, opts)
 	if !errors.Is(err, stet.ErrLocked) {
@@ -98,7 +102,34 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(db), db.Close())
+	err = fn(db)
+	if err == nil {
+		err = settleAWhile(ctx, db)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// settle compresses all that was stored in haste.
+func (a *app) settle(ctx context.Context, db *stet.DB) error {
+	looked := a.counter("compressing")
+	defer looked.done()
+	return db.Settle(ctx, func(done int) { looked.set(int64(done)) })
+}
+
+// settleTime is what a verb that stored something gives to compressing it, or
+// what earlier ones left. The rest waits for the next verb, the server or gc.
+const settleTime = 50 * time.Millisecond
+
+func settleAWhile(ctx context.Context, db *stet.DB) error {
+	if !db.Unsettled() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if err := db.Settle(ctx, nil); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // unlock finds the key of an encrypted store: the flag, the environment, the
