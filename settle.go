@@ -20,7 +20,7 @@ const (
 	quietTime = 250 * time.Millisecond
 	// maxBacklog is how much may wait before that no longer counts: a store that is
 	// never quiet must not grow by plain content for ever.
-	maxBacklog = 64 << 20
+	maxBacklog = 256 << 20
 	// settlePage is how many blobs are looked at before others get their turn.
 	settlePage = 128
 )

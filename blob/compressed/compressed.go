@@ -127,7 +127,7 @@ func (s *Store) tooLarge(id blob.ID) error {
 }
 
 // askFrom is the size from which asking whether a blob is stored costs less than
-// compressing it once more in vain; the store below drops what it has.
+// compressing it at once and in vain; the store below drops what it has.
 const askFrom = 16 << 10
 
 // held asks in one call which of the larger blobs are stored already, and whether
@@ -137,7 +137,7 @@ func (s *Store) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
 	var ids []blob.ID
 	var asked []int
 	for i := range blobs {
-		if len(blobs[i].Data) >= askFrom || !blobs[i].Like.IsZero() {
+		if len(blobs[i].Data) >= askFrom && s.opts.Later == nil || !blobs[i].Like.IsZero() {
 			ids, asked = append(ids, blobs[i].ID), append(asked, i)
 		}
 	}
