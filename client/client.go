@@ -1,11 +1,15 @@
 // Package client uses a stet server as if it were a store on this machine.
 //
 //	c, err := client.New("http://127.0.0.1:7717", &client.Options{Token: token})
-//	db, err := stet.NewRemote(ctx, c.Blobs(), c.Rows())
+//	db := stet.NewRemote(c.Blobs(), c.Rows(), c.Close, nil)
+//	for event, err := range c.Agents().Follow(ctx, "a1", nil) { … }
 //
 // Blobs and Rows keep the contracts of blob.Store and kv.Store; errors of the
 // server come back as the errors of those packages. Every service of stet runs
-// on top of them. Callers in other languages use the API itself.
+// on top of them, on this machine: conversations as well as checkpoints of
+// directories that are here. Agents are followed over any number of connections,
+// each event once and in order. Conversations and Checkpoints are the services of
+// the server itself: its checkpoints are of directories on its machine.
 package client
 
 import (
@@ -14,9 +18,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
+	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 )
 
@@ -31,11 +37,15 @@ type Options struct {
 
 // Client talks to one server.
 type Client struct {
-	http  *http.Client
-	base  string
-	blobs stetv1connect.BlobServiceClient
-	rows  stetv1connect.RowServiceClient
-	store stetv1connect.StoreServiceClient
+	http          *http.Client
+	base          string
+	blobs         stetv1connect.BlobServiceClient
+	rows          stetv1connect.RowServiceClient
+	store         stetv1connect.StoreServiceClient
+	conversations stetv1connect.ConversationServiceClient
+	checkpoints   stetv1connect.CheckpointServiceClient
+	agents        stetv1connect.CloudAgentServiceClient
+	follow        aiserverv1connect.BackgroundComposerServiceClient
 }
 
 // New returns a client of the server at an http or https address. It sends
@@ -61,8 +71,23 @@ func New(address string, opts *Options) (*Client, error) {
 	c.blobs = stetv1connect.NewBlobServiceClient(c.http, c.base, connect.WithHTTPGet())
 	c.rows = stetv1connect.NewRowServiceClient(c.http, c.base)
 	c.store = stetv1connect.NewStoreServiceClient(c.http, c.base)
+	c.conversations = stetv1connect.NewConversationServiceClient(c.http, c.base)
+	c.checkpoints = stetv1connect.NewCheckpointServiceClient(c.http, c.base)
+	c.agents = stetv1connect.NewCloudAgentServiceClient(c.http, c.base)
+	c.follow = aiserverv1connect.NewBackgroundComposerServiceClient(c.http, c.base)
 	return c, nil
 }
+
+// Conversations returns the server's own service for conversations, for callers
+// who would rather send a state than run conversation.Store here.
+func (c *Client) Conversations() stetv1connect.ConversationServiceClient { return c.conversations }
+
+// Checkpoints returns the server's own service for checkpoints: those of
+// directories on the server's machine.
+func (c *Client) Checkpoints() stetv1connect.CheckpointServiceClient { return c.checkpoints }
+
+// Store returns the server's own service for housekeeping.
+func (c *Client) Store() stetv1connect.StoreServiceClient { return c.store }
 
 // HTTP returns the client that sends calls, with the token, and the address, for
 // those who make clients of further services.
@@ -80,6 +105,9 @@ func defaultHTTP() *http.Client {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	transport.Protocols = protocols
+	// All calls share a connection. One that a firewall forgot answers nothing and
+	// breaks nothing: only asking finds out, and new calls need another one.
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 	return &http.Client{Transport: transport}
 }
 

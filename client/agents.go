@@ -1,0 +1,238 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/cloudagent"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+// Agents are the cloud agents of a server. Errors wrap those of package
+// cloudagent.
+type Agents struct{ c *Client }
+
+// Agents returns the cloud agents.
+func (c *Client) Agents() *Agents { return &Agents{c: c} }
+
+// Create makes an agent; with an empty id the server chooses one.
+func (a *Agents) Create(ctx context.Context, id, name, conversation string) (*stetv1.Agent, error) {
+	res, err := a.c.agents.Create(ctx, connect.NewRequest(&stetv1.CreateAgentRequest{Id: id, Name: name, Conversation: conversation}))
+	if err != nil {
+		return nil, agentError(ctx, err)
+	}
+	return res.Msg.GetAgent(), nil
+}
+
+// Get returns what is known about an agent.
+func (a *Agents) Get(ctx context.Context, id string) (*stetv1.Agent, error) {
+	res, err := a.c.agents.Get(ctx, connect.NewRequest(&stetv1.GetAgentRequest{Id: id}))
+	if err != nil {
+		return nil, agentError(ctx, err)
+	}
+	return res.Msg.GetAgent(), nil
+}
+
+// List gives all agents, a page at a time.
+func (a *Agents) List(ctx context.Context) iter.Seq2[*stetv1.Agent, error] {
+	return func(yield func(*stetv1.Agent, error) bool) {
+		page := &stetv1.Page{}
+		for {
+			res, err := a.c.agents.List(ctx, connect.NewRequest(&stetv1.ListAgentsRequest{Page: page}))
+			if err != nil {
+				yield(nil, agentError(ctx, err))
+				return
+			}
+			for _, agent := range res.Msg.GetAgents() {
+				if !yield(agent, nil) {
+					return
+				}
+			}
+			if page.Cursor = res.Msg.GetNextCursor(); page.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// Append adds updates to an agent's log, all or none, and returns the offset of
+// the last. Without a key an append whose answer was lost cannot be told from one
+// that was; with one, doing it again adds nothing and returns the same offset.
+func (a *Agents) Append(ctx context.Context, id, key string, updates ...*agentv1.InteractionUpdate) (string, error) {
+	res, err := a.c.agents.AppendUpdate(ctx, connect.NewRequest(&stetv1.AppendUpdateRequest{Id: id, Updates: updates, IdempotencyKey: key}))
+	if err != nil {
+		return "", agentError(ctx, err)
+	}
+	return res.Msg.GetOffsetKey(), nil
+}
+
+// SaveState stores a state with its blobs, its offset and its event together.
+func (a *Agents) SaveState(ctx context.Context, id string, state *aiserverv1.CloudAgentState, blobs ...blob.Blob) (blob.ID, string, error) {
+	req := &stetv1.SaveAgentStateRequest{Id: id, State: state}
+	for _, b := range blobs {
+		req.Blobs = append(req.Blobs, &aiserverv1.PreFetchedBlob{Id: b.ID.Bytes(), Value: b.Data})
+	}
+	res, err := a.c.agents.SaveState(ctx, connect.NewRequest(req))
+	if err != nil {
+		return blob.ID{}, "", agentError(ctx, err)
+	}
+	saved, err := blob.IDFromBytes(res.Msg.GetBlobId())
+	return saved, res.Msg.GetOffsetKey(), err
+}
+
+// SetStatus says how the agent is doing and returns the offset of that event.
+func (a *Agents) SetStatus(ctx context.Context, id string, status cloudagent.Status) (string, error) {
+	res, err := a.c.agents.SetStatus(ctx, connect.NewRequest(&stetv1.SetAgentStatusRequest{Id: id, Status: status}))
+	if err != nil {
+		return "", agentError(ctx, err)
+	}
+	return res.Msg.GetOffsetKey(), nil
+}
+
+// Archive ends an agent: its log takes no more, and its followers end after the
+// last event.
+func (a *Agents) Archive(ctx context.Context, id string) error {
+	_, err := a.c.agents.Archive(ctx, connect.NewRequest(&stetv1.ArchiveAgentRequest{Id: id}))
+	return agentError(ctx, err)
+}
+
+// FollowOptions shape Follow; nil gives the defaults.
+type FollowOptions struct {
+	// After is the last offset that the caller has handled; "" begins with the
+	// initial state.
+	After string
+	// Cache keeps states and their blobs. With one, a state is given only when
+	// everything that it refers to is there; without one, states are given as they
+	// come.
+	Cache blob.Store
+	// Light leaves out the contents of large tool calls and large blobs.
+	Light bool
+	// MinBackoff, MaxBackoff and Silence are those of cloudagent.FollowOptions.
+	MinBackoff, MaxBackoff, Silence time.Duration
+}
+
+// Follow gives the events of an agent, each once and in order, over as many
+// connections as it takes. It ends when the agent has ended, when ctx is done, or
+// with an error that a new connection cannot cure.
+func (a *Agents) Follow(ctx context.Context, id string, opts *FollowOptions) iter.Seq2[cloudagent.Event, error] {
+	if opts == nil {
+		opts = &FollowOptions{}
+	}
+	follow := cloudagent.FollowOptions{
+		Dial: func(ctx context.Context, after string) (cloudagent.Receiver, error) {
+			return a.dial(ctx, id, after, opts)
+		},
+		Cache: opts.Cache, After: opts.After, Permanent: permanent,
+		MinBackoff: opts.MinBackoff, MaxBackoff: opts.MaxBackoff, Silence: opts.Silence,
+	}
+	if opts.Cache != nil {
+		follow.Fetch = func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error) { return a.fetch(ctx, id, ids) }
+	}
+	return cloudagent.Follow(ctx, follow)
+}
+
+// receiver is one connection to an agent's stream.
+type receiver struct {
+	stream *connect.ServerStreamForClient[aiserverv1.StreamConversationResponse]
+	cancel context.CancelFunc
+}
+
+// errSilent says that a connection was given up before anything came.
+var errSilent = errors.New("the server did not answer in time")
+
+// dial opens a connection. A server need not answer before there is something to
+// tell, so the wait for that is bounded like every silence.
+func (a *Agents) dial(ctx context.Context, id, after string, opts *FollowOptions) (cloudagent.Receiver, error) {
+	req := &aiserverv1.StreamConversationRequest{BcId: id}
+	if after != "" {
+		req.OffsetKey = &after
+	}
+	if opts.Light {
+		req.FilterHeavyStepData = &opts.Light
+	}
+	silence := opts.Silence
+	if silence <= 0 {
+		silence = time.Minute
+	}
+	open, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(silence, cancel)
+	stream, err := a.c.follow.StreamConversation(open, connect.NewRequest(req))
+	switch inTime := timer.Stop(); {
+	case err == nil && inTime:
+		return &receiver{stream: stream, cancel: cancel}, nil
+	case err == nil:
+		stream.Close()
+		err = errSilent
+	case !inTime && ctx.Err() == nil:
+		err = errSilent
+	default:
+		err = agentError(ctx, err)
+	}
+	cancel()
+	return nil, err
+}
+
+// Receive ends the connection when ctx ends: a stream that was given up while it
+// was silent cannot be read on.
+func (r *receiver) Receive(ctx context.Context) (*aiserverv1.StreamConversationResponse, error) {
+	defer context.AfterFunc(ctx, r.cancel)()
+	if r.stream.Receive() {
+		return r.stream.Msg(), nil
+	}
+	if err := r.stream.Err(); err != nil {
+		return nil, agentError(ctx, err)
+	}
+	return nil, io.EOF
+}
+
+func (r *receiver) Close() error {
+	r.cancel()
+	return r.stream.Close()
+}
+
+func (a *Agents) fetch(ctx context.Context, agent string, ids []blob.ID) ([]blob.Blob, error) {
+	blobs := make([]blob.Blob, len(ids))
+	for i, id := range ids {
+		res, err := a.c.follow.GetBlobForAgentKV(ctx, connect.NewRequest(&aiserverv1.GetBlobForAgentKVRequest{BcId: agent, BlobId: id.Bytes()}))
+		if err != nil {
+			return nil, agentError(ctx, err)
+		}
+		blobs[i] = blob.Blob{ID: id, Data: res.Msg.GetBlobData()}
+	}
+	return blobs, nil
+}
+
+// agentErrors says which error of package cloudagent a code stands for.
+var agentErrors = map[connect.Code]error{
+	connect.CodeNotFound: cloudagent.ErrNotFound, connect.CodeAlreadyExists: cloudagent.ErrExists,
+	connect.CodeInvalidArgument: cloudagent.ErrInvalid, connect.CodeDataLoss: cloudagent.ErrDataLoss,
+	connect.CodeAborted: cloudagent.ErrConflict,
+}
+
+func agentError(ctx context.Context, err error) error {
+	var wire *connect.Error
+	if err == nil || ctx.Err() != nil || !errors.As(err, &wire) || !connect.IsWireError(err) {
+		return localError(ctx, err, cloudagent.ErrNotFound)
+	}
+	if kind := agentErrors[wire.Code()]; kind != nil {
+		return fmt.Errorf("%w: %s", kind, wire.Message())
+	}
+	return err
+}
+
+// permanent tells errors that coming back later does not cure.
+func permanent(err error) bool {
+	return slices.Contains([]connect.Code{
+		connect.CodeUnauthenticated, connect.CodePermissionDenied, connect.CodeUnimplemented, connect.CodeFailedPrecondition,
+	}, connect.CodeOf(err))
+}
