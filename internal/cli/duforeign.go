@@ -28,18 +28,13 @@ type cursorFamily struct {
 // duForeign measures the store of another program by families of keys. It is not
 // done if the store is one of ours.
 func (a *app) duForeign(ctx context.Context) (done bool, err error) {
-	place := strings.TrimPrefix(a.storePlace(), "file://")
-	if !foreignStore(place) {
-		return false, nil
-	}
-	src, err := cursor.Open(ctx, place, &cursor.Options{Rescue: true})
-	if err != nil {
-		return true, explainSource(err)
-	}
-	defer src.Close()
+	return a.withForeign(ctx, func(src *cursor.Store) error { return a.measureForeign(ctx, src) })
+}
+
+func (a *app) measureForeign(ctx context.Context, src *cursor.Store) error {
 	families, err := src.Measure(ctx)
 	if err != nil {
-		return true, explainSource(err)
+		return err
 	}
 	var text strings.Builder
 	line := func(name string, rows, bytes int64) {
@@ -53,7 +48,7 @@ func (a *app) duForeign(ctx context.Context) (done bool, err error) {
 		line(u.Family, u.Rows, u.Bytes)
 	}
 	line("all", value.Rows, value.Bytes)
-	return true, a.print(value, text.String())
+	return a.print(value, text.String())
 }
 
 // foreignStore reports whether a place is a store of another program: ours are

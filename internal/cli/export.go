@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -33,7 +34,8 @@ to a file, whose ending then says the format. HTML is one page that loads nothin
 what agents and tools said can neither run nor reach out from it.
 
 --at takes an earlier state: a checkpoint, a message, or a root. --turns takes a
-part, such as 3-5, or -10 for the last ten.`,
+part, such as 3-5, or -10 for the last ten. --store may name a state.vscdb or
+store.db, which is read as it is.`,
 		Example:           "  stet export 01JCX4 > talk.md\n  stet export 01JCX4 -o talk.html\n  stet export 01JCX4 --format jsonl --turns -10",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeConversations,
@@ -44,6 +46,11 @@ part, such as 3-5, or -10 for the last ten.`,
 			}
 			opts, err := exportOptions(flags)
 			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			done, err := a.withForeign(ctx, func(src *cursor.Store) error { return a.exportForeign(ctx, src, args[0], flags, format, opts) })
+			if done {
 				return err
 			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {

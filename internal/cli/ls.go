@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/cursor"
 )
 
 type lsFlags struct {
@@ -27,10 +28,16 @@ func (a *app) lsCommand() *cobra.Command {
 		GroupID: groupLook,
 		Long: `List the conversations of the store, those changed last first: id, time of the
 last change, turns, agent, workspace and title. Ids are shortened to what tells
-them apart; any unique prefix is accepted wherever a conversation is asked for.`,
+them apart; any unique prefix is accepted wherever a conversation is asked for.
+--store may name a state.vscdb or store.db, which is read as it is.`,
 		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls --json | jq -r 'select(.turns > 20) | .id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			done, err := a.withForeign(ctx, func(src *cursor.Store) error { return a.lsForeign(ctx, src, flags) })
+			if done {
+				return err
+			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
 				return a.listConversations(cmd.Context(), db, flags)
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -21,11 +22,16 @@ func (a *app) showCommand() *cobra.Command {
 		Long: `Show everything that is known about a checkpoint: where in which conversation it
 was taken, by whom, which files it found changed, and what it could not capture.
 'stet help diff' lists the forms of REF; "@" shows the workspace now. A conversation is shown with
-its saves.`,
+its saves or, where --store names a state.vscdb or store.db, with its messages.`,
 		Example:           "  stet show c7\n  stet show turn:5\n  stet show pin:before-retry --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			done, err := a.withForeign(ctx, func(src *cursor.Store) error { return a.showForeign(ctx, src, args[0]) })
+			if done {
+				return err
+			}
 			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.show(cmd.Context(), p, args[0]) })
 		},
 	}
