@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -124,7 +123,7 @@ func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv
 	}
 	res.Truncated = int64(len(res.Content)) < e.Size
 	if res.Binary = isBinary(res.Content); !res.Binary {
-		res.Html = html.EscapeString(valid(string(res.Content)))
+		res.Html = pageFile(path, valid(string(res.Content)))
 	}
 	return connect.NewResponse(res), nil
 }
@@ -252,8 +251,12 @@ func (s *checkpointService) fileDiff(ctx context.Context, c workspace.Change, ro
 	}
 	mine := min(*room, maxShown) // of the room
 	left := mine
+	var shade shades
+	if mine >= 0 {
+		shade = newShades(c.Path, before, after)
+	}
 	for _, h := range textdiff.Hunks(string(before), string(after), option) {
-		addHunk(out, h, &left)
+		addHunk(out, h, &left, shade)
 	}
 	*room -= mine - left
 	return out, nil
@@ -272,7 +275,7 @@ func (s *checkpointService) text(ctx context.Context, e *workspace.Entry) ([]byt
 }
 
 // addHunk counts the lines of a hunk and adds as many of them as there is room for.
-func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], room *int) {
+func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], room *int, shade shades) {
 	hunk := &stetv1.DiffHunk{FromLine: firstLine(h.LineNoX, h.EndLineNoX), ToLine: firstLine(h.LineNoY, h.EndLineNoY)}
 	for _, edit := range h.Edits {
 		op := " "
@@ -293,7 +296,7 @@ func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], room *int) {
 		}
 		*room -= len(edit.Line)
 		line := valid(strings.TrimSuffix(edit.Line, "\n"))
-		hunk.Lines = append(hunk.Lines, &stetv1.DiffLine{Op: op, Text: line, Html: html.EscapeString(line)})
+		hunk.Lines = append(hunk.Lines, &stetv1.DiffLine{Op: op, Text: line, Html: shade.line(op, edit.LineNoX, edit.LineNoY, line)})
 	}
 	if len(hunk.Lines) > 0 {
 		out.Hunks = append(out.Hunks, hunk)

@@ -59,6 +59,12 @@ var scopes = map[string]access.Scope{
 	stetv1connect.CheckpointServiceUndoProcedure:       access.Write,
 	stetv1connect.CheckpointServiceRedoProcedure:       access.Write,
 
+	stetv1connect.PageServiceOverviewProcedure: access.Read,
+	stetv1connect.PageServiceTimelineProcedure: access.Read,
+	stetv1connect.PageServiceGraphProcedure:    access.Read,
+	stetv1connect.PageServiceStorageProcedure:  access.Read,
+	stetv1connect.PageServiceFollowProcedure:   access.Read,
+
 	stetv1connect.CloudAgentServiceGetProcedure:          access.Read,
 	stetv1connect.CloudAgentServiceListProcedure:         access.Read,
 	stetv1connect.CloudAgentServiceCreateProcedure:       access.Write,
@@ -80,6 +86,7 @@ var scopes = map[string]access.Scope{
 var endless = map[string]bool{
 	stetv1connect.RowServiceWatchProcedure:                                 true,
 	aiserverv1connect.BackgroundComposerServiceStreamConversationProcedure: true,
+	stetv1connect.PageServiceFollowProcedure:                               true,
 }
 
 // scopeOf returns what a procedure needs.

@@ -39,7 +39,11 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 		if err != nil {
 			return nil, err
 		}
-		res.Messages = append(res.Messages, wireMessage(message))
+		out := wireMessage(message)
+		if m.GetHtml() {
+			out.Html = pageHTML(message)
+		}
+		res.Messages = append(res.Messages, out)
 	}
 	return connect.NewResponse(res), nil
 }

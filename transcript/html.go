@@ -33,7 +33,9 @@ func styleHash() string {
 
 // sanitizer is the second of two defences: what is rendered holds no HTML of the
 // text's own to begin with.
-var sanitizer = func() *bluemonday.Policy {
+var sanitizer = newSanitizer()
+
+func newSanitizer() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "li", "em", "strong", "del",
 		"code", "pre", "blockquote", "table", "thead", "tbody", "tr", "th", "td")
@@ -45,7 +47,7 @@ var sanitizer = func() *bluemonday.Policy {
 	p.RequireNoFollowOnLinks(true)
 	p.RequireNoReferrerOnLinks(true)
 	return p
-}()
+}
 
 // renderMarkdown returns Markdown as HTML, or false if it is better shown as it
 // is.

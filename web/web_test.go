@@ -1,67 +1,121 @@
 package web_test
 
 import (
+	"compress/gzip"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/stet-dev/stet"
-	"github.com/stet-dev/stet/conversation"
-	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/web"
 )
 
-// get returns the status and body of a page.
-func get(t *testing.T, h http.Handler, path string) (int, string) {
+// get returns the answer of a handler.
+func get(t *testing.T, h http.Handler, path string, header map[string]string) *http.Response {
 	t.Helper()
+	req := httptest.NewRequest("GET", path, nil)
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
 	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
-	return rec.Code, rec.Body.String()
+	h.ServeHTTP(rec, req)
+	return rec.Result()
 }
 
-func TestPages(t *testing.T) {
-	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+func body(t *testing.T, res *http.Response) string {
+	t.Helper()
+	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	pages := web.Handler(db)
-	if code, body := get(t, pages, "/"); code != 200 || !strings.Contains(body, "stet demo") {
-		t.Errorf("empty home: %d\n%s", code, body)
+	return string(data)
+}
+
+func TestEveryViewIsTheSamePage(t *testing.T) {
+	mux := http.NewServeMux()
+	for _, pattern := range web.Patterns() {
+		mux.Handle("GET "+pattern, web.Handler())
 	}
-	c, err := db.Conversations().Create(t.Context(), conversation.Info{ID: "c1", Title: "<script>alert(1)</script>", Agent: "scripted"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: "hello <img src=x onerror=alert(2)> \x1b[31mred", MessageId: "m1"},
-		&agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{AssistantMessage: &agentv1.AssistantMessage{Text: "the answer"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.AppendTurn(t.Context(), turn); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Save(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	code, body := get(t, pages, "/")
-	if code != 200 || !strings.Contains(body, `href="/c/c1"`) || strings.Contains(body, "<script>alert") {
-		t.Errorf("home: %d\n%s", code, body)
-	}
-	code, body = get(t, pages, "/c/c1")
-	if code != 200 || !strings.Contains(body, "the answer") {
-		t.Errorf("conversation: %d\n%s", code, body)
-	}
-	for _, hostile := range []string{"<img src=x", "\x1b[31m", "<script>alert"} {
-		if strings.Contains(body, hostile) {
-			t.Errorf("the page shows %q as it is", hostile)
+	first := ""
+	for _, path := range []string{
+		"/", "/c/abc", "/c/a%2Fb/diff", "/c/abc/files?at=1", "/live/x", "/inspect/00ff?kind=turn", "/compare?from=a", "/search?q=x", "/storage", "/operations",
+	} {
+		res := get(t, mux, path, nil)
+		text := body(t, res)
+		if first == "" {
+			first = text
+		}
+		if res.StatusCode != 200 || text != first || res.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: status %d, %d bytes, header %v", path, res.StatusCode, len(text), res.Header)
 		}
 	}
-	if code, _ := get(t, pages, "/c/none"); code != 404 {
-		t.Errorf("missing conversation: %d", code)
+	if res := get(t, mux, "/other", nil); res.StatusCode != 404 {
+		t.Errorf("an address that is no view: status %d", res.StatusCode)
 	}
-	if code, body := get(t, web.Assets(), "/assets/page.css"); code != 200 || !strings.Contains(body, "prefers-color-scheme") {
-		t.Errorf("style: %d", code)
+}
+
+// The policy of the server allows no script and no style in the document itself,
+// and nothing from elsewhere.
+func TestDocumentsFitThePolicy(t *testing.T) {
+	inline := regexp.MustCompile(`(?is)<script(?:\s[^>]*)?>\s*[^<\s]|<style|\sstyle=|\son[a-z]+=|https?://`)
+	for name, h := range map[string]http.Handler{"page": web.Handler(), "login": web.Login()} {
+		text := body(t, get(t, h, "/", nil))
+		if found := inline.FindString(text); found != "" {
+			t.Errorf("%s holds %q", name, found)
+		}
+		for _, src := range regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllStringSubmatch(text, -1) {
+			if res := get(t, web.Assets(), src[1], nil); res.StatusCode != 200 {
+				t.Errorf("%s refers to %s: status %d", name, src[1], res.StatusCode)
+			}
+		}
 	}
+	if res := get(t, web.Login(), "/c/x", nil); res.StatusCode != 401 {
+		t.Errorf("login: status %d", res.StatusCode)
+	}
+}
+
+func TestAssetsAreCompressedAndRevalidated(t *testing.T) {
+	plain := get(t, web.Assets(), "/assets/app.js", nil)
+	want := body(t, plain)
+	packed := get(t, web.Assets(), "/assets/app.js", map[string]string{"Accept-Encoding": "gzip, br"})
+	if packed.Header.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("header %v", packed.Header)
+	}
+	r, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err != nil || string(got) != want || want == "" {
+		t.Errorf("%d bytes, error %v; want %d bytes", len(got), err, len(want))
+	}
+	tag := plain.Header.Get("ETag")
+	if res := get(t, web.Assets(), "/assets/app.js", map[string]string{"If-None-Match": tag}); res.StatusCode != 304 || tag == "" {
+		t.Errorf("tag %q: status %d", tag, res.StatusCode)
+	}
+	for _, path := range []string{"/assets/", "/assets/none.js", "/assets/../web.go"} {
+		if res := get(t, web.Assets(), path, nil); res.StatusCode != 404 {
+			t.Errorf("%s: status %d", path, res.StatusCode)
+		}
+	}
+}
+
+// maxFirstLoad is what a browser needs before it shows the first view.
+const maxFirstLoad = 110 << 10
+
+func TestFirstLoadIsSmall(t *testing.T) {
+	page := body(t, get(t, web.Handler(), "/", nil))
+	total := len(page)
+	for _, src := range regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		res := get(t, web.Assets(), src[1], map[string]string{"Accept-Encoding": "gzip"})
+		n := len(body(t, res))
+		t.Logf("%s: %d bytes", strings.TrimPrefix(src[1], "/assets/"), n)
+		total += n
+	}
+	if total > maxFirstLoad {
+		t.Errorf("%d bytes, compressed; at most %d are allowed", total, maxFirstLoad)
+	}
+	t.Logf("first load: %d bytes", total)
 }

@@ -4,7 +4,7 @@ const form = document.getElementById("login");
 async function login(token) {
   const res = await fetch("/login", { method: "POST", body: new URLSearchParams({ token }) });
   if (res.ok) {
-    location.replace("/");
+    location.reload(); // of the same address, which may be a link to something
     return;
   }
   document.getElementById("said").textContent = "That is not the token of this server.";
@@ -15,6 +15,6 @@ form.addEventListener("submit", (event) => {
 });
 const given = location.hash.slice(1);
 if (given) {
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", location.pathname + location.search);
   login(given);
 }

@@ -1,0 +1,83 @@
+package transcript
+
+import (
+	"bytes"
+	"html"
+	"regexp"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// Highlighter returns code as HTML in which only span elements with short classes
+// are used, or "" if it does not know the language.
+type Highlighter func(language, code string) string
+
+// Fragment returns Markdown as a piece of a page: it runs nothing, loads nothing and
+// links to the web only. It is empty for text that is better shown as it is, such
+// as what would take long to parse. Code blocks go through highlight unless it is
+// nil.
+func Fragment(source string, highlight Highlighter) string {
+	source, ok := neutral(Visible(source))
+	if !ok {
+		return ""
+	}
+	raw := []byte(source)
+	doc := markdown.Parser().Parse(text.NewReader(raw))
+	imagesToLinks(doc)
+	r := goldmark.New(
+		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(codeRenderer{highlight}, 100))),
+	).Renderer()
+	var b bytes.Buffer
+	if err := r.Render(&b, raw, doc); err != nil {
+		return ""
+	}
+	return string(fragmentSanitizer.SanitizeBytes(b.Bytes()))
+}
+
+// fragmentSanitizer lets the classes of highlighted code through, and nothing else
+// that exported pages do not have.
+var fragmentSanitizer = func() *bluemonday.Policy {
+	p := newSanitizer()
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[a-z][a-z0-9]{0,3}$`)).OnElements("span")
+	return p
+}()
+
+// codeRenderer writes fenced code blocks.
+type codeRenderer struct{ highlight Highlighter }
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (c codeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, c.render)
+}
+
+func (c codeRenderer) render(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	block := node.(*ast.FencedCodeBlock)
+	var code bytes.Buffer
+	for i := range block.Lines().Len() {
+		line := block.Lines().At(i)
+		code.Write(line.Value(source))
+	}
+	shown := ""
+	if language := block.Language(source); c.highlight != nil && len(language) > 0 {
+		shown = c.highlight(string(language), code.String())
+	}
+	if shown == "" {
+		shown = html.EscapeString(code.String())
+	}
+	for _, s := range []string{"<pre><code>", shown, "</code></pre>\n"} {
+		if _, err := w.WriteString(s); err != nil {
+			return ast.WalkStop, err
+		}
+	}
+	return ast.WalkSkipChildren, nil
+}

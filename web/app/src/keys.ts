@@ -1,0 +1,67 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+// The keyboard. Views register what their keys do while they are shown; the sheet
+// behind "?" lists what is registered.
+
+export interface Key {
+  /** Such as "j" or "g h". */
+  keys: string;
+  about: string;
+  run: () => void;
+}
+
+interface Group {
+  name: string;
+  keys: Key[];
+}
+
+export const groups = signal<Group[]>([]);
+
+/** useKeys registers keys while a component is shown. */
+export function useKeys(name: string, keys: Key[], deps: readonly unknown[] = []): void {
+  useEffect(() => {
+    const group = { name, keys };
+    groups.value = [...groups.value, group];
+    return () => {
+      groups.value = groups.value.filter((g) => g !== group);
+    };
+  }, deps);
+}
+
+let prefix = "";
+let prefixTimer = 0;
+
+/** typing reports whether keys belong to a field. */
+function typing(target: EventTarget | null): boolean {
+  const el = target as HTMLElement | null;
+  return !!el && (el.tagName === "INPUT" || el.tagName === "TEXTAREA" || el.tagName === "SELECT" || el.isContentEditable);
+}
+
+addEventListener("keydown", (e) => {
+  if (e.metaKey || e.ctrlKey || e.altKey || e.isComposing) return;
+  const target = e.target as HTMLElement | null;
+  if (typing(target)) {
+    const field = target as HTMLInputElement;
+    const text = field.tagName !== "SELECT" && !["radio", "checkbox"].includes(field.type);
+    if (e.key === "Escape") field.blur();
+    if (text || e.key !== "?") return;
+  }
+  // A dialog keeps the keys that it does not use to itself.
+  const modal = document.querySelector("dialog[open]");
+  const wanted = prefix ? `${prefix} ${e.key}` : e.key;
+  prefix = "";
+  clearTimeout(prefixTimer);
+  const all = groups.value.flatMap((g) => (modal && g.name !== "Dialog" ? [] : g.keys));
+  // What was registered last is nearest.
+  const found = all.findLast((k) => k.keys.split(" or ").includes(wanted));
+  if (found) {
+    e.preventDefault();
+    found.run();
+    return;
+  }
+  if (all.some((k) => k.keys.startsWith(`${e.key} `))) {
+    prefix = e.key;
+    prefixTimer = window.setTimeout(() => (prefix = ""), 1500);
+  }
+});

@@ -1,0 +1,42 @@
+// The timeline of a conversation: one line of what stands, and beside it branches
+// that rewinds left behind.
+
+export interface Point {
+  gone: boolean;
+  quiet: boolean;
+}
+
+export interface Lane<T> {
+  entry: T;
+  /** 0 is the line that stands, 1 a branch. */
+  lane: 0 | 1;
+  /** Whether the standing line passes this row above and below its middle. */
+  above: boolean;
+  below: boolean;
+  /** Whether the branch passes, and whether it joins the line under this row. */
+  branchAbove: boolean;
+  joins: boolean;
+}
+
+/** lanes arranges entries, newest first. Quiet ones are left out unless all is set. */
+export function lanes<T extends Point>(entries: readonly T[], all = false): Lane<T>[] {
+  const shown = entries.filter((e) => all || !e.quiet);
+  const firstLive = shown.findIndex((e) => !e.gone);
+  let lastLive = -1;
+  shown.forEach((e, i) => {
+    if (!e.gone) lastLive = i;
+  });
+  return shown.map((entry, i) => {
+    const before = shown[i - 1];
+    const after = shown[i + 1];
+    const live = !entry.gone;
+    return {
+      entry,
+      lane: live ? 0 : 1,
+      above: live ? i > firstLive : firstLive >= 0 && i > firstLive,
+      below: live ? i < lastLive : i < lastLive,
+      branchAbove: !live && !!before?.gone,
+      joins: !live && !after?.gone,
+    };
+  });
+}

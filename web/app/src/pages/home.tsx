@@ -1,0 +1,149 @@
+import type { Agent } from "@gen/stet/v1/cloudagent_service_pb";
+import type { OverviewRow } from "@gen/stet/v1/page_service_pb";
+import { useMemo, useState } from "preact/hooks";
+import * as api from "../api.ts";
+import { useListKeys } from "../focus.ts";
+import { bytes, count, oneLine } from "../lib/format.ts";
+import { type Line, grouped, matches } from "../lib/home.ts";
+import { to } from "../lib/route.ts";
+import { useEvery, useLoad } from "../load.ts";
+import { Command, Copy, Empty, Lines, Time, Trouble, Waiting, now } from "../ui.tsx";
+import { List } from "../virtual.tsx";
+
+/** Status of a cloud agent, as the wire numbers it. */
+const statuses = ["", "running", "idle", "error", "archived", "expired", "not yet started", "waiting"];
+export const statusWord = (n: number) => statuses[n] ?? "";
+
+async function everything(signal: AbortSignal): Promise<OverviewRow[]> {
+  const rows: OverviewRow[] = [];
+  for (let cursor = ""; ; ) {
+    const res = await api.page.overview({ page: { cursor } }, { signal });
+    rows.push(...res.rows);
+    cursor = res.nextCursor;
+    if (!cursor || rows.length >= 10_000) return rows;
+  }
+}
+
+export function HomePage() {
+  document.title = "stet";
+  const rows = useLoad(everything, [], true);
+  const running = useLoad((signal) => api.agents.list({}, { signal }).then((r) => r.agents), [], true);
+  // Sizes take longer; the list need not wait for them.
+  const sizes = useLoad(async (signal) => {
+    const res = await api.page.storage({}, { signal });
+    return new Map(res.conversations.map((c) => [c.id, c.bytes]));
+  }, []);
+  const [filter, setFilter] = useState("");
+  useEvery(4000, () => {
+    rows.again();
+    running.again();
+  });
+  useListKeys("Conversations", ".home a.row");
+  const day = Math.floor(now.value / 3_600_000);
+  const lines = useMemo(() => grouped((rows.value ?? []).filter((r) => matches(r, filter)), Date.now()), [rows.value, filter, day]);
+  const active = (running.value ?? []).filter((a) => statusWord(a.status) === "running");
+
+  if (rows.problem && !rows.value) return <Trouble problem={rows.problem} again={rows.again} />;
+  if (!rows.value) return <Waiting />;
+  if (rows.value.length === 0 && active.length === 0) return <FirstSteps />;
+  return (
+    <>
+      <div class="page-head">
+        <h1>Conversations</h1>
+        <span class="muted">{count(rows.value.length, "conversation")}</span>
+        <input class="filter" type="search" placeholder="Filter by title, agent or path" aria-label="Filter conversations" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+      </div>
+      {active.length > 0 && <Running agents={active} />}
+      {lines.length === 0 ? (
+        <Empty title="Nothing fits">
+          <p>
+            No title, agent or path contains “{filter}”. What was said is found by <a href={to.search(filter)}>searching for it</a>.
+          </p>
+        </Empty>
+      ) : (
+        <List
+          count={lines.length}
+          estimate={44}
+          role="list"
+          label="Conversations by day"
+          class="conversations"
+          keyOf={(i) => lines[i].key}
+          render={(i) => <HomeLine line={lines[i]} size={sizes.value} />}
+        />
+      )}
+    </>
+  );
+}
+
+function HomeLine({ line, size }: { line: Line<OverviewRow>; size?: Map<string, bigint> }) {
+  if (line.kind === "day") return <h2 class="day">{line.name}</h2>;
+  if (line.kind === "place") {
+    return (
+      <h3 class="place" title={line.path}>
+        {line.name} <span class="path">{line.path}</span>
+      </h3>
+    );
+  }
+  const r = line.row;
+  const taken = size?.get(r.id);
+  return (
+    <a class="row" href={to.conversation(r.id)}>
+      <span class="title">
+        {oneLine(r.title) || <span class="muted">{r.id}</span>}
+        {r.parent && <span class="tag">fork</span>}
+      </span>
+      <span class="agent">{r.agent}</span>
+      <span class="turns">{count(r.turns, "turn")}</span>
+      <span class="changed">
+        {r.files > 0 && `${count(r.files, "file")} `}
+        <Lines added={r.added} removed={r.removed} />
+      </span>
+      <span class="size">{taken !== undefined ? bytes(taken) : ""}</span>
+      <span class="when">
+        <Time ms={r.updatedMs} />
+      </span>
+    </a>
+  );
+}
+
+function Running({ agents }: { agents: Agent[] }) {
+  return (
+    <section class="running" aria-label="Running agents">
+      {agents.map((a) => (
+        <a key={a.id} class="agent-card" href={to.live(a.id)}>
+          <span class="pulse" aria-hidden="true" />
+          <span class="title">{a.name || a.id}</span>
+          <span class="muted">
+            running · last event <Time ms={a.updatedMs} />
+          </span>
+          <span class="watch">Watch live</span>
+        </a>
+      ))}
+    </section>
+  );
+}
+
+function FirstSteps() {
+  return (
+    <Empty title="Nothing is kept here yet">
+      <p>Whatever your agents do from now on can be looked at here, and taken back. Begin in a terminal with one of these:</p>
+      <dl class="steps">
+        <dt>
+          <Command text="stet demo" />
+        </dt>
+        <dd>a sample workspace in which a scripted agent has worked</dd>
+        <dt>
+          <Command text="stet run -- COMMAND" />
+        </dt>
+        <dd>checkpoints around any command, in any directory</dd>
+        <dt>
+          <Command text="stet import --from cursor" />
+        </dt>
+        <dd>the conversations that your editor holds</dd>
+      </dl>
+      <p class="muted">
+        This page looks for new conversations by itself. <Copy text={location.origin} label="address" />
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,199 @@
+import type { TimelineEntry } from "@gen/stet/v1/page_service_pb";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import * as api from "../api.ts";
+import { useKeys } from "../keys.ts";
+import { clock, count, oneLine } from "../lib/format.ts";
+import { to } from "../lib/route.ts";
+import { type Lane, lanes } from "../lib/timeline.ts";
+import { go, setQuery } from "../nav.ts";
+import { Empty, Lines, Time, say } from "../ui.tsx";
+import { List, type ListHandle } from "../virtual.tsx";
+import type { Shown } from "./conversation.tsx";
+
+/** Rail is the timeline of a conversation: checkpoints, branches, pins, forks. */
+export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
+  const [all, setAll] = useState(false);
+  const rows = useMemo(() => lanes(shown.timeline.entries, all), [shown.timeline, all]);
+  const list = useRef<ListHandle>(null);
+  const selected = shown.entry?.checkpoint?.id;
+  const move = (step: 1 | -1) => {
+    const i = rows.findIndex((r) => r.entry.checkpoint?.id === selected);
+    const next = rows[i < 0 ? 0 : Math.max(0, Math.min(i + step, rows.length - 1))];
+    if (next) setQuery({ at: next.entry.checkpoint!.id, turn: undefined });
+  };
+  useKeys(
+    "Timeline",
+    [
+      { keys: "j", about: "Older checkpoint", run: () => move(1) },
+      { keys: "k", about: "Newer checkpoint", run: () => move(-1) },
+      { keys: "p", about: "Pin the selected checkpoint", run: () => selected && document.getElementById("pin-name")?.focus() },
+      { keys: "a", about: "Show or hide quiet checkpoints", run: () => setAll(!all) },
+    ],
+    [rows, selected, all],
+  );
+  useEffect(() => {
+    const i = rows.findIndex((r) => r.entry.checkpoint?.id === selected);
+    if (i > 12) list.current?.show(Math.max(0, i - 4));
+  }, []);
+  const quiet = shown.timeline.entries.filter((e) => e.quiet).length;
+  return (
+    <aside class="rail" aria-label="Timeline">
+      <div class="rail-head">
+        <h2>Timeline</h2>
+        {quiet > 0 && (
+          <button type="button" class="quiet" aria-pressed={all} onClick={() => setAll(!all)}>
+            {all ? "hide" : "show"} {quiet} quiet
+          </button>
+        )}
+      </div>
+      {rows.length === 0 ? (
+        <Empty title="No checkpoints">
+          <p>No restore points of files belong to this conversation. Agents make them through stet run, hooks or the API.</p>
+        </Empty>
+      ) : (
+        <List count={rows.length} estimate={58} role="list" label="Checkpoints, newest first" class="points" handle={list} keyOf={(i) => rows[i].entry.checkpoint!.id} render={(i) => <Point row={rows[i]} shown={shown} reload={reload} />} />
+      )}
+      {shown.timeline.forks.length > 0 && (
+        <section class="forks" aria-label="Forks">
+          <h3>Forks</h3>
+          <ul>
+            {shown.timeline.forks.map((f) => (
+              <li key={f.id}>
+                <a href={to.conversation(f.id)}>{oneLine(f.title) || f.id}</a>{" "}
+                <span class="muted">
+                  {count(f.turns, "turn")}, <Time ms={f.createdMs} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </aside>
+  );
+}
+
+function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown; reload: () => void }) {
+  const e = row.entry;
+  const c = e.checkpoint!;
+  const selected = shown.entry?.checkpoint?.id === c.id;
+  const pinned = c.pins.length > 0;
+  const mark = pinned ? "P" : e.gone ? "x" : "o";
+  const words = e.ask || c.label || what(e);
+  return (
+    <div class={`point lane${row.lane}${selected ? " selected" : ""}${e.gone ? " gone" : ""}${e.current ? " current" : ""}`}>
+      <span class={`track${row.above ? " above" : ""}${row.below ? " below" : ""}${row.branchAbove ? " branch-above" : ""}${row.joins ? " joins" : ""}`} aria-hidden="true">
+        <span class={`dot ${mark}`} />
+      </span>
+      <a class="point-link" href={to.conversation(shown.info.id, currentTab(), { at: c.id })} aria-current={selected ? "true" : undefined}>
+        <span class="point-top">
+          <b>{e.name}</b>
+          <time dateTime={new Date(Number(c.timeMs)).toISOString()} title={new Date(Number(c.timeMs)).toLocaleString()}>
+            {clock(Number(c.timeMs))}
+          </time>
+          {c.turn > 0 && <span class="muted">turn {c.turn}</span>}
+          {c.pins.map((p) => (
+            <span key={p} class="tag pin">
+              {p}
+            </span>
+          ))}
+          {e.gone && <span class="tag">rewound</span>}
+          {e.current && <span class="tag here">here</span>}
+        </span>
+        <span class="point-ask">{oneLine(words, 90)}</span>
+        <span class="point-facts muted">
+          {c.filesChanged > 0 ? `${count(c.filesChanged, "file")} ` : ""}
+          <Lines added={c.linesAdded} removed={c.linesRemoved} /> {e.tools}
+        </span>
+      </a>
+      {selected && <Actions entry={e} shown={shown} reload={reload} />}
+    </div>
+  );
+}
+
+/** what describes a checkpoint that belongs to no turn. */
+function what(e: TimelineEntry): string {
+  switch (e.checkpoint!.kind) {
+    case "safety":
+      return "saved before going back";
+    case "rewound":
+      return "went back";
+    case "manual":
+      return "made by hand";
+  }
+  return e.checkpoint!.side === 1 ? "before the turn" : "checkpoint";
+}
+
+function currentTab() {
+  const part = location.pathname.split("/")[3];
+  return part === "files" || part === "diff" || part === "state" || part === "raw" || part === "subagents" ? part : "transcript";
+}
+
+function Actions({ entry, shown, reload }: { entry: TimelineEntry; shown: Shown; reload: () => void }) {
+  const c = entry.checkpoint!;
+  const newest = shown.timeline.entries.find((e) => !e.gone && !e.quiet)?.checkpoint;
+  const run = async (what: () => Promise<unknown>, done: string) => {
+    try {
+      await what();
+      say({ text: done });
+      reload();
+    } catch (err) {
+      const p = api.problemOf(err);
+      say({ text: `${p.title}: ${p.detail}`, bad: true });
+    }
+  };
+  return (
+    <div class="point-actions">
+      <button type="button" class="primary" onClick={() => setQuery({ rewind: c.id }, false)}>
+        Rewind to here…
+      </button>
+      <a class="button" href={to.conversation(shown.info.id, "diff", { at: c.id })}>
+        Diff
+      </a>
+      {newest && newest.id !== c.id && (
+        <a class="button" href={to.compare({ c: shown.info.id, from: c.id, to: newest.id })}>
+          Compare
+        </a>
+      )}
+      {c.pins.length > 0 ? (
+        <button type="button" onClick={() => run(() => Promise.all(c.pins.map((name) => api.checkpoints.unpin({ name }))), "The pin is gone; the checkpoint stays.")}>
+          Unpin
+        </button>
+      ) : (
+        <form
+          class="pin-form"
+          onSubmit={(ev) => {
+            ev.preventDefault();
+            const field = ev.currentTarget.elements.namedItem("name") as HTMLInputElement;
+            const name = field.value.trim();
+            if (name) void run(() => api.checkpoints.pin({ name, ref: c.id }), `Pinned as ${name}.`);
+          }}
+        >
+          <input id="pin-name" name="name" placeholder="pin as…" aria-label="Name of the pin" size={9} autocomplete="off" />
+        </form>
+      )}
+      <button type="button" class="quiet" onClick={() => fork(entry, shown)}>
+        Fork
+      </button>
+    </div>
+  );
+}
+
+/** fork makes a conversation that continues from a checkpoint. */
+async function fork(entry: TimelineEntry, shown: Shown): Promise<void> {
+  try {
+    const history = await api.conversations.history({ id: shown.info.id, page: { limit: 1000 } });
+    const root = String(entry.checkpoint!.root);
+    const save = history.saves.find((s) => String(s.root) === root);
+    if (!save) {
+      say({ text: "This checkpoint has no state of the conversation to fork from.", bad: true });
+      return;
+    }
+    const res = await api.conversations.fork({ id: shown.info.id, seq: save.seq, title: `${shown.info.title} (fork)` });
+    say({ text: "Forked. You are looking at the new conversation." });
+    go(to.conversation(res.conversation!.id));
+  } catch (err) {
+    const p = api.problemOf(err);
+    say({ text: `${p.title}: ${p.detail}`, bad: true });
+  }
+}
+

@@ -1,0 +1,196 @@
+import type { PlanRewindResponse, PlannedFile } from "@gen/stet/v1/checkpoint_service_pb";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import * as api from "../api.ts";
+import { clock, count, oneLine } from "../lib/format.ts";
+import { type Choice, choices, sorted } from "../lib/plan.ts";
+import { useLoad } from "../load.ts";
+import { Command, Dialog, Lines, Trouble, Waiting, say } from "../ui.tsx";
+import type { Shown } from "./conversation.tsx";
+
+type Scope = "both" | "files" | "conversation";
+
+/** RewindSheet shows what a rewind would do, and does exactly that: the server
+ * refuses if anything has changed since the plan was made. */
+export default function RewindSheet({ shown, reference, onClose, reload }: { shown: Shown; reference: string; onClose: () => void; reload: () => void }) {
+  const entry = shown.timeline.entries.find((e) => e.checkpoint?.id === reference);
+  const [scope, setScope] = useState<Scope>("both");
+  const [chosen, setChosen] = useState<Record<string, Choice>>({});
+  const [doing, setDoing] = useState(false);
+  const [failed, setFailed] = useState<api.Problem>();
+  const workspace = entry?.checkpoint?.workspace ?? shown.info.workspace;
+  const request = {
+    ref: reference,
+    workspace,
+    conversation: shown.info.id,
+    files: scope !== "conversation",
+    withConversation: scope !== "files",
+    choices: chosen,
+  };
+  const plan = useLoad((signal) => api.checkpoints.planRewind(request, { signal }), [reference, scope, JSON.stringify(chosen)], true);
+  const apply = async () => {
+    setDoing(true);
+    setFailed(undefined);
+    try {
+      const done = await api.checkpoints.rewind({ plan: request, planToken: plan.value!.planToken });
+      onClose();
+      reload();
+      say(
+        {
+          text: `Rewound to ${entry?.name ?? "the checkpoint"}: ${count(done.files, "file")} changed, and the present was saved.`,
+          action: done.operation ? { label: "Undo", run: () => void undo(workspace, reload) } : undefined,
+        },
+        60_000,
+      );
+    } catch (err) {
+      setFailed(api.problemOf(err));
+      plan.again();
+    }
+    setDoing(false);
+  };
+  const p = plan.value;
+  const title = entry ? `Rewind to ${entry.name}` : "Rewind";
+  return (
+    <Dialog title={title} onClose={onClose} wide>
+      {entry && (
+        <p class="target">
+          To {entry.name}, {clock(Number(entry.checkpoint!.timeMs))}
+          {entry.checkpoint!.turn > 0 && `, ${entry.checkpoint!.side === 1 ? "before" : "after"} turn ${entry.checkpoint!.turn}`}
+          {entry.ask && <> “{oneLine(entry.ask, 80)}”</>}
+        </p>
+      )}
+      <div class="segments" role="group" aria-label="What goes back">
+        {(["both", "files", "conversation"] as const).map((s) => (
+          <button type="button" key={s} aria-pressed={scope === s} onClick={() => setScope(s)}>
+            {s === "both" ? "Files and conversation" : s === "files" ? "Files only" : "Conversation only"}
+          </button>
+        ))}
+      </div>
+      {failed && <Trouble problem={failed} />}
+      {plan.problem && <Trouble problem={plan.problem} again={plan.again} />}
+      {!p && !plan.problem && <Waiting what="Planning" />}
+      {p && <Plan plan={p} chosen={chosen} choose={(path, c) => setChosen({ ...chosen, [path]: c })} />}
+      <footer>
+        {p?.needsChoice && <span class="warn">Choose what becomes of each conflict.</span>}
+        <span class="spring" />
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="button" class="primary" disabled={!p || p.needsChoice || doing || plan.busy || nothing(p)} onClick={apply}>
+          {doing ? "Rewinding…" : p && nothing(p) ? "Nothing to do" : "Rewind"}
+        </button>
+      </footer>
+      <p class="muted terminal">
+        In a terminal: <Command text={`stet rewind ${entry?.name ?? reference}${scope === "files" ? " --files" : scope === "conversation" ? " --conversation" : ""}`} />
+      </p>
+    </Dialog>
+  );
+}
+
+const nothing = (p: PlanRewindResponse) => sorted(p.files).changes.length === 0 && !p.conversationEffect;
+
+/** undo takes back the last rewind of a workspace. */
+export async function undo(workspace: string, reload: () => void): Promise<void> {
+  try {
+    const done = await api.checkpoints.undo({ workspace });
+    say({ text: `Undone: ${count(done.files, "file")} changed back.`, action: { label: "Redo", run: () => void redo(workspace, reload) } });
+  } catch (err) {
+    const p = api.problemOf(err);
+    say({ text: `${p.title}: ${p.detail}`, bad: true });
+  }
+  reload();
+}
+
+/** redo does again what was undone. */
+export async function redo(workspace: string, reload: () => void): Promise<void> {
+  try {
+    const done = await api.checkpoints.redo({ workspace });
+    say({ text: `Done again: ${count(done.files, "file")} changed.`, action: { label: "Undo", run: () => void undo(workspace, reload) } });
+  } catch (err) {
+    const p = api.problemOf(err);
+    say({ text: `${p.title}: ${p.detail}`, bad: true });
+  }
+  reload();
+}
+
+function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Record<string, Choice>; choose: (path: string, c: Choice) => void }) {
+  const { changes, conflicts, kept } = sorted(plan.files);
+  return (
+    <div class="plan" tabIndex={0} role="region" aria-label="Plan">
+      {changes.length > 0 && (
+        <ul class="plan-files">
+          {changes.map((f) => (
+            <FileLine key={f.path} file={f}>
+              {chosen[f.path] && <Chooser path={f.path} chosen={chosen[f.path]} choose={choose} />}
+            </FileLine>
+          ))}
+        </ul>
+      )}
+      {conflicts.length > 0 && (
+        <section>
+          <h3>{conflicts.length === 1 ? "Conflict" : "Conflicts"}</h3>
+          <ul class="plan-files">
+            {conflicts.map((f) => (
+              <FileLine key={f.path} file={f}>
+                <Chooser path={f.path} chosen={chosen[f.path]} choose={choose} />
+              </FileLine>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section>
+        <h3>Left alone</h3>
+        <p>
+          {kept.slice(0, 6).map((f) => (
+            <span key={f.path} class="kept">
+              <code>{f.path}</code> {f.reason && <span class="muted">({f.reason})</span>}{" "}
+            </span>
+          ))}
+          {kept.length > 6 && `and ${kept.length - 6} more `}
+          {plan.untouched > 0 && <>{count(plan.untouched, "other file")} </>}
+          <code>.git</code>
+        </p>
+        {plan.notCaptured.length > 0 && <p class="muted">Not captured: {plan.notCaptured.slice(0, 5).map((s) => `${s.path} (${s.reason})`).join(", ")}</p>}
+      </section>
+      {plan.conversationEffect && (
+        <section>
+          <h3>Conversation</h3>
+          <p>It {plan.conversationEffect}.</p>
+        </section>
+      )}
+    </div>
+  );
+}
+
+function FileLine({ file, children }: { file: PlannedFile; children?: ComponentChildren }) {
+  return (
+    <li>
+      <span class={`verb ${file.action}`}>{file.action === "conflict" ? "!" : file.action}</span>
+      <code class="path">{file.path}</code>
+      <Lines added={file.add} removed={file.del} />
+      <span class="muted why">{why(file)}</span>
+      {children}
+    </li>
+  );
+}
+
+function why(f: PlannedFile): string {
+  if (f.action !== "conflict" && f.byTurn > 0) {
+    const verb = f.action === "delete" ? "created" : f.action === "create" ? "removed" : "changed";
+    return `${verb} in turn ${f.byTurn}`;
+  }
+  return f.reason;
+}
+
+function Chooser({ path, chosen, choose }: { path: string; chosen: Choice | undefined; choose: (path: string, c: Choice) => void }) {
+  return (
+    <fieldset class="chooser">
+      <legend class="visually-hidden">What becomes of {path}</legend>
+      {choices.map((c) => (
+        <label key={c.value} title={c.about}>
+          <input type="radio" name={`choice ${path}`} checked={chosen === c.value} onChange={() => choose(path, c.value)} /> {c.label}
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,270 @@
+import type { StorageResponse } from "@gen/stet/v1/page_service_pb";
+import type { CollectResponse, FsckResponse } from "@gen/stet/v1/store_service_pb";
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import * as api from "../api.ts";
+import { bytes, count, grouped, oneLine, ratio } from "../lib/format.ts";
+import { stacked } from "../lib/plot.ts";
+import { to } from "../lib/route.ts";
+import { useLoad } from "../load.ts";
+import { theme } from "../theme.ts";
+import { Command, Empty, Trouble, Waiting } from "../ui.tsx";
+
+/** StoragePage tells what takes the space. */
+export default function StoragePage() {
+  document.title = "Storage · stet";
+  const report = useLoad((signal) => api.page.storage({}, { signal }), []);
+  if (report.problem) return <Trouble problem={report.problem} again={report.again} />;
+  if (!report.value) return <Waiting what="Measuring" />;
+  const r = report.value;
+  if (r.points.length === 0) {
+    return (
+      <Empty title="The store is empty">
+        <p>
+          Nothing was saved yet. <Command text="stet demo" /> fills it with an example.
+        </p>
+      </Empty>
+    );
+  }
+  const [logical, content, stored] = [Number(r.logicalBytes), Number(r.contentBytes), Number(r.storedBytes)];
+  return (
+    <div class="storage-page" tabIndex={0} role="region" aria-label="Storage">
+      <div class="page-head">
+        <h1>Storage</h1>
+        {r.partial && <span class="tag">measured in part: the store is large</span>}
+        <span class="spring" />
+        <button type="button" onClick={report.again}>
+          Measure again
+        </button>
+      </div>
+      <dl class="figures">
+        <Figure name="On disk" value={bytes(r.diskBytes)} about="all files of the store" />
+        <Figure name="Stored" value={bytes(stored)} about="contents, compressed" />
+        <Figure name="Deduplication" value={ratio(logical, content)} about={`${bytes(logical)} of states and trees are ${bytes(content)} of different content`} />
+        <Figure name="Compression" value={ratio(content, stored)} about={`${bytes(content)} become ${bytes(stored)}`} />
+      </dl>
+      <section>
+        <h2>Bytes by kind over time</h2>
+        <Plot report={r} />
+      </section>
+      <div class="two">
+        <Kinds report={r} />
+        <Biggest report={r} />
+      </div>
+      <div class="two">
+        <Garbage />
+        <Check />
+      </div>
+    </div>
+  );
+}
+
+function Figure({ name, value, about }: { name: string; value: string; about: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <b>{value}</b>
+        <span class="muted">{about}</span>
+      </dd>
+    </div>
+  );
+}
+
+const hues = ["--plot-1", "--plot-2", "--plot-3", "--plot-4", "--plot-5", "--plot-6", "--plot-7"];
+
+function Plot({ report }: { report: StorageResponse }) {
+  const ref = useRef<HTMLDivElement>(null);
+  const dark = theme.value;
+  const [system, setSystem] = useState(0);
+  useEffect(() => {
+    const media = matchMedia("(prefers-color-scheme: dark)");
+    const on = () => setSystem((n) => n + 1);
+    media.addEventListener("change", on);
+    return () => media.removeEventListener("change", on);
+  }, []);
+  useEffect(() => {
+    const el = ref.current!;
+    const style = getComputedStyle(el);
+    const color = (name: string) => resolve(el, name);
+    const { times, series } = stacked(report.points, report.kinds.length);
+    const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") }, font: `12px ${style.fontFamily}` };
+    const plot = new uPlot(
+      {
+        width: el.clientWidth,
+        height: 240,
+        cursor: { y: false },
+        legend: { live: false },
+        scales: { x: { time: true }, y: { range: (_, __, max) => [0, max * 1.08 || 1] } },
+        axes: [axis, { ...axis, size: 72, values: (_, ticks) => ticks.map((t) => bytes(Math.round(t))) }],
+        series: [
+          {},
+          ...report.kinds
+            .map((k, i) => ({ label: k.kind, stroke: color(hues[i % hues.length]), fill: color(hues[i % hues.length]) + "55", width: 1.5, points: { show: false } }))
+            .reverse(),
+        ],
+      },
+      [times, ...series.reverse()],
+      el,
+    );
+    const resize = new ResizeObserver(() => plot.setSize({ width: el.clientWidth, height: 240 }));
+    resize.observe(el);
+    return () => {
+      resize.disconnect();
+      plot.destroy();
+    };
+  }, [report, dark, system]);
+  return <div class="plot" ref={ref} role="img" aria-label={`Stored bytes over time, by kind: ${report.kinds.map((k) => `${k.kind} ${bytes(k.bytes)}`).join(", ")}`} />;
+}
+
+/** resolve computes a colour, as a canvas needs it: six hexadecimal digits. */
+function resolve(el: HTMLElement, name: string): string {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  el.append(probe);
+  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g)!.map(Number);
+  probe.remove();
+  return "#" + [r, g, b].map((v) => Math.round(v).toString(16).padStart(2, "0")).join("");
+}
+
+function Kinds({ report }: { report: StorageResponse }) {
+  const all = [...report.kinds].sort((a, b) => Number(b.bytes - a.bytes));
+  const most = Math.max(1, ...all.map((k) => Number(k.bytes)));
+  return (
+    <section>
+      <h2>By kind</h2>
+      <table class="bars">
+        <thead>
+          <tr>
+            <th scope="col">Kind</th>
+            <th scope="col" class="n">
+              Blobs
+            </th>
+            <th scope="col" class="n">
+              Stored
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {all.map((k) => (
+            <tr key={k.kind}>
+              <th scope="row">
+                {k.kind}
+                <meter min={0} max={most} value={Number(k.bytes)} aria-label={`${k.kind}, ${bytes(k.bytes)}`} />
+              </th>
+              <td class="n">{grouped(k.count)}</td>
+              <td class="n">{bytes(k.bytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Biggest({ report }: { report: StorageResponse }) {
+  return (
+    <section>
+      <h2>Biggest conversations</h2>
+      <table class="bars">
+        <thead>
+          <tr>
+            <th scope="col">Conversation</th>
+            <th scope="col" class="n">
+              Blobs
+            </th>
+            <th scope="col" class="n">
+              Brought
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {report.conversations.slice(0, 12).map((c) => (
+            <tr key={c.id}>
+              <th scope="row">{c.id ? <a href={to.conversation(c.id)}>{oneLine(c.title, 50) || c.id}</a> : "workspaces without a conversation"}</th>
+              <td class="n">{grouped(c.blobs)}</td>
+              <td class="n">{bytes(c.bytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Garbage() {
+  const [state, setState] = useState<{ busy?: boolean; res?: CollectResponse; problem?: api.Problem }>({});
+  const preview = async () => {
+    setState({ busy: true });
+    try {
+      setState({ res: await api.store.collect({ dryRun: true }) });
+    } catch (err) {
+      setState({ problem: api.problemOf(err) });
+    }
+  };
+  return (
+    <section>
+      <h2>Garbage</h2>
+      <p class="muted">What nothing refers to any more can go. This only looks.</p>
+      <button type="button" onClick={preview} disabled={state.busy}>
+        {state.busy ? "Looking…" : "Preview a collection"}
+      </button>
+      <div role="status">
+        {state.res && (
+          <p>
+            {state.res.removed === 0n ? "Nothing would go" : `${count(state.res.removed, "blob")} (${bytes(state.res.removedBytes)}) would go`}; {count(state.res.kept, "blob")} ({bytes(state.res.keptBytes)}) stay. <Command text="stet gc" />
+          </p>
+        )}
+      </div>
+      {state.problem && <Trouble problem={state.problem} />}
+    </section>
+  );
+}
+
+function Check() {
+  const [state, setState] = useState<{ busy?: boolean; res?: FsckResponse; problem?: api.Problem }>({});
+  const check = async () => {
+    setState({ busy: true });
+    try {
+      for await (const res of api.store.fsck({ readData: true })) setState({ busy: !res.done, res });
+    } catch (err) {
+      setState({ problem: api.problemOf(err) });
+    }
+  };
+  const r = state.res;
+  return (
+    <section>
+      <h2>Integrity</h2>
+      <p class="muted">Reads everything and compares it with its names.</p>
+      <button type="button" onClick={check} disabled={state.busy}>
+        {state.busy ? "Checking…" : "Check the store"}
+      </button>
+      <div role="status">
+        {r && !r.done && <p>{count(r.checked, "blob")} checked</p>}
+        {r?.done && r.ok && (
+          <p class="good">
+            {count(r.blobs, "blob")} and {count(r.rows, "row")} are as they were written.
+          </p>
+        )}
+        {r?.done && !r.ok && <p class="broken">Damage was found:</p>}
+      </div>
+      {r?.done && !r.ok && (
+        <ul>
+          {r.damage.slice(0, 50).map((d, i) => (
+            <li key={i}>
+              {d.kind} <code>{d.id}</code> {d.detail}
+              {d.conversations.map((c) => (
+                <>
+                  {" "}
+                  <a href={to.conversation(c)}>{c}</a>
+                </>
+              ))}
+            </li>
+          ))}
+        </ul>
+      )}
+      {state.problem && <Trouble problem={state.problem} />}
+    </section>
+  );
+}

@@ -1,0 +1,1 @@
+import{b as e,q as r}from"./app.js";import a from"./inspector.js";function s({id:t}){return document.title=`${t.slice(0,10)} · stet`,e(a,{id:t,kind:r.value.get("kind")||"state",page:!0})}export{s as default};
