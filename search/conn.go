@@ -103,6 +103,8 @@ func bind(s *sqlite3.Stmt, i int, arg any) error {
 		return s.BindInt64(i, int64(v)) // only compared for equality
 	case float64:
 		return s.BindFloat(i, v)
+	case bool:
+		return s.BindBool(i, v)
 	case string:
 		return s.BindText(i, v)
 	case []byte:

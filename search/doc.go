@@ -1,8 +1,8 @@
 // Package search finds words in conversations: in what users asked and agents
 // answered, in thinking, in the input and output of tools, in paths and titles.
 //
-// An Index is derived from the conversations' current states and can always be
-// made anew: a damaged index, or one of an older release, is thrown away and
+// An Index is derived from the conversations' current states, and from the
+// branches that were left by going back, and can always be made anew: a damaged index, or one of an older release, is thrown away and
 // built again. Update brings it up to date, whoever saved in between, and reads
 // only the turns that changed:
 //

@@ -12,7 +12,7 @@ import (
 func (ix *Index) Dump(ctx context.Context) ([]string, error) {
 	var all []string
 	err := ix.find(ctx, func(c *conn) error {
-		return c.query(`SELECT c.id, s.name, hex(s.digest), d.place, hex(d.digest), d.turn, d.message, d.role, d.kind, d.tool, d.time, d.subagent, w.body, w.path
+		return c.query(`SELECT c.id, s.name, hex(s.digest), d.place, hex(d.digest), d.turn, d.message, d.role, d.kind, d.tool, d.time, d.subagent, d.save, w.body, w.path
 			FROM words w JOIN doc d ON d.num = w.rowid JOIN section s ON s.num = d.section JOIN conv c ON c.num = s.conv AND c.num = d.conv`,
 			func(s *sqlite3.Stmt) {
 				row := ""

@@ -10,7 +10,7 @@ import (
 // The file says what it is: "stSe", and which version its tables have.
 const (
 	applicationID = 0x73745365
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 const schemaSQL = `
@@ -25,6 +25,7 @@ CREATE TABLE conv(
 	save    INTEGER NOT NULL,
 	root    BLOB NOT NULL,
 	updated INTEGER NOT NULL,
+	tips    TEXT NOT NULL,
 	listed  TEXT NOT NULL,
 	listed_version INTEGER NOT NULL,
 	record_version INTEGER NOT NULL);
@@ -47,6 +48,7 @@ CREATE TABLE doc(
 	tool     TEXT NOT NULL,
 	time     INTEGER NOT NULL,
 	subagent TEXT NOT NULL,
+	save     INTEGER NOT NULL,
 	weight   REAL NOT NULL,
 	UNIQUE(section, place));
 CREATE VIRTUAL TABLE words USING fts5(body, path, tokenize = "unicode61 remove_diacritics 2");
@@ -83,7 +85,7 @@ func ensure(c *conn) error {
 	case app != applicationID || version != schemaVersion:
 		return errSchema
 	}
-	for _, sql := range []string{"SELECT num FROM conv LIMIT 1", "SELECT num FROM section LIMIT 1", "SELECT num, weight FROM doc LIMIT 1", "SELECT rowid FROM words WHERE words MATCH 'x' LIMIT 1"} {
+	for _, sql := range []string{"SELECT num, tips FROM conv LIMIT 1", "SELECT num FROM section LIMIT 1", "SELECT num, save, weight FROM doc LIMIT 1", "SELECT rowid FROM words WHERE words MATCH 'x' LIMIT 1"} {
 		if err := c.query(sql, nil); errors.Is(err, sqlite3.ERROR) {
 			return fmt.Errorf("%w: %w", errSchema, err)
 		} else if err != nil {

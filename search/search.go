@@ -32,6 +32,9 @@ type SearchOptions struct {
 	Cursor string
 	// Conversation, if set, is the only one searched.
 	Conversation string
+	// Rewound searches the branches that were left by going back, too. Their hits
+	// have a Save.
+	Rewound bool
 	// Role, if set, is whose messages are searched.
 	Role transcript.Role
 	// Since, if set, leaves out what is older. Messages without a time of their own
@@ -51,6 +54,9 @@ type Hit struct {
 	Kind      transcript.Kind
 	Tool      string
 	Subagent  string
+	// Save is, for a message that is not in the current state, the last save of the
+	// branch that has it; 0 for all others.
+	Save uint64
 	// Snippet is the text around the match, safe to show on a terminal.
 	Snippet Snippet
 	// Score is higher for better hits of one search; nothing else can be read from
@@ -147,7 +153,7 @@ type found struct {
 var first = found{math.Inf(-1), math.MaxInt64}
 
 const filterSQL = ` JOIN conv c ON c.num = d.conv
-	WHERE (?2 = '' OR c.id = ?2) AND (?3 = '' OR d.role = ?3)
+	WHERE (?11 OR d.save = 0) AND (?2 = '' OR c.id = ?2) AND (?3 = '' OR d.role = ?3)
 	AND (?4 = 0 OR CASE d.time WHEN 0 THEN c.updated ELSE d.time END >= ?4)
 	AND (?5 = '[]' OR lower(d.tool) IN (SELECT value FROM json_each(?5)))
 	AND (?6 = '[]' OR d.role IN (SELECT value FROM json_each(?6)))`
@@ -185,7 +191,7 @@ func rank(c *conn, q query, opts *SearchOptions, after found, limit int) ([]foun
 	}
 	var out []found
 	err = c.query(sql, func(s *sqlite3.Stmt) { out = append(out, found{s.ColumnFloat(1), s.ColumnInt64(0)}) },
-		q.match(), opts.Conversation, string(opts.Role), since, tools, roles, after.score, after.num, limit, maxRanked)
+		q.match(), opts.Conversation, string(opts.Role), since, tools, roles, after.score, after.num, limit, maxRanked, opts.Rewound)
 	return out, err
 }
 
@@ -200,11 +206,11 @@ func list(values []string) (string, error) {
 
 func (f found) hit(c *conn) (Hit, error) {
 	h := Hit{Score: -f.score}
-	err := c.query(`SELECT c.id, c.title, d.turn, d.message, d.role, d.kind, d.tool, d.subagent, CASE d.time WHEN 0 THEN c.updated ELSE d.time END
+	err := c.query(`SELECT c.id, c.title, d.turn, d.message, d.role, d.kind, d.tool, d.subagent, CASE d.time WHEN 0 THEN c.updated ELSE d.time END, d.save
 		FROM doc d JOIN conv c ON c.num = d.conv WHERE d.num = ?`, func(s *sqlite3.Stmt) {
 		h.Conversation, h.Title, h.Turn, h.MessageID = s.ColumnText(0), s.ColumnText(1), s.ColumnInt(2), s.ColumnText(3)
 		h.Role, h.Kind, h.Tool, h.Subagent = transcript.Role(s.ColumnText(4)), transcript.Kind(s.ColumnText(5)), s.ColumnText(6), s.ColumnText(7)
-		h.Time = time.UnixMilli(s.ColumnInt64(8))
+		h.Time, h.Save = time.UnixMilli(s.ColumnInt64(8)), uint64(s.ColumnInt64(9))
 	}, f.num)
 	return h, err
 }
@@ -247,7 +253,7 @@ func (f found) cursor(q query, opts *SearchOptions) string {
 
 func signature(q query, opts *SearchOptions) uint32 {
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%q %q %q %q %q %d", q.match(), q.tools, q.roles, opts.Conversation, opts.Role, opts.Since.UnixMilli())
+	fmt.Fprintf(h, "%q %q %q %q %q %d %v", q.match(), q.tools, q.roles, opts.Conversation, opts.Role, opts.Since.UnixMilli(), opts.Rewound)
 	return h.Sum32()
 }
 

@@ -380,6 +380,7 @@ func TestEverythingIsFound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		said := make(map[string]string) // a word to the conversation that has it
+		left := make(map[string]string) // the same for branches that were left
 		word := func() string { return fmt.Sprintf("w%dx%d", n, len(said)) }
 		for i := range rapid.IntRange(1, 3).Draw(rt, "conversations") {
 			id := fmt.Sprintf("c%d-%d", n, i)
@@ -397,6 +398,7 @@ func TestEverythingIsFound(t *testing.T) {
 						for w, of := range said {
 							if of == id {
 								delete(said, w)
+								left[w] = id
 								said["gone "+w] = "" // keeps words different
 							}
 						}
@@ -418,6 +420,13 @@ func TestEverythingIsFound(t *testing.T) {
 			check(t, err)
 			if !slices.ContainsFunc(page.Hits, func(h search.Hit) bool { return h.Conversation == id }) {
 				rt.Fatalf("%s of %s is not found", w, id)
+			}
+		}
+		for w, id := range left {
+			page, err := f.index.Search(t.Context(), w, &search.SearchOptions{Rewound: true})
+			check(t, err)
+			if !slices.ContainsFunc(page.Hits, func(h search.Hit) bool { return h.Conversation == id && h.Save > 0 }) {
+				rt.Fatalf("%s of %s, which was rewound, is not found", w, id)
 			}
 		}
 	})

@@ -3,8 +3,8 @@ package search
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/ncruces/go-sqlite3"
@@ -15,13 +15,18 @@ import (
 )
 
 // A conversation is indexed in sections, each with a digest: its title, its
-// summaries, every turn and every subagent. A section whose digest is known is
-// not read again.
+// summaries, every turn and every subagent, and those of its branches that were
+// left by going back. A section whose digest is known is not read again.
 type section struct {
 	name   string
 	digest blob.ID
 	// read returns its messages.
 	read func(context.Context) ([]transcript.Message, error)
+	// save is the last one of the branch, 0 for the current state.
+	save uint64
+	// besides names the section of the current state that has the same turn. What
+	// both say is found once.
+	besides string
 }
 
 // one brings the index up to date with one conversation. It runs in a write
@@ -35,11 +40,7 @@ func (ix *Index) one(ctx context.Context, c *conn, id string, m marks, stats *St
 		return err
 	}
 	stats.Conversations++
-	num, err := upsert(c, info, m)
-	if err != nil {
-		return err
-	}
-	want, err := ix.sections(ctx, info)
+	want, tips, err := ix.sections(ctx, info)
 	if errors.Is(err, conversation.ErrDataLoss) {
 		stats.Damaged = append(stats.Damaged, id)
 		err = nil
@@ -47,14 +48,22 @@ func (ix *Index) one(ctx context.Context, c *conn, id string, m marks, stats *St
 	if err != nil {
 		return err
 	}
+	num, err := upsert(c, info, tips, m)
+	if err != nil {
+		return err
+	}
 	return ix.sync(ctx, c, num, want, stats)
 }
 
-func upsert(c *conn, info conversation.Info, m marks) (int64, error) {
-	err := c.exec(`INSERT INTO conv(id, title, save, root, updated, listed, listed_version, record_version) VALUES(?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT(id) DO UPDATE SET title = excluded.title, save = excluded.save, root = excluded.root, updated = excluded.updated,
+func upsert(c *conn, info conversation.Info, tips []uint64, m marks) (int64, error) {
+	left, err := json.Marshal(append([]uint64{}, tips...))
+	if err != nil {
+		return 0, err
+	}
+	err = c.exec(`INSERT INTO conv(id, title, save, root, updated, tips, listed, listed_version, record_version) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(id) DO UPDATE SET title = excluded.title, save = excluded.save, root = excluded.root, updated = excluded.updated, tips = excluded.tips,
 			listed = excluded.listed, listed_version = excluded.listed_version, record_version = excluded.record_version`,
-		info.ID, info.Title, info.Save, info.Root.Bytes(), info.Updated.UnixMilli(), m.listed, m.listedVersion, m.recordVersion)
+		info.ID, info.Title, info.Save, info.Root.Bytes(), info.Updated.UnixMilli(), string(left), m.listed, m.listedVersion, m.recordVersion)
 	if err != nil {
 		return 0, err
 	}
@@ -79,69 +88,6 @@ func (ix *Index) remove(c *conn, id string, stats *Stats) error {
 		c.exec("DELETE FROM section WHERE conv = ?", num),
 		c.exec("DELETE FROM conv WHERE num = ?", num),
 	)
-}
-
-// sections returns what the index must hold of a conversation. With an error it
-// returns what can be told without the state.
-func (ix *Index) sections(ctx context.Context, info conversation.Info) ([]section, error) {
-	all := []section{{"title", blob.Sum([]byte(info.Title)), func(context.Context) ([]transcript.Message, error) {
-		return []transcript.Message{{ID: "title", Role: transcript.System, Kind: titleKind, Text: info.Title}}, nil
-	}}}
-	if info.Root.IsZero() {
-		return all, nil
-	}
-	t, err := ix.reader.At(ctx, info.Root)
-	if err != nil {
-		return all, err
-	}
-	walk := &sectioner{sections: all, seen: make(map[string]bool)}
-	err = walk.add(ctx, t, "")
-	return walk.sections, err
-}
-
-// sectioner collects the sections of a transcript and of its subagents.
-type sectioner struct {
-	sections []section
-	seen     map[string]bool
-}
-
-// turnsAtOnce is how many turns are read together.
-const turnsAtOnce = 64
-
-func (w *sectioner) add(ctx context.Context, t *transcript.Transcript, subagent string) error {
-	pages := &pager{t: t, subagent: subagent}
-	for i, id := range t.TurnIDs() {
-		digest := blob.Sum(strconv.AppendInt(id.Bytes(), t.TurnTime(i).UnixMilli(), 10))
-		w.sections = append(w.sections, section{fmt.Sprintf("%q/%d", subagent, i+1), digest, func(ctx context.Context) ([]transcript.Message, error) {
-			return pages.turn(ctx, i)
-		}})
-	}
-	summaries, err := collect(ctx, t, subagent, &transcript.Options{TurnFrom: 0, TurnTo: -t.Turns() - 1, WithoutSubagents: true, Lenient: true})
-	if err != nil {
-		return err
-	}
-	for i, m := range summaries {
-		w.sections = append(w.sections, section{fmt.Sprintf("%q/summary/%d", subagent, i), blob.Sum([]byte(m.Text)), func(context.Context) ([]transcript.Message, error) {
-			return []transcript.Message{m}, nil
-		}})
-	}
-	for _, id := range t.Subagents() {
-		sub, err := t.Subagent(ctx, id)
-		if errors.Is(err, conversation.ErrDataLoss) || errors.Is(err, conversation.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if w.seen[id] { // the id of a subagent is its own, wherever it is named
-			continue
-		}
-		w.seen[id] = true
-		if err := w.add(ctx, sub, id); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // pager reads turns that are asked for in order, some at a time.
@@ -201,9 +147,21 @@ func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []section, 
 	if err != nil {
 		return err
 	}
+	// What is no longer wanted goes first: it may be what a branch has now.
+	wanted := make(map[string]bool, len(want))
+	for _, sec := range want {
+		wanted[sec.name] = true
+	}
+	for name, old := range have {
+		if wanted[name] {
+			continue
+		}
+		if err := errors.Join(fill(c, conv, section{}, old.num, nil, stats), c.exec("DELETE FROM section WHERE num = ?", old.num)); err != nil {
+			return err
+		}
+	}
 	for _, sec := range want {
 		old := have[sec.name]
-		delete(have, sec.name)
 		if bytes.Equal(old.digest, sec.digest.Bytes()) {
 			continue
 		}
@@ -218,22 +176,29 @@ func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []section, 
 			err = c.exec("UPDATE section SET digest = ? WHERE num = ?", sec.digest.Bytes(), old.num)
 		}
 		if err == nil {
-			err = fill(c, conv, old.num, messages, stats)
+			err = fill(c, conv, sec, old.num, messages, stats)
 		}
 		if err != nil {
-			return err
-		}
-	}
-	for _, old := range have {
-		if err := errors.Join(fill(c, conv, old.num, nil, stats), c.exec("DELETE FROM section WHERE num = ?", old.num)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// saidIn returns the digests of what a section says.
+func saidIn(c *conn, conv int64, name string) (map[string]bool, error) {
+	said := make(map[string]bool)
+	if name == "" {
+		return said, nil
+	}
+	err := c.query("SELECT digest FROM doc WHERE section = (SELECT num FROM section WHERE conv = ? AND name = ?)", func(s *sqlite3.Stmt) {
+		said[string(s.ColumnBlob(0, nil))] = true
+	}, conv, name)
+	return said, err
+}
+
 // fill makes a section hold the messages. A turn that grows keeps those it had.
-func fill(c *conn, conv, sec int64, messages []transcript.Message, stats *Stats) error {
+func fill(c *conn, conv int64, of section, sec int64, messages []transcript.Message, stats *Stats) error {
 	type known struct {
 		num    int64
 		digest []byte
@@ -245,9 +210,17 @@ func fill(c *conn, conv, sec int64, messages []transcript.Message, stats *Stats)
 	if err != nil {
 		return err
 	}
+	said, err := saidIn(c, conv, of.besides)
+	if err != nil {
+		return err
+	}
 	docs := make([]doc, len(messages))
 	for i, m := range messages {
 		docs[i] = newDoc(m)
+		if said[string(docs[i].digest)] {
+			docs[i].body, docs[i].path = "", ""
+			continue
+		}
 		if bytes.Equal(have[i].digest, docs[i].digest) {
 			docs[i].known = true
 			delete(have, i)
@@ -263,7 +236,7 @@ func fill(c *conn, conv, sec int64, messages []transcript.Message, stats *Stats)
 			continue
 		}
 		stats.Messages++
-		if err := d.insert(c, conv, sec, i); err != nil {
+		if err := d.insert(c, conv, of.save, sec, i); err != nil {
 			return err
 		}
 	}
@@ -300,9 +273,13 @@ func newDoc(m transcript.Message) doc {
 // maxField bounds names and paths.
 const maxField = 4096
 
-func (d *doc) insert(c *conn, conv, sec int64, place int) error {
-	err := c.exec(`INSERT INTO doc(conv, section, place, digest, turn, message, role, kind, tool, time, subagent, weight) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		conv, sec, place, d.digest, d.Turn, cut(d.ID, maxField), string(d.Role), string(d.Kind), d.tool, d.time, cut(d.Subagent, maxField), weightOf(d.Message))
+func (d *doc) insert(c *conn, conv int64, save uint64, sec int64, place int) error {
+	weight := weightOf(d.Message)
+	if save > 0 {
+		weight *= leftWeight
+	}
+	err := c.exec(`INSERT INTO doc(conv, section, place, digest, turn, message, role, kind, tool, time, subagent, save, weight) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		conv, sec, place, d.digest, d.Turn, cut(d.ID, maxField), string(d.Role), string(d.Kind), d.tool, d.time, cut(d.Subagent, maxField), save, weight)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -102,18 +103,57 @@ func (ix *Index) stale(ctx context.Context, ids []string) (map[string]marks, err
 	if err != nil {
 		return nil, err
 	}
+	type unchanged struct {
+		id, tips string
+		marks    marks
+	}
+	var branched []unchanged
 	err = ix.find(ctx, func(c *conn) error {
-		return c.query("SELECT id, listed, listed_version, record_version FROM conv", func(s *sqlite3.Stmt) {
+		return c.query("SELECT id, listed, listed_version, record_version, tips FROM conv", func(s *sqlite3.Stmt) {
 			id := s.ColumnText(0)
 			known := marks{s.ColumnText(1), uint64(s.ColumnInt64(2)), uint64(s.ColumnInt64(3))}
 			if now, ok := live[id]; !ok {
 				live[id] = marks{}
 			} else if now == known {
 				delete(live, id)
+				if tips := s.ColumnText(4); tips != "[]" {
+					branched = append(branched, unchanged{id, tips, known})
+				}
 			}
 		})
 	})
-	return live, err
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range branched {
+		there, err := ix.branchesThere(ctx, b.id, b.tips)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			live[b.id] = b.marks
+		}
+	}
+	return live, nil
+}
+
+// branchesThere reports whether the branches of a conversation are still there:
+// a retention policy takes them without touching anything else.
+func (ix *Index) branchesThere(ctx context.Context, id, tips string) (bool, error) {
+	var seqs []uint64
+	if err := json.Unmarshal([]byte(tips), &seqs); err != nil {
+		return false, nil // to be written anew
+	}
+	for _, seq := range seqs {
+		_, err := ix.rows.Get(ctx, keyspace.Save(id, seq))
+		if errors.Is(err, kv.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // live returns the marks of all conversations. It reads no values.

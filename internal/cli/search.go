@@ -19,6 +19,7 @@ type searchFlags struct {
 	role    string
 	since   string
 	rebuild bool
+	current bool
 }
 
 func (a *app) searchCommand() *cobra.Command {
@@ -31,6 +32,9 @@ func (a *app) searchCommand() *cobra.Command {
 output of tools, in paths and titles, best first. All words must occur; the last
 one may be the beginning of a word. Quotes make a phrase; path:, tool: and role:
 narrow the search. -c searches one conversation.
+
+What was rewound is found, too, and marked with the save that has it; --current
+leaves it out.
 
 The index is brought up to date first, which reads only what changed. That of an
 encrypted store is kept in memory, so that nothing readable reaches the disk.`,
@@ -46,6 +50,7 @@ encrypted store is kept in memory, so that nothing readable reaches the disk.`,
 	f.IntVarP(&flags.limit, "limit", "n", 20, "at most this many hits")
 	f.StringVar(&flags.role, "role", "", "only messages of this role: user, assistant or system")
 	f.StringVar(&flags.since, "since", "", "only what is at most this old, such as 7d or 12h")
+	f.BoolVar(&flags.current, "current", false, "only what is in the current states, nothing that was rewound")
 	f.BoolVar(&flags.rebuild, "rebuild", false, "make the index anew first")
 	return cmd
 }
@@ -63,7 +68,7 @@ func (a *app) search(ctx context.Context, db *stet.DB, words string, flags searc
 }
 
 func (a *app) searchOptions(ctx context.Context, db *stet.DB, flags searchFlags) (*search.SearchOptions, error) {
-	opts := &search.SearchOptions{Limit: flags.limit, Role: transcript.Role(flags.role)}
+	opts := &search.SearchOptions{Limit: flags.limit, Role: transcript.Role(flags.role), Rewound: !flags.current}
 	if flags.limit < 1 || flags.limit > 1000 {
 		return nil, usage(fmt.Errorf("--limit is from 1 to 1000, not %d", flags.limit))
 	}
@@ -134,6 +139,7 @@ type hitJSON struct {
 	Kind      string         `json:"kind"`
 	Tool      string         `json:"tool,omitempty"`
 	Subagent  string         `json:"subagent,omitempty"`
+	Save      uint64         `json:"save,omitempty"` // of the branch that has it, if it was rewound
 	Time      string         `json:"time,omitempty"`
 	Snippet   string         `json:"snippet"`
 	Matches   []search.Match `json:"matches"`
@@ -142,7 +148,7 @@ type hitJSON struct {
 func newHitJSON(h search.Hit) hitJSON {
 	return hitJSON{
 		Schema: "stet.search.v1", ID: h.Conversation, Title: h.Title, Turn: h.Turn, MessageID: h.MessageID,
-		Role: string(h.Role), Kind: string(h.Kind), Tool: h.Tool, Subagent: h.Subagent, Time: stamp(h.Time),
+		Role: string(h.Role), Kind: string(h.Kind), Tool: h.Tool, Subagent: h.Subagent, Save: h.Save, Time: stamp(h.Time),
 		Snippet: h.Snippet.Text, Matches: append([]search.Match{}, h.Snippet.Matches...),
 	}
 }
@@ -155,6 +161,9 @@ func (a *app) hitText(h search.Hit) string {
 	}
 	if h.Tool != "" {
 		where += " " + h.Tool
+	}
+	if h.Save > 0 {
+		where += fmt.Sprintf(" (rewound, save %d)", h.Save)
 	}
 	return fmt.Sprintf("%s  %s  %s  %s\n    %s\n", p.yellow(shorter(h.Conversation)), p.dim(when(h.Time, now())),
 		clip(h.Title, 50), p.dim(where), highlight(p, h.Snippet))

@@ -1,0 +1,130 @@
+package search_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/search"
+)
+
+// places returns the hits of a query as "conversation/turn@save".
+func places(t testing.TB, ix *search.Index, query string, rewound bool) []string {
+	t.Helper()
+	page, err := ix.Search(t.Context(), query, &search.SearchOptions{Rewound: rewound})
+	check(t, err)
+	var out []string
+	for _, h := range page.Hits {
+		out = append(out, fmt.Sprintf("%s/%d@%d", h.Conversation, h.Turn, h.Save))
+	}
+	return out
+}
+
+func (f *fixture) expect(t testing.TB, query string, want ...string) {
+	t.Helper()
+	if got := places(t, f.index, query, true); !slices.Equal(got, want) {
+		t.Errorf("%s is in %q, want %q", query, got, want)
+	}
+	current := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return p[len(p)-2:] != "@0" })
+	if got := places(t, f.index, query, false); !slices.Equal(got, current) {
+		t.Errorf("%s is in %q of the current states, want %q", query, got, current)
+	}
+}
+
+func TestRewoundBranchesAreFound(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	c := f.save(t, "c", turn(t, "alligator"))       // save 1
+	add(t, c, turn(t, "badger", say("first sett"))) // 2
+	check(t, c.AppendStep(ctx, say("second sett")))
+	add(t, c)                       // 3
+	add(t, c, turn(t, "chameleon")) // 4
+	f.update(t)
+	f.expect(t, "chameleon", "c/3@0")
+
+	_, err := c.Rewind(ctx, 1, nil) // 5
+	check(t, err)
+	f.update(t)
+	f.expect(t, "alligator", "c/1@0")
+	f.expect(t, "badger", "c/2@4")
+	f.expect(t, "sett", "c/2@4", "c/2@4")
+	f.expect(t, "chameleon", "c/3@4")
+
+	// The same words in the current state come first.
+	add(t, c, turn(t, "dingo and chameleon")) // 6
+	stats := f.update(t)
+	if stats.Messages != 1 {
+		t.Errorf("one new turn beside a branch: %+v", stats)
+	}
+	f.expect(t, "chameleon", "c/2@0", "c/3@4")
+
+	// In the middle of the turn that the first branch finished.
+	_, err = c.Rewind(ctx, 2, nil) // 7
+	check(t, err)
+	f.update(t)
+	f.expect(t, "badger", "c/2@0")
+	f.expect(t, "first", "c/2@0")
+	f.expect(t, "second", "c/2@4")
+	f.expect(t, "dingo", "c/2@6")
+
+	// Back at the end of the first branch nothing of it is rewound.
+	_, err = c.Rewind(ctx, 4, nil) // 8
+	check(t, err)
+	f.update(t)
+	f.expect(t, "second", "c/2@0")
+	f.expect(t, "chameleon", "c/3@0", "c/2@6")
+	f.expect(t, "dingo", "c/2@6")
+
+	before, err := f.index.Dump(ctx)
+	check(t, err)
+	_, err = f.index.Rebuild(ctx)
+	check(t, err)
+	after, err := f.index.Dump(ctx)
+	check(t, err)
+	if !slices.Equal(before, after) {
+		t.Errorf("following all changes gave\n%q, a rebuild\n%q", before, after)
+	}
+}
+
+// A policy removes the saves of a branch and touches no other row.
+func TestABranchThatIsRemovedIsNotFound(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	c := f.save(t, "c", turn(t, "alligator"))
+	add(t, c, turn(t, "badger"))
+	_, err := c.Rewind(ctx, 1, nil)
+	check(t, err)
+	f.update(t)
+	f.expect(t, "badger", "c/2@2")
+	saves, err := f.Retainable(ctx, nil)
+	check(t, err)
+	_, err = f.ApplyRetention(ctx, conversation.PlanRetention(saves, conversation.Policy{MaxSaves: 1}, time.Now()))
+	check(t, err)
+	if stats := f.update(t); stats.Conversations != 1 {
+		t.Errorf("a removed branch: %+v", stats)
+	}
+	f.expect(t, "badger")
+	f.expect(t, "alligator", "c/1@0")
+	if stats := f.update(t); stats.Conversations != 0 {
+		t.Errorf("the next update looked at %+v", stats)
+	}
+}
+
+func TestALostBranchCostsNothingElse(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	c := f.save(t, "c", turn(t, "alligator"))
+	add(t, c, turn(t, "badger"))
+	lost := c.Head().Root
+	_, err := c.Rewind(ctx, 1, nil)
+	check(t, err)
+	add(t, c, turn(t, "chameleon"))
+	f.index = f.openOver(t, &missing{Store: f.blobs, id: lost})
+	if stats := f.update(t); !slices.Equal(stats.Damaged, []string{"c"}) {
+		t.Errorf("a lost branch: %+v", stats)
+	}
+	f.expect(t, "chameleon", "c/2@0")
+	f.expect(t, "badger")
+}
