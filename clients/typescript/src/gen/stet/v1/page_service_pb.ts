@@ -543,7 +543,7 @@ export type FollowRequest = Message<"stet.v1.FollowRequest"> & {
   id: string;
 
   /**
-   * The last offset that was seen; empty for the whole log.
+   * The last offset that was seen; empty for what follows the last saved state.
    *
    * @generated from field: string offset_key = 2;
    */

@@ -1,0 +1,277 @@
+import { Code, ConnectError, type Client } from "@connectrpc/connect";
+
+import type { InteractionUpdate } from "./gen/agent/v1/interaction_update_pb.js";
+import { CloudAgentWorkflowStatus, type CloudAgentState } from "./gen/aiserver/v1/cloud_agent_pb.js";
+import type {
+  BackgroundComposerService,
+  PreFetchedBlob,
+  StreamConversationResponse,
+} from "./gen/aiserver/v1/stream_conversation_pb.js";
+
+export interface FollowOptions {
+  /** The last offset that was handled; without one the initial state comes first. */
+  after?: string;
+  /** Ends the following with an error. */
+  signal?: AbortSignal;
+  /** Leaves out the contents of large tool calls and large blobs. */
+  light?: boolean;
+  /** Bounds of the wait before a new connection, 100 ms and 10 s. */
+  minBackoff?: number;
+  maxBackoff?: number;
+  /** How long a connection may be silent, in ms, before it counts as lost: a minute. */
+  silence?: number;
+}
+
+/** Something that happened to an agent. `offset` is the place after it, to resume from. */
+export type AgentEvent =
+  /** The follower begins anew: the state stands for everything before the offset. */
+  | { kind: "initial"; offset: string; status: CloudAgentWorkflowStatus; state?: CloudAgentState; stateId?: Uint8Array; blobs: PreFetchedBlob[] }
+  | { kind: "update"; offset: string; update: InteractionUpdate }
+  | { kind: "state"; offset: string; state: CloudAgentState; stateId: Uint8Array; blobs: PreFetchedBlob[] }
+  | { kind: "status"; offset: string; status: CloudAgentWorkflowStatus }
+  /** A response that this release does not interpret. */
+  | { kind: "other"; offset: string; response: StreamConversationResponse };
+
+/** Says that a stream leaves out an event, again and again. */
+export class DataLossError extends Error {
+  override readonly name = "DataLossError";
+}
+
+/** How many connections in a row may leave out the same event. */
+const maxGaps = 3;
+
+/** Errors that coming back later does not cure. */
+const permanent = new Set([
+  Code.NotFound, Code.InvalidArgument, Code.DataLoss, Code.Unauthenticated, Code.PermissionDenied,
+  Code.Unimplemented, Code.FailedPrecondition,
+]);
+
+export async function* follow(
+  service: Client<typeof BackgroundComposerService>,
+  id: string,
+  options: FollowOptions,
+): AsyncGenerator<AgentEvent, void, void> {
+  const place = new Place(options.after ?? "");
+  const shortest = options.minBackoff ?? 100;
+  const longest = Math.max(options.maxBackoff ?? 10_000, shortest);
+  let wait = shortest;
+  for (;;) {
+    options.signal?.throwIfAborted();
+    const line = new Line(options);
+    let ended = false;
+    let progress = false;
+    try {
+      const request = {
+        bcId: id,
+        ...(place.after === "" ? {} : { offsetKey: place.after }),
+        ...(options.light === undefined ? {} : { filterHeavyStepData: options.light }),
+      };
+      place.begin();
+      for await (const response of service.streamConversation(request, { signal: line.signal })) {
+        line.heard();
+        for (const event of place.take(response)) {
+          progress = true;
+          line.rest(); // the time that the caller takes is not the connection's
+          yield event;
+          line.heard();
+        }
+      }
+      ended = true;
+      for (const event of place.end()) {
+        progress = true;
+        yield event;
+      }
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      if (error instanceof DataLossError || (error instanceof ConnectError && permanent.has(error.code))) {
+        throw error;
+      }
+      // Anything else is what happens to connections.
+    } finally {
+      line.close();
+    }
+    if (ended && place.terminal) {
+      return;
+    }
+    if (progress) {
+      wait = shortest;
+    }
+    // Half of the wait is random, so that the followers of a server that comes back
+    // do not come all at once.
+    await pause(wait / 2 + (Math.random() * wait) / 2, options.signal);
+    wait = Math.min(2 * wait, longest);
+  }
+}
+
+/** Where a follower is: decides which responses are events, and gives each once. */
+class Place {
+  terminal = false;
+  private pending: (AgentEvent & { kind: "initial" }) | undefined;
+  private prefetched: PreFetchedBlob[] = [];
+  private gaps = 0;
+
+  constructor(public after: string) {}
+
+  /** Forgets what a connection that was lost left unfinished. */
+  begin(): void {
+    this.pending = undefined;
+    this.prefetched = [];
+  }
+
+  *take(response: StreamConversationResponse): Generator<AgentEvent, void, void> {
+    const { message } = response;
+    switch (message.case) {
+      case "initialState": {
+        const { workflowStatus: status, cloudAgentState: state, blobId, preFetchedBlobs } = message.value;
+        // Held back until its offset is known: a connection that is lost in between
+        // must not make the caller begin anew twice.
+        this.pending = {
+          kind: "initial", offset: "", status, blobs: [...this.prefetched, ...preFetchedBlobs],
+          ...(state === undefined ? {} : { state, stateId: blobId }),
+        };
+        return;
+      }
+      case "prefetchedBlobs":
+        this.prefetched.push(...message.value.preFetchedBlobs);
+        return;
+      case "streamSignal":
+        return;
+      case "workflowStatusWithOffset": {
+        const { offsetKey: offset, workflowStatus: status } = message.value;
+        if (this.pending !== undefined && this.pending.status === status) {
+          yield* this.settle(offset);
+          return;
+        }
+        if (offset === this.after) {
+          this.terminal = isTerminal(status); // said again at the end
+        }
+        yield* this.give({ kind: "status", offset, status });
+        return;
+      }
+      case "interactionUpdateWithOffset": {
+        const { offsetKey: offset, interactionUpdate: update } = message.value;
+        if (update !== undefined) {
+          yield* this.give({ kind: "update", offset, update });
+        }
+        return;
+      }
+      case "cloudAgentStateWithIdAndOffset": {
+        const { offsetKey: offset, cloudAgentState: state, blobId: stateId, preFetchedBlobs: blobs } = message.value;
+        if (state !== undefined) {
+          yield* this.give({ kind: "state", offset, state, stateId, blobs });
+        }
+        return;
+      }
+      default: {
+        const value: unknown = message.value;
+        const offset = typeof value === "object" && value !== null && "offsetKey" in value ? String(value.offsetKey) : "";
+        yield* this.give({ kind: "other", offset, response });
+      }
+    }
+  }
+
+  *end(): Generator<AgentEvent, void, void> {
+    yield* this.settle("");
+  }
+
+  /** Gives the initial state that was held back. */
+  private *settle(offset: string): Generator<AgentEvent, void, void> {
+    const initial = this.pending;
+    if (initial === undefined) {
+      return;
+    }
+    this.pending = undefined;
+    this.after = offset;
+    this.terminal = isTerminal(initial.status);
+    yield { ...initial, offset };
+  }
+
+  /** Gives an event if it is the next one. */
+  private *give(event: AgentEvent): Generator<AgentEvent, void, void> {
+    yield* this.settle("");
+    if (event.offset !== "" && this.after !== "") {
+      if (event.offset === this.after) {
+        return; // a heartbeat, or said twice
+      }
+      const last = sequence(this.after);
+      const at = sequence(event.offset);
+      if (last !== undefined && at !== undefined) {
+        if (at <= last) {
+          return;
+        }
+        if (at > last + 1n) {
+          this.gaps++;
+          const text = `the stream goes from event ${last} to ${at}`;
+          throw this.gaps >= maxGaps ? new DataLossError(text) : new Error(text);
+        }
+      }
+    }
+    this.gaps = 0;
+    if (event.offset !== "") {
+      this.after = event.offset;
+    }
+    if (event.kind === "status") {
+      this.terminal = isTerminal(event.status);
+    }
+    yield event;
+  }
+}
+
+/** One connection, which is given up when it is silent for too long. */
+class Line {
+  private readonly controller = new AbortController();
+  private readonly silence: number;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly abort = () => this.controller.abort();
+
+  constructor(private readonly options: FollowOptions) {
+    this.silence = options.silence ?? 60_000;
+    options.signal?.addEventListener("abort", this.abort);
+    this.heard();
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  heard(): void {
+    this.rest();
+    this.timer = setTimeout(this.abort, this.silence);
+  }
+
+  rest(): void {
+    clearTimeout(this.timer);
+  }
+
+  close(): void {
+    this.rest();
+    this.options.signal?.removeEventListener("abort", this.abort);
+    this.controller.abort();
+  }
+}
+
+function isTerminal(status: CloudAgentWorkflowStatus): boolean {
+  return status === CloudAgentWorkflowStatus.ARCHIVED || status === CloudAgentWorkflowStatus.EXPIRED;
+}
+
+/** Returns the number of the event of an offset; others spell offsets as they like. */
+function sequence(offset: string): bigint | undefined {
+  const parts = /^([0-9a-f]{16})-[0-9a-f]{1,16}$/.exec(offset);
+  return parts?.[1] === undefined ? undefined : BigInt(`0x${parts[1]}`);
+}
+
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(done, ms);
+    function done(): void {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }
+    function stop(): void {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    }
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
