@@ -65,7 +65,7 @@ func (a *auditing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		res, err := next(ctx, req)
 		result := "ok"
 		if err != nil {
-			result = connect.CodeOf(err).String()
+			result = connect.CodeOf(wireError(err)).String()
 		}
 		if err := a.log.End(begun, result); err != nil {
 			a.failed(ctx, err) // it is done, and its beginning is in the log

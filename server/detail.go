@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -15,13 +18,36 @@ func withDetail(err *connect.Error, detail proto.Message) error {
 	return err
 }
 
-// coding is the interceptor that gives every error its code, in one place.
-type coding struct{}
+// coding is the interceptor that gives every error its code, in one place. Where
+// hide is set, the caller is not the owner of the machine: of an error that nobody
+// has foreseen, it learns only under which number the log has it.
+type coding struct {
+	hide   bool
+	logger *slog.Logger
+}
 
-func (coding) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+func (c coding) code(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	coded := wireError(err)
+	at := callOf(ctx)
+	at.code = connect.CodeOf(coded).String()
+	if connect.CodeOf(coded) != connect.CodeInternal {
+		return coded
+	}
+	c.logger.Error("internal", slog.String("request", at.request), slog.String("path", at.procedure), slog.Any("error", err))
+	var said *connect.Error
+	if !c.hide || errors.As(err, &said) { // in words that were meant for the caller
+		return coded
+	}
+	return connect.NewError(connect.CodeInternal, fmt.Errorf("this failed; the operator finds it in the log as request %s", at.request))
+}
+
+func (c coding) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		res, err := next(ctx, req)
-		return res, wireError(err)
+		return res, c.code(ctx, err)
 	}
 }
 
@@ -29,8 +55,8 @@ func (coding) WrapStreamingClient(next connect.StreamingClientFunc) connect.Stre
 	return next
 }
 
-func (coding) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+func (c coding) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return wireError(next(ctx, conn))
+		return c.code(ctx, next(ctx, conn))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -22,6 +23,8 @@ type gate struct {
 	enter   func(ctx context.Context, tenant string) (*site, func(), error)
 	peers   *peers
 	metrics *metrics
+	logger  *slog.Logger
+	hide    bool // what is unforeseen is told to the log only
 	errors  *connect.ErrorWriter
 }
 
@@ -60,7 +63,7 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 		if errors.Is(err, errCrowded) || errors.Is(err, http.ErrServerClosed) {
 			err = connect.NewError(connect.CodeUnavailable, err)
 		}
-		return nil, nil, wireError(err)
+		return nil, nil, coding{hide: g.hide, logger: g.logger}.code(r.Context(), err)
 	}
 	ends = append(ends, out)
 	return s, leave, nil
@@ -145,19 +148,19 @@ func (g *gate) shared(next http.Handler) http.Handler {
 	})
 }
 
-// pages serves the page of the tenant, and to those without a token how to show
-// one.
-func (g *gate) pages(login http.Handler) http.Handler {
+// pages serves the page, which asks for everything by calls of its own, and to
+// those without a token how to show one.
+func (g *gate) pages(login, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, leave, err := g.admit(r, access.Read)
+		who, err := g.guard.who(r)
 		switch {
-		case connect.CodeOf(err) == connect.CodeUnauthenticated:
+		case errors.Is(err, access.ErrDenied):
 			login.ServeHTTP(w, r)
 		case err != nil:
-			g.refuse(w, r, err)
+			g.refuse(w, r, g.unauthenticated(r.Context(), err))
 		default:
-			defer leave()
-			s.page.ServeHTTP(w, r)
+			callOf(r.Context()).Principal = who
+			page.ServeHTTP(w, r)
 		}
 	})
 }

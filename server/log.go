@@ -32,6 +32,9 @@ func (c *call) attrs(r *http.Request, status int, took time.Duration) []slog.Att
 	if path == "" {
 		path = r.Pattern // what somebody typed may hold anything, a token too
 	}
+	if path == "" {
+		path = "other"
+	}
 	attrs := []slog.Attr{
 		slog.String("request", c.request), slog.String("method", knownMethod(r.Method)), slog.String("path", path),
 		slog.Int("status", status), slog.Duration("took", took),

@@ -121,7 +121,7 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 	}
 	audit := &auditing{log: o.Audit, logger: o.errorLogger(), metrics: g.metrics}
 	return []connect.HandlerOption{
-		connect.WithInterceptors(traced, coding{}, draining{}, &storing{gate: g}, audit),
+		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger()}, draining{}, &storing{gate: g}, audit),
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
 	}, nil

@@ -23,7 +23,6 @@ type site struct {
 	closed  chan struct{} // closed when the store is
 	db      *stet.DB
 	handler http.Handler
-	page    http.Handler
 	where   *places // of its workspaces
 	err     error
 

@@ -22,6 +22,7 @@ import (
 var services = []string{
 	stetv1connect.BlobServiceName, stetv1connect.RowServiceName, stetv1connect.StoreServiceName,
 	stetv1connect.ConversationServiceName, stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
+	stetv1connect.PageServiceName,
 	aiserverv1connect.BackgroundComposerServiceName, agentv1connect.AgentServiceName,
 }
 
@@ -43,7 +44,7 @@ func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{db: db, handler: register(db, opts, handlerOpts), page: page(db), where: where}
+	s := &site{db: db, handler: register(db, opts, handlerOpts), where: where}
 	g.enter = func(context.Context, string) (*site, func(), error) { return s, func() {}, nil }
 	meter := access.NewMeter(access.Limits{}, nil)
 	g.meter = func(string) *access.Meter { return meter }
@@ -73,6 +74,7 @@ func NewTenants(tenants Tenants, verify func(token string) (access.Principal, er
 	if err != nil {
 		return nil, err
 	}
+	g.hide = true
 	handlerOpts, err := opts.handlerOptions(g)
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func NewTenants(tenants Tenants, verify func(token string) (access.Principal, er
 			if s.db, err = tenants.Open(ctx, s.tenant); err != nil {
 				return err
 			}
-			s.handler, s.page = register(s.db, opts, handlerOpts), page(s.db)
+			s.handler = register(s.db, opts, handlerOpts)
 			return nil
 		},
 	}
@@ -134,7 +136,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 		return nil, err
 	}
 	return &gate{
-		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m,
+		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m, logger: opts.errorLogger(),
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),
 	}, nil
@@ -197,6 +199,7 @@ func register(db *stet.DB, opts *Options, handlerOpts []connect.HandlerOption) h
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
 	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
+	add(stetv1connect.NewPageServiceHandler(&pageService{db: db}, handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
 	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
 	agent := opts.Agent
