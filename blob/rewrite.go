@@ -22,8 +22,8 @@ type Replacer interface {
 // that work which was put off can be done in that order later, by any process.
 type Arrivals interface {
 	// Arrived returns up to limit durable blobs that came after mark, oldest first,
-	// and the mark behind the last of them. The empty mark, and one whose place the
-	// store no longer knows, stand before the first. There are no more when next is
-	// mark.
+	// and the mark behind the last of them. The empty mark stands before the first.
+	// Some may come again, as after Replace, none is left out. There are no more when
+	// next is mark.
 	Arrived(ctx context.Context, mark string, limit int) (blobs []Info, next string, err error)
 }

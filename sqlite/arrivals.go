@@ -9,8 +9,53 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Arrived implements blob.Arrivals. A mark names a row by its number and its
-// blob, since a number is given out again once the rows from it on are swept.
+// reuse tells which numbers of rows may have been given out twice: those above
+// low, since the last rows of the table were swept. turn counts how often that
+// happened; a mark of another turn is not trusted above low.
+type reuse struct{ turn, low int64 }
+
+// reuseKey is where the table meta keeps it, as text.
+const reuseKey = "reuse"
+
+func readReuse(c *conn) (reuse, error) {
+	var r reuse
+	err := c.query(`SELECT value FROM meta WHERE key = ?1`, func(s *sqlite3.Stmt) error {
+		_, err := fmt.Sscanf(s.ColumnText(0), "%d.%d", &r.turn, &r.low)
+		return err
+	}, reuseKey)
+	return r, err
+}
+
+// lastNumber returns the highest number of a row.
+func lastNumber(c *conn) (int64, error) {
+	var last int64
+	err := c.query(`SELECT max(n) FROM blobs`, func(s *sqlite3.Stmt) error {
+		last = s.ColumnInt64(0)
+		return nil
+	})
+	return last, sqlError("find the last blob", err)
+}
+
+// noteReuse is called after rows were removed in a transaction that began with
+// last as the highest number.
+func noteReuse(c *conn, last int64) error {
+	now, err := lastNumber(c)
+	if err != nil || now >= last {
+		return err
+	}
+	r, err := readReuse(c)
+	if err != nil {
+		return sqlError("read which numbers are reused", err)
+	}
+	if r.turn == 0 || now < r.low {
+		r.low = now
+	}
+	err = c.exec(`INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+		reuseKey, fmt.Sprintf("%d.%d", r.turn+1, r.low))
+	return sqlError("note which numbers are reused", err)
+}
+
+// Arrived implements blob.Arrivals. A blob that is replaced arrives once more.
 func (b *Blobs) Arrived(ctx context.Context, mark string, limit int) ([]blob.Info, string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, mark, err
@@ -18,36 +63,24 @@ func (b *Blobs) Arrived(ctx context.Context, mark string, limit int) ([]blob.Inf
 	var infos []blob.Info
 	next := mark
 	err := b.db.readers.with(ctx, func(c *conn) error {
-		after, err := placeOf(c, mark)
+		r, err := readReuse(c)
 		if err != nil {
 			return err
+		}
+		var turn, after int64
+		if _, err := fmt.Sscanf(mark, "%d.%d", &turn, &after); err != nil {
+			after = 0
+		} else if turn != r.turn {
+			after = min(after, r.low)
 		}
 		return c.query(`SELECT n, id, size, base FROM blobs WHERE n > ?1 ORDER BY n LIMIT ?2`, func(s *sqlite3.Stmt) error {
 			info := blob.Info{Stored: s.ColumnInt64(2)}
 			copy(info.ID[:], s.ColumnRawBlob(1))
 			copy(info.Base[:], s.ColumnRawBlob(3))
 			infos = append(infos, info)
-			next = fmt.Sprintf("%d:%s", s.ColumnInt64(0), info.ID)
+			next = fmt.Sprintf("%d.%d", r.turn, s.ColumnInt64(0))
 			return nil
 		}, after, limit)
 	})
 	return infos, next, b.db.readError(ctx, "read arrivals", err)
-}
-
-// placeOf returns the number of the row that a mark names, or 0.
-func placeOf(c *conn, mark string) (int64, error) {
-	var n, found int64
-	var text string
-	if _, err := fmt.Sscanf(mark, "%d:%64s", &n, &text); err != nil {
-		return 0, nil
-	}
-	id, err := blob.ParseID(text)
-	if err != nil {
-		return 0, nil
-	}
-	err = c.query(`SELECT n FROM blobs WHERE n = ?1 AND id = ?2`, func(s *sqlite3.Stmt) error {
-		found = s.ColumnInt64(0)
-		return nil
-	}, n, id[:])
-	return found, err
 }

@@ -47,7 +47,7 @@ type stay struct {
 
 // work runs the workload of one seed against a store on rec: concurrent batches
 // with references, compare-and-swap, range deletes, large objects, deltas, lone
-// puts, replacements, sweeps, checkpoints, and a restart.
+// puts, replacements, sweeps, shrinking, checkpoints, and a restart.
 func work(t testing.TB, rec *recorder, seed uint64, rounds, batches int) *history {
 	t.Helper()
 	h := &history{}
@@ -77,6 +77,9 @@ func work(t testing.TB, rec *recorder, seed uint64, rounds, batches int) *histor
 			t.Fatal(err)
 		}
 		if err := h.sweep(db, rec); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Shrink(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Close(); err != nil {

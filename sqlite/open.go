@@ -49,7 +49,8 @@ type Options struct {
 	// VFS names a registered file system for the database, for fault injection.
 	VFS string
 
-	files files // for fault injection in tests
+	files       files // for fault injection in tests
+	shrinkPages int   // likewise; 0 means the default
 }
 
 // DB is an open store.
@@ -229,7 +230,10 @@ func (db *DB) writeFresh(path, id string) error {
 	if err != nil {
 		return sqlError("create database", err)
 	}
-	err = createSchema(c, id)
+	_, err = c.pragma("auto_vacuum = INCREMENTAL") // for Shrink; can only be said to an empty file
+	if err == nil {
+		err = createSchema(c, id)
+	}
 	if err == nil {
 		_, err = c.pragma("journal_mode = WAL")
 	}

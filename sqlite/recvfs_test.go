@@ -74,7 +74,7 @@ func newRecorder(t testing.TB, root string) *recorder {
 // options returns options for a store on the recorder: small objects, so that
 // crash images are small too.
 func (r *recorder) options() *Options {
-	return &Options{VFS: r.name, files: recFiles{r}, ObjectSize: crashObjectSize, Readers: 2}
+	return &Options{VFS: r.name, files: recFiles{r}, ObjectSize: crashObjectSize, Readers: 2, shrinkPages: 4}
 }
 
 // do makes a change and remembers it.

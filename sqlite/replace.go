@@ -133,6 +133,9 @@ func (b *Blobs) replaceRow(c *conn, fresh *exchange) error {
 	} else {
 		data = fresh.data
 	}
+	// The row moves to the end, where rows are packed tightly. In its old place a
+	// content of another size would leave pages half empty.
 	return sqlError("replace blob "+fresh.id.String(),
-		c.exec(`UPDATE blobs SET size = ?2, file = ?3, data = ?4 WHERE id = ?1`, fresh.id[:], fresh.size, file, data))
+		c.exec(`UPDATE blobs SET n = (SELECT max(n) FROM blobs) + 1, size = ?2, file = ?3, data = ?4 WHERE id = ?1`,
+			fresh.id[:], fresh.size, file, data))
 }

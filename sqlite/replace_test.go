@@ -139,6 +139,12 @@ func TestArrivalsComeInOrderAndGoOnBehindAMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, f := put("e"), put("f")
-	last := arrived(fourth, a, e)
-	arrived(last, f)
+	last := arrived(fourth, e, f)
+	if next := arrived(last); next != last {
+		t.Errorf("the mark moved to %q although nothing came", next)
+	}
+	if err := db.Blobs().Replace(t.Context(), blob.Blob{ID: a.ID, Data: []byte("again")}); err != nil {
+		t.Fatal(err)
+	}
+	arrived(last, blob.Info{ID: a.ID, Stored: 5})
 }

@@ -96,35 +96,27 @@ func (b *Blobs) condemned(ctx context.Context, generation int64, opts blob.Sweep
 	condemned := make(map[blob.ID]dead)
 	staying := make(map[blob.ID]blob.ID) // a blob that stays → its base
 	youngest := time.Now().Unix() - opts.GraceSeconds
-	var after int64
-	for {
-		n := 0
-		err := b.db.readers.with(ctx, func(c *conn) error {
-			return c.query(`SELECT n, id, gen, born, size, base, file FROM blobs WHERE n > ?1 ORDER BY n LIMIT ?2`, func(s *sqlite3.Stmt) error {
-				n++
-				after = s.ColumnInt64(0)
-				var id, base blob.ID
-				copy(id[:], s.ColumnRawBlob(1))
-				copy(base[:], s.ColumnRawBlob(5))
-				size := s.ColumnInt64(4)
-				if s.ColumnInt64(2) < generation && s.ColumnInt64(3) <= youngest && !opts.Live(id) {
-					condemned[id] = dead{base: base, size: size, file: s.ColumnText(6)}
-					return nil
-				}
-				result.Kept++
-				result.KeptBytes += size
-				if !base.IsZero() {
-					staying[id] = base
-				}
-				return nil
-			}, after, listPage)
+	// One statement sees one state: rows that are replaced meanwhile change places.
+	err := b.db.readers.with(ctx, func(c *conn) error {
+		return c.query(`SELECT id, gen, born, size, base, file FROM blobs`, func(s *sqlite3.Stmt) error {
+			var id, base blob.ID
+			copy(id[:], s.ColumnRawBlob(0))
+			copy(base[:], s.ColumnRawBlob(4))
+			size := s.ColumnInt64(3)
+			if s.ColumnInt64(1) < generation && s.ColumnInt64(2) <= youngest && !opts.Live(id) {
+				condemned[id] = dead{base: base, size: size, file: s.ColumnText(5)}
+				return ctx.Err()
+			}
+			result.Kept++
+			result.KeptBytes += size
+			if !base.IsZero() {
+				staying[id] = base
+			}
+			return ctx.Err()
 		})
-		if err != nil {
-			return nil, b.db.readError(ctx, "look for unneeded blobs", err)
-		}
-		if n < listPage {
-			break
-		}
+	})
+	if err != nil {
+		return nil, b.db.readError(ctx, "look for unneeded blobs", err)
 	}
 	for _, base := range staying {
 		for { // a reprieve passes on to what the base leans on
@@ -177,9 +169,14 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 	}
 	err := b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
 		gone = gone[:0]
+		last, err := lastNumber(c)
+		if err != nil {
+			return err
+		}
 		for _, id := range page {
-			err := c.exec(`DELETE FROM blobs WHERE id = ?1 AND gen < ?2
-				AND NOT EXISTS (SELECT 1 FROM blobs AS leaning WHERE leaning.base = ?1)`, id[:], generation)
+			// One that was replaced since names another file; the next sweep gets it.
+			err := c.exec(`DELETE FROM blobs WHERE id = ?1 AND gen < ?2 AND coalesce(file, '') = ?3
+				AND NOT EXISTS (SELECT 1 FROM blobs AS leaning WHERE leaning.base = ?1)`, id[:], generation, condemned[id].file)
 			if err != nil {
 				return sqlError("remove blob "+id.String(), err)
 			}
@@ -187,7 +184,7 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 				gone = append(gone, id)
 			}
 		}
-		return nil
+		return noteReuse(c, last)
 	}})
 	if err != nil {
 		return err
