@@ -35,7 +35,8 @@ type settler struct {
 	store    *compressed.Store
 	arrivals blob.Arrivals
 	rows     kv.Store
-	pass     sync.Mutex // one pass at a time
+	shrink   func(context.Context) error // gives room back; nil where nobody can
+	pass     sync.Mutex                  // one pass at a time
 
 	mu      sync.Mutex // guards the fields below
 	backlog int64      // bytes that this process put and has not looked at since
@@ -133,7 +134,10 @@ func (s *settler) settle(ctx context.Context, polite bool, progress func(done in
 		}
 		if next == mark {
 			s.lookedAt(puts, nil)
-			return nil
+			if s.shrink == nil || done == 0 && polite {
+				return nil
+			}
+			return s.shrink(ctx)
 		}
 		if _, err := s.store.Settle(ctx, infos); err != nil {
 			return err
@@ -181,7 +185,8 @@ func (s *settler) close() {
 	}
 }
 
-// Settle compresses now what the store keeps as it came. Nobody needs to call it:
+// Settle compresses now what the store keeps as it came, and gives the room back
+// to the file system. Nobody needs to call it:
 // an open store does that by itself when it is quiet. progress, if set, is told
 // how many blobs were looked at.
 func (db *DB) Settle(ctx context.Context, progress func(done int)) error {

@@ -106,7 +106,7 @@ func TestSettleGoesOnWhereAnotherProcessEnded(t *testing.T) {
 			if err := db.Settle(t.Context(), func(done int) { looked = done }); err != nil {
 				t.Fatal(err)
 			}
-			if want := 3 - round; looked != want { // the first time two, then one
+			if want := 2 * (3 - round); looked != want { // two blobs, then one, and what became of them
 				t.Errorf("round %d looked at %d blobs, want %d", round, looked, want)
 			}
 			if got := storedSize(t, db); got > 1000 {

@@ -78,6 +78,9 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		return nil, errors.Join(err, engine.Close())
 	}
 	db.engine = engine
+	if db.settler != nil {
+		db.settler.shrink = engine.Shrink
+	}
 	return db, nil
 }
 
