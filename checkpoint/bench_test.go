@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -28,6 +29,7 @@ type bench struct {
 	*fixture
 	files  []string
 	store  string
+	settle func() // does what a store does when it is quiet
 	shut   func() // closes the store
 	git    string
 	rnd    *rand.Rand
@@ -48,10 +50,18 @@ func newBench(b *testing.B, files int) *bench {
 	must(b, err)
 	shut := sync.OnceFunc(func() { must(b, db.Close()) })
 	b.Cleanup(shut)
-	layers := cached.New(compressed.New(db.Blobs(), nil), nil) // as the front door has them
+	small := compressed.New(db.Blobs(), &compressed.Options{Later: func(int64) {}}) // as the front door has it
+	layers := cached.New(small, nil)
+	settle := func() {
+		all, _, err := db.Blobs().Arrived(b.Context(), "", math.MaxInt32)
+		must(b, err)
+		_, err = small.Settle(b.Context(), all)
+		must(b, err)
+		must(b, db.Shrink(b.Context()))
+	}
 	x := &bench{
 		fixture: &fixture{t: b, dir: b.TempDir(), blobs: blob.Checked(layers), rows: db.Rows()},
-		store:   store, shut: shut, git: filepath.Join(b.TempDir(), "shadow"), rnd: rand.New(rand.NewPCG(3, 3)),
+		store:   store, settle: settle, shut: shut, git: filepath.Join(b.TempDir(), "shadow"), rnd: rand.New(rand.NewPCG(3, 3)),
 	}
 	x.opts.IndexDir = b.TempDir()
 	for i := range files {
@@ -186,6 +196,7 @@ func BenchmarkFirst(b *testing.B) {
 				timed(&x.theirs, x.shadowCommit)
 				sum.ours.add(x.ours)
 				sum.theirs.add(x.theirs)
+				x.settle()
 				x.shut() // which leaves one file
 				stored += size(b, x.store)
 				shadow += size(b, x.git) - empty
