@@ -22,13 +22,9 @@ const (
 
 // Follow says first whether it goes on where the reader was, then sends events.
 func (s *pageService) Follow(ctx context.Context, req *connect.Request[stetv1.FollowRequest], stream *connect.ServerStream[stetv1.FollowResponse]) error {
-	after := req.Msg.GetOffsetKey()
-	if after == "" {
-		after = cloudagent.Offset{}.String() // the whole log, instead of the state that sums it up
-	}
 	f := &pageFollower{s: s, asked: req.Msg.GetOffsetKey()}
 	for res, err := range s.db.Agents().Stream(ctx, req.Msg.GetId(), &cloudagent.StreamOptions{
-		After: after, FilterHeavyStepData: true, MaxBlobsAfterPrefetch: -1, AllowTerminal: true, Heartbeat: followBeat,
+		After: req.Msg.GetOffsetKey(), FilterHeavyStepData: true, MaxBlobsAfterPrefetch: -1, AllowTerminal: true, Heartbeat: followBeat,
 	}) {
 		if err != nil {
 			return err
@@ -53,6 +49,9 @@ func (f *pageFollower) events(ctx context.Context, res *aiserverv1.StreamConvers
 	var out []*stetv1.FollowResponse
 	_, anew := res.GetMessage().(*aiserverv1.StreamConversationResponse_InitialState_)
 	switch {
+	case anew && f.asked == "":
+		f.begun = true
+		return []*stetv1.FollowResponse{{Kind: "beat"}} // the stream is open
 	case anew:
 		f.begun = true
 		return []*stetv1.FollowResponse{{Kind: "restarted"}}

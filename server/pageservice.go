@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
@@ -49,8 +50,8 @@ func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.
 			if row.Checkpoints++; row.Checkpoints > overviewCheckpoints {
 				break
 			}
-			if quietRecord(rec) {
-				continue // moves of ours are not the agent's work
+			if quietRecord(rec) || rec.Side == checkpoint.Before {
+				continue // what we and the user did is not the agent's work
 			}
 			row.Files += uint32(rec.FilesChanged)
 			row.Added += uint32(rec.LinesAdded)

@@ -46,13 +46,21 @@ takes another one.`,
 	}
 }
 
+// cast says who plays, and since when.
+type cast struct {
+	title, agent string
+	ago          time.Duration
+}
+
 // demonstration plays the agent and the user.
 type demonstration struct {
+	cast
 	db    *stet.DB
 	store *conversation.Store
 	space *checkpoint.Workspace
 	conv  *conversation.Conversation
 	clock time.Time
+	live  bool // happens now: the clock does not run ahead
 	turn  uint64
 	root  blob.ID
 	names []string // of the checkpoints after turns
@@ -62,11 +70,13 @@ func (a *app) demo(ctx context.Context, db *stet.DB, dir string) error {
 	if err := emptyDir(dir); err != nil {
 		return err
 	}
-	d, err := a.newDemonstration(ctx, db, dir)
+	// The story began a while ago, so that the log looks like one.
+	d, err := a.newDemonstration(ctx, db, dir, cast{title: "add retry to checkout", agent: "demo-agent", ago: 47 * time.Minute})
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.play(ctx), d.space.Close()); err != nil {
+	err = errors.Join(d.write(demoStart), d.play(ctx, demoScenes), d.write(demoYours), d.space.Close())
+	if err != nil {
 		return err
 	}
 	value := map[string]any{"schema": "stet.demo.v1", "dir": d.space.Path(), "conversation": d.conv.ID(), "checkpoints": d.names}
@@ -87,7 +97,7 @@ func emptyDir(dir string) error {
 	return nil
 }
 
-func (a *app) newDemonstration(ctx context.Context, db *stet.DB, dir string) (*demonstration, error) {
+func (a *app) newDemonstration(ctx context.Context, db *stet.DB, dir string, c cast) (*demonstration, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -98,8 +108,7 @@ func (a *app) newDemonstration(ctx context.Context, db *stet.DB, dir string) (*d
 	if err := apart(db, full); err != nil {
 		return nil, err
 	}
-	// The story began a while ago, so that the log looks like one.
-	d := &demonstration{db: db, clock: time.Now().Add(-47 * time.Minute)}
+	d := &demonstration{cast: c, db: db, clock: time.Now().Add(-c.ago)}
 	_, opts, err := a.checkpoints(db)
 	if err != nil {
 		return nil, err
@@ -110,16 +119,13 @@ func (a *app) newDemonstration(ctx context.Context, db *stet.DB, dir string) (*d
 	if d.space, err = checkpoint.New(db.Blobs(), db.Rows(), &opts).Open(ctx, full); err != nil {
 		return nil, err
 	}
-	d.conv, err = d.store.Create(ctx, conversation.Info{Title: "add retry to checkout", Agent: "demo-agent", Workspace: full})
+	d.conv, err = d.store.Create(ctx, conversation.Info{Title: c.title, Agent: c.agent, Workspace: full})
 	return d, err
 }
 
 // play tells the story.
-func (d *demonstration) play(ctx context.Context) error {
-	if err := d.write(demoStart); err != nil {
-		return err
-	}
-	for i, scene := range demoScenes {
+func (d *demonstration) play(ctx context.Context, scenes []scene) error {
+	for i, scene := range scenes {
 		if err := d.write(scene.yours); err != nil {
 			return err
 		}
@@ -133,10 +139,14 @@ func (d *demonstration) play(ctx context.Context) error {
 		}
 	}
 	d.wait(6)
-	return d.write(demoYours)
+	return nil
 }
 
 func (d *demonstration) wait(minutes int) {
+	if d.live {
+		d.clock = time.Now()
+		return
+	}
 	d.clock = d.clock.Add(time.Duration(minutes) * time.Minute)
 }
 
@@ -160,6 +170,43 @@ func (d *demonstration) write(files map[string]string) error {
 	return nil
 }
 
+// contents reads what files hold before the agent changes them.
+func (d *demonstration) contents(files map[string]string) map[string]string {
+	old := make(map[string]string)
+	for name := range files {
+		if text, err := os.ReadFile(filepath.Join(d.space.Path(), name)); err == nil {
+			old[name] = string(text)
+		}
+	}
+	return old
+}
+
+// delegate lets a subagent have its own conversation, which becomes a part of this
+// one.
+func (d *demonstration) delegate(ctx context.Context, s scene) error {
+	if s.sub == nil {
+		return nil
+	}
+	conv, err := d.store.Create(ctx, conversation.Info{Title: s.sub.ask, Agent: d.agent, Workspace: d.space.Path()})
+	if err != nil {
+		return err
+	}
+	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: s.sub.ask, MessageId: s.message + "-" + s.sub.id}, scene{think: s.sub.think, runs: s.sub.runs, say: s.sub.say}.steps(nil)...)
+	if err != nil {
+		return err
+	}
+	if err := conv.AppendTurn(ctx, turn); err != nil {
+		return err
+	}
+	save, err := conv.Save(ctx, nil)
+	if err != nil {
+		return err
+	}
+	// The state stays, named by the one who asked; the list of conversations is for
+	// those of people.
+	return errors.Join(d.conv.SetSubagent(ctx, s.sub.id, save.Root), d.store.Delete(ctx, conv.ID(), nil))
+}
+
 // agentTurn lets the agent answer a message and change files.
 func (d *demonstration) agentTurn(ctx context.Context, s scene) error {
 	d.turn++
@@ -167,18 +214,22 @@ func (d *demonstration) agentTurn(ctx context.Context, s scene) error {
 	if err := d.checkpoint(ctx, checkpoint.Before, s); err != nil {
 		return err
 	}
+	old := d.contents(s.files)
 	if err := d.write(s.files); err != nil {
 		return err
 	}
 	d.wait(s.minutes)
-	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: s.ask, MessageId: s.message}, s.steps()...)
+	if err := d.delegate(ctx, s); err != nil {
+		return err
+	}
+	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: s.ask, MessageId: s.message}, s.steps(old)...)
 	if err != nil {
 		return err
 	}
 	if err := d.conv.AppendTurn(ctx, turn); err != nil {
 		return err
 	}
-	save, err := d.conv.Save(ctx, &conversation.SaveOptions{MessageID: s.message, Author: "demo-agent"})
+	save, err := d.conv.Save(ctx, &conversation.SaveOptions{MessageID: s.message, Author: d.agent})
 	if err != nil {
 		return err
 	}
@@ -188,7 +239,7 @@ func (d *demonstration) agentTurn(ctx context.Context, s scene) error {
 
 func (d *demonstration) checkpoint(ctx context.Context, side checkpoint.Side, s scene) error {
 	res, err := d.space.Checkpoint(ctx, checkpoint.Request{
-		Conversation: d.conv.ID(), Root: d.root, MessageID: s.message, Turn: d.turn, Side: side, Author: "demo-agent", Auto: true,
+		Conversation: d.conv.ID(), Root: d.root, MessageID: s.message, Turn: d.turn, Side: side, Author: d.agent, Auto: true,
 	})
 	if err != nil {
 		return err

@@ -1,44 +1,113 @@
 package cli
 
-import agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+import (
+	"strings"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
 
 // scene is one turn of the demonstration.
 type scene struct {
 	yours   map[string]string // what you do before it
 	ask     string
 	message string
+	think   string // what the agent thinks first
+	sub     *helper
 	say     string            // the agent's answer
 	files   map[string]string // what the agent writes; empty removes
 	runs    []string          // commands that it says it ran
+	fails   string            // a command that it says failed first
 	minutes int
 	back    uint64 // turn to which you then go back
 }
 
-// steps are what the transcript shows of the agent's work.
-func (s scene) steps() []*agentv1.ConversationStep {
+// helper is a subagent of a scene.
+type helper struct {
+	id, ask, think, say string
+	runs                []string
+}
+
+// steps are what the transcript shows of the agent's work; old is what the files
+// held before.
+func (s scene) steps(old map[string]string) []*agentv1.ConversationStep {
 	var steps []*agentv1.ConversationStep
-	tool := func(call *agentv1.ToolCall) {
-		steps = append(steps, &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: call}})
+	if s.think != "" {
+		steps = append(steps, &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ThinkingMessage{
+			ThinkingMessage: &agentv1.ThinkingMessage{Text: s.think},
+		}})
+	}
+	if s.sub != nil {
+		steps = append(steps, callStep(s.sub.call()))
+	}
+	if s.fails != "" {
+		steps = append(steps, callStep(failedShell(s.fails)))
 	}
 	for _, name := range sortedKeys(s.files) {
-		tool(&agentv1.ToolCall{Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{
-			Args: &agentv1.EditArgs{Path: name},
-			Result: &agentv1.EditResult{Result: &agentv1.EditResult_Success{
-				Success: &agentv1.EditSuccess{Path: name, AfterFullFileContent: s.files[name]},
-			}},
-		}}})
+		var before *string
+		if text, ok := old[name]; ok {
+			before = &text
+		}
+		steps = append(steps, callStep(editCall(name, before, s.files[name])))
 	}
 	for _, command := range s.runs {
-		tool(&agentv1.ToolCall{Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
-			Args: &agentv1.ShellArgs{Command: command},
-			Result: &agentv1.ShellResult{Result: &agentv1.ShellResult_Success{
-				Success: &agentv1.ShellSuccess{Command: command, Stdout: "ok  \tshop/checkout\t0.004s\n"},
-			}},
-		}}})
+		steps = append(steps, callStep(shellCall(command, printed(command))))
 	}
 	return append(steps, &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{
 		AssistantMessage: &agentv1.AssistantMessage{Text: s.say},
 	}})
+}
+
+// printed is what a command says that the agent did not really run.
+func printed(command string) string {
+	switch tool, _, _ := strings.Cut(command, " "); tool {
+	case "go":
+		return "ok  \tshop/checkout\t0.004s\n"
+	case "pytest":
+		return "............\n12 passed in 0.31s\n"
+	case "rg":
+		return "prices/list.go:14:\trows, err := db.Query(ids)\nprices/list.go:21:\t\terr = db.QueryRow(price, id).Scan(&cents)\n"
+	}
+	return ""
+}
+
+func callStep(call *agentv1.ToolCall) *agentv1.ConversationStep {
+	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: call}}
+}
+
+func editCall(name string, before *string, after string) *agentv1.ToolCall {
+	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{
+		Args: &agentv1.EditArgs{Path: name},
+		Result: &agentv1.EditResult{Result: &agentv1.EditResult_Success{
+			Success: &agentv1.EditSuccess{Path: name, BeforeFullFileContent: before, AfterFullFileContent: after},
+		}},
+	}}}
+}
+
+func shellCall(command, output string) *agentv1.ToolCall {
+	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
+		Args: &agentv1.ShellArgs{Command: command},
+		Result: &agentv1.ShellResult{Result: &agentv1.ShellResult_Success{
+			Success: &agentv1.ShellSuccess{Command: command, Stdout: output},
+		}},
+	}}}
+}
+
+func failedShell(command string) *agentv1.ToolCall {
+	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
+		Args: &agentv1.ShellArgs{Command: command},
+		Result: &agentv1.ShellResult{Result: &agentv1.ShellResult_Failure{
+			Failure: &agentv1.ShellFailure{Command: command, ExitCode: 1, Stderr: "exit status 1\n"},
+		}},
+	}}}
+}
+
+func (h *helper) call() *agentv1.ToolCall {
+	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_TaskToolCall{TaskToolCall: &agentv1.TaskToolCall{
+		Args: &agentv1.TaskArgs{Description: h.ask, Prompt: h.ask, AgentId: &h.id},
+		Result: &agentv1.TaskResult{Result: &agentv1.TaskResult_Success{
+			Success: &agentv1.TaskSuccess{AgentId: &h.id},
+		}},
+	}}}
 }
 
 // demoStart is the project before the agent came.

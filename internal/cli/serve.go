@@ -40,9 +40,6 @@ var serveFlags = []struct{ name, key, about string }{
 	{"log", "serve.log", "log every request on standard error, as json or text"},
 }
 
-// fillDemo, where there is one, fills the store for 'stet serve --demo'.
-var fillDemo func(ctx context.Context, a *app, db *stet.DB) error
-
 func (a *app) serveCommand() *cobra.Command {
 	var explain, demo bool
 	cmd := &cobra.Command{
@@ -87,9 +84,7 @@ way. Every flag is a setting, too: 'stet serve --explain' shows what holds and w
 	}
 	flags.Lookup("log").NoOptDefVal = "json"
 	flags.Bool("insecure", false, "let server mode be reached from elsewhere without TLS")
-	if fillDemo != nil {
-		flags.BoolVar(&demo, "demo", false, "fill the store with a demonstration first")
-	}
+	flags.BoolVar(&demo, "demo", false, "fill a fresh store with a demonstration in which an agent goes on working")
 	flags.BoolVar(&explain, "explain", false, "show the settings of the server and where they come from, and stop")
 	return cmd
 }
@@ -136,7 +131,7 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 	}
 	return a.withStore(ctx, true, func(db *stet.DB) error {
 		if demo {
-			if err := fillDemo(ctx, a, db); err != nil {
+			if err := a.fillDemo(ctx, db); err != nil {
 				return err
 			}
 		}

@@ -1026,7 +1026,7 @@ func (x *StorageResponse) GetPartial() bool {
 type FollowRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The last offset that was seen; empty for the whole log.
+	// The last offset that was seen; empty for what follows the last saved state.
 	OffsetKey     string `protobuf:"bytes,2,opt,name=offset_key,json=offsetKey,proto3" json:"offset_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

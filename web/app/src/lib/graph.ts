@@ -10,7 +10,7 @@ export interface Placed {
   y: number;
 }
 
-export const box = { width: 168, height: 44, gapX: 72, gapY: 12 };
+export const box = { width: 190, height: 44, gapX: 72, gapY: 12 };
 
 /** layout returns the place of each node and the size of the drawing. */
 export function layout(nodes: readonly Node[]): { places: Placed[]; width: number; height: number } {

@@ -6,6 +6,7 @@ import { useLoad } from "../load.ts";
 import { go, query } from "../nav.ts";
 import { Empty, Lines, Time, Trouble, Waiting } from "../ui.tsx";
 import { DiffReview } from "./diffreview.tsx";
+import { what } from "./rail.tsx";
 
 /** ComparePage shows two checkpoints of a conversation beside each other. */
 export default function ComparePage() {
@@ -69,7 +70,7 @@ function Side({ label, entries, value, choose, now }: { label: string; entries: 
           {now && <option value="@">the files now</option>}
           {entries.map((e) => (
             <option key={e.checkpoint!.id} value={e.checkpoint!.id}>
-              {e.name} · {clock(Number(e.checkpoint!.timeMs))} · {oneLine(e.ask || e.checkpoint!.label || "checkpoint", 50)}
+              {e.name} · {clock(Number(e.checkpoint!.timeMs))} · {oneLine((e.checkpoint!.side !== 1 && e.ask) || e.checkpoint!.label || what(e), 50)}
               {e.gone ? " (rewound)" : ""}
             </option>
           ))}
@@ -77,7 +78,7 @@ function Side({ label, entries, value, choose, now }: { label: string; entries: 
       </label>
       {c ? (
         <p class="muted">
-          <Time ms={c.timeMs} /> · turn {c.turn} · {count(c.filesChanged, "file")} <Lines added={c.linesAdded} removed={c.linesRemoved} /> · {value?.tools}
+          <Time ms={c.timeMs} /> · turn {c.turn} · {count(c.filesChanged, "file")} <Lines added={c.linesAdded} removed={c.linesRemoved} /> {value?.tools && `· ${value.tools}`}
         </p>
       ) : (
         <p class="muted">The workspace as it is at this moment.</p>
@@ -93,7 +94,7 @@ function Turns({ left, right, conversation }: { left: TimelineEntry; right: Time
   if (hex(a.root) === hex(b.root)) return <p class="turns-differ">The conversation is the same on both sides.</p>;
   const link = (e: TimelineEntry) => (
     <a href={to.conversation(conversation, "transcript", { at: e.checkpoint!.id })}>
-      {e.name}, after turn {e.checkpoint!.turn}
+      {e.name}, {e.checkpoint!.side === 1 ? "before" : "after"} turn {e.checkpoint!.turn}
     </a>
   );
   return (

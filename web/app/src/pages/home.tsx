@@ -108,7 +108,7 @@ function HomeLine({ line, size }: { line: Line<OverviewRow>; size?: Map<string, 
 
 function Running({ agents }: { agents: Agent[] }) {
   return (
-    <section class="running" aria-label="Running agents">
+    <section class="running-agents" aria-label="Running agents">
       {agents.map((a) => (
         <a key={a.id} class="agent-card" href={to.live(a.id)}>
           <span class="pulse" aria-hidden="true" />

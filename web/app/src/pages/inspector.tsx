@@ -147,8 +147,9 @@ function Graph({ graph }: { graph: GraphResponse }) {
                     {n.refs > 0 ? ` → ${n.refs}` : ""}
                   </text>
                   <text x="10" y="34" class="node-id">
-                    {n.error || `${short(id, 8)} · ${bytes(n.size)}${n.stored > 0n ? ` · ${bytes(n.stored)} stored` : ""}`}
+                    {n.error || `${short(id, 8)} · ${bytes(n.size)}`}
                   </text>
+                  <title>{n.stored > 0n ? `${bytes(n.stored)} in the store` : n.kind}</title>
                 </g>
               </a>
             );

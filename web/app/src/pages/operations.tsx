@@ -63,7 +63,7 @@ function OperationRow({ op, ask }: { op: Operation; ask: (what: "undo" | "redo")
         {op.author} <Time ms={op.timeMs} />
       </span>
       <span class="operation-actions">
-        {op.conversation && op.saved && <a href={to.conversation(op.conversation, "transcript", { at: op.saved })}>before</a>}
+        {op.conversation && op.saved && <a href={to.conversation(op.conversation, "transcript", { at: op.saved })}>what was before</a>}
         {op.canUndo && (
           <button type="button" onClick={() => ask("undo")}>
             Undo

@@ -78,7 +78,7 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
   const selected = shown.entry?.checkpoint?.id === c.id;
   const pinned = c.pins.length > 0;
   const mark = pinned ? "P" : e.gone ? "x" : "o";
-  const words = e.ask || c.label || what(e);
+  const words = (c.side !== 1 && e.ask) || c.label || what(e);
   return (
     <div class={`point lane${row.lane}${selected ? " selected" : ""}${e.gone ? " gone" : ""}${e.current ? " current" : ""}`}>
       <span class={`track${row.above ? " above" : ""}${row.below ? " below" : ""}${row.branchAbove ? " branch-above" : ""}${row.joins ? " joins" : ""}`} aria-hidden="true">
@@ -110,8 +110,8 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
   );
 }
 
-/** what describes a checkpoint that belongs to no turn. */
-function what(e: TimelineEntry): string {
+/** what describes a checkpoint of which nothing was asked. */
+export function what(e: TimelineEntry): string {
   switch (e.checkpoint!.kind) {
     case "safety":
       return "saved before going back";
@@ -120,7 +120,8 @@ function what(e: TimelineEntry): string {
     case "manual":
       return "made by hand";
   }
-  return e.checkpoint!.side === 1 ? "before the turn" : "checkpoint";
+  if (e.checkpoint!.side !== 1) return "checkpoint";
+  return e.checkpoint!.parent ? "changed by you" : "the beginning";
 }
 
 function currentTab() {

@@ -90,11 +90,11 @@ function focusFirst(el: HTMLInputElement | null): void {
 
 function Hit({ hit }: { hit: SearchHit }) {
   return (
-    <a class="hit" href={to.conversation(hit.conversation, "transcript", { turn: hit.turn })}>
+    <a class="hit" href={to.conversation(hit.conversation, "transcript", { turn: hit.turn || undefined })}>
       <span class="hit-head">
         <b>{oneLine(hit.title, 80) || hit.conversation}</b>
         <span class="muted">
-          {hit.role === "user" ? "you" : hit.role} · turn {hit.turn} · <Time ms={hit.timeMs} />
+          {hit.turn > 0 ? `${hit.role === "user" ? "you" : hit.role} · turn ${hit.turn}` : "title"} · <Time ms={hit.timeMs} />
         </span>
       </span>
       <span class="snippet">{marked(hit.snippet, hit.matches).map((p, i) => (p.hit ? <mark key={i}>{p.text}</mark> : p.text))}</span>

@@ -101,7 +101,7 @@ function Plot({ report }: { report: StorageResponse }) {
         series: [
           {},
           ...report.kinds
-            .map((k, i) => ({ label: k.kind, stroke: color(hues[i % hues.length]), fill: color(hues[i % hues.length]) + "55", width: 1.5, points: { show: false } }))
+            .map((k, i) => ({ label: k.kind, stroke: color(hues[i % hues.length]), fill: color(hues[i % hues.length]) + "55", width: 1.5, points: { show: false }, paths: uPlot.paths.stepped!({ align: 1 }) }))
             .reverse(),
         ],
       },

@@ -30,7 +30,7 @@ export default function Subagents({ shown }: { shown: Shown }) {
           </a>
         ))}
       </nav>
-      <Transcript id={shown.info.id} root={shown.root} subagent={sub} turn={1} live={false} />
+      <Transcript id={shown.info.id} root={shown.root} subagent={sub} turn={0} live={false} />
     </div>
   );
 }

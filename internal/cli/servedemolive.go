@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+)
+
+const (
+	liveAgent = "demo-live"
+	livePace  = 180 * time.Millisecond // between two pieces of what the agent says
+	liveRest  = 5 * time.Second        // between two turns
+	liveTurns = 60                     // after which it rests for good
+
+	liveRunning = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_RUNNING
+	liveIdle    = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_IDLE
+)
+
+// goOnWorking lets the agent of the demonstration work until ctx is done. It plays
+// in the background; that it could not go on is told, and hurts nothing.
+func (a *app) goOnWorking(ctx context.Context, db *stet.DB, dir string) error {
+	agent, err := a.liveAgent(ctx, db, dir)
+	if err != nil || agent.Conversation == "" {
+		return err
+	}
+	go func() {
+		if err := a.work(ctx, db, dir, agent); err != nil && ctx.Err() == nil {
+			a.say("the agent of the demonstration stopped: %v", err)
+		}
+	}()
+	return nil
+}
+
+// liveAgent returns the agent, and makes it in a store of which the workspace is a
+// demonstration. Elsewhere there is none.
+func (a *app) liveAgent(ctx context.Context, db *stet.DB, dir string) (cloudagent.Agent, error) {
+	agent, err := db.Agents().Get(ctx, liveAgent)
+	if err == nil || !errors.Is(err, cloudagent.ErrNotFound) {
+		return agent, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "notes", "export.py")); err != nil {
+		return cloudagent.Agent{}, nil
+	}
+	full, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return agent, err
+	}
+	conv, err := db.Conversations().Create(ctx, conversation.Info{Title: "tidy the search module", Agent: "cloud-agent", Workspace: full})
+	if err != nil {
+		return agent, err
+	}
+	return db.Agents().Create(ctx, cloudagent.Spec{ID: liveAgent, Name: "tidy the search module", Conversation: conv.ID(), Status: liveRunning})
+}
+
+// work plays one turn after the other.
+func (a *app) work(ctx context.Context, db *stet.DB, dir string, agent cloudagent.Agent) error {
+	info, err := db.Conversations().Get(ctx, agent.Conversation)
+	if err != nil {
+		return err
+	}
+	if _, err := db.Agents().SetStatus(ctx, agent.ID, liveRunning, nil); err != nil {
+		return err
+	}
+	for n := int(info.Turns) + 1; n <= liveTurns; n++ {
+		l := &livePlay{a: a, db: db, dir: dir, agent: agent}
+		if err := l.turn(ctx, liveScene(n)); err != nil {
+			return err
+		}
+		if err := pause(ctx, liveRest); err != nil {
+			return err
+		}
+	}
+	_, err = db.Agents().SetStatus(ctx, agent.ID, liveIdle, nil)
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// livePlay streams a scene while it happens, then saves it as any turn.
+type livePlay struct {
+	a     *app
+	db    *stet.DB
+	dir   string
+	agent cloudagent.Agent
+}
+
+func (l *livePlay) turn(ctx context.Context, s scene) error {
+	updates := []*agentv1.InteractionUpdate{{Message: &agentv1.InteractionUpdate_UserMessageAppended{
+		UserMessageAppended: &agentv1.UserMessageAppendedUpdate{UserMessage: &agentv1.UserMessage{Text: s.ask, MessageId: s.message}},
+	}}}
+	for _, piece := range pieces(s.think) {
+		updates = append(updates, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_ThinkingDelta{ThinkingDelta: &agentv1.ThinkingDeltaUpdate{Text: piece}}})
+	}
+	for i, command := range s.runs {
+		updates = append(updates, callUpdates(fmt.Sprintf("%s-run%d", s.message, i), shellCall(command, printed(command)))...)
+	}
+	for i, name := range sortedKeys(s.files) {
+		old, _ := os.ReadFile(filepath.Join(l.dir, name)) // what cannot be read is new
+		before := string(old)
+		updates = append(updates, callUpdates(fmt.Sprintf("%s-edit%d", s.message, i), editCall(name, &before, s.files[name]))...)
+	}
+	for _, piece := range pieces(s.say) {
+		updates = append(updates, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{TextDelta: &agentv1.TextDeltaUpdate{Text: piece}}})
+	}
+	for _, u := range updates {
+		if _, err := l.db.Agents().AppendUpdate(ctx, l.agent.ID, nil, u); err != nil {
+			return err
+		}
+		if err := pause(ctx, livePace); err != nil {
+			return err
+		}
+	}
+	if err := l.keep(ctx, s); err != nil {
+		return err
+	}
+	_, err := l.db.Agents().AppendUpdate(ctx, l.agent.ID, nil, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TurnEnded{TurnEnded: &agentv1.TurnEndedUpdate{}}})
+	return err
+}
+
+// keep writes the files of the scene and saves the turn with its checkpoints. The
+// conversation is opened anew, since you may have rewound it meanwhile.
+func (l *livePlay) keep(ctx context.Context, s scene) error {
+	d, err := l.a.reopened(ctx, l.db, l.dir, l.agent.Conversation)
+	if err != nil {
+		return err
+	}
+	d.live = true
+	return errors.Join(d.agentTurn(ctx, s), d.space.Close())
+}
+
+func callUpdates(id string, call *agentv1.ToolCall) []*agentv1.InteractionUpdate {
+	return []*agentv1.InteractionUpdate{
+		{Message: &agentv1.InteractionUpdate_ToolCallStarted{ToolCallStarted: &agentv1.ToolCallStartedUpdate{CallId: id, ToolCall: call}}},
+		{Message: &agentv1.InteractionUpdate_ToolCallCompleted{ToolCallCompleted: &agentv1.ToolCallCompletedUpdate{CallId: id, ToolCall: call}}},
+	}
+}
+
+// pieces cuts a text as a model streams it: a few words at a time.
+func pieces(text string) []string {
+	var out []string
+	words := strings.SplitAfter(text, " ")
+	for len(words) > 0 && text != "" {
+		n := min(4, len(words))
+		out = append(out, strings.Join(words[:n], ""))
+		words = words[n:]
+	}
+	return out
+}
