@@ -54,12 +54,13 @@ var importMap = map[string][]string{
 	"kvstream/...":     {"blob", "gen/...", "kvstream/..."},
 	"agentrun/...":     {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
 	"transcript/...":   {"blob", "conversation/...", "gen/...", "transcript/..."},
+	"transfer":         {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "workspace"},
 	"search/...":       {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
 	"foreign/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
 
 	// The front door, and those who come through it.
 	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
-	"internal/cli/...":   {".", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
+	"internal/cli/...":   {".", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "transfer", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
 	"server/...":         {".", "access", "blob", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "web/...", "gen/...", "internal/keyspace"},
 	"web/...":            {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":         {"blob", "kv", "cloudagent/...", "gen/..."},

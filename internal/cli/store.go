@@ -72,9 +72,18 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	return stet.Open(ctx, dir, opts)
 }
 
-// openRemote uses a server's store. It asks for something at once, so that a
-// wrong address or token shows here and not in the middle of a verb.
+// openRemote uses a server's store.
 func openRemote(ctx context.Context, address string) (*stet.DB, error) {
+	c, err := dialRemote(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return stet.NewRemote(c.Blobs(), c.Rows(), c.Close, nil), nil
+}
+
+// dialRemote asks the server for something at once, so that a wrong address or
+// token shows here and not in the middle of a verb.
+func dialRemote(ctx context.Context, address string) (*client.Client, error) {
 	token := os.Getenv("STET_TOKEN")
 	if path := os.Getenv("STET_TOKEN_FILE"); token == "" && path != "" {
 		data, err := os.ReadFile(path)
@@ -89,11 +98,11 @@ func openRemote(ctx context.Context, address string) (*stet.DB, error) {
 	}
 	if _, err := c.Blobs().Has(ctx, blob.ID{}); err != nil {
 		if connect.CodeOf(err) == connect.CodeUnauthenticated {
-			return nil, fmt.Errorf("%s wants a token: give STET_TOKEN_FILE or STET_TOKEN", address)
+			err = fmt.Errorf("%s wants a token: give STET_TOKEN_FILE or STET_TOKEN", address)
 		}
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
-	return stet.NewRemote(c.Blobs(), c.Rows(), c.Close, nil), nil
+	return c, nil
 }
 
 // withStore runs fn with an open store and closes it.

@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/transfer"
+)
+
+// moveFlags are those of push and pull.
+type moveFlags struct {
+	force, dryRun, plain bool
+	remoteKey            string
+}
+
+func (f *moveFlags) add(cmd *cobra.Command, target string) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.force, "force", false, "take the other head where both sides went on; what "+target+" had stays as a branch")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be moved, move nothing")
+	flags.BoolVar(&f.plain, "decrypt", false, "let an encrypted store be copied into one that is not")
+	flags.StringVar(&f.remoteKey, "remote-key-file", "", "key file of REMOTE, if that is an encrypted directory")
+}
+
+const moveHelp = `REMOTE is a directory with a store, or the http(s) address of a server (with
+STET_TOKEN_FILE or STET_TOKEN). Only blobs that are missing there are sent. Each
+save and each checkpoint becomes visible when all of it is durable; after an
+interruption, do it again: it goes on where it was cut.
+
+A conversation that both sides went on with has diverged. It is left alone, and the
+exit code is 4. With --force the head moves, and the saves that it moves away from
+stay in the history as a branch ('stet log' shows it, 'stet fork' goes on with it).
+
+The two sides seal with their own keys. What an encrypted store holds is not
+written to one that is not encrypted, unless --decrypt is given. Agents, pins and
+the log of operations stay where they are.`
+
+func (a *app) pushCommand() *cobra.Command {
+	var flags moveFlags
+	cmd := &cobra.Command{
+		Use:     "push REMOTE [CONVERSATION…]",
+		Short:   "Send conversations and checkpoints to another store",
+		GroupID: groupMove,
+		Long:    "Send conversations, all of them if none is named, and their checkpoints to another\nstore.\n\n" + moveHelp,
+		Example: "  stet push /mnt/backup/stet\n  stet push https://stet.example 01JCX4",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.move(cmd.Context(), "push", args, flags)
+		},
+	}
+	flags.add(cmd, "REMOTE")
+	return cmd
+}
+
+func (a *app) pullCommand() *cobra.Command {
+	var flags moveFlags
+	cmd := &cobra.Command{
+		Use:     "pull REMOTE [CONVERSATION…]",
+		Short:   "Fetch conversations and checkpoints from another store",
+		GroupID: groupMove,
+		Long:    "Fetch conversations, all of them if none is named, and their checkpoints from\nanother store.\n\n" + moveHelp,
+		Example: "  stet pull /mnt/backup/stet\n  stet pull http://127.0.0.1:7717 01JCX4 --dry-run",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.move(cmd.Context(), "pull", args, flags)
+		},
+	}
+	flags.add(cmd, "this store")
+	return cmd
+}
+
+// move opens both stores and moves in the direction of the verb.
+func (a *app) move(ctx context.Context, verb string, args []string, flags moveFlags) error {
+	push := verb == "push"
+	remote := &app{in: a.in, out: a.out, err: a.err, store: args[0], json: a.json, quiet: a.quiet, keyFile: flags.remoteKey, config: a.config}
+	switch same, err := samePlace(a.storePlace(), args[0]); {
+	case err != nil:
+		return err
+	case same:
+		return usage(errors.New("REMOTE is this store"))
+	}
+	return a.withStore(ctx, !push, func(here *stet.DB) error {
+		return remote.withStore(ctx, push, func(there *stet.DB) error {
+			local, err := a.side(ctx, here)
+			if err != nil {
+				return err
+			}
+			other, err := remote.side(ctx, there)
+			if err != nil {
+				return err
+			}
+			from, to, source := local, other, here
+			if !push {
+				from, to, source = other, local, there
+			}
+			ids, err := namedConversations(ctx, source, args[1:])
+			if err != nil {
+				return err
+			}
+			return a.transfer(ctx, verb, from, to, ids, flags)
+		})
+	})
+}
+
+// samePlace reports whether two places are the same directory.
+func samePlace(a, b string) (bool, error) {
+	if a == b {
+		return true, nil
+	}
+	if isRemote(a) || isRemote(b) {
+		return false, nil
+	}
+	return sameFile(strings.TrimPrefix(a, "file://"), strings.TrimPrefix(b, "file://"))
+}
+
+func isRemote(place string) bool {
+	return strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://")
+}
+
+// side returns a store as one side of a transfer.
+func (a *app) side(ctx context.Context, db *stet.DB) (transfer.Side, error) {
+	s := transfer.Side{Blobs: db.Blobs(), Rows: db.Rows(), Encrypted: db.Ring() != nil}
+	if !isRemote(a.storePlace()) {
+		return s, nil
+	}
+	c, err := dialRemote(ctx, a.storePlace())
+	if err != nil {
+		return s, err
+	}
+	info, err := c.Store().Info(ctx, connect.NewRequest(&stetv1.StoreInfoRequest{}))
+	if err = errors.Join(err, c.Close()); err != nil {
+		return s, fmt.Errorf("ask the server about its store: %w", err)
+	}
+	s.Encrypted = info.Msg.GetEncrypted()
+	return s, nil
+}
+
+func namedConversations(ctx context.Context, db *stet.DB, names []string) ([]string, error) {
+	var ids []string
+	for _, name := range names {
+		id, err := conversationID(ctx, db, name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+type movedJSON struct {
+	ID          string          `json:"id"`
+	Title       string          `json:"title"`
+	Status      transfer.Status `json:"status"`
+	Saves       int             `json:"saves"`
+	Checkpoints int             `json:"checkpoints"`
+}
+
+type moveJSON struct {
+	Schema        string      `json:"schema"`
+	DryRun        bool        `json:"dry_run"`
+	Conversations []movedJSON `json:"conversations"`
+	Blobs         int         `json:"blobs"`
+	Bytes         int64       `json:"bytes"`
+}
+
+func (a *app) transfer(ctx context.Context, verb string, from, to transfer.Side, ids []string, flags moveFlags) error {
+	sent := a.counter("moving blobs:")
+	report, err := transfer.Run(ctx, from, to, ids, &transfer.Options{
+		Force: flags.force, DryRun: flags.dryRun, AllowPlain: flags.plain,
+		Progress: func(r transfer.Report) { sent.set(int64(r.Blobs)) },
+	})
+	sent.done()
+	switch {
+	case errors.Is(err, transfer.ErrPlain):
+		return coded(ExitUsage, "%w: nothing was moved; make the target encrypted ('stet keys init'), or give --decrypt", err)
+	case errors.Is(err, transfer.ErrNotFound):
+		return coded(ExitNotFound, "%w", err)
+	case errors.Is(err, transfer.ErrIncomplete):
+		return coded(ExitDamage, "%w; see 'stet fsck'", err)
+	case errors.Is(err, transfer.ErrChanged):
+		return coded(ExitConflict, "%w; do it again", err)
+	case err != nil:
+		a.say("%s moved so far; do it again to go on", plural(int64(report.Blobs), "blob"))
+		return err
+	}
+	value := moveJSON{Schema: "stet." + verb + ".v1", DryRun: flags.dryRun, Conversations: []movedJSON{}, Blobs: report.Blobs, Bytes: report.Bytes}
+	for _, c := range report.Conversations {
+		value.Conversations = append(value.Conversations, movedJSON{c.ID, c.Title, c.Status, c.Saves, c.Checkpoints})
+	}
+	if err := a.print(value, moveText(value)); err != nil {
+		return err
+	}
+	if diverged := report.Diverged(); len(diverged) > 0 {
+		return coded(ExitConflict, "%s went on at both sides and stay as they are: %s; --force takes this head and keeps the other as a branch",
+			plural(int64(len(diverged)), "conversation"), few(diverged, 5))
+	}
+	return nil
+}
+
+func moveText(v moveJSON) string {
+	var text strings.Builder
+	for _, c := range v.Conversations {
+		fmt.Fprintf(&text, "%-8s  %s  %s", c.Status, printable(c.ID), printable(c.Title))
+		if c.Saves > 0 || c.Checkpoints > 0 {
+			fmt.Fprintf(&text, "  (%s, %s)", plural(int64(c.Saves), "save"), plural(int64(c.Checkpoints), "checkpoint"))
+		}
+		text.WriteByte('\n')
+	}
+	if v.DryRun {
+		fmt.Fprintf(&text, "would move %s\n", plural(int64(v.Blobs), "blob"))
+	} else {
+		fmt.Fprintf(&text, "moved %s (%s)\n", plural(int64(v.Blobs), "blob"), byteSize(v.Bytes))
+	}
+	return text.String()
+}
+
+// sameFile reports whether two paths name the same directory; one that is not
+// there yet is no other.
+func sameFile(a, b string) (bool, error) {
+	one, err := os.Stat(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		return filepath.Clean(a) == filepath.Clean(b), nil
+	}
+	if err != nil {
+		return false, err
+	}
+	other, err := os.Stat(b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(one, other), err
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+type tailFlags struct {
+	after string
+	once  bool
+}
+
+func (a *app) tailCommand() *cobra.Command {
+	var flags tailFlags
+	cmd := &cobra.Command{
+		Use:     "tail NAME",
+		Short:   "Follow an agent or a conversation",
+		GroupID: groupLook,
+		Long: `Follow what an agent does, or the saves of a conversation, as it happens. Lost
+connections to a server are made anew; every event comes once and in order.
+
+An agent is followed until it has ended, a conversation until you stop. --after goes
+on behind an offset that an earlier run printed with --json; for a conversation it is
+the number of a save. --once prints what there is and does not wait for more.`,
+		Example: "  stet tail a1\n  stet tail 01JCX4 --json\n  stet --store http://127.0.0.1:7717 tail a1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				return a.tail(cmd.Context(), db, args[0], flags)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&flags.after, "after", "", "go on after this offset")
+	cmd.Flags().BoolVar(&flags.once, "once", false, "print what there is and end")
+	return cmd
+}
+
+func (a *app) tail(ctx context.Context, db *stet.DB, name string, flags tailFlags) error {
+	agent, err := db.Agents().Get(ctx, name)
+	if err == nil {
+		return a.tailAgent(ctx, db, agent, flags)
+	}
+	if !errors.Is(err, cloudagent.ErrNotFound) {
+		return err
+	}
+	id, err := conversationID(ctx, db, name)
+	if err != nil {
+		return err
+	}
+	return a.tailConversation(ctx, db, id, flags)
+}
+
+// pulled is a stream of this store as a connection of a follower.
+type pulled struct {
+	next func() (*aiserverv1.StreamConversationResponse, error, bool)
+	stop func()
+}
+
+func (p *pulled) Receive(context.Context) (*aiserverv1.StreamConversationResponse, error) {
+	m, err, ok := p.next()
+	if !ok {
+		return nil, io.EOF
+	}
+	return m, err
+}
+
+func (p *pulled) Close() error { p.stop(); return nil }
+
+func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent, flags tailFlags) error {
+	head := agent.Head.Seq
+	events := cloudagent.Follow(ctx, cloudagent.FollowOptions{
+		After: flags.after,
+		Dial: func(ctx context.Context, after string) (cloudagent.Receiver, error) {
+			next, stop := iter.Pull2(db.Agents().Stream(ctx, agent.ID, &cloudagent.StreamOptions{After: after}))
+			return &pulled{next: next, stop: stop}, nil
+		},
+	})
+	if flags.once && (head == 0 || flags.after == agent.Head.String()) {
+		return nil
+	}
+	for e, err := range events {
+		if errors.Is(err, cloudagent.ErrInvalid) {
+			return usage(err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.printEvent(e); err != nil {
+			return err
+		}
+		if at, err := cloudagent.ParseOffset(e.Offset); flags.once && err == nil && at.Seq >= head {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (a *app) printEvent(e cloudagent.Event) error {
+	value := map[string]any{"schema": "stet.tail.v1", "offset": e.Offset}
+	text := ""
+	switch {
+	case e.Update != nil:
+		raw, err := protojson.Marshal(e.Update)
+		if err != nil {
+			return err
+		}
+		value["kind"], value["update"] = "update", json.RawMessage(raw)
+		text = e.Update.GetTextDelta().GetText()
+		if text == "" {
+			text = "\n" + clip(printable(string(raw)), 200) + "\n"
+		}
+	case !e.StateID.IsZero():
+		value["kind"], value["state"] = "state", e.StateID.String()
+		text = fmt.Sprintf("\nstate %s\n", e.StateID.Short())
+	default:
+		value["kind"] = "status"
+	}
+	if e.Status != 0 {
+		status := strings.ToLower(strings.TrimPrefix(e.Status.String(), "CLOUD_AGENT_WORKFLOW_STATUS_"))
+		value["status"] = status
+		text += fmt.Sprintf("\n-- %s --\n", status)
+	}
+	return a.print(value, text)
+}
+
+// tailPoll is how long a change can go unnoticed if its hint was lost.
+const tailPoll = 2 * time.Second
+
+func (a *app) tailConversation(ctx context.Context, db *stet.DB, id string, flags tailFlags) error {
+	var last uint64
+	if flags.after != "" {
+		if _, err := fmt.Sscan(flags.after, &last); err != nil {
+			return usage(fmt.Errorf("--after: %q is no number of a save", flags.after))
+		}
+	}
+	hints := db.Rows().Watch(ctx, keyspace.Saves(id))
+	for {
+		for save, err := range db.Conversations().History(ctx, id, &conversation.HistoryOptions{From: last + 1}) {
+			if errors.Is(err, kv.ErrBusy) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if err := a.printSave(save); err != nil {
+				return err
+			}
+			last = save.Seq
+		}
+		if flags.once {
+			return nil
+		}
+		select {
+		case <-hints:
+		case <-time.After(tailPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (a *app) printSave(s conversation.Save) error {
+	value := map[string]any{
+		"schema": "stet.tail.v1", "kind": s.Kind.String(), "offset": fmt.Sprint(s.Seq), "root": s.Root.String(),
+		"turns": s.Turns, "time": s.Time.UTC(), "message": s.MessageID, "author": s.Author,
+	}
+	return a.print(value, fmt.Sprintf("%s  %s %d  %s  root %s  %s\n",
+		when(s.Time, now()), s.Kind, s.Seq, plural(int64(s.Turns), "turn"), s.Root.Short(), printable(s.MessageID)))
+}

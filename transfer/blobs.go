@@ -1,0 +1,173 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
+)
+
+const (
+	hasBatch  = 1024    // ids asked for at once
+	sendBytes = 4 << 20 // content put at once
+	sendBlobs = 256     // blobs put at once
+	refsBatch = 20_000  // blobs named by one commit: their ids fit into a message
+)
+
+// mover is a transfer under way.
+type mover struct {
+	from, to Side
+	opts     Options
+	report   *Report
+	seen     graph.Set            // what earlier units reach, or the target is known to have
+	listed   map[blob.ID]struct{} // what was sent, or found there
+}
+
+func (m *mover) progress() {
+	if m.opts.Progress != nil {
+		report := *m.report
+		report.Conversations = slices.Clone(report.Conversations)
+		m.opts.Progress(report)
+	}
+}
+
+// state moves what a root reaches and returns it, without what earlier units had.
+func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
+	var ids []blob.ID
+	roots := graph.Roots(graph.Root{Kind: graph.State, ID: root})
+	err := graph.Walk(ctx, m.from.Blobs, roots, &graph.Options{Seen: &m.seen}, func(n graph.Node) error {
+		if errors.Is(n.Err, blob.ErrNotFound) {
+			return fmt.Errorf("%w: %s %s: %w", ErrIncomplete, n.Field, n.ID.Short(), n.Err)
+		}
+		if n.Err != nil {
+			return fmt.Errorf("%s %s: %w", n.Field, n.ID.Short(), n.Err)
+		}
+		ids = m.list(ids, n.ID)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ids, m.send(ctx, ids)
+}
+
+// tree moves what a captured tree needs, and other blobs with it.
+func (m *mover) tree(ctx context.Context, tree blob.ID, more ...blob.ID) ([]blob.ID, error) {
+	var ids []blob.ID
+	err := workspace.Refs(ctx, m.from.Blobs, tree, func(id blob.ID) bool {
+		before := len(ids)
+		ids = m.list(ids, id)
+		return len(ids) > before
+	})
+	if errors.Is(err, blob.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", ErrIncomplete, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range more {
+		if !id.IsZero() {
+			ids = m.list(ids, id)
+		}
+	}
+	return ids, m.send(ctx, ids)
+}
+
+// list adds an id that is new to this transfer.
+func (m *mover) list(ids []blob.ID, id blob.ID) []blob.ID {
+	if _, ok := m.listed[id]; ok {
+		return ids
+	}
+	m.listed[id] = struct{}{}
+	return append(ids, id)
+}
+
+// send puts the blobs that the target lacks.
+func (m *mover) send(ctx context.Context, ids []blob.ID) error {
+	for batch := range slices.Chunk(ids, hasBatch) {
+		has, err := m.to.Blobs.Has(ctx, batch...)
+		if err != nil {
+			return err
+		}
+		var lacking []blob.ID
+		for i, id := range batch {
+			if has[i] {
+				m.report.Present++
+			} else {
+				lacking = append(lacking, id)
+			}
+		}
+		if err := m.copy(ctx, lacking); err != nil {
+			return err
+		}
+		m.progress()
+	}
+	return nil
+}
+
+// copy puts blobs, many at once.
+func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
+	if m.opts.DryRun {
+		m.report.Blobs += len(ids)
+		return nil
+	}
+	var pack []blob.Blob
+	size := 0
+	put := func() error {
+		if len(pack) == 0 {
+			return nil
+		}
+		err := m.to.Blobs.Put(ctx, pack...)
+		if err == nil {
+			m.report.Blobs += len(pack)
+			m.report.Bytes += int64(size)
+			m.progress()
+		}
+		pack, size = nil, 0
+		return err
+	}
+	for _, id := range ids {
+		data, err := m.from.Blobs.Get(ctx, id)
+		if errors.Is(err, blob.ErrNotFound) {
+			return fmt.Errorf("%w: %w", ErrIncomplete, err)
+		}
+		if err != nil {
+			return err
+		}
+		pack, size = append(pack, blob.Blob{ID: id, Data: data}), size+len(data)
+		if size >= sendBytes || len(pack) >= sendBlobs {
+			if err := put(); err != nil {
+				return err
+			}
+		}
+	}
+	return put()
+}
+
+// commit applies a batch to the target. Blobs that a collector removed between
+// their Put and now are sent again.
+func (m *mover) commit(ctx context.Context, b *kv.Batch) error {
+	for len(b.Refs) > refsBatch {
+		if err := m.commit(ctx, &kv.Batch{Refs: b.Refs[:refsBatch]}); err != nil {
+			return err
+		}
+		b.Refs = b.Refs[refsBatch:]
+	}
+	err := m.to.Rows.Commit(ctx, b)
+	var missing *kv.MissingBlobsError
+	if errors.As(err, &missing) {
+		if err := m.copy(ctx, missing.IDs); err != nil {
+			return err
+		}
+		err = m.to.Rows.Commit(ctx, b)
+	}
+	if errors.Is(err, kv.ErrConflict) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// recordFormat is the newest format of rows that is understood here.
+const recordFormat = 1
+
+// ErrNewerFormat says that a row was written by a newer release.
+var ErrNewerFormat = errors.New("row has a newer format")
+
+// history is a conversation as one side has it.
+type history struct {
+	id      string
+	record  *stetv1.ConversationRecord // nil if there is none
+	version uint64                     // of its row
+	saves   []*stetv1.SaveRecord       // by number
+}
+
+func (h *history) head() *stetv1.SaveRecord {
+	if len(h.saves) == 0 {
+		return nil
+	}
+	return h.saves[len(h.saves)-1]
+}
+
+// listedAt is the time under which the conversation is listed.
+func (h *history) listedAt() int64 {
+	if head := h.head(); head != nil {
+		return head.GetTimeMs()
+	}
+	return h.record.GetCreatedAtMs()
+}
+
+func load(ctx context.Context, rows kv.Store, id string) (*history, error) {
+	h := &history{id: id}
+	row, err := rows.Get(ctx, keyspace.Conversation(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return h, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.record, h.version = new(stetv1.ConversationRecord), row.Version
+	if err := decode(row, h.record); err != nil {
+		return nil, err
+	}
+	for row, err := range rows.Scan(ctx, keyspace.Saves(id), kv.ScanOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		save := new(stetv1.SaveRecord)
+		if err := decode(row, save); err != nil {
+			return nil, err
+		}
+		h.saves = append(h.saves, save)
+	}
+	return h, nil
+}
+
+func decode(row kv.Row, into interface {
+	proto.Message
+	GetFormat() uint32
+}) error {
+	if err := proto.Unmarshal(row.Value, into); err != nil {
+		return fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+	}
+	switch f := into.GetFormat(); {
+	case f == 0:
+		return fmt.Errorf("%w: row %q has no format", kv.ErrCorrupt, row.Key)
+	case f > recordFormat:
+		return fmt.Errorf("%w: row %q has %d, this release knows %d", ErrNewerFormat, row.Key, f, recordFormat)
+	}
+	return nil
+}
+
+func encode(m proto.Message) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+// identity names a save apart from its place in a history: the same save may have
+// another number, parent and branch in another store.
+func identity(s *stetv1.SaveRecord) blob.ID {
+	s = proto.CloneOf(s)
+	s.Seq, s.Parent, s.RewoundFrom, s.Branch = 0, 0, 0, ""
+	raw, err := encode(s)
+	if err != nil { // text that is no UTF-8, which decoding has refused
+		return blob.ID{}
+	}
+	return blob.Sum(raw)
+}
+
+// plan is what is to be done about the saves of a conversation.
+type plan struct {
+	status  Status
+	add     []*stetv1.SaveRecord // with their numbers at the source
+	numbers map[uint64]uint64    // of saves at the source → at the target
+	base    *stetv1.SaveRecord   // the latest save at the source that the target has, or nil
+}
+
+// compare decides. The target may be moved if its head is one of the source's
+// saves: then nothing of it is left behind.
+func compare(here, there *history) plan {
+	p := plan{numbers: make(map[uint64]uint64)}
+	known := make(map[blob.ID]uint64, len(there.saves))
+	for _, s := range there.saves {
+		known[identity(s)] = s.GetSeq()
+	}
+	var headHere, headThere blob.ID
+	if head := there.head(); head != nil {
+		headThere = identity(head)
+	}
+	behind := headThere.IsZero()
+	for _, s := range here.saves {
+		name := identity(s)
+		behind = behind || name == headThere
+		headHere = name
+		if seq, ok := known[name]; ok {
+			p.numbers[s.GetSeq()], p.base = seq, s
+		} else {
+			p.add = append(p.add, s)
+		}
+	}
+	_, has := known[headHere]
+	switch {
+	case there.record == nil:
+		p.status = Created
+	case headHere == headThere:
+		p.status, p.add = Current, nil
+	case has || headHere.IsZero():
+		p.status, p.add = Ahead, nil
+	case behind:
+		p.status = Updated
+	default:
+		p.status = Diverged
+	}
+	return p
+}

@@ -1,0 +1,197 @@
+package transfer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// saves adds the saves that the target lacks, each by a commit of its own: a
+// transfer that is cut leaves the target at an earlier save, which is as good as
+// any, and is resumed from there.
+func (m *mover) saves(ctx context.Context, here, there *history, p plan, moved *Moved) error {
+	if p.base != nil {
+		if err := m.skip(ctx, p.base); err != nil {
+			return err
+		}
+	}
+	w := &writer{m: m, there: there, numbers: p.numbers}
+	if there.record == nil {
+		if err := w.create(ctx, here); err != nil {
+			return err
+		}
+	}
+	for _, s := range p.add {
+		root, err := blob.IDFromBytes(s.GetRoot())
+		if err != nil {
+			return fmt.Errorf("%w: save %d: %w", kv.ErrCorrupt, s.GetSeq(), err)
+		}
+		refs, err := m.state(ctx, root)
+		if err != nil {
+			return fmt.Errorf("save %d: %w", s.GetSeq(), err)
+		}
+		if err := w.add(ctx, s, moved.Status, refs); err != nil {
+			return fmt.Errorf("save %d: %w", s.GetSeq(), err)
+		}
+		moved.Saves++
+		m.progress()
+	}
+	return nil
+}
+
+// skip marks what a save refers to as known: the target has that save, and with
+// it everything below.
+func (m *mover) skip(ctx context.Context, s *stetv1.SaveRecord) error {
+	root, err := blob.IDFromBytes(s.GetRoot())
+	if err != nil {
+		return fmt.Errorf("%w: save %d: %w", kv.ErrCorrupt, s.GetSeq(), err)
+	}
+	raw, err := m.from.Blobs.Get(ctx, root)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		return nil // then nothing can be skipped
+	}
+	if err != nil {
+		return err
+	}
+	refs, err := graph.Refs(graph.State, raw)
+	if err != nil {
+		return nil // what cannot be read will be told by the walk that needs it
+	}
+	for _, r := range refs {
+		m.seen.Add(r.ID, r.Kind)
+	}
+	return nil
+}
+
+// writer adds saves to the target's history.
+type writer struct {
+	m       *mover
+	there   *history
+	numbers map[uint64]uint64 // of saves at the source → here
+	ours    bool              // this writer has taken the conversation over
+	shifted bool              // numbers differ from those of the source
+}
+
+// create makes the conversation, with nothing in it.
+func (w *writer) create(ctx context.Context, here *history) error {
+	if w.m.opts.DryRun {
+		return nil
+	}
+	rec := proto.CloneOf(here.record)
+	rec.Writer = randomWriter() // nobody who writes to the source may write here
+	value, err := encode(rec)
+	if err != nil {
+		return err
+	}
+	key := keyspace.Conversation(rec.GetId())
+	err = w.m.commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: key}, {Key: keyspace.Head(rec.GetId())}},
+		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ByTime(rec.GetCreatedAtMs(), rec.GetId())}},
+	})
+	if err != nil {
+		return err
+	}
+	row, err := w.m.to.Rows.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	w.there.record, w.there.version, w.ours = rec, row.Version, true
+	return nil
+}
+
+func randomWriter() []byte {
+	w := make([]byte, 16)
+	rand.Read(w) // never fails
+	return w
+}
+
+// add commits one save. The first one also takes the conversation over, so that
+// another writer learns that it is stale.
+func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, refs []blob.ID) error {
+	if w.m.opts.DryRun {
+		return nil
+	}
+	next, err := w.renumber(s, status)
+	if err != nil {
+		return err
+	}
+	value, err := encode(next)
+	if err != nil {
+		return err
+	}
+	id, root := w.there.id, []byte(fmt.Sprintf("%x", next.GetRoot()))
+	record := keyspace.Conversation(id)
+	b := &kv.Batch{
+		Expect: []kv.Expect{{Key: record, Version: w.there.version}, {Key: keyspace.Save(id, next.GetSeq())}},
+		Delete: []string{keyspace.ByTime(w.there.listedAt(), id)},
+		Set: []kv.Set{
+			{Key: keyspace.Head(id), Value: root},
+			{Key: keyspace.Save(id, next.GetSeq()), Value: value},
+			{Key: keyspace.ByTime(next.GetTimeMs(), id)},
+		},
+		Refs: refs,
+	}
+	if message := next.GetMessageId(); message != "" {
+		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(id, message), Value: root})
+	}
+	if !w.ours {
+		rec := proto.CloneOf(w.there.record)
+		rec.Epoch, rec.Writer = rec.GetEpoch()+1, randomWriter()
+		value, err := encode(rec)
+		if err != nil {
+			return err
+		}
+		b.Set = append(b.Set, kv.Set{Key: record, Value: value})
+	}
+	if err := w.m.commit(ctx, b); err != nil {
+		return err
+	}
+	if !w.ours {
+		row, err := w.m.to.Rows.Get(ctx, record)
+		if err != nil {
+			return err
+		}
+		w.there.version, w.ours = row.Version, true
+	}
+	w.numbers[s.GetSeq()] = next.GetSeq()
+	w.there.saves = append(w.there.saves, next)
+	return nil
+}
+
+// renumber gives a save its place in the target's history. As long as the numbers
+// of both sides agree they are kept, also where the policy of the source has
+// forgotten some.
+func (w *writer) renumber(s *stetv1.SaveRecord, status Status) (*stetv1.SaveRecord, error) {
+	next := proto.CloneOf(s)
+	last := w.there.head().GetSeq()
+	for from, to := range w.numbers {
+		w.shifted = w.shifted || from != to
+	}
+	if !w.shifted && status != Forced && s.GetSeq() > last {
+		return next, nil
+	}
+	w.shifted = true
+	next.Seq = last + 1
+	if next.Seq == 0 {
+		return nil, errors.New("the history is full")
+	}
+	next.Parent = w.numbers[s.GetParent()]
+	next.RewoundFrom = w.numbers[s.GetRewoundFrom()]
+	switch {
+	case next.Branch != "":
+	case next.Parent == last:
+		next.Branch = w.there.head().GetBranch()
+	default:
+		next.Branch = fmt.Sprintf("after-%d", next.Parent)
+	}
+	return next, nil
+}
