@@ -55,7 +55,8 @@ type Meter struct {
 	mu       sync.Mutex // guards what follows
 	streams  int
 	measured int64         // what usage said
-	incoming int64         // bytes that came in since, stored or not
+	incoming int64         // bytes of calls that ended since, stored or not
+	underway int64         // bytes of calls that have not ended, measured or not
 	fresh    bool          // usage was asked at all, and nothing was removed since
 	again    *rate.Limiter // of measuring for those who store nothing
 }
@@ -113,33 +114,39 @@ func (m *Meter) Streams() int {
 	return m.streams
 }
 
-// Store counts bytes that are about to be stored. What comes in is counted in
-// full until it would be too much; then the store is measured, since much of it
-// may have been there already or been compressed.
-func (m *Meter) Store(ctx context.Context, n int64) error {
+// Store counts bytes that a call is about to store; the call ends with the
+// function that it returns. What comes in is counted in full until it would be too
+// much; then the store is measured, since much of it may have been there already
+// or been compressed.
+func (m *Meter) Store(ctx context.Context, n int64) (end func(), err error) {
 	if m.limits.Bytes <= 0 {
-		return nil
+		return func() {}, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock() // also while measuring: the others would do the same
 	if !m.fitsLocked(n) && (!m.fresh || m.incoming > 0 || m.again.Allow()) {
 		used, err := m.usage(ctx)
 		if err != nil {
-			return fmt.Errorf("measure the tenant's store: %w", err)
+			return nil, fmt.Errorf("measure the tenant's store: %w", err)
 		}
 		m.measured, m.incoming, m.fresh = used, 0, true
 	}
 	if !m.fitsLocked(n) {
-		return &LimitError{Limit: "bytes", text: fmt.Sprintf(
+		return nil, &LimitError{Limit: "bytes", text: fmt.Sprintf(
 			"the tenant's limit of %d stored bytes is reached (%d are in use, %d more were sent); retry when something was deleted and collected",
-			m.limits.Bytes, m.measured, m.incoming+n)}
+			m.limits.Bytes, m.measured, m.incoming+m.underway+n)}
 	}
-	m.incoming += n
-	return nil
+	m.underway += n
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.underway -= n
+		m.incoming += n
+	}), nil
 }
 
 func (m *Meter) fitsLocked(n int64) bool {
-	return m.fresh && n <= m.limits.Bytes-m.measured-m.incoming
+	return m.fresh && n <= m.limits.Bytes-m.measured-m.incoming-m.underway
 }
 
 // Removed says that the store may have become smaller.

@@ -62,37 +62,69 @@ func TestStreamsAreLimited(t *testing.T) {
 func TestBytesAreLimited(t *testing.T) {
 	ctx, stored, asked := context.Background(), int64(0), 0
 	m := NewMeter(Limits{Bytes: 100}, func(context.Context) (int64, error) { asked++; return stored, nil })
-	if err := m.Store(ctx, 60); err != nil || asked != 1 {
+	store := func(n int64) error {
+		end, err := m.Store(ctx, n)
+		if err == nil {
+			end()
+			end() // counts once
+		}
+		return err
+	}
+	if err := store(60); err != nil || asked != 1 {
 		t.Fatalf("first: %v, asked %d times", err, asked)
 	}
 	stored = 30 // compressed
-	if err := m.Store(ctx, 40); err != nil || asked != 1 {
+	if err := store(40); err != nil || asked != 1 {
 		t.Fatalf("still fits by what came in: %v, asked %d times", err, asked)
 	}
-	if err := m.Store(ctx, 50); err != nil || asked != 2 {
+	if err := store(50); err != nil || asked != 2 {
 		t.Fatalf("fits by what is stored: %v, asked %d times", err, asked)
 	}
 	stored = 80
-	e := exhausted(t, m.Store(ctx, 30), "bytes")
+	e := exhausted(t, store(30), "bytes")
 	if !strings.Contains(e.Error(), "100") || !strings.Contains(e.Error(), "80") {
 		t.Errorf("the error says %v", e)
 	}
-	if err := m.Store(ctx, 20); err != nil {
+	if err := store(20); err != nil {
 		t.Errorf("what fits: %v", err)
 	}
 	stored = 100
-	exhausted(t, m.Store(ctx, 1), "bytes")
+	exhausted(t, store(1), "bytes")
 	stored = 10
 	m.Removed()
-	if err := m.Store(ctx, 90); err != nil {
+	if err := store(90); err != nil {
 		t.Errorf("after something was removed: %v", err)
+	}
+}
+
+// What a call has sent is not forgotten when the store is measured meanwhile.
+func TestBytesUnderWayCount(t *testing.T) {
+	ctx := context.Background()
+	m := NewMeter(Limits{Bytes: 100}, func(context.Context) (int64, error) { return 0, nil })
+	var ends []func()
+	for range 4 {
+		end, err := m.Store(ctx, 25)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	for range 3 {
+		m.Removed() // so that it is measured again
+		_, err := m.Store(ctx, 1)
+		exhausted(t, err, "bytes")
+	}
+	ends[0]()
+	m.Removed()
+	if _, err := m.Store(ctx, 25); err != nil {
+		t.Errorf("after one has ended: %v", err)
 	}
 }
 
 func TestAStoreThatCannotBeMeasuredTakesNothing(t *testing.T) {
 	broken := errors.New("broken")
 	m := NewMeter(Limits{Bytes: 100}, func(context.Context) (int64, error) { return 0, broken })
-	if err := m.Store(context.Background(), 1); !errors.Is(err, broken) || errors.Is(err, ErrExhausted) {
+	if _, err := m.Store(context.Background(), 1); !errors.Is(err, broken) || errors.Is(err, ErrExhausted) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -100,8 +132,9 @@ func TestAStoreThatCannotBeMeasuredTakesNothing(t *testing.T) {
 func TestNoLimits(t *testing.T) {
 	m := NewMeter(Limits{}, nil)
 	for range 1000 {
-		_, err := m.Stream()
-		if err = errors.Join(err, m.Request(), m.Store(context.Background(), 1<<40)); err != nil {
+		_, streamErr := m.Stream()
+		_, storeErr := m.Store(context.Background(), 1<<40)
+		if err := errors.Join(streamErr, storeErr, m.Request()); err != nil {
 			t.Fatal(err)
 		}
 	}

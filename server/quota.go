@@ -15,21 +15,21 @@ import (
 // storing counts what a tenant sends to be stored.
 type storing struct{ gate *gate }
 
-// store counts a message.
-func (s *storing) store(ctx context.Context, procedure string, msg any) error {
+// store counts a message. The caller calls end when the call has ended.
+func (s *storing) store(ctx context.Context, procedure string, msg any) (end func(), err error) {
 	c := callOf(ctx)
-	if c.meter == nil || !scopeOf(procedure).Allows(access.Write) {
-		return nil
+	n := int64(0)
+	if c.meter != nil && scopeOf(procedure).Allows(access.Write) {
+		n = kept(msg)
 	}
-	n := kept(msg)
 	if n == 0 {
-		return nil
+		return func() {}, nil
 	}
-	err := c.meter.Store(ctx, n)
+	end, err = c.meter.Store(ctx, n)
 	if errors.Is(err, access.ErrExhausted) {
-		return s.gate.exhausted(ctx, c.Principal, err)
+		err = s.gate.exhausted(ctx, c.Principal, err)
 	}
-	return err
+	return end, err
 }
 
 // kept returns how many bytes of a message may end up in the store. What only
@@ -53,9 +53,11 @@ func kept(msg any) (n int64) {
 
 func (s *storing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		if err := s.store(ctx, req.Spec().Procedure, req.Any()); err != nil {
+		end, err := s.store(ctx, req.Spec().Procedure, req.Any())
+		if err != nil {
 			return nil, err
 		}
+		defer end()
 		return next(ctx, req)
 	}
 }
@@ -66,20 +68,33 @@ func (s *storing) WrapStreamingClient(next connect.StreamingClientFunc) connect.
 
 func (s *storing) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return next(ctx, &storingConn{StreamingHandlerConn: conn, ctx: ctx, storing: s})
+		counted := &storingConn{StreamingHandlerConn: conn, ctx: ctx, storing: s}
+		defer counted.end()
+		return next(ctx, counted)
 	}
 }
 
-// storingConn counts what comes in on a stream.
+// storingConn counts what comes in on a stream. One goroutine receives.
 type storingConn struct {
 	connect.StreamingHandlerConn
 	ctx     context.Context // of the stream, which Receive is not given
 	storing *storing
+	ends    []func()
 }
 
 func (c *storingConn) Receive(msg any) error {
 	if err := c.StreamingHandlerConn.Receive(msg); err != nil {
 		return err
 	}
-	return c.storing.store(c.ctx, c.Spec().Procedure, msg)
+	end, err := c.storing.store(c.ctx, c.Spec().Procedure, msg)
+	if err == nil {
+		c.ends = append(c.ends, end)
+	}
+	return err
+}
+
+func (c *storingConn) end() {
+	for _, end := range c.ends {
+		end()
+	}
 }

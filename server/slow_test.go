@@ -1,0 +1,115 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/server"
+)
+
+// ends is a log that tells when requests for a path have ended.
+type ends struct {
+	path string
+	seen chan struct{}
+}
+
+func (e *ends) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), `"path":"`+e.path+`"`) {
+		e.seen <- struct{}{}
+	}
+	return len(p), nil
+}
+
+// A reader who takes nothing does not hold a stream, a store and its memory for
+// ever. This waits for the server to give up, not for a time.
+func TestAReaderWhoTakesNothingIsGivenUp(t *testing.T) {
+	log := &ends{path: stetv1connect.BlobServiceOpenProcedure, seen: make(chan struct{}, 10)}
+	address := start(t, &server.Options{Token: token, StallTime: 50 * time.Millisecond, Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	c := dial(t, address, token)
+	big := blob.New(random(3, 32<<20)) // more than any window
+	if err := c.Blobs().PutFrom(t.Context(), big.ID, bytes.NewReader(big.Data), int64(len(big.Data))); err != nil {
+		t.Fatal(err)
+	}
+	hc, base := c.HTTP()
+	stream, err := stetv1connect.NewBlobServiceClient(hc, base).Open(t.Context(), connect.NewRequest(&stetv1.OpenBlobRequest{Id: big.ID.Bytes()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	<-log.seen
+	for stream.Receive() {
+	}
+	if stream.Err() == nil {
+		t.Error("the stream ended as if it were whole")
+	}
+	// A stream that has nothing to say is no stalled one.
+	watching, err := watch(t, hc, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Close()
+	key := []byte("x")
+	for range 3 {
+		time.Sleep(100 * time.Millisecond) // longer than a stall; a longer sleep cannot break this
+		call(t, stetv1connect.NewRowServiceClient(hc, base).Commit, &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: key, Value: key}}})
+		if !watching.Receive() {
+			t.Fatalf("a quiet stream was given up: %v", watching.Err())
+		}
+	}
+}
+
+// A request whose body never comes ends, too.
+func TestAWriterWhoSendsNothingIsGivenUp(t *testing.T) {
+	log := &ends{path: stetv1connect.BlobServiceGetProcedure, seen: make(chan struct{}, 10)}
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	handler, err := server.New(db, &server.Options{Token: token, StallTime: 50 * time.Millisecond, Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := serve(t, handler)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "POST "+stetv1connect.BlobServiceGetProcedure+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+
+		"\r\nContent-Type: application/proto\r\nContent-Length: 1000\r\n\r\nx")
+	<-log.seen
+	// Over HTTP/2 as well.
+	body, feed := io.Pipe()
+	defer feed.Close()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", address+stetv1connect.BlobServiceGetProcedure, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/proto")
+	req.Header.Set("Authorization", "Bearer "+token)
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		if res, err := transport.RoundTrip(req.WithContext(ctx)); err == nil {
+			res.Body.Close()
+		}
+	}()
+	<-log.seen
+}
