@@ -153,8 +153,8 @@ func TestSubagentsKnowTheirParents(t *testing.T) {
 // TestImportOfManyMessagesTakesLittleMemory imports a conversation that is much
 // larger than the memory that the import may take.
 func TestImportOfManyMessagesTakesLittleMemory(t *testing.T) {
-	const size, limit = 32 << 10, 12 << 20
-	messages := testenv.Scale(1000, 40_000)
+	const size, limit = 32 << 10, 60 << 20 // the store's queue, its transaction and its compressor take 40 MiB
+	messages := testenv.Scale(4000, 40_000)
 	path := filepath.Join(t.TempDir(), "state.vscdb")
 	db := create(t, path, "PRAGMA journal_mode=OFF;"+editorSchema+"BEGIN")
 	var order []string
