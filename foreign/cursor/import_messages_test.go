@@ -154,7 +154,7 @@ func TestSubagentsKnowTheirParents(t *testing.T) {
 // larger than the memory that the import may take.
 func TestImportOfManyMessagesTakesLittleMemory(t *testing.T) {
 	const size, limit = 32 << 10, 60 << 20 // the store's queue, its transaction and its compressor take 40 MiB
-	messages := testenv.Scale(4000, 40_000)
+	messages := testenv.Scale(2500, 40_000)
 	path := filepath.Join(t.TempDir(), "state.vscdb")
 	db := create(t, path, "PRAGMA journal_mode=OFF;"+editorSchema+"BEGIN")
 	var order []string
