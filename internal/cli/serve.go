@@ -135,6 +135,10 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 				return err
 			}
 		}
+		// Not before the store is there: it refuses directories that hold other things.
+		if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
+			return err
+		}
 		handler, err := server.New(db, opts)
 		if err != nil {
 			return err
@@ -159,6 +163,9 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 	}
 	if err := server.CheckWorkspaces(opts.Workspaces); err != nil {
 		return usage(err)
+	}
+	if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
+		return err
 	}
 	srv, err := server.NewTenants(&server.DirTenants{Dir: dir, Unlock: a.unlock}, tokens.Verify, opts)
 	if err != nil {

@@ -47,9 +47,6 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 	if opts.Agent, err = serveAgent(all); err != nil {
 		return nil, err
 	}
-	if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
-		return nil, err
-	}
 	opts.Metrics, err = exposeMetrics()
 	return opts, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/sqlite"
 )
 
 func (a *app) tokensCommand() *cobra.Command {
@@ -51,7 +53,7 @@ func (a *app) tokensCreate() *cobra.Command {
 		Short:   "Make a token and print it, for the only time",
 		Example: "  stet tokens create shop --scope write --name 'build machine' --expires 90d",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			grant := access.Grant{Tenant: args[0], Name: name}
 			var err error
 			if grant.Scope, err = access.ParseScope(scope); err != nil {
@@ -64,7 +66,7 @@ func (a *app) tokensCreate() *cobra.Command {
 			if age > 0 {
 				grant.Expires = time.Now().Add(age)
 			}
-			return a.createToken(grant)
+			return a.createToken(cmd.Context(), grant)
 		},
 	}
 	flags := cmd.Flags()
@@ -74,7 +76,7 @@ func (a *app) tokensCreate() *cobra.Command {
 	return cmd
 }
 
-func (a *app) createToken(grant access.Grant) error {
+func (a *app) createToken(ctx context.Context, grant access.Grant) error {
 	if err := access.CheckTenant(grant.Tenant); err != nil {
 		return usage(err)
 	}
@@ -82,10 +84,15 @@ func (a *app) createToken(grant access.Grant) error {
 	if err != nil {
 		return err
 	}
+	if err := a.ensureStore(ctx); err != nil {
+		return err
+	}
 	var token string
 	var info access.Info
-	err = audited(log, "tokens create", fmt.Sprintf("tenant %s, scope %s", grant.Tenant, grant.Scope), func() error {
+	target := fmt.Sprintf("tenant %s, scope %s", grant.Tenant, grant.Scope)
+	err = audited(log, "tokens create", &target, func() error {
 		token, info, err = tokens.Create(grant)
+		target += ", token " + info.ID
 		return err
 	})
 	if err != nil {
@@ -100,9 +107,24 @@ func (a *app) createToken(grant access.Grant) error {
 	return nil
 }
 
-// audited does something with a line in the log before and after it.
-func audited(log *access.Audit, action, target string, do func() error) error {
-	begun, err := log.Begin(access.Principal{Token: "cli:" + author()}, "", action, target)
+// ensureStore makes the store, locked or not, before other files are put into its
+// directory: a directory with other things in it is not taken for one.
+func (a *app) ensureStore(ctx context.Context) error {
+	dir, err := a.storeDir()
+	if err != nil {
+		return err
+	}
+	engine, err := sqlite.Open(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	return engine.Close()
+}
+
+// audited does something with a line in the log before and after it. What is done
+// may say more of its target.
+func audited(log *access.Audit, action string, target *string, do func() error) error {
+	begun, err := log.Begin(access.Principal{Token: "cli:" + author()}, "", action, *target)
 	if err != nil {
 		return err
 	}
@@ -111,6 +133,7 @@ func audited(log *access.Audit, action, target string, do func() error) error {
 	if err != nil {
 		_, result = Code(err)
 	}
+	begun.Target = *target
 	return errors.Join(err, log.End(begun, result))
 }
 
@@ -169,13 +192,13 @@ func (a *app) tokensRevoke() *cobra.Command {
 				return err
 			}
 			var info access.Info
-			err = audited(log, "tokens revoke", "token "+shownID(args[0]), func() (err error) {
-				info, err = tokens.Revoke(args[0])
+			target := "token " + shownID(args[0])
+			err = audited(log, "tokens revoke", &target, func() (err error) {
+				if info, err = tokens.Revoke(args[0]); errors.Is(err, access.ErrNotFound) {
+					err = coded(ExitNotFound, "%w", err)
+				}
 				return err
 			})
-			if errors.Is(err, access.ErrNotFound) {
-				return coded(ExitNotFound, "%w", err)
-			}
 			if err != nil {
 				return err
 			}
