@@ -74,7 +74,8 @@ func New(address string, opts *Options) (*Client, error) {
 	c.conversations = stetv1connect.NewConversationServiceClient(c.http, c.base)
 	c.checkpoints = stetv1connect.NewCheckpointServiceClient(c.http, c.base)
 	c.agents = stetv1connect.NewCloudAgentServiceClient(c.http, c.base)
-	c.follow = aiserverv1connect.NewBackgroundComposerServiceClient(c.http, c.base)
+	// Events are small: compressing each by itself costs more than it saves.
+	c.follow = aiserverv1connect.NewBackgroundComposerServiceClient(c.http, c.base, connect.WithAcceptCompression("gzip", nil, nil))
 	return c, nil
 }
 
