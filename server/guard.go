@@ -73,13 +73,20 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-func (g *guard) knows(host string) bool {
+func isLoopback(name string) bool { return name == "localhost" || name == "127.0.0.1" || name == "::1" }
+
+// hostName is a Host header without the port.
+func hostName(host string) string {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
-	name = strings.ToLower(strings.Trim(name, "[]"))
-	if name == "localhost" || name == "127.0.0.1" || name == "::1" {
+	return strings.ToLower(strings.Trim(name, "[]"))
+}
+
+func (g *guard) knows(host string) bool {
+	name := hostName(host)
+	if isLoopback(name) {
 		return true
 	}
 	_, parent, _ := strings.Cut(name, ".")
@@ -130,8 +137,10 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	// Where the page comes from elsewhere, a proxy has the certificate.
+	secure := r.TLS != nil || !isLoopback(hostName(r.Host))
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		Name: cookieName, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure,
 		MaxAge: int((30 * 24 * time.Hour).Seconds()),
 	})
 	w.WriteHeader(http.StatusNoContent)

@@ -167,7 +167,11 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 	if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
 		return err
 	}
-	srv, err := server.NewTenants(&server.DirTenants{Dir: dir, Unlock: a.unlock}, tokens.Verify, opts)
+	// Many stores are open at once, so that each has a small cache.
+	quiet := *a
+	quiet.in = strings.NewReader("") // nobody is asked for a passphrase in the middle of a call
+	stores := &server.DirTenants{Dir: dir, Unlock: quiet.unlock, Options: stet.Options{CacheBytes: 8 << 20}}
+	srv, err := server.NewTenants(stores, tokens.Verify, opts)
 	if err != nil {
 		return err
 	}
