@@ -19,13 +19,14 @@ type group struct {
 	c      *conn
 	gen    int64
 	unused map[*record]bool // object files that turned out to be stored already
+	fresh  map[blob.ID]bool // known to be of the current generation
 	lost   []error          // blobs whose base is gone
 }
 
 // apply returns an error only if the whole transaction must fail; what is wrong
 // with a single batch goes to its verdict.
 func (g *group) apply(recs []*record, reqs []*request, verdicts []error) error {
-	g.unused = make(map[*record]bool)
+	g.unused, g.fresh = make(map[*record]bool), make(map[blob.ID]bool, len(recs))
 	gen, err := generation(g.c)
 	if err != nil {
 		return err
@@ -102,6 +103,7 @@ func (g *group) insert(r *record, born int64) error {
 		_, err := g.touch(r.id)
 		return err
 	}
+	g.fresh[r.id] = true
 	return nil
 }
 
@@ -143,11 +145,14 @@ func bindBlob(s *sqlite3.Stmt, r *record, gen, born int64) error {
 // has had its bases touched already.
 func (g *group) touch(id blob.ID) (found bool, err error) {
 	for {
+		if g.fresh[id] {
+			return true, nil
+		}
 		gen, base, ok, err := blobLinks(g.c, id)
 		if err != nil || !ok {
 			return found, err
 		}
-		found = true
+		found, g.fresh[id] = true, true
 		if gen >= g.gen {
 			return found, nil
 		}
