@@ -98,16 +98,19 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 			return err
 		}
 	}
-	held, err := s.held(ctx, blobs)
+	held, err := s.held(ctx, blobs, false)
 	if err != nil {
 		return err
 	}
 	err = s.put(ctx, blobs, held, true)
 	if errors.Is(err, blob.ErrNotFound) {
-		// A base may have gone since the cache or a hint told of it. Without
-		// either, only blobs that nobody can store any more still fail.
+		// A base may have gone since the cache or a hint told of it: the store below
+		// takes nothing whose base it lacks. Without either, only blobs that nobody can
+		// store any more still fail.
 		s.cache.purge()
-		err = s.put(ctx, blobs, held, false)
+		if held, err = s.held(ctx, blobs, true); err == nil {
+			err = s.put(ctx, blobs, held, false)
+		}
 	}
 	return err
 }
@@ -130,20 +133,18 @@ func (s *Store) tooLarge(id blob.ID) error {
 // compressing it at once and in vain; the store below drops what it has.
 const askFrom = 16 << 10
 
-// held asks in one call which of the larger blobs are stored already, and whether
-// the bases that the cache would propose still are.
-func (s *Store) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
+// held asks in one call which blobs are stored already: all of them, or those
+// that would otherwise be compressed or compared in vain. An extension costs less
+// than the question.
+func (s *Store) held(ctx context.Context, blobs []blob.Blob, all bool) ([]bool, error) {
 	held := make([]bool, len(blobs))
 	var ids []blob.ID
 	var asked []int
 	for i := range blobs {
-		if len(blobs[i].Data) >= askFrom && s.opts.Later == nil || !blobs[i].Like.IsZero() {
+		large := len(blobs[i].Data) >= askFrom && s.opts.Later == nil
+		compared := !blobs[i].Like.IsZero()
+		if all || blobs[i].Keep == 0 && (large || compared) {
 			ids, asked = append(ids, blobs[i].ID), append(asked, i)
-		}
-	}
-	for i := range blobs {
-		if base, ok := s.cachedBase(blobs[i].Like); ok {
-			ids = append(ids, base)
 		}
 	}
 	if len(ids) == 0 {
@@ -155,12 +156,6 @@ func (s *Store) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
 	}
 	for k, i := range asked {
 		held[i] = answers[k]
-	}
-	for _, ok := range answers[len(asked):] {
-		if !ok {
-			s.cache.purge()
-			break
-		}
 	}
 	return held, nil
 }

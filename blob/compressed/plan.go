@@ -58,26 +58,6 @@ func (p *planner) lookup(ctx context.Context, id blob.ID) (*record, error) {
 	return p.fetch(ctx, id)
 }
 
-// cachedBase tells, from the cache alone, which base a blob like this one would
-// get.
-func (s *Store) cachedBase(like blob.ID) (blob.ID, bool) {
-	r := s.cache.get(like)
-	if r == nil {
-		return blob.ID{}, false
-	}
-	goal := target(r.position + 1)
-	for range maxSteps {
-		if r.position <= goal {
-			return like, true
-		}
-		like = r.base
-		if r = s.cache.get(like); r == nil {
-			break
-		}
-	}
-	return blob.ID{}, false
-}
-
 // extend turns "the first Keep bytes of Like, then Data" into the same
 // statement about the ancestor that is due as base: each record on the way
 // there holds the bytes that it added, and these become part of the literal.
