@@ -40,12 +40,14 @@ func (k keeper) Rewind(ctx context.Context, id string, root blob.ID, author stri
 	return err
 }
 
-func (k keeper) Fork(ctx context.Context, id string, root blob.ID, author string) (string, error) {
+func (k keeper) Fork(ctx context.Context, id string, root blob.ID, author string, extend func(fork string, b *kv.Batch) error) (string, error) {
 	save, err := k.saveOf(ctx, id, root)
 	if err != nil {
 		return "", err
 	}
-	c, err := k.store.Fork(ctx, id, save.Seq, conversation.Info{})
+	c, err := k.store.ForkWith(ctx, id, save.Seq, conversation.Info{}, func(fork conversation.Info, b *kv.Batch) error {
+		return extend(fork.ID, b)
+	})
 	if err != nil {
 		return "", err
 	}

@@ -22,23 +22,18 @@ func (w *Workspace) Fork(ctx context.Context, ref, conversation, author string) 
 	case convs == nil || rec.Conversation == "" || rec.Root.IsZero():
 		return "", fmt.Errorf("fork %s: %w", rec.ID, ErrNoConversations)
 	}
-	id, err := convs.Fork(ctx, rec.Conversation, rec.Root, author)
-	if err != nil {
-		return "", fmt.Errorf("fork %s: %w", rec.ID, err)
-	}
-	op := &Operation{
-		Kind: OpFork, Author: author, Workspace: w.id, Conversation: id, Target: rec.ID,
-		Description: fmt.Sprintf("fork of %s at %s", rec.Conversation, rec.Name()), RootAfter: rec.Root,
-	}
-	err = w.s.record(ctx, func(ctx context.Context) error {
-		b := &kv.Batch{}
-		if err := w.s.Append(ctx, op, b); err != nil {
-			return err
-		}
-		return w.s.rows.Commit(ctx, b)
+	var id string
+	err = w.s.record(ctx, func(ctx context.Context) (err error) {
+		id, err = convs.Fork(ctx, rec.Conversation, rec.Root, author, func(fork string, b *kv.Batch) error {
+			return w.s.Append(ctx, &Operation{
+				Kind: OpFork, Author: author, Workspace: w.id, Conversation: fork, Target: rec.ID,
+				Description: fmt.Sprintf("fork of %s at %s", rec.Conversation, rec.Name()), RootAfter: rec.Root,
+			}, b)
+		})
+		return err
 	})
 	if err != nil {
-		return id, fmt.Errorf("fork %s: log: %w", rec.ID, err)
+		return "", fmt.Errorf("fork %s: %w", rec.ID, err)
 	}
 	return id, nil
 }

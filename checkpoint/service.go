@@ -22,8 +22,8 @@ type Conversations interface {
 	// together or not at all. History is appended to.
 	Rewind(ctx context.Context, conversation string, root blob.ID, author string, extend func(*kv.Batch) error) error
 	// Fork makes a conversation that begins with root, a state of the given one,
-	// and returns its id.
-	Fork(ctx context.Context, conversation string, root blob.ID, author string) (string, error)
+	// and returns its id, in one commit, whose batch extend adds to.
+	Fork(ctx context.Context, conversation string, root blob.ID, author string, extend func(fork string, b *kv.Batch) error) (string, error)
 }
 
 // Options shape a Service. The zero value, and nil, work.

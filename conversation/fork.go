@@ -17,14 +17,21 @@ import (
 // are taken from the origin, except the id. With seq 0 the current save is
 // meant.
 func (s *Store) Fork(ctx context.Context, id string, seq uint64, info Info) (*Conversation, error) {
-	c, err := s.fork(ctx, id, seq, info)
+	return s.ForkWith(ctx, id, seq, info, nil)
+}
+
+// ForkWith is Fork, and extend may add changes to the commit, which then happen
+// together with the fork or not at all. A conflict over what it added is
+// returned as a kv.ConflictError.
+func (s *Store) ForkWith(ctx context.Context, id string, seq uint64, info Info, extend func(fork Info, b *kv.Batch) error) (*Conversation, error) {
+	c, err := s.fork(ctx, id, seq, info, extend)
 	if err != nil {
 		return nil, fmt.Errorf("fork conversation %s: %w", id, err)
 	}
 	return c, nil
 }
 
-func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info) (*Conversation, error) {
+func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, extend func(Info, *kv.Batch) error) (*Conversation, error) {
 	origin, _, err := s.record(ctx, id)
 	if err != nil {
 		return nil, err
@@ -40,7 +47,8 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info) (*Co
 	if err != nil {
 		return nil, err
 	}
-	rec, err := s.newRecord(inherit(info, origin))
+	inherited := inherit(info, origin)
+	rec, err := s.newRecord(inherited)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +64,7 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info) (*Co
 	}
 	// The origin's save is expected to stay until the commit: its blobs, which the
 	// fork leans on, are then safe from a collector, which sees one or the other.
-	err = s.rows.Commit(ctx, &kv.Batch{
+	b := &kv.Batch{
 		Expect: []kv.Expect{{Key: keyspace.Conversation(rec.Id)}, {Key: keyspace.Head(rec.Id)}, {Key: keyspace.Save(id, seq), Version: version}},
 		Set: []kv.Set{
 			{Key: keyspace.Conversation(rec.Id), Value: value},
@@ -65,12 +73,21 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info) (*Co
 			{Key: keyspace.ByTime(rec.CreatedAtMs, rec.Id)},
 		},
 		Refs: []blob.ID{first.Root},
-	})
-	if ce := new(kv.ConflictError); errors.As(err, &ce) && ce.Key == keyspace.Save(id, seq) {
-		return nil, fmt.Errorf("save %d: %w", seq, ErrNotFound)
 	}
-	if errors.Is(err, kv.ErrConflict) {
-		return nil, fmt.Errorf("conversation %s: %w", rec.Id, ErrExists)
+	if extend != nil {
+		inherited.ID = rec.Id
+		if err := extend(inherited, b); err != nil {
+			return nil, err
+		}
+	}
+	err = s.rows.Commit(ctx, b)
+	if conflict := new(kv.ConflictError); errors.As(err, &conflict) {
+		switch conflict.Key {
+		case keyspace.Save(id, seq):
+			return nil, fmt.Errorf("save %d: %w", seq, ErrNotFound)
+		case keyspace.Conversation(rec.Id), keyspace.Head(rec.Id):
+			return nil, fmt.Errorf("conversation %s: %w", rec.Id, ErrExists)
+		}
 	}
 	if err != nil {
 		return nil, err

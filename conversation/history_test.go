@@ -83,6 +83,26 @@ func TestForkSharesBlobsAndGoesItsOwnWay(t *testing.T) {
 	if info.ForkedFrom != "c" || info.ForkedFromSave != 2 || info.Title != "title" || info.Agent != "other" || info.Labels["a"] != "b" {
 		t.Errorf("fork is %+v", info)
 	}
+	refused := errors.New("refused")
+	_, err = f.ForkWith(ctx, "d", 1, conversation.Info{ID: "e"}, func(fork conversation.Info, b *kv.Batch) error {
+		if fork.ID != "e" || fork.Title != "title" || len(b.Set) == 0 {
+			t.Errorf("extend got %+v and %+v", fork, b)
+		}
+		return refused
+	})
+	if !errors.Is(err, refused) {
+		t.Errorf("a fork that must not be = %v", err)
+	}
+	_, err = f.ForkWith(ctx, "d", 1, conversation.Info{ID: "e"}, func(_ conversation.Info, b *kv.Batch) error {
+		b.Expect = append(b.Expect, kv.Expect{Key: "other", Version: 7})
+		return nil
+	})
+	if conflict := new(kv.ConflictError); !errors.As(err, &conflict) || conflict.Key != "other" {
+		t.Errorf("a conflict over an added row = %v", err)
+	}
+	if _, err := f.Open(ctx, "e"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("forks that failed left a conversation: %v", err)
+	}
 	if _, err := f.Fork(ctx, "d", 9, conversation.Info{}); !errors.Is(err, conversation.ErrNotFound) {
 		t.Errorf("fork of nothing: %v", err)
 	}
