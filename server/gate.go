@@ -36,13 +36,13 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 	}
 	c := callOf(r.Context())
 	c.Principal = who
-	if !who.Scope.Allows(needed) {
-		g.metrics.refuse(r.Context(), who.Tenant, "scope")
-		return nil, nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("this needs a token of scope %s, this one has %s", needed, who.Scope))
-	}
 	c.meter = g.meter(who.Tenant)
 	if err := c.meter.Request(); err != nil {
 		return nil, nil, g.exhausted(r.Context(), who, err)
+	}
+	if !who.Scope.Allows(needed) {
+		g.metrics.refuse(r.Context(), who.Tenant, "scope")
+		return nil, nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("this needs a token of scope %s, this one has %s", needed, who.Scope))
 	}
 	var ends []func()
 	leave = func() {

@@ -33,17 +33,34 @@ func (e *ends) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// twoServers serves one store twice: to those who are given up soon, and to others.
+func twoServers(t *testing.T, stall time.Duration, log io.Writer) (strict, patient string) {
+	t.Helper()
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	serveWith := func(opts *server.Options) string {
+		handler, err := server.New(db, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return serve(t, handler)
+	}
+	return serveWith(&server.Options{Token: token, StallTime: stall, Logger: slog.New(slog.NewJSONHandler(log, nil))}), serveWith(&server.Options{Token: token})
+}
+
 // A reader who takes nothing does not hold a stream, a store and its memory for
 // ever. This waits for the server to give up, not for a time.
 func TestAReaderWhoTakesNothingIsGivenUp(t *testing.T) {
 	log := &ends{path: stetv1connect.BlobServiceOpenProcedure, seen: make(chan struct{}, 10)}
-	address := start(t, &server.Options{Token: token, StallTime: 50 * time.Millisecond, Logger: slog.New(slog.NewJSONHandler(log, nil))})
-	c := dial(t, address, token)
+	strict, patient := twoServers(t, 50*time.Millisecond, log)
 	big := blob.New(random(3, 32<<20)) // more than any window
-	if err := c.Blobs().PutFrom(t.Context(), big.ID, bytes.NewReader(big.Data), int64(len(big.Data))); err != nil {
+	if err := dial(t, patient, token).Blobs().PutFrom(t.Context(), big.ID, bytes.NewReader(big.Data), int64(len(big.Data))); err != nil {
 		t.Fatal(err)
 	}
-	hc, base := c.HTTP()
+	hc, base := dial(t, strict, token).HTTP()
 	stream, err := stetv1connect.NewBlobServiceClient(hc, base).Open(t.Context(), connect.NewRequest(&stetv1.OpenBlobRequest{Id: big.ID.Bytes()}))
 	if err != nil {
 		t.Fatal(err)
@@ -55,35 +72,31 @@ func TestAReaderWhoTakesNothingIsGivenUp(t *testing.T) {
 	if stream.Err() == nil {
 		t.Error("the stream ended as if it were whole")
 	}
-	// A stream that has nothing to say is no stalled one.
+}
+
+// A stream that has nothing to say is no stalled one.
+func TestAQuietStreamIsNotGivenUp(t *testing.T) {
+	const stall = time.Second
+	strict, patient := twoServers(t, stall, io.Discard)
+	hc, base := dial(t, strict, token).HTTP()
 	watching, err := watch(t, hc, base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watching.Close()
+	time.Sleep(stall + stall/4) // however long, the stream must be there
+	hc, base = dial(t, patient, token).HTTP()
 	key := []byte("x")
-	for range 3 {
-		time.Sleep(100 * time.Millisecond) // longer than a stall; a longer sleep cannot break this
-		call(t, stetv1connect.NewRowServiceClient(hc, base).Commit, &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: key, Value: key}}})
-		if !watching.Receive() {
-			t.Fatalf("a quiet stream was given up: %v", watching.Err())
-		}
+	call(t, stetv1connect.NewRowServiceClient(hc, base).Commit, &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: key, Value: key}}})
+	if !watching.Receive() {
+		t.Fatalf("a quiet stream was given up: %v", watching.Err())
 	}
 }
 
 // A request whose body never comes ends, too.
 func TestAWriterWhoSendsNothingIsGivenUp(t *testing.T) {
 	log := &ends{path: stetv1connect.BlobServiceGetProcedure, seen: make(chan struct{}, 10)}
-	db, err := stet.Open(t.Context(), t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	handler, err := server.New(db, &server.Options{Token: token, StallTime: 50 * time.Millisecond, Logger: slog.New(slog.NewJSONHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := serve(t, handler)
+	address, _ := twoServers(t, 50*time.Millisecond, log)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
 	if err != nil {
 		t.Fatal(err)
