@@ -76,7 +76,7 @@ func TestStreamsUnderNetworkFaults(t *testing.T) {
 	}
 	work.Wait()
 	t.Logf("%d events on %d streams, %d cuts", events*agents*followers, agents*followers, p.cuts.Load())
-	if p.cuts.Load() < agents {
+	if p.cuts.Load() < int64(testenv.Scale(agents, agents)) {
 		t.Errorf("only %d connections were cut", p.cuts.Load())
 	}
 }
