@@ -56,7 +56,7 @@ func twoServers(t *testing.T, stall time.Duration, log io.Writer) (strict, patie
 func TestAReaderWhoTakesNothingIsGivenUp(t *testing.T) {
 	log := &ends{path: stetv1connect.BlobServiceOpenProcedure, seen: make(chan struct{}, 10)}
 	strict, patient := twoServers(t, 50*time.Millisecond, log)
-	big := blob.New(random(3, 32<<20)) // more than any window
+	big := blob.New(random(3, 12<<20)) // more than a stream may send ahead
 	if err := dial(t, patient, token).Blobs().PutFrom(t.Context(), big.ID, bytes.NewReader(big.Data), int64(len(big.Data))); err != nil {
 		t.Fatal(err)
 	}
