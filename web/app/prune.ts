@@ -45,7 +45,6 @@ function strip(file: FileDescriptorProto): void {
     messages.push(...m.nestedType);
     for (const f of m.field) if (f.type === FieldDescriptorProto_Type.ENUM && !ours(f.typeName)) asNumber(f);
     m.field = m.field.filter((f) => f.typeName === "" || ours(f.typeName));
-    for (const f of m.field) f.jsonName = ""; // follows from the name
     // A oneof without fields is an error, and those behind it move up.
     const used = m.oneofDecl.map((_, i) => m.field.some((f) => f.oneofIndex === i));
     const place = used.map((_, i) => used.slice(0, i).filter(Boolean).length);

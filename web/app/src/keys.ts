@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 // The keyboard. Views register what their keys do while they are shown; the sheet
 // behind "?" lists what is registered.
@@ -12,21 +12,34 @@ export interface Key {
 }
 
 interface Group {
-  name: string;
-  keys: Key[];
+  readonly name: string;
+  readonly keys: Key[];
 }
+
+/** The group of keys that hold on every page. */
+export const everywhere = "Everywhere";
 
 export const groups = signal<Group[]>([]);
 
-/** useKeys registers keys while a component is shown. */
-export function useKeys(name: string, keys: Key[], deps: readonly unknown[] = []): void {
-  useEffect(() => {
-    const group = { name, keys };
-    groups.value = [...groups.value, group];
+/** useKeys registers keys while a component is shown. What they do may change with
+ * every drawing; they are registered once. */
+export function useKeys(name: string, keys: Key[]): void {
+  const latest = useRef(keys);
+  latest.current = keys;
+  // Before the view is seen: who sees it may press its keys.
+  useLayoutEffect(() => {
+    const group: Group = {
+      name,
+      get keys() {
+        return latest.current;
+      },
+    };
+    // What holds everywhere comes first: keys of a view stand above it.
+    groups.value = name === everywhere ? [group, ...groups.value] : [...groups.value, group];
     return () => {
       groups.value = groups.value.filter((g) => g !== group);
     };
-  }, deps);
+  }, []);
 }
 
 let prefix = "";

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
-import { groups, useKeys } from "./keys.ts";
+import { everywhere, groups, useKeys } from "./keys.ts";
 import { lazy } from "./lazy.tsx";
 import { to } from "./lib/route.ts";
 import { go, query, route } from "./nav.ts";
@@ -24,7 +24,7 @@ const helping = signal(false);
 
 function App() {
   const at = route();
-  useKeys("Everywhere", [
+  useKeys(everywhere, [
     { keys: "?", about: "Show the keys", run: () => (helping.value = !helping.value) },
     { keys: "/", about: "Search", run: () => focusSearch() },
     { keys: "g h", about: "Go to the conversations", run: () => go("/") },

@@ -124,7 +124,7 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
       before?.focus?.();
     };
   }, []);
-  useKeys("Dialog", [{ keys: "Escape", about: "Close", run: onClose }], [onClose]);
+  useKeys("Dialog", [{ keys: "Escape", about: "Close", run: onClose }]);
   return (
     <dialog
       ref={ref}

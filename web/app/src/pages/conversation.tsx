@@ -51,7 +51,6 @@ export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
       { keys: "r", about: "Rewind to the selected checkpoint", run: () => at && setQuery({ rewind: at }, false) },
       { keys: "u", about: "Back to the newest", run: () => setQuery({ at: undefined }) },
     ],
-    [id, at],
   );
 
   if (info.problem && !info.value) return <Trouble problem={info.problem} again={info.again} />;

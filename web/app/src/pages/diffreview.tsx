@@ -46,7 +46,6 @@ export function DiffReview({ from, to, workspace }: { from: string; to: string; 
       { keys: "s", about: "Side by side, or in one column", run: () => setMode(mode.value === "split" ? "unified" : "split") },
       { keys: "v", about: "Mark the file as seen, and fold it", run: () => diff.value?.files[current] && toggleSeen(diff.value.files[current].path) },
     ],
-    [places, current, seen, diff.value],
   );
   if (diff.problem) return <Trouble problem={diff.problem} again={diff.again} />;
   if (!diff.value) return <Waiting what="Comparing" />;

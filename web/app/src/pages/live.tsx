@@ -46,7 +46,7 @@ export default function LivePage({ id }: { id: string }) {
     };
   }, [id]);
 
-  useKeys("Live", [{ keys: "f", about: "Follow the end, or stay", run: () => setFollowing((f) => !f) }], []);
+  useKeys("Live", [{ keys: "f", about: "Follow the end, or stay", run: () => setFollowing((f) => !f) }]);
   useEffect(() => {
     if (following) list.current?.end();
   }, [following]);

@@ -27,7 +27,6 @@ export default function OperationsPage() {
       { keys: "u", about: "Undo the newest", run: () => ask("undo") },
       { keys: "r", about: "Redo", run: () => ask("redo") },
     ],
-    [log.value],
   );
   if (log.problem && !log.value) return <Trouble problem={log.problem} again={log.again} />;
   if (!log.value) return <Waiting />;

@@ -29,7 +29,6 @@ export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
       { keys: "p", about: "Pin the selected checkpoint", run: () => selected && document.getElementById("pin-name")?.focus() },
       { keys: "a", about: "Show or hide quiet checkpoints", run: () => setAll(!all) },
     ],
-    [rows, selected, all],
   );
   useEffect(() => {
     const i = rows.findIndex((r) => r.entry.checkpoint?.id === selected);

@@ -91,7 +91,6 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
       { keys: "G", about: "To the end", run: () => list.current?.end() },
       { keys: "g g", about: "To the beginning", run: () => list.current?.show(0) },
     ],
-    [keys.length],
   );
 
   if (pages.current.problem && total === undefined) return <Trouble problem={pages.current.problem} again={() => fetchPage(0)} />;

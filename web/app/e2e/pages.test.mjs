@@ -1,0 +1,312 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Server, find, launch, open } from "./harness.mjs";
+
+let server, browser, page, retry, prices;
+
+before(async () => {
+  server = await Server.start();
+  browser = await launch();
+  page = await open(browser, server);
+  retry = await find(page, server, "add retry to checkout");
+  prices = await find(page, server, "slow query");
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  assert.deepEqual(page.wrong, []);
+  assert.deepEqual(page.foreign, [], "a request left the machine");
+  assert.ok(!server.log.includes(server.token), "the token is in the log");
+});
+
+const text = (selector) => page.locator(selector).first().innerText();
+const shop = () => join(process.env.STET_STORE + "-demo", "shop-api");
+
+test("who has no token is asked for it, and comes back to the link", async () => {
+  const context = await browser.newContext();
+  const other = await context.newPage();
+  const answer = await other.goto(retry);
+  assert.equal(answer.status(), 401);
+  await other.fill("#token", "wrong");
+  await other.click("button");
+  await other.getByText("That is not the token").waitFor();
+  await other.fill("#token", server.token);
+  await other.click("button");
+  await other.locator("h1", { hasText: "add retry to checkout" }).waitFor();
+  assert.equal(other.url(), retry);
+  const call = await context.request.post(`${server.address}/stet.v1.StoreService/Info`, { headers: { cookie: "stet=wrong", "content-type": "application/json" }, data: "{}" });
+  assert.equal(call.status(), 401);
+  await context.close();
+});
+
+test("home lists running agents and conversations by day", async () => {
+  await page.goto(server.address + "/");
+  await page.locator(".agent-card", { hasText: "tidy the search module" }).waitFor();
+  const days = await page.locator("h2.day").allInnerTexts();
+  assert.ok(days.length >= 2, days.join());
+  const row = page.locator("a.row", { hasText: "add retry to checkout" });
+  assert.match(await row.innerText(), /claude-code[\s\S]*3 turns[\s\S]*files[\s\S]*\+\d+/);
+  assert.match(await row.locator("time").getAttribute("title"), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
+  await row.locator(".size", { hasText: /B$/ }).waitFor();
+  await page.fill(".filter", "price codex");
+  await page.locator("a.row").nth(1).waitFor({ state: "detached" });
+  assert.equal(await page.locator("a.row").count(), 1);
+  await page.fill(".filter", "nothing like this");
+  await page.getByText("Nothing fits").waitFor();
+});
+
+test("a conversation shows timeline, pins, forks and folded calls", async () => {
+  await page.goto(retry);
+  await page.locator(".turn").nth(2).waitFor();
+  assert.equal(await page.locator(".point .tag.pin").innerText(), "before-timeout");
+  assert.equal(await page.locator(".point.gone").count(), 1);
+  assert.match(await text(".forks"), /retry with jitter/);
+  const fold = page.locator("details.tool").first();
+  assert.equal(await fold.getAttribute("open"), null);
+  await fold.locator("summary").click();
+  await fold.locator(".difftext .add").first().waitFor();
+  await page.locator(".point-link", { hasText: "try a queue instead" }).click();
+  await page.locator(".past", { hasText: "a branch that was rewound" }).waitFor();
+  await page.getByText("Orders now go through a queue").waitFor();
+  await page.keyboard.press("u");
+  await page.locator(".past").waitFor({ state: "detached" });
+});
+
+test("a checkpoint is pinned and unpinned", async () => {
+  await page.goto(retry);
+  await page.locator(".point-link", { hasText: "add retry to checkout" }).click();
+  await page.fill("#pin-name", "first-try");
+  await page.keyboard.press("Enter");
+  await page.locator(".tag.pin", { hasText: "first-try" }).waitFor();
+  await page.getByRole("button", { name: "Unpin" }).click();
+  await page.locator(".tag.pin", { hasText: "first-try" }).waitFor({ state: "detached" });
+});
+
+test("files of a checkpoint are highlighted", async () => {
+  await page.goto(`${retry}/files`);
+  await page.locator("a.file", { hasText: "checkout/retry.go" }).click();
+  await page.locator(".code span.k", { hasText: "package" }).waitFor();
+  assert.match(page.url(), /path=checkout%2Fretry.go/);
+  await page.reload();
+  await page.locator(".code span.k", { hasText: "package" }).waitFor();
+});
+
+test("a diff is reviewed file by file with the keyboard", async () => {
+  await page.goto(`${retry}/diff`);
+  await page.locator(".diff-line.add span.k").first().waitFor();
+  await page.keyboard.press("s");
+  await page.locator(".diff-pair").first().waitFor();
+  await page.keyboard.press("n");
+  await page.locator('.review-file[aria-current="true"]', { hasText: "timeout.go" }).waitFor();
+  await page.keyboard.press("v");
+  await page.getByText("1 of 2 seen").waitFor();
+  await page.keyboard.press("s");
+  await page.getByRole("link", { name: /and the files now/ }).click();
+  await page.locator(".review-file", { hasText: "README.md" }).waitFor();
+});
+
+test("subagents have their own transcript", async () => {
+  await page.goto(prices);
+  await page.locator("details.tool", { hasText: /where are prices/i }).locator("summary").click();
+  await page.getByRole("link", { name: "What the subagent did" }).click();
+  await page.getByText("asks the database once for").waitFor();
+  assert.match(page.url(), /subagents\?sub=explore-prices/);
+});
+
+test("the inspector walks from the state down to a blob and checks its hash", async () => {
+  await page.goto(`${retry}/state`);
+  await page.locator(".node.state").waitFor();
+  assert.ok((await page.locator(".node").count()) > 10);
+  await page.getByRole("button", { name: "check again here" }).click();
+  await page.getByText("the hash fits").waitFor();
+  await page.locator('.graph a[aria-label^="turn"]').first().click();
+  await page.waitForURL(/\/inspect\/[0-9a-f]{64}/);
+  await page.locator(".inspector-head h1", { hasText: "turn" }).waitFor();
+  await page.locator('.graph a[aria-label^="user message"]').first().click();
+  await page.locator("table", { hasText: "text" }).waitFor();
+  await page.goto(`${server.address}/inspect/${"0".repeat(64)}`);
+  await page.locator(".trouble", { hasText: "There is no such thing here" }).waitFor();
+});
+
+test("raw lines can be read and saved", async () => {
+  await page.goto(`${retry}/raw`);
+  await page.locator(".raw-line").nth(3).waitFor();
+  const saving = page.waitForEvent("download");
+  await page.getByRole("button", { name: "md", exact: true }).click();
+  const path = await (await saving).path();
+  assert.match(readFileSync(path, "utf8"), /add retry to checkout/);
+});
+
+test("two checkpoints are compared", async () => {
+  await page.goto(retry);
+  await page.locator(".point-link", { hasText: "try a queue instead" }).click();
+  await page.getByRole("link", { name: "Compare", exact: true }).last().click();
+  await page.waitForURL(/compare\?/);
+  await page.locator(".review-file", { hasText: "queue/worker.go" }).waitFor();
+  await page.getByText("one of them is a branch").waitFor();
+  await page.locator(".side select").nth(1).selectOption("@");
+  await page.locator(".side", { hasText: "as it is at this moment" }).waitFor();
+});
+
+test("search finds messages and leads to their turn", async () => {
+  await page.goto(server.address + "/");
+  await page.locator("a.row").first().waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("timeout");
+  await page.keyboard.press("Enter");
+  const hit = page.locator("a.hit", { hasText: "also cover the timeout" }).first();
+  await hit.locator("mark").first().waitFor();
+  await hit.click();
+  await page.locator(".turn.wanted", { hasText: "also cover the timeout" }).waitFor();
+  await page.goto(`${server.address}/search?q=zzzyyyxxx`);
+  await page.getByText("Nothing was found").waitFor();
+});
+
+test("storage shows plots, sizes and what a collection would remove", async () => {
+  await page.goto(`${server.address}/storage`);
+  await page.locator(".plot canvas").waitFor();
+  assert.match(await text(".figures"), /Deduplication\s+[\d.]+×/);
+  await page.locator(".bars a", { hasText: "add retry to checkout" }).waitFor();
+  await page.getByRole("button", { name: "Preview a collection" }).click();
+  await page.getByText(/stay\./).waitFor();
+  await page.getByRole("button", { name: "Check the store" }).click();
+  await page.getByText("are as they were written").waitFor();
+});
+
+test("a rewind does what its plan says, and is undone and redone", async () => {
+  const file = join(shop(), "checkout", "timeout.go");
+  const before = readFileSync(file, "utf8");
+  await page.goto(retry);
+  await page.locator(".point-link", { hasText: "write tests for it" }).click();
+  await page.keyboard.press("r");
+  const sheet = page.locator("dialog.sheet");
+  await sheet.locator(".verb.conflict").waitFor();
+  const go = sheet.getByRole("button", { name: "Rewind", exact: true });
+  assert.ok(await go.isDisabled(), "a conflict needs a choice");
+  assert.match(await sheet.innerText(), /Left alone[\s\S]*README\.md[\s\S]*\.git/);
+  await sheet.getByLabel("take the checkpoint's").check();
+  await sheet.locator(".verb.delete + code", { hasText: "checkout/timeout.go" }).waitFor();
+  await go.click();
+  await page.locator(".notice", { hasText: "Rewound to" }).waitFor();
+  assert.ok(!existsSync(file));
+  await page.locator(".turn").nth(2).waitFor({ state: "detached" });
+  await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
+  await page.locator(".notice", { hasText: "Undone" }).waitFor();
+  assert.equal(readFileSync(file, "utf8"), before);
+  await page.goto(`${server.address}/operations`);
+  await page.getByRole("button", { name: "Redo" }).waitFor();
+  await page.keyboard.press("r");
+  await page.locator("dialog").getByRole("button", { name: "Redo", exact: true }).click();
+  await page.locator(".notice", { hasText: "Done again" }).waitFor();
+  assert.ok(!existsSync(file));
+  await page.locator(".operation", { hasText: "shop-api" }).getByRole("button", { name: "Undo" }).first().click();
+  await page.locator("dialog").getByRole("button", { name: "Undo", exact: true }).click();
+  await page.locator(".notice", { hasText: "Undone" }).waitFor();
+  assert.equal(readFileSync(file, "utf8"), before);
+});
+
+test("a plan that has become stale is refused", async () => {
+  const workspace = shop();
+  const post = async (method, data) => {
+    const res = await page.context().request.post(`${server.address}/stet.v1.CheckpointService/${method}`, { data, headers: { "content-type": "application/json" } });
+    return [res.status(), await res.json()];
+  };
+  const id = decodeURIComponent(new URL(retry).pathname.slice(3));
+  const plan = { ref: "turn:1", workspace, conversation: id, files: true, withConversation: true, conflicts: "keep-mine" };
+  const [ok, answer] = await post("PlanRewind", plan);
+  assert.equal(ok, 200);
+  const [none] = await post("Rewind", { plan });
+  assert.equal(none, 400);
+  const [stale, why] = await post("Rewind", { plan: { ...plan, ref: "turn:2" }, planToken: answer.planToken });
+  assert.equal(stale, 400);
+  assert.equal(why.code, "failed_precondition");
+});
+
+test("a conversation is forked from a checkpoint", async () => {
+  await page.goto(prices);
+  await page.locator(".point-link", { hasText: "Write down" }).click();
+  await page.getByRole("button", { name: "Fork" }).click();
+  await page.locator("h1", { hasText: "(fork)" }).waitFor();
+  await page.getByText("forked from").waitFor();
+});
+
+test("keys lead everywhere, and the sheet names them", async () => {
+  await page.goto(server.address + "/");
+  await page.locator("a.row").first().waitFor();
+  await page.keyboard.press("?");
+  assert.match(await text("dialog.sheet"), /Go to storage[\s\S]*Next/);
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("g");
+  await page.keyboard.press("o");
+  await page.waitForURL(/operations/);
+  await page.keyboard.press("g");
+  await page.keyboard.press("h");
+  await page.locator("a.row").first().waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  const href = await page.evaluate(() => document.activeElement.getAttribute("href"));
+  assert.match(href, /^\/c\//);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(server.address + href);
+  await page.locator(".point-link").first().waitFor();
+  await page.keyboard.press("j");
+  await page.locator(".point.selected").waitFor();
+  await page.keyboard.press("3");
+  await page.waitForURL(/\/diff\?at=/);
+  await page.keyboard.press("d");
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.keyboard.press("d");
+  await page.keyboard.press("d");
+});
+
+test("ten thousand turns are read where one looks", async () => {
+  const long = await find(page, server, "ten thousand turns");
+  await page.goto(long);
+  await page.getByText("answer number 10000").waitFor();
+  assert.ok((await page.locator(".turn").count()) < 60, "only what is in view is on the page");
+  await page.goto(`${long}?turn=5000`);
+  await page.locator(".turn.wanted", { hasText: "answer number 5000" }).waitFor();
+  await page.keyboard.press("g");
+  await page.keyboard.press("g");
+  await page.getByText("answer number 1", { exact: true }).waitFor();
+  assert.ok((await page.locator(".turn").count()) < 60);
+});
+
+test("hostile words do nothing", async () => {
+  const hostile = await find(page, server, "<script>");
+  await page.goto(hostile);
+  await page.locator(".prose").first().waitFor();
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.locator(".turn img, .turn iframe, .turn script, .turn style, .turn form, .turn [onerror]").count(), 0);
+  assert.equal(await page.locator('.turn a[href^="javascript"]').count(), 0);
+  assert.match(await text(".turn"), /<img src=x onerror/);
+});
+
+test("what is not there is said so", async () => {
+  await page.goto(`${server.address}/c/none`);
+  await page.locator(".trouble", { hasText: "There is no such thing here" }).waitFor();
+  await page.goto(`${server.address}/inspect/xyz`);
+  await page.getByText("That is no id").waitFor();
+  await page.goto(`${server.address}/live/none`);
+  await page.locator(".trouble, .link.ended").first().waitFor();
+});
+
+test("a live tail goes on after the server was started anew, and says so", async () => {
+  await page.goto(`${server.address}/live/demo-live`);
+  await page.locator(".link.open").waitFor();
+  const seq = async () => Number((await text(".live-head code")).replace(/\D/g, ""));
+  await page.waitForFunction(() => Number(document.querySelector(".live-head code")?.textContent.replace(/\D/g, "")) > 3);
+  const listen = new URL(server.address).host;
+  await server.stop();
+  await page.locator(".link.lost").waitFor();
+  const last = await seq();
+  server = await Server.start(listen);
+  await page.locator(".event-note.resumed", { hasText: "Nothing was missed" }).waitFor();
+  await page.waitForFunction((n) => Number(document.querySelector(".live-head code")?.textContent.replace(/\D/g, "")) > n, last);
+  const [, after] = /after event (\d+)/.exec(await text(".event-note.resumed"));
+  assert.equal(Number(after), last);
+});

@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseUnified, split, unified } from "../src/lib/diff.ts";
+import { ago, baseName, bytes, count, dayName, hex, marked, oneLine, ratio, unhex } from "../src/lib/format.ts";
+import { box, curve, layout } from "../src/lib/graph.ts";
+import { Heights } from "../src/lib/heights.ts";
+import { grouped, matches } from "../src/lib/home.ts";
+import { type Event, emptyLog, fold, pause } from "../src/lib/live.ts";
+import { sorted } from "../src/lib/plan.ts";
+import { stacked } from "../src/lib/plot.ts";
+import { parse, to } from "../src/lib/route.ts";
+import { lanes } from "../src/lib/timeline.ts";
+import { byTurn, pageTurns, pagesFor } from "../src/lib/turns.ts";
+
+test("times are told as people tell them", () => {
+  const now = new Date(2026, 10, 15, 12, 0, 0).getTime();
+  assert.equal(ago(now - 3_000, now), "just now");
+  assert.equal(ago(now - 30_000, now), "30 s ago");
+  assert.equal(ago(now - 5 * 60_000, now), "5 min ago");
+  assert.equal(ago(now - 3 * 3_600_000, now), "3 h ago");
+  assert.equal(ago(now - 24 * 3_600_000, now), "1 day ago");
+  assert.equal(ago(now - 400 * 24 * 3_600_000, now), "1 year ago");
+  assert.equal(ago(now + 3_600_000, now), "in the future");
+  assert.equal(dayName(now - 60_000, now), "Today");
+  assert.equal(dayName(now - 13 * 3_600_000, now), "Yesterday");
+  assert.equal(dayName(now - 3 * 24 * 3_600_000, now), "Thursday");
+  assert.match(dayName(now - 40 * 24 * 3_600_000, now), /October 6, 2026/);
+});
+
+test("sizes and counts", () => {
+  assert.equal(bytes(0), "0 B");
+  assert.equal(bytes(1023), "1023 B");
+  assert.equal(bytes(1536), "1.5 KiB");
+  assert.equal(bytes(10n * 1024n * 1024n), "10 MiB");
+  assert.equal(bytes(5 * 2 ** 50), "5120 TiB");
+  assert.equal(count(1, "turn"), "1 turn");
+  assert.equal(count(12345n, "blob"), "12\u202f345 blobs");
+  assert.equal(ratio(30, 10), "3.0×");
+  assert.equal(ratio(30, 0), "–");
+  assert.equal(baseName("/a/b/"), "b");
+  assert.equal(oneLine(" a\n b\t c ", 80), "a b c");
+  assert.equal(oneLine("abcdef", 4), "abc…");
+});
+
+test("ids survive the way to hex and back", () => {
+  const id = new Uint8Array([0, 1, 0xab, 0xff]);
+  assert.equal(hex(id), "0001abff");
+  assert.deepEqual(unhex("0001abff"), id);
+  assert.equal(unhex("0g"), null);
+  assert.equal(unhex("abc"), null);
+});
+
+test("matches are marked by bytes, not by letters", () => {
+  assert.deepEqual(marked("über die Brücke", [10, 18]), [
+    { text: "über die ", hit: false },
+    { text: "Brücke", hit: true },
+  ]);
+  assert.deepEqual(marked("abc", []), [{ text: "abc", hit: false }]);
+  assert.deepEqual(marked("abc", [2, 1, 0, 9]), [{ text: "abc", hit: true }]);
+});
+
+test("addresses are read and written alike", () => {
+  assert.deepEqual(parse("/"), { page: "home" });
+  assert.deepEqual(parse("/c/a%2Fb"), { page: "conversation", id: "a/b", tab: "transcript" });
+  assert.deepEqual(parse("/c/x/diff"), { page: "conversation", id: "x", tab: "diff" });
+  assert.deepEqual(parse("/c/x/other"), { page: "missing" });
+  assert.deepEqual(parse("/c/%E0%A4%A"), { page: "missing" });
+  assert.deepEqual(parse("/live/agent"), { page: "live", id: "agent" });
+  assert.deepEqual(parse("/storage"), { page: "storage" });
+  assert.deepEqual(parse("/nothing/here"), { page: "missing" });
+  assert.equal(to.conversation("a/b", "diff", { at: "c1", turn: undefined }), "/c/a%2Fb/diff?at=c1");
+  assert.equal(to.search("a b&c"), "/search?q=a+b%26c");
+  assert.deepEqual(parse(to.conversation("a/b c")), { page: "conversation", id: "a/b c", tab: "transcript" });
+});
+
+test("a list knows where its rows are", () => {
+  const h = new Heights(10_000, 20);
+  assert.equal(h.total, 200_000);
+  assert.equal(h.set(0, 50), 30);
+  assert.equal(h.set(0, 50), 0);
+  assert.equal(h.top(1), 50);
+  assert.equal(h.at(49), 0);
+  assert.equal(h.at(50), 1);
+  assert.equal(h.at(1e9), 9999);
+  assert.deepEqual(h.span(50, 100, 2), [0, 9]);
+  const longer = new Heights(10_001, 20, h);
+  assert.equal(longer.top(1), 50);
+  assert.equal(longer.total, 200_050);
+  assert.deepEqual(new Heights(0, 20).span(0, 100, 2), [0, 0]);
+  assert.equal(h.set(-1, 5), 0);
+});
+
+const line = (op: string, text: string) => ({ op, text, html: text });
+
+test("a diff is shown in one column or in two", () => {
+  const hunks = [{ fromLine: 3, toLine: 3, lines: [line(" ", "a"), line("-", "b"), line("-", "c"), line("+", "d"), line(" ", "e")] }];
+  const one = unified(hunks);
+  assert.deepEqual(
+    one.map((r) => (r.kind === "line" ? [r.before, r.after, r.cell.op] : r.kind)),
+    ["gap", [3, 3, " "], [4, 0, "-"], [5, 0, "-"], [0, 4, "+"], [6, 5, " "]],
+  );
+  const two = split(hunks);
+  assert.deepEqual(
+    two.map((r) => (r.kind === "pair" ? [r.left?.number ?? 0, r.right?.number ?? 0] : r.kind)),
+    ["gap", [3, 3], [4, 4], [5, 0], [6, 5]],
+  );
+  assert.equal(one[0].kind === "gap" && one[0].text, "@@ −3,4 +3,3 @@");
+  assert.deepEqual(
+    parseUnified("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z\n").map((l) => l.op),
+    ["f", "f", "@", "-", "+", " "],
+  );
+});
+
+test("the timeline has one line and branches beside it", () => {
+  const at = (gone: boolean, quiet = false) => ({ gone, quiet });
+  const rows = lanes([at(false), at(false, true), at(true), at(true), at(false)]);
+  assert.equal(rows.length, 4);
+  assert.deepEqual(
+    rows.map((r) => [r.lane, r.above, r.below, r.branchAbove, r.joins]),
+    [
+      [0, false, true, false, false],
+      [1, true, true, false, false],
+      [1, true, true, true, true],
+      [0, true, false, false, false],
+    ],
+  );
+  assert.equal(lanes([at(false), at(false, true)], true).length, 2);
+  assert.deepEqual(lanes([]), []);
+});
+
+const event = (kind: string, seq: bigint, more: Partial<Event> = {}): Event => ({
+  offsetKey: `o${seq}`, kind, text: "", tool: "", callId: "", path: "", status: "", added: 0, removed: 0, diff: "", seq, ...more,
+});
+
+test("events become what a reader sees", () => {
+  let log = emptyLog;
+  for (const e of [
+    event("status", 1n, { status: "running" }),
+    event("text", 2n, { text: "Hel" }),
+    event("text", 3n, { text: "lo" }),
+    event("tool", 4n, { callId: "a", tool: "Edit", status: "running" }),
+    event("text", 5n, { text: "done" }),
+    event("tool", 6n, { callId: "a", tool: "Edit", status: "success" }),
+    event("beat", 6n),
+  ]) log = fold(log, e);
+  assert.deepEqual(
+    log.items.map((i) => [i.kind, i.text, i.status]),
+    [["status", "", "running"], ["text", "Hello", ""], ["tool", "", "success"], ["text", "done", ""]],
+  );
+  assert.equal(log.status, "running");
+  assert.equal(log.offset, "o6");
+});
+
+test("a follower that comes back sees each event once, and is told", () => {
+  let log = fold(emptyLog, event("text", 1n, { text: "a" }));
+  log = fold(log, event("resumed", 1n));
+  log = fold(log, event("text", 1n, { text: "a" }));
+  log = fold(log, event("text", 2n, { text: "b" }));
+  assert.deepEqual(log.items.map((i) => i.kind), ["text", "resumed", "text"]);
+  assert.match(log.items[1].text, /after event 1/);
+  assert.equal(log.items[2].text, "b");
+  const anew = fold(log, event("restarted", 0n));
+  assert.equal(anew.offset, "");
+  assert.deepEqual(anew.items.map((i) => i.kind), ["restarted"]);
+  assert.equal(pause(1), 250);
+  assert.equal(pause(99), 5000);
+});
+
+test("a page that is left open does not grow for ever", () => {
+  let log = emptyLog;
+  for (let n = 1n; n <= 2500n; n++) log = fold(log, event("user", n, { text: "x" }));
+  assert.equal(log.items.length, 2000);
+  assert.equal(log.seq, 2500n);
+});
+
+test("conversations are grouped by day and workspace", () => {
+  const now = new Date(2026, 10, 15, 12, 0, 0).getTime();
+  const row = (id: string, workspace: string, age: number) => ({ id, workspace, updatedMs: BigInt(now - age) });
+  const lines = grouped([row("1", "/w/a", 1000), row("2", "/w/b", 2000), row("3", "/w/a", 3000), row("4", "", 26 * 3_600_000)], now);
+  assert.deepEqual(
+    lines.map((l) => (l.kind === "row" ? l.row.id : l.name)),
+    ["Today", "a", "1", "3", "b", "2", "Yesterday", "no workspace", "4"],
+  );
+  assert.equal(new Set(lines.map((l) => l.key)).size, lines.length);
+  const r = { id: "x", title: "Add Retry", workspace: "/shop", agent: "codex" };
+  assert.ok(matches(r, "retry CODEX"));
+  assert.ok(!matches(r, "retry cursor"));
+  assert.ok(matches(r, ""));
+});
+
+test("a plan is sorted as the command line shows it", () => {
+  const files = ["restore", "keep", "conflict", "delete"].map((action, i) => ({ path: String(i), action }));
+  const s = sorted(files);
+  assert.deepEqual([s.changes.length, s.conflicts.length, s.kept.length], [2, 1, 1]);
+});
+
+test("areas of a plot stand on each other", () => {
+  const { times, series } = stacked([{ timeMs: 1000n, bytes: [5n] }, { timeMs: 1500n, bytes: [6n, 1n] }, { timeMs: 3000n, bytes: [6n, 4n] }], 2);
+  assert.deepEqual(times, [1, 3]);
+  assert.deepEqual(series, [[6, 6], [7, 10]]);
+});
+
+test("a graph is laid out in columns", () => {
+  const { places, width, height } = layout([{ depth: 0 }, { depth: 1 }, { depth: 1 }]);
+  assert.equal(width, 2 * box.width + box.gapX);
+  assert.equal(height, 2 * box.height + box.gapY);
+  assert.ok(places[1].x > places[0].x && places[2].y > places[1].y);
+  assert.match(curve(places[0], places[1]), /^M\d/);
+  assert.deepEqual(layout([]), { places: [], width: 0, height: 0 });
+});
+
+test("turns are fetched by the page", () => {
+  assert.deepEqual(pagesFor(0, 1), [0]);
+  assert.deepEqual(pagesFor(pageTurns - 1, pageTurns + 1), [0, 1]);
+  const turns = byTurn([{ turn: 0, id: "s" }, { turn: 41, id: "a" }, { turn: 41, id: "b" }], 40);
+  assert.deepEqual([...turns.keys()], [40]);
+  assert.equal(turns.get(40)?.length, 3);
+});

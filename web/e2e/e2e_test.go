@@ -1,0 +1,191 @@
+// Package e2e tests the page as people use it: the committed build against its
+// sources, the logic of its views, and every view in a real browser on a real
+// server. It needs node, npm and Chromium (Debian: nodejs, npm, chromium).
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+const app = "../app"
+
+// run runs a command in the directory of the page's sources.
+func run(t *testing.T, env []string, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = app
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// install brings the packages that the lock file names.
+func install(t *testing.T) {
+	t.Helper()
+	run(t, nil, "../../internal/tools/npm.sh", ".")
+}
+
+func TestBuiltFilesAreThoseOfTheSources(t *testing.T) {
+	install(t)
+	out := t.TempDir()
+	run(t, nil, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "error", "--outDir", out)
+	built, committed := tree(t, out), tree(t, "../dist")
+	for name, data := range built {
+		if !bytes.Equal(data, committed[name]) {
+			t.Errorf("dist/%s is not what the sources give: run go generate ./web and commit the result", name)
+		}
+	}
+	for name := range committed {
+		if _, ok := built[name]; !ok {
+			t.Errorf("dist/%s comes from nowhere", name)
+		}
+	}
+}
+
+// tree reads the files below a directory.
+func tree(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := make(map[string][]byte)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		files[name], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestSourcesHaveTheirTypes(t *testing.T) {
+	install(t)
+	run(t, nil, "node", "node_modules/typescript/bin/tsc", "--noEmit")
+}
+
+func TestLogicOfTheViews(t *testing.T) {
+	install(t)
+	run(t, nil, "node", "test/run.mjs", t.TempDir())
+}
+
+func TestLockFileNamesNoHost(t *testing.T) {
+	lock, err := os.ReadFile(filepath.Join(app, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(lock, []byte("\"resolved\"")) {
+		t.Error("package-lock.json names a registry")
+	}
+}
+
+func TestPagesInABrowser(t *testing.T) {
+	install(t)
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "stet")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/stet")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	for _, name := range []string{"pages", "axe"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := filepath.Join(dir, name)
+			fill(t, bin, store)
+			run(t, []string{"STET_BIN=" + bin, "STET_STORE=" + store, "STET_CHROMIUM=" + chromium(t)}, "node", "--test", "e2e/"+name+".test.mjs")
+		})
+	}
+}
+
+// chromium finds the browser; without one the test fails.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatal("there is no Chromium; on Debian the package is called chromium")
+	return ""
+}
+
+// fill lets a server make its demonstration, then adds what is hard to show.
+func fill(t *testing.T, bin, store string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, bin, "--store", store, "init").CombinedOutput(); err != nil {
+		t.Fatalf("init: %v\n%s", err, out)
+	}
+	serve := exec.CommandContext(ctx, bin, "--store", store, "serve", "--demo", "--json", "--listen", "127.0.0.1:0")
+	serve.Cancel = func() error { return serve.Process.Signal(os.Interrupt) }
+	serve.WaitDelay = time.Minute
+	out, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 4096)
+	if _, err := out.Read(first); err != nil { // it speaks when everything is there
+		t.Fatal(err)
+	}
+	db, err := stet.Open(ctx, store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, db, "ten thousand turns", 10_000, func(n int) (string, string) {
+		return fmt.Sprintf("question number %d", n), fmt.Sprintf("answer number %d", n)
+	})
+	add(t, db, "<script>hacked=1</script> and others", 1, func(int) (string, string) { return hostile, hostile })
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = serve.Wait() // ended by us
+}
+
+const hostile = "<img src=x onerror=hacked=1> <script>hacked=1</script> [x](javascript:hacked=1) ![x](http://192.0.2.1/pixel.png)\n\n" +
+	"<iframe src=\"http://192.0.2.1/\"></iframe> <style>*{display:none}</style> <form action=\"http://192.0.2.1/\"><button>x</button></form>\n\n" +
+	"```html\n<script>hacked=1</script>\n```\n\n\x1b[31mred \u202eright to left"
+
+func add(t *testing.T, db *stet.DB, title string, turns int, say func(n int) (ask, answer string)) {
+	t.Helper()
+	conv, err := db.Conversations().Create(t.Context(), conversation.Info{Title: title, Agent: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= turns; n++ {
+		ask, answer := say(n)
+		turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: ask, MessageId: fmt.Sprintf("m%d", n)},
+			&agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{AssistantMessage: &agentv1.AssistantMessage{Text: answer}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conv.AppendTurn(t.Context(), turn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conv.Save(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
