@@ -86,6 +86,11 @@ func (b *bench) turns(texts ...string) {
 
 func newBench(t *testing.T) *bench {
 	http, base := dial(t, start(t, nil), token).HTTP()
+	return newBenchAt(t, http, base)
+}
+
+func newBenchAt(t *testing.T, http connect.HTTPClient, base string) *bench {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

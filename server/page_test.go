@@ -1,0 +1,211 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+)
+
+// pageBench is a bench with a client for the page's service.
+func pageBench(t *testing.T) (*bench, stetv1connect.PageServiceClient) {
+	t.Helper()
+	http, base := dial(t, start(t, nil), token).HTTP()
+	b := newBenchAt(t, http, base)
+	return b, stetv1connect.NewPageServiceClient(http, base)
+}
+
+func TestOverviewSumsUpWhatAgentsChanged(t *testing.T) {
+	b, page := pageBench(t)
+	rows := call(t, page.Overview, &stetv1.OverviewRequest{}).GetRows()
+	if len(rows) != 1 {
+		t.Fatalf("%d rows, want 1", len(rows))
+	}
+	r := rows[0]
+	if r.GetId() != b.conv || r.GetTitle() != "shop" || r.GetTurns() != 2 || r.GetCheckpoints() != 2 || r.GetFiles() != 2 || r.GetAdded() != 2 || r.GetRemoved() != 1 {
+		t.Errorf("row %v", r)
+	}
+}
+
+func TestTimelineKnowsWhatWasLeftBehind(t *testing.T) {
+	b, page := pageBench(t)
+	line := func() []*stetv1.TimelineEntry {
+		return call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv}).GetEntries()
+	}
+	entries := line()
+	if len(entries) != 2 || entries[0].GetCheckpoint().GetId() != b.after.GetId() || !entries[0].GetCurrent() || entries[0].GetGone() {
+		t.Fatalf("before the rewind: %v", entries)
+	}
+	if got := entries[0].GetAsk(); got != "add a price" {
+		t.Errorf("asked %q", got)
+	}
+	m, plan := b.plan(nil)
+	call(t, b.checkpoints.Rewind, &stetv1.RewindRequest{Plan: m, PlanToken: plan.GetPlanToken()})
+	for _, e := range line() {
+		switch e.GetCheckpoint().GetId() {
+		case b.after.GetId():
+			if !e.GetGone() || e.GetGoneMs() == 0 {
+				t.Errorf("the checkpoint after the turn stands: %v", e)
+			}
+		case b.before.GetId():
+			if e.GetGone() || !e.GetCurrent() {
+				t.Errorf("the target does not stand: %v", e)
+			}
+		default:
+			if !e.GetQuiet() {
+				t.Errorf("a checkpoint of the rewind is loud: %v", e)
+			}
+		}
+	}
+	call(t, b.checkpoints.Undo, &stetv1.UndoRequest{Workspace: b.dir})
+	for _, e := range line() {
+		if e.GetCheckpoint().GetId() == b.after.GetId() && e.GetGone() {
+			t.Error("after the undo the checkpoint is still left behind")
+		}
+	}
+	refuse(t, page.Timeline, &stetv1.TimelineRequest{Conversation: "none"}, connect.CodeNotFound)
+}
+
+func TestTimelineNamesForks(t *testing.T) {
+	b, page := pageBench(t)
+	fork := call(t, b.conversations.Fork, &stetv1.ForkConversationRequest{Id: b.conv, Seq: 1, Title: "another way"}).GetConversation()
+	forks := call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv}).GetForks()
+	if len(forks) != 1 || forks[0].GetId() != fork.GetId() || forks[0].GetTitle() != "another way" {
+		t.Errorf("forks %v", forks)
+	}
+}
+
+func TestGraphBeginsNearest(t *testing.T) {
+	b, page := pageBench(t)
+	root := call(t, b.conversations.Get, &stetv1.GetConversationRequest{Id: b.conv}).GetConversation().GetRoot()
+	g := call(t, page.Graph, &stetv1.GraphRequest{Id: root})
+	if len(g.GetNodes()) < 4 || g.GetNodes()[0].GetKind() != "state" || g.GetNodes()[0].GetRefs() != 2 || g.GetTruncated() {
+		t.Fatalf("graph %v", g)
+	}
+	depth := uint32(0)
+	for _, n := range g.GetNodes() {
+		if n.GetDepth() < depth || n.GetSize() == 0 || n.GetError() != "" {
+			t.Errorf("node %v", n)
+		}
+		depth = n.GetDepth()
+	}
+	for _, e := range g.GetEdges() {
+		if int(e.GetFrom()) >= len(g.GetNodes()) || int(e.GetTo()) >= len(g.GetNodes()) || e.GetField() == "" {
+			t.Errorf("edge %v", e)
+		}
+	}
+	if small := call(t, page.Graph, &stetv1.GraphRequest{Id: root, Limit: 2}); len(small.GetNodes()) != 2 || !small.GetTruncated() {
+		t.Errorf("at most two nodes: %v", small)
+	}
+	missing := call(t, page.Graph, &stetv1.GraphRequest{Id: make([]byte, 32)})
+	if len(missing.GetNodes()) != 1 || missing.GetNodes()[0].GetError() != "missing" {
+		t.Errorf("a blob that is not there: %v", missing)
+	}
+	refuse(t, page.Graph, &stetv1.GraphRequest{Id: []byte("short")}, connect.CodeInvalidArgument)
+}
+
+func TestStorageAddsUp(t *testing.T) {
+	b, page := pageBench(t)
+	r := call(t, page.Storage, &stetv1.StorageRequest{})
+	var sum, brought int64
+	for _, k := range r.GetKinds() {
+		sum += k.GetBytes()
+	}
+	for _, c := range r.GetConversations() {
+		brought += c.GetBytes()
+	}
+	if sum != r.GetStoredBytes() || brought != sum || sum == 0 {
+		t.Errorf("kinds %d, conversations %d, stored %d", sum, brought, r.GetStoredBytes())
+	}
+	if r.GetLogicalBytes() <= r.GetContentBytes() || r.GetDiskBytes() == 0 || r.GetPartial() || r.GetUnreferenced().GetBytes() < 0 {
+		t.Errorf("report %v", r)
+	}
+	points := r.GetPoints()
+	if len(points) == 0 || len(points[len(points)-1].GetBytes()) != len(r.GetKinds()) {
+		t.Fatalf("points %v", points)
+	}
+	if c := r.GetConversations()[0]; c.GetId() != b.conv || c.GetTitle() != "shop" {
+		t.Errorf("biggest %v", c)
+	}
+}
+
+func TestFollowSaysWhetherItGoesOn(t *testing.T) {
+	http, base := dial(t, start(t, nil), token).HTTP()
+	agents := stetv1connect.NewCloudAgentServiceClient(http, base)
+	page := stetv1connect.NewPageServiceClient(http, base)
+	call(t, agents.Create, &stetv1.CreateAgentRequest{Id: "a1"})
+	shell := &agentv1.ToolCall{Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{Args: &agentv1.ShellArgs{Command: "ls"}}}}
+	last := call(t, agents.AppendUpdate, &stetv1.AppendUpdateRequest{Id: "a1", Updates: []*agentv1.InteractionUpdate{
+		text("one \x1b[31mred"),
+		{Message: &agentv1.InteractionUpdate_ToolCallStarted{ToolCallStarted: &agentv1.ToolCallStartedUpdate{CallId: "c", ToolCall: shell}}},
+	}}).GetOffsetKey()
+	// read returns the events that are not beats, as kinds, until it has n.
+	read := func(offset string, n int) []*stetv1.FollowResponse {
+		t.Helper()
+		stream, err := page.Follow(t.Context(), connect.NewRequest(&stetv1.FollowRequest{Id: "a1", OffsetKey: offset}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Close()
+		var got []*stetv1.FollowResponse
+		for len(got) < n && stream.Receive() {
+			if stream.Msg().GetKind() != "beat" && stream.Msg().GetKind() != "status" {
+				got = append(got, stream.Msg())
+			}
+		}
+		if len(got) < n {
+			t.Fatalf("got %v, %v", got, stream.Err())
+		}
+		return got
+	}
+	first := read("", 2)
+	if first[0].GetKind() != "text" || strings.Contains(first[0].GetText(), "\x1b") || first[0].GetSeq() != 1 {
+		t.Errorf("first %v", first[0])
+	}
+	if first[1].GetKind() != "tool" || first[1].GetPath() != "ls" || first[1].GetStatus() != "running" || first[1].GetCallId() != "c" {
+		t.Errorf("second %v", first[1])
+	}
+	call(t, agents.AppendUpdate, &stetv1.AppendUpdateRequest{Id: "a1", Updates: []*agentv1.InteractionUpdate{text("three")}})
+	again := read(last, 2)
+	if again[0].GetKind() != "resumed" || again[0].GetSeq() != 2 || again[1].GetText() != "three" {
+		t.Errorf("resumed %v", again)
+	}
+	if anew := read("0000000000000009-123", 1); anew[0].GetKind() != "restarted" {
+		t.Errorf("an offset of another history: %v", anew)
+	}
+}
+
+func TestTranscriptsAsHTML(t *testing.T) {
+	b, _ := pageBench(t)
+	b.turns("**bold** <img src=x onerror=alert(1)>\n\n```go\nfunc f() {}\n```")
+	plain := call(t, b.conversations.Transcript, &stetv1.TranscriptRequest{Id: b.conv}).GetMessages()[0]
+	rich := call(t, b.conversations.Transcript, &stetv1.TranscriptRequest{Id: b.conv, Html: true}).GetMessages()[0]
+	if plain.GetHtml() != "" {
+		t.Errorf("nobody asked for %q", plain.GetHtml())
+	}
+	for _, want := range []string{"<strong>bold</strong>", "&lt;img", `<span class="k">func</span>`} {
+		if !strings.Contains(rich.GetHtml(), want) {
+			t.Errorf("%q is missing in %q", want, rich.GetHtml())
+		}
+	}
+	if strings.Contains(rich.GetHtml(), "<img") {
+		t.Errorf("hostile: %q", rich.GetHtml())
+	}
+}
+
+func TestDiffsAreHighlighted(t *testing.T) {
+	b, _ := pageBench(t)
+	b.write("page.go", "package page\n\n// \"<b>\"\n")
+	diff := call(t, b.checkpoints.Diff, &stetv1.DiffRequest{From: b.after.GetId(), Workspace: b.dir, Paths: []string{"page.go"}})
+	lines := diff.GetFiles()[0].GetHunks()[0].GetLines()
+	if got := lines[0].GetHtml(); got != `<span class="k">package</span> page` {
+		t.Errorf("first line %q", got)
+	}
+	if got := lines[2].GetHtml(); got != `<span class="c">// &#34;&lt;b&gt;&#34;</span>` {
+		t.Errorf("third line %q", got)
+	}
+}
