@@ -7,6 +7,13 @@ CACHE       := $(CURDIR)/.cache
 STATICCHECK := $(CACHE)/bin/staticcheck-v0.8.2
 SETUP       := internal/tools/setup.sh
 
+# What tests use besides Go: command=Debian package.
+GIT     := git=git
+GCC     := gcc=gcc /usr/include/stdlib.h=libc6-dev
+NODE    := node=nodejs npm=npm
+BROWSER := chromium=chromium
+TOOLS   := curl=curl
+
 # Packages in which goroutines share data are tested under the race detector.
 RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./server/... ./client/...
 
@@ -22,22 +29,23 @@ run: build
 	./stet --store $(CACHE)/run serve
 
 test: lint race
+	$(SETUP) $(GIT) $(NODE) $(BROWSER) $(TOOLS)
 	go test -timeout 20m ./...
 
 race:
-	$(SETUP) git=git gcc=gcc /usr/include/stdlib.h=libc6-dev
+	$(SETUP) $(GIT) $(GCC)
 	CGO_ENABLED=1 go test -race -timeout 20m $(RACE)
 
 test-long:
-	$(SETUP) git=git gcc=gcc /usr/include/stdlib.h=libc6-dev
+	$(SETUP) $(GIT) $(GCC) $(NODE) $(BROWSER) $(TOOLS)
 	STET_LONG=1 go test -timeout 12h ./...
 
 bench:
-	$(SETUP) git=git
+	$(SETUP) $(GIT)
 	go run ./internal/tools/bench
 
 lint: $(STATICCHECK)
-	$(SETUP) git=git protoc=protobuf-compiler
+	$(SETUP) $(GIT) $(NODE) protoc=protobuf-compiler
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	go vet ./...
 	$(STATICCHECK) ./...
@@ -49,7 +57,7 @@ $(STATICCHECK):
 	mv $(CACHE)/bin/staticcheck $@
 
 generate:
-	$(SETUP) protoc=protobuf-compiler
+	$(SETUP) $(NODE) protoc=protobuf-compiler
 	internal/tools/generate.sh
 
 clean:
