@@ -122,10 +122,10 @@ test("the inspector walks from the state down to a blob and checks its hash", as
   assert.ok((await page.locator(".node").count()) > 10);
   await page.getByRole("button", { name: "check again here" }).click();
   await page.getByText("the hash fits").waitFor();
-  await page.locator('.graph a[aria-label^="turn"]').first().click();
+  await page.locator(".graph a:has(.node.turn)").first().click();
   await page.waitForURL(/\/inspect\/[0-9a-f]{64}/);
   await page.locator(".inspector-head h1", { hasText: "turn" }).waitFor();
-  await page.locator('.graph a[aria-label^="user message"]').first().click();
+  await page.locator(".graph a:has(.node.user-message)").first().click();
   await page.locator("table", { hasText: "text" }).waitFor();
   await page.goto(`${server.address}/inspect/${"0".repeat(64)}`);
   await page.locator(".trouble", { hasText: "There is no such thing here" }).waitFor();

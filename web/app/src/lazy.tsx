@@ -16,7 +16,7 @@ export function lazy<P extends object>(load: () => Promise<{ default: ComponentT
         setPage(() => m.default);
       }, setFailed);
     }, []);
-    if (failed) return <Trouble problem={problemOf(failed)} again={() => location.reload()} />;
+    if (failed) return <Trouble whole problem={problemOf(failed)} again={() => location.reload()} />;
     if (!page) return <Waiting />;
     const Page = page;
     return <Page {...props} />;

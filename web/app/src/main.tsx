@@ -70,7 +70,7 @@ function Page() {
       return <later.inspect id={at.id} />;
     case "missing":
       return (
-        <Empty title="There is no such page">
+        <Empty whole title="There is no such page">
           <p>
             The address may be mistyped. <a href="/">All conversations</a> are a good place to start.
           </p>

@@ -57,11 +57,13 @@ async function copyText(text: string): Promise<void> {
   }
 }
 
-/** Trouble shows what went wrong and what may help. */
-export function Trouble({ problem, again }: { problem: Problem; again?: () => void }) {
+/** Trouble shows what went wrong and what may help; whole says that it stands for
+ * the whole page. */
+export function Trouble({ problem, again, whole }: { problem: Problem; again?: () => void; whole?: boolean }) {
+  const Title = whole ? "h1" : "h2";
   return (
     <div class="trouble" role="alert">
-      <h2>{problem.title}</h2>
+      <Title>{problem.title}</Title>
       <p class="detail">{problem.detail}</p>
       <p>{problem.help}</p>
       {again && (
@@ -74,10 +76,11 @@ export function Trouble({ problem, again }: { problem: Problem; again?: () => vo
 }
 
 /** Empty stands where there is nothing yet, and says what one can do. */
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+export function Empty({ title, children, whole }: { title: string; children?: ComponentChildren; whole?: boolean }) {
+  const Title = whole ? "h1" : "h2";
   return (
     <div class="empty">
-      <h2>{title}</h2>
+      <Title>{title}</Title>
       {children}
     </div>
   );

@@ -15,12 +15,12 @@ export default function ComparePage() {
   const list = useLoad((signal) => api.page.overview({}, { signal }).then((r) => r.rows.filter((row) => row.checkpoints > 0)), []);
   const c = q.get("c") || list.value?.[0]?.id || "";
   const timeline = useLoad(async (signal) => (c ? (await api.page.timeline({ conversation: c }, { signal })).entries : []), [c]);
-  if (list.problem) return <Trouble problem={list.problem} again={list.again} />;
-  if (timeline.problem) return <Trouble problem={timeline.problem} again={timeline.again} />;
+  if (list.problem) return <Trouble whole problem={list.problem} again={list.again} />;
+  if (timeline.problem) return <Trouble whole problem={timeline.problem} again={timeline.again} />;
   if (!list.value || !timeline.value) return <Waiting />;
   if (list.value.length === 0) {
     return (
-      <Empty title="Nothing to compare yet">
+      <Empty whole title="Nothing to compare yet">
         <p>There are no checkpoints in this store. Two of them can be compared here as soon as there are.</p>
       </Empty>
     );

@@ -53,8 +53,8 @@ export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
     ],
   );
 
-  if (info.problem && !info.value) return <Trouble problem={info.problem} again={info.again} />;
-  if (!info.value || !timeline.value) return timeline.problem ? <Trouble problem={timeline.problem} again={timeline.again} /> : <Waiting />;
+  if (info.problem && !info.value) return <Trouble whole problem={info.problem} again={info.again} />;
+  if (!info.value || !timeline.value) return timeline.problem ? <Trouble whole problem={timeline.problem} again={timeline.again} /> : <Waiting />;
   document.title = `${oneLine(info.value.title, 60) || id} · stet`;
   const shown: Shown = { info: info.value, timeline: timeline.value, entry, root: entry?.checkpoint?.root.length ? entry.checkpoint.root : info.value.root };
   const reload = () => {

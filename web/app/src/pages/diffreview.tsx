@@ -137,7 +137,7 @@ function DiffLine({ line, seen, toggle }: { line: Line; seen: ReadonlySet<string
     const f = line.file;
     return (
       <div class="diff-file">
-        <h3 class="path">{f.path}</h3>
+        <h2 class="path">{f.path}</h2>
         <span class={`action ${f.action}`}>{f.action}</span>
         <Lines added={f.added} removed={f.removed} />
         <Copy text={f.path} label="path" />

@@ -43,7 +43,7 @@ export function HomePage() {
   const lines = useMemo(() => grouped((rows.value ?? []).filter((r) => matches(r, filter)), Date.now()), [rows.value, filter, day]);
   const active = (running.value ?? []).filter((a) => statusWord(a.status) === "running");
 
-  if (rows.problem && !rows.value) return <Trouble problem={rows.problem} again={rows.again} />;
+  if (rows.problem && !rows.value) return <Trouble whole problem={rows.problem} again={rows.again} />;
   if (!rows.value) return <Waiting />;
   if (rows.value.length === 0 && active.length === 0) return <FirstSteps />;
   return (
@@ -125,7 +125,7 @@ function Running({ agents }: { agents: Agent[] }) {
 
 function FirstSteps() {
   return (
-    <Empty title="Nothing is kept here yet">
+    <Empty whole title="Nothing is kept here yet">
       <p>Whatever your agents do from now on can be looked at here, and taken back. Begin in a terminal with one of these:</p>
       <dl class="steps">
         <dt>

@@ -14,12 +14,12 @@ export default function Inspector({ id, kind, page }: { id: string; kind: string
   const blob = useLoad(async (signal) => (raw?.length === 32 ? await api.conversations.inspect({ id: raw, kind }, { signal }) : undefined), [id, kind], true);
   if (raw?.length !== 32) {
     return (
-      <Empty title="That is no id">
+      <Empty whole={page} title="That is no id">
         <p>The id of a blob is sixty-four hexadecimal digits.</p>
       </Empty>
     );
   }
-  if (blob.problem) return <Trouble problem={blob.problem} again={blob.again} />;
+  if (blob.problem) return <Trouble whole={page} problem={blob.problem} again={blob.again} />;
   if (!blob.value) return <Waiting />;
   const b = blob.value;
   const refs = b.fields.filter((f) => f.ref.length > 0);
@@ -139,7 +139,7 @@ function Graph({ graph }: { graph: GraphResponse }) {
           {graph.nodes.map((n, i) => {
             const id = hex(n.id);
             return (
-              <a key={id} href={to.inspect(id, n.kind)} aria-label={`${n.kind} ${short(id, 8)}, ${bytes(n.size)}`}>
+              <a key={id} href={to.inspect(id, n.kind)}>
                 <g transform={`translate(${places[i].x} ${places[i].y})`} class={`node ${n.kind.replace(/ /g, "-")}${n.error ? " bad" : ""}`}>
                   <rect width={box.width} height={box.height} rx="6" />
                   <text x="10" y="18" class="node-kind">

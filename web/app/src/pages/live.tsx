@@ -51,7 +51,7 @@ export default function LivePage({ id }: { id: string }) {
     if (following) list.current?.end();
   }, [following]);
 
-  if (agent.problem && !agent.value && log.items.length === 0) return <Trouble problem={agent.problem} again={() => location.reload()} />;
+  if (agent.problem && !agent.value && log.items.length === 0) return <Trouble whole problem={agent.problem} again={() => location.reload()} />;
   const name = agent.value?.name || id;
   return (
     <>

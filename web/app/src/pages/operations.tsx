@@ -28,7 +28,7 @@ export default function OperationsPage() {
       { keys: "r", about: "Redo", run: () => ask("redo") },
     ],
   );
-  if (log.problem && !log.value) return <Trouble problem={log.problem} again={log.again} />;
+  if (log.problem && !log.value) return <Trouble whole problem={log.problem} again={log.again} />;
   if (!log.value) return <Waiting />;
   const ops = log.value;
   return (

@@ -15,12 +15,12 @@ import { Command, Empty, Trouble, Waiting } from "../ui.tsx";
 export default function StoragePage() {
   document.title = "Storage · stet";
   const report = useLoad((signal) => api.page.storage({}, { signal }), []);
-  if (report.problem) return <Trouble problem={report.problem} again={report.again} />;
+  if (report.problem) return <Trouble whole problem={report.problem} again={report.again} />;
   if (!report.value) return <Waiting what="Measuring" />;
   const r = report.value;
   if (r.points.length === 0) {
     return (
-      <Empty title="The store is empty">
+      <Empty whole title="The store is empty">
         <p>
           Nothing was saved yet. <Command text="stet demo" /> fills it with an example.
         </p>
