@@ -80,6 +80,13 @@ func TestBytesOfATenantAreLimited(t *testing.T) {
 	if _, err := full.Blobs().Get(ctx, blob.New(random(1, 512<<10)).ID); err != nil {
 		t.Errorf("reading: %v", err)
 	}
+	store := stetv1connect.NewStoreServiceClient(hc, base)
+	if res := call(t, store.Collect, &stetv1.CollectRequest{GraceSeconds: -1}); res.GetRemoved() == 0 {
+		t.Errorf("nothing was collected: %v", res)
+	}
+	if err := put(9, 1<<20); err != nil {
+		t.Errorf("after the collection: %v", err)
+	}
 	if got := counted(t, reader, "stet.server.refused", attribute.String("tenant", "full"), attribute.String("reason", "bytes")); got != 2 {
 		t.Errorf("%d refusals are counted, want 2", got)
 	}
