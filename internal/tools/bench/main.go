@@ -33,6 +33,7 @@ var suites = []suite{
 	{"./conversation", ".", "200x"},
 	{"./workspace", ".", "3x"},
 	{"./checkpoint", ".", "3x"},
+	{"./internal/scenario", "Load", "1x"},
 }
 
 // targets says what the metric of a benchmark should be; the first that fits.
@@ -47,6 +48,11 @@ var targets = []struct {
 	{regexp.MustCompile(`Encrypted`), "ratio", "≥ 0.6"},
 	{regexp.MustCompile(`GrowingList`), "B/entry", "< 200"},
 	{regexp.MustCompile(`ThousandTurns`), "stored/content", "≤ 1.1"},
+	{regexp.MustCompile(`^Save/`), "ratio", "≤ 1.5"},
+	{regexp.MustCompile(`SaveDurable`), "ratio", "≤ 1.5"},
+	{regexp.MustCompile(`SaveTogether`), "speedup", "≥ 5"},
+	{regexp.MustCompile(`^Hydrate/`), "ratio", "≥ 10"},
+	{regexp.MustCompile(`Load`), "p99-ms", "≤ 50"},
 	{regexp.MustCompile(`FirstCapture|First`), "ours/git", "≤ 0.25"},
 	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
 	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
