@@ -25,8 +25,7 @@ build:
 	go build -trimpath -ldflags '-s -w' -o stet ./cmd/stet
 
 run: build
-	@test -d $(CACHE)/demo || ./stet --quiet --store $(CACHE)/run demo $(CACHE)/demo >/dev/null
-	./stet --store $(CACHE)/run serve
+	./stet --store $(CACHE)/run serve --demo
 
 test: lint race
 	$(SETUP) $(GIT) $(NODE) $(BROWSER) $(TOOLS)
