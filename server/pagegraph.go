@@ -98,14 +98,13 @@ func (s *pageService) node(ctx context.Context, at graphStep) (*stetv1.GraphNode
 // addStored tells how large the blobs are in the store, as far as the last report
 // on storage knows.
 func (s *pageService) addStored(res *stetv1.GraphResponse) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.storage == nil {
+	report := s.storage.Load()
+	if report == nil {
 		return
 	}
 	for _, n := range res.Nodes {
 		if id, err := blob.IDFromBytes(n.GetId()); err == nil {
-			n.Stored = s.storage.stored[id]
+			n.Stored = report.stored[id]
 		}
 	}
 }

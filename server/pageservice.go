@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"connectrpc.com/connect"
 
@@ -16,8 +17,8 @@ import (
 type pageService struct {
 	db *stet.DB
 
-	mu      sync.Mutex // guards storage; held while one is made, so that only one is
-	storage *storageReport
+	making  sync.Mutex // held while a report on storage is made, so that only one is
+	storage atomic.Pointer[storageReport]
 }
 
 // overviewRows is how many conversations the page gets at once: each costs a scan

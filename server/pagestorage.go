@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	storageFresh  = 15 * time.Second // how long a report is as good as a new one
+	storageFresh  = 15 * time.Second // how long a report is as good as a new one, at least
 	storageSaves  = 64               // of a conversation that are looked at: the states of one are alike
 	storageTrees  = 4000             // of the workspaces together
 	storagePoints = 160              // of a plot
@@ -29,6 +29,7 @@ const (
 // storageReport is what was found out about a store.
 type storageReport struct {
 	made   time.Time
+	took   time.Duration
 	stored map[blob.ID]int64
 	res    *stetv1.StorageResponse
 }
@@ -44,17 +45,24 @@ type moment struct {
 // each blob when it is first met. That takes as long as reading the store does, so
 // a report is kept for a while.
 func (s *pageService) Storage(ctx context.Context, _ *connect.Request[stetv1.StorageRequest]) (*connect.Response[stetv1.StorageResponse], error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.storage == nil || time.Since(s.storage.made) > storageFresh {
-		report, err := s.measureStorage(ctx)
-		if err != nil {
+	s.making.Lock()
+	defer s.making.Unlock()
+	report := s.storage.Load()
+	if report == nil || !report.fresh() {
+		began := time.Now()
+		var err error
+		if report, err = s.measureStorage(ctx); err != nil {
 			return nil, err
 		}
-		s.storage = report
+		report.took = time.Since(began)
+		s.storage.Store(report)
 	}
-	return connect.NewResponse(proto.CloneOf(s.storage.res)), nil
+	return connect.NewResponse(proto.CloneOf(report.res)), nil
 }
+
+// fresh reports whether a report is as good as a new one. What took long to find
+// out holds longer, so that a page which is left open costs little.
+func (r *storageReport) fresh() bool { return time.Since(r.made) < max(storageFresh, 20*r.took) }
 
 func (s *pageService) measureStorage(ctx context.Context) (*storageReport, error) {
 	m := &measure{db: s.db, stored: make(map[blob.ID]int64), totals: make(map[blob.ID]int64), room: storageRead}

@@ -19,8 +19,8 @@ import (
 const (
 	liveAgent = "demo-live"
 	livePace  = 180 * time.Millisecond // between two pieces of what the agent says
-	liveRest  = 5 * time.Second        // between two turns
-	liveTurns = 60                     // after which it rests for good
+	liveRest  = 8 * time.Second        // between two turns
+	liveTurns = 2000                   // after which it rests for good
 
 	liveRunning = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_RUNNING
 	liveIdle    = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_IDLE

@@ -132,9 +132,6 @@ func fill(t *testing.T, bin, store string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, bin, "--store", store, "init").CombinedOutput(); err != nil {
-		t.Fatalf("init: %v\n%s", err, out)
-	}
 	serve := exec.CommandContext(ctx, bin, "--store", store, "serve", "--demo", "--json", "--listen", "127.0.0.1:0")
 	serve.Cancel = func() error { return serve.Process.Signal(os.Interrupt) }
 	serve.WaitDelay = time.Minute

@@ -4,7 +4,7 @@ import { parseUnified, split, unified } from "../src/lib/diff.ts";
 import { ago, baseName, bytes, count, dayName, hex, marked, oneLine, ratio, unhex } from "../src/lib/format.ts";
 import { box, curve, layout } from "../src/lib/graph.ts";
 import { Heights } from "../src/lib/heights.ts";
-import { grouped, matches } from "../src/lib/home.ts";
+import { grouped, matches, merged } from "../src/lib/home.ts";
 import { type Event, emptyLog, fold, pause } from "../src/lib/live.ts";
 import { sorted } from "../src/lib/plan.ts";
 import { stacked } from "../src/lib/plot.ts";
@@ -186,6 +186,13 @@ test("conversations are grouped by day and workspace", () => {
   assert.ok(matches(r, "retry CODEX"));
   assert.ok(!matches(r, "retry cursor"));
   assert.ok(matches(r, ""));
+});
+
+test("new rows stand above those that are known", () => {
+  const [a, b, a2] = [{ id: "a", n: 1 }, { id: "b", n: 1 }, { id: "a", n: 2 }];
+  assert.equal(merged(undefined, undefined), undefined);
+  assert.deepEqual(merged(undefined, [a, b]), [a, b]);
+  assert.deepEqual(merged([a2], [b, a]), [a2, b]);
 });
 
 test("a plan is sorted as the command line shows it", () => {

@@ -29,6 +29,13 @@ export function grouped<T extends Listed & { id: string }>(rows: readonly T[], n
   return lines;
 }
 
+/** merged puts rows that were asked for again above those that are known. */
+export function merged<T extends { id: string }>(newest: readonly T[] | undefined, known: readonly T[] | undefined): T[] | undefined {
+  if (!newest) return known?.slice();
+  const again = new Set(newest.map((r) => r.id));
+  return [...newest, ...(known ?? []).filter((r) => !again.has(r.id))];
+}
+
 /** matches reports whether all words occur in a row. */
 export function matches(row: { title: string; workspace: string; agent: string; id: string }, words: string): boolean {
   const text = `${row.title} ${row.workspace} ${row.agent} ${row.id}`.toLowerCase();

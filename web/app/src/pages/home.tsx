@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useListKeys } from "../focus.ts";
 import { bytes, count, oneLine } from "../lib/format.ts";
-import { type Line, grouped, matches } from "../lib/home.ts";
+import { type Line, grouped, matches, merged } from "../lib/home.ts";
 import { to } from "../lib/route.ts";
 import { useEvery, useLoad } from "../load.ts";
 import { Command, Copy, Empty, Lines, Time, Trouble, Waiting, now } from "../ui.tsx";
@@ -26,7 +26,10 @@ async function everything(signal: AbortSignal): Promise<OverviewRow[]> {
 
 export function HomePage() {
   document.title = "stet";
-  const rows = useLoad(everything, [], true);
+  const all = useLoad(everything, []);
+  // What is new is at the top: only that is asked for again.
+  const newest = useLoad((signal) => api.page.overview({ page: { limit: 50 } }, { signal }).then((r) => r.rows), [], true);
+  const rows = useMemo(() => merged(newest.value, all.value), [newest.value, all.value]);
   const running = useLoad((signal) => api.agents.list({}, { signal }).then((r) => r.agents), [], true);
   // Sizes take longer; the list need not wait for them.
   const sizes = useLoad(async (signal) => {
@@ -35,22 +38,22 @@ export function HomePage() {
   }, []);
   const [filter, setFilter] = useState("");
   useEvery(4000, () => {
-    rows.again();
+    newest.again();
     running.again();
   });
   useListKeys("Conversations", ".home a.row");
   const day = Math.floor(now.value / 3_600_000);
-  const lines = useMemo(() => grouped((rows.value ?? []).filter((r) => matches(r, filter)), Date.now()), [rows.value, filter, day]);
+  const lines = useMemo(() => grouped((rows ?? []).filter((r) => matches(r, filter)), Date.now()), [rows, filter, day]);
   const active = (running.value ?? []).filter((a) => statusWord(a.status) === "running");
 
-  if (rows.problem && !rows.value) return <Trouble whole problem={rows.problem} again={rows.again} />;
-  if (!rows.value) return <Waiting />;
-  if (rows.value.length === 0 && active.length === 0) return <FirstSteps />;
+  if (all.problem && !rows) return <Trouble whole problem={all.problem} again={all.again} />;
+  if (!rows) return <Waiting />;
+  if (rows.length === 0 && active.length === 0) return <FirstSteps />;
   return (
     <>
       <div class="page-head">
         <h1>Conversations</h1>
-        <span class="muted">{count(rows.value.length, "conversation")}</span>
+        <span class="muted">{count(rows.length, "conversation")}</span>
         <input class="filter" type="search" placeholder="Filter by title, agent or path" aria-label="Filter conversations" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
       </div>
       {active.length > 0 && <Running agents={active} />}
