@@ -21,6 +21,11 @@ func (s *followService) StreamConversation(ctx context.Context, req *connect.Req
 	if err != nil {
 		return err
 	}
+	// Headers go at once: a follower that has everything would else not know for a
+	// heartbeat's time that it is connected.
+	if err := stream.Send(nil); err != nil {
+		return err
+	}
 	for res, err := range s.db.Agents().Stream(ctx, req.Msg.GetBcId(), opts) {
 		if err != nil {
 			return err

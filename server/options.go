@@ -19,6 +19,10 @@ import (
 // maxMessage bounds one message, before it is parsed.
 const maxMessage = 4 << 20
 
+// minCompressed is the least answer that is compressed. An event of a stream is
+// smaller: a compressor for each would take most of a busy server's time.
+const minCompressed = 1 << 10
+
 // Options shape a server; nil gives the defaults.
 type Options struct {
 	// Token must come with every call to a server of one store, as a bearer or a
@@ -122,7 +126,7 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 	audit := &auditing{log: o.Audit, logger: o.errorLogger(), metrics: g.metrics}
 	return []connect.HandlerOption{
 		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger()}, draining{}, &storing{gate: g}, audit),
-		connect.WithReadMaxBytes(maxMessage),
+		connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(minCompressed),
 		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
 	}, nil
 }
