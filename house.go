@@ -30,6 +30,9 @@ func (db *DB) List(ctx context.Context, after blob.ID, fn func(blob.Info) error)
 
 // Collect removes the blobs that nothing refers to, while writers go on.
 func (db *DB) Collect(ctx context.Context, opts *conversation.CollectOptions) (conversation.CollectResult, error) {
+	if db.collect != nil {
+		return db.collect(ctx, opts)
+	}
 	if db.inventory == nil {
 		return conversation.CollectResult{}, ErrNoInventory
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 	// SQLite shapes the embedded store.
 	SQLite *sqlite.Options
+	// Collect removes what nothing refers to where somebody else does that, as a
+	// server does for NewRemote.
+	Collect func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error)
 }
 
 // DB is an open store with its services. It is safe for concurrent use.
@@ -49,6 +52,7 @@ type DB struct {
 	engine        *sqlite.DB // nil unless embedded
 	conversations *conversation.Store
 	close         func() error
+	collect       func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error) // nil: db does
 
 	checkpointsOnce sync.Once
 	checkpoints     *checkpoint.Service // set by checkpointsOnce
@@ -116,7 +120,7 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 	if opts == nil {
 		opts = &Options{}
 	}
-	db := &DB{close: close}
+	db := &DB{close: close, collect: opts.Collect}
 	db.cache = cached.New(blob.Checked(blobs), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	db.blobs, db.rows = db.cache, rows
 	db.lister, _ = blobs.(blob.Lister)

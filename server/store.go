@@ -54,13 +54,17 @@ func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.Stat
 }
 
 func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.CollectRequest]) (*connect.Response[stetv1.CollectResponse], error) {
-	opts := &conversation.CollectOptions{DryRun: req.Msg.GetDryRun(), Grace: time.Duration(req.Msg.GetGraceSeconds()) * time.Second}
+	opts := &conversation.CollectOptions{
+		DryRun: req.Msg.GetDryRun(), SkipDamaged: req.Msg.GetSkipDamaged(),
+		Grace: time.Duration(req.Msg.GetGraceSeconds()) * time.Second,
+	}
 	result, err := s.db.Collect(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.CollectResponse{
 		Removed: result.Removed, RemovedBytes: result.RemovedBytes, Kept: result.Kept, KeptBytes: result.KeptBytes,
+		Live: int64(result.Live), Missing: int64(result.Missing), Damaged: int64(result.Damaged),
 	}), nil
 }
 

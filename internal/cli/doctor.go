@@ -31,11 +31,21 @@ log engages, the database is whole, no rewind is left unfinished) and the worksp
 Then put every promise of a store to a scratch store on the same file system: what
 passes here, passes for your data. Nothing of yours is changed.
 
+With a store on a server the promises about blobs are put to the server itself. What
+that leaves there, nothing refers to, and gc removes it; rows are only read.
+
 Each check is a line that begins with ok or FAIL. A failing check gives exit
 code 1, damage exit code 6. --quick leaves out the scratch store.`,
-		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet",
+		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet\n  stet doctor --store http://127.0.0.1:7717",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if place := a.storePlace(); isRemote(place) {
+				d := &doctor{app: a, dir: place}
+				if err := d.server(cmd.Context(), quick); err != nil {
+					return err
+				}
+				return d.close()
+			}
 			dir, err := a.storeDir()
 			if err != nil {
 				return err

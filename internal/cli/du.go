@@ -38,9 +38,6 @@ several share is counted with each of them.`,
 				return err
 			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
-				if db.Inventory() == nil {
-					return stet.ErrNoInventory
-				}
 				if perConversation {
 					return a.duConversations(cmd.Context(), db)
 				}
@@ -114,7 +111,7 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 func inventory(ctx context.Context, db *stet.DB) (map[blob.ID]int64, duJSON, error) {
 	value := duJSON{Schema: "stet.du.v1", Kinds: []kindJSON{}}
 	stored := make(map[blob.ID]int64)
-	err := db.Inventory().List(ctx, blob.ID{}, func(info blob.Info) error {
+	err := db.List(ctx, blob.ID{}, func(info blob.Info) error {
 		stored[info.ID] = info.Stored
 		value.Blobs++
 		value.Bytes += info.Stored

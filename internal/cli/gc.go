@@ -156,10 +156,7 @@ func (a *app) retain(ctx context.Context, db *stet.DB, policy conversation.Polic
 	}
 	var sizes blob.Lister
 	if policy.MaxBytes > 0 {
-		if db.Inventory() == nil {
-			return plan, stet.ErrNoInventory
-		}
-		sizes = db.Inventory()
+		sizes = db
 	}
 	saves, err := db.Conversations().Retainable(ctx, sizes)
 	if err != nil {

@@ -122,10 +122,6 @@ func samePlace(a, b string) (bool, error) {
 	return sameFile(strings.TrimPrefix(a, "file://"), strings.TrimPrefix(b, "file://"))
 }
 
-func isRemote(place string) bool {
-	return strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://")
-}
-
 // side returns a store as one side of a transfer.
 func (a *app) side(ctx context.Context, db *stet.DB) (transfer.Side, error) {
 	s := transfer.Side{Blobs: db.Blobs(), Rows: db.Rows(), Encrypted: db.Ring() != nil}

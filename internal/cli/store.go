@@ -49,7 +49,7 @@ func (a *app) storeDir() (string, error) {
 // openStore opens the store for a verb. create says whether a missing one is
 // made; verbs that only look leave the disk as it is.
 func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
-	if place := a.storePlace(); strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://") {
+	if place := a.storePlace(); isRemote(place) {
 		return openRemote(ctx, place)
 	}
 	dir, err := a.storeDir()
@@ -78,7 +78,7 @@ func openRemote(ctx context.Context, address string) (*stet.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stet.NewRemote(c.Blobs(), c.Rows(), c.Close, nil), nil
+	return stet.NewRemote(c.Blobs(), c.Rows(), c.Close, &stet.Options{Collect: collectBy(c)}), nil
 }
 
 // dialRemote asks the server for something at once, so that a wrong address or

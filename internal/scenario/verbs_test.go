@@ -83,6 +83,21 @@ func TestVerbsAgainstAServer(t *testing.T) {
 		t.Errorf("blob %s is another", id)
 	}
 
+	// What the server alone can do, it is asked to do.
+	garbage := d.stet(0, "blob", "put", filepath.Join(d.workspace, "a.txt"))
+	if out := d.stet(0, "gc", "--dry-run", "--grace", "0s"); !strings.Contains(out, "would") {
+		t.Errorf("gc --dry-run: %s", out)
+	}
+	d.stet(0, "gc", "--grace", "0s")
+	d.stet(0, "fsck", "--read-data")
+	if out := d.stet(0, "du"); !strings.Contains(out, "all") {
+		t.Errorf("du after a collection that left %s: %s", garbage, out)
+	}
+	d.stet(0, "doctor")
+	d.stet(0, "fork", "talk")
+	d.stet(0, "run", "--", "sh", "-c", "echo run > run.txt")
+	d.holds("run.txt", "run\n")
+
 	// Down to a directory, on with it there, and up again.
 	local := &desk{t: t, store: filepath.Join(t.TempDir(), "store"), workspace: d.workspace}
 	if out := local.stet(0, "pull", address); !strings.Contains(out, "created   talk") {

@@ -1764,9 +1764,11 @@ func (x *ConversationSize) GetBlobs() int64 {
 }
 
 type CollectRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	DryRun        bool                   `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	GraceSeconds  int64                  `protobuf:"varint,2,opt,name=grace_seconds,json=graceSeconds,proto3" json:"grace_seconds,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	DryRun bool                   `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// 0 means the default, an hour; a negative number none.
+	GraceSeconds  int64 `protobuf:"varint,2,opt,name=grace_seconds,json=graceSeconds,proto3" json:"grace_seconds,omitempty"`
+	SkipDamaged   bool  `protobuf:"varint,3,opt,name=skip_damaged,json=skipDamaged,proto3" json:"skip_damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1815,12 +1817,22 @@ func (x *CollectRequest) GetGraceSeconds() int64 {
 	return 0
 }
 
+func (x *CollectRequest) GetSkipDamaged() bool {
+	if x != nil {
+		return x.SkipDamaged
+	}
+	return false
+}
+
 type CollectResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Removed       int64                  `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
 	RemovedBytes  int64                  `protobuf:"varint,2,opt,name=removed_bytes,json=removedBytes,proto3" json:"removed_bytes,omitempty"`
 	Kept          int64                  `protobuf:"varint,3,opt,name=kept,proto3" json:"kept,omitempty"`
 	KeptBytes     int64                  `protobuf:"varint,4,opt,name=kept_bytes,json=keptBytes,proto3" json:"kept_bytes,omitempty"`
+	Live          int64                  `protobuf:"varint,5,opt,name=live,proto3" json:"live,omitempty"`
+	Missing       int64                  `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"`
+	Damaged       int64                  `protobuf:"varint,7,opt,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1879,6 +1891,27 @@ func (x *CollectResponse) GetKept() int64 {
 func (x *CollectResponse) GetKeptBytes() int64 {
 	if x != nil {
 		return x.KeptBytes
+	}
+	return 0
+}
+
+func (x *CollectResponse) GetLive() int64 {
+	if x != nil {
+		return x.Live
+	}
+	return 0
+}
+
+func (x *CollectResponse) GetMissing() int64 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
+}
+
+func (x *CollectResponse) GetDamaged() int64 {
+	if x != nil {
+		return x.Damaged
 	}
 	return 0
 }
@@ -2182,16 +2215,20 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x14\n" +
-	"\x05blobs\x18\x04 \x01(\x03R\x05blobs\"N\n" +
+	"\x05blobs\x18\x04 \x01(\x03R\x05blobs\"q\n" +
 	"\x0eCollectRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12#\n" +
-	"\rgrace_seconds\x18\x02 \x01(\x03R\fgraceSeconds\"\x83\x01\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x03R\fgraceSeconds\x12!\n" +
+	"\fskip_damaged\x18\x03 \x01(\bR\vskipDamaged\"\xcb\x01\n" +
 	"\x0fCollectResponse\x12\x18\n" +
 	"\aremoved\x18\x01 \x01(\x03R\aremoved\x12#\n" +
 	"\rremoved_bytes\x18\x02 \x01(\x03R\fremovedBytes\x12\x12\n" +
 	"\x04kept\x18\x03 \x01(\x03R\x04kept\x12\x1d\n" +
 	"\n" +
-	"kept_bytes\x18\x04 \x01(\x03R\tkeptBytes\"*\n" +
+	"kept_bytes\x18\x04 \x01(\x03R\tkeptBytes\x12\x12\n" +
+	"\x04live\x18\x05 \x01(\x03R\x04live\x12\x18\n" +
+	"\amissing\x18\x06 \x01(\x03R\amissing\x12\x18\n" +
+	"\adamaged\x18\a \x01(\x03R\adamaged\"*\n" +
 	"\vFsckRequest\x12\x1b\n" +
 	"\tread_data\x18\x01 \x01(\bR\breadData\"n\n" +
 	"\n" +

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob/blobtest/contract"
+	"github.com/stet-dev/stet/client"
+	"github.com/stet-dev/stet/conversation"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// isRemote tells whether a store is the address of a server.
+func isRemote(place string) bool {
+	return strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://")
+}
+
+// collectBy lets a server collect its own store.
+func collectBy(c *client.Client) func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error) {
+	return func(ctx context.Context, opts *conversation.CollectOptions) (conversation.CollectResult, error) {
+		req := &stetv1.CollectRequest{DryRun: opts.DryRun, SkipDamaged: opts.SkipDamaged, GraceSeconds: int64(opts.Grace / time.Second)}
+		if opts.Grace < 0 {
+			req.GraceSeconds = -1
+		}
+		res, err := c.Store().Collect(ctx, connect.NewRequest(req))
+		if err != nil {
+			return conversation.CollectResult{}, fmt.Errorf("collect on the server: %w", err)
+		}
+		var out conversation.CollectResult
+		out.Removed, out.RemovedBytes = res.Msg.GetRemoved(), res.Msg.GetRemovedBytes()
+		out.Kept, out.KeptBytes = res.Msg.GetKept(), res.Msg.GetKeptBytes()
+		out.Live, out.Missing, out.Damaged = int(res.Msg.GetLive()), int(res.Msg.GetMissing()), int(res.Msg.GetDamaged())
+		return out, nil
+	}
+}
+
+// server examines a store that is on a server.
+func (d *doctor) server(ctx context.Context, quick bool) error {
+	d.workspace()
+	c, err := dialRemote(ctx, d.dir)
+	d.report("server answers", d.dir, err)
+	if err != nil {
+		return ctx.Err()
+	}
+	defer c.Close()
+	info, err := c.Store().Info(ctx, connect.NewRequest(&stetv1.StoreInfoRequest{}))
+	detail := ""
+	if err == nil {
+		detail = fmt.Sprintf("%s, version %s", info.Msg.GetKind(), info.Msg.GetVersion())
+		if info.Msg.GetEncrypted() {
+			detail += ", encrypted"
+		}
+	}
+	d.report("store", detail, err)
+	db := stet.NewRemote(c.Blobs(), c.Rows(), nil, nil)
+	n, err := countRows(ctx, db)
+	d.report("rows can be read", plural(n, "conversation"), err)
+	if quick {
+		return ctx.Err()
+	}
+	for _, one := range contract.Cases() {
+		d.report("blobs: "+one.Name, "", one.Func(ctx, db.Blobs()))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func countRows(ctx context.Context, db *stet.DB) (n int64, err error) {
+	for _, err := range db.Rows().Scan(ctx, keyspace.Conversations(), kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
