@@ -15,7 +15,7 @@ BROWSER := chromium=chromium
 TOOLS   := curl=curl
 
 # Packages in which goroutines share data are tested under the race detector.
-RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./server/... ./client/... ./access/... ./transfer/...
+RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/...
 
 .PHONY: all build run test test-long race bench lint generate clean
 
