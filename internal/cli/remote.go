@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -45,6 +46,9 @@ func collectBy(c *client.Client) func(context.Context, *conversation.CollectOpti
 func (d *doctor) server(ctx context.Context, quick bool) error {
 	d.workspace()
 	c, err := dialRemote(ctx, d.dir)
+	if errors.Is(err, client.ErrUnreachable) {
+		return err
+	}
 	d.report("server answers", d.dir, err)
 	if err != nil {
 		return ctx.Err()
