@@ -3,6 +3,7 @@ package stet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/sqlite"
 )
 
 func storedSize(t testing.TB, db *DB) (n int64) {
@@ -197,4 +199,52 @@ func TestSettleBesideWritersReadersAndCollector(t *testing.T) {
 	if err != nil || len(report.Damage) > 0 {
 		t.Errorf("check: %v, %v", report.Damage, err)
 	}
+}
+
+// fullDisk has no room for replacements.
+type fullDisk struct {
+	*sqlite.Blobs
+	full bool
+}
+
+func (d *fullDisk) Replace(ctx context.Context, blobs ...blob.Blob) error {
+	if d.full {
+		return blob.ErrFull
+	}
+	return d.Blobs.Replace(ctx, blobs...)
+}
+
+// TestSettleOnAFullDiskLosesNothing and goes on once there is room: the mark has
+// not moved past what was not exchanged.
+func TestSettleOnAFullDiskLosesNothing(t *testing.T) {
+	engine, err := sqlite.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &fullDisk{Blobs: engine.Blobs(), full: true}
+	db, err := New(t.Context(), Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Close: engine.Close}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.settler.close() // only this test settles
+	one := blob.New(bytes.Repeat([]byte("no room\n"), 1000))
+	if err := db.Blobs().Put(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Blobs().Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Settle(t.Context(), nil); !errors.Is(err, blob.ErrFull) {
+		t.Errorf("Settle = %v, want ErrFull", err)
+	}
+	wantStored(t, db, one)
+	disk.full = false
+	if err := db.Settle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := storedSize(t, db); got > 1000 {
+		t.Errorf("%d bytes stored", got)
+	}
+	wantStored(t, db, one)
 }

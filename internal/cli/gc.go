@@ -133,9 +133,6 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Poli
 		return err
 	}
 	if !flags.dryRun {
-		if err := a.settle(ctx, db); err != nil {
-			return err
-		}
 		if err := logCollection(ctx, db, result.SweepResult, plan); err != nil {
 			return err
 		}
@@ -145,7 +142,12 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Poli
 		Removed: countJSON{result.Removed, result.RemovedBytes}, Kept: countJSON{result.Kept, result.KeptBytes},
 		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Freed: plan.Freed, Reason: "unreferenced",
 	}
-	return a.print(value, gcText(value))
+	if err := a.print(value, gcText(value)); err != nil || flags.dryRun {
+		return err
+	}
+	// Last, since it needs room: what was removed is logged and told also where the
+	// disk is full.
+	return a.settle(ctx, db)
 }
 
 // retain forgets saves as the policy says.

@@ -113,7 +113,7 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 	}
 	err = fn(db)
 	if err == nil {
-		err = settleAWhile(ctx, db)
+		settleAWhile(ctx, db)
 	}
 	return errors.Join(err, db.Close())
 }
@@ -129,16 +129,15 @@ func (a *app) settle(ctx context.Context, db *stet.DB) error {
 // what earlier ones left. The rest waits for the next verb, the server or gc.
 const settleTime = 50 * time.Millisecond
 
-func settleAWhile(ctx context.Context, db *stet.DB) error {
+// settleAWhile tells nobody where it fails, as on a full disk: the verb has done
+// its work, and what is not compressed is only larger.
+func settleAWhile(ctx context.Context, db *stet.DB) {
 	if !db.Unsettled() {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	if err := db.Settle(ctx, nil); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	_ = db.Settle(ctx, nil)
 }
 
 // unlock finds the key of an encrypted store: the flag, the environment, the
