@@ -1,3 +1,6 @@
+// Package scenario tests a server from outside, as its users meet it: one scenario
+// driven by every client, the verbs with a store on a server, and what must hold
+// while servers are killed and connections fail.
 package scenario
 
 import (
