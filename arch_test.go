@@ -18,18 +18,19 @@ const module = "github.com/stet-dev/stet"
 // interfaces ← layers and drivers. A pattern that ends in /... covers a tree.
 var importMap = map[string][]string{
 	// The interfaces and leaves.
-	"blob":              {},
-	"kv":                {"blob"},
-	"keyring":           {},
-	"access":            {},
-	"internal/keyspace": {"blob", "kv"},
-	"internal/testenv":  {},
-	"gen/agent/v1":      {},
-	"gen/anyrun/v1":     {},
-	"gen/aiserver/v1":   {"gen/agent/v1", "gen/anyrun/v1"},
-	"gen/stet/v1":       {"gen/agent/v1", "gen/aiserver/v1", "gen/anyrun/v1"},
-	"gen/...":           {"gen/..."},
-	"workspace":         {"blob"},
+	"blob":                 {},
+	"kv":                   {"blob"},
+	"keyring":              {},
+	"access":               {},
+	"internal/keyspace":    {"blob", "kv"},
+	"internal/testenv":     {},
+	"internal/realservers": {},
+	"gen/agent/v1":         {},
+	"gen/anyrun/v1":        {},
+	"gen/aiserver/v1":      {"gen/agent/v1", "gen/anyrun/v1"},
+	"gen/stet/v1":          {"gen/agent/v1", "gen/aiserver/v1", "gen/anyrun/v1"},
+	"gen/...":              {"gen/..."},
+	"workspace":            {"blob"},
 
 	// Layers and drivers.
 	"blob/memblob":      {"blob"},
@@ -45,6 +46,9 @@ var importMap = map[string][]string{
 	"kv/sealed":         {"blob", "kv", "keyring"},
 	"kv/kvtest/...":     {"blob", "kv", "kv/kvtest/...", "kv/memkv", "internal/keyspace", "internal/testenv"},
 	"sqlite":            {"blob", "kv"},
+	"postgres":          {"blob", "kv"},
+	"blob/s3blob":       {"blob"},
+	"pack":              {"blob", "kv", "internal/keyspace"},
 
 	// Services.
 	"conversation":     {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
@@ -60,7 +64,8 @@ var importMap = map[string][]string{
 
 	// The front door, and those who come through it.
 	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
-	"internal/cli/...":   {".", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "transfer", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
+	"fleet":              {".", "access", "blob/...", "kv", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace"},
+	"internal/cli/...":   {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "transfer", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
 	"server/...":         {".", "access", "blob", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "web/...", "gen/...", "internal/keyspace"},
 	"web/...":            {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":         {"blob", "kv", "cloudagent/...", "gen/..."},
