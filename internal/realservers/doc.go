@@ -1,0 +1,46 @@
+// Package realservers starts the servers that tests need: real ones, from the
+// programs that users run, on loopback and in directories of their own.
+//
+// A test binary starts each kind of server once, on first use, and stops all of
+// them at its end:
+//
+//	func TestMain(m *testing.M) { os.Exit(realservers.Run(m)) }
+//
+//	func TestRows(t *testing.T) {
+//		dsn := realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t)
+//		…
+//	}
+//
+// A program that is not installed fails the test and never skips it. What the
+// servers are used for is left to the tests.
+package realservers
+
+import (
+	"sync"
+	"testing"
+)
+
+// ending is what Run does when the tests are over.
+var ending struct {
+	sync.Mutex
+	calls []func()
+}
+
+// atEnd has fn called when the tests are over, the latest first.
+func atEnd(fn func()) {
+	ending.Lock()
+	defer ending.Unlock()
+	ending.calls = append(ending.calls, fn)
+}
+
+// Run runs the tests of a binary and stops the servers that they started.
+func Run(m *testing.M) int {
+	code := m.Run()
+	ending.Lock()
+	defer ending.Unlock()
+	for i := len(ending.calls) - 1; i >= 0; i-- {
+		ending.calls[i]()
+	}
+	ending.calls = nil
+	return code
+}

@@ -1,0 +1,188 @@
+package realservers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Kill ends the server and all its processes at once, as the power plug would.
+func (s *PostgresServer) Kill(tb testing.TB) {
+	tb.Helper()
+	if s.cmd == nil {
+		tb.Fatal("kill postgres: it does not run")
+	}
+	s.kill()
+}
+
+func (s *PostgresServer) kill() {
+	if s.cmd == nil {
+		return
+	}
+	pid := s.cmd.Process.Pid
+	children := childrenOf(pid)
+	_ = s.cmd.Process.Kill() // it may have ended by itself
+	for _, child := range children {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
+	<-s.exited
+	s.cmd = nil
+}
+
+// childrenOf returns the processes that the kernel lists as pid's. Those that it
+// does not list end by themselves once they notice.
+func childrenOf(pid int) []int {
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, field := range strings.Fields(string(list)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, child)
+		}
+	}
+	return pids
+}
+
+// Start starts a server that was killed.
+func (s *PostgresServer) Start(tb testing.TB) {
+	tb.Helper()
+	if err := s.start(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// discard stops a server and removes its files. Unlike after a kill, the server
+// gathers its own processes.
+func (s *PostgresServer) discard() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+		select {
+		case <-s.exited:
+		case <-time.After(10 * time.Second):
+		}
+	}
+	s.kill()
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir) // a temporary directory; nobody waits for the room
+	}
+}
+
+// Standby copies the server and has it wait with every commit from now on until
+// the copy has it too.
+func (s *PostgresServer) Standby(tb testing.TB) *PostgresServer {
+	tb.Helper()
+	copied := &PostgresServer{opts: s.opts, bin: s.bin}
+	tb.Cleanup(copied.discard)
+	copied.err = func() error {
+		if err := copied.makeDir(); err != nil {
+			return err
+		}
+		from := fmt.Sprintf("host=127.0.0.1 port=%d user=stet application_name=standby", s.port)
+		if err := copied.run("pg_basebackup", "-d", from, "-D", copied.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+			return err
+		}
+		if err := copied.configure(); err != nil {
+			return err
+		}
+		if err := copied.start(); err != nil {
+			return err
+		}
+		if err := s.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'"); err != nil {
+			return err
+		}
+		return s.Exec("postgres", "SELECT pg_reload_conf()")
+	}()
+	if copied.err != nil {
+		tb.Fatal(copied.err)
+	}
+	s.awaitSynchronous(tb)
+	return copied
+}
+
+// awaitSynchronous waits until commits are replicated before they are answered.
+func (s *PostgresServer) awaitSynchronous(tb testing.TB) {
+	tb.Helper()
+	var err error
+	for range 600 {
+		err = s.Exec("postgres", "SELECT 1/count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')")
+		if err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	tb.Fatalf("the standby does not become synchronous: %v", err)
+}
+
+// Promote makes a standby the primary. It waits for nobody from then on.
+func (s *PostgresServer) Promote(tb testing.TB) {
+	tb.Helper()
+	err := s.run("pg_ctl", "promote", "-D", s.data(), "-w", "-t", "60")
+	if err == nil {
+		err = s.Exec("postgres", "ALTER SYSTEM RESET synchronous_standby_names")
+	}
+	if err == nil {
+		err = s.Exec("postgres", "SELECT pg_reload_conf()")
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// postgresUser is who runs the server: it refuses to be root.
+func postgresUser() *syscall.Credential {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, _ := strconv.ParseUint(u.Uid, 10, 32) // decimal on every Unix
+		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	return nil
+}
+
+// postgresPrograms returns the directory of a version's programs.
+func postgresPrograms(version int) (string, error) {
+	switch version {
+	case 15:
+		const bin = "/usr/lib/postgresql/15/bin"
+		if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
+			return "", fmt.Errorf("postgres 15 is missing: install Debian's package postgresql: %w", err)
+		}
+		return bin, nil
+	case 18:
+		out, err := exec.Command(tool("postgres18.sh")).Output()
+		if err != nil {
+			return "", fmt.Errorf("install postgres 18: %w\n%s", err, stderrOf(err))
+		}
+		return strings.TrimSpace(string(out)), nil
+	}
+	return "", fmt.Errorf("there is no postgres %d here", version)
+}
+
+// tool returns the path of a script in internal/tools.
+func tool(name string) string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "tools", name)
+}
+
+func stderrOf(err error) []byte {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.Stderr
+	}
+	return nil
+}
