@@ -240,5 +240,25 @@ func Exec(conversation, call string, part uint64) string {
 // Execs covers the tool calls of a conversation's runs.
 func Execs(conversation string) kv.Range { return Prefix(key("stet:exec:", conversation) + ":") }
 
+// Rows of package pack, which no other layer sees.
+
+// Pack says where the rows and blobs of a sealed conversation are.
+func Pack(conversation string) string { return key("stet:pack:", conversation) }
+
+// Packs covers all sealed conversations.
+func Packs() kv.Range { return Prefix("stet:pack:") }
+
+// Packed stands for a row that was moved out of its place. The key is taken as it
+// is, so that rows keep their order.
+func Packed(key string) string { return packed + key }
+
+// Unpacked is the inverse of Packed.
+func Unpacked(key string) string { return strings.TrimPrefix(key, packed) }
+
+const packed = "stet:packed:"
+
+// AllPacked covers the rows of both kinds.
+func AllPacked() kv.Range { return Prefix("stet:pack") }
+
 // Setting is a store-wide setting, such as an epoch or a retention policy.
 func Setting(name string) string { return key("stet:setting:", name) }

@@ -1,0 +1,203 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Blobs returns the driver's blobs together with those of packs. It streams,
+// lists and sweeps as far as the driver does; what packs hold is not listed.
+func (s *Store) Blobs() blob.Store {
+	b := &blobLayer{s: s}
+	replacer, replaces := s.blobs.(blob.Replacer)
+	arrivals, knows := s.blobs.(blob.Arrivals)
+	if replaces && knows {
+		return &settledLayer{b, replacer, arrivals}
+	}
+	return b
+}
+
+// blobLayer is the driver's store with packs behind it.
+type blobLayer struct{ s *Store }
+
+// settledLayer also passes on what a driver can that exchanges blobs.
+type settledLayer struct {
+	*blobLayer
+	blob.Replacer
+	blob.Arrivals
+}
+
+var (
+	_ blob.Streamer = (*blobLayer)(nil)
+	_ blob.Lister   = (*blobLayer)(nil)
+	_ blob.Sweeper  = (*blobLayer)(nil)
+)
+
+// looks is how often a reader looks again where a conversation was brought back
+// between two looks.
+const looks = 4
+
+// Get implements blob.Store.
+func (b *blobLayer) Get(ctx context.Context, id blob.ID) (data []byte, err error) {
+	err = b.either(ctx, id, func(in blob.Store) error {
+		data, err = in.Get(ctx, id)
+		return err
+	}, func(o object, at placedBlob) error {
+		data, err = b.s.read(ctx, o, at.extent)
+		return err
+	})
+	return data, err
+}
+
+// Open implements blob.Streamer.
+func (b *blobLayer) Open(ctx context.Context, id blob.ID) (r io.ReadCloser, err error) {
+	err = b.either(ctx, id, func(in blob.Store) error {
+		r, err = blob.Open(ctx, in, id)
+		return err
+	}, func(o object, at placedBlob) error {
+		r, err = b.s.open(ctx, o, at.extent)
+		return err
+	})
+	return r, err
+}
+
+// either reads a blob from the driver or, where that lacks it, from a pack.
+func (b *blobLayer) either(ctx context.Context, id blob.ID, driver func(blob.Store) error, pack func(object, placedBlob) error) error {
+	for range looks {
+		err := driver(b.s.blobs)
+		if !errors.Is(err, blob.ErrNotFound) {
+			return err
+		}
+		e, at, findErr := b.s.find(ctx, id)
+		if findErr != nil {
+			return findErr
+		}
+		if e == nil {
+			return err
+		}
+		err = pack(e.objects[at.object], at)
+		if !errors.Is(err, errGone) {
+			return err
+		}
+		if err := b.s.gone(ctx, e, err); err != nil {
+			return err
+		}
+	}
+	return blob.NotFound(id)
+}
+
+// Has implements blob.Store.
+func (b *blobLayer) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	has, err := b.s.blobs.Has(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if has[i] {
+			continue
+		}
+		e, _, err := b.s.find(ctx, id)
+		if err != nil && !errors.Is(err, ErrDamaged) { // what is damaged is better put again
+			return nil, err
+		}
+		has[i] = e != nil
+	}
+	return has, nil
+}
+
+// Put implements blob.Store. A driver refuses a blob without its base, and an
+// extension without what it extends; where a pack has those, they are copied back
+// first.
+func (b *blobLayer) Put(ctx context.Context, blobs ...blob.Blob) error {
+	err := b.s.blobs.Put(ctx, blobs...)
+	if !errors.Is(err, blob.ErrNotFound) {
+		return err
+	}
+	var needed []blob.ID
+	for _, one := range blobs {
+		if !one.Base.IsZero() {
+			needed = append(needed, one.Base)
+		}
+		if one.Keep > 0 {
+			needed = append(needed, one.Like)
+		}
+	}
+	if restored, restoreErr := b.s.restore(ctx, needed); restoreErr != nil || !restored {
+		return errors.Join(err, restoreErr)
+	}
+	return b.s.blobs.Put(ctx, blobs...)
+}
+
+// PutFrom implements blob.Streamer.
+func (b *blobLayer) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
+	return blob.PutFrom(ctx, b.s.blobs, id, r, size)
+}
+
+// Flush implements blob.Store.
+func (b *blobLayer) Flush(ctx context.Context) error { return b.s.blobs.Flush(ctx) }
+
+// List implements blob.Lister.
+func (b *blobLayer) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
+	lister, ok := b.s.blobs.(blob.Lister)
+	if !ok {
+		return fmt.Errorf("list blobs: the store below cannot: %w", errors.ErrUnsupported)
+	}
+	return lister.List(ctx, after, fn)
+}
+
+// Begin implements blob.Sweeper.
+func (b *blobLayer) Begin(ctx context.Context) (uint64, error) {
+	sweeper, ok := b.s.blobs.(blob.Sweeper)
+	if !ok {
+		return 0, fmt.Errorf("sweep blobs: the store below cannot: %w", errors.ErrUnsupported)
+	}
+	return sweeper.Begin(ctx)
+}
+
+// Sweep implements blob.Sweeper.
+func (b *blobLayer) Sweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
+	sweeper, ok := b.s.blobs.(blob.Sweeper)
+	if !ok {
+		return blob.SweepResult{}, fmt.Errorf("sweep blobs: the store below cannot: %w", errors.ErrUnsupported)
+	}
+	return sweeper.Sweep(ctx, generation, opts)
+}
+
+// restore copies blobs that the driver lacks out of packs, with everything that
+// they lean on, and reports whether it found any.
+func (s *Store) restore(ctx context.Context, names []blob.ID) (restored bool, err error) {
+	have, err := s.blobs.Has(ctx, names...)
+	if err != nil {
+		return false, err
+	}
+	for i, name := range names {
+		if have[i] {
+			continue
+		}
+		e, _, err := s.find(ctx, name)
+		if err != nil {
+			return restored, err
+		}
+		if e == nil {
+			continue
+		}
+		c, err := s.contents(ctx, e)
+		if err == nil {
+			err = s.putBack(ctx, e, c, []blob.ID{name})
+		}
+		if errors.Is(err, errGone) {
+			if err = s.gone(ctx, e, err); err == nil {
+				return true, nil // it is back: the caller tries again
+			}
+		}
+		if err != nil {
+			return restored, err
+		}
+		restored = true
+	}
+	return restored, nil
+}

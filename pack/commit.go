@@ -1,0 +1,255 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Commit implements kv.Store. Where a batch touches a sealed conversation it is
+// brought back first, or removed with its packs if that is what the batch does.
+// Ranges that are deleted without lying inside one conversation or agent are
+// deleted in the database only.
+func (r *rowLayer) Commit(ctx context.Context, b *kv.Batch) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	if err := checkOwn(b); err != nil {
+		return err
+	}
+	c := &commit{s: r.s, given: b, guards: guardsOf(b), notes: make(map[string]uint64)}
+	return c.run(ctx)
+}
+
+// guardsOf returns the guards of everything that a batch is about.
+func guardsOf(b *kv.Batch) []string {
+	var guards []string
+	add := func(guard string) {
+		if guard != "" && !slices.Contains(guards, guard) {
+			guards = append(guards, guard)
+		}
+	}
+	for _, e := range b.Expect {
+		add(guardOf(e.Key))
+	}
+	for _, key := range b.Delete {
+		add(guardOf(key))
+	}
+	for _, s := range b.Set {
+		add(guardOf(s.Key))
+	}
+	for _, rng := range b.DeleteRange {
+		add(guardOfRange(rng))
+	}
+	return guards
+}
+
+// commit is a batch on its way.
+type commit struct {
+	s      *Store
+	given  *kv.Batch
+	guards []string
+	notes  map[string]uint64 // guards that are notes of somebody who seals, by version: taken away with the batch
+	drop   *entry            // removed with the batch
+	expect []kv.Expect       // of the batch, with versions as they are now; nil: as given
+}
+
+// tries bounds how often a commit begins anew, each time for another reason.
+const tries = 32
+
+func (c *commit) run(ctx context.Context) error {
+	for range tries {
+		err := c.s.rows.Commit(ctx, c.batch())
+		again := false
+		var missing *kv.MissingBlobsError
+		switch {
+		case err == nil:
+			if c.drop != nil {
+				c.s.discard(ctx, c.drop)
+			}
+			return nil
+		case errors.As(err, &missing):
+			again, err = c.found(ctx, missing)
+		case errors.Is(err, kv.ErrConflict):
+			again, err = c.after(ctx, err)
+		}
+		if err != nil && !again {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: it is sealed and used again and again", kv.ErrConflict)
+}
+
+// batch returns what is given to the driver.
+func (c *commit) batch() *kv.Batch {
+	b := *c.given
+	if c.expect != nil {
+		b.Expect = c.expect
+	}
+	own := make([]kv.Expect, 0, len(c.guards)+len(b.Expect))
+	b.Delete = slices.Clip(b.Delete)
+	for _, guard := range c.guards {
+		version := c.notes[guard]
+		if c.drop != nil && guard == c.drop.key() {
+			version = c.drop.version
+		}
+		own = append(own, kv.Expect{Key: guard, Version: version})
+		if version != 0 {
+			b.Delete = append(b.Delete, guard)
+		}
+	}
+	b.Expect = append(own, b.Expect...)
+	return &b
+}
+
+// found copies blobs back that only packs hold. A batch that refers to them
+// refers to all that they need, or expects a row that does.
+func (c *commit) found(ctx context.Context, missing *kv.MissingBlobsError) (again bool, err error) {
+	again, err = c.s.restore(ctx, missing.IDs)
+	if err != nil {
+		return false, errors.Join(missing, err)
+	}
+	return again, missing
+}
+
+// after finds out what a conflict is about.
+func (c *commit) after(ctx context.Context, conflict error) (again bool, err error) {
+	if c.drop != nil {
+		c.drop, c.expect = nil, nil // it was about that
+	}
+	for _, guard := range c.guards {
+		changed, err := c.lift(ctx, guard)
+		if err != nil {
+			return false, err
+		}
+		again = again || changed
+	}
+	if again {
+		return true, nil
+	}
+	return c.translate(ctx, conflict)
+}
+
+// lift sees to it that a guard no longer stands in the way. It reports whether
+// there is reason to try again.
+func (c *commit) lift(ctx context.Context, guard string) (bool, error) {
+	before := c.notes[guard]
+	delete(c.notes, guard)
+	if !keyspace.Packs().Contains(guard) {
+		e, _, err := c.s.guarded(ctx, guard)
+		if err != nil || e == nil {
+			return false, err
+		}
+		return true, c.s.bringBack(ctx, e.id)
+	}
+	e, err := c.s.note(ctx, keyspace.Last(guard))
+	switch {
+	case err != nil:
+		return false, err
+	case e == nil:
+		return before != 0, nil
+	case e.state == sealing:
+		c.notes[guard] = e.version
+		return before != e.version, nil
+	}
+	c.s.remember(e)
+	if ok, err := c.drops(ctx, e); ok || err != nil {
+		c.drop = e
+		return ok, err
+	}
+	return true, c.s.bringBack(ctx, e.id)
+}
+
+// drops reports whether the batch removes a whole conversation, so that its packs
+// can go unread. What its expectations say is compared with the packs.
+func (c *commit) drops(ctx context.Context, e *entry) (bool, error) {
+	guard := e.key()
+	if e.shadows > 0 || !slices.Contains(c.given.Delete, keyspace.Head(e.id)) ||
+		slices.ContainsFunc(c.given.Set, func(s kv.Set) bool { return guardOf(s.Key) == guard }) {
+		return false, nil // most batches end here, without a look at the packs
+	}
+	in, err := c.s.contents(ctx, e)
+	if errors.Is(err, errGone) {
+		return false, c.s.gone(ctx, e, err)
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, row := range in.rows {
+		covered := func(r kv.Range) bool { return r.Contains(row.key) }
+		if !slices.ContainsFunc(c.given.DeleteRange, covered) && !slices.Contains(c.given.Delete, row.key) {
+			return false, nil
+		}
+	}
+	expect := []kv.Expect{}
+	for _, x := range c.given.Expect {
+		if guardOf(x.Key) != guard {
+			expect = append(expect, x)
+			continue
+		}
+		if row, _ := in.row(x.Key); row.version != x.Version {
+			return false, nil // a conflict, and the long way tells which
+		}
+	}
+	c.expect = expect
+	return true, nil
+}
+
+// translate exchanges the version that a row had before it was sealed for the one
+// that it got when it was brought back, here or elsewhere, if nothing but that
+// happened to it.
+func (c *commit) translate(ctx context.Context, conflict error) (again bool, err error) {
+	var ce *kv.ConflictError
+	if !errors.As(conflict, &ce) || ce.Want == 0 || ce.Got == 0 {
+		return false, conflict
+	}
+	was, ok := c.s.sumAt(ce.Key, ce.Want)
+	if !ok {
+		return false, conflict
+	}
+	row, err := c.s.rows.Get(ctx, ce.Key)
+	if err != nil || row.Version == ce.Want || sumOf(row.Value) != was {
+		return false, conflict
+	}
+	expect := slices.Clone(c.given.Expect)
+	if c.expect != nil {
+		expect = c.expect
+	}
+	for i := range expect {
+		if expect[i].Key == ce.Key && expect[i].Version == ce.Want {
+			expect[i].Version = row.Version
+		}
+	}
+	c.expect = expect
+	return true, nil
+}
+
+// sumAt returns the sum of the value that a row had at a version, if a pack that
+// was read lately says it.
+func (s *Store) sumAt(key string, version uint64) (sum, bool) {
+	s.mu.Lock()
+	loaded, recent := s.loaded.values(), s.recent.values()
+	s.mu.Unlock()
+	for _, c := range loaded {
+		if row, ok := c.row(key); ok && row.version == version {
+			return row.sum, true
+		}
+	}
+	for _, e := range recent {
+		if row, ok := e.hotRow(key); ok && row.Version == version {
+			return sumOf(row.Value), true
+		}
+	}
+	return sum{}, false
+}
+
+// discard removes the objects of a pack that no row names any more. Those that it
+// cannot remove are found by Sweep.
+func (s *Store) discard(ctx context.Context, e *entry) {
+	s.forget(e)
+	_ = s.objects.RemoveObjects(context.WithoutCancel(ctx), e.objectKeys()...)
+}

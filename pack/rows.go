@@ -1,0 +1,390 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/stet-dev/stet/kv"
+)
+
+// Rows returns the driver's rows together with those of packs.
+func (s *Store) Rows() kv.Store { return &rowLayer{s} }
+
+// Bare returns what is in the database and nothing else, as a collector has to
+// see it: rows of sealed conversations, and the records of their agents and
+// checkpoints, are not there. Nothing is written through it.
+func (s *Store) Bare() kv.Store { return &bareLayer{s} }
+
+type rowLayer struct{ s *Store }
+
+var errOwn = fmt.Errorf("%w: it belongs to package pack", kv.ErrInvalidKey)
+
+// Get implements kv.Store.
+func (r *rowLayer) Get(ctx context.Context, key string) (kv.Row, error) {
+	guard := guardOf(key)
+	for range looks {
+		row, err := r.bare().Get(ctx, key)
+		if !errors.Is(err, kv.ErrNotFound) || guard == "" {
+			return row, err
+		}
+		e, sh, guardErr := r.s.guarded(ctx, guard)
+		switch {
+		case guardErr != nil:
+			return kv.Row{}, guardErr
+		case e == nil:
+			// Brought back between the two looks, or never there.
+			return r.bare().Get(ctx, key)
+		case sh != nil && sh.row.Key == key:
+			return sh.row, nil
+		}
+		row, err = r.s.packedRow(ctx, e, key)
+		if !errors.Is(err, errGone) {
+			return row, err
+		}
+		if err := r.s.gone(ctx, e, err); err != nil {
+			return kv.Row{}, err
+		}
+	}
+	return kv.Row{}, kv.NotFound(key)
+}
+
+func (r *rowLayer) bare() kv.Store { return &bareLayer{r.s} }
+
+// packedRow returns a row of a pack.
+func (s *Store) packedRow(ctx context.Context, e *entry, key string) (kv.Row, error) {
+	if row, ok := e.hotRow(key); ok {
+		return row, nil
+	}
+	c, err := s.contents(ctx, e)
+	if err != nil {
+		return kv.Row{}, err
+	}
+	at, ok := c.row(key)
+	if !ok {
+		return kv.Row{}, kv.NotFound(key)
+	}
+	return s.readRow(ctx, e, at)
+}
+
+func (s *Store) readRow(ctx context.Context, e *entry, at placedRow) (kv.Row, error) {
+	value, err := s.read(ctx, e.objects[at.object], at.extent)
+	if err != nil {
+		return kv.Row{}, fmt.Errorf("read row %q: %w", at.key, err)
+	}
+	return kv.Row{Key: at.key, Value: value, Version: at.version}, nil
+}
+
+// Scan implements kv.Store. Ranges inside one conversation or agent, and those of
+// agents and checkpoints, include what is sealed; wider ones do not.
+func (r *rowLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
+	if guard := guardOfRange(in); guard != "" {
+		return func(yield func(kv.Row, error) bool) {
+			g := &groupScan{s: r.s, ctx: ctx, guard: guard, in: in, opts: opts, yield: yield}
+			if err := g.run(); err != nil {
+				yield(kv.Row{}, err)
+			}
+		}
+	}
+	if inShadows(in) {
+		return r.s.scanShadows(ctx, in, opts)
+	}
+	return r.bare().Scan(ctx, in, opts)
+}
+
+// groupScan scans rows of which all are in the database or all in a pack.
+type groupScan struct {
+	s     *Store
+	ctx   context.Context // of the one call that this is
+	guard string
+	in    kv.Range // what is left of it
+	opts  kv.ScanOptions
+	yield func(kv.Row, error) bool
+	ended bool // the caller wants no more, or got all it wanted
+}
+
+func (g *groupScan) run() error {
+	for range looks {
+		if some, err := g.database(); some || err != nil || g.ended {
+			return err
+		}
+		e, _, err := g.s.guarded(g.ctx, g.guard)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			// Brought back between the two looks, or never there.
+			_, err := g.database()
+			return err
+		}
+		err = g.pack(e)
+		if !errors.Is(err, errGone) {
+			return err
+		}
+		if err := g.s.gone(g.ctx, e, err); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the rows are sealed and brought back again and again", kv.ErrBusy)
+}
+
+// database gives the rows that are there.
+func (g *groupScan) database() (some bool, err error) {
+	for row, err := range g.s.rows.Scan(g.ctx, g.in, g.opts) {
+		if err != nil {
+			return some, err
+		}
+		some = true
+		if !g.give(row) {
+			return some, nil
+		}
+	}
+	return some, nil
+}
+
+// give yields a row and takes it off what is left.
+func (g *groupScan) give(row kv.Row) (more bool) {
+	if g.opts.Reverse {
+		g.in.End = row.Key
+	} else {
+		g.in.Start = row.Key + "\x00"
+	}
+	more = g.yield(row, nil)
+	if g.opts.Limit > 0 {
+		g.opts.Limit--
+		more = more && g.opts.Limit > 0
+	}
+	g.ended = !more
+	return more
+}
+
+// pack gives the rows of a pack.
+func (g *groupScan) pack(e *entry) error {
+	if g.opts.Reverse && g.opts.Limit == 1 {
+		// The last save, which lists of conversations need, lies in the catalog.
+		for _, row := range e.hot {
+			if guard, _ := groupOf(row.Key); guard != "" && g.in.Contains(row.Key) {
+				row.Value = bytes.Clone(row.Value)
+				g.giveFrom(row)
+				return nil
+			}
+		}
+	}
+	c, err := g.s.contents(g.ctx, e)
+	if err != nil {
+		return err
+	}
+	rows := slices.Clone(c.within(g.in))
+	if g.opts.Reverse {
+		slices.Reverse(rows)
+	}
+	for _, at := range rows {
+		row := kv.Row{Key: at.key, Version: at.version}
+		if !g.opts.KeysOnly {
+			if row, err = g.s.readRow(g.ctx, e, at); err != nil {
+				return err
+			}
+		}
+		if err := g.ctx.Err(); err != nil {
+			return err
+		}
+		if !g.giveFrom(row) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (g *groupScan) giveFrom(row kv.Row) (more bool) {
+	if g.opts.KeysOnly {
+		row.Value = nil
+	}
+	return g.give(row)
+}
+
+// scanShadows merges rows with the shadows of those that are sealed. It reads a
+// page at a time, since a caller who holds one connection and waits for a second
+// may wait for ever.
+func (s *Store) scanShadows(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
+	return func(yield func(kv.Row, error) bool) {
+		left := opts.Limit
+		if opts.Limit == 0 {
+			left = -1
+		}
+		for {
+			rows, next, err := s.mergedPage(ctx, in, opts)
+			if err != nil {
+				yield(kv.Row{}, err)
+				return
+			}
+			for _, row := range rows {
+				if left == 0 || !yield(row, nil) {
+					return
+				}
+				left--
+			}
+			if next == nil || left == 0 {
+				return
+			}
+			in = *next
+		}
+	}
+}
+
+// mergedPage returns rows and shadows of the beginning of a range, and the rest of
+// the range, or nil if there is none.
+func (s *Store) mergedPage(ctx context.Context, in kv.Range, opts kv.ScanOptions) ([]kv.Row, *kv.Range, error) {
+	shadows, err := s.shadowPage(ctx, in, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := s.rowPage(ctx, in, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	less := func(a, b string) bool { return a < b != opts.Reverse && a != b }
+	// Where either page is full, rows behind its last are for the next one.
+	last, full := "", false
+	for _, p := range [][]kv.Row{rows, shadows} {
+		if len(p) == page && (!full || less(p[page-1].Key, last)) {
+			last, full = p[page-1].Key, true
+		}
+	}
+	var out []kv.Row
+	for len(rows) > 0 || len(shadows) > 0 {
+		from := &rows
+		if len(rows) == 0 || len(shadows) > 0 && less(shadows[0].Key, rows[0].Key) {
+			from = &shadows
+		}
+		row := (*from)[0]
+		*from = (*from)[1:]
+		if full && less(last, row.Key) {
+			break
+		}
+		// In both places where it was brought back in between: the row counts.
+		if len(out) == 0 || out[len(out)-1].Key != row.Key {
+			out = append(out, row)
+		}
+	}
+	if !full {
+		return out, nil, nil
+	}
+	if opts.Reverse {
+		in.End = last
+	} else {
+		in.Start = last + "\x00"
+	}
+	return out, &in, nil
+}
+
+func (s *Store) rowPage(ctx context.Context, in kv.Range, opts kv.ScanOptions) ([]kv.Row, error) {
+	opts.Limit = page
+	var out []kv.Row
+	for row, err := range s.rows.Scan(ctx, in, opts) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+func (s *Store) shadowPage(ctx context.Context, in kv.Range, opts kv.ScanOptions) ([]kv.Row, error) {
+	rows, err := s.rowPage(ctx, packedRange(in), kv.ScanOptions{Reverse: opts.Reverse})
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		sh, err := decodeShadow(row)
+		if err != nil {
+			return nil, err
+		}
+		rows[i] = sh.row
+		if opts.KeysOnly {
+			rows[i].Value = nil
+		}
+	}
+	return rows, nil
+}
+
+// Watch implements kv.Store. Rows that are sealed do not change, and those that
+// are brought back do so in the database.
+func (r *rowLayer) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
+	return r.s.rows.Watch(ctx, in)
+}
+
+// bareLayer is the driver's store without the rows of this package.
+type bareLayer struct{ s *Store }
+
+func (b *bareLayer) Get(ctx context.Context, key string) (kv.Row, error) {
+	if own.Contains(key) {
+		if err := ctx.Err(); err != nil {
+			return kv.Row{}, err
+		}
+		return kv.Row{}, kv.NotFound(key)
+	}
+	return b.s.rows.Get(ctx, key)
+}
+
+func (b *bareLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
+	before, behind := in, in
+	if before.End == "" || before.End > own.Start {
+		before.End = own.Start
+	}
+	behind.Start = max(behind.Start, own.End)
+	switch {
+	case in.End != "" && in.End <= own.Start || in.Start >= own.End:
+		return b.s.rows.Scan(ctx, in, opts)
+	case before.Empty():
+		return b.s.rows.Scan(ctx, behind, opts)
+	case behind.Empty():
+		return b.s.rows.Scan(ctx, before, opts)
+	}
+	parts := []kv.Range{before, behind}
+	if opts.Reverse {
+		slices.Reverse(parts)
+	}
+	return func(yield func(kv.Row, error) bool) {
+		o := opts
+		for _, part := range parts {
+			for row, err := range b.s.rows.Scan(ctx, part, o) {
+				if !yield(row, err) || err != nil {
+					return
+				}
+				if o.Limit--; o.Limit == 0 {
+					return
+				}
+			}
+			if opts.Limit == 0 {
+				o.Limit = 0
+			}
+		}
+	}
+}
+
+// Commit passes a batch on, unless it is about rows of this package. Housekeeping
+// commits marks of its own through it.
+func (b *bareLayer) Commit(ctx context.Context, batch *kv.Batch) error {
+	if err := checkOwn(batch); err != nil {
+		return err
+	}
+	return b.s.rows.Commit(ctx, batch)
+}
+
+func (b *bareLayer) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
+	return b.s.rows.Watch(ctx, in)
+}
+
+// checkOwn refuses batches that touch rows of this package.
+func checkOwn(b *kv.Batch) error {
+	bad := func(key string) bool { return own.Contains(key) }
+	if slices.ContainsFunc(b.Expect, func(e kv.Expect) bool { return bad(e.Key) }) ||
+		slices.ContainsFunc(b.Set, func(s kv.Set) bool { return bad(s.Key) }) ||
+		slices.ContainsFunc(b.Delete, bad) {
+		return errOwn
+	}
+	return nil
+}

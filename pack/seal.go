@@ -1,0 +1,280 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Contents is what belongs to a conversation.
+type Contents struct {
+	// Rows are all its rows, as Bare gives them: nothing of it may be left out that
+	// refers to a blob, or whose key begins like that of one that is here.
+	Rows []kv.Row
+	// Blobs are the stored names of the blobs that they need, in the order in which
+	// they are likely to be read. What those lean on is added, and what is not
+	// stored is left out.
+	Blobs []blob.ID
+}
+
+// Seal moves a conversation into packs. gather is called once, and says what
+// belongs to it; its error ends the sealing. Seal fails with ErrSealed,
+// ErrEmpty, or ErrChanged, and then the conversation is as before.
+func (s *Store) Seal(ctx context.Context, id string, gather func(context.Context) (Contents, error)) (Info, error) {
+	note, err := s.announce(ctx, id)
+	if err != nil {
+		return Info{}, fmt.Errorf("seal %s: %w", id, err)
+	}
+	w := &writer{s: s, prefix: s.newPrefix()}
+	e, err := s.seal(ctx, note, w, gather)
+	if err == nil {
+		s.remember(e)
+		return e.info(), nil
+	}
+	if errors.Is(err, errUnknown) {
+		// The rows may be gone: the objects are all there is. If they are not, Sweep
+		// finds that out.
+		return Info{}, fmt.Errorf("seal %s: %w", id, err)
+	}
+	clean := context.WithoutCancel(ctx)
+	_ = s.objects.RemoveObjects(clean, w.keys()...) // Sweep finds what is left
+	_ = s.rows.Commit(clean, &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Delete: []string{note.key()}})
+	return Info{}, fmt.Errorf("seal %s: %w", id, err)
+}
+
+// errUnknown says that nobody knows whether a commit happened.
+var errUnknown = errors.New("whether the commit happened is not known")
+
+// announce leaves the note that somebody seals a conversation. From then on,
+// whoever changes it takes the note away. One that is there already is from a
+// process that died, or that finds out at its end that it was too slow.
+func (s *Store) announce(ctx context.Context, id string) (*entry, error) {
+	old, err := s.note(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	note := &entry{id: id, state: sealing, time: s.opts.Now()}
+	expect := kv.Expect{Key: note.key()}
+	if old != nil {
+		if old.state == sealed {
+			return nil, ErrSealed
+		}
+		expect.Version = old.version
+	}
+	err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{expect}, Set: []kv.Set{{Key: note.key(), Value: note.encode()}}})
+	if errors.Is(err, kv.ErrConflict) {
+		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.note(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil || now.state != sealing {
+		return nil, ErrChanged
+	}
+	return now, nil
+}
+
+func (s *Store) seal(ctx context.Context, note *entry, w *writer, gather func(context.Context) (Contents, error)) (*entry, error) {
+	in, err := gather(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkContents(note.id, in.Rows); err != nil {
+		return nil, err
+	}
+	blobs, err := s.describe(ctx, in.Blobs)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{id: note.id, state: sealed, time: s.opts.Now(), rows: uint64(len(in.Rows)), blobs: uint64(len(blobs))}
+	if e.objects, err = w.write(ctx, in.Rows, blobs); err != nil {
+		return nil, err
+	}
+	if err := s.verifyWritten(ctx, e, w); err != nil {
+		return nil, err
+	}
+	names := make([]blob.ID, len(blobs))
+	for i, b := range blobs {
+		names[i] = b.ID
+	}
+	e.filter = newFilter(names)
+	return e, s.exchange(ctx, note, e, in.Rows)
+}
+
+// checkContents refuses rows that nobody would find in a pack.
+func checkContents(id string, rows []kv.Row) error {
+	if len(rows) == 0 {
+		return ErrEmpty
+	}
+	slices.SortFunc(rows, func(a, b kv.Row) int { return strings.Compare(a.Key, b.Key) })
+	agents := make(map[string]bool)
+	for i, row := range rows {
+		if i > 0 && rows[i-1].Key == row.Key || row.Version == 0 {
+			return fmt.Errorf("%w: row %q is given twice, or without a version", kv.ErrInvalidBatch, row.Key)
+		}
+		agents[keyspace.Packed(row.Key)] = isShadow(row.Key)
+	}
+	for _, row := range rows {
+		if guard := guardOf(row.Key); guard != keyspace.Pack(id) && !agents[guard] {
+			return fmt.Errorf("%w: row %q does not belong to %s", kv.ErrInvalidBatch, row.Key, id)
+		}
+	}
+	return nil
+}
+
+// verifyWritten reads the index of every object back.
+func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
+	for i, o := range e.objects {
+		x, err := s.readIndex(ctx, o)
+		if err != nil {
+			return fmt.Errorf("verify packs: %w", err)
+		}
+		if string(x.end()) != string(w.indexes[i].end()) {
+			return fmt.Errorf("verify packs: object %s: %w", o.key, damaged("it holds something else than was written"))
+		}
+	}
+	return nil
+}
+
+// exchange commits the row of the catalog in place of the rows that it stands for.
+func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row) error {
+	b := &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}}
+	saves := keyspace.Saves(e.id)
+	for i, row := range rows {
+		b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
+		b.Delete = append(b.Delete, row.Key)
+		if isShadow(row.Key) {
+			b.Set = append(b.Set, (&shadow{conversation: e.id, row: row}).set())
+			e.shadows++
+		}
+		last := saves.Contains(row.Key) && (i+1 == len(rows) || !saves.Contains(rows[i+1].Key))
+		if last || row.Key == keyspace.Head(e.id) {
+			e.hot = append(e.hot, row)
+		}
+	}
+	b.Set = append(b.Set, kv.Set{Key: e.key(), Value: e.encode()})
+	err := s.rows.Commit(ctx, b)
+	switch {
+	case err == nil:
+	case errors.Is(err, kv.ErrConflict):
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	case errors.Is(err, kv.ErrInvalidKey) || errors.Is(err, kv.ErrInvalidBatch) || errors.Is(err, kv.ErrTooLarge):
+		return err
+	default:
+		return s.settled(ctx, e, err)
+	}
+	now, err := s.note(ctx, e.id)
+	if err != nil || now == nil {
+		return nil // it happened; what came after is somebody else's
+	}
+	e.version = now.version
+	return nil
+}
+
+// settled finds out what became of a commit that ended with an error which does
+// not say.
+func (s *Store) settled(ctx context.Context, e *entry, cause error) error {
+	now, err := s.note(context.WithoutCancel(ctx), e.id)
+	if err == nil && now != nil && now.state == sealed && now.objects[0].key == e.objects[0].key {
+		e.version = now.version
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errUnknown, cause)
+}
+
+// describe returns the given blobs that are stored, and all that they lean on.
+func (s *Store) describe(ctx context.Context, names []blob.ID) ([]blob.Info, error) {
+	lister, ok := s.blobs.(blob.Lister)
+	if !ok {
+		return nil, fmt.Errorf("describe blobs: the store below cannot list them: %w", errors.ErrUnsupported)
+	}
+	known := make(map[blob.ID]blob.Info)
+	asked := make(map[blob.ID]bool)
+	order := slices.Clone(names)
+	for next := names; len(next) > 0; {
+		var fresh []blob.ID
+		for _, name := range next {
+			if !asked[name] {
+				asked[name] = true
+				fresh = append(fresh, name)
+			}
+		}
+		if err := lookUp(ctx, lister, fresh, known); err != nil {
+			return nil, fmt.Errorf("describe blobs: %w", err)
+		}
+		next = nil
+		for _, name := range fresh {
+			if base := known[name].Base; !base.IsZero() && !asked[base] {
+				next, order = append(next, base), append(order, base)
+			}
+		}
+	}
+	out := make([]blob.Info, 0, len(known))
+	for _, name := range order {
+		info, stored := known[name]
+		if _, ok := known[info.Base]; !ok && !info.Base.IsZero() {
+			return nil, blob.Corrupt(info.ID, "its base %s is missing", info.Base)
+		}
+		if stored && asked[name] {
+			out = append(out, info)
+			asked[name] = false // once is enough
+		}
+	}
+	return out, nil
+}
+
+var errEnough = errors.New("enough")
+
+// patience is how many blobs that nobody asked for are passed by before the list
+// is begun anew at the next one that somebody did.
+const patience = 512
+
+// lookUp adds what a list says about names to known.
+func lookUp(ctx context.Context, lister blob.Lister, names []blob.ID, known map[blob.ID]blob.Info) error {
+	names = slices.Clone(names)
+	slices.SortFunc(names, blob.ID.Compare)
+	for len(names) > 0 {
+		passed := 0
+		err := lister.List(ctx, before(names[0]), func(info blob.Info) error {
+			for len(names) > 0 && names[0].Compare(info.ID) < 0 {
+				names = names[1:] // not stored
+			}
+			if len(names) > 0 && names[0] == info.ID {
+				known[info.ID] = info
+				names, passed = names[1:], 0
+			}
+			if passed++; len(names) == 0 || passed > patience {
+				return errEnough
+			}
+			return nil
+		})
+		if err == nil {
+			return nil // the list is at its end
+		}
+		if !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+	return nil
+}
+
+// before returns the id before another one.
+func before(id blob.ID) blob.ID {
+	for i := len(id) - 1; i >= 0; i-- {
+		id[i]--
+		if id[i] != 0xff {
+			break
+		}
+	}
+	return id
+}

@@ -1,0 +1,182 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+// newPrefix begins the keys of one pack. It is random: keys are never used again,
+// tell nobody what is inside, and spread over a bucket.
+func (s *Store) newPrefix() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	name := hex.EncodeToString(b[:])
+	return s.opts.Prefix + name[:2] + "/" + name
+}
+
+// writer fills objects.
+type writer struct {
+	s       *Store
+	prefix  string
+	begun   int // objects that may be in the bucket
+	objects []object
+	indexes []*index
+
+	buf   bytes.Buffer
+	index *index
+}
+
+// keys are those of all objects that may have been stored.
+func (w *writer) keys() []string {
+	keys := make([]string, w.begun)
+	for i := range keys {
+		keys[i] = w.key(i)
+	}
+	return keys
+}
+
+func (w *writer) key(n int) string { return fmt.Sprintf("%s-%d", w.prefix, n) }
+
+// write stores rows, which are sorted, and blobs.
+func (w *writer) write(ctx context.Context, rows []kv.Row, blobs []blob.Info) ([]object, error) {
+	w.reset()
+	for _, row := range rows {
+		if err := w.room(ctx, len(row.Value)); err != nil {
+			return nil, err
+		}
+		w.index.rows = append(w.index.rows, rowItem{key: row.Key, version: row.Version, extent: w.record(row.Value)})
+	}
+	for _, info := range blobs {
+		if err := w.blob(ctx, info); err != nil {
+			return nil, fmt.Errorf("pack blob %s: %w", info.ID, err)
+		}
+	}
+	err := w.close(ctx)
+	return w.objects, err
+}
+
+func (w *writer) reset() {
+	w.buf.Reset()
+	w.buf.Write(head())
+	w.index = &index{}
+}
+
+// record appends bytes to the object that is being filled.
+func (w *writer) record(data []byte) extent {
+	at := extent{offset: int64(w.buf.Len()), length: int64(len(data)), sum: sumOf(data)}
+	w.buf.Write(data)
+	return at
+}
+
+// room closes the object if a record does not fit into it.
+func (w *writer) room(ctx context.Context, length int) error {
+	if w.buf.Len() > headSize && int64(w.buf.Len())+int64(length) > w.s.opts.ObjectBytes {
+		return w.close(ctx)
+	}
+	return nil
+}
+
+func (w *writer) blob(ctx context.Context, info blob.Info) error {
+	if info.Stored > w.s.opts.ObjectBytes/2 {
+		return w.large(ctx, info)
+	}
+	data, err := w.s.blobs.Get(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	if err := w.room(ctx, len(data)); err != nil {
+		return err
+	}
+	w.index.blobs = append(w.index.blobs, blobItem{name: info.ID, base: info.Base, extent: w.record(data)})
+	return nil
+}
+
+// close stores the object that is being filled and begins another one.
+func (w *writer) close(ctx context.Context) error {
+	if w.buf.Len() == headSize && len(w.index.rows)+len(w.index.blobs) == 0 {
+		return nil
+	}
+	w.buf.Write(w.index.end())
+	err := w.put(ctx, bytes.NewReader(w.buf.Bytes()), int64(w.buf.Len()))
+	w.reset()
+	return err
+}
+
+// put stores an object whose index is complete.
+func (w *writer) put(ctx context.Context, r io.Reader, size int64) error {
+	key := w.key(w.begun)
+	w.begun++ // before: what fails may have been stored all the same
+	if err := w.s.objects.PutObject(ctx, key, r, size); err != nil {
+		return fmt.Errorf("store object %s: %w", key, err)
+	}
+	w.objects = append(w.objects, object{key: key, size: size, end: int64(len(w.index.end()))})
+	w.indexes = append(w.indexes, w.index)
+	return nil
+}
+
+// large gives a blob an object of its own, and reads it twice instead of holding
+// it: the size that a store tells need not be that of the content.
+func (w *writer) large(ctx context.Context, info blob.Info) error {
+	if err := w.close(ctx); err != nil {
+		return err
+	}
+	at := extent{offset: int64(headSize)}
+	err := w.stream(ctx, info.ID, func(r io.Reader) error {
+		h := sha256.New()
+		n, err := io.Copy(h, r)
+		at.length = n
+		copy(at.sum[:], h.Sum(nil))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.index.blobs = []blobItem{{name: info.ID, base: info.Base, extent: at}}
+	end := w.index.end()
+	err = w.stream(ctx, info.ID, func(r io.Reader) error {
+		v := &verifier{r: r, want: at.sum, object: info.ID.String()}
+		all := io.MultiReader(bytes.NewReader(head()), v, bytes.NewReader(end))
+		return w.put(ctx, all, int64(headSize)+at.length+int64(len(end)))
+	})
+	w.reset()
+	return err
+}
+
+func (w *writer) stream(ctx context.Context, id blob.ID, fn func(io.Reader) error) error {
+	r, err := blob.Open(ctx, w.s.blobs, id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(r), r.Close())
+}
+
+// verifier ends with an error instead of io.EOF if what went through does not
+// have the sum that it should have.
+type verifier struct {
+	r      io.Reader
+	hash   hash.Hash
+	want   sum
+	object string
+}
+
+func (v *verifier) Read(p []byte) (int, error) {
+	if v.hash == nil {
+		v.hash = sha256.New()
+	}
+	n, err := v.r.Read(p)
+	v.hash.Write(p[:n])
+	if errors.Is(err, io.EOF) && sum(v.hash.Sum(nil)[:sumSize]) != v.want {
+		return n, fmt.Errorf("object %s: %w", v.object, damaged("a record does not have the sum that it should have"))
+	}
+	return n, err
+}
