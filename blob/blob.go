@@ -42,6 +42,9 @@ type Blob struct {
 	Base ID
 	// LocalOnly keeps the blob out of remotes that a write-through layer feeds.
 	LocalOnly bool
+	// Given is set by layers that made Data for this very Put: the store below may
+	// keep it, since nobody else will look at it again.
+	Given bool
 
 	// made is the ID that this package computed over Data (and Like's first bytes),
 	// from and size where that Data was, so that Checked need not compute it again.

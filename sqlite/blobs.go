@@ -87,9 +87,10 @@ func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 	return p, nil
 }
 
-func cloneContent(data []byte) []byte {
-	return append(make([]byte, 0, len(data)), data...)
-}
+// cloneContent never returns nil, which would be stored as NULL. Appending to a
+// slice without room, unlike making one of the right size, does not clear first
+// what is overwritten at once.
+func cloneContent(data []byte) []byte { return append([]byte{}, data...) }
 
 // openObject opens a blob's file. Where a collector removed it between the look
 // at the row and this call, the row is gone too, and that is what counts.
@@ -131,9 +132,11 @@ func (b *Blobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 			}
 			continue
 		}
-		recs = append(recs, &record{
-			id: whole.ID, base: whole.Base, size: int64(len(whole.Data)), data: cloneContent(whole.Data),
-		})
+		data := whole.Data
+		if !whole.Given || data == nil {
+			data = cloneContent(data)
+		}
+		recs = append(recs, &record{id: whole.ID, base: whole.Base, size: int64(len(data)), data: data})
 	}
 	return b.db.writer.put(ctx, recs)
 }

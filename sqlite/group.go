@@ -26,7 +26,6 @@ type group struct {
 // apply returns an error only if the whole transaction must fail; what is wrong
 // with a single batch goes to its verdict.
 func (g *group) apply(recs []*record, reqs []*request, verdicts []error) error {
-	g.unused, g.fresh = make(map[*record]bool), make(map[blob.ID]bool, len(recs))
 	gen, err := generation(g.c)
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func (g *group) insert(r *record, born int64) error {
 		}
 		if !found { // swept after the layer above had read it
 			g.lost = append(g.lost, fmt.Errorf("store blob %s: its base: %w", r.id, blob.NotFound(r.base)))
-			g.unused[r] = true
+			g.notUsed(r)
 			return nil
 		}
 	}
@@ -99,12 +98,19 @@ func (g *group) insert(r *record, born int64) error {
 		return err
 	}
 	if g.c.Changes() == 0 {
-		g.unused[r] = true
+		g.notUsed(r)
 		_, err := g.touch(r.id)
 		return err
 	}
-	g.fresh[r.id] = true
 	return nil
+}
+
+// notUsed notes that the file of a record, if it has one, is not needed.
+func (g *group) notUsed(r *record) {
+	if g.unused == nil {
+		g.unused = make(map[*record]bool)
+	}
+	g.unused[r] = true
 }
 
 func bindBlob(s *sqlite3.Stmt, r *record, gen, born int64) error {
@@ -151,6 +157,9 @@ func (g *group) touch(id blob.ID) (found bool, err error) {
 		gen, base, ok, err := blobLinks(g.c, id)
 		if err != nil || !ok {
 			return found, err
+		}
+		if g.fresh == nil {
+			g.fresh = make(map[blob.ID]bool)
 		}
 		found, g.fresh[id] = true, true
 		if gen >= g.gen {

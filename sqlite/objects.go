@@ -131,10 +131,7 @@ func (o *objects) writeFile(temp, final string, r io.Reader, size int64) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(f, io.LimitReader(r, size+1))
-	if err == nil && n != size {
-		err = fmt.Errorf("%w: source has %d bytes or more, want %d", blob.ErrMismatch, n, size)
-	}
+	err = copyExactly(f, r, size)
 	if err == nil {
 		err = o.makeShards()
 	}
@@ -151,6 +148,32 @@ func (o *objects) writeFile(temp, final string, r io.Reader, size int64) error {
 		return fileError("write object file", err)
 	}
 	return syncError("sync directory", o.files.SyncDir(filepath.Dir(final)))
+}
+
+// copyExactly copies size bytes, which must be all. A source that can write
+// itself, as one in memory does, takes one call for it.
+func copyExactly(f io.Writer, r io.Reader, size int64) error {
+	w := &boundedWriter{w: f, left: size}
+	_, err := io.Copy(w, r)
+	if err == nil && w.left > 0 {
+		err = fmt.Errorf("%w: source has %d bytes, want %d", blob.ErrMismatch, size-w.left, size)
+	}
+	return err
+}
+
+// boundedWriter refuses what would be too much.
+type boundedWriter struct {
+	w    io.Writer
+	left int64
+}
+
+func (b *boundedWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > b.left {
+		return 0, fmt.Errorf("%w: source has more bytes than it should", blob.ErrMismatch)
+	}
+	n, err := b.w.Write(p)
+	b.left -= int64(n)
+	return n, err
 }
 
 func (o *objects) createTemp(temp string) (objectFile, error) {

@@ -59,7 +59,8 @@ type writer struct {
 	stuck    error         // why the last transaction failed, nil once one went well
 	failed   error         // set for good when it is unsafe to write on
 	stopping bool
-	lingers  bool // a wake-up for unflushed blobs is on its way
+	rounds   uint64
+	lingers  bool // a look for unflushed blobs is on its way
 }
 
 func newWriter(db *DB, c *conn) *writer {
@@ -127,9 +128,27 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 
 // lingerLocked makes sure that what is queued is written even if nobody flushes.
 func (w *writer) lingerLocked() {
-	if !w.lingers {
-		w.lingers = true
-		time.AfterFunc(lingerTime, w.signal)
+	if w.lingers {
+		return
+	}
+	w.lingers = true
+	rounds := w.rounds
+	time.AfterFunc(lingerTime, func() { w.lingered(rounds) })
+}
+
+// lingered looks whether somebody has written in the meantime. What is queued
+// then came later, and waking the writing goroutine for it would only take the
+// work from those who are about to flush.
+func (w *writer) lingered(rounds uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lingers = false
+	switch {
+	case len(w.queue) == 0:
+	case w.rounds == rounds:
+		w.signal()
+	default:
+		w.lingerLocked()
 	}
 }
 
@@ -157,7 +176,7 @@ func (w *writer) do(r *request) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
 	}
-	r.done = make(chan error, 1)
+	r.done = answers.Get().(chan error)
 	w.mu.Lock()
 	if err := w.refusalLocked(); err != nil {
 		w.mu.Unlock()
@@ -175,11 +194,15 @@ func (w *writer) do(r *request) error {
 	}
 	select {
 	case err := <-r.done:
+		answers.Put(r.done)
 		return err
-	case <-r.ctx.Done():
+	case <-r.ctx.Done(): // the answer may still come: the channel is not used again
 		return r.ctx.Err()
 	}
 }
+
+// answers keeps the channels of requests that were answered.
+var answers = sync.Pool{New: func() any { return make(chan error, 1) }}
 
 func (w *writer) signal() {
 	select {
@@ -240,7 +263,8 @@ func (w *writer) take() ([]*record, []*request, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	recs, reqs := w.queue, w.requests
-	w.queue, w.requests, w.lingers = nil, nil, false
+	w.queue, w.requests = nil, nil
+	w.rounds++
 	return recs, reqs, w.stopping
 }
 

@@ -237,7 +237,7 @@ func (o oneBlob) Get(context.Context, blob.ID) ([]byte, error) { return o.data, 
 
 // sealBlob turns a whole blob into what the store below gets.
 func (s *Store) sealBlob(b blob.Blob) (blob.Blob, error) {
-	out := blob.Blob{LocalOnly: b.LocalOnly}
+	out := blob.Blob{LocalOnly: b.LocalOnly, Given: true}
 	var err error
 	if s.opts.WriteSeedForm {
 		out.ID = b.ID
