@@ -19,9 +19,11 @@
 package compressed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -182,18 +184,38 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, held []bool, hints b
 				later += r.size
 			}
 		}
-		records = append(records, blob.Blob{ID: b.ID, Data: r.encode(), Base: r.base, LocalOnly: b.LocalOnly})
+		if s.opts.Later != nil && r.kind == kindRaw && r.size >= largeRaw && !r.local {
+			if err := s.putLarge(ctx, b.ID, r); err != nil {
+				return err
+			}
+			continue
+		}
+		records = append(records, blob.Blob{ID: b.ID, Data: r.encode(), Base: r.base, LocalOnly: b.LocalOnly, Given: true})
 	}
-	if err := s.inner.Put(ctx, records...); err != nil {
-		return err
+	if len(records) > 0 {
+		if err := s.inner.Put(ctx, records...); err != nil {
+			return err
+		}
 	}
 	for id, r := range p.staged {
-		s.cache.add(id, r)
+		if r.isDelta() { // a whole copy that is extended can be looked up then
+			s.cache.add(id, r)
+		}
 	}
 	if s.opts.Later != nil && later > 0 {
 		s.opts.Later(later)
 	}
 	return nil
+}
+
+// largeRaw is the size from which a content that is stored as it is goes down as
+// a stream: another copy of it, one byte longer, would cost more than the rest of
+// the way.
+const largeRaw = 128 << 10
+
+func (s *Store) putLarge(ctx context.Context, id blob.ID, r *record) error {
+	record := io.MultiReader(bytes.NewReader([]byte{kindRaw}), bytes.NewReader(r.payload))
+	return blob.PutFrom(ctx, s.inner, id, record, 1+r.size)
 }
 
 // Has implements blob.Store.

@@ -82,8 +82,8 @@ func (r *record) encode() []byte {
 	if r.local {
 		first |= flagLocal
 	}
-	out := make([]byte, 0, 1+blob.IDSize+5*binary.MaxVarintLen64+len(r.payload))
-	out = append(out, first)
+	var room [1 + blob.IDSize + 5*binary.MaxVarintLen64]byte
+	out := append(room[:0], first)
 	if r.isDelta() {
 		out = append(out, r.base[:]...)
 		out = binary.AppendUvarint(out, r.position)
@@ -96,7 +96,12 @@ func (r *record) encode() []byte {
 	case kindDeltaZstd, kindDeltaDict:
 		out = binary.AppendUvarint(out, uint64(r.literal))
 	}
-	return append(out, r.payload...)
+	if len(r.payload) < 1<<10 {
+		return append(append(make([]byte, 0, len(out)+len(r.payload)), out...), r.payload...)
+	}
+	// Growing by the payload, unlike making room for it, clears nothing that is
+	// overwritten at once.
+	return append(append([]byte(nil), out...), r.payload...)
 }
 
 // parse reads a record and refuses one that no store of ours wrote or that asks
