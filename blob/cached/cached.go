@@ -60,6 +60,10 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
+// maxPut is the largest content that Put copies into the cache: with a larger one
+// that takes about as long as storing it, and perhaps nobody wants it again.
+const maxPut = 32 << 10
+
 // Store is a caching layer.
 type Store struct {
 	inner    blob.Store
@@ -121,11 +125,12 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.wait(ctx, f)
 }
 
-// clone copies; unlike bytes.Clone it leaves no spare capacity, which for a
-// large blob would be memory for nothing.
-func clone(data []byte) []byte { return append(make([]byte, 0, len(data)), data...) }
+// clone copies without clearing first what is overwritten at once. It never
+// returns nil.
+func clone(data []byte) []byte { return append([]byte{}, data...) }
 
 // Put implements blob.Store. It always reaches the inner store.
+// Large contents enter the cache only when somebody reads them.
 func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	err := s.inner.Put(ctx, blobs...)
 	for _, b := range s.settle(blobs, err) {
@@ -149,7 +154,7 @@ func (s *Store) settle(blobs []blob.Blob, err error) (keep []*blob.Blob) {
 		switch {
 		case err != nil:
 			s.lru.remove(b.ID) // whether the inner store has it is not known
-		case b.Keep == 0 && int64(len(b.Data)) <= s.maxBlob && !s.lru.touch(b.ID):
+		case b.Keep == 0 && int64(len(b.Data)) <= min(s.maxBlob, maxPut) && !s.lru.touch(b.ID):
 			keep = append(keep, b)
 		}
 	}
