@@ -17,7 +17,7 @@ import (
 const (
 	// quietTime is how long nothing must have been put before the backlog is
 	// worked on, so that a save never competes with it.
-	quietTime = 250 * time.Millisecond
+	quietTime = time.Second
 	// maxBacklog is how much may wait before that no longer counts: a store that is
 	// never quiet must not grow by plain content for ever.
 	maxBacklog = 256 << 20
