@@ -1,0 +1,129 @@
+package s3blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Errors that callers branch on with errors.Is, besides blob's.
+var (
+	// ErrDenied says that the credentials are missing, wrong, or do not allow it.
+	ErrDenied = errors.New("access to the bucket is denied")
+	// ErrNoBucket says that there is no such bucket. It does not wrap
+	// blob.ErrNotFound, which would say that the bucket has not got an object.
+	ErrNoBucket = errors.New("there is no such bucket")
+	// ErrUnavailable says that the bucket could not be reached, or answered with
+	// failures, until patience was over.
+	ErrUnavailable = errors.New("the bucket is unavailable")
+)
+
+// codes are the answers whose meaning is not in their status.
+var codes = map[string]error{
+	"NoSuchKey":                    blob.ErrNotFound,
+	"NoSuchBucket":                 ErrNoBucket,
+	"AccessDenied":                 ErrDenied,
+	"InvalidAccessKeyId":           ErrDenied,
+	"XAdminUserNotFound":           ErrDenied,
+	"SignatureDoesNotMatch":        ErrDenied,
+	"ExpiredToken":                 ErrDenied,
+	"InvalidToken":                 ErrDenied,
+	"RequestTimeTooSkewed":         ErrDenied,
+	"AuthorizationHeaderMalformed": ErrDenied,
+	"AllAccessDisabled":            ErrDenied,
+	"InvalidRange":                 blob.ErrCorrupt,
+	"EntityTooLarge":               blob.ErrTooLarge,
+	"QuotaExceeded":                blob.ErrFull,
+	"XMinioStorageFull":            blob.ErrFull,
+	"SlowDown":                     ErrUnavailable,
+	"RequestTimeout":               ErrUnavailable,
+	"BadDigest":                    ErrUnavailable,
+	"XAmzContentSHA256Mismatch":    ErrUnavailable,
+	"XAmzContentChecksumMismatch":  ErrUnavailable,
+	"IncompleteBody":               ErrUnavailable,
+	"NotImplemented":               errors.ErrUnsupported,
+	"MethodNotAllowed":             errors.ErrUnsupported,
+}
+
+// damagedCodes say that a body did not arrive as it was sent.
+var damagedCodes = []string{"BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch", "IncompleteBody", "RequestTimeout"}
+
+// statuses serve where the answer has no code that we know. 404 is not among them:
+// gateways and services have many things that they do not find, and only a code
+// says that it is the object.
+var statuses = map[int]error{
+	http.StatusUnauthorized:                 ErrDenied,
+	http.StatusForbidden:                    ErrDenied,
+	http.StatusMethodNotAllowed:             errors.ErrUnsupported,
+	http.StatusRequestedRangeNotSatisfiable: blob.ErrCorrupt,
+	http.StatusTooManyRequests:              ErrUnavailable,
+	http.StatusNotImplemented:               errors.ErrUnsupported,
+	http.StatusInsufficientStorage:          blob.ErrFull,
+}
+
+// kind returns what an error of the client means to callers, or nil.
+func kind(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		if known, ok := codes[api.ErrorCode()]; ok {
+			return known
+		}
+	}
+	var response *awshttp.ResponseError
+	if !errors.As(err, &response) {
+		return ErrUnavailable // no answer at all: a connection or a time-out
+	}
+	if known, ok := statuses[response.HTTPStatusCode()]; ok {
+		return known
+	}
+	if status := response.HTTPStatusCode(); status >= 500 || status < 300 {
+		return ErrUnavailable // also no status, or a good one with a body that cannot be read
+	}
+	return nil
+}
+
+// explain names what was tried and wraps what the failure means.
+func explain(ctx context.Context, err error, format string, args ...any) error {
+	what, short := fmt.Sprintf(format, args...), &failure{err}
+	switch meaning := kind(err); {
+	case ctx.Err() != nil:
+		// The client's own words for the end of a context vary.
+		return fmt.Errorf("%s: %w: %w", what, ctx.Err(), short)
+	case meaning != nil:
+		return fmt.Errorf("%s: %w: %w", what, meaning, short)
+	}
+	return fmt.Errorf("%s: %w", what, short)
+}
+
+// failure is an error of the client that says less: neither addresses nor the
+// identifiers by which a service finds its own traces, but for the request's.
+type failure struct{ err error }
+
+func (f *failure) Unwrap() error { return f.err }
+
+func (f *failure) Error() string {
+	var sent *url.Error
+	if errors.As(f.err, &sent) {
+		return sent.Err.Error()
+	}
+	var response *awshttp.ResponseError
+	var api smithy.APIError
+	if !errors.As(f.err, &response) || !errors.As(f.err, &api) {
+		return f.err.Error()
+	}
+	return fmt.Sprintf("%s: %s (status %d, request %s)", api.ErrorCode(), api.ErrorMessage(), response.HTTPStatusCode(), response.ServiceRequestID())
+}
+
+// hasCode reports whether the service answered with one of some codes.
+func hasCode(err error, codes ...string) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode())
+}

@@ -1,0 +1,163 @@
+package s3blob
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// OpenObject implements blob.Objects.
+func (b *Bucket) OpenObject(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error) {
+	path, err := b.path(key)
+	if err == nil {
+		err = ctx.Err()
+	}
+	var r io.ReadCloser
+	switch {
+	case err != nil:
+	case offset < 0:
+		err = fmt.Errorf("%w: negative offset %d", blob.ErrCorrupt, offset)
+	case length == 0: // a range cannot say so
+		r, err = b.openNothing(ctx, path, offset)
+	default:
+		r, err = b.open(ctx, path, offset, length)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open object %q: %w", key, err)
+	}
+	return r, nil
+}
+
+// openNothing opens an empty range, for which the object only has to be there and
+// to be long enough.
+func (b *Bucket) openNothing(ctx context.Context, path string, offset int64) (io.ReadCloser, error) {
+	size, err := b.size(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if offset > size {
+		return nil, outside(offset, 0, size)
+	}
+	return io.NopCloser(strings.NewReader("")), nil
+}
+
+func (b *Bucket) open(ctx context.Context, path string, offset, length int64) (io.ReadCloser, error) {
+	answer, err := b.get(ctx, path, offset, length)
+	if errors.Is(err, blob.ErrCorrupt) && length < 0 {
+		// The rest of an object from its end on is nothing, but no range either.
+		return b.openNothing(ctx, path, offset)
+	}
+	if err != nil {
+		return nil, err
+	}
+	left := length
+	if length < 0 {
+		left = answer.total - offset
+	}
+	if left > answer.total-offset {
+		answer.body.Close()
+		return nil, outside(offset, length, answer.total)
+	}
+	r := &reader{ctx: ctx, bucket: b, path: path, first: answer, body: answer.body, next: offset, left: left}
+	r.checked = offset == 0 && left == answer.total && answer.sum != nil
+	return r, nil
+}
+
+func outside(offset, length, size int64) error {
+	return fmt.Errorf("%w: %d bytes from %d on do not lie inside %d", blob.ErrCorrupt, max(length, 0), offset, size)
+}
+
+// answer is the answer to a request for part of an object.
+type answer struct {
+	body  io.ReadCloser
+	total int64   // size of the whole object
+	etag  string  // tells one object under a key from another
+	sum   *uint32 // CRC-32C of the whole object, where it is known
+}
+
+// get asks for length bytes from offset on, or with a negative length for the
+// rest. The body may hold fewer.
+func (b *Bucket) get(ctx context.Context, path string, offset, length int64) (*answer, error) {
+	in := &s3.GetObjectInput{Bucket: &b.addr.bucket, Key: &path}
+	switch {
+	case length > 0:
+		in.Range = aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+length-1))
+	case offset > 0:
+		in.Range = aws.String(fmt.Sprintf("bytes=%d-", offset))
+	}
+	out, err := b.client.GetObject(ctx, in, askForSum)
+	if err != nil {
+		return nil, explain(ctx, err, "get %d bytes from %d on", length, offset)
+	}
+	start, total, err := contentRange(out)
+	if err == nil && start != offset {
+		err = fmt.Errorf("%w: the service sent bytes from %d on, not from %d", errors.ErrUnsupported, start, offset)
+	}
+	if err != nil {
+		out.Body.Close()
+		return nil, err
+	}
+	return &answer{body: out.Body, total: total, etag: aws.ToString(out.ETag), sum: storedSum(out)}, nil
+}
+
+// askForSum makes the service tell the checksum that it keeps. The client would
+// compare it by itself if it were asked by its own option, but could not continue
+// a reading that broke.
+func askForSum(o *s3.Options) {
+	o.APIOptions = append(o.APIOptions, smithyhttp.SetHeaderValue("x-amz-checksum-mode", "ENABLED"))
+}
+
+// contentRange returns where an answer begins and how large the whole object is.
+func contentRange(out *s3.GetObjectOutput) (start, total int64, err error) {
+	if out.ContentRange == nil { // the whole object, asked for or not
+		if out.ContentLength == nil || *out.ContentLength < 0 {
+			return 0, 0, fmt.Errorf("%w: the service does not tell the size of an object", errors.ErrUnsupported)
+		}
+		return 0, *out.ContentLength, nil
+	}
+	var end int64
+	if _, err := fmt.Sscanf(*out.ContentRange, "bytes %d-%d/%d", &start, &end, &total); err != nil || start < 0 || end < start || total <= end {
+		return 0, 0, fmt.Errorf("%w: the service sent the range %q", errors.ErrUnsupported, *out.ContentRange)
+	}
+	return start, total, nil
+}
+
+// storedSum returns the checksum that came with an object: ours from the metadata
+// or the service's own, unless that one is made of the sums of the parts.
+func storedSum(out *s3.GetObjectOutput) *uint32 {
+	var raw []byte
+	if text, ok := out.Metadata[metaSum]; ok {
+		raw, _ = hex.DecodeString(text)
+	} else if out.ChecksumCRC32C != nil && out.ChecksumType != types.ChecksumTypeComposite {
+		raw, _ = base64.StdEncoding.DecodeString(*out.ChecksumCRC32C)
+	}
+	if len(raw) != 4 {
+		return nil
+	}
+	return aws.Uint32(binary.BigEndian.Uint32(raw))
+}
+
+// size returns the size of an object. It does not use HEAD, whose answer cannot
+// tell a missing object from a missing bucket.
+func (b *Bucket) size(ctx context.Context, path string) (int64, error) {
+	answer, err := b.get(ctx, path, 0, 1)
+	if errors.Is(err, blob.ErrCorrupt) {
+		return 0, nil // there is no first byte
+	}
+	if err != nil {
+		return 0, err
+	}
+	return answer.total, answer.body.Close()
+}

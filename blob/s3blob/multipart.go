@@ -1,0 +1,204 @@
+package s3blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// abortTimeout bounds the attempt to abandon an upload whose caller may have gone.
+const abortTimeout = 10 * time.Second
+
+// upload is an object that is being sent in parts. The bucket shows it only when
+// it is completed.
+type upload struct {
+	bucket    *Bucket
+	path      string
+	id        *string
+	checksums bool // whether the service was told of checksums
+	parts     []types.CompletedPart
+	sum       uint32 // of all parts so far
+}
+
+// putParts sends an object in parts.
+func (b *Bucket) putParts(ctx context.Context, path string, r io.Reader, size int64) (err error) {
+	u, err := b.begin(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, u.abort(ctx))
+		}
+	}()
+	if err := u.send(ctx, r, size); err != nil {
+		return err
+	}
+	if err := expectEnd(r); err != nil {
+		return err
+	}
+	return u.complete(ctx, size)
+}
+
+func (b *Bucket) begin(ctx context.Context, path string) (*upload, error) {
+	u := &upload{bucket: b, path: path}
+	err := b.checksummed(func(checksums bool) error {
+		in := &s3.CreateMultipartUploadInput{Bucket: &b.addr.bucket, Key: &path}
+		if checksums {
+			in.ChecksumAlgorithm, in.ChecksumType = types.ChecksumAlgorithmCrc32c, types.ChecksumTypeFullObject
+		}
+		out, err := b.client.CreateMultipartUpload(ctx, in)
+		if err != nil {
+			return explain(ctx, err, "begin an upload in parts")
+		}
+		u.id, u.checksums = out.UploadId, checksums
+		return nil
+	})
+	return u, err
+}
+
+// partSize returns the size of all parts but the last.
+func (b *Bucket) partSize(size int64) int64 {
+	return max(b.opts.PartSize, (size+maxParts-1)/maxParts)
+}
+
+// send reads the source and sends a few parts at a time.
+func (u *upload) send(ctx context.Context, r io.Reader, size int64) error {
+	part := u.bucket.partSize(size)
+	u.parts = make([]types.CompletedPart, (size+part-1)/part)
+	group, sending := errgroup.WithContext(ctx)
+	group.SetLimit(u.bucket.opts.Parallel) // Go waits, and with it the reading
+	for i := range u.parts {
+		buf := u.bucket.buffer(min(part, size-int64(i)*part))
+		err := sending.Err() // another part may have failed meanwhile
+		if err == nil {
+			err = fill(r, buf)
+		}
+		if err != nil {
+			// The group's own failure is the cause where there is one.
+			return firstOf(group.Wait(), err)
+		}
+		u.sum = crc32.Update(u.sum, castagnoli, buf)
+		group.Go(func() error {
+			defer u.bucket.release(buf)
+			return u.sendPart(sending, i, buf)
+		})
+	}
+	return group.Wait()
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *upload) sendPart(ctx context.Context, i int, data []byte) error {
+	sum := crc32.Checksum(data, castagnoli)
+	number := aws.Int32(int32(i + 1))
+	in := &s3.UploadPartInput{
+		Bucket: &u.bucket.addr.bucket, Key: &u.path, UploadId: u.id, PartNumber: number,
+		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))), ContentMD5: contentMD5(data),
+	}
+	if u.checksums {
+		in.ChecksumCRC32C = sumHeader(sum)
+	}
+	out, err := u.bucket.client.UploadPart(ctx, in)
+	if err != nil {
+		return explain(ctx, err, "send part %d of %d", *number, len(u.parts))
+	}
+	u.parts[i] = types.CompletedPart{ETag: out.ETag, PartNumber: number, ChecksumCRC32C: in.ChecksumCRC32C}
+	return sameSum(out.ChecksumCRC32C, sum)
+}
+
+// complete makes the parts an object. Where the answer is lost and the request
+// repeated, the service may not know the upload any more: what counts is the
+// object, which is asked for its size in any case.
+func (u *upload) complete(ctx context.Context, size int64) error {
+	in := &s3.CompleteMultipartUploadInput{
+		Bucket: &u.bucket.addr.bucket, Key: &u.path, UploadId: u.id,
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
+	}
+	if u.checksums {
+		in.ChecksumCRC32C, in.ChecksumType = sumHeader(u.sum), types.ChecksumTypeFullObject
+	}
+	out, err := u.bucket.client.CompleteMultipartUpload(ctx, in)
+	if err != nil && !hasCode(err, "NoSuchUpload") {
+		return explain(ctx, err, "complete an upload of %d parts", len(u.parts))
+	}
+	if out != nil && out.ChecksumType != types.ChecksumTypeComposite {
+		if err := sameSum(out.ChecksumCRC32C, u.sum); err != nil {
+			return err
+		}
+	}
+	stored, statErr := u.bucket.size(ctx, u.path)
+	switch {
+	case statErr != nil && err != nil:
+		return explain(ctx, err, "complete an upload of %d parts", len(u.parts))
+	case statErr != nil:
+		return fmt.Errorf("look for the object of an upload that was completed: %w", statErr)
+	case stored != size:
+		return fmt.Errorf("%w: the bucket has %d bytes of an upload of %d", blob.ErrCorrupt, stored, size)
+	}
+	return nil
+}
+
+// abort gives the parts up. The context of the caller may be what ended the
+// upload, so that it does not end the clean-up.
+func (u *upload) abort(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	return u.bucket.abort(ctx, &u.path, u.id)
+}
+
+func (b *Bucket) abort(ctx context.Context, path, id *string) error {
+	_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.addr.bucket, Key: path, UploadId: id})
+	if err != nil && !hasCode(err, "NoSuchUpload") {
+		return explain(ctx, err, "abandon the upload of %q", *path)
+	}
+	return nil
+}
+
+// AbortStale abandons uploads in parts that began longer ago than a given age and
+// returns how many: a process that was killed leaves its parts, which cost money
+// and are shown in no listing of objects. The age must exceed the time that an
+// upload may take, and leave room for differing clocks; a day is a good choice.
+func (b *Bucket) AbortStale(ctx context.Context, olderThan time.Duration) (int, error) {
+	before, aborted := time.Now().Add(-olderThan), 0
+	in := &s3.ListMultipartUploadsInput{Bucket: &b.addr.bucket, Prefix: &b.addr.prefix}
+	for {
+		out, err := b.client.ListMultipartUploads(ctx, in)
+		if err != nil {
+			return aborted, explain(ctx, err, "list uploads in parts")
+		}
+		for _, u := range out.Uploads {
+			if u.Initiated == nil || u.Initiated.After(before) || u.Key == nil {
+				continue
+			}
+			if err := b.abort(ctx, u.Key, u.UploadId); err != nil {
+				return aborted, err
+			}
+			aborted++
+		}
+		again := out.NextKeyMarker == nil || aws.ToString(out.NextKeyMarker) == aws.ToString(in.KeyMarker) &&
+			aws.ToString(out.NextUploadIdMarker) == aws.ToString(in.UploadIdMarker)
+		if !aws.ToBool(out.IsTruncated) || again {
+			return aborted, nil
+		}
+		in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
+	}
+}
