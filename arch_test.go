@@ -63,7 +63,7 @@ var importMap = map[string][]string{
 	"foreign/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
 
 	// The front door, and those who come through it.
-	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
+	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
 	"fleet":              {".", "access", "blob/...", "kv", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace"},
 	"internal/cli/...":   {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "transfer", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
 	"server/...":         {".", "access", "blob", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "web/...", "gen/...", "internal/keyspace"},

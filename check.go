@@ -40,6 +40,9 @@ func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conv
 	if err != nil {
 		return nil, err
 	}
+	if err := db.checkPacks(ctx, report, all.ReadData); err != nil {
+		return nil, err
+	}
 	report.Rows = rows
 	report.Damage = append(damagedRows, slices.DeleteFunc(report.Damage, func(d conversation.Damage) bool {
 		return d.Kind == conversation.DamageRow && slices.ContainsFunc(damagedRows, func(r conversation.Damage) bool { return r.Key == d.Key })

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/encrypted"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
 )
@@ -13,10 +15,21 @@ import (
 // ErrNoInventory says that the backend cannot enumerate what it holds.
 var ErrNoInventory = errors.New("this kind of store cannot be enumerated from here")
 
-// Roots gives what every service of the store keeps alive, for Collect and
-// Check.
+// roots gives what every service of the store keeps alive, for Collect and
+// Check. What is sealed needs no blob of the store.
 func (db *DB) roots() []conversation.Roots {
-	return []conversation.Roots{db.Checkpoints().Roots, db.Agents().Roots}
+	if db.packs == nil {
+		return []conversation.Roots{db.Checkpoints().Roots, db.Agents().Roots}
+	}
+	return []conversation.Roots{checkpoint.New(db.blobs, db.live, nil).Roots, cloudagent.New(db.blobs, db.live, nil).Roots}
+}
+
+// unsealed returns the conversations as Collect sees them.
+func (db *DB) unsealed() *conversation.Store {
+	if db.packs == nil {
+		return db.conversations
+	}
+	return conversation.New(db.blobs, db.live, nil)
 }
 
 // List calls fn for every stored blob, in the order of their ids, wherever the
@@ -36,14 +49,18 @@ func (db *DB) Collect(ctx context.Context, opts *conversation.CollectOptions) (c
 	if db.inventory == nil {
 		return conversation.CollectResult{}, ErrNoInventory
 	}
-	return db.conversations.Collect(ctx, db.inventory, db.roots(), opts)
+	return db.unsealed().Collect(ctx, db.inventory, db.roots(), opts)
 }
 
 // Reencrypt seals everything anew that is sealed with a retired key. It may be
-// interrupted and called again. progress, if set, is called for every page.
+// interrupted and called again. progress, if set, is called for every page. What
+// is in packs cannot be changed there: sealed conversations are brought back.
 func (db *DB) Reencrypt(ctx context.Context, progress func()) error {
 	if db.crypt == nil {
 		return errors.New("the store is not encrypted")
+	}
+	if err := db.unsealAll(ctx); err != nil {
+		return err
 	}
 	_, err := db.crypt.Reencrypt(ctx, &encrypted.ReencryptOptions{
 		Progress: func(encrypted.ReencryptResult) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/pack"
 )
 
 // Inventory is the part of a driver that housekeeping needs: to enumerate and to
@@ -25,6 +26,9 @@ type Backend struct {
 	Rows  kv.Store
 	// Inventory is what the collector works on; nil where there is none.
 	Inventory Inventory
+	// Objects is the bucket for idle conversations (see DB.Seal); nil where there is
+	// none.
+	Objects blob.Objects
 	// Close releases the drivers; nil where there is nothing to release.
 	Close func() error
 }
@@ -39,6 +43,9 @@ type stack struct {
 	crypt     *encrypted.Store // nil unless encrypted
 	settler   *settler         // nil where compression is not put off
 	seal      *sealed.Store
+	packs     *pack.Store // nil where there is no bucket
+	live      kv.Store    // rows without those of sealed conversations
+	sealing   *sealed.Options
 }
 
 // buildStack puts the layers on a backend. This is the only place that knows
@@ -48,10 +55,15 @@ type stack struct {
 //	cached      holds plain content in memory, verified when it came in
 //	Checked     verifies ids, above everything that changes bytes
 //	compressed  before encryption, since ciphertext does not compress
-//	encrypted   the last one: below it nothing is readable
+//	encrypted   below it nothing is readable
+//	packs       moves what is idle as it is stored, so that it stays unreadable
 func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 	s := stack{inventory: b.Inventory}
-	blobs := b.Blobs
+	blobs, rows, live := b.Blobs, b.Rows, b.Rows
+	if b.Objects != nil {
+		s.packs = pack.New(b.Blobs, b.Rows, b.Objects, nil)
+		blobs, rows, live = s.packs.Blobs(), s.packs.Rows(), s.packs.Bare()
+	}
 	seal := &sealed.Options{}
 	if ring != nil {
 		crypt := encrypted.New(blobs, ring, &encrypted.Options{Tenant: opts.Tenant})
@@ -72,8 +84,11 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 	if s.inventory != nil { // a nil Inventory would be a Lister that is not nil
 		s.lister = s.inventory
 	}
-	s.seal = sealed.New(b.Rows, seal)
-	s.rows = s.seal
+	s.seal, s.sealing = sealed.New(rows, seal), seal
+	s.rows, s.live = s.seal, s.seal
+	if s.packs != nil {
+		s.live = sealed.New(live, seal)
+	}
 	if s.settler != nil {
 		s.settler.store, s.settler.rows = layer, s.rows
 	}

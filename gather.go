@@ -1,0 +1,231 @@
+package stet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/pack"
+)
+
+// maxSealed bounds the rows of one conversation that is sealed: they are held in
+// memory.
+const maxSealed = 256 << 20
+
+// gatherer finds what belongs to a conversation: its rows, as they are stored,
+// and the blobs that the collector keeps because of them.
+type gatherer struct {
+	db    *DB
+	id    string
+	since time.Time // later changes mean that it is not idle; zero for no limit
+
+	rows  []kv.Row
+	seen  map[string]bool
+	bytes int
+}
+
+func (g *gatherer) gather(ctx context.Context) (pack.Contents, error) {
+	if err := g.rowsOf(ctx); err != nil {
+		return pack.Contents{}, err
+	}
+	ids, err := g.blobs(ctx)
+	if err != nil {
+		return pack.Contents{}, err
+	}
+	if g.db.crypt != nil {
+		for i, id := range ids {
+			ids[i] = g.db.crypt.Name(id)
+		}
+	}
+	return pack.Contents{Rows: g.rows, Blobs: ids}, nil
+}
+
+// rowsOf collects the rows. Services tell what belongs together, from what is not
+// sealed; the rows themselves come from below the layer that seals values.
+func (g *gatherer) rowsOf(ctx context.Context) error {
+	var agents []string
+	info, err := g.db.unsealed().Get(ctx, g.id)
+	switch {
+	case err == nil:
+		if err := g.idle(info.Updated); err != nil {
+			return err
+		}
+		agents = append(agents, info.Agent)
+	case !errors.Is(err, conversation.ErrNotFound):
+		return err
+	}
+	for _, r := range []kv.Range{
+		only(keyspace.Head(g.id)), keyspace.MessageHeads(g.id), keyspace.Saves(g.id), keyspace.JSONCheckpoints(g.id), keyspace.Execs(g.id),
+	} {
+		if err := g.add(ctx, r); err != nil {
+			return err
+		}
+	}
+	if err := g.checkpoints(ctx); err != nil {
+		return err
+	}
+	return g.agents(ctx, append(agents, g.id))
+}
+
+// idle fails if something changed too late.
+func (g *gatherer) idle(at time.Time) error {
+	if !g.since.IsZero() && at.After(g.since) {
+		return ErrNotIdle
+	}
+	return nil
+}
+
+// only is the range of one key.
+func only(key string) kv.Range { return kv.Range{Start: key, End: key + "\x00"} }
+
+// add takes the rows of a range as they are stored.
+func (g *gatherer) add(ctx context.Context, in kv.Range) error {
+	for row, err := range g.db.packs.Bare().Scan(ctx, in, kv.ScanOptions{}) {
+		if err != nil {
+			return err
+		}
+		if g.seen[row.Key] {
+			continue
+		}
+		g.seen[row.Key] = true
+		g.rows = append(g.rows, row)
+		if g.bytes += len(row.Key) + len(row.Value); g.bytes > maxSealed {
+			return fmt.Errorf("%w: its rows take more than %d bytes", kv.ErrTooLarge, maxSealed)
+		}
+	}
+	return nil
+}
+
+// checkpoints takes those that were made in the conversation. One that is listed
+// with it and belongs to another stays where it is.
+func (g *gatherer) checkpoints(ctx context.Context) error {
+	before := len(g.rows)
+	if err := g.add(ctx, keyspace.ConversationCheckpoints(g.id)); err != nil {
+		return err
+	}
+	service := checkpoint.New(g.db.blobs, g.db.live, nil)
+	for _, row := range g.rows[before:] {
+		rec, err := service.Get(ctx, keyspace.Last(row.Key))
+		if errors.Is(err, checkpoint.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if rec.Conversation != g.id {
+			continue
+		}
+		if err := errors.Join(g.idle(rec.Time), g.add(ctx, only(keyspace.Checkpoint(rec.ID)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agents takes those of the given ids that work on the conversation.
+func (g *gatherer) agents(ctx context.Context, ids []string) error {
+	service := cloudagent.New(g.db.blobs, g.db.live, nil)
+	for _, id := range ids {
+		if id == "" || len(id) > 256 {
+			continue // a name and no id
+		}
+		agent, err := service.Get(ctx, id)
+		if errors.Is(err, cloudagent.ErrNotFound) || errors.Is(err, cloudagent.ErrInvalid) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if agent.Conversation != g.id && agent.ID != g.id {
+			continue
+		}
+		before := len(g.rows)
+		if err := errors.Join(g.idle(agent.Updated), g.add(ctx, only(keyspace.Agent(id)))); err != nil {
+			return err
+		}
+		if len(g.rows) == before {
+			continue // imported and not changed since: it has no record
+		}
+		if err := g.add(ctx, keyspace.AgentEvents(id, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blobs walks as the collector does, in a store that has these rows only.
+func (g *gatherer) blobs(ctx context.Context) ([]blob.ID, error) {
+	copied := memkv.New(nil)
+	b := &kv.Batch{}
+	for _, row := range g.rows {
+		b.Set = append(b.Set, kv.Set{Key: row.Key, Value: row.Value})
+	}
+	if err := copied.Commit(ctx, b); err != nil {
+		return nil, err
+	}
+	opts := *g.db.sealing
+	rows := sealed.New(copied, &opts)
+	all := []conversation.Roots{
+		conversation.New(g.db.blobs, rows, nil).Roots,
+		cloudagent.New(g.db.blobs, rows, nil).Roots,
+		checkpoint.New(g.db.blobs, rows, nil).Roots,
+	}
+	var ids []blob.ID
+	known := make(map[blob.ID]bool)
+	err := graph.Walk(ctx, g.db.blobs, chain(ctx, all), nil, func(n graph.Node) error {
+		if errors.Is(n.Err, blob.ErrCorrupt) {
+			return fmt.Errorf("%s is damaged: %w", n.Kind, n.Err)
+		}
+		if !known[n.ID] && !errors.Is(n.Err, blob.ErrNotFound) {
+			known[n.ID] = true
+			ids = append(ids, n.ID)
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// chain gives the roots of several, one after the other.
+func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, error] {
+	return func(yield func(graph.Root, error) bool) {
+		for _, roots := range all {
+			for root, err := range roots(ctx) {
+				if !yield(root, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// checkPacks adds what is wrong with packs to a report.
+func (db *DB) checkPacks(ctx context.Context, report *conversation.Report, data bool) error {
+	for info, err := range db.Sealed(ctx) {
+		if err != nil {
+			return fmt.Errorf("check packs: %w", err)
+		}
+		report.Rows++
+		err := db.packs.Verify(ctx, info.ID, data)
+		switch {
+		case err == nil || errors.Is(err, pack.ErrNotSealed): // brought back since
+		case isDamage(err):
+			report.Damage = append(report.Damage, conversation.Damage{
+				Kind: conversation.DamageRow, Key: keyspace.Pack(info.ID), Conversations: []string{info.ID}, Err: err,
+			})
+		default:
+			return fmt.Errorf("check packs: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,395 @@
+package stet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// memBackend is a backend in memory, with a bucket.
+func memBackend() Backend {
+	blobs := memblob.New()
+	return Backend{Blobs: blobs, Rows: memkv.New(blobs), Inventory: blobs, Objects: memblob.NewObjects()}
+}
+
+// openOver returns another node over a backend.
+func openOver(t testing.TB, b Backend, ring *keyring.Ring) *DB {
+	t.Helper()
+	db, err := New(t.Context(), b, ring, &Options{CacheBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func newRing(t testing.TB) *keyring.Ring {
+	t.Helper()
+	ring, err := keyring.Create(filepath.Join(t.TempDir(), KeyringName), keyring.Raw(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// talk makes a conversation with some turns, a message, a checkpoint of its
+// workspace, and an agent.
+func talk(t testing.TB, db *DB, id string, turns int) {
+	t.Helper()
+	ctx := t.Context()
+	c, err := db.Conversations().Create(ctx, conversation.Info{ID: id, Title: "about " + id})
+	must(t, err)
+	for i := range turns {
+		turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: fmt.Sprintf("%s asks %d %s", id, i, bytes.Repeat([]byte("words "), 50))})
+		must(t, err)
+		must(t, c.AppendTurn(ctx, turn))
+		_, err = c.Save(ctx, &conversation.SaveOptions{MessageID: fmt.Sprint("m", i)})
+		must(t, err)
+	}
+	_, err = db.Agents().Create(ctx, cloudagent.Spec{ID: id, Name: "agent of " + id})
+	must(t, err)
+	_, err = db.Agents().SaveState(ctx, id, &aiserverv1.CloudAgentState{NumPriorInteractionUpdates: 7}, nil, nil)
+	must(t, err)
+	for i := range 3 {
+		_, err = db.Agents().AppendUpdate(ctx, id, nil, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{
+			TextDelta: &agentv1.TextDeltaUpdate{Text: fmt.Sprint("delta ", i)},
+		}})
+		must(t, err)
+	}
+}
+
+func capture(t testing.TB, db *DB, dir, id, text string) *checkpoint.Record {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(dir, "file of "+id), []byte(text), 0o600))
+	w, err := db.Checkpoints().Open(t.Context(), dir)
+	must(t, err)
+	root, err := db.Conversations().Head(t.Context(), id)
+	must(t, err)
+	res, err := w.Checkpoint(t.Context(), checkpoint.Request{Conversation: id, Root: root})
+	must(t, err)
+	return res.Record
+}
+
+// seen is everything that a reader can learn about a conversation.
+func seen(t testing.TB, db *DB, id string) []string {
+	t.Helper()
+	ctx := t.Context()
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	info, err := db.Conversations().Get(ctx, id)
+	must(t, err)
+	say("%+v", info)
+	for save, err := range db.Conversations().History(ctx, id, nil) {
+		must(t, err)
+		state, err := db.Conversations().HydrateRoot(ctx, save.Root, nil)
+		must(t, err)
+		say("%+v %d turns", save, len(state.Turns))
+		for _, turn := range state.Turns {
+			say("%s %x", turn.Structure.ID(), turn.UserMessage.Bytes())
+		}
+	}
+	for m, err := range db.Conversations().MessageHeads(ctx, id) {
+		must(t, err)
+		say("%+v", m)
+	}
+	for rec, err := range db.Checkpoints().ListConversation(ctx, id) {
+		must(t, err)
+		say("checkpoint %s %s", rec.ID, rec.Tree)
+		must(t, workspace.Refs(ctx, db.Blobs(), rec.Tree, func(id blob.ID) bool {
+			data, err := db.Blobs().Get(ctx, id)
+			must(t, err)
+			say("%s %d", id, len(data))
+			return true
+		}))
+	}
+	agent, err := db.Agents().Get(ctx, id)
+	must(t, err)
+	say("%+v", agent)
+	state, err := db.Agents().State(ctx, id, agent.State)
+	must(t, err)
+	say("%d", state.NumPriorInteractionUpdates)
+	for row, err := range db.Rows().Scan(ctx, keyspace.AgentEvents(id, 0), kv.ScanOptions{}) {
+		must(t, err)
+		say("%s %x", row.Key, row.Value)
+	}
+	return out
+}
+
+func same(t testing.TB, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d answers, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("answer %d is\n%s\nwant\n%s", i, got[i], want[i])
+		}
+	}
+}
+
+func gc(t testing.TB, db *DB) conversation.CollectResult {
+	t.Helper()
+	result, err := db.Collect(t.Context(), &conversation.CollectOptions{Grace: -1})
+	must(t, err)
+	if result.Missing+result.Damaged > 0 {
+		t.Fatalf("the collector finds %+v", result)
+	}
+	return result
+}
+
+func sound(t testing.TB, db *DB) {
+	t.Helper()
+	report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	must(t, err)
+	for _, d := range report.Damage {
+		t.Errorf("damage: %+v", d)
+	}
+}
+
+func TestSeal(t *testing.T) {
+	for name, ring := range map[string]*keyring.Ring{"plain": nil, "encrypted": newRing(t)} {
+		t.Run(name, func(t *testing.T) {
+			b := memBackend()
+			db, dir := openOver(t, b, ring), t.TempDir()
+			talk(t, db, "c1", 12)
+			talk(t, db, "c2", 3)
+			capture(t, db, dir, "c1", "one")
+			capture(t, db, dir, "c1", "two")
+			capture(t, db, dir, "c2", "three")
+			gc(t, db)
+			want, other := seen(t, db, "c1"), seen(t, db, "c2")
+			before := b.Blobs.(*memblob.Store).Len()
+
+			info, err := db.Seal(t.Context(), "c1")
+			must(t, err)
+			t.Logf("%+v of %d blobs", info, before)
+			if live := gc(t, db).Live; live >= before-12 {
+				t.Errorf("%d of %d blobs are left", live, before)
+			}
+			sound(t, db)
+			for _, node := range []*DB{db, openOver(t, b, ring)} {
+				same(t, seen(t, node, "c1"), want)
+				same(t, seen(t, node, "c2"), other)
+				sound(t, node)
+			}
+			if _, err := db.Seal(t.Context(), "c1"); !errors.Is(err, pack.ErrSealed) {
+				t.Errorf("sealing twice: %v", err)
+			}
+			list, _, err := db.Agents().List(t.Context(), cloudagent.Page{})
+			if err != nil || len(list) != 2 {
+				t.Errorf("%d agents, %v", len(list), err)
+			}
+			must(t, openOver(t, b, ring).Unseal(t.Context(), "c1"))
+			gc(t, db)
+			sound(t, db)
+			same(t, seen(t, openOver(t, b, ring), "c1"), want)
+			same(t, seen(t, db, "c1"), want)
+			wantObjects(t, b, 0)
+		})
+	}
+}
+
+func wantObjects(t testing.TB, b Backend, want int) {
+	t.Helper()
+	n := 0
+	must(t, b.Objects.ListObjects(t.Context(), "", "", func(blob.ObjectInfo) error { n++; return nil }))
+	if n != want {
+		t.Errorf("%d objects in the bucket, want %d", n, want)
+	}
+}
+
+// Whatever changes a sealed conversation brings it back, and leans on nothing
+// that only a pack has.
+func TestChangingWhatIsSealed(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, db *DB, dir string){
+		"save": func(t *testing.T, db *DB, _ string) {
+			c, err := db.Conversations().Open(t.Context(), "c1")
+			must(t, err)
+			must(t, addTurn(t.Context(), c, "and one more"))
+		},
+		"rewind": func(t *testing.T, db *DB, _ string) {
+			c, err := db.Conversations().Open(t.Context(), "c1")
+			must(t, err)
+			_, err = c.Rewind(t.Context(), 2, nil)
+			must(t, err)
+		},
+		"fork": func(t *testing.T, db *DB, _ string) {
+			_, err := db.Conversations().Fork(t.Context(), "c1", 2, conversation.Info{ID: "fork"})
+			must(t, err)
+			gc(t, db)
+			must(t, db.Conversations().Delete(t.Context(), "c1", nil))
+		},
+		"pin": func(t *testing.T, db *DB, _ string) {
+			_, err := db.Conversations().Pin(t.Context(), "mark", "c1", 3)
+			must(t, err)
+		},
+		"checkpoint in another conversation": func(t *testing.T, db *DB, dir string) {
+			capture(t, db, dir, "c2", "again")
+		},
+		"checkpoint": func(t *testing.T, db *DB, dir string) { capture(t, db, dir, "c1", "again") },
+		"append to the agent": func(t *testing.T, db *DB, _ string) {
+			_, err := db.Agents().SetStatus(t.Context(), "c1", cloudagent.StatusArchived, nil)
+			must(t, err)
+		},
+		"state of the agent": func(t *testing.T, db *DB, _ string) {
+			_, err := db.Agents().SaveState(t.Context(), "c1", &aiserverv1.CloudAgentState{NumPriorInteractionUpdates: 8}, nil, nil)
+			must(t, err)
+		},
+		"delete": func(t *testing.T, db *DB, _ string) {
+			must(t, db.Conversations().Delete(t.Context(), "c1", nil))
+			if _, err := db.Conversations().Get(t.Context(), "c1"); !errors.Is(err, conversation.ErrNotFound) {
+				t.Errorf("a deleted conversation: %v", err)
+			}
+		},
+		"delete the agent": func(t *testing.T, db *DB, _ string) {
+			must(t, db.Agents().Delete(t.Context(), "c1"))
+			if _, err := db.Agents().Get(t.Context(), "c1"); !errors.Is(err, cloudagent.ErrNotFound) {
+				t.Errorf("a deleted agent: %v", err)
+			}
+		},
+		"create anew": func(t *testing.T, db *DB, _ string) {
+			if _, err := db.Agents().Create(t.Context(), cloudagent.Spec{ID: "c1"}); !errors.Is(err, cloudagent.ErrExists) {
+				t.Errorf("an agent is made twice: %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, ring := range []*keyring.Ring{nil, newRing(t)} {
+				b := memBackend()
+				db, dir := openOver(t, b, ring), t.TempDir()
+				talk(t, db, "c2", 2)
+				talk(t, db, "c1", 5)
+				capture(t, db, dir, "c2", "one")
+				capture(t, db, dir, "c1", "two")
+				_, err := db.Seal(t.Context(), "c1")
+				must(t, err)
+				gc(t, db)
+				other := openOver(t, b, ring)
+				change(t, other, dir)
+				gc(t, other)
+				sound(t, other)
+				wantObjects(t, b, 0)
+				for range other.Sealed(t.Context()) {
+					t.Error("it is still sealed")
+				}
+				seen(t, db, "c2")
+			}
+		})
+	}
+}
+
+// What does not touch the sealed rows leaves them where they are.
+func TestWhatLeavesASealAlone(t *testing.T) {
+	b := memBackend()
+	db := openOver(t, b, nil)
+	c, err := db.Conversations().Create(t.Context(), conversation.Info{ID: "c1"})
+	must(t, err)
+	for i := range 4 {
+		must(t, addTurn(t.Context(), c, fmt.Sprint("turn ", i)))
+	}
+	_, err = db.Seal(t.Context(), "c1")
+	must(t, err)
+	gc(t, db)
+	must(t, db.Conversations().SetTitle(t.Context(), "c1", "a title"))
+	page, err := db.Conversations().List(t.Context(), nil)
+	if err != nil || len(page.Conversations) != 1 || page.Conversations[0].Save != 4 || page.Conversations[0].Title != "a title" {
+		t.Errorf("%+v, %v", page, err)
+	}
+	wantObjects(t, b, 1)
+	// Without checkpoints and agent it is removed unread.
+	must(t, db.Conversations().Delete(t.Context(), "c1", nil))
+	wantObjects(t, b, 0)
+	n := 0
+	for row, err := range b.Rows.Scan(t.Context(), kv.Range{}, kv.ScanOptions{}) {
+		must(t, err)
+		if !keyspace.Prefix("stet:setting:").Contains(row.Key) {
+			t.Errorf("row %q is left", row.Key)
+		}
+		n++
+	}
+	if n > 2 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestSealIdle(t *testing.T) {
+	b := memBackend()
+	db := openOver(t, b, nil)
+	ctx := t.Context()
+	old := time.Now().Add(-100 * 24 * time.Hour)
+	for i := range 300 {
+		at := old.Add(time.Duration(i) * time.Minute)
+		if i >= 280 {
+			at = time.Now()
+		}
+		store := conversation.New(db.Blobs(), db.Rows(), &conversation.Options{Now: func() time.Time { return at }})
+		c, err := store.Create(ctx, conversation.Info{ID: fmt.Sprintf("c%03d", i)})
+		must(t, err)
+		if i != 5 { // nothing was ever said in this one
+			must(t, addTurn(ctx, c, "hello"))
+		}
+	}
+	_, err := db.Agents().Create(ctx, cloudagent.Spec{ID: "c279"}) // just now
+	must(t, err)
+	dry, err := db.SealIdle(ctx, &SealOptions{DryRun: true})
+	if err != nil || dry.Sealed != 278 || dry.Skipped != 1 {
+		t.Errorf("would seal %+v, %v, want 278", dry, err)
+	}
+	var ids []string
+	opts := &SealOptions{Limit: 100, Progress: func(i pack.Info) { ids = append(ids, i.ID) }}
+	for range 4 {
+		_, err := db.SealIdle(ctx, opts)
+		must(t, err)
+	}
+	if len(ids) != 278 || !slices.IsSorted(ids) || slices.Contains(ids, "c279") || slices.Contains(ids, "c290") {
+		t.Errorf("sealed %d: %v", len(ids), ids)
+	}
+	n := 0
+	for _, err := range db.Sealed(ctx) {
+		must(t, err)
+		n++
+	}
+	if n != 278 {
+		t.Errorf("%d are sealed, want 278", n)
+	}
+	must(t, db.Unseal(ctx, "c100"))
+	for _, o := range []struct {
+		opts SealOptions
+		want int
+	}{{SealOptions{}, 0}, {SealOptions{All: true}, 1}, {SealOptions{IdleFor: -1}, 21}} {
+		res, err := db.SealIdle(ctx, &o.opts)
+		if err != nil || res.Sealed != o.want {
+			t.Errorf("%+v sealed %+v, %v, want %d", o.opts, res, err, o.want)
+		}
+	}
+	plain := memBackend()
+	plain.Objects = nil
+	if _, err := openOver(t, plain, nil).SealIdle(ctx, nil); !errors.Is(err, ErrNoBucket) {
+		t.Errorf("without a bucket: %v", err)
+	}
+}
