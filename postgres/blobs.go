@@ -1,0 +1,242 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Blobs is the blob.Store of a Tenant. It also implements blob.Streamer,
+// blob.Lister and blob.Sweeper.
+type Blobs struct{ t *Tenant }
+
+var (
+	_ blob.Store    = (*Blobs)(nil)
+	_ blob.Streamer = (*Blobs)(nil)
+	_ blob.Lister   = (*Blobs)(nil)
+	_ blob.Sweeper  = (*Blobs)(nil)
+)
+
+// Blobs returns the store of blobs.
+func (t *Tenant) Blobs() *Blobs { return &Blobs{t: t} }
+
+// place is where a blob's content is: in memory, or in the bucket.
+type place struct {
+	data   []byte
+	object string
+	size   int64
+}
+
+// Get implements blob.Store.
+func (b *Blobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	p, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.object == "" {
+		return p.data, nil
+	}
+	r, err := b.openObject(ctx, id, p)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data := make([]byte, p.size)
+	if n, err := io.ReadFull(r, data); err != nil {
+		return nil, readError(ctx, id, int64(n), p.size, err)
+	}
+	return data, nil
+}
+
+// readError tells a bucket that fails from an object that is too short.
+func readError(ctx context.Context, id blob.ID, n, want int64, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return blob.Corrupt(id, "its object has %d bytes, want %d", n, want)
+	}
+	return fmt.Errorf("read the object of %s: %w", id, err)
+}
+
+// find looks a blob up, first among those on their way to the database.
+func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
+	if err := ctx.Err(); err != nil {
+		return place{}, err
+	}
+	if r := b.t.find(id); r != nil {
+		return place{data: cloneContent(r.data), object: r.object, size: r.size}, nil
+	}
+	db := b.t.db
+	var p place
+	var object *string
+	err := db.read(ctx, func() error {
+		return db.pool.QueryRow(ctx, db.sql(`SELECT object, size, data FROM @blobs WHERE tenant = $1 AND id = $2`),
+			b.t.name, id[:]).Scan(&object, &p.size, &p.data)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return place{}, blob.NotFound(id)
+	}
+	if err != nil {
+		return place{}, db.wrap(ctx, "read blob "+id.String(), err)
+	}
+	if object != nil {
+		p.object = *object
+		return p, nil
+	}
+	if int64(len(p.data)) != p.size {
+		return place{}, blob.Corrupt(id, "row has %d bytes, want %d", len(p.data), p.size)
+	}
+	return p, nil
+}
+
+func cloneContent(data []byte) []byte {
+	return append(make([]byte, 0, len(data)), data...)
+}
+
+// Put implements blob.Store.
+func (b *Blobs) Put(ctx context.Context, blobs ...blob.Blob) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, one := range blobs {
+		whole, err := blob.Whole(ctx, b, one)
+		if err != nil {
+			return err
+		}
+		if err := b.checkBase(ctx, whole); err != nil {
+			return err
+		}
+		size := int64(len(whole.Data))
+		if b.large(size) {
+			err = b.putObject(ctx, whole.ID, whole.Base, bytes.NewReader(whole.Data), size)
+		} else {
+			err = b.putSmall(ctx, &record{id: whole.ID, base: whole.Base, size: size, data: cloneContent(whole.Data)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Blobs) large(size int64) bool {
+	return b.t.db.opts.Objects != nil && size >= int64(b.t.db.opts.LargeBytes)
+}
+
+func (b *Blobs) putSmall(ctx context.Context, r *record) error {
+	if r.size > maxInDatabase {
+		return fmt.Errorf("store blob %s: %w: %d bytes without a bucket, at most %d are allowed", r.id, blob.ErrTooLarge, r.size, maxInDatabase)
+	}
+	return b.t.put(ctx, r)
+}
+
+// checkBase refuses a blob that could never be read.
+func (b *Blobs) checkBase(ctx context.Context, one blob.Blob) error {
+	if one.Base.IsZero() {
+		return nil
+	}
+	has, err := b.Has(ctx, one.Base)
+	if err == nil && !has[0] {
+		err = fmt.Errorf("store blob %s: its base: %w", one.ID, blob.NotFound(one.Base))
+	}
+	return err
+}
+
+// Has implements blob.Store.
+func (b *Blobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	has := make([]bool, len(ids))
+	var ask [][]byte
+	for i, id := range ids {
+		if has[i] = b.t.find(id) != nil; !has[i] {
+			ask = append(ask, ids[i][:])
+		}
+	}
+	if len(ask) == 0 {
+		return has, nil
+	}
+	db := b.t.db
+	var stored map[blob.ID]bool
+	err := db.read(ctx, func() error {
+		stored = make(map[blob.ID]bool, len(ask))
+		rows, err := db.pool.Query(ctx, db.sql(`SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2)`), b.t.name, ask)
+		if err != nil {
+			return err
+		}
+		var id []byte
+		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+			stored[blob.ID(id)] = true
+			return nil
+		})
+		return err
+	})
+	for i, id := range ids {
+		has[i] = has[i] || stored[id]
+	}
+	return has, db.wrap(ctx, "look for blobs", err)
+}
+
+// Flush implements blob.Store.
+func (b *Blobs) Flush(ctx context.Context) error { return b.t.do(&request{ctx: ctx}) }
+
+// Open implements blob.Streamer.
+func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
+	p, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.object != "" {
+		return b.openObject(ctx, id, p)
+	}
+	return io.NopCloser(bytes.NewReader(p.data)), nil
+}
+
+// PutFrom implements blob.Streamer.
+func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if b.large(size) {
+		return b.putObject(ctx, id, blob.ID{}, r, size)
+	}
+	if size > maxInDatabase {
+		return b.putSmall(ctx, &record{id: id, size: size}) // says why not
+	}
+	data, err := blob.ReadExactly(r, size)
+	if err != nil {
+		return fmt.Errorf("store blob %s: %w", id, err)
+	}
+	return b.putSmall(ctx, &record{id: id, size: size, data: slices.Clip(data)})
+}
+
+// read runs a query, and again where the connection had gone: after a fail-over
+// every connection that waits in the pool is one of these.
+func (db *DB) read(ctx context.Context, query func() error) error {
+	deadline := time.Now().Add(db.opts.RetryFor)
+	for {
+		err := query()
+		if err == nil || ctx.Err() != nil || errors.Is(err, pgx.ErrNoRows) || db.ctx.Err() != nil || !gone(err) || time.Now().After(deadline) {
+			return err
+		}
+		if err := db.pause(50 * time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// gone reports whether the server or the way to it broke down.
+func gone(err error) bool {
+	code := pgCode(err)
+	return code == "" || len(code) == 5 && code[:3] == "57P"
+}

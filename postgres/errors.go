@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+var (
+	// ErrInvalidDSN says that a connection string cannot be understood.
+	ErrInvalidDSN = errors.New("invalid connection string")
+	// ErrUnavailable says that the database cannot be reached now. A write that
+	// fails with it has changed nothing.
+	ErrUnavailable = errors.New("database is unavailable")
+	// ErrDenied says that the database does not let this user do it.
+	ErrDenied = errors.New("database denies access")
+	// ErrUnknownOutcome says that the connection broke during a commit and that the
+	// database could not be asked since whether it happened. It may have.
+	ErrUnknownOutcome = errors.New("outcome of the commit is unknown")
+	// ErrForeign says that the schema holds the tables of something else.
+	ErrForeign = errors.New("not a stet database")
+	// ErrNewerFormat says that a later release made the tables.
+	ErrNewerFormat = errors.New("database has a newer format")
+	// ErrTenant says that a name cannot be that of a tenant.
+	ErrTenant = errors.New("invalid tenant")
+)
+
+// The codes of the database that we tell apart.
+const (
+	codeDivision      = "22012" // a condition of ours did not hold
+	codeUnique        = "23505"
+	codeReadOnly      = "25006"
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeDenied        = "42501"
+	codeDiskFull      = "53100"
+	codeTooMany       = "53300"
+	codeLockTimeout   = "55P03"
+	codeCanceled      = "57014"
+	codeNoDatabase    = "3D000"
+)
+
+// pgCode returns the code of an error that the database sent, or "".
+func pgCode(err error) string {
+	var sent *pgconn.PgError
+	if errors.As(err, &sent) {
+		return sent.Code
+	}
+	return ""
+}
+
+// refused reports whether the database has answered that a statement failed, so
+// that its transaction is certainly undone. After a fatal error, as when the
+// server is stopped, that is not certain.
+func refused(err error) bool {
+	var sent *pgconn.PgError
+	return errors.As(err, &sent) && sent.SeverityUnlocalized == "ERROR"
+}
+
+// wrap gives an error of the database the type that callers know. Texts of the
+// client library are kept, its errors are not, since they carry the settings of
+// the connection with the password.
+func (db *DB) wrap(ctx context.Context, doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case db.closed() || errors.Is(err, puddle.ErrClosedPool):
+		return blob.ErrClosed
+	}
+	var sent *pgconn.PgError
+	if errors.As(err, &sent) {
+		cause := fmt.Errorf("%s (%s)", db.scrub(sent.Message), sent.Code)
+		if kind := kindOf(sent.Code); kind != nil {
+			return fmt.Errorf("%s: %w: %w", doing, kind, cause)
+		}
+		return fmt.Errorf("%s: %w", doing, cause)
+	}
+	return fmt.Errorf("%s: %w: %s", doing, ErrUnavailable, db.scrub(err.Error()))
+}
+
+func kindOf(code string) error {
+	switch code {
+	case codeReadOnly:
+		return blob.ErrReadOnly
+	case codeDiskFull:
+		return blob.ErrFull
+	case codeDenied:
+		return ErrDenied
+	case codeLockTimeout, codeCanceled, codeTooMany, codeSerialization, codeDeadlock:
+		return kv.ErrBusy
+	case codeNoDatabase:
+		return ErrUnavailable
+	}
+	switch code[:min(2, len(code))] {
+	case "28":
+		return ErrDenied
+	case "08", "57":
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// scrub removes the password from a text.
+func (db *DB) scrub(text string) string {
+	for _, secret := range db.secrets {
+		text = strings.ReplaceAll(text, secret, "xxxxx")
+	}
+	return text
+}

@@ -1,0 +1,319 @@
+package postgres
+
+import (
+	"bytes"
+	crand "crypto/rand"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+// group is what one transaction writes: blobs, and batches that have no key in
+// common, so that each can be judged without the others.
+type group struct {
+	t       *Tenant
+	reqs    []*request
+	recs    []*record
+	carries bool // some request needs the blobs
+	alone   bool // a batch with ranges is in it
+	bytes   int
+	keys    map[string]struct{}
+	lost    []loss
+}
+
+// loss is a blob that cannot be stored.
+type loss struct {
+	rec *record
+	err error
+}
+
+func newGroup(t *Tenant) *group { return &group{t: t, keys: make(map[string]struct{})} }
+
+// admit adds a request if it fits.
+func (g *group) admit(r *request) bool {
+	if r.batch == nil {
+		g.reqs, g.carries = append(g.reqs, r), true
+		return true
+	}
+	if g.alone || len(g.reqs) >= maxGroup || g.bytes > maxGroupBytes {
+		return false
+	}
+	ranges := len(r.batch.DeleteRange) > 0
+	if ranges && len(g.keys) > 0 {
+		return false
+	}
+	keys := keysOf(r.batch)
+	for _, k := range keys {
+		if _, taken := g.keys[k]; taken {
+			return false
+		}
+	}
+	for _, k := range keys {
+		g.keys[k] = struct{}{}
+	}
+	for _, s := range r.batch.Set {
+		g.bytes += len(s.Value)
+	}
+	g.reqs = append(g.reqs, r)
+	g.alone = g.alone || ranges
+	g.carries = g.carries || r.needsBlobs()
+	return true
+}
+
+func keysOf(b *kv.Batch) []string {
+	keys := make([]string, 0, len(b.Expect)+len(b.Set)+len(b.Delete))
+	for _, e := range b.Expect {
+		keys = append(keys, e.Key)
+	}
+	for _, s := range b.Set {
+		keys = append(keys, s.Key)
+	}
+	return append(keys, b.Delete...)
+}
+
+// change is what a group does to rows, sorted by what the database must do. All
+// of it is in the order of keys, so that transactions lock rows in one order.
+type change struct {
+	expect  []kv.Expect // rows that must be at a version
+	insert  []rowSet    // rows that must not be there
+	upsert  []rowSet
+	fence   [][]byte // keys to be deleted that nobody may make meanwhile
+	remove  [][]byte // keys to be deleted
+	ranges  []kv.Range
+	keep    [][]byte // keys that ranges leave
+	refs    []blob.ID
+	doubted bool // an expectation contradicts another
+}
+
+type rowSet struct {
+	key     string
+	value   []byte
+	version int64
+}
+
+// newVersion draws a version at random: a counter would be a row that all
+// commits fight over. Sixty-two random bits do not meet twice on one key.
+func newVersion() int64 { return rand.Int64()>>1 + 1 }
+
+func (g *group) change() *change {
+	c := &change{}
+	carried := make(map[blob.ID]bool, len(g.recs))
+	for _, r := range g.recs {
+		carried[r.id] = true
+	}
+	for _, r := range g.reqs {
+		if r.batch != nil {
+			c.add(r.batch, carried)
+		}
+	}
+	for _, r := range g.recs { // what the new blobs lean on
+		if !r.base.IsZero() && !carried[r.base] {
+			c.refs = append(c.refs, r.base)
+		}
+	}
+	c.sort()
+	return c
+}
+
+// add takes in one batch.
+func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
+	version := newVersion()
+	expected := make(map[string]uint64, len(b.Expect))
+	for _, e := range b.Expect {
+		if before, twice := expected[e.Key]; twice {
+			c.doubted = c.doubted || before != e.Version
+			continue
+		}
+		expected[e.Key] = e.Version
+		if e.Version != 0 {
+			c.expect = append(c.expect, e)
+		}
+	}
+	set := make(map[string]bool, len(b.Set))
+	for _, s := range b.Set {
+		set[s.Key] = true
+		row := rowSet{key: s.Key, value: s.Value, version: version}
+		if want, ok := expected[s.Key]; ok && want == 0 {
+			c.insert = append(c.insert, row)
+		} else {
+			c.upsert = append(c.upsert, row)
+		}
+	}
+	gone := make(map[string]bool, len(b.Delete))
+	for _, key := range b.Delete {
+		if set[key] || gone[key] {
+			continue
+		}
+		gone[key] = true
+		if _, ok := expected[key]; !ok {
+			c.fence = append(c.fence, []byte(key))
+		}
+		c.remove = append(c.remove, []byte(key))
+	}
+	// A row that must stay absent is made and removed again: what is not there
+	// cannot be locked.
+	for key, want := range expected {
+		if want != 0 || set[key] {
+			continue
+		}
+		c.insert = append(c.insert, rowSet{key: key, value: []byte{}, version: version})
+		if !gone[key] {
+			c.remove = append(c.remove, []byte(key))
+		}
+	}
+	for _, r := range b.DeleteRange {
+		if !r.Empty() {
+			c.ranges = append(c.ranges, r)
+		}
+	}
+	for _, id := range b.Refs {
+		if !carried[id] {
+			c.refs = append(c.refs, id)
+		}
+	}
+}
+
+func (c *change) sort() {
+	byKey := func(a, b rowSet) int { return bytes.Compare([]byte(a.key), []byte(b.key)) }
+	slices.SortFunc(c.insert, byKey)
+	slices.SortFunc(c.upsert, byKey)
+	slices.SortFunc(c.fence, bytes.Compare)
+	slices.SortFunc(c.remove, bytes.Compare)
+	slices.SortFunc(c.refs, blob.ID.Compare)
+	c.refs = slices.Compact(c.refs)
+	c.keep = [][]byte{}
+	for _, rows := range [][]rowSet{c.insert, c.upsert} {
+		for _, r := range rows {
+			c.keep = append(c.keep, []byte(r.key))
+		}
+	}
+}
+
+// attempt is the name of one try to run a transaction. It is written with it, so
+// that it can be found, and can be made impossible.
+type attempt struct {
+	minute int64
+	id     []byte
+}
+
+func newAttempt() attempt {
+	id := make([]byte, 16)
+	crand.Read(id)
+	return attempt{minute: time.Now().Unix() / 60, id: id}
+}
+
+// pipeline is the whole transaction. It goes out at once and is undone as a
+// whole if one of its statements fails, for which those that check a condition
+// divide by zero.
+func (g *group) pipeline(a attempt) *pgx.Batch {
+	c, b := g.change(), &pgx.Batch{}
+	q := func(sql string, args ...any) *pgx.QueuedQuery { return b.Queue(g.t.db.sql(sql), args...) }
+	name := g.t.name
+	q(sqlCommit, a.minute, a.id)
+	if len(g.recs)+len(c.refs) > 0 {
+		q(sqlHoldGeneration, name)
+	}
+	if len(c.refs) > 0 {
+		refs := idBytes(c.refs)
+		q(sqlTouch, name, refs)
+		q(sqlAllThere, name, refs, len(refs))
+	}
+	g.queueBlobs(q)
+	if len(c.ranges) > 0 {
+		q(sqlHoldTenant, name)
+	}
+	if len(c.expect) > 0 {
+		keys, versions := expectArrays(c.expect)
+		q(sqlExpect, name, keys, versions, len(keys))
+	}
+	queueRows(q, sqlInsertRow, sqlInsertRows, name, c.insert)
+	queueRows(q, sqlUpsertRow, sqlUpsertRows, name, c.upsert)
+	if len(c.fence) > 0 {
+		q(sqlFence, name, c.fence, newVersion())
+	}
+	if len(c.remove) > 0 {
+		q(sqlRemove, name, c.remove)
+	}
+	for _, r := range c.ranges {
+		if r.End == "" {
+			q(sqlRemoveFrom, name, []byte(r.Start), c.keep)
+			q(sqlEmptyFrom, name, []byte(r.Start), c.keep)
+		} else {
+			q(sqlRemoveRange, name, []byte(r.Start), c.keep, []byte(r.End))
+			q(sqlEmptyRange, name, []byte(r.Start), c.keep, []byte(r.End))
+		}
+	}
+	if c.doubted {
+		q(sqlFail, 0)
+	}
+	return b
+}
+
+// queueRows sets rows, with a plainer statement for a single one.
+func queueRows(q func(string, ...any) *pgx.QueuedQuery, one, many, name string, rows []rowSet) {
+	switch len(rows) {
+	case 0:
+	case 1:
+		q(one, name, []byte(rows[0].key), rows[0].version, rows[0].value)
+	default:
+		keys, versions, values := make([][]byte, len(rows)), make([]int64, len(rows)), make([][]byte, len(rows))
+		for i, r := range rows {
+			keys[i], versions[i], values[i] = []byte(r.key), r.version, r.value
+		}
+		q(many, name, keys, versions, values)
+	}
+}
+
+func expectArrays(expect []kv.Expect) (keys [][]byte, versions []int64) {
+	for _, e := range expect {
+		keys, versions = append(keys, []byte(e.Key)), append(versions, int64(e.Version))
+	}
+	return keys, versions
+}
+
+// queueBlobs stores the records, in the order of their ids.
+func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery) {
+	recs := slices.Clone(g.recs)
+	slices.SortFunc(recs, func(a, b *record) int { return a.id.Compare(b.id) })
+	now := time.Now().Unix()
+	switch len(recs) {
+	case 0:
+	case 1:
+		r := recs[0]
+		q(sqlStoreBlob, g.t.name, r.id[:], r.baseBytes(), r.size, now, r.objectOrNil(), r.data)
+	default:
+		n := len(recs)
+		ids, bases, sizes, objects, data := make([][]byte, n), make([][]byte, n), make([]int64, n), make([]*string, n), make([][]byte, n)
+		for i, r := range recs {
+			ids[i], bases[i], sizes[i], objects[i], data[i] = r.id[:], r.baseBytes(), r.size, r.objectOrNil(), r.data
+		}
+		q(sqlStoreBlobs, g.t.name, ids, bases, sizes, now, objects, data)
+	}
+}
+
+func (r *record) baseBytes() []byte {
+	if r.base.IsZero() {
+		return nil
+	}
+	return r.base[:]
+}
+
+func (r *record) objectOrNil() *string {
+	if r.object == "" {
+		return nil
+	}
+	return &r.object
+}
+
+func idBytes(ids []blob.ID) [][]byte {
+	out := make([][]byte, len(ids))
+	for i := range ids {
+		out[i] = ids[i][:]
+	}
+	return out
+}

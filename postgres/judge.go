@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+// judge answers the requests whose conditions do not hold and drops them, after
+// a transaction was undone by one. It looks without locks: a condition that was
+// false at some time during the call may be reported.
+func (g *group) judge(deadline time.Time) error {
+	var seen facts
+	for {
+		var err error
+		if seen, err = g.look(); err == nil {
+			break
+		}
+		if refused(err) || time.Now().After(deadline) {
+			return g.t.db.wrap(g.t.db.ctx, "look at rows", err)
+		}
+		if err := g.t.db.pause(100 * time.Millisecond); err != nil {
+			return err
+		}
+	}
+	g.loseRecords(seen)
+	failed := false
+	g.reqs = slices.DeleteFunc(g.reqs, func(r *request) bool {
+		if r.batch == nil {
+			return false
+		}
+		verdict := g.verdict(r.batch, seen)
+		if verdict != nil {
+			r.done <- verdict
+			failed = true
+		}
+		return verdict != nil
+	})
+	if failed {
+		return nil
+	}
+	return g.t.db.pause(time.Millisecond) // somebody was faster; look again
+}
+
+// facts is what judge sees.
+type facts struct {
+	versions map[string]uint64
+	blobs    map[blob.ID]bool
+}
+
+func (g *group) look() (facts, error) {
+	seen := facts{versions: make(map[string]uint64), blobs: make(map[blob.ID]bool)}
+	var keys, ids [][]byte
+	for _, r := range g.reqs {
+		if r.batch == nil {
+			continue
+		}
+		for _, e := range r.batch.Expect {
+			keys = append(keys, []byte(e.Key))
+		}
+		ids = append(ids, idBytes(r.batch.Refs)...)
+	}
+	for _, r := range g.recs {
+		if !r.base.IsZero() {
+			ids = append(ids, r.base.Bytes())
+		}
+	}
+	ctx, cancel := context.WithTimeout(g.t.db.ctx, g.t.db.opts.StatementTimeout)
+	defer cancel()
+	rows, err := g.t.db.pool.Query(ctx, g.t.db.sql(`SELECT key, version FROM @rows WHERE tenant = $1 AND key = ANY($2)`), g.t.name, keys)
+	if err != nil {
+		return seen, err
+	}
+	var key, id []byte
+	var version int64
+	if _, err := pgx.ForEachRow(rows, []any{&key, &version}, func() error {
+		seen.versions[string(key)] = uint64(version)
+		return nil
+	}); err != nil {
+		return seen, err
+	}
+	rows, err = g.t.db.pool.Query(ctx, g.t.db.sql(`SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2)`), g.t.name, ids)
+	if err != nil {
+		return seen, err
+	}
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		seen.blobs[blob.ID(id)] = true
+		return nil
+	})
+	return seen, err
+}
+
+// loseRecords drops blobs whose base was swept after the layer above had read
+// it, and those that lean on them.
+func (g *group) loseRecords(seen facts) {
+	for again := true; again; {
+		carried := make(map[blob.ID]bool, len(g.recs))
+		for _, r := range g.recs {
+			carried[r.id] = true
+		}
+		before := len(g.recs)
+		g.recs = slices.DeleteFunc(slices.Clone(g.recs), func(r *record) bool {
+			if r.base.IsZero() || carried[r.base] || seen.blobs[r.base] {
+				return false
+			}
+			g.lost = append(g.lost, loss{r, fmt.Errorf("store blob %s: its base: %w", r.id, blob.NotFound(r.base))})
+			return true
+		})
+		again = len(g.recs) < before
+	}
+	for _, r := range g.recs {
+		seen.blobs[r.id] = true
+	}
+}
+
+// verdict tells why a batch cannot be applied, or nil.
+func (g *group) verdict(b *kv.Batch, seen facts) error {
+	for _, e := range b.Expect {
+		if got := seen.versions[e.Key]; got != e.Version {
+			return &kv.ConflictError{Key: e.Key, Want: e.Version, Got: got}
+		}
+	}
+	var missing []blob.ID
+	for _, id := range b.Refs {
+		if !seen.blobs[id] {
+			missing = append(missing, id)
+		}
+	}
+	if missing != nil {
+		return &kv.MissingBlobsError{IDs: missing}
+	}
+	return nil
+}

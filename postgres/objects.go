@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// prefix is where the tenant's objects are. The name of the tenant is hashed,
+// since keys of buckets take fewer characters and are seen by more people.
+func (t *Tenant) prefix() string {
+	sum := sha256.Sum256([]byte(t.name))
+	return hex.EncodeToString(sum[:16]) + "/"
+}
+
+// newObjectKey returns a key that was never used: what is removed late under an
+// old key cannot hit a new object of the same content.
+func (t *Tenant) newObjectKey(id blob.ID) string {
+	var salt [8]byte
+	rand.Read(salt[:])
+	name := id.String()
+	return t.prefix() + name[:2] + "/" + name + "." + hex.EncodeToString(salt[:])
+}
+
+// putObject writes a large blob's object now, in the caller's time, and queues
+// its row.
+func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, size int64) error {
+	held, err := b.renew(ctx, id)
+	if err != nil {
+		return err
+	}
+	if held { // a source that is not what it says is an error all the same
+		return checkSize(r, size)
+	}
+	objects, key := b.t.db.opts.Objects, b.t.newObjectKey(id)
+	if err := objects.PutObject(ctx, key, r, size); err != nil {
+		return fmt.Errorf("store blob %s: %w", id, err)
+	}
+	rec := &record{id: id, base: base, size: size, object: key}
+	err = b.t.put(ctx, rec)
+	if err != nil || b.t.find(id) == rec {
+		return err
+	}
+	// Another call was faster, and its row is on its way or there already.
+	return b.discardUnused(ctx, rec)
+}
+
+// discardUnused removes the object of a Put that came second, unless it is this
+// one that was written meanwhile.
+func (b *Blobs) discardUnused(ctx context.Context, rec *record) error {
+	if err := b.Flush(ctx); err != nil {
+		return err
+	}
+	p, err := b.find(ctx, rec.id)
+	if err == nil && p.object == rec.object {
+		return nil
+	}
+	if err != nil && !errors.Is(err, blob.ErrNotFound) {
+		return err
+	}
+	if err := b.t.db.opts.Objects.RemoveObjects(ctx, rec.object); err != nil {
+		return fmt.Errorf("remove an object that is not needed: %w", err)
+	}
+	return nil
+}
+
+// renew puts a stored blob into the current generation at once, and reports
+// whether there is one. Other than small ones, a large blob cannot be stored
+// again from memory if a collector is faster.
+func (b *Blobs) renew(ctx context.Context, id blob.ID) (bool, error) {
+	if b.t.find(id) != nil {
+		return true, nil
+	}
+	if has, err := b.Has(ctx, id); err != nil || !has[0] {
+		return false, err
+	}
+	err := b.t.do(&request{ctx: ctx, batch: refBatch(id)})
+	if errors.Is(err, blob.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func checkSize(r io.Reader, size int64) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("%w: source has %d bytes or more, want %d", blob.ErrMismatch, n, size)
+	}
+	return err
+}
+
+// openObject opens a blob's object. Where a collector removed it between the look
+// at the row and this call, the row is gone too, and that is what counts.
+func (b *Blobs) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, error) {
+	if b.t.db.opts.Objects == nil {
+		return nil, fmt.Errorf("read blob %s: it is in a bucket, and none is given", id)
+	}
+	r, err := b.t.db.opts.Objects.OpenObject(ctx, p.object, 0, p.size)
+	if errors.Is(err, blob.ErrNotFound) {
+		again, err := b.find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if again.object == p.object {
+			return nil, blob.Corrupt(id, "its object is missing")
+		}
+		return b.Open(ctx, id)
+	}
+	if errors.Is(err, blob.ErrCorrupt) {
+		return nil, blob.Corrupt(id, "its object is shorter than %d bytes", p.size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the object of %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// orphanPage is how many objects are compared with rows at a time.
+const orphanPage = 500
+
+// SweepOrphans removes objects of the tenant that are older than grace and that
+// no row names: what a crash between object and row leaves behind. It returns
+// how many there were. Grace must be longer than any Put may take; an hour is.
+func (b *Blobs) SweepOrphans(ctx context.Context, grace time.Duration) (removed int, err error) {
+	objects := b.t.db.opts.Objects
+	if objects == nil {
+		return 0, ctx.Err()
+	}
+	youngest := time.Now().Add(-grace)
+	page := make([]string, 0, orphanPage)
+	sweep := func() error {
+		n, err := b.removeOrphans(ctx, page)
+		removed, page = removed+n, page[:0]
+		return err
+	}
+	err = objects.ListObjects(ctx, b.t.prefix(), "", func(o blob.ObjectInfo) error {
+		if o.Time.After(youngest) {
+			return ctx.Err()
+		}
+		if page = append(page, o.Key); len(page) < orphanPage {
+			return nil
+		}
+		return sweep()
+	})
+	if err == nil {
+		err = sweep()
+	}
+	if err != nil {
+		return removed, fmt.Errorf("sweep orphans: %w", err)
+	}
+	return removed, nil
+}
+
+// removeOrphans removes those of the objects that no row names. Rows are asked
+// after the objects were listed: a row that comes later is of a younger object.
+func (b *Blobs) removeOrphans(ctx context.Context, keys []string) (int, error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	ids := make([][]byte, 0, len(keys))
+	for _, key := range keys {
+		if id, ok := objectID(key); ok {
+			ids = append(ids, id.Bytes())
+		}
+	}
+	db, named := b.t.db, make(map[string]bool)
+	rows, err := db.pool.Query(ctx, db.sql(`SELECT object FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND object IS NOT NULL`), b.t.name, ids)
+	if err == nil {
+		var object string
+		_, err = pgx.ForEachRow(rows, []any{&object}, func() error {
+			named[object] = true
+			return nil
+		})
+	}
+	if err != nil {
+		return 0, db.wrap(ctx, "look for the rows of objects", err)
+	}
+	var orphans []string
+	for _, key := range keys {
+		id, ok := objectID(key)
+		if !ok || named[key] { // what is not ours stays
+			continue
+		}
+		if r := b.t.find(id); r != nil && r.object == key {
+			continue
+		}
+		orphans = append(orphans, key)
+	}
+	if len(orphans) == 0 {
+		return 0, nil
+	}
+	return len(orphans), db.opts.Objects.RemoveObjects(ctx, orphans...)
+}
+
+// objectID returns the blob that an object's key names.
+func objectID(key string) (blob.ID, bool) {
+	name, _, found := strings.Cut(key[strings.LastIndexByte(key, '/')+1:], ".")
+	if !found {
+		return blob.ID{}, false
+	}
+	id, err := blob.ParseID(name)
+	return id, err == nil
+}

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// DB is a database with the data of many tenants. It is safe for concurrent use,
+// and several nodes may use the same database at the same time.
+type DB struct {
+	opts    Options
+	pool    *pgxpool.Pool
+	secrets []string
+	schema  string // quoted, with the dot
+	writers chan struct{}
+	watch   *watchers
+
+	ctx    context.Context // ends with the DB; work that many wait for belongs to it
+	cancel context.CancelFunc
+	work   sync.WaitGroup // goroutines of this DB
+
+	mu      sync.Mutex // guards the fields below
+	tenants map[string]*Tenant
+	ended   bool
+
+	texts sync.Map // of statements, by their template
+}
+
+// Open connects to a database and makes or renews its tables if need be. The
+// connection string is that of pgx: a URL or key=value pairs, with several hosts
+// where there is a standby; then it should say target_session_attrs=read-write.
+func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil { // its text may quote parts of the string
+		return nil, fmt.Errorf("open database: %w", ErrInvalidDSN)
+	}
+	db := &DB{
+		opts:    opts,
+		schema:  pgx.Identifier{opts.Schema}.Sanitize() + ".",
+		writers: make(chan struct{}, max(2, min(8, opts.MaxConns/2))),
+		tenants: make(map[string]*Tenant),
+	}
+	db.noteSecrets(config)
+	db.configure(config)
+	if db.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
+		return nil, fmt.Errorf("open database: %w", ErrInvalidDSN)
+	}
+	db.ctx, db.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	db.watch = newWatchers(db)
+	if err := db.migrate(ctx); err != nil {
+		db.cancel()
+		db.pool.Close()
+		return nil, err
+	}
+	db.work.Go(db.watch.listen)
+	db.work.Go(db.watch.send)
+	db.work.Go(db.watch.poll)
+	db.work.Go(db.forgetCommits)
+	return db, nil
+}
+
+func (db *DB) noteSecrets(config *pgxpool.Config) {
+	if p := config.ConnConfig.Password; p != "" {
+		db.secrets = append(db.secrets, p)
+	}
+}
+
+// configure sets what the connection string leaves open.
+func (db *DB) configure(config *pgxpool.Config) {
+	config.MaxConns = int32(db.opts.MaxConns)
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = db.opts.ConnectTimeout
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "stet"
+	}
+	// Not as parameters of the start: poolers between us and the database refuse
+	// those that they do not know.
+	settings := fmt.Sprintf(`SET statement_timeout = %d; SET lock_timeout = %d; SET idle_in_transaction_session_timeout = %d;
+		SET default_transaction_isolation = 'read committed';
+		SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit', true) = 'off'`,
+		db.opts.StatementTimeout.Milliseconds(), db.opts.LockTimeout.Milliseconds(), db.opts.StatementTimeout.Milliseconds())
+	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
+		return err
+	}
+}
+
+// sql fills the name of the schema into a statement: @rows is its table of rows.
+func (db *DB) sql(template string) string {
+	if text, ok := db.texts.Load(template); ok {
+		return text.(string)
+	}
+	text := strings.ReplaceAll(template, "@", db.schema)
+	db.texts.Store(template, text)
+	return text
+}
+
+// Ping returns nil if the database answers and takes writes.
+func (db *DB) Ping(ctx context.Context) error {
+	var standby bool
+	err := db.pool.QueryRow(ctx, `SELECT current_setting('transaction_read_only') = 'on'`).Scan(&standby)
+	if err == nil && standby {
+		return fmt.Errorf("ping database: %w: it is a standby", blob.ErrReadOnly)
+	}
+	return db.wrap(ctx, "ping database", err)
+}
+
+// Pool gives access to the database for tables of others beside ours.
+func (db *DB) Pool() *pgxpool.Pool { return db.pool }
+
+// closeTime is how long Close waits for blobs that nobody has flushed.
+const closeTime = 10 * time.Second
+
+// Close writes what still waits in memory and ends all connections.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	if db.ended {
+		db.mu.Unlock()
+		return nil
+	}
+	tenants := make([]*Tenant, 0, len(db.tenants))
+	for _, t := range db.tenants {
+		tenants = append(tenants, t)
+	}
+	db.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	var errs []error
+	for _, t := range tenants {
+		if t.waiting() {
+			errs = append(errs, t.Blobs().Flush(ctx))
+		}
+	}
+	db.mu.Lock()
+	db.ended = true
+	db.mu.Unlock()
+	db.cancel()
+	db.work.Wait()
+	db.pool.Close()
+	return errors.Join(errs...)
+}
+
+func (db *DB) closed() bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.ended
+}
+
+// begin counts a goroutine of this DB, unless it is closed.
+func (db *DB) begin(fn func()) bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.ended {
+		return false
+	}
+	db.work.Go(fn)
+	return true
+}

@@ -1,0 +1,233 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
+)
+
+// maxTries bounds how often a transaction loses against others before its
+// callers are told that the store is busy.
+const maxTries = 100
+
+// run writes the group and answers everyone in it.
+func (g *group) run() {
+	err := g.write()
+	if err != nil && len(g.reqs) > 1 && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknownOutcome) && g.t.db.ctx.Err() == nil {
+		g.runApart(err)
+		return
+	}
+	g.t.settle(g, err)
+	for _, r := range g.reqs {
+		g.answer(r, err)
+	}
+}
+
+// runApart is for a group that the database refuses although each of its batches
+// looked sound: one of them may be at fault, and the others shall not suffer.
+func (g *group) runApart(err error) {
+	if len(g.recs) > 0 {
+		blobs := newGroup(g.t)
+		blobs.recs, blobs.carries = g.recs, true
+		err = blobs.write()
+		g.recs, g.lost = blobs.recs, append(g.lost, blobs.lost...)
+		g.t.settle(g, err)
+	} else {
+		g.t.settle(g, nil)
+	}
+	for _, r := range g.reqs {
+		if r.batch == nil {
+			g.answer(r, err)
+			continue
+		}
+		single := newGroup(g.t)
+		single.admit(r)
+		single.carries = false // its blobs are stored, or it is told that they are missing
+		rowErr := single.write()
+		if len(single.reqs) > 0 { // else it has its answer
+			single.answer(r, rowErr)
+		}
+	}
+}
+
+// answer tells one request how it ended.
+func (g *group) answer(r *request, err error) {
+	switch {
+	case err != nil:
+		r.done <- err
+	case r.batch == nil:
+		r.done <- g.t.takeLost()
+	default:
+		g.t.db.watch.committed(g.t.name, r.batch)
+		r.done <- nil
+	}
+}
+
+// write runs the transaction until it is done, or cannot be. Requests whose
+// conditions do not hold are answered and leave the group.
+func (g *group) write() error {
+	db := g.t.db
+	deadline := time.Now().Add(db.opts.RetryFor)
+	for try := 0; ; try++ {
+		if !g.writes() {
+			return nil
+		}
+		a := newAttempt()
+		err := g.try(a)
+		if err == nil {
+			return nil
+		}
+		switch again, err := g.recover(a, err, deadline); {
+		case err != nil:
+			return err
+		case !again:
+			return nil
+		}
+		if try == maxTries {
+			return fmt.Errorf("commit: %w: others were faster %d times", kv.ErrBusy, try)
+		}
+	}
+}
+
+// writes reports whether there is anything to do.
+func (g *group) writes() bool {
+	if len(g.recs) > 0 {
+		return true
+	}
+	for _, r := range g.reqs {
+		if r.batch != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// errNotSent marks an attempt of which the database has seen nothing.
+var errNotSent = errors.New("not sent")
+
+// try sends the transaction once.
+func (g *group) try(a attempt) error {
+	db := g.t.db
+	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.StatementTimeout)
+	defer cancel()
+	if err := g.t.prepare(ctx); err != nil {
+		return errors.Join(errNotSent, err)
+	}
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return errors.Join(errNotSent, err)
+	}
+	defer conn.Release()
+	return send(ctx, conn, g.pipeline(a))
+}
+
+// send runs a pipeline to its end.
+func send(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) error {
+	results := conn.SendBatch(ctx, b)
+	for range b.Len() {
+		if _, err := results.Exec(); err != nil {
+			return errors.Join(err, results.Close())
+		}
+	}
+	return results.Close()
+}
+
+// recover finds out what a failed attempt means: again with the rest of the
+// group, done after all, or an error for everyone.
+func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _ error) {
+	db := g.t.db
+	switch code := pgCode(err); {
+	case db.ctx.Err() != nil:
+		return false, blob.ErrClosed
+	case code == codeReadOnly || errors.Is(err, errNotSent):
+		if code == codeReadOnly { // a primary that is one no more
+			db.pool.Reset()
+		}
+		if time.Now().After(deadline) || code != "" && !transient(code) {
+			return false, db.wrap(db.ctx, "commit", err)
+		}
+		return true, db.pause(100 * time.Millisecond)
+	case refused(err) && (code == codeDivision || code == codeUnique):
+		return true, g.judge(deadline)
+	case refused(err) && (code == codeSerialization || code == codeDeadlock):
+		return true, db.pause(5 * time.Millisecond)
+	case refused(err):
+		return false, db.wrap(db.ctx, "commit", err)
+	}
+	happened, err := db.settle(a, deadline)
+	return !happened, err
+}
+
+// transient reports whether a refusal may go away by waiting.
+func transient(code string) bool {
+	return code == codeReadOnly || code == codeTooMany || code == codeSerialization || code == codeDeadlock || code[:2] == "57"
+}
+
+// pause waits about d, or until the DB is closed.
+func (db *DB) pause(d time.Duration) error {
+	select {
+	case <-time.After(d/2 + rand.N(d)):
+		return nil
+	case <-db.ctx.Done():
+		return blob.ErrClosed
+	}
+}
+
+// settle finds out whether an attempt happened whose answer never came. It takes
+// the attempt's name for itself: if that works, the attempt did not happen and
+// can no longer, even if it is still on its way; if the name is taken, it did.
+func (db *DB) settle(a attempt, deadline time.Time) (happened bool, _ error) {
+	for {
+		ctx, cancel := context.WithTimeout(db.ctx, db.opts.StatementTimeout)
+		_, err := db.pool.Exec(ctx, db.sql(sqlCommit), a.minute, a.id)
+		cancel()
+		switch code := pgCode(err); {
+		case err == nil:
+			return false, nil
+		case code == codeUnique:
+			return true, nil
+		case code == codeReadOnly:
+			db.pool.Reset()
+		}
+		if db.ctx.Err() != nil || time.Now().After(deadline) {
+			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, db.wrap(context.WithoutCancel(db.ctx), "ask whether a commit happened", err))
+		}
+		if err := db.pause(100 * time.Millisecond); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		}
+	}
+}
+
+// commitsKept is for how long the names of transactions are kept: longer than
+// any of them can be under way.
+const commitsKept = 30 * time.Minute
+
+// forgetCommits removes the names of old transactions now and then.
+func (db *DB) forgetCommits() {
+	for {
+		// Nodes that start together do not have to meet here every time.
+		if db.pause(5*time.Minute) != nil {
+			return
+		}
+		_ = db.dropCommits(time.Now().Add(-commitsKept)) // the next round tries again
+	}
+}
+
+// dropCommits removes the names of transactions before a time, a minute at a
+// time, so that no statement takes long.
+func (db *DB) dropCommits(before time.Time) error {
+	for {
+		tag, err := db.pool.Exec(db.ctx, db.sql(`DELETE FROM @commits WHERE minute = (SELECT min(minute) FROM @commits) AND minute < $1`), before.Unix()/60)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package postgres
+
+// The statements of a transaction. Those that check something are named for what
+// must hold, and divide by zero where it does not.
+const (
+	sqlCommit = `INSERT INTO @commits (minute, id) VALUES ($1, $2)`
+
+	// The newest generation is locked, not all: a collector opens the next one and
+	// then waits for those who hold the older ones, while new transactions take the
+	// new one and never keep it waiting.
+	sqlHoldGeneration = `SELECT 1/count(*) FROM (SELECT generation FROM @generations WHERE tenant = $1
+		ORDER BY generation DESC LIMIT 1 FOR SHARE) held`
+
+	newest = `(SELECT max(generation) FROM @generations WHERE tenant = $1)`
+
+	sqlTouch = `UPDATE @blobs SET generation = ` + newest + ` WHERE tenant = $1 AND id = ANY(ARRAY(
+		SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND generation < ` + newest + ` ORDER BY id FOR UPDATE))`
+	sqlAllThere = `SELECT 1/(count(*) = $3)::int FROM @blobs WHERE tenant = $1 AND id = ANY($2)`
+
+	onBlobConflict = ` ON CONFLICT (tenant, id) DO UPDATE SET generation = excluded.generation WHERE b.generation < excluded.generation`
+	sqlStoreBlob   = `INSERT INTO @blobs AS b (tenant, id, base, size, generation, stored_at, object, data)
+		SELECT $1::text, $2::bytea, $3::bytea, $4::bigint, ` + newest + `, $5::bigint, $6::text, $7::bytea` + onBlobConflict
+	sqlStoreBlobs = `INSERT INTO @blobs AS b (tenant, id, base, size, generation, stored_at, object, data)
+		SELECT $1::text, n.id, n.base, n.size, ` + newest + `, $5::bigint, n.object, n.data
+		FROM unnest($2::bytea[], $3::bytea[], $4::bigint[], $6::text[], $7::bytea[]) AS n (id, base, size, object, data)` + onBlobConflict
+
+	// Batches with ranges run one after the other: rows that are not there yet
+	// cannot be locked.
+	sqlHoldTenant = `SELECT 1/count(*) FROM (SELECT tenant FROM @tenants WHERE tenant = $1 FOR UPDATE) held`
+
+	sqlExpect = `SELECT 1/(count(*) = $4)::int FROM (SELECT key FROM @rows WHERE tenant = $1 AND key = ANY($2::bytea[])
+		AND version = ($3::bigint[])[array_position($2::bytea[], key)] ORDER BY key FOR UPDATE) held`
+
+	onRowConflict = ` ON CONFLICT (tenant, key) DO UPDATE SET version = excluded.version, value = excluded.value`
+	sqlInsertRow  = `INSERT INTO @rows (tenant, key, version, value) VALUES ($1, $2, $3, $4)`
+	sqlInsertRows = `INSERT INTO @rows (tenant, key, version, value)
+		SELECT $1::text, n.key, n.version, n.value FROM unnest($2::bytea[], $3::bigint[], $4::bytea[]) AS n (key, version, value)`
+	sqlUpsertRow  = sqlInsertRow + onRowConflict
+	sqlUpsertRows = sqlInsertRows + onRowConflict
+
+	// A row that is to be deleted and is not there is made first, so that nobody
+	// else can make it before this transaction ends.
+	sqlFence = `INSERT INTO @rows (tenant, key, version, value) SELECT $1::text, k, $3::bigint, ''::bytea FROM unnest($2::bytea[]) AS k
+		ON CONFLICT (tenant, key) DO NOTHING`
+	sqlRemove = `DELETE FROM @rows WHERE tenant = $1 AND key = ANY($2)`
+
+	sqlRemoveFrom  = `DELETE FROM @rows WHERE tenant = $1 AND key >= $2 AND key <> ALL($3)`
+	sqlRemoveRange = sqlRemoveFrom + ` AND key < $4`
+	// What others committed while the deletion waited for them must go too.
+	sqlEmptyFrom  = `SELECT 1/(count(*) = 0)::int FROM (SELECT key FROM @rows WHERE tenant = $1 AND key >= $2 AND key <> ALL($3) LIMIT 1) left_over`
+	sqlEmptyRange = `SELECT 1/(count(*) = 0)::int FROM (SELECT key FROM @rows WHERE tenant = $1 AND key >= $2 AND key <> ALL($3) AND key < $4 LIMIT 1) left_over`
+
+	// A row that was touched while the sweep waited for it is looked at again.
+	sqlSweep = `DELETE FROM @blobs AS b WHERE b.tenant = $1 AND b.id = ANY(ARRAY(
+		SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND generation < $3 ORDER BY id FOR UPDATE)) AND b.generation < $3
+		AND NOT EXISTS (SELECT 1 FROM @blobs AS leaning WHERE leaning.tenant = $1 AND leaning.base = b.id)
+		RETURNING b.id, coalesce(b.object, '')`
+
+	sqlFail = `SELECT 1/$1::int`
+)

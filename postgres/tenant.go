@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// maxTenant is the longest name of a tenant: with the longest key it still fits
+// into an entry of the index.
+const maxTenant = 255
+
+// Tenant is the part of a DB that belongs to one tenant. Others can neither read
+// it nor find out what it holds.
+type Tenant struct {
+	db   *DB
+	name string
+
+	mu       sync.Mutex // guards the fields below
+	ready    bool       // the tenant has its rows
+	pending  map[blob.ID]*record
+	queue    []*record // of pending: those that no transaction carries
+	bytes    int       // weight of pending
+	requests []*request
+	active   int           // goroutines that write
+	carrying bool          // a transaction with blobs is under way
+	last     int           // requests of the last transaction
+	drained  chan struct{} // closed when pending shrinks, or cannot
+	stuck    error         // why the last transaction failed, nil once one went well
+	lost     []error       // blobs that could not be stored, for the next Flush
+	lingers  bool          // a flush for unflushed blobs is on its way
+}
+
+// Tenant returns the part of one tenant. Names are at most 255 bytes of UTF-8.
+func (db *DB) Tenant(name string) (*Tenant, error) {
+	if name == "" || len(name) > maxTenant || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return nil, fmt.Errorf("%w: %.40q", ErrTenant, name)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t := db.tenants[name]
+	if t == nil {
+		// One value for all, so that everyone sees the blobs that wait in it.
+		t = &Tenant{db: db, name: name, pending: make(map[blob.ID]*record), drained: make(chan struct{})}
+		db.tenants[name] = t
+	}
+	return t, nil
+}
+
+// Name returns the tenant's name.
+func (t *Tenant) Name() string { return t.name }
+
+// Usage returns the bytes of the tenant's rows and blobs, those in the bucket
+// included.
+func (t *Tenant) Usage(ctx context.Context) (int64, error) {
+	var used int64
+	err := t.db.pool.QueryRow(ctx, t.db.sql(`SELECT (SELECT coalesce(sum(size), 0)::bigint FROM @blobs WHERE tenant = $1) +
+		(SELECT coalesce(sum(length(key) + length(value)), 0)::bigint FROM @rows WHERE tenant = $1)`), t.name).Scan(&used)
+	return used, t.db.wrap(ctx, "sum up what a tenant uses", err)
+}
+
+// prepare makes the tenant's own rows, once.
+func (t *Tenant) prepare(ctx context.Context) error {
+	t.mu.Lock()
+	ready := t.ready
+	t.mu.Unlock()
+	if ready {
+		return nil
+	}
+	_, err := t.db.pool.Exec(ctx, t.db.sql(`INSERT INTO @tenants (tenant, shard) VALUES ($1, $2) ON CONFLICT DO NOTHING`), t.name, shardOf(t.name))
+	if err == nil { // only if there is none: an older number must not come back
+		_, err = t.db.pool.Exec(ctx, t.db.sql(`INSERT INTO @generations (tenant, generation) SELECT $1::text, 1
+			WHERE NOT EXISTS (SELECT 1 FROM @generations WHERE tenant = $1::text) ON CONFLICT DO NOTHING`), t.name)
+	}
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	t.ready = true
+	t.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,232 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stet-dev/stet/kv"
+)
+
+// notifyPause is the least time between two notifications of a node. Each is a
+// transaction that takes a lock of the whole server, so that they are few and
+// never part of a commit.
+const notifyPause = 3 * time.Millisecond
+
+// watchers wakes those who wait for changes.
+type watchers struct {
+	db   *DB
+	node string // tells this node's notifications from others'
+	due  chan struct{}
+
+	mu      sync.Mutex // guards the fields below
+	all     map[string]map[*watcher]struct{}
+	touched map[string]*touched // since the last notification, by tenant
+}
+
+type watcher struct {
+	in   kv.Range
+	wake chan struct{}
+}
+
+func newWatchers(db *DB) *watchers {
+	return &watchers{
+		db: db, node: rand.Text()[:8], due: make(chan struct{}, 1),
+		all: make(map[string]map[*watcher]struct{}), touched: make(map[string]*touched),
+	}
+}
+
+func (w *watchers) add(ctx context.Context, tenant string, in kv.Range) <-chan struct{} {
+	one := &watcher{in: in, wake: make(chan struct{}, 1)}
+	w.mu.Lock()
+	if w.all[tenant] == nil {
+		w.all[tenant] = make(map[*watcher]struct{})
+	}
+	w.all[tenant][one] = struct{}{}
+	w.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all[tenant], one)
+		if len(w.all[tenant]) == 0 {
+			delete(w.all, tenant)
+		}
+	})
+	return one.wake
+}
+
+func (one *watcher) hint() {
+	select {
+	case one.wake <- struct{}{}:
+	default: // a hint is waiting already
+	}
+}
+
+// committed wakes the watchers of this node, and has the others' told.
+func (w *watchers) committed(tenant string, b *kv.Batch) {
+	if len(b.Set)+len(b.Delete)+len(b.DeleteRange) == 0 {
+		return
+	}
+	w.mu.Lock()
+	t := w.touched[tenant]
+	if t == nil {
+		t = newTouched()
+		w.touched[tenant] = t
+	}
+	t.add(b)
+	for one := range w.all[tenant] {
+		if touches(b, one.in) {
+			one.hint()
+		}
+	}
+	w.mu.Unlock()
+	select {
+	case w.due <- struct{}{}:
+	default:
+	}
+}
+
+func touches(b *kv.Batch, in kv.Range) bool {
+	for _, s := range b.Set {
+		if in.Contains(s.Key) {
+			return true
+		}
+	}
+	for _, key := range b.Delete {
+		if in.Contains(key) {
+			return true
+		}
+	}
+	for _, r := range b.DeleteRange {
+		if overlap(r, in) {
+			return true
+		}
+	}
+	return false
+}
+
+func overlap(a, b kv.Range) bool {
+	return (a.End == "" || b.Start < a.End) && (b.End == "" || a.Start < b.End)
+}
+
+// send notifies other nodes of what this one has committed. What cannot be sent
+// is dropped: hints may be lost, and watchers poll.
+func (w *watchers) send() {
+	for {
+		select {
+		case <-w.due:
+		case <-w.db.ctx.Done():
+			return
+		}
+		w.mu.Lock()
+		payloads := encodeHints(w.node, w.touched)
+		w.touched = make(map[string]*touched)
+		w.mu.Unlock()
+		w.notify(payloads)
+		select {
+		case <-time.After(notifyPause):
+		case <-w.db.ctx.Done():
+			return
+		}
+	}
+}
+
+// notify sends payloads in one transaction, which need not be durable.
+func (w *watchers) notify(payloads []string) {
+	b := &pgx.Batch{}
+	b.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
+	for _, p := range payloads {
+		b.Queue(`SELECT pg_notify($1, $2)`, w.channel(), p)
+	}
+	ctx, cancel := context.WithTimeout(w.db.ctx, w.db.opts.StatementTimeout)
+	defer cancel()
+	_ = w.db.pool.SendBatch(ctx, b).Close() // a hint that is lost
+}
+
+func (w *watchers) channel() string { return "stet_" + w.db.opts.Schema }
+
+// listen receives the notifications of other nodes, over a connection of its
+// own, which is made anew whenever it breaks.
+func (w *watchers) listen() {
+	wait := 50 * time.Millisecond
+	for {
+		if w.receive() {
+			wait = 50 * time.Millisecond
+		}
+		if w.db.pause(wait) != nil {
+			return
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// receive reports whether it could listen at all.
+func (w *watchers) receive() bool {
+	ctx := w.db.ctx
+	conn, err := w.db.pool.Acquire(ctx)
+	if err != nil {
+		return false
+	}
+	// It listens, so that nobody else can use it.
+	own := conn.Hijack()
+	defer own.Close(context.WithoutCancel(ctx))
+	if _, err := own.Exec(ctx, "LISTEN "+pgx.Identifier{w.channel()}.Sanitize()); err != nil {
+		return false
+	}
+	w.wakeAll() // what was committed meanwhile is unknown
+	for {
+		n, err := own.WaitForNotification(ctx)
+		if err != nil {
+			return true
+		}
+		w.received(n.Payload)
+	}
+}
+
+// received wakes those whom a notification concerns.
+func (w *watchers) received(payload string) {
+	node, hints, ok := decodeHints(payload)
+	if node == w.node {
+		return // they were woken when it was committed
+	}
+	if !ok {
+		w.wakeAll()
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range hints {
+		for one := range w.all[h.tenant] {
+			if h.concerns(one.in) {
+				one.hint()
+			}
+		}
+	}
+}
+
+// poll wakes everyone now and then, whatever was sent or not.
+func (w *watchers) poll() {
+	tick := time.NewTicker(w.db.opts.PollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.wakeAll()
+		case <-w.db.ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *watchers) wakeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, tenant := range w.all {
+		for one := range tenant {
+			one.hint()
+		}
+	}
+}
