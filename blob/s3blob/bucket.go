@@ -16,6 +16,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -125,6 +126,7 @@ func (b *Bucket) config(ctx context.Context) (aws.Config, error) {
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(b.httpClient()),
 		config.WithRetryer(b.retryer),
+		config.WithLogger(logging.Nop{}), // what matters is returned
 	}
 	if b.opts.Credentials != nil {
 		options = append(options, config.WithCredentialsProvider(b.opts.Credentials))
@@ -169,7 +171,8 @@ func (b *Bucket) retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = b.opts.MaxAttempts, b.opts.MaxWait
 		o.RateLimiter = ratelimit.None
-		o.Retryables = append(o.Retryables, damaged)
+		o.Retryables = append(o.Retryables, damaged,
+			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}})
 	})
 }
 
