@@ -143,8 +143,8 @@ func decodeEntry(row kv.Row) (*entry, error) {
 		e.hot[i] = kv.Row{Key: string(p.bytes()), Version: p.number(), Value: bytes.Clone(p.bytes())}
 	}
 	e.filter = bytes.Clone(p.bytes())
-	if p.err == nil && (len(p.rest) > 0 || e.state != sealing && e.state != sealed) {
-		p.fail("state %d, %d bytes too many", e.state, len(p.rest))
+	if p.err == nil && (len(p.rest) > 0 || e.state != sealing && e.state != sealed || e.state == sealed && len(e.objects) == 0) {
+		p.fail("state %d with %d objects, %d bytes too many", e.state, len(e.objects), len(p.rest))
 	}
 	if p.err != nil {
 		return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, p.err)
