@@ -248,3 +248,46 @@ func TestSettleOnAFullDiskLosesNothing(t *testing.T) {
 	}
 	wantStored(t, db, one)
 }
+
+func TestSettleCompressesDeltas(t *testing.T) {
+	for name, key := range map[string][]byte{"plain": nil, "encrypted": key} {
+		t.Run(name, func(t *testing.T) {
+			db, next := openTest(t, key), content(40<<10)
+			first, other := next(), next()
+			edited := bytes.Clone(first.Data)
+			for _, at := range []int{10, 20 << 10, 39 << 10} { // nothing to share at either end
+				copy(edited[at:], "something else, which was not there")
+			}
+			appended := blob.New(append(bytes.Clone(first.Data), other.Data[:4<<10]...))
+			second := blob.New(edited)
+			second.Like, other.Like, appended.Like = first.ID, first.ID, first.ID
+			blobs := []blob.Blob{first, second, other, appended}
+			for _, b := range blobs {
+				if err := db.Blobs().Put(t.Context(), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.Blobs().Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantStored(t, db, blobs...)
+			if err := db.Settle(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			wantStored(t, db, blobs...)
+			infos := map[blob.ID]blob.Info{}
+			if err := db.List(t.Context(), blob.ID{}, func(i blob.Info) error { infos[i.ID] = i; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if i := infos[second.ID]; i.Base.IsZero() || i.Stored > 2<<10 {
+				t.Errorf("three edits in 40 KiB take %d bytes on base %s", i.Stored, i.Base)
+			}
+			if i := infos[appended.ID]; i.Base.IsZero() || i.Stored > 3<<10 {
+				t.Errorf("4 KiB appended to 40 KiB take %d bytes on base %s", i.Stored, i.Base)
+			}
+			if i := infos[other.ID]; !i.Base.IsZero() || i.Stored > 20<<10 {
+				t.Errorf("a content with a wrong hint takes %d bytes on base %s", i.Stored, i.Base)
+			}
+		})
+	}
+}

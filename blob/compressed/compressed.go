@@ -38,10 +38,9 @@ type Options struct {
 	// CacheBytes bounds the memory for records that were lately read or written,
 	// so that extending a blob again needs no read. 0 means 1 MiB, negative none.
 	CacheBytes int64
-	// Later, if set, puts compression off: whole contents are stored as they are,
-	// Later is told how many bytes, and Settle compresses them when there is time.
-	// Deltas, which are cheap, are made at once. The store below must be a
-	// blob.Replacer.
+	// Later, if set, puts compression off: contents, and what is new in a delta, are
+	// stored as they are, Later is told how many bytes, and Settle compresses them
+	// when there is time. The store below must be a blob.Replacer.
 	Later func(bytes int64)
 }
 
@@ -180,8 +179,8 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, held []bool, hints b
 		}
 		if !held[i] {
 			p.staged[b.ID] = r
-			if r.kind == kindRaw && r.size >= minAlone {
-				later += r.size
+			if (r.kind == kindRaw || r.kind == kindDelta) && len(r.payload) >= minAlone {
+				later += int64(len(r.payload))
 			}
 		}
 		if s.opts.Later != nil && r.kind == kindRaw && r.size >= largeRaw && !r.local {

@@ -22,19 +22,23 @@ func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error)
 	if len(plain.payload) < 2*deltaHeader {
 		return plain, nil
 	}
-	delta, err := p.against(ctx, b)
+	delta, err := p.against(ctx, b, len(plain.payload))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil || delta == nil || 10*(len(delta.payload)+deltaHeader) >= 7*len(plain.payload) {
+	if err != nil || delta == nil {
 		return plain, nil
 	}
 	return delta, nil
 }
 
+// pays tells whether a delta is worth its base.
+func pays(delta, plain int) bool { return 10*(delta+deltaHeader) < 7*plain }
+
 // against returns the delta of a blob against the ancestor that is due, or nil
-// if there is none to use.
-func (p *planner) against(ctx context.Context, b *blob.Blob) (*record, error) {
+// if there is none to use, or none that is worth it beside a whole copy of plain
+// bytes.
+func (p *planner) against(ctx context.Context, b *blob.Blob, plain int) (*record, error) {
 	id := b.Like
 	cur, err := p.lookup(ctx, id)
 	if err != nil {
@@ -56,38 +60,73 @@ func (p *planner) against(ctx context.Context, b *blob.Blob) (*record, error) {
 	if id == b.ID { // content that came back, as after an undo
 		return nil, nil
 	}
-	full, err := p.fetch(ctx, id)
-	if err != nil {
-		return nil, err
+	if cur.hollow {
+		if cur, err = p.fetch(ctx, id); err != nil {
+			return nil, err
+		}
 	}
 	steps := maxSteps
-	base, err := p.resolve(ctx, id, full, &steps)
+	base, err := p.resolve(ctx, id, cur, &steps)
 	if err != nil {
 		return nil, err
 	}
-	return p.patch(position, id, base, b.Data)
+	return p.patch(position, id, base, b.Data, plain)
 }
 
-// patch replaces the middle of base, where that differs from data.
-func (p *planner) patch(position uint64, id blob.ID, base, data []byte) (*record, error) {
+// patch replaces the middle of base, where that differs from data. Where the
+// compressor comes later, only a guess tells whether it will find the rest alike.
+func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain int) (*record, error) {
 	prefix := commonPrefix(base, data)
 	suffix := commonSuffix(base[prefix:], data[prefix:])
 	if prefix+suffix == 0 && max(len(base), len(data)) > maxDict {
 		return nil, nil
 	}
 	replaced, literal := base[prefix:len(base)-suffix], data[prefix:len(data)-suffix]
+	if p.opts.Later != nil && !pays(len(literal), plain) && !alike(replaced, literal) {
+		return nil, nil
+	}
 	r := p.delta(position, id, int64(prefix), int64(suffix), literal)
-	if len(r.payload) < dictFrom || len(replaced) < minSize || max(len(replaced), len(literal)) > maxDict {
+	if p.opts.Later != nil {
 		return r, nil
 	}
-	small, err := p.codec.shrinkWith(replaced, literal)
-	if err != nil {
+	if err := p.codec.shrinkMore(r, replaced, literal); err != nil || !pays(len(r.payload), plain) {
 		return nil, err
 	}
-	if len(small) < len(r.payload) {
+	return r, nil
+}
+
+// shrinkMore tries what the literal of a delta replaces as its dictionary.
+func (c *codec) shrinkMore(r *record, replaced, literal []byte) error {
+	if len(r.payload) < dictFrom || len(replaced) < minSize || max(len(replaced), len(literal)) > maxDict {
+		return nil
+	}
+	small, err := c.shrinkWith(replaced, literal)
+	if err == nil && len(small) < len(r.payload) {
 		r.kind, r.payload = kindDeltaDict, small
 	}
-	return r, nil
+	return err
+}
+
+// alike guesses whether much of literal also is in replaced, by looking for a few
+// short pieces around where they would be.
+func alike(replaced, literal []byte) bool {
+	const probes, enough, piece, around = 12, 4, 24, 8 << 10
+	if len(literal) < probes*piece || len(replaced) < minSize {
+		return false
+	}
+	found := 0
+	for i := range probes {
+		at := i * (len(literal) - piece) / (probes - 1)
+		middle := at * len(replaced) / len(literal)
+		near := replaced[max(0, middle-around):min(len(replaced), middle+around)]
+		if bytes.Contains(near, literal[at:at+piece]) {
+			found++
+		}
+		if found == enough || found+probes-1-i < enough {
+			break
+		}
+	}
+	return found == enough
 }
 
 // commonPrefix returns how many bytes a and b begin with alike. It compares in

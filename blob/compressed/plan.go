@@ -169,8 +169,14 @@ func (p *planner) delta(position uint64, base blob.ID, prefix, suffix int64, lit
 		kind: kindDelta, base: base, position: position, prefix: prefix, suffix: suffix,
 		literal: int64(len(literal)), size: prefix + int64(len(literal)) + suffix, payload: literal,
 	}
-	if small, ok := p.codec.shrink(literal); ok {
-		r.kind, r.payload = kindDeltaZstd, small
+	if p.opts.Later == nil {
+		p.codec.shrinkLiteral(r, literal)
 	}
 	return r
+}
+
+func (c *codec) shrinkLiteral(r *record, literal []byte) {
+	if small, ok := c.shrink(literal); ok {
+		r.kind, r.payload = kindDeltaZstd, small
+	}
 }

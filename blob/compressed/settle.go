@@ -25,7 +25,7 @@ func (s *Store) Settle(ctx context.Context, blobs []blob.Info) (saved int64, err
 	}
 	b := &settling{Store: s, replacer: replacer}
 	for _, info := range blobs {
-		if info.Stored <= minAlone || !info.Base.IsZero() {
+		if info.Stored <= minAlone {
 			continue
 		}
 		if err := b.add(ctx, info); err != nil && !errors.Is(err, blob.ErrNotFound) {
@@ -46,29 +46,68 @@ type settling struct {
 }
 
 func (b *settling) add(ctx context.Context, info blob.Info) error {
-	if info.Stored > streamFrom {
+	if info.Stored > streamFrom && info.Base.IsZero() {
 		return b.stream(ctx, info)
 	}
 	data, err := b.inner.Get(ctx, info.ID)
 	if err != nil {
 		return err
 	}
-	if len(data) == 0 || data[0]&^flagLocal != kindRaw {
-		return nil
+	r, err := b.smaller(ctx, info.ID, data)
+	if err != nil || r == nil {
+		return err
 	}
-	content := data[1:]
-	small, ok := b.codec.shrink(content)
-	if !ok {
-		return nil
-	}
-	r := record{kind: kindZstd, local: data[0]&flagLocal != 0, size: int64(len(content)), payload: small}
-	one := blob.Blob{ID: info.ID, Data: r.encode(), LocalOnly: r.local}
+	one := blob.Blob{ID: info.ID, Data: r.encode(), Base: r.base, LocalOnly: r.local, Given: true}
 	b.records, b.bytes = append(b.records, one), b.bytes+len(one.Data)
 	b.gain += int64(len(data) - len(one.Data))
 	if b.bytes >= settleBytes {
 		return b.flush(ctx)
 	}
 	return nil
+}
+
+// smaller returns the record of some stored bytes with its payload compressed, or
+// nil if there is nothing to gain.
+func (b *settling) smaller(ctx context.Context, id blob.ID, data []byte) (*record, error) {
+	r, err := parse(id, data, b.opts.MaxBlob)
+	if err != nil {
+		return nil, nil // damage is for those to tell who read or check it
+	}
+	switch r.kind {
+	case kindRaw:
+		small, ok := b.codec.shrink(r.payload)
+		if !ok {
+			return nil, nil
+		}
+		r.kind, r.payload = kindZstd, small
+		return r, nil
+	case kindDelta:
+		return b.smallerDelta(ctx, id, r)
+	}
+	return nil, nil
+}
+
+func (b *settling) smallerDelta(ctx context.Context, id blob.ID, r *record) (*record, error) {
+	literal := r.payload
+	if len(literal) < minAlone {
+		return nil, nil
+	}
+	b.codec.shrinkLiteral(r, literal)
+	if len(r.payload) >= dictFrom {
+		base, err := resolver{Store: b.Store}.content(ctx, r.base)
+		if err != nil {
+			return nil, leansOn(id, r.base, err)
+		}
+		if r.prefix+r.suffix <= int64(len(base)) {
+			if err := b.codec.shrinkMore(r, base[r.prefix:int64(len(base))-r.suffix], literal); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if r.kind == kindDelta {
+		return nil, nil
+	}
+	return r, nil
 }
 
 func (b *settling) flush(ctx context.Context) error {
