@@ -232,7 +232,7 @@ func BenchmarkHints(b *testing.B) {
 }
 
 // BenchmarkRewind goes back over a number of files, durably and journaled, beside
-// git's reset, which is neither.
+// git's reset and clean, which are neither.
 func BenchmarkRewind(b *testing.B) {
 	each(b, func(b *testing.B, x *bench, changed int) {
 		for range b.N {
@@ -245,7 +245,10 @@ func BenchmarkRewind(b *testing.B) {
 			for _, p := range paths { // git has to do the same work
 				must(b, os.WriteFile(x.path(p), []byte("changed"), 0o644))
 			}
-			timed(&x.theirs, func() { x.shadow("reset", "-q", "--hard", "HEAD~1") })
+			timed(&x.theirs, func() {
+				x.shadow("reset", "-q", "--hard", "HEAD~1")
+				x.shadow("clean", "-fdq") // files that were made since go, as in ours
+			})
 		}
 	})
 }

@@ -144,6 +144,11 @@ func (s *stageDir) syncParents(steps []*step) error {
 			dirs[st.path] = struct{}{}
 		}
 	}
+	if len(dirs) >= manySyncs {
+		if err := s.syncAll(); err != nil {
+			return fmt.Errorf("sync directories: %w", err)
+		}
+	}
 	var g errgroup.Group
 	g.SetLimit(stageWorkers)
 	for dir := range dirs {

@@ -120,6 +120,9 @@ var errKilled = errors.New("killed")
 // exactly the tree before; killed after the last commit, exactly the one after.
 func TestKilledAtEveryCall(t *testing.T) {
 	base := countCalls(t)
+	if !strings.Contains(strings.Join(base.log, "\n"), "syncfs") {
+		t.Error("too few files for what many files need")
+	}
 	points := 0
 	for n := 1; n <= base.calls; n++ {
 		for _, afterwards := range []bool{false, true} {

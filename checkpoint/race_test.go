@@ -69,7 +69,7 @@ func TestRacedSteps(t *testing.T) {
 	}
 	for i := 0; i < ops; i += 5 {
 		slot := fmt.Sprintf("n%d", i)
-		_, err := s.file(slot, ours, 0o644, os.Getuid(), os.Getgid())
+		_, err := s.file(slot, ours, 0o644, owner{os.Getuid(), os.Getgid()}, true)
 		must(t, err)
 		errs := []error{
 			s.put(slot, "a/b/file"), s.swap("a/b/file", slot), s.take("a/b/file", slot),

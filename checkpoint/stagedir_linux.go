@@ -46,9 +46,9 @@ func (s *stageDir) stat(slot string) (stat, error) {
 	return st, nil
 }
 
-// file stages a file, makes its content durable and says what it became. It works
-// on the descriptor: os.File would register each with the poller.
-func (s *stageDir) file(slot string, write func(io.Writer) error, mode uint32, uid, gid int) (st stat, err error) {
+// file stages a file, with sync makes its content durable, and says what it
+// became. It works on the descriptor: os.File would register each with the poller.
+func (s *stageDir) file(slot string, write func(io.Writer) error, mode uint32, own owner, sync bool) (st stat, err error) {
 	path := s.path(slot)
 	if err := s.d.about("create", path); err != nil {
 		return stat{}, err
@@ -60,7 +60,10 @@ func (s *stageDir) file(slot string, write func(io.Writer) error, mode uint32, u
 		return stat{}, &fs.PathError{Op: "create", Path: path, Err: err}
 	}
 	f := &stagedFile{d: s.d, fd: fd, path: path}
-	st, err = f.fill(write, mode, uid, gid)
+	st, err = f.fill(write, mode, own)
+	if err == nil && sync {
+		err = f.sync()
+	}
 	if closed := unix.Close(fd); err == nil && closed != nil {
 		err = &fs.PathError{Op: "close", Path: path, Err: closed}
 	}
@@ -74,7 +77,7 @@ type stagedFile struct {
 	path string
 }
 
-func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, uid, gid int) (stat, error) {
+func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, own owner) (stat, error) {
 	if err := f.d.about("write", f.path); err != nil {
 		return stat{}, err
 	}
@@ -85,21 +88,59 @@ func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, uid, gid int
 	if err != nil {
 		return stat{}, err
 	}
-	if os.Geteuid() == 0 && (st.uid != uid || st.gid != gid) {
-		if err := unix.Fchown(f.fd, uid, gid); err != nil {
+	if os.Geteuid() == 0 && (st.uid != own.uid || st.gid != own.gid) {
+		if err := unix.Fchown(f.fd, own.uid, own.gid); err != nil {
 			return stat{}, &fs.PathError{Op: "chown", Path: f.path, Err: err}
 		}
 	}
 	if err := unix.Fchmod(f.fd, mode); err != nil { // after chown, which clears some bits
 		return stat{}, &fs.PathError{Op: "chmod", Path: f.path, Err: err}
 	}
+	return f.stat()
+}
+
+func (f *stagedFile) sync() error {
 	if err := f.d.about("fsync", f.path); err != nil {
-		return stat{}, err
+		return err
 	}
 	if _, err := retry(func() (struct{}, error) { return struct{}{}, unix.Fsync(f.fd) }); err != nil {
-		return stat{}, &fs.PathError{Op: "fsync", Path: f.path, Err: err}
+		return &fs.PathError{Op: "fsync", Path: f.path, Err: err}
 	}
-	return f.stat()
+	return nil
+}
+
+// syncFile makes the content of a file durable that was staged before.
+func (s *stageDir) syncFile(slot string) error {
+	path := s.path(slot)
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(s.fd, slot, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if errors.Is(err, unix.EACCES) { // its mode does not let us write
+		fd, err = unix.Openat(s.fd, slot, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	if errors.Is(err, unix.EACCES) {
+		return nil // syncAll has written it out
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	f := &stagedFile{d: s.d, fd: fd, path: path}
+	err = f.sync()
+	if closed := unix.Close(fd); err == nil && closed != nil {
+		err = &fs.PathError{Op: "close", Path: path, Err: closed}
+	}
+	return err
+}
+
+// syncAll writes out everything that the file system holds in memory.
+func (s *stageDir) syncAll() error {
+	if err := s.d.about("syncfs", s.name); err != nil {
+		return err
+	}
+	if err := unix.Syncfs(s.fd); err != nil {
+		return &fs.PathError{Op: "syncfs", Path: s.name, Err: err}
+	}
+	return nil
 }
 
 func (f *stagedFile) stat() (stat, error) {
