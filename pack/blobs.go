@@ -77,7 +77,14 @@ func (b *blobLayer) either(ctx context.Context, id blob.ID, driver func(blob.Sto
 			return findErr
 		}
 		if e == nil {
-			return err
+			found, againErr := b.s.lookAgain(ctx)
+			if againErr != nil {
+				return againErr
+			}
+			if !found {
+				return err
+			}
+			continue
 		}
 		err = pack(e.objects[at.object], at)
 		if !errors.Is(err, errGone) {
@@ -87,7 +94,7 @@ func (b *blobLayer) either(ctx context.Context, id blob.ID, driver func(blob.Sto
 			return err
 		}
 	}
-	return blob.NotFound(id)
+	return driver(b.s.blobs)
 }
 
 // Has implements blob.Store.

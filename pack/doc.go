@@ -25,7 +25,10 @@
 // through the same Store before, among the last [Options.Recent] sealed
 // conversations that were read. Who asks for a blob knows its id from a row, so
 // that this is what happens; an id that comes from elsewhere, such as from another
-// node, is answered with blob.ErrNotFound.
+// node, is answered with blob.ErrNotFound. So is one of a reader who read the rows
+// before they were sealed, on another node than the one that sealed them, read
+// those of 64 others since, and asks for the blobs after a whole collection:
+// reading the rows again helps.
 //
 // # What writers do
 //

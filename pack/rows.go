@@ -29,6 +29,9 @@ func (r *rowLayer) Get(ctx context.Context, key string) (kv.Row, error) {
 	for range looks {
 		row, err := r.bare().Get(ctx, key)
 		if !errors.Is(err, kv.ErrNotFound) || guard == "" {
+			if err == nil && guard != "" {
+				r.s.noteRead(guard)
+			}
 			return row, err
 		}
 		e, sh, guardErr := r.s.guarded(ctx, guard)
@@ -136,6 +139,9 @@ func (g *groupScan) database() (some bool, err error) {
 	for row, err := range g.s.rows.Scan(g.ctx, g.in, g.opts) {
 		if err != nil {
 			return some, err
+		}
+		if !some {
+			g.s.noteRead(g.guard)
 		}
 		some = true
 		if !g.give(row) {

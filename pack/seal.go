@@ -108,7 +108,7 @@ func (s *Store) seal(ctx context.Context, note *entry, w *writer, gather func(co
 		names[i] = b.ID
 	}
 	e.filter = newFilter(names)
-	return e, s.exchange(ctx, note, e, in.Rows)
+	return e, s.exchange(ctx, note, e, in.Rows, names)
 }
 
 // checkContents refuses rows that nobody would find in a pack.
@@ -147,8 +147,11 @@ func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
 }
 
 // exchange commits the row of the catalog in place of the rows that it stands for.
-func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row) error {
-	b := &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}}
+// The commit names the blobs once more: a collector that is under way then leaves
+// them to the next one, and readers on other nodes, who have just read the rows,
+// find them.
+func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blobs []blob.ID) error {
+	b := &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Refs: blobs}
 	saves := keyspace.Saves(e.id)
 	for i, row := range rows {
 		b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
@@ -164,11 +167,12 @@ func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row) err
 	}
 	b.Set = append(b.Set, kv.Set{Key: e.key(), Value: e.encode()})
 	err := s.rows.Commit(ctx, b)
+	var missing *kv.MissingBlobsError
 	switch {
 	case err == nil:
 	case errors.Is(err, kv.ErrConflict):
 		return fmt.Errorf("%w: %w", ErrChanged, err)
-	case errors.Is(err, kv.ErrInvalidKey) || errors.Is(err, kv.ErrInvalidBatch) || errors.Is(err, kv.ErrTooLarge):
+	case errors.As(err, &missing) || errors.Is(err, kv.ErrInvalidKey) || errors.Is(err, kv.ErrInvalidBatch) || errors.Is(err, kv.ErrTooLarge):
 		return err
 	default:
 		return s.settled(ctx, e, err)

@@ -78,6 +78,8 @@ type Store struct {
 	loaded *lru[string, *contents] // by the key of the first object
 	blocks *lru[blockKey, []byte]
 	busy   map[string]chan struct{} // conversations that this process brings back
+	reads  [64]string               // guards of rows that were read from the database lately
+	last   int                      // the latest of them
 }
 
 // New returns a store over a pair of drivers, which share their durability as
@@ -146,6 +148,48 @@ func (s *Store) remember(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recent.add(e.id, e, 1)
+}
+
+// noteRead remembers that rows were found in the database: who read them will ask
+// for blobs, also if all of them are sealed elsewhere meanwhile.
+func (s *Store) noteRead(guard string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads[s.last] != guard {
+		s.last = (s.last + 1) % len(s.reads)
+		s.reads[s.last] = guard
+	}
+}
+
+// lookAgain finds out which of the conversations that were read lately are sealed
+// by now, and reports whether there are any.
+func (s *Store) lookAgain(ctx context.Context) (found bool, err error) {
+	s.mu.Lock()
+	reads := s.reads
+	s.mu.Unlock()
+	seen := make(map[string]bool, len(reads))
+	for _, guard := range reads {
+		if guard == "" || seen[guard] {
+			continue
+		}
+		seen[guard] = true
+		e, _, err := s.guarded(ctx, guard)
+		if err != nil {
+			return found, err
+		}
+		if e == nil {
+			continue
+		}
+		found = true
+		s.mu.Lock()
+		for i := range s.reads {
+			if s.reads[i] == guard {
+				s.reads[i] = ""
+			}
+		}
+		s.mu.Unlock()
+	}
+	return found, nil
 }
 
 // forget drops a conversation whose objects are gone. What is known about its
