@@ -1,6 +1,7 @@
 package s3blob_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,19 @@ func TestRclone(t *testing.T) {
 		t.Error(err)
 	}
 	blobtest.RunObjects(t, func(*testing.T) blob.Objects { return b })
+	// It compares the one checksum that is as old as S3.
+	p := newProxy(t, s)
+	b = open(t, realservers.S3URL(p.url, s.NewBucket(t)), options(s))
+	for i, size := range sizes {
+		data := content(uint64(i), size)
+		p.set(uploads, 2, flipRequest)
+		if err := b.PutObject(t.Context(), "flipped", bytes.NewReader(data), int64(size)); err != nil {
+			t.Errorf("put of %d bytes that are changed on the way: %v", size, err)
+		}
+		if got, err := read(t.Context(), b, "flipped", 0, -1); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("put of %d bytes that were changed on the way: got %d, %v", size, len(got), err)
+		}
+	}
 }
 
 func TestLongListings(t *testing.T) {

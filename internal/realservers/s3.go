@@ -1,6 +1,7 @@
 package realservers
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -14,6 +15,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // s3AccessKey and s3SecretKey open the buckets of the test servers.
@@ -118,7 +123,7 @@ func launchS3(program string) *S3Server {
 func (s *S3Server) arguments() []string {
 	data := filepath.Join(s.dir, "data")
 	if s.program == "rclone" {
-		return []string{"serve", "s3", "--addr", s.addr(), "--config", filepath.Join(s.dir, "rclone.conf"), "--vfs-cache-mode", "off", data}
+		return []string{"serve", "s3", "--addr", s.addr(), "--config", filepath.Join(s.dir, "rclone.conf"), data}
 	}
 	// Metadata goes into files: not every file system has extended attributes.
 	return []string{"--port", s.addr(), "--region", s3Region, "--keep-alive", "--quiet", "posix", "--sidecar", filepath.Join(s.dir, "meta"), data}
@@ -137,7 +142,7 @@ func (s *S3Server) start() error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.Env = append(os.Environ(), "HOME="+s.dir,
 		"ROOT_ACCESS_KEY="+s3AccessKey, "ROOT_SECRET_KEY="+s3SecretKey,
-		"RCLONE_AUTH_KEY="+s3AccessKey+","+s3SecretKey)
+		`RCLONE_AUTH_KEY="`+s3AccessKey+","+s3SecretKey+`"`) // one of a list, in the manner of CSV
 	// Whatever happens to the tests, the server does not outlive them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -214,8 +219,12 @@ func (s *S3Server) discard() {
 func (s *S3Server) NewBucket(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("test-%016x", rand.Uint64())
-	// Both programs take a directory for a bucket.
-	if err := os.Mkdir(filepath.Join(s.dir, "data", name), 0o755); err != nil {
+	client := s3.New(s3.Options{
+		BaseEndpoint: aws.String(s.Endpoint()), Region: s3Region, UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(s3AccessKey, s3SecretKey, ""),
+	})
+	// tb.Context may be over where a bucket is made for a clean-up.
+	if _, err := client.CreateBucket(context.Background(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
 		tb.Fatalf("make a bucket: %v", err)
 	}
 	return name
