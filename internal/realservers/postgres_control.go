@@ -186,3 +186,22 @@ func stderrOf(err error) []byte {
 	}
 	return nil
 }
+
+// AddUser makes a user who needs a password, unlike the one of DSN.
+func (s *PostgresServer) AddUser(tb testing.TB, name, password string) {
+	tb.Helper()
+	rules := filepath.Join(s.data(), "pg_hba.conf")
+	err := s.Exec("postgres", fmt.Sprintf("CREATE ROLE %s LOGIN SUPERUSER PASSWORD '%s'", name, password))
+	if err == nil {
+		var old []byte
+		if old, err = os.ReadFile(rules); err == nil { // the first rule that fits counts
+			err = os.WriteFile(rules, append(fmt.Appendf(nil, "host all %s 127.0.0.1/32 scram-sha-256\n", name), old...), 0o600)
+		}
+	}
+	if err == nil {
+		err = s.Exec("postgres", "SELECT pg_reload_conf()")
+	}
+	if err != nil {
+		tb.Fatalf("add a user: %v", err)
+	}
+}
