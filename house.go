@@ -59,7 +59,7 @@ func (db *DB) Reencrypt(ctx context.Context, progress func()) error {
 	if db.crypt == nil {
 		return errors.New("the store is not encrypted")
 	}
-	if err := db.unsealAll(ctx); err != nil {
+	if err := db.UnsealAll(ctx); err != nil {
 		return err
 	}
 	_, err := db.crypt.Reencrypt(ctx, &encrypted.ReencryptOptions{

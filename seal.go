@@ -122,8 +122,8 @@ func (db *DB) SweepPacks(ctx context.Context, grace time.Duration) (pack.SweepRe
 	return db.packs.Sweep(ctx, grace)
 }
 
-// unsealAll brings everything back.
-func (db *DB) unsealAll(ctx context.Context) error {
+// UnsealAll brings everything back, for those who copy or rewrite whole stores.
+func (db *DB) UnsealAll(ctx context.Context) error {
 	for info, err := range db.Sealed(ctx) {
 		if err != nil {
 			return err

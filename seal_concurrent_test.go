@@ -187,7 +187,7 @@ func TestSealingWhileOthersWork(t *testing.T) {
 					must(t, wantTurns(state, n, saves/2+1))
 				}
 			}
-			must(t, f.nodes[0].unsealAll(f.ctx))
+			must(t, f.nodes[0].UnsealAll(f.ctx))
 			wantObjects(t, b, 0)
 			for row, err := range b.Rows.Scan(f.ctx, kv.Range{Start: "stet:pack", End: "stet:pacl"}, kv.ScanOptions{}) {
 				t.Errorf("row %q is left, %v", row.Key, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -63,7 +64,8 @@ type DB struct {
 }
 
 // Open opens the embedded store in dir, creating it where there is none. A store
-// that has a keyring is encrypted; Options.Unlock must then open it.
+// that has a keyring is encrypted; Options.Unlock must then open it. Conversations
+// are sealed into files below "packs" in the same directory.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -77,7 +79,8 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		return nil, err
 	}
 	blobs := engine.Blobs()
-	db, err := New(ctx, Backend{Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Close: engine.Close}, ring, opts)
+	back := Backend{Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Objects: pack.NewDir(dir), Close: engine.Close}
+	db, err := New(ctx, back, ring, opts)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
