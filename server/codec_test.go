@@ -1,0 +1,30 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestJSONIsMeasuredOutsideOfStrings(t *testing.T) {
+	values := `{"a":[1` + strings.Repeat(",1", jsonValues-3) + `],"b":2}`
+	for name, test := range map[string]struct {
+		data string
+		ok   bool
+	}{
+		"empty":                   {``, true},
+		"as many as allowed":      {values, true},
+		"one more":                {"[" + values, false},
+		"as deep as allowed":      {strings.Repeat("[", jsonDepth), true},
+		"deeper":                  {strings.Repeat("[", jsonDepth+1), false},
+		"up and down":             {strings.Repeat("[]", 1000), true},
+		"in a string":             {`{"a":"` + strings.Repeat("[{,", jsonValues) + `"}`, true},
+		"after an escaped quote":  {`{"a":"\"` + strings.Repeat("[{,", jsonValues) + `"}`, true},
+		"after a backslash":       {`{"a":"\\"` + strings.Repeat(",1", jsonValues) + `}`, false},
+		"a string without an end": {`{"a":"` + strings.Repeat("[", jsonDepth+1), true},
+		"ends in a backslash":     {`{"a":"\`, true},
+	} {
+		if err := checkJSON([]byte(test.data)); (err == nil) != test.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
