@@ -31,6 +31,8 @@ func (a *app) commands() []*cobra.Command {
 		a.pullCommand(),
 		a.duCommand(),
 		a.gcCommand(),
+		a.sealCommand(),
+		a.unsealCommand(),
 		a.fsckCommand(),
 		a.doctorCommand(),
 		a.configCommand(),

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/pack"
+)
+
+type sealFlags struct {
+	dryRun, list, all, sweep bool
+	idle                     string
+	limit                    int
+}
+
+func (a *app) sealCommand() *cobra.Command {
+	var flags sealFlags
+	cmd := &cobra.Command{
+		Use:     "seal [CONV...]",
+		Short:   "Move idle conversations out of the database",
+		GroupID: groupHouse,
+		Long: `Move conversations that nothing was saved in for --idle, or the given ones, with
+their checkpoints and agents, into a few objects of the store's bucket: of a local
+store, files below packs in its directory. They are listed, read, searched and
+exported as before; whoever changes one brings it back. What they took in the
+database is free after the next 'stet gc'.
+
+Conversations that an earlier call passed, and that were brought back and not
+changed since, are left alone unless --all is given.
+
+--list tells which are sealed. --sweep removes objects of the bucket that nothing
+names and that are older than a day, as after a crash. --dry-run says what would be, and does nothing.`,
+		Example:           "  stet seal --dry-run\n  stet seal --idle 90d\n  stet seal 01jcx4",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeConversations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			idle, err := parseAge(flags.idle)
+			if err != nil {
+				return usage(fmt.Errorf("--idle: %w", err))
+			}
+			if flags.limit < 0 {
+				return usage(fmt.Errorf("--limit: %d is less than nothing", flags.limit))
+			}
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				switch {
+				case flags.list:
+					return a.listSealed(cmd.Context(), db)
+				case flags.sweep:
+					return a.sweepPacks(cmd.Context(), db)
+				case len(args) > 0:
+					return a.sealThese(cmd.Context(), db, args, flags.dryRun)
+				}
+				return a.sealIdle(cmd.Context(), db, idle, flags)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.idle, "idle", "30d", "how long nothing was saved, such as 90d or 36h")
+	f.IntVar(&flags.limit, "limit", 0, "seal this many at most")
+	f.BoolVar(&flags.all, "all", false, "look at conversations again that were brought back")
+	f.BoolVar(&flags.list, "list", false, "list what is sealed")
+	f.BoolVar(&flags.sweep, "sweep", false, "remove objects that nothing names")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would be sealed, do nothing")
+	cmd.MarkFlagsMutuallyExclusive("list", "sweep", "dry-run")
+	return cmd
+}
+
+func (a *app) unsealCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:               "unseal CONV...",
+		Short:             "Bring sealed conversations back into the database",
+		GroupID:           groupHouse,
+		Long:              "Bring conversations back that 'stet seal' moved out of the database. Changing one does that by itself.",
+		Example:           "  stet unseal 01jcx4\n  stet unseal --all",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeConversations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return usage(errors.New("name conversations, or say --all"))
+			}
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				return a.unseal(cmd.Context(), db, args)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "bring everything back")
+	return cmd
+}
+
+// sealedJSON is a sealed conversation.
+type sealedJSON struct {
+	ID      string `json:"id"`
+	Time    string `json:"time,omitempty"`
+	Rows    uint64 `json:"rows"`
+	Blobs   uint64 `json:"blobs"`
+	Objects int    `json:"objects"`
+	Bytes   int64  `json:"bytes"`
+}
+
+type sealJSON struct {
+	Schema  string       `json:"schema"`
+	DryRun  bool         `json:"dry_run"`
+	Sealed  []sealedJSON `json:"sealed"`
+	Skipped int          `json:"skipped"`
+}
+
+func sealedOf(i pack.Info) sealedJSON {
+	out := sealedJSON{ID: i.ID, Rows: i.Rows, Blobs: i.Blobs, Objects: i.Objects, Bytes: i.Bytes}
+	if !i.Time.IsZero() {
+		out.Time = i.Time.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+// explainSeal gives errors of sealing their exit codes.
+func explainSeal(err error) error {
+	switch {
+	case errors.Is(err, stet.ErrNoBucket):
+		return usage(fmt.Errorf("%w; a server seals those of its own store", err))
+	case errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrChanged):
+		return coded(ExitConflict, "%w", err)
+	case errors.Is(err, pack.ErrNotSealed) || errors.Is(err, pack.ErrEmpty):
+		return coded(ExitNotFound, "%w", err)
+	}
+	return err
+}
+
+func (a *app) sealIdle(ctx context.Context, db *stet.DB, idle time.Duration, flags sealFlags) error {
+	if idle == 0 {
+		idle = -1 // the option's zero value means the default
+	}
+	value := sealJSON{Schema: "stet.seal.v1", DryRun: flags.dryRun, Sealed: []sealedJSON{}}
+	count := a.counter("sealing")
+	result, err := db.SealIdle(ctx, &stet.SealOptions{
+		IdleFor: idle, Limit: flags.limit, All: flags.all, DryRun: flags.dryRun,
+		Progress: func(i pack.Info) {
+			value.Sealed = append(value.Sealed, sealedOf(i))
+			count.set(int64(len(value.Sealed)))
+		},
+	})
+	count.done()
+	if err != nil {
+		return explainSeal(err)
+	}
+	value.Skipped = result.Skipped
+	return a.print(value, sealText(value))
+}
+
+func (a *app) sealThese(ctx context.Context, db *stet.DB, names []string, dryRun bool) error {
+	value := sealJSON{Schema: "stet.seal.v1", DryRun: dryRun, Sealed: []sealedJSON{}}
+	for _, name := range names {
+		id, err := conversationID(ctx, db, name)
+		if err != nil {
+			return err
+		}
+		info := pack.Info{ID: id}
+		if !dryRun {
+			if info, err = db.Seal(ctx, id); err != nil {
+				return explainSeal(err)
+			}
+		}
+		value.Sealed = append(value.Sealed, sealedOf(info))
+	}
+	return a.print(value, sealText(value))
+}
+
+func sealText(v sealJSON) string {
+	var text strings.Builder
+	verb := "sealed"
+	if v.DryRun {
+		verb = "would seal"
+	}
+	var sum sealedJSON
+	for _, s := range v.Sealed {
+		fmt.Fprintf(&text, "%s %s\n", verb, printable(s.ID))
+		sum.Rows, sum.Blobs, sum.Bytes, sum.Objects = sum.Rows+s.Rows, sum.Blobs+s.Blobs, sum.Bytes+s.Bytes, sum.Objects+s.Objects
+	}
+	fmt.Fprintf(&text, "%s %s", verb, plural(int64(len(v.Sealed)), "conversation"))
+	if !v.DryRun && len(v.Sealed) > 0 {
+		fmt.Fprintf(&text, ": %s and %s in %s (%s)", plural(int64(sum.Rows), "row"), plural(int64(sum.Blobs), "blob"),
+			plural(int64(sum.Objects), "object"), byteSize(sum.Bytes))
+	}
+	text.WriteString("\n")
+	if v.Skipped > 0 {
+		fmt.Fprintf(&text, "%s in use, or too large\n", plural(int64(v.Skipped), "conversation"))
+	}
+	return text.String()
+}
+
+func (a *app) listSealed(ctx context.Context, db *stet.DB) error {
+	value := sealJSON{Schema: "stet.seal.v1", Sealed: []sealedJSON{}}
+	var text strings.Builder
+	for info, err := range db.Sealed(ctx) {
+		if err != nil {
+			return err
+		}
+		value.Sealed = append(value.Sealed, sealedOf(info))
+		fmt.Fprintf(&text, "%s  %s  %s in %s\n", printable(info.ID), info.Time.Local().Format("2006-01-02 15:04"),
+			byteSize(info.Bytes), plural(int64(info.Objects), "object"))
+	}
+	return a.print(value, text.String())
+}
+
+func (a *app) sweepPacks(ctx context.Context, db *stet.DB) error {
+	result, err := db.SweepPacks(ctx, 0)
+	if err != nil {
+		return explainSeal(err)
+	}
+	value := map[string]any{"schema": "stet.seal.sweep.v1", "removed": result.Removed, "removed_bytes": result.RemovedBytes, "kept": result.Kept}
+	return a.print(value, fmt.Sprintf("removed %s (%s); %s stay\n", plural(result.Removed, "object"), byteSize(result.RemovedBytes), plural(result.Kept, "object")))
+}
+
+func (a *app) unseal(ctx context.Context, db *stet.DB, names []string) error {
+	ids := []string{}
+	if len(names) == 0 {
+		for info, err := range db.Sealed(ctx) {
+			if err != nil {
+				return err
+			}
+			ids = append(ids, info.ID)
+		}
+	}
+	for _, name := range names {
+		id, err := conversationID(ctx, db, name)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		if err := db.Unseal(ctx, id); err != nil {
+			return explainSeal(err)
+		}
+		a.say("%s is back", printable(id))
+	}
+	return a.print(map[string]any{"schema": "stet.unseal.v1", "unsealed": ids}, "")
+}
