@@ -6,6 +6,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/ext/fts5"
+
+	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
 // register makes full-text search known to a connection, and beside it a function
@@ -72,23 +74,23 @@ func mark(fts fts5.Context, col int, spans []span) (string, error) {
 	if spans, err = locate(fts, text, spans); err != nil || len(spans) == 0 {
 		return "", err
 	}
-	from, to := runeAt(text, spans[0].from-roughBefore), runeAt(text, spans[0].from+roughAfter)
+	from, to := corpus.RuneAt(text, spans[0].from-corpus.RoughBefore), corpus.RuneAt(text, spans[0].from+corpus.RoughAfter)
 	var b []byte
 	if from > 0 {
-		b = append(b, markCut)
+		b = append(b, corpus.MarkCut)
 	}
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.from >= to {
 			continue // inside the match before, or out of sight
 		}
-		b = append(append(b, text[at:s.from]...), markStart)
+		b = append(append(b, text[at:s.from]...), corpus.MarkStart)
 		at = min(s.to, to)
-		b = append(append(b, text[s.from:at]...), markEnd)
+		b = append(append(b, text[s.from:at]...), corpus.MarkEnd)
 	}
 	b = append(b, text[at:to]...)
 	if to < len(text) {
-		b = append(b, markCut)
+		b = append(b, corpus.MarkCut)
 	}
 	return string(b), nil
 }
@@ -103,7 +105,7 @@ func locate(fts fts5.Context, text string, spans []span) ([]span, error) {
 		if flags&fts5.TOKEN_COLOCATED != 0 {
 			return nil
 		}
-		if begun >= 0 && start > begun+roughAfter {
+		if begun >= 0 && start > begun+corpus.RoughAfter {
 			far = true
 			return errFar
 		}

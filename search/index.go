@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
-	"github.com/stet-dev/stet/transcript"
+	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
 // ErrClosed says that an Index was closed.
@@ -25,9 +25,7 @@ type Options struct {
 // Index finds words in conversations. It is safe for concurrent use, and several
 // processes may use one file.
 type Index struct {
-	conversations *conversation.Store
-	rows          kv.Store
-	reader        *transcript.Reader
+	source *corpus.Source
 
 	mu       sync.Mutex // guards what follows; taken before a handle's
 	path     string
@@ -52,7 +50,7 @@ func Open(ctx context.Context, conversations *conversation.Store, blobs blob.Sto
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ix := &Index{conversations: conversations, rows: rows, reader: transcript.New(conversations, blobs)}
+	ix := &Index{source: corpus.NewSource(conversations, blobs, rows)}
 	if opts != nil {
 		ix.path = opts.Path
 	}

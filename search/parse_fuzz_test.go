@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
 // FuzzParseQuery holds every input to what makes it safe to hand to FTS5: only
@@ -17,7 +19,7 @@ func FuzzParseQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		q := parseQuery(text)
-		if n := len(q.terms) + len(q.tools) + len(q.roles); n > maxTerms || q.empty() != (n == 0) {
+		if n := len(q.Terms) + len(q.Tools) + len(q.Roles); n > corpus.MaxTerms || q.Empty() != (n == 0) {
 			t.Errorf("%q: %d terms", text, n)
 		}
 		match := q.match()
@@ -25,7 +27,7 @@ func FuzzParseQuery(f *testing.F) {
 			t.Errorf("%q becomes %q, which is no text", text, match)
 		}
 		rest := match
-		for i := range q.terms {
+		for i := range q.Terms {
 			var ok bool
 			if rest, ok = quoted(rest, i > 0); !ok {
 				t.Fatalf("%q becomes %q, which is no list of strings", text, match)
@@ -68,7 +70,7 @@ func FuzzSnippet(f *testing.F) {
 	f.Add("\x01a\x02 b")
 	f.Add("\x02\x01\x01\xff")
 	f.Fuzz(func(t *testing.T, text string) {
-		s := parseSnippet(text)
+		s := newSnippet(text)
 		at := 0
 		for _, m := range s.Matches {
 			if m.Start < at || m.End <= m.Start || m.End > len(s.Text) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/stet-dev/stet/search/internal/corpus"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -81,7 +82,7 @@ func (ix *Index) Search(ctx context.Context, text string, opts *SearchOptions) (
 		opts = &SearchOptions{}
 	}
 	q := parseQuery(text)
-	if q.empty() {
+	if q.Empty() {
 		return Page{}, fmt.Errorf("search: %w", ErrEmptyQuery)
 	}
 	page, err := ix.search(ctx, q, opts)
@@ -174,18 +175,18 @@ const listSQL = `SELECT num, score FROM (
 
 func rank(c *conn, q query, opts *SearchOptions, after found, limit int) ([]found, error) {
 	sql := matchSQL
-	if len(q.terms) == 0 {
+	if len(q.Terms) == 0 {
 		sql = listSQL
 	}
 	var since int64
 	if !opts.Since.IsZero() {
 		since = max(1, opts.Since.UnixMilli())
 	}
-	tools, err := list(toolNames(q.tools))
+	tools, err := list(corpus.ToolNames(q.Tools))
 	if err != nil {
 		return nil, err
 	}
-	roles, err := list(q.roles)
+	roles, err := list(q.Roles)
 	if err != nil {
 		return nil, err
 	}
@@ -234,11 +235,11 @@ func (q query) snippets(c *conn, hits []found) (map[int64]Snippet, error) {
 		return nil, err
 	}
 	sql := excerptSQL
-	if len(q.terms) == 0 {
+	if len(q.Terms) == 0 {
 		sql = startSQL
 	}
 	all := make(map[int64]Snippet, len(hits))
-	err = c.query(sql, func(s *sqlite3.Stmt) { all[s.ColumnInt64(0)] = parseSnippet(s.ColumnText(1)) }, q.match(), string(ids))
+	err = c.query(sql, func(s *sqlite3.Stmt) { all[s.ColumnInt64(0)] = newSnippet(s.ColumnText(1)) }, q.match(), string(ids))
 	return all, err
 }
 
@@ -253,7 +254,7 @@ func (f found) cursor(q query, opts *SearchOptions) string {
 
 func signature(q query, opts *SearchOptions) uint32 {
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%q %q %q %q %q %d %v", q.match(), q.tools, q.roles, opts.Conversation, opts.Role, opts.Since.UnixMilli(), opts.Rewound)
+	fmt.Fprintf(h, "%q %q %q %q %q %d %v", q.match(), q.Tools, q.Roles, opts.Conversation, opts.Role, opts.Since.UnixMilli(), opts.Rewound)
 	return h.Sum32()
 }
 

@@ -5,34 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"github.com/ncruces/go-sqlite3"
 
-	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/search/internal/corpus"
 	"github.com/stet-dev/stet/transcript"
 )
 
-// A conversation is indexed in sections, each with a digest: its title, its
-// summaries, every turn and every subagent, and those of its branches that were
-// left by going back. A section whose digest is known is not read again.
-type section struct {
-	name   string
-	digest blob.ID
-	// read returns its messages.
-	read func(context.Context) ([]transcript.Message, error)
-	// save is the last one of the branch, 0 for the current state.
-	save uint64
-	// besides names the section of the current state that has the same turn. What
-	// both say is found once.
-	besides string
-}
-
 // one brings the index up to date with one conversation. It runs in a write
 // transaction, so that of two processes the later one sees the newer state.
-func (ix *Index) one(ctx context.Context, c *conn, id string, m marks, stats *Stats) error {
-	info, err := ix.conversations.Get(ctx, id)
+func (ix *Index) one(ctx context.Context, c *conn, id string, m corpus.Marks, stats *Stats) error {
+	info, err := ix.source.Conversations.Get(ctx, id)
 	if errors.Is(err, conversation.ErrNotFound) {
 		return ix.remove(c, id, stats)
 	}
@@ -40,7 +24,7 @@ func (ix *Index) one(ctx context.Context, c *conn, id string, m marks, stats *St
 		return err
 	}
 	stats.Conversations++
-	want, tips, err := ix.sections(ctx, info)
+	want, tips, err := ix.source.Sections(ctx, info)
 	if errors.Is(err, conversation.ErrDataLoss) {
 		stats.Damaged = append(stats.Damaged, id)
 		err = nil
@@ -55,7 +39,7 @@ func (ix *Index) one(ctx context.Context, c *conn, id string, m marks, stats *St
 	return ix.sync(ctx, c, num, want, stats)
 }
 
-func upsert(c *conn, info conversation.Info, tips []uint64, m marks) (int64, error) {
+func upsert(c *conn, info conversation.Info, tips []uint64, m corpus.Marks) (int64, error) {
 	left, err := json.Marshal(append([]uint64{}, tips...))
 	if err != nil {
 		return 0, err
@@ -63,7 +47,7 @@ func upsert(c *conn, info conversation.Info, tips []uint64, m marks) (int64, err
 	err = c.exec(`INSERT INTO conv(id, title, save, root, updated, tips, listed, listed_version, record_version) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(id) DO UPDATE SET title = excluded.title, save = excluded.save, root = excluded.root, updated = excluded.updated, tips = excluded.tips,
 			listed = excluded.listed, listed_version = excluded.listed_version, record_version = excluded.record_version`,
-		info.ID, info.Title, info.Save, info.Root.Bytes(), info.Updated.UnixMilli(), string(left), m.listed, m.listedVersion, m.recordVersion)
+		info.ID, info.Title, info.Save, info.Root.Bytes(), info.Updated.UnixMilli(), string(left), m.Listed, m.ListedVersion, m.RecordVersion)
 	if err != nil {
 		return 0, err
 	}
@@ -90,52 +74,8 @@ func (ix *Index) remove(c *conn, id string, stats *Stats) error {
 	)
 }
 
-// pager reads turns that are asked for in order, some at a time.
-type pager struct {
-	t        *transcript.Transcript
-	subagent string
-	from     int
-	turns    [][]transcript.Message
-}
-
-func (p *pager) turn(ctx context.Context, i int) ([]transcript.Message, error) {
-	if i < p.from || i >= p.from+len(p.turns) {
-		n := min(turnsAtOnce, p.t.Turns()-i)
-		opts := &transcript.Options{TurnFrom: i, TurnTo: i + n, WithoutSubagents: true, WithoutSummaries: true, Lenient: true}
-		p.from, p.turns = i, make([][]transcript.Message, n)
-		messages, err := collect(ctx, p.t, p.subagent, opts)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range messages {
-			if at := m.Turn - 1 - i; at >= 0 && at < n {
-				p.turns[at] = append(p.turns[at], m)
-			}
-		}
-	}
-	return p.turns[i-p.from], nil
-}
-
-// collect returns messages, as those of a subagent if one is named.
-func collect(ctx context.Context, t *transcript.Transcript, subagent string, opts *transcript.Options) ([]transcript.Message, error) {
-	var all []transcript.Message
-	for m, err := range t.Messages(ctx, opts) {
-		if err != nil {
-			return nil, err
-		}
-		if m.Kind == transcript.Failure {
-			continue
-		}
-		if m.Subagent == "" {
-			m.Subagent = subagent
-		}
-		all = append(all, m)
-	}
-	return all, nil
-}
-
 // sync makes the index of a conversation hold the wanted sections and no others.
-func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []section, stats *Stats) error {
+func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []corpus.Section, stats *Stats) error {
 	type known struct {
 		num    int64
 		digest []byte
@@ -150,30 +90,30 @@ func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []section, 
 	// What is no longer wanted goes first: it may be what a branch has now.
 	wanted := make(map[string]bool, len(want))
 	for _, sec := range want {
-		wanted[sec.name] = true
+		wanted[sec.Name] = true
 	}
 	for name, old := range have {
 		if wanted[name] {
 			continue
 		}
-		if err := errors.Join(fill(c, conv, section{}, old.num, nil, stats), c.exec("DELETE FROM section WHERE num = ?", old.num)); err != nil {
+		if err := errors.Join(fill(c, conv, corpus.Section{}, old.num, nil, stats), c.exec("DELETE FROM section WHERE num = ?", old.num)); err != nil {
 			return err
 		}
 	}
 	for _, sec := range want {
-		old := have[sec.name]
-		if bytes.Equal(old.digest, sec.digest.Bytes()) {
+		old := have[sec.Name]
+		if bytes.Equal(old.digest, sec.Digest.Bytes()) {
 			continue
 		}
-		messages, err := sec.read(ctx)
+		messages, err := sec.Read(ctx)
 		if err != nil {
 			return err
 		}
 		if old.num == 0 {
-			err = c.exec("INSERT INTO section(conv, name, digest) VALUES(?, ?, ?)", conv, sec.name, sec.digest.Bytes())
+			err = c.exec("INSERT INTO section(conv, name, digest) VALUES(?, ?, ?)", conv, sec.Name, sec.Digest.Bytes())
 			old.num = c.LastInsertRowID()
 		} else {
-			err = c.exec("UPDATE section SET digest = ? WHERE num = ?", sec.digest.Bytes(), old.num)
+			err = c.exec("UPDATE section SET digest = ? WHERE num = ?", sec.Digest.Bytes(), old.num)
 		}
 		if err == nil {
 			err = fill(c, conv, sec, old.num, messages, stats)
@@ -198,7 +138,7 @@ func saidIn(c *conn, conv int64, name string) (map[string]bool, error) {
 }
 
 // fill makes a section hold the messages. A turn that grows keeps those it had.
-func fill(c *conn, conv int64, of section, sec int64, messages []transcript.Message, stats *Stats) error {
+func fill(c *conn, conv int64, of corpus.Section, sec int64, messages []transcript.Message, stats *Stats) error {
 	type known struct {
 		num    int64
 		digest []byte
@@ -210,19 +150,17 @@ func fill(c *conn, conv int64, of section, sec int64, messages []transcript.Mess
 	if err != nil {
 		return err
 	}
-	said, err := saidIn(c, conv, of.besides)
+	said, err := saidIn(c, conv, of.Besides)
 	if err != nil {
 		return err
 	}
-	docs := make([]doc, len(messages))
+	docs := make([]corpus.Doc, len(messages))
+	skip := make([]bool, len(messages))
 	for i, m := range messages {
-		docs[i] = newDoc(m)
-		if said[string(docs[i].digest)] {
-			docs[i].body, docs[i].path = "", ""
-			continue
-		}
-		if bytes.Equal(have[i].digest, docs[i].digest) {
-			docs[i].known = true
+		docs[i] = corpus.NewDoc(m)
+		skip[i] = said[string(docs[i].Digest)] || docs[i].Empty()
+		if !skip[i] && bytes.Equal(have[i].digest, docs[i].Digest) {
+			skip[i] = true
 			delete(have, i)
 		}
 	}
@@ -232,56 +170,22 @@ func fill(c *conn, conv int64, of section, sec int64, messages []transcript.Mess
 		}
 	}
 	for i, d := range docs {
-		if d.known || d.body == "" && d.path == "" {
+		if skip[i] {
 			continue
 		}
 		stats.Messages++
-		if err := d.insert(c, conv, of.save, sec, i); err != nil {
+		if err := insert(c, &d, conv, of.Save, sec, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// doc is a message as the index holds it.
-type doc struct {
-	transcript.Message
-	tool, body, path string
-	time             int64
-	digest           []byte
-	known            bool
-}
-
-func newDoc(m transcript.Message) doc {
-	d := doc{Message: m, body: indexed(bodyOf(m))}
-	if m.Tool != nil {
-		d.tool, d.path = cut(m.Tool.Name, maxField), indexed(cut(m.Tool.Path, maxField))
-	}
-	if !m.Time.IsZero() {
-		d.time = m.Time.UnixMilli()
-	}
-	var b []byte
-	for _, s := range []string{m.ID, strconv.Itoa(m.Turn), string(m.Role), string(m.Kind), m.Subagent, d.tool, d.path, strconv.FormatInt(d.time, 10), d.body} {
-		b = strconv.AppendInt(b, int64(len(s)), 10)
-		b = append(append(b, ':'), s...)
-	}
-	sum := blob.Sum(b)
-	d.digest = sum.Bytes()[:16]
-	return d
-}
-
-// maxField bounds names and paths.
-const maxField = 4096
-
-func (d *doc) insert(c *conn, conv int64, save uint64, sec int64, place int) error {
-	weight := weightOf(d.Message)
-	if save > 0 {
-		weight *= leftWeight
-	}
+func insert(c *conn, d *corpus.Doc, conv int64, save uint64, sec int64, place int) error {
 	err := c.exec(`INSERT INTO doc(conv, section, place, digest, turn, message, role, kind, tool, time, subagent, save, weight) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		conv, sec, place, d.digest, d.Turn, cut(d.ID, maxField), string(d.Role), string(d.Kind), d.tool, d.time, cut(d.Subagent, maxField), save, weight)
+		conv, sec, place, d.Digest, d.Turn, d.ID, string(d.Role), string(d.Kind), d.Tool, d.Time, d.Subagent, save, d.Weight(save))
 	if err != nil {
 		return err
 	}
-	return c.exec("INSERT INTO words(rowid, body, path) VALUES(?, ?, ?)", c.LastInsertRowID(), d.body, d.path)
+	return c.exec("INSERT INTO words(rowid, body, path) VALUES(?, ?, ?)", c.LastInsertRowID(), d.Body, d.Path)
 }

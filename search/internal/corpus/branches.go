@@ -1,4 +1,4 @@
-package search
+package corpus
 
 import (
 	"context"
@@ -15,28 +15,28 @@ import (
 // same words in the current state come first.
 const leftWeight = 0.5
 
-// sections returns what the index must hold of a conversation, and the last saves
+// Sections returns what the index must hold of a conversation, and the last saves
 // of the branches among it. With an error it returns what can be told all the
 // same.
-func (ix *Index) sections(ctx context.Context, info conversation.Info) ([]section, []uint64, error) {
-	title := section{name: "title", digest: blob.Sum([]byte(info.Title)), read: func(context.Context) ([]transcript.Message, error) {
-		return []transcript.Message{{ID: "title", Role: transcript.System, Kind: titleKind, Text: info.Title}}, nil
+func (s *Source) Sections(ctx context.Context, info conversation.Info) ([]Section, []uint64, error) {
+	title := Section{Name: "title", Digest: blob.Sum([]byte(info.Title)), Read: func(context.Context) ([]transcript.Message, error) {
+		return []transcript.Message{{ID: "title", Role: transcript.System, Kind: TitleKind, Text: info.Title}}, nil
 	}}
-	walk := &sectioner{sections: []section{title}, known: make(map[part]bool), current: make(map[string]blob.ID)}
+	walk := &sectioner{sections: []Section{title}, known: make(map[part]bool), current: make(map[string]blob.ID)}
 	if info.Root.IsZero() {
 		return walk.sections, nil, nil
 	}
-	lost := walk.state(ctx, ix.reader, info.Root, 0)
+	lost := walk.state(ctx, s.reader, info.Root, 0)
 	if lost != nil && !errors.Is(lost, conversation.ErrDataLoss) {
 		return nil, nil, lost
 	}
-	left, err := ix.left(ctx, info)
+	left, err := s.left(ctx, info)
 	if err != nil {
 		return nil, nil, err
 	}
 	var tips []uint64
 	for _, save := range left {
-		err := walk.state(ctx, ix.reader, save.Root, save.Seq)
+		err := walk.state(ctx, s.reader, save.Root, save.Seq)
 		if err != nil && !errors.Is(err, conversation.ErrDataLoss) {
 			return nil, nil, err
 		}
@@ -49,13 +49,13 @@ func (ix *Index) sections(ctx context.Context, info conversation.Info) ([]sectio
 // left returns the last saves of the branches that were left by going back, the
 // oldest first. Only a conversation in which somebody went back pays for it: its
 // branches have labels.
-func (ix *Index) left(ctx context.Context, info conversation.Info) ([]conversation.Save, error) {
-	for last, err := range ix.conversations.History(ctx, info.ID, &conversation.HistoryOptions{Newest: true, Limit: 1}) {
+func (s *Source) left(ctx context.Context, info conversation.Info) ([]conversation.Save, error) {
+	for last, err := range s.Conversations.History(ctx, info.ID, &conversation.HistoryOptions{Newest: true, Limit: 1}) {
 		if err != nil || last.Branch == "" {
 			return nil, err
 		}
 	}
-	branches, err := ix.conversations.Branches(ctx, info.ID)
+	branches, err := s.Conversations.Branches(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ type part struct {
 // sectioner collects the sections of states and of their subagents, the current
 // state first.
 type sectioner struct {
-	sections []section
+	sections []Section
 	save     uint64             // the state that is being read; 0 for the current one
 	seen     map[string]bool    // subagents of that state
 	known    map[part]bool      // what sections have already
@@ -144,13 +144,13 @@ func (w *sectioner) turns(t *transcript.Transcript, subagent string) {
 		}
 		of := fmt.Sprintf("%q/%d", subagent, i+1)
 		mark := strconv.AppendInt(id.Bytes(), t.TurnTime(i).UnixMilli(), 10)
-		sec := section{name: w.name(of), save: w.save, read: func(ctx context.Context) ([]transcript.Message, error) { return pages.turn(ctx, i) }}
+		sec := Section{Name: w.name(of), Save: w.save, Read: func(ctx context.Context) ([]transcript.Message, error) { return pages.turn(ctx, i) }}
 		if w.save == 0 {
 			w.current[of] = id
 		} else if now, ok := w.current[of]; ok {
-			sec.besides, mark = of, append(mark, now.Bytes()...)
+			sec.Besides, mark = of, append(mark, now.Bytes()...)
 		}
-		sec.digest = blob.Sum(mark)
+		sec.Digest = blob.Sum(mark)
 		w.sections = append(w.sections, sec)
 	}
 }
@@ -166,9 +166,9 @@ func (w *sectioner) summaries(ctx context.Context, t *transcript.Transcript, sub
 		if !w.news(part{subagent, digest}) {
 			continue
 		}
-		w.sections = append(w.sections, section{
-			name: w.name(fmt.Sprintf("%q/summary/%d", subagent, i)), digest: digest, save: w.save,
-			read: func(context.Context) ([]transcript.Message, error) { return []transcript.Message{m}, nil },
+		w.sections = append(w.sections, Section{
+			Name: w.name(fmt.Sprintf("%q/summary/%d", subagent, i)), Digest: digest, Save: w.save,
+			Read: func(context.Context) ([]transcript.Message, error) { return []transcript.Message{m}, nil },
 		})
 	}
 	return nil

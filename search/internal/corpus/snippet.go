@@ -1,4 +1,4 @@
-package search
+package corpus
 
 import (
 	"strings"
@@ -18,28 +18,28 @@ type Match struct{ Start, End int }
 // Marks around matches, and where something was cut. Text in the index has no
 // control characters, so that they cannot be forged.
 const (
-	markStart = '\x01'
-	markEnd   = '\x02'
-	markCut   = '\x03'
+	MarkStart = '\x01'
+	MarkEnd   = '\x02'
+	MarkCut   = '\x03'
 )
 
 // A snippet is cut twice: first roughly, from text that can be megabytes, then to
 // the size that is shown.
 const (
-	roughBefore, roughAfter = 600, 3000
+	RoughBefore, RoughAfter = 600, 3000
 	shownBefore, shownAfter = 80, 240
 )
 
-// parseSnippet makes a snippet of what excerpt returns.
-func parseSnippet(marked string) Snippet {
-	const cutMark = string(markCut)
+// ParseSnippet makes a snippet of marked text.
+func ParseSnippet(marked string) Snippet {
+	const cutMark = string(MarkCut)
 	text, before := strings.CutPrefix(marked, cutMark)
 	text, after := strings.CutSuffix(text, cutMark)
 	return unmark(text).shorten(before, after)
 }
 
-// runeAt returns the start of the character at i, within s.
-func runeAt(s string, i int) int {
+// RuneAt returns the start of the character at i, within s.
+func RuneAt(s string, i int) int {
 	i = min(max(i, 0), len(s))
 	for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
 		i--
@@ -60,11 +60,11 @@ func unmark(marked string) Snippet {
 	}
 	for _, r := range marked {
 		switch r {
-		case markStart:
+		case MarkStart:
 			start = b.Len()
-		case markEnd:
+		case MarkEnd:
 			end()
-		case joint:
+		case Joint:
 		case '\n', '\t':
 			b.WriteByte(' ')
 		default:
@@ -83,7 +83,7 @@ func (s Snippet) shorten(before, after bool) Snippet {
 	if len(s.Matches) > 0 {
 		first = s.Matches[0].Start
 	}
-	from, to := runeAt(s.Text, first-shownBefore), runeAt(s.Text, first+shownAfter)
+	from, to := RuneAt(s.Text, first-shownBefore), RuneAt(s.Text, first+shownAfter)
 	if space := strings.IndexByte(s.Text[from:first], ' '); from > 0 && space >= 0 {
 		from += space + 1 // at the start of a word
 	}

@@ -1,4 +1,4 @@
-package search
+package corpus
 
 import (
 	"maps"
@@ -16,27 +16,27 @@ const (
 	maxText = 4 << 20
 )
 
-// joint separates words where a script has no spaces. It is invisible, no
+// Joint separates words where a script has no spaces. It is invisible, no
 // letter, and removed from what is shown.
-const joint = '\u200b'
+const Joint = '\u200b'
 
-// indexed returns text as the index holds it: without control characters, and
+// Indexed returns text as the index holds it: without control characters, and
 // with every character of a script that has no spaces as a word.
-func indexed(s string) string {
+func Indexed(s string) string {
 	s = transcript.Visible(s)
-	if strings.IndexFunc(s, func(r rune) bool { return r == joint || spaceless(r) }) < 0 {
+	if strings.IndexFunc(s, func(r rune) bool { return r == Joint || spaceless(r) }) < 0 {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s) * 2)
 	before := false
 	for _, r := range s {
-		if r == joint {
+		if r == Joint {
 			continue
 		}
 		now := spaceless(r)
 		if now || before {
-			b.WriteRune(joint)
+			b.WriteRune(Joint)
 		}
 		b.WriteRune(r)
 		before = now
@@ -48,8 +48,8 @@ func spaceless(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// cut shortens text to at most n bytes at the start of a character.
-func cut(s string, n int) string {
+// Cut shortens text to at most n bytes at the start of a character.
+func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -62,16 +62,16 @@ func cut(s string, n int) string {
 // bodyOf returns what is searched of a message.
 func bodyOf(m transcript.Message) string {
 	if m.Tool == nil {
-		return cut(m.Text, maxText)
+		return Cut(m.Text, maxText)
 	}
 	var b strings.Builder
-	b.WriteString(cut(m.Text, maxText))
+	b.WriteString(Cut(m.Text, maxText))
 	if m.Kind != transcript.Shell { // whose input is its text
 		leaves(&b, m.Tool.Input)
 	}
 	for _, s := range []string{m.Tool.Output, m.Tool.Diff} {
 		if s != "" {
-			b.WriteString("\n" + cut(s, maxBody))
+			b.WriteString("\n" + Cut(s, maxBody))
 		}
 	}
 	return strings.TrimPrefix(b.String(), "\n")
@@ -81,7 +81,7 @@ func bodyOf(m transcript.Message) string {
 func leaves(b *strings.Builder, v any) {
 	switch v := v.(type) {
 	case string:
-		b.WriteString("\n" + cut(v, maxBody))
+		b.WriteString("\n" + Cut(v, maxBody))
 	case []any:
 		for _, e := range v {
 			leaves(b, e)
@@ -97,7 +97,7 @@ func leaves(b *strings.Builder, v any) {
 // before what tools printed.
 func weightOf(m transcript.Message) float64 {
 	switch m.Kind {
-	case titleKind:
+	case TitleKind:
 		return 2
 	case transcript.Text, transcript.Summary:
 		return 1.5
@@ -107,5 +107,5 @@ func weightOf(m transcript.Message) float64 {
 	return 1
 }
 
-// titleKind is the kind of the message that the index makes of a title.
-const titleKind transcript.Kind = "title"
+// TitleKind is the kind of the message that the index makes of a title.
+const TitleKind transcript.Kind = "title"

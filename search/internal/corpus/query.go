@@ -1,4 +1,4 @@
-package search
+package corpus
 
 import (
 	"strings"
@@ -9,31 +9,31 @@ import (
 // Limits of a query. What is beyond them is ignored: nobody types it.
 const (
 	maxQuery = 4096
-	maxTerms = 32
+	MaxTerms = 32
 )
 
-// query is what a user asks for.
-type query struct {
-	terms []term
-	tools []string // lower case
-	roles []string // lower case
+// Query is what a user asks for.
+type Query struct {
+	Terms []Term
+	Tools []string // lower case
+	Roles []string // lower case
 }
 
-// term is a word or a phrase.
-type term struct {
-	text   string
-	prefix bool // it may be the beginning of a word
-	path   bool // only paths are meant
+// Term is a word or a phrase.
+type Term struct {
+	Text   string
+	Prefix bool // it may be the beginning of a word
+	Path   bool // only paths are meant
 }
 
-// parseQuery understands every text. Words are separated by spaces, quotes hold a
+// ParseQuery understands every text. Words are separated by spaces, quotes hold a
 // phrase together, and path:, tool: and role: before a word or phrase narrow the
 // search. Other colons are parts of words. A word at the end may be the beginning
 // of one, as its writer may still be typing.
-func parseQuery(s string) query {
-	s = strings.ToValidUTF8(cut(s, maxQuery), " ")
-	var q query
-	for len(q.terms)+len(q.tools)+len(q.roles) < maxTerms {
+func ParseQuery(s string) Query {
+	s = strings.ToValidUTF8(Cut(s, maxQuery), " ")
+	var q Query
+	for len(q.Terms)+len(q.Tools)+len(q.Roles) < MaxTerms {
 		s = strings.TrimLeftFunc(s, unicode.IsSpace)
 		if s == "" {
 			break
@@ -43,12 +43,12 @@ func parseQuery(s string) query {
 		s = rest
 		switch {
 		case name == "tool" && text != "":
-			q.tools = append(q.tools, strings.ToLower(text))
+			q.Tools = append(q.Tools, strings.ToLower(text))
 		case name == "role" && text != "":
-			q.roles = append(q.roles, strings.ToLower(text))
+			q.Roles = append(q.Roles, strings.ToLower(text))
 		case searchable(text):
 			path := name == "path"
-			q.terms = append(q.terms, term{text: text, path: path, prefix: long(text) && (path || !quoted && s == "")})
+			q.Terms = append(q.Terms, Term{Text: text, Path: path, Prefix: long(text) && (path || !quoted && s == "")})
 		}
 	}
 	return q
@@ -90,33 +90,14 @@ func searchable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r) }) >= 0
 }
 
-func (q query) empty() bool { return len(q.terms)+len(q.tools)+len(q.roles) == 0 }
-
-// match spells the terms for FTS5. Every term is a string of that language, in
-// which only the quote means something.
-func (q query) match() string {
-	var b strings.Builder
-	for i, t := range q.terms {
-		if i > 0 {
-			b.WriteString(" AND ")
-		}
-		if t.path {
-			b.WriteString("path : ")
-		}
-		text := strings.ReplaceAll(indexed(t.text), "\x00", " ")
-		b.WriteString(`"` + strings.ReplaceAll(text, `"`, `""`) + `"`)
-		if t.prefix {
-			b.WriteString(" *")
-		}
-	}
-	return b.String()
-}
+// Empty reports whether there is nothing to search for.
+func (q Query) Empty() bool { return len(q.Terms)+len(q.Tools)+len(q.Roles) == 0 }
 
 // sameTools are tools that agents call by different names.
 var sameTools = [][]string{{"bash", "shell", "pibash"}}
 
-// toolNames returns the names that a filter means.
-func toolNames(tools []string) []string {
+// ToolNames returns the names that a filter means.
+func ToolNames(tools []string) []string {
 	all := append([]string(nil), tools...)
 	for _, t := range tools {
 		for _, group := range sameTools {

@@ -1,0 +1,144 @@
+// Package corpus is what an index of conversations is made of, whatever engine
+// keeps it: which conversations changed, their sections and messages, the words of
+// a query, and the pieces of text that hits show.
+package corpus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/transcript"
+)
+
+// Source is where the texts come from.
+type Source struct {
+	// Conversations are those that are indexed.
+	Conversations *conversation.Store
+	rows          kv.Store
+	reader        *transcript.Reader
+}
+
+// NewSource returns the source of a store; blobs and rows are those that it works
+// on.
+func NewSource(conversations *conversation.Store, blobs blob.Store, rows kv.Store) *Source {
+	return &Source{Conversations: conversations, rows: rows, reader: transcript.New(conversations, blobs)}
+}
+
+// Marks tell whether a conversation changed since it was indexed. Rows that are
+// written get a new version, also if two saves fall into one millisecond.
+type Marks struct {
+	Listed        string // key of the row that orders the conversation by time
+	ListedVersion uint64
+	RecordVersion uint64
+}
+
+// Known is what an index has of a conversation.
+type Known struct {
+	ID    string
+	Marks Marks
+	// Tips are the last saves of its other branches, a list of JSON.
+	Tips string
+}
+
+// Stale returns the conversations whose rows are not those that were indexed; a
+// conversation that is gone has empty marks.
+func (s *Source) Stale(ctx context.Context, known []Known) (map[string]Marks, error) {
+	stale, err := s.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range known {
+		now, ok := stale[k.ID]
+		switch {
+		case !ok:
+			stale[k.ID] = Marks{}
+		case now == k.Marks:
+			there, err := s.branchesThere(ctx, k.ID, k.Tips)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				delete(stale, k.ID)
+			}
+		}
+	}
+	return stale, nil
+}
+
+// branchesThere reports whether the branches of a conversation are still there:
+// a retention policy takes them without touching anything else.
+func (s *Source) branchesThere(ctx context.Context, id, tips string) (bool, error) {
+	var seqs []uint64
+	if err := json.Unmarshal([]byte(tips), &seqs); err != nil {
+		return false, nil // to be written anew
+	}
+	for _, seq := range seqs {
+		_, err := s.rows.Get(ctx, keyspace.Save(id, seq))
+		if errors.Is(err, kv.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// live returns the marks of all conversations. It reads no values.
+func (s *Source) live(ctx context.Context) (map[string]Marks, error) {
+	live := make(map[string]Marks)
+	for row, err := range s.rows.Scan(ctx, keyspace.Conversations(), kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("list conversations: %w", err)
+		}
+		live[keyspace.Last(row.Key)] = Marks{RecordVersion: row.Version}
+	}
+	for row, err := range s.rows.Scan(ctx, keyspace.ByTimes(), kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("list conversations: %w", err)
+		}
+		if m, ok := live[keyspace.Last(row.Key)]; ok {
+			m.Listed, m.ListedVersion = row.Key, row.Version
+			live[keyspace.Last(row.Key)] = m
+		}
+	}
+	return live, nil
+}
+
+// MarksOf returns the marks of one conversation, empty if it is gone. They are
+// read before its state, so that a save in between makes the next update look
+// again.
+func (s *Source) MarksOf(ctx context.Context, id string) (Marks, error) {
+	var m Marks
+	row, err := s.rows.Get(ctx, keyspace.Conversation(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return m, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	info, err := s.Conversations.Get(ctx, id)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return m, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	m.RecordVersion = row.Version
+	key := keyspace.ByTime(info.Updated.UnixMilli(), id)
+	row, err = s.rows.Get(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return m, nil // saved again meanwhile: never equal, so looked at again
+	}
+	if err != nil {
+		return m, err
+	}
+	m.Listed, m.ListedVersion = key, row.Version
+	return m, nil
+}
