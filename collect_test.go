@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, churn(context.Background(), dir))
 		os.Exit(1)
 	}
+	if dir := os.Getenv(sealerDir); dir != "" {
+		fmt.Fprintln(os.Stderr, sealAndSave(context.Background(), dir))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

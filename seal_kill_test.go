@@ -1,0 +1,106 @@
+package stet
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/pack"
+)
+
+// sealerDir makes the test binary a process that saves, seals, unseals and
+// collects in a store until it is killed.
+const sealerDir = "STET_TEST_SEAL"
+
+// sealAndSave says "id turns" after every save.
+func sealAndSave(ctx context.Context, dir string) error {
+	db, err := Open(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	for {
+		id := fmt.Sprint("talk ", rand.IntN(4))
+		c, err := db.Conversations().Open(ctx, id)
+		if errors.Is(err, conversation.ErrNotFound) {
+			c, err = db.Conversations().Create(ctx, conversation.Info{ID: id})
+		}
+		if err != nil {
+			return err
+		}
+		if err := addTurn(ctx, c, fmt.Sprint("turn ", rand.Int())); err != nil {
+			return err
+		}
+		fmt.Println(id[len("talk "):], c.Head().Seq)
+		for range 2 {
+			if _, err := db.Seal(ctx, id); err != nil && !errors.Is(err, pack.ErrSealed) && !errors.Is(err, pack.ErrEmpty) {
+				return err
+			}
+			id = fmt.Sprint("talk ", rand.IntN(4))
+			if err := db.Unseal(ctx, id); err != nil && !errors.Is(err, pack.ErrNotSealed) {
+				return err
+			}
+		}
+		if _, err := db.Collect(ctx, &conversation.CollectOptions{Grace: -1}); err != nil {
+			return err
+		}
+	}
+}
+
+// Whoever is killed while he seals, or brings something back, has lost nothing.
+func TestKilledSealer(t *testing.T) {
+	dir := t.TempDir()
+	var acked [4]uint64
+	for range testenv.Scale(12, 400) {
+		runSealer(t, dir, &acked)
+		db, err := Open(t.Context(), dir, nil)
+		must(t, err)
+		sound(t, db)
+		for n, want := range acked {
+			if want == 0 {
+				continue
+			}
+			state, err := db.Conversations().Hydrate(t.Context(), fmt.Sprint("talk ", n), nil)
+			if err != nil || uint64(len(state.Turns)) < want {
+				t.Errorf("conversation %d: %v, want %d turns", n, err, want)
+			}
+		}
+		must(t, db.Close())
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func runSealer(t *testing.T, dir string, acked *[4]uint64) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), sealerDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	for saves := 1 + rand.IntN(5); lines.Scan(); saves-- {
+		var n int
+		var seq uint64
+		if _, err := fmt.Sscan(lines.Text(), &n, &seq); err != nil {
+			t.Errorf("%q: %v", lines.Text(), err)
+		}
+		acked[n] = max(acked[n], seq)
+		if saves == 1 { // at some point of what it does next
+			time.Sleep(time.Duration(rand.IntN(20_000)) * time.Microsecond)
+			cmd.Process.Kill()
+		}
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+		t.Errorf("it was not killed: %v", err)
+	}
+}
