@@ -88,6 +88,7 @@ func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 	if err != nil {
 		return place{}, db.wrap(ctx, "read blob "+id.String(), err)
 	}
+	b.t.remember(id)
 	if object != nil {
 		p.object = *object
 		return p, nil
@@ -141,10 +142,13 @@ func (b *Blobs) putSmall(ctx context.Context, r *record) error {
 
 // checkBase refuses a blob that could never be read.
 func (b *Blobs) checkBase(ctx context.Context, one blob.Blob) error {
-	if one.Base.IsZero() {
+	if one.Base.IsZero() || b.t.knows(one.Base) {
 		return nil
 	}
 	has, err := b.Has(ctx, one.Base)
+	if err == nil && has[0] {
+		b.t.remember(one.Base)
+	}
 	if err == nil && !has[0] {
 		err = fmt.Errorf("store blob %s: its base: %w", one.ID, blob.NotFound(one.Base))
 	}

@@ -61,7 +61,10 @@ func pgCode(err error) string {
 // server is stopped, that is not certain.
 func refused(err error) bool {
 	var sent *pgconn.PgError
-	return errors.As(err, &sent) && sent.SeverityUnlocalized == "ERROR"
+	if !errors.As(err, &sent) {
+		return false
+	}
+	return sent.SeverityUnlocalized == "ERROR" || sent.SeverityUnlocalized == "" && sent.Severity == "ERROR"
 }
 
 // wrap gives an error of the database the type that callers know. Texts of the

@@ -29,6 +29,7 @@ func (g *group) judge(deadline time.Time) error {
 			return err
 		}
 	}
+	g.t.forget(g.change().refs, seen.blobs)
 	g.loseRecords(seen)
 	failed := false
 	g.reqs = slices.DeleteFunc(g.reqs, func(r *request) bool {
@@ -45,7 +46,11 @@ func (g *group) judge(deadline time.Time) error {
 	if failed {
 		return nil
 	}
-	return g.t.db.pause(time.Millisecond) // somebody was faster; look again
+	// Somebody was faster; or the tenant's own rows are gone, as after a restore.
+	g.t.mu.Lock()
+	g.t.ready = false
+	g.t.mu.Unlock()
+	return g.t.db.pause(time.Millisecond)
 }
 
 // facts is what judge sees.

@@ -186,3 +186,42 @@ func collectOnce(ctx context.Context, tenant *Tenant) error {
 	_, err = tenant.Blobs().Sweep(ctx, generation, blob.SweepOptions{Live: func(id blob.ID) bool { return live[id.String()] }})
 	return err
 }
+
+// TestBaseSweptElsewhere has a node lean on a blob that another one has removed.
+// It must be told before it relies on what cannot be read, and not be told the
+// same for ever.
+func TestBaseSweptElsewhere(t *testing.T) {
+	a, b := twoNodes(t, nil)
+	writer := newTenant(t, a)
+	collector := tenantOf(t, b, writer.Name())
+	base := blob.New([]byte("base"))
+	mustPut(t, writer.Blobs(), base)
+	if err := collectOnce(t.Context(), collector); err != nil {
+		t.Fatal(err)
+	}
+	leaning := blob.New([]byte("leaning"))
+	leaning.Base = base.ID
+	if err := writer.Blobs().Put(t.Context(), leaning); err == nil {
+		err = writer.Rows().Commit(t.Context(), &kv.Batch{Refs: []blob.ID{leaning.ID}})
+		if !errors.Is(err, blob.ErrNotFound) {
+			t.Fatalf("commit of a blob without its base: got %v, want ErrNotFound", err)
+		}
+	}
+	if err := writer.Blobs().Put(t.Context(), leaning); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("put once more: got %v, want ErrNotFound", err)
+	}
+	if err := writer.Blobs().Flush(t.Context()); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("flush: got %v, want the loss to be told", err)
+	}
+	mustPut(t, writer.Blobs(), base, leaning)
+}
+
+// TestRestoredWithoutTenant goes on where the tenant's own rows are gone.
+func TestRestoredWithoutTenant(t *testing.T) {
+	dsn := newDatabase(t, 15)
+	tenant := newTenant(t, openNode(t, dsn, nil))
+	mustPut(t, tenant.Blobs(), blob.New([]byte("before")))
+	execute(t, dsn, `TRUNCATE stet.tenants, stet.generations, stet.blobs, stet.rows, stet.commits`)
+	mustPut(t, tenant.Blobs(), blob.New([]byte("after")))
+	mustCommit(t, tenant.Rows(), &kv.Batch{DeleteRange: []kv.Range{{}}})
+}

@@ -94,6 +94,8 @@ func (db *DB) configure(config *pgxpool.Config) {
 		SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit', true) = 'off'`,
 		db.opts.StatementTimeout.Milliseconds(), db.opts.LockTimeout.Milliseconds(), db.opts.StatementTimeout.Milliseconds())
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, config.ConnConfig.ConnectTimeout)
+		defer cancel()
 		_, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
 		return err
 	}

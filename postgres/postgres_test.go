@@ -10,13 +10,12 @@ import (
 	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/kvtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(realservers.Run(m)) }
-
-var versions = []int{15, 18}
 
 // newDatabase makes a database on a server that the tests share.
 func newDatabase(t testing.TB, version int) string {
@@ -56,9 +55,13 @@ func newTenant(t testing.TB, db *DB) *Tenant {
 	return tenantOf(t, db, fmt.Sprintf("tenant %d", tenantCount.Add(1)))
 }
 
-// suites runs fn on every version of the server.
-func suites(t *testing.T, opts *Options, fn func(t *testing.T, db *DB)) {
-	for _, version := range versions {
+// suites runs fn on both versions of the server. Where a suite takes long, the
+// newer one is left to long runs: its own answers are few.
+func suites(t *testing.T, opts *Options, long bool, fn func(t *testing.T, db *DB)) {
+	for _, version := range []int{15, 18} {
+		if version != 15 && long && !testenv.Long() {
+			continue
+		}
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			fn(t, openNode(t, newDatabase(t, version), opts))
 		})
@@ -66,13 +69,13 @@ func suites(t *testing.T, opts *Options, fn func(t *testing.T, db *DB)) {
 }
 
 func TestRows(t *testing.T) {
-	suites(t, nil, func(t *testing.T, db *DB) {
+	suites(t, nil, false, func(t *testing.T, db *DB) {
 		kvtest.Run(t, func(t *testing.T) kv.Store { return newTenant(t, db).Rows() })
 	})
 }
 
 func TestRowsRefs(t *testing.T) {
-	suites(t, nil, func(t *testing.T, db *DB) {
+	suites(t, nil, false, func(t *testing.T, db *DB) {
 		kvtest.RunRefs(t, func(t *testing.T) (kv.Store, blob.Store) {
 			tenant := newTenant(t, db)
 			return tenant.Rows(), tenant.Blobs()
@@ -81,23 +84,35 @@ func TestRowsRefs(t *testing.T) {
 }
 
 func TestRowsLinearizable(t *testing.T) {
-	suites(t, nil, func(t *testing.T, db *DB) {
+	suites(t, nil, true, func(t *testing.T, db *DB) {
 		kvtest.RunLinearizable(t, func(t *testing.T) kv.Store { return newTenant(t, db).Rows() })
 	})
 }
 
+// caseBytes bounds the blobs of the suite in short runs: the database takes 64
+// MiB in seconds, and the bucket test sends as many to a bucket.
+const caseBytes = 8 << 20
+
 func TestBlobs(t *testing.T) {
-	suites(t, nil, func(t *testing.T, db *DB) {
-		open := func(t *testing.T) blob.Store { return newTenant(t, db).Blobs() }
-		blobtest.Run(t, open)
-		blobtest.RunModel(t, open)
+	opts := &blobtest.Options{MaxBytes: caseBytes}
+	if testenv.Long() {
+		opts = nil
+	}
+	suites(t, nil, false, func(t *testing.T, db *DB) {
+		blobtest.RunWith(t, func(t *testing.T) blob.Store { return newTenant(t, db).Blobs() }, opts)
+	})
+}
+
+func TestBlobsModel(t *testing.T) {
+	suites(t, nil, true, func(t *testing.T, db *DB) {
+		blobtest.RunModel(t, func(t *testing.T) blob.Store { return newTenant(t, db).Blobs() })
 	})
 }
 
 // TestBlobsInObjects sends nearly everything to the bucket.
 func TestBlobsInObjects(t *testing.T) {
 	opts := &Options{Objects: memblob.NewObjects(), LargeBytes: 16}
-	suites(t, opts, func(t *testing.T, db *DB) {
+	suites(t, opts, true, func(t *testing.T, db *DB) {
 		open := func(t *testing.T) blob.Store { return newTenant(t, db).Blobs() }
 		blobtest.Run(t, open)
 		blobtest.RunModel(t, open)

@@ -99,7 +99,7 @@ func (p *proxy) serve(client net.Conn) {
 			return
 		}
 		held = append(held, chunk[:n]...)
-		if p.armed() && !bytes.HasSuffix(held, syncMessage) {
+		if p.marked(held) && !bytes.HasSuffix(held, syncMessage) {
 			continue // whole transactions only
 		}
 		if f, ok := p.due(held); ok {
@@ -113,10 +113,10 @@ func (p *proxy) serve(client net.Conn) {
 	}
 }
 
-func (p *proxy) armed() bool {
+func (p *proxy) marked(sent []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.marker != nil
+	return p.marker != nil && bytes.Contains(sent, p.marker)
 }
 
 func (p *proxy) fail(f fault, client, server net.Conn, a *answers, request []byte) {

@@ -116,17 +116,25 @@ var errNotSent = errors.New("not sent")
 // try sends the transaction once.
 func (g *group) try(a attempt) error {
 	db := g.t.db
-	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.StatementTimeout)
-	defer cancel()
-	if err := g.t.prepare(ctx); err != nil {
-		return errors.Join(errNotSent, err)
-	}
-	conn, err := db.pool.Acquire(ctx)
+	conn, err := g.connect()
 	if err != nil {
-		return errors.Join(errNotSent, err)
+		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer conn.Release()
+	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.StatementTimeout)
+	defer cancel()
 	return send(ctx, conn, g.pipeline(a))
+}
+
+// connect gets a connection over which the transaction can run.
+func (g *group) connect() (*pgxpool.Conn, error) {
+	db := g.t.db
+	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.ConnectTimeout)
+	defer cancel()
+	if err := g.t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return db.pool.Acquire(ctx)
 }
 
 // send runs a pipeline to its end.

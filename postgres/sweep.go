@@ -247,6 +247,7 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 		return db.wrap(ctx, "remove blobs", err)
 	}
 	var objects []string
+	b.t.forget(page, nil)
 	for _, e := range gone {
 		result.Removed++
 		result.RemovedBytes += condemned[e.id].size

@@ -33,6 +33,44 @@ type Tenant struct {
 	stuck    error         // why the last transaction failed, nil once one went well
 	lost     []error       // blobs that could not be stored, for the next Flush
 	lingers  bool          // a flush for unflushed blobs is on its way
+	known    map[blob.ID]struct{}
+}
+
+// maxKnown bounds what a tenant remembers.
+const maxKnown = 8192
+
+// remember notes a blob that was seen in the database lately, so that the next
+// one that leans on it can be put without asking. It may be gone since: the
+// commit finds out.
+func (t *Tenant) remember(id blob.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rememberLocked(id)
+}
+
+func (t *Tenant) rememberLocked(id blob.ID) {
+	if t.known == nil || len(t.known) >= maxKnown {
+		t.known = make(map[blob.ID]struct{})
+	}
+	t.known[id] = struct{}{}
+}
+
+// forget drops those of the ids that were looked for and not found.
+func (t *Tenant) forget(ids []blob.ID, found map[blob.ID]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		if !found[id] {
+			delete(t.known, id)
+		}
+	}
+}
+
+func (t *Tenant) knows(id blob.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.known[id]
+	return ok
 }
 
 // Tenant returns the part of one tenant. Names are at most 255 bytes of UTF-8.

@@ -246,6 +246,7 @@ func (t *Tenant) settle(g *group, err error) {
 	} else {
 		for _, r := range g.recs {
 			t.dropLocked(r)
+			t.rememberLocked(r.id)
 		}
 	}
 	for _, l := range g.lost {

@@ -60,6 +60,14 @@ func Postgres(tb testing.TB, opts PostgresOptions) *PostgresServer {
 		}
 		return s
 	}
+	s := sharedPostgres(opts)
+	if s.err != nil {
+		tb.Fatal(s.err)
+	}
+	return s
+}
+
+func sharedPostgres(opts PostgresOptions) *PostgresServer {
 	postgresShared.Lock()
 	defer postgresShared.Unlock()
 	s := postgresShared.servers[opts]
@@ -70,9 +78,6 @@ func Postgres(tb testing.TB, opts PostgresOptions) *PostgresServer {
 		}
 		postgresShared.servers[opts] = s
 		atEnd(s.discard)
-	}
-	if s.err != nil {
-		tb.Fatal(s.err)
 	}
 	return s
 }
@@ -232,11 +237,29 @@ func (s *PostgresServer) DSN(database string) string {
 // string.
 func (s *PostgresServer) NewDatabase(tb testing.TB) string {
 	tb.Helper()
+	dsn, err := s.newDatabase()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dsn
+}
+
+func (s *PostgresServer) newDatabase() (string, error) {
 	name := fmt.Sprintf("test_%016x", rand.Uint64())
 	if err := s.Exec("postgres", "CREATE DATABASE "+name); err != nil {
-		tb.Fatalf("create a database: %v", err)
+		return "", fmt.Errorf("create a database: %w", err)
 	}
-	return s.DSN(name)
+	return s.DSN(name), nil
+}
+
+// PostgresDatabase is NewDatabase on a shared server for examples, which have no
+// testing.TB.
+func PostgresDatabase() (string, error) {
+	s := sharedPostgres(PostgresOptions{Version: 15})
+	if s.err != nil {
+		return "", s.err
+	}
+	return s.newDatabase()
 }
 
 // command prepares one of the server's programs, as the user that may run it.
