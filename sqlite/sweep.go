@@ -49,6 +49,27 @@ func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) erro
 	}
 }
 
+// Info describes one durable blob, or returns an error that wraps
+// blob.ErrNotFound.
+func (b *Blobs) Info(ctx context.Context, id blob.ID) (blob.Info, error) {
+	info := blob.Info{ID: id}
+	found := false
+	err := b.db.readers.with(ctx, func(c *conn) error {
+		return c.query(`SELECT size, base FROM blobs WHERE id = ?1`, func(s *sqlite3.Stmt) error {
+			found, info.Stored = true, s.ColumnInt64(0)
+			copy(info.Base[:], s.ColumnRawBlob(1))
+			return nil
+		}, id[:])
+	})
+	if err != nil {
+		return blob.Info{}, b.db.readError(ctx, "look at blob "+id.String(), err)
+	}
+	if !found {
+		return blob.Info{}, blob.NotFound(id)
+	}
+	return info, nil
+}
+
 // Begin implements blob.Sweeper.
 func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 	var gen int64

@@ -26,6 +26,9 @@ type mover struct {
 	report   *Report
 	seen     graph.Set            // what earlier units reach, or the target is known to have
 	listed   map[blob.ID]struct{} // what was sent, or found there
+	sent     map[blob.ID]struct{} // names that were sent as they are stored
+	root     blob.ID              // the state that is sent
+	before   blob.ID              // the one that the target got, or had, before it
 }
 
 func (m *mover) progress() {
@@ -53,7 +56,10 @@ func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ids, m.send(ctx, ids)
+	m.root = root
+	err = m.send(ctx, ids)
+	m.before = root
+	return ids, err
 }
 
 // tree moves what a captured tree needs, and other blobs with it.
@@ -116,37 +122,81 @@ func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 		m.report.Blobs += len(ids)
 		return nil
 	}
-	var pack []blob.Blob
-	size := 0
-	put := func() error {
-		if len(pack) == 0 {
-			return nil
-		}
-		err := m.to.Blobs.Put(ctx, pack...)
-		if err == nil {
-			m.report.Blobs += len(pack)
-			m.report.Bytes += int64(size)
-			m.progress()
-		}
-		pack, size = nil, 0
-		return err
+	plain := &parcel{m: m, put: m.to.Blobs.Put}
+	var asStored *parcel
+	if m.alike() {
+		asStored = &parcel{m: m, put: m.to.Stored.Put}
 	}
 	for _, id := range ids {
-		data, err := m.from.Blobs.Get(ctx, id)
-		if errors.Is(err, blob.ErrNotFound) {
-			return fmt.Errorf("%w: %w", ErrIncomplete, err)
-		}
-		if err != nil {
-			return err
-		}
-		pack, size = append(pack, blob.Blob{ID: id, Data: data}), size+len(data)
-		if size >= sendBytes || len(pack) >= sendBlobs {
-			if err := put(); err != nil {
-				return err
+		if asStored != nil {
+			chain, err := m.stored(ctx, id)
+			if err != nil {
+				return incomplete(err)
+			}
+			if chain != nil {
+				if err := asStored.add(ctx, chain...); err != nil {
+					return err
+				}
+				continue
 			}
 		}
+		data, err := m.from.Blobs.Get(ctx, id)
+		if err != nil {
+			return incomplete(err)
+		}
+		one := blob.Blob{ID: id, Data: data}
+		if id == m.root { // else each save of a long conversation would be kept whole
+			one.Like = m.before
+		}
+		if err := plain.add(ctx, one); err != nil {
+			return err
+		}
 	}
-	return put()
+	if asStored != nil {
+		if err := asStored.send(ctx); err != nil {
+			return err
+		}
+	}
+	return plain.send(ctx)
+}
+
+func incomplete(err error) error {
+	if errors.Is(err, blob.ErrNotFound) {
+		return fmt.Errorf("%w: %w", ErrIncomplete, err)
+	}
+	return err
+}
+
+// parcel collects blobs that are put together.
+type parcel struct {
+	m     *mover
+	put   func(context.Context, ...blob.Blob) error
+	blobs []blob.Blob
+	size  int
+}
+
+func (p *parcel) add(ctx context.Context, blobs ...blob.Blob) error {
+	for _, b := range blobs {
+		p.blobs, p.size = append(p.blobs, b), p.size+len(b.Data)
+	}
+	if p.size < sendBytes && len(p.blobs) < sendBlobs {
+		return nil
+	}
+	return p.send(ctx)
+}
+
+func (p *parcel) send(ctx context.Context) error {
+	if len(p.blobs) == 0 {
+		return nil
+	}
+	if err := p.put(ctx, p.blobs...); err != nil {
+		return err
+	}
+	p.m.report.Blobs += len(p.blobs)
+	p.m.report.Bytes += int64(p.size)
+	p.blobs, p.size = nil, 0
+	p.m.progress()
+	return nil
 }
 
 // commit applies a batch to the target. Blobs that a collector removed between

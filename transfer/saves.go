@@ -55,6 +55,7 @@ func (m *mover) skip(ctx context.Context, s *stetv1.SaveRecord) error {
 	if err != nil {
 		return fmt.Errorf("%w: save %d: %w", kv.ErrCorrupt, s.GetSeq(), err)
 	}
+	m.before = root
 	raw, err := m.from.Blobs.Get(ctx, root)
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
 		return nil // then nothing can be skipped

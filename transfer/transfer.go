@@ -30,6 +30,9 @@ type Side struct {
 	Rows  kv.Store
 	// Encrypted says that the store seals what it keeps.
 	Encrypted bool
+	// Stored, if both sides have it and seal alike, moves blobs as they are kept:
+	// sealed ones are not opened and sealed again, and differences stay differences.
+	Stored Stored
 }
 
 // Options shape a transfer; nil gives the defaults.
@@ -96,7 +99,7 @@ func (r *Report) Diverged() []string {
 // other. After an error the report tells what had been moved; doing it again goes
 // on from there.
 func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Report, error) {
-	m := &mover{from: from, to: to, report: &Report{}, listed: make(map[blob.ID]struct{})}
+	m := &mover{from: from, to: to, report: &Report{}, listed: make(map[blob.ID]struct{}), sent: make(map[blob.ID]struct{})}
 	if opts != nil {
 		m.opts = *opts
 	}
@@ -130,6 +133,7 @@ func allConversations(ctx context.Context, rows kv.Store) ([]string, error) {
 
 // conversation moves one conversation: saves in their order, then checkpoints.
 func (m *mover) conversation(ctx context.Context, id string) error {
+	m.root, m.before = blob.ID{}, blob.ID{}
 	here, err := load(ctx, m.from.Rows, id)
 	if err != nil {
 		return err

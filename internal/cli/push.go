@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/transfer"
 )
 
@@ -40,7 +41,8 @@ A conversation that both sides went on with has diverged. It is left alone, and 
 exit code is 4. With --force the head moves, and the saves that it moves away from
 stay in the history as a branch ('stet log' shows it, 'stet fork' goes on with it).
 
-The two sides seal with their own keys. What an encrypted store holds is not
+Two directories with the same keys exchange sealed blobs as they are. Otherwise the
+two sides seal with their own keys. What an encrypted store holds is not
 written to one that is not encrypted, unless --decrypt is given. Agents, pins and
 the log of operations stay where they are.`
 
@@ -82,6 +84,9 @@ func (a *app) pullCommand() *cobra.Command {
 func (a *app) move(ctx context.Context, verb string, args []string, flags moveFlags) error {
 	push := verb == "push"
 	remote := &app{in: a.in, out: a.out, err: a.err, store: args[0], json: a.json, quiet: a.quiet, keyFile: flags.remoteKey, config: a.config}
+	if fleet.IsAddress(args[0]) {
+		remote.bucket, remote.tenant, remote.keyring = a.bucket, a.tenant, a.keyring
+	}
 	switch same, err := samePlace(a.storePlace(), args[0]); {
 	case err != nil:
 		return err
@@ -116,7 +121,7 @@ func samePlace(a, b string) (bool, error) {
 	if a == b {
 		return true, nil
 	}
-	if isRemote(a) || isRemote(b) {
+	if isRemote(a) || isRemote(b) || fleet.IsAddress(a) || fleet.IsAddress(b) {
 		return false, nil
 	}
 	return sameFile(strings.TrimPrefix(a, "file://"), strings.TrimPrefix(b, "file://"))
@@ -126,6 +131,9 @@ func samePlace(a, b string) (bool, error) {
 func (a *app) side(ctx context.Context, db *stet.DB) (transfer.Side, error) {
 	s := transfer.Side{Blobs: db.Blobs(), Rows: db.Rows(), Encrypted: db.Ring() != nil}
 	if !isRemote(a.storePlace()) {
+		if kept := db.Stored(); kept != nil {
+			s.Stored = kept
+		}
 		return s, nil
 	}
 	c, err := dialRemote(ctx, a.storePlace())
