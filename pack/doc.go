@@ -27,7 +27,7 @@
 // that this is what happens; an id that comes from elsewhere, such as from another
 // node, is answered with blob.ErrNotFound. So is one of a reader who read the rows
 // before they were sealed, on another node than the one that sealed them, read
-// those of 64 others since, and asks for the blobs after a whole collection:
+// those of 128 others since, and asks for the blobs after a whole collection:
 // reading the rows again helps.
 //
 // # What writers do

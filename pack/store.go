@@ -78,7 +78,7 @@ type Store struct {
 	loaded *lru[string, *contents] // by the key of the first object
 	blocks *lru[blockKey, []byte]
 	busy   map[string]chan struct{} // conversations that this process brings back
-	reads  [64]string               // guards of rows that were read from the database lately
+	reads  [128]string              // guards of rows that were read from the database lately
 	last   int                      // the latest of them
 }
 

@@ -58,6 +58,7 @@ type duJSON struct {
 	Unreferenced countJSON  `json:"unreferenced"`
 	Deltas       int64      `json:"deltas"`
 	Rows         int64      `json:"rows"`
+	Sealed       sealedSum  `json:"sealed"`
 }
 
 type kindJSON struct {
@@ -120,7 +121,10 @@ func inventory(ctx context.Context, db *stet.DB) (map[blob.ID]int64, duJSON, err
 		}
 		return nil
 	})
-	if err != nil || db.Engine() == nil {
+	if err != nil {
+		return stored, value, err
+	}
+	if value.Sealed, err = countSealed(ctx, db); err != nil || db.Engine() == nil {
 		return stored, value, err
 	}
 	stats, err := db.Engine().Stats(ctx, nil)
@@ -162,6 +166,9 @@ func duText(v duJSON) string {
 		line("without a reference", v.Unreferenced.Blobs, v.Unreferenced.Bytes)
 	}
 	line("all", v.Blobs, v.Bytes)
+	if v.Sealed.Conversations > 0 {
+		fmt.Fprintf(&text, "%s  %s  sealed\n", padLeft(byteSize(v.Sealed.Bytes), 10), padLeft(plural(v.Sealed.Conversations, "conversation"), 14))
+	}
 	if v.Disk > 0 {
 		fmt.Fprintf(&text, "%s  %s  on disk\n", padLeft(byteSize(v.Disk), 10), padLeft(plural(v.Rows, "row"), 14))
 	}

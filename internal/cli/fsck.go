@@ -50,6 +50,7 @@ type fsckJSON struct {
 	Rows     int64        `json:"rows"`
 	ReadData bool         `json:"read_data"`
 	Orphans  countJSON    `json:"orphans"`
+	Sealed   int64        `json:"sealed"`
 	Damage   []damageJSON `json:"damage"`
 }
 
@@ -94,6 +95,9 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 	report.Blobs, report.Rows = result.Blobs, result.Rows
 	report.Orphans = countJSON{result.Orphans, result.OrphanBytes}
 	report.Damage = damageList(result.Damage, engine)
+	if sealed, err := countSealed(ctx, db); err == nil { // what is damaged is in the list
+		report.Sealed = sealed.Conversations
+	}
 	return a.reportDamage(report)
 }
 
@@ -164,6 +168,9 @@ func (a *app) fsckText(report fsckJSON) string {
 	if report.Orphans.Blobs > 0 {
 		fmt.Fprintf(&text, "    %s (%s) without a reference; 'stet gc' removes what is old enough\n",
 			plural(report.Orphans.Blobs, "blob"), byteSize(report.Orphans.Bytes))
+	}
+	if report.Sealed > 0 {
+		fmt.Fprintf(&text, "    %s sealed\n", plural(report.Sealed, "conversation"))
 	}
 	return text.String()
 }

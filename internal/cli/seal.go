@@ -119,6 +119,25 @@ func sealedOf(i pack.Info) sealedJSON {
 	return out
 }
 
+// sealedSum is what sealed conversations take in the bucket.
+type sealedSum struct {
+	Conversations int64 `json:"conversations"`
+	Objects       int64 `json:"objects"`
+	Bytes         int64 `json:"bytes"`
+}
+
+func countSealed(ctx context.Context, db *stet.DB) (sum sealedSum, err error) {
+	for info, err := range db.Sealed(ctx) {
+		if err != nil {
+			return sum, err
+		}
+		sum.Conversations++
+		sum.Objects += int64(info.Objects)
+		sum.Bytes += info.Bytes
+	}
+	return sum, nil
+}
+
 // explainSeal gives errors of sealing their exit codes.
 func explainSeal(err error) error {
 	switch {
