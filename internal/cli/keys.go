@@ -152,6 +152,9 @@ func (a *app) keysList() *cobra.Command {
 
 // withRing opens an encrypted store.
 func (a *app) withRing(ctx context.Context, fn func(*stet.DB, *keyring.Ring) error) error {
+	if place := a.storePlace(); isRemote(place) {
+		return coded(ExitUsage, "keys never leave their machine: run this where the server of %s runs, with the directory of its store", place)
+	}
 	return a.withStore(ctx, false, func(db *stet.DB) error {
 		if db.Ring() == nil {
 			return coded(ExitNotFound, "the store is not encrypted; see 'stet keys init'")

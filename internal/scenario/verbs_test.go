@@ -98,6 +98,14 @@ func TestVerbsAgainstAServer(t *testing.T) {
 	d.stet(0, "run", "--", "sh", "-c", "echo run > run.txt")
 	d.holds("run.txt", "run\n")
 
+	if out := d.stet(0, "import", filepath.Join("..", "..", "foreign", "cursor", "testdata", "state.vscdb")); !strings.Contains(out, "imported 2 conversations") {
+		t.Errorf("import: %s", out)
+	}
+	// Keys, tokens and the log of who used them are the server's own, on its machine.
+	for _, verb := range []string{"keys init", "keys list", "keys rotate", "tokens list", "audit"} {
+		d.stet(2, strings.Fields(verb)...)
+	}
+
 	// Down to a directory, on with it there, and up again.
 	local := &desk{t: t, store: filepath.Join(t.TempDir(), "store"), workspace: d.workspace}
 	if out := local.stet(0, "pull", address); !strings.Contains(out, "created   talk") {
