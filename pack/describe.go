@@ -1,0 +1,127 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// describe returns the given blobs that are stored, and all that they lean on.
+func (s *Store) describe(ctx context.Context, names []blob.ID) ([]blob.Info, error) {
+	if err := s.blobs.Flush(ctx); err != nil {
+		return nil, fmt.Errorf("describe blobs: %w", err)
+	}
+	known := make(map[blob.ID]blob.Info)
+	asked := make(map[blob.ID]bool)
+	order := slices.Clone(names)
+	for next := names; len(next) > 0; {
+		var fresh []blob.ID
+		for _, name := range next {
+			if !asked[name] {
+				asked[name] = true
+				fresh = append(fresh, name)
+			}
+		}
+		if err := s.lookUp(ctx, fresh, known); err != nil {
+			return nil, fmt.Errorf("describe blobs: %w", err)
+		}
+		next = nil
+		for _, name := range fresh {
+			if base := known[name].Base; !base.IsZero() && !asked[base] {
+				next, order = append(next, base), append(order, base)
+			}
+		}
+	}
+	out := make([]blob.Info, 0, len(known))
+	for _, name := range order {
+		info, stored := known[name]
+		if _, ok := known[info.Base]; !ok && !info.Base.IsZero() {
+			return nil, blob.Corrupt(info.ID, "its base %s is missing", info.Base)
+		}
+		if stored && asked[name] {
+			out = append(out, info)
+			asked[name] = false // once is enough
+		}
+	}
+	return out, nil
+}
+
+// Describer is implemented by drivers that can describe a blob without listing
+// others.
+type Describer interface {
+	// Info describes a blob that is durable, or returns an error that wraps
+	// blob.ErrNotFound.
+	Info(ctx context.Context, id blob.ID) (blob.Info, error)
+}
+
+// lookUp adds what the driver says about names to known.
+func (s *Store) lookUp(ctx context.Context, names []blob.ID, known map[blob.ID]blob.Info) error {
+	d, ok := s.blobs.(Describer)
+	if !ok {
+		lister, ok := s.blobs.(blob.Lister)
+		if !ok {
+			return fmt.Errorf("the store below cannot list them: %w", errors.ErrUnsupported)
+		}
+		return listed(ctx, lister, names, known)
+	}
+	for _, name := range names {
+		info, err := d.Info(ctx, name)
+		if errors.Is(err, blob.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		known[name] = info
+	}
+	return nil
+}
+
+var errEnough = errors.New("enough")
+
+// patience is how many blobs that nobody asked for are passed by before the list
+// is begun anew at the next one that somebody did.
+const patience = 512
+
+// listed is lookUp by a list.
+func listed(ctx context.Context, lister blob.Lister, names []blob.ID, known map[blob.ID]blob.Info) error {
+	names = slices.Clone(names)
+	slices.SortFunc(names, blob.ID.Compare)
+	for len(names) > 0 {
+		passed := 0
+		err := lister.List(ctx, before(names[0]), func(info blob.Info) error {
+			for len(names) > 0 && names[0].Compare(info.ID) < 0 {
+				names = names[1:] // not stored
+			}
+			if len(names) > 0 && names[0] == info.ID {
+				known[info.ID] = info
+				names, passed = names[1:], 0
+			}
+			if passed++; len(names) == 0 || passed > patience {
+				return errEnough
+			}
+			return nil
+		})
+		if err == nil {
+			return nil // the list is at its end
+		}
+		if !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+	return nil
+}
+
+// before returns the id before another one.
+func before(id blob.ID) blob.ID {
+	for i := len(id) - 1; i >= 0; i-- {
+		id[i]--
+		if id[i] != 0xff {
+			break
+		}
+	}
+	return id
+}
