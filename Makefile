@@ -13,11 +13,12 @@ GCC     := gcc=gcc /usr/include/stdlib.h=libc6-dev
 NODE    := node=nodejs npm=npm
 BROWSER := chromium=chromium
 TOOLS   := curl=curl
+POSTGRES := pg_ctlcluster=postgresql
 
 # Packages in which goroutines share data are tested under the race detector.
-RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/...
+RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
 
-.PHONY: all build run test test-long race bench lint generate clean
+.PHONY: all build run test test-long race bench servers lint generate clean
 
 all: build
 
@@ -27,19 +28,26 @@ build:
 run: build
 	./stet --store $(CACHE)/run serve --demo
 
+# The servers that tests start: Debian's Postgres and, built into the cache, another
+# Postgres and an S3 server.
+servers:
+	$(SETUP) $(POSTGRES) $(NODE)
+	internal/tools/postgres18.sh >/dev/null
+	internal/tools/versitygw.sh >/dev/null
+
 test: lint race
 	$(SETUP) $(GIT) $(NODE) $(BROWSER) $(TOOLS)
 	go test -timeout 20m ./...
 
-race:
+race: servers
 	$(SETUP) $(GIT) $(GCC)
 	CGO_ENABLED=1 go test -race -timeout 20m $(RACE)
 
-test-long:
+test-long: servers
 	$(SETUP) $(GIT) $(GCC) $(NODE) $(BROWSER) $(TOOLS)
 	STET_LONG=1 go test -timeout 12h ./...
 
-bench:
+bench: servers
 	$(SETUP) $(GIT)
 	go run ./internal/tools/bench
 
