@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,9 +81,7 @@ func keysOf(b *kv.Batch) []string {
 // of it is in the order of keys, so that transactions lock rows in one order.
 type change struct {
 	expect  []kv.Expect // rows that must be at a version
-	insert  []rowSet    // rows that must not be there
-	upsert  []rowSet
-	fence   [][]byte // keys to be deleted that nobody may make meanwhile
+	rows    []rowSet
 	remove  [][]byte // keys to be deleted
 	ranges  []kv.Range
 	keep    [][]byte // keys that ranges leave
@@ -90,7 +89,17 @@ type change struct {
 	doubted bool // an expectation contradicts another
 }
 
+// rowKind says what is done about a row that may be there or not.
+type rowKind int
+
+const (
+	upsertRow rowKind = iota // it gets the value
+	insertRow                // it must not be there
+	fenceRow                 // it is going to be deleted, and nobody may make it meanwhile
+)
+
 type rowSet struct {
+	kind    rowKind
 	key     string
 	value   []byte
 	version int64
@@ -139,10 +148,9 @@ func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
 		set[s.Key] = true
 		row := rowSet{key: s.Key, value: s.Value, version: version}
 		if want, ok := expected[s.Key]; ok && want == 0 {
-			c.insert = append(c.insert, row)
-		} else {
-			c.upsert = append(c.upsert, row)
+			row.kind = insertRow
 		}
+		c.rows = append(c.rows, row)
 	}
 	gone := make(map[string]bool, len(b.Delete))
 	for _, key := range b.Delete {
@@ -151,7 +159,7 @@ func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
 		}
 		gone[key] = true
 		if _, ok := expected[key]; !ok {
-			c.fence = append(c.fence, []byte(key))
+			c.rows = append(c.rows, rowSet{kind: fenceRow, key: key, value: []byte{}, version: version})
 		}
 		c.remove = append(c.remove, []byte(key))
 	}
@@ -161,7 +169,7 @@ func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
 		if want != 0 || set[key] {
 			continue
 		}
-		c.insert = append(c.insert, rowSet{key: key, value: []byte{}, version: version})
+		c.rows = append(c.rows, rowSet{kind: insertRow, key: key, value: []byte{}, version: version})
 		if !gone[key] {
 			c.remove = append(c.remove, []byte(key))
 		}
@@ -179,19 +187,62 @@ func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
 }
 
 func (c *change) sort() {
-	byKey := func(a, b rowSet) int { return bytes.Compare([]byte(a.key), []byte(b.key)) }
-	slices.SortFunc(c.insert, byKey)
-	slices.SortFunc(c.upsert, byKey)
-	slices.SortFunc(c.fence, bytes.Compare)
+	slices.SortFunc(c.rows, func(a, b rowSet) int { return strings.Compare(a.key, b.key) })
 	slices.SortFunc(c.remove, bytes.Compare)
 	slices.SortFunc(c.refs, blob.ID.Compare)
 	c.refs = slices.Compact(c.refs)
-	c.keep = [][]byte{}
-	for _, rows := range [][]rowSet{c.insert, c.upsert} {
-		for _, r := range rows {
-			c.keep = append(c.keep, []byte(r.key))
+	c.keep = make([][]byte, len(c.rows))
+	for i, r := range c.rows {
+		c.keep[i] = []byte(r.key)
+	}
+}
+
+// maxRuns bounds how many statements write the rows of a transaction.
+const maxRuns = 8
+
+// runs splits the rows into those that one statement can write: as far as that
+// takes few of them in the order of keys, so that transactions do not wait for
+// each other in a circle; else kind by kind, and the database will notice.
+func (c *change) runs() [][]rowSet {
+	var runs [][]rowSet
+	for i, r := range c.rows {
+		if i == 0 || r.kind != c.rows[i-1].kind {
+			runs = append(runs, nil)
+		}
+		runs[len(runs)-1] = append(runs[len(runs)-1], r)
+	}
+	if len(runs) <= maxRuns {
+		return runs
+	}
+	byKind := make([][]rowSet, 3)
+	for _, r := range c.rows {
+		byKind[r.kind] = append(byKind[r.kind], r)
+	}
+	return slices.DeleteFunc(byKind, func(rows []rowSet) bool { return len(rows) == 0 })
+}
+
+// maxLocked bounds the rows that are locked early without need.
+const maxLocked = 64
+
+// locks returns the rows to be locked before anything is written, with the
+// versions at which they must be; 0 means any, for rows that are going to be
+// written too and may as well be locked in the order of keys.
+func (c *change) locks() (keys [][]byte, versions []int64) {
+	want := make(map[string]int64, len(c.expect))
+	for _, e := range c.expect {
+		want[e.Key] = int64(e.Version)
+	}
+	if len(c.rows)+len(c.expect) <= maxLocked {
+		for _, r := range c.rows {
+			if _, expected := want[r.key]; !expected {
+				want[r.key] = 0
+			}
 		}
 	}
+	for key, version := range want {
+		keys, versions = append(keys, []byte(key)), append(versions, version)
+	}
+	return keys, versions
 }
 
 // attempt is the name of one try to run a transaction. It is written with it, so
@@ -228,13 +279,11 @@ func (g *group) pipeline(a attempt) *pgx.Batch {
 		q(sqlHoldTenant, name)
 	}
 	if len(c.expect) > 0 {
-		keys, versions := expectArrays(c.expect)
-		q(sqlExpect, name, keys, versions, len(keys))
+		keys, versions := c.locks()
+		q(sqlExpect, name, keys, versions, len(c.expect))
 	}
-	queueRows(q, sqlInsertRow, sqlInsertRows, name, c.insert)
-	queueRows(q, sqlUpsertRow, sqlUpsertRows, name, c.upsert)
-	if len(c.fence) > 0 {
-		q(sqlFence, name, c.fence, newVersion())
+	for _, rows := range c.runs() {
+		queueRows(q, name, rows)
 	}
 	if len(c.remove) > 0 {
 		q(sqlRemove, name, c.remove)
@@ -254,26 +303,18 @@ func (g *group) pipeline(a attempt) *pgx.Batch {
 	return b
 }
 
-// queueRows sets rows, with a plainer statement for a single one.
-func queueRows(q func(string, ...any) *pgx.QueuedQuery, one, many, name string, rows []rowSet) {
-	switch len(rows) {
-	case 0:
-	case 1:
-		q(one, name, []byte(rows[0].key), rows[0].version, rows[0].value)
-	default:
-		keys, versions, values := make([][]byte, len(rows)), make([]int64, len(rows)), make([][]byte, len(rows))
-		for i, r := range rows {
-			keys[i], versions[i], values[i] = []byte(r.key), r.version, r.value
-		}
-		q(many, name, keys, versions, values)
+// queueRows writes rows of one kind, with a plainer statement for a single one.
+func queueRows(q func(string, ...any) *pgx.QueuedQuery, name string, rows []rowSet) {
+	sql := sqlWriteRows[rows[0].kind]
+	if len(rows) == 1 {
+		q(sql.one, name, []byte(rows[0].key), rows[0].version, rows[0].value)
+		return
 	}
-}
-
-func expectArrays(expect []kv.Expect) (keys [][]byte, versions []int64) {
-	for _, e := range expect {
-		keys, versions = append(keys, []byte(e.Key)), append(versions, int64(e.Version))
+	keys, versions, values := make([][]byte, len(rows)), make([]int64, len(rows)), make([][]byte, len(rows))
+	for i, r := range rows {
+		keys[i], versions[i], values[i] = []byte(r.key), r.version, r.value
 	}
-	return keys, versions
+	q(sql.many, name, keys, versions, values)
 }
 
 // queueBlobs stores the records, in the order of their ids.

@@ -28,20 +28,19 @@ const (
 	// cannot be locked.
 	sqlHoldTenant = `SELECT 1/count(*) FROM (SELECT tenant FROM @tenants WHERE tenant = $1 FOR UPDATE) held`
 
-	sqlExpect = `SELECT 1/(count(*) = $4)::int FROM (SELECT key FROM @rows WHERE tenant = $1 AND key = ANY($2::bytea[])
-		AND version = ($3::bigint[])[array_position($2::bytea[], key)] ORDER BY key FOR UPDATE) held`
+	sqlExpect = `SELECT 1/(count(*) FILTER (WHERE want <> 0) = $4)::int FROM (
+		SELECT ` + wanted + ` AS want FROM @rows WHERE tenant = $1 AND key = ANY($2::bytea[])
+		AND ` + wanted + ` IN (0, version) ORDER BY key FOR UPDATE) held`
+	wanted = `($3::bigint[])[array_position($2::bytea[], key)]`
 
-	onRowConflict = ` ON CONFLICT (tenant, key) DO UPDATE SET version = excluded.version, value = excluded.value`
-	sqlInsertRow  = `INSERT INTO @rows (tenant, key, version, value) VALUES ($1, $2, $3, $4)`
-	sqlInsertRows = `INSERT INTO @rows (tenant, key, version, value)
+	insertOne  = `INSERT INTO @rows (tenant, key, version, value) VALUES ($1, $2, $3, $4)`
+	insertMany = `INSERT INTO @rows (tenant, key, version, value)
 		SELECT $1::text, n.key, n.version, n.value FROM unnest($2::bytea[], $3::bigint[], $4::bytea[]) AS n (key, version, value)`
-	sqlUpsertRow  = sqlInsertRow + onRowConflict
-	sqlUpsertRows = sqlInsertRows + onRowConflict
-
+	orUpdate = ` ON CONFLICT (tenant, key) DO UPDATE SET version = excluded.version, value = excluded.value`
 	// A row that is to be deleted and is not there is made first, so that nobody
 	// else can make it before this transaction ends.
-	sqlFence = `INSERT INTO @rows (tenant, key, version, value) SELECT $1::text, k, $3::bigint, ''::bytea FROM unnest($2::bytea[]) AS k
-		ON CONFLICT (tenant, key) DO NOTHING`
+	orNothing = ` ON CONFLICT (tenant, key) DO NOTHING`
+
 	sqlRemove = `DELETE FROM @rows WHERE tenant = $1 AND key = ANY($2)`
 
 	sqlRemoveFrom  = `DELETE FROM @rows WHERE tenant = $1 AND key >= $2 AND key <> ALL($3)`
@@ -58,3 +57,10 @@ const (
 
 	sqlFail = `SELECT 1/$1::int`
 )
+
+// sqlWriteRows are the statements for a row, or for several, of each kind.
+var sqlWriteRows = map[rowKind]struct{ one, many string }{
+	upsertRow: {insertOne + orUpdate, insertMany + orUpdate},
+	insertRow: {insertOne, insertMany},
+	fenceRow:  {insertOne + orNothing, insertMany + orNothing},
+}
