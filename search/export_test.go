@@ -1,17 +1,18 @@
 package search
 
 import (
-	"context"
 	"fmt"
 	"slices"
+	"testing"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
 // Dump returns everything that the index holds, sorted.
-func (ix *Index) Dump(ctx context.Context) ([]string, error) {
+func (ix *Index) Dump(t testing.TB) []string {
+	t.Helper()
 	var all []string
-	err := ix.find(ctx, func(c *conn) error {
+	err := ix.find(t.Context(), func(c *conn) error {
 		return c.query(`SELECT c.id, s.name, hex(s.digest), d.place, hex(d.digest), d.turn, d.message, d.role, d.kind, d.tool, d.time, d.subagent, d.save, w.body, w.path
 			FROM words w JOIN doc d ON d.num = w.rowid JOIN section s ON s.num = d.section JOIN conv c ON c.num = s.conv AND c.num = d.conv`,
 			func(s *sqlite3.Stmt) {
@@ -22,6 +23,9 @@ func (ix *Index) Dump(ctx context.Context) ([]string, error) {
 				all = append(all, row)
 			})
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	slices.Sort(all)
-	return all, err
+	return all
 }

@@ -1,7 +1,6 @@
 package search_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -34,28 +33,6 @@ func newFixture(t testing.TB) *fixture {
 	}})
 	f.index = f.open(t, f.path)
 	return f
-}
-
-// openOver opens an index in memory over other blobs.
-func (f *fixture) openOver(t testing.TB, blobs blob.Store) *search.Index {
-	t.Helper()
-	ix, err := search.Open(t.Context(), conversation.New(blobs, f.rows, nil), blobs, f.rows, nil)
-	check(t, err)
-	t.Cleanup(func() { check(t, ix.Close()) })
-	return ix
-}
-
-// missing is a store that has lost a blob.
-type missing struct {
-	blob.Store
-	id blob.ID
-}
-
-func (m *missing) Get(ctx context.Context, id blob.ID) ([]byte, error) {
-	if id == m.id {
-		return nil, blob.NotFound(id)
-	}
-	return m.Store.Get(ctx, id)
 }
 
 func (f *fixture) open(t testing.TB, path string) *search.Index {

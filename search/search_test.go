@@ -1,23 +1,33 @@
 package search_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
-	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/search"
-	"github.com/stet-dev/stet/transcript"
+	"github.com/stet-dev/stet/search/searchtest"
 )
+
+func TestContract(t *testing.T) {
+	for name, path := range map[string]func(testing.TB) string{
+		"file":   func(t testing.TB) string { return filepath.Join(t.TempDir(), "search.db") },
+		"memory": func(testing.TB) string { return "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			searchtest.Run(t, func(t testing.TB, conversations *conversation.Store, blobs blob.Store, rows kv.Store) search.Searcher {
+				ix, err := search.Open(t.Context(), conversations, blobs, rows, &search.Options{Path: path(t)})
+				check(t, err)
+				return ix
+			})
+		})
+	}
+}
 
 func sample(t testing.TB) *fixture {
 	t.Helper()
@@ -29,181 +39,6 @@ func sample(t testing.TB) *fixture {
 	f.save(t, "two", turn(t, "remove the retry again", say("gone")))
 	f.update(t)
 	return f
-}
-
-func TestQueries(t *testing.T) {
-	f := sample(t)
-	for _, tt := range []struct {
-		query string
-		want  []string
-	}{
-		{"checkout", []string{"one/turn-1", "one/turn-1-2"}},
-		{"checkout retry", []string{"one/turn-1"}},
-		{"retr", []string{"one/turn-1", "one/turn-1-4", "two/turn-1"}},
-		{"retr ", nil},
-		{"retr now", []string{}},
-		{`"retry to the"`, []string{"one/turn-1"}},
-		{`"the retry to"`, nil},
-		{`"exit code"`, []string{"one/turn-1-3"}},
-		{"deadline", []string{"one/turn-1-1"}},
-		{"path:pay", []string{"one/turn-1-2"}},
-		{"path:checkout/pay.go", []string{"one/turn-1-2"}},
-		{"path:retry", nil},
-		{"tool:Bash", []string{"one/turn-1-3"}},
-		{"tool:shell test", []string{"one/turn-1-3"}},
-		{"tool:read test", nil},
-		{"retry role:user", []string{"one/turn-1", "two/turn-1"}},
-		{"gone role:user", nil},
-		{"検索", []string{"one/turn-2"}},
-		{"語の検", []string{"one/turn-2"}},
-		{"索検", nil},
-		{"uber strasse", nil},
-		{"uber straße", []string{"one/turn-2-1"}},
-		{"title two", []string{"two/title"}},
-		{"RETRY AND NOT OR NEAR(", nil},
-	} {
-		got := find(t, f.index, tt.query, nil)
-		slices.Sort(got)
-		slices.Sort(tt.want)
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("%q finds %q, want %q", tt.query, got, tt.want)
-		}
-	}
-	for _, q := range []string{"", "  ", `"`, "!!! ...", "path:", `tool:"" role:`, "*"} {
-		if _, err := f.index.Search(t.Context(), q, nil); !errors.Is(err, search.ErrEmptyQuery) {
-			t.Errorf("%q gives %v, want ErrEmptyQuery", q, err)
-		}
-	}
-}
-
-func TestHits(t *testing.T) {
-	f := sample(t)
-	page, err := f.index.Search(t.Context(), "retry", &search.SearchOptions{Conversation: "two"})
-	check(t, err)
-	if len(page.Hits) != 1 {
-		t.Fatalf("got %d hits, want 1", len(page.Hits))
-	}
-	h := page.Hits[0]
-	if h.Title != "title of two" || h.Turn != 1 || h.Role != transcript.User || h.Kind != transcript.Text || h.Score <= 0 || h.Time.IsZero() {
-		t.Errorf("hit is %+v", h)
-	}
-	if want := "remove the retry again"; h.Snippet.Text != want || len(h.Snippet.Matches) != 1 || want[h.Snippet.Matches[0].Start:h.Snippet.Matches[0].End] != "retry" {
-		t.Errorf("snippet is %+v", h.Snippet)
-	}
-	far := strings.Repeat("hay ", 2000) + `then "the needle" it is, ` + strings.Repeat("hay ", 2000)
-	f.save(t, "far", turn(t, far, read("needles/box.go", "hay")))
-	f.update(t)
-	page, err = f.index.Search(t.Context(), `"the needle" it`, nil)
-	check(t, err)
-	got := page.Hits[0].Snippet
-	var marked []string
-	for _, m := range got.Matches {
-		marked = append(marked, got.Text[m.Start:m.End])
-	}
-	if !slices.Equal(marked, []string{"the needle", "it"}) || !strings.HasPrefix(got.Text, "…hay") || !strings.HasSuffix(got.Text, "…") {
-		t.Errorf("marked are %q in %q", marked, got.Text)
-	}
-	page, err = f.index.Search(t.Context(), "path:needles", nil)
-	check(t, err)
-	if got := page.Hits[0].Snippet; got.Text != "needles/box.go" || len(got.Matches) != 1 {
-		t.Errorf("the snippet of a path is %+v", got)
-	}
-	page, err = f.index.Search(t.Context(), "検索", nil)
-	check(t, err)
-	if got := page.Hits[0].Snippet; got.Text != "日本語の検索もできますか" {
-		t.Errorf("snippet is %q", got.Text)
-	}
-	if got := find(t, f.index, "retry", &search.SearchOptions{Since: f.clock.Add(time.Hour)}); got != nil {
-		t.Errorf("the future holds %q", got)
-	}
-	if got := find(t, f.index, "gone", &search.SearchOptions{Role: transcript.Assistant, Since: f.clock.Add(-time.Hour)}); len(got) != 1 {
-		t.Errorf("since an hour ago: %q", got)
-	}
-}
-
-func TestPages(t *testing.T) {
-	f := newFixture(t)
-	for i := range 25 {
-		f.save(t, fmt.Sprint("c", i), turn(t, "needle "+strings.Repeat("hay ", i%7)))
-	}
-	f.update(t)
-	for _, query := range []string{"needle", "role:user"} {
-		seen := make(map[string]int)
-		opts := &search.SearchOptions{Limit: 4}
-		for pages := 0; ; pages++ {
-			page, err := f.index.Search(t.Context(), query, opts)
-			check(t, err)
-			for i, h := range page.Hits {
-				seen[h.Conversation]++
-				if i > 0 && h.Score > page.Hits[i-1].Score {
-					t.Errorf("%s: a better hit comes later", query)
-				}
-			}
-			if page.Next == "" {
-				break
-			}
-			opts.Cursor = page.Next
-			if pages > 10 {
-				t.Fatal("the pages do not end")
-			}
-		}
-		if len(seen) != 25 {
-			t.Errorf("%s: the pages hold %d conversations, want 25", query, len(seen))
-		}
-		for id, n := range seen {
-			if n != 1 {
-				t.Errorf("%s: %s is on %d pages", query, id, n)
-			}
-		}
-	}
-	for _, cursor := range []string{"x", "AAAA", "!!", strings.Repeat("A", 27)} {
-		if _, err := f.index.Search(t.Context(), "needle", &search.SearchOptions{Cursor: cursor}); !errors.Is(err, search.ErrInvalidCursor) {
-			t.Errorf("cursor %q gives %v, want ErrInvalidCursor", cursor, err)
-		}
-	}
-}
-
-func TestUpdateFollowsSaves(t *testing.T) {
-	ctx := t.Context()
-	f := sample(t)
-	if stats := f.update(t); stats.Conversations != 0 {
-		t.Errorf("an update without changes looked at %d conversations", stats.Conversations)
-	}
-	c, err := f.Open(ctx, "two")
-	check(t, err)
-	add(t, c, turn(t, "a new elephant"))
-	if stats := f.update(t); stats.Conversations != 1 || stats.Messages != 1 {
-		t.Errorf("one new turn: %+v", stats)
-	}
-	check(t, c.AppendStep(ctx, say("walks in")))
-	add(t, c)
-	if stats := f.update(t, "two"); stats.Messages != 1 {
-		t.Errorf("one new step: %+v", stats)
-	}
-	if got := find(t, f.index, "elephant", nil); !slices.Equal(got, []string{"two/turn-2"}) {
-		t.Errorf("elephant is in %q", got)
-	}
-	_, err = c.Rewind(ctx, 1, nil)
-	check(t, err)
-	f.update(t)
-	if got := find(t, f.index, "elephant", nil); got != nil {
-		t.Errorf("after a rewind elephant is in %q", got)
-	}
-	check(t, f.SetTitle(ctx, "one", "a better giraffe"))
-	f.update(t)
-	if got := find(t, f.index, "giraffe", nil); !slices.Equal(got, []string{"one/title"}) {
-		t.Errorf("giraffe is in %q", got)
-	}
-	check(t, f.Delete(ctx, "one", nil))
-	if stats := f.update(t); stats.Removed != 1 {
-		t.Errorf("a deleted conversation: %+v", stats)
-	}
-	if got := find(t, f.index, "checkout", nil); got != nil {
-		t.Errorf("a deleted conversation is found: %q", got)
-	}
-	if stats := f.update(t, "never", "one"); stats.Removed != 0 {
-		t.Errorf("conversations that are not there: %+v", stats)
-	}
 }
 
 // TestTwoIndexes is two processes on one file: what one has indexed the other
@@ -224,30 +59,6 @@ func TestTwoIndexes(t *testing.T) {
 	check(t, err)
 	if got := find(t, f.index, "zebra", nil); len(got) != 1 {
 		t.Errorf("the first index finds %q", got)
-	}
-}
-
-func TestSubagentsAndSummaries(t *testing.T) {
-	ctx := t.Context()
-	f := newFixture(t)
-	inner := f.save(t, "inner", turn(t, "look at the walrus"))
-	c, err := f.Create(ctx, conversation.Info{ID: "outer"})
-	check(t, err)
-	summary, err := conversation.NewItem(&agentv1.ConversationSummary{Summary: "it was about penguins"})
-	check(t, err)
-	check(t, c.SetState(ctx, &conversation.State{
-		Turns: []conversation.Turn{turn(t, "begin")}, TotalTurns: 1, Summary: summary,
-		SubagentRefs: map[string]blob.ID{"sub": inner.Head().Root},
-		Subagents:    map[string]conversation.Subagent{"kept": {State: &conversation.State{Turns: []conversation.Turn{turn(t, "an octopus")}, TotalTurns: 1}}},
-	}))
-	add(t, c)
-	f.update(t)
-	for query, want := range map[string]string{"walrus": "sub", "octopus": "kept", "penguins": ""} {
-		page, err := f.index.Search(ctx, query, &search.SearchOptions{Conversation: "outer"})
-		check(t, err)
-		if len(page.Hits) != 1 || page.Hits[0].Subagent != want {
-			t.Errorf("%s: %+v, want one hit of subagent %q", query, page.Hits, want)
-		}
 	}
 }
 
@@ -316,153 +127,5 @@ func TestNoFile(t *testing.T) {
 	check(t, err)
 	if info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("others may read the index: %v", info.Mode())
-	}
-}
-
-// lossy is a store that has lost some blobs.
-type lossy struct {
-	blob.Store
-	lost map[blob.ID]bool
-}
-
-func (l lossy) Get(ctx context.Context, id blob.ID) ([]byte, error) {
-	if l.lost[id] {
-		return nil, fmt.Errorf("blob %s: %w", id.Short(), blob.ErrNotFound)
-	}
-	return l.Store.Get(ctx, id)
-}
-
-func TestDamagedConversations(t *testing.T) {
-	f := newFixture(t)
-	bad := turn(t, "half", say("is lost"))
-	f.save(t, "a", turn(t, "kept one"), bad, turn(t, "kept two"))
-	f.save(t, "b", turn(t, "kept three"))
-	c := f.save(t, "c", turn(t, "all is lost"))
-	blobs := lossy{f.blobs, map[blob.ID]bool{bad.Steps[0].ID(): true, c.Head().Root: true}}
-	store := conversation.New(blobs, f.rows, nil)
-	ix, err := search.Open(t.Context(), store, blobs, f.rows, nil)
-	check(t, err)
-	defer ix.Close()
-	stats, err := ix.Update(t.Context())
-	check(t, err)
-	if !slices.Equal(stats.Damaged, []string{"c"}) {
-		t.Errorf("damaged are %q, want c", stats.Damaged)
-	}
-	if got := find(t, ix, "kept", nil); len(got) != 3 {
-		t.Errorf("what is left: %q, want 3 hits", got)
-	}
-}
-
-func TestContextAndClose(t *testing.T) {
-	f := sample(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := f.index.Search(ctx, "retry", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a dead context gives %v", err)
-	}
-	if _, err := f.index.Rebuild(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a dead context gives %v", err)
-	}
-	if got := find(t, f.index, "checkout", nil); len(got) != 2 {
-		t.Errorf("afterwards: %q", got)
-	}
-	check(t, f.index.Close())
-	if _, err := f.index.Search(t.Context(), "retry", nil); !errors.Is(err, search.ErrClosed) {
-		t.Errorf("a closed index gives %v", err)
-	}
-}
-
-// TestEverythingIsFound is a property: whatever users and agents say is found,
-// and an index that followed all changes holds what a new one holds.
-func TestEverythingIsFound(t *testing.T) {
-	f := newFixture(t)
-	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		n++
-		said := make(map[string]string) // a word to the conversation that has it
-		left := make(map[string]string) // the same for branches that were left
-		word := func() string { return fmt.Sprintf("w%dx%d", n, len(said)) }
-		for i := range rapid.IntRange(1, 3).Draw(rt, "conversations") {
-			id := fmt.Sprintf("c%d-%d", n, i)
-			c := f.save(t, id)
-			for range rapid.IntRange(1, 5).Draw(rt, "steps") {
-				switch rapid.IntRange(0, 4).Draw(rt, "kind") {
-				case 0, 1, 2:
-					q := word()
-					said[q] = id
-					a := word()
-					said[a] = id
-					add(t, c, turn(t, "ask "+q, say("answer "+a)))
-				case 3:
-					if c.Head().Seq > 1 {
-						for w, of := range said {
-							if of == id {
-								delete(said, w)
-								left[w] = id
-								said["gone "+w] = "" // keeps words different
-							}
-						}
-						if _, err := c.Rewind(t.Context(), 1, nil); err != nil {
-							rt.Fatal(err)
-						}
-					}
-				case 4:
-					f.update(t, id)
-				}
-			}
-		}
-		f.update(t)
-		for w, id := range said {
-			if id == "" {
-				continue
-			}
-			page, err := f.index.Search(t.Context(), w, nil)
-			check(t, err)
-			if !slices.ContainsFunc(page.Hits, func(h search.Hit) bool { return h.Conversation == id }) {
-				rt.Fatalf("%s of %s is not found", w, id)
-			}
-		}
-		for w, id := range left {
-			page, err := f.index.Search(t.Context(), w, &search.SearchOptions{Rewound: true})
-			check(t, err)
-			if !slices.ContainsFunc(page.Hits, func(h search.Hit) bool { return h.Conversation == id && h.Save > 0 }) {
-				rt.Fatalf("%s of %s, which was rewound, is not found", w, id)
-			}
-		}
-	})
-	before, err := f.index.Dump(t.Context())
-	check(t, err)
-	_, err = f.index.Rebuild(t.Context())
-	check(t, err)
-	after, err := f.index.Dump(t.Context())
-	check(t, err)
-	if !slices.Equal(before, after) {
-		t.Errorf("following all changes gave %d messages, a rebuild %d", len(before), len(after))
-	}
-}
-
-func TestHostileTexts(t *testing.T) {
-	f := newFixture(t)
-	for i, text := range []string{
-		"\x1b[31mred\x1b]0;x\x07 marker", "\x01marker\x02 \x01\x01", "\u202emarker", strings.Repeat("x", 1<<20) + " marker",
-		strings.Repeat("marker ", 500_000), "marker\x00end", "marker " + strings.Repeat("日", 100_000), "marker" + strings.Repeat("\u200b", 1000),
-	} {
-		f.save(t, fmt.Sprint("c", i), turn(t, text, shell(text, text)))
-	}
-	f.update(t)
-	page, err := f.index.Search(t.Context(), "marker", &search.SearchOptions{Limit: 100, Role: transcript.User})
-	check(t, err)
-	if len(page.Hits) != 8 {
-		t.Errorf("found %d of 8", len(page.Hits))
-	}
-	for _, h := range page.Hits {
-		if h.Snippet.Text != transcript.Visible(h.Snippet.Text) || len(h.Snippet.Text) > 500 || strings.Contains(h.Snippet.Text, "\n") {
-			t.Errorf("snippet of %s is %.100q", h.Conversation, h.Snippet.Text)
-		}
-		for _, m := range h.Snippet.Matches {
-			if got := h.Snippet.Text[m.Start:m.End]; !strings.EqualFold(got, "marker") {
-				t.Errorf("%s: the match is %.50q", h.Conversation, got)
-			}
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package search_test
+package searchtest
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // places returns the hits of a query as "conversation/turn@save".
-func places(t testing.TB, ix *search.Index, query string, rewound bool) []string {
+func places(t testing.TB, ix search.Searcher, query string, rewound bool) []string {
 	t.Helper()
 	page, err := ix.Search(t.Context(), query, &search.SearchOptions{Rewound: rewound})
 	check(t, err)
@@ -33,9 +33,9 @@ func (f *fixture) expect(t testing.TB, query string, want ...string) {
 	}
 }
 
-func TestRewoundBranchesAreFound(t *testing.T) {
+func testRewoundBranchesAreFound(t *testing.T, open Open) {
 	ctx := t.Context()
-	f := newFixture(t)
+	f := newFixture(t, open)
 	c := f.save(t, "c", turn(t, "alligator"))       // save 1
 	add(t, c, turn(t, "badger", say("first sett"))) // 2
 	check(t, c.AppendStep(ctx, say("second sett")))
@@ -77,21 +77,13 @@ func TestRewoundBranchesAreFound(t *testing.T) {
 	f.expect(t, "chameleon", "c/3@0", "c/2@6")
 	f.expect(t, "dingo", "c/2@6")
 
-	before, err := f.index.Dump(ctx)
-	check(t, err)
-	_, err = f.index.Rebuild(ctx)
-	check(t, err)
-	after, err := f.index.Dump(ctx)
-	check(t, err)
-	if !slices.Equal(before, after) {
-		t.Errorf("following all changes gave\n%q, a rebuild\n%q", before, after)
-	}
+	f.rebuilt(t)
 }
 
 // A policy removes the saves of a branch and touches no other row.
-func TestABranchThatIsRemovedIsNotFound(t *testing.T) {
+func testABranchThatIsRemovedIsNotFound(t *testing.T, open Open) {
 	ctx := t.Context()
-	f := newFixture(t)
+	f := newFixture(t, open)
 	c := f.save(t, "c", turn(t, "alligator"))
 	add(t, c, turn(t, "badger"))
 	_, err := c.Rewind(ctx, 1, nil)
@@ -112,16 +104,16 @@ func TestABranchThatIsRemovedIsNotFound(t *testing.T) {
 	}
 }
 
-func TestALostBranchCostsNothingElse(t *testing.T) {
+func testALostBranchCostsNothingElse(t *testing.T, open Open) {
 	ctx := t.Context()
-	f := newFixture(t)
+	f := newFixture(t, open)
 	c := f.save(t, "c", turn(t, "alligator"))
 	add(t, c, turn(t, "badger"))
 	lost := c.Head().Root
 	_, err := c.Rewind(ctx, 1, nil)
 	check(t, err)
 	add(t, c, turn(t, "chameleon"))
-	f.index = f.openOver(t, &missing{Store: f.blobs, id: lost})
+	f.index = f.openOver(t, open, &missing{Store: f.blobs, id: lost})
 	if stats := f.update(t); !slices.Equal(stats.Damaged, []string{"c"}) {
 		t.Errorf("a lost branch: %+v", stats)
 	}

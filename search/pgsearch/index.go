@@ -1,0 +1,177 @@
+package pgsearch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/search"
+	"github.com/stet-dev/stet/search/internal/corpus"
+)
+
+// ErrInvalidDSN says that a connection string is not understood. The string is not
+// told: it may hold a password.
+var ErrInvalidDSN = errors.New("invalid connection string of a database")
+
+// Options shape a DB; nil and the zero value work.
+type Options struct {
+	// Schema is the database schema with the tables, made if it does not exist. It
+	// holds nothing else. Empty means "stet_search".
+	Schema string
+	// MaxConns bounds the connections of this node. 0 means 8, and 4 is the least.
+	MaxConns int
+	// StatementTimeout ends statements that take longer; 0 means 30 seconds.
+	StatementTimeout time.Duration
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// DB is a database with the indexes of many tenants. It is safe for concurrent
+// use, and several nodes may use the same database.
+type DB struct {
+	opts   Options
+	pool   *pgxpool.Pool
+	schema string // quoted, with the dot
+	// writers is how many conversations are updated at a time: each holds one
+	// connection and needs another one for numbers.
+	writers chan struct{}
+}
+
+// Open connects to a database and makes its tables if need be. The connection
+// string is that of package postgres.
+func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
+	db := &DB{}
+	if opts != nil {
+		db.opts = *opts
+	}
+	if db.opts.Schema == "" {
+		db.opts.Schema = "stet_search"
+	}
+	if !schemaName.MatchString(db.opts.Schema) {
+		return nil, fmt.Errorf("open search index: %q cannot be the name of a schema", db.opts.Schema)
+	}
+	if db.opts.MaxConns == 0 {
+		db.opts.MaxConns = 8
+	}
+	db.opts.MaxConns = max(db.opts.MaxConns, 4)
+	if db.opts.StatementTimeout <= 0 {
+		db.opts.StatementTimeout = 30 * time.Second
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil { // its text may quote parts of the string
+		return nil, fmt.Errorf("open search index: %w", ErrInvalidDSN)
+	}
+	config.MaxConns = int32(db.opts.MaxConns)
+	config.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(db.opts.StatementTimeout.Milliseconds())
+	config.ConnConfig.RuntimeParams["application_name"] = "stet search"
+	db.schema = pgx.Identifier{db.opts.Schema}.Sanitize()
+	db.writers = make(chan struct{}, db.opts.MaxConns/2)
+	if db.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
+		return nil, fmt.Errorf("open search index: %w", ErrInvalidDSN)
+	}
+	if err := db.migrate(ctx); err != nil {
+		db.pool.Close()
+		return nil, fmt.Errorf("open search index: %w", err)
+	}
+	return db, nil
+}
+
+// Close ends the connections. The indexes cannot be used any more.
+func (db *DB) Close() { db.pool.Close() }
+
+// sql puts the schema into a statement: "@name" is a table in it, "@" itself.
+func (db *DB) sql(text string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "@")
+		b.WriteString(before)
+		switch {
+		case !found:
+			return b.String()
+		case strings.HasPrefix(after, "@"): // the operator that matches
+			b.WriteString("@@")
+			text = after[1:]
+			continue
+		case after != "" && 'a' <= after[0] && after[0] <= 'z':
+			b.WriteString(db.schema + ".")
+		default:
+			b.WriteString(db.schema)
+		}
+		text = after
+	}
+}
+
+// Index is the index of one tenant's conversations. It is safe for concurrent use.
+type Index struct {
+	db     *DB
+	tenant string
+	scope  string
+	source *corpus.Source
+	closed atomic.Bool
+
+	mu   sync.Mutex // guards the numbers that are taken and not used: [next, end)
+	next int64
+	end  int64
+}
+
+var _ search.Searcher = (*Index)(nil)
+
+// maxTenant is the longest name of a tenant.
+const maxTenant = 255
+
+// Index returns the index of a tenant's conversations; blobs and rows are those
+// that the store works on.
+func (db *DB) Index(tenant string, conversations *conversation.Store, blobs blob.Store, rows kv.Store) (*Index, error) {
+	if tenant == "" || len(tenant) > maxTenant || !utf8.ValidString(tenant) || strings.ContainsRune(tenant, 0) {
+		return nil, fmt.Errorf("search index: %.40q cannot be the name of a tenant", tenant)
+	}
+	return &Index{db: db, tenant: tenant, scope: scope(tenant), source: corpus.NewSource(conversations, blobs, rows)}, nil
+}
+
+// Degraded implements search.Searcher. The index is always where it should be.
+func (ix *Index) Degraded() error { return nil }
+
+// Close implements search.Searcher. The DB stays open.
+func (ix *Index) Close() error {
+	ix.closed.Store(true)
+	return nil
+}
+
+func (ix *Index) check(ctx context.Context) error {
+	if ix.closed.Load() {
+		return search.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// numbersAtOnce are taken together: nodes would wait for each other otherwise.
+const numbersAtOnce = 256
+
+// number returns a number that no other message of the tenant has, mostly a larger
+// one than those before.
+func (ix *Index) number(ctx context.Context) (int64, error) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.next == ix.end {
+		err := ix.db.pool.QueryRow(ctx, ix.db.sql(`INSERT INTO @numbers AS n (tenant, next) VALUES ($1, $2)
+			ON CONFLICT (tenant) DO UPDATE SET next = n.next + $2 RETURNING next`), ix.tenant, numbersAtOnce).Scan(&ix.end)
+		if err != nil {
+			return 0, err
+		}
+		ix.next = ix.end - numbersAtOnce
+	}
+	ix.next++
+	return ix.next, nil
+}

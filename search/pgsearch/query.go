@@ -1,0 +1,85 @@
+package pgsearch
+
+import (
+	"strings"
+
+	"github.com/stet-dev/stet/search/internal/corpus"
+)
+
+// query is what a user asks for, in words.
+type query struct {
+	corpus.Query
+	phrases []phrase
+}
+
+// phrase is words that follow each other.
+type phrase struct {
+	words  []string
+	prefix bool // the last one may be the beginning of a word
+	path   bool // only paths are meant
+}
+
+func parseQuery(text string) query {
+	q := query{Query: corpus.ParseQuery(text)}
+	for _, t := range q.Terms {
+		p := phrase{prefix: t.Prefix, path: t.Path}
+		for token := range tokens(corpus.Indexed(t.Text)) {
+			p.words = append(p.words, token.word)
+		}
+		if len(p.words) > 0 {
+			q.phrases = append(q.phrases, p)
+		}
+	}
+	return q
+}
+
+// listing reports whether there are filters only.
+func (q query) listing() bool { return len(q.Terms) == 0 }
+
+// lost reports whether there is something to search for of which no index has
+// anything.
+func (q query) lost() bool { return !q.listing() && len(q.phrases) == 0 }
+
+// strict asks for all phrases, loose for all of their words.
+func (q query) strict(scope string) string { return q.spell(scope, " <-> ") }
+
+func (q query) loose(scope string) string { return q.spell(scope, " & ") }
+
+func (q query) spell(scope, join string) string {
+	var phrases []string
+	for _, p := range q.phrases {
+		var words []string
+		for i, word := range p.words {
+			label := ""
+			if p.prefix && i == len(p.words)-1 {
+				label = "*"
+			}
+			if p.path {
+				label += pathLabel
+			}
+			if label != "" {
+				label = ":" + label
+			}
+			words = append(words, "'"+scope+word+"'"+label)
+		}
+		phrases = append(phrases, "("+strings.Join(words, join)+")")
+	}
+	return strings.Join(phrases, " & ")
+}
+
+// holds reports whether a text has all phrases.
+func (q query) holds(body, path string) bool {
+	for _, p := range q.phrases {
+		if !p.in(path) && (p.path || !p.in(body)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p phrase) in(text string) bool {
+	for range p.spans(text) {
+		return true
+	}
+	return false
+}

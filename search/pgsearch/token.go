@@ -1,0 +1,70 @@
+package pgsearch
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxWord bounds a word in bytes; what is longer is cut, in texts and in queries.
+// The database takes words of up to 2,046 bytes.
+const maxWord = 1000
+
+// token is a word, as it is compared, and the bytes of a text that it came from.
+type token struct {
+	word       string
+	start, end int
+}
+
+// tokens cuts a text into words: letters, numbers and signs of private use, with
+// the marks on them. Case and diacritics are not compared.
+func tokens(text string) iter.Seq[token] {
+	return func(yield func(token) bool) {
+		for at := 0; at < len(text); {
+			r, size := utf8.DecodeRuneInString(text[at:])
+			if !begins(r) {
+				at += size
+				continue
+			}
+			end, ascii := at+size, r < utf8.RuneSelf
+			for end < len(text) {
+				r, size := utf8.DecodeRuneInString(text[end:])
+				if !begins(r) && !unicode.Is(unicode.M, r) {
+					break
+				}
+				end, ascii = end+size, ascii && r < utf8.RuneSelf
+			}
+			if !yield(token{fold(text[at:end], ascii), at, end}) {
+				return
+			}
+			at = end
+		}
+	}
+}
+
+// begins reports whether a word can begin with a character.
+func begins(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	}
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r))
+}
+
+func fold(word string, ascii bool) string {
+	if len(word) > maxWord {
+		word = strings.ToValidUTF8(word[:maxWord], "")
+	}
+	word = strings.ToLower(word)
+	if ascii {
+		return word
+	}
+	return strings.Map(func(r rune) rune {
+		if 0x300 <= r && r <= 0x36f {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(word))
+}

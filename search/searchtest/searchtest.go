@@ -1,0 +1,61 @@
+// Package searchtest holds every search.Searcher to the same results.
+//
+//	func TestIndex(t *testing.T) {
+//		searchtest.Run(t, func(t testing.TB, c *conversation.Store, b blob.Store, r kv.Store) search.Searcher { … })
+//	}
+//
+// What an engine does when it fails is left to its own tests.
+package searchtest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/search"
+)
+
+// Open returns an empty index over a store.
+type Open func(t testing.TB, conversations *conversation.Store, blobs blob.Store, rows kv.Store) search.Searcher
+
+// Run opens an index for every case and reports each broken promise.
+func Run(t *testing.T, open Open) {
+	for name, test := range map[string]func(*testing.T, Open){
+		"queries":                               testQueries,
+		"hits":                                  testHits,
+		"pages":                                 testPages,
+		"update-follows-saves":                  testUpdateFollowsSaves,
+		"subagents-and-summaries":               testSubagentsAndSummaries,
+		"damaged-conversations":                 testDamagedConversations,
+		"everything-is-found":                   testEverythingIsFound,
+		"hostile-texts":                         testHostileTexts,
+		"rewound-branches-are-found":            testRewoundBranchesAreFound,
+		"a-branch-that-is-removed-is-not-found": testABranchThatIsRemovedIsNotFound,
+		"a-lost-branch-costs-nothing-else":      testALostBranchCostsNothingElse,
+		"context-and-close":                     testContextAndClose,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open) })
+	}
+}
+
+// dumper is an index that can tell everything that it holds, sorted.
+type dumper interface {
+	Dump(testing.TB) []string
+}
+
+// rebuilt checks that an index that followed all changes holds what a new one does.
+func (f *fixture) rebuilt(t testing.TB) {
+	t.Helper()
+	d, ok := f.index.(dumper)
+	if !ok {
+		t.Fatalf("%T does not tell what it holds", f.index)
+	}
+	before := d.Dump(t)
+	_, err := f.index.Rebuild(t.Context())
+	check(t, err)
+	if after := d.Dump(t); !slices.Equal(before, after) {
+		t.Errorf("following all changes gave %d messages, a rebuild %d", len(before), len(after))
+	}
+}
