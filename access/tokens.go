@@ -73,11 +73,13 @@ const fileVersion = 1
 // Tokens are the tokens in a file. Several processes may use one file; a change
 // by one is seen by the others at their next call. It is safe for concurrent use.
 type Tokens struct {
-	path string
-	now  func() time.Time
+	path   string
+	keeper Keeper // nil: they are in the file path
+	now    func() time.Time
 
 	mu    sync.Mutex // guards what follows
 	seen  fs.FileInfo
+	stamp string           // of what keeper gave
 	known map[string]entry // by id
 }
 
@@ -194,6 +196,9 @@ func (t *Tokens) Empty() (bool, error) {
 func (t *Tokens) current() (map[string]entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.keeper != nil {
+		return t.keptLocked()
+	}
 	info, err := os.Stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.seen, t.known = nil, nil
@@ -209,35 +214,74 @@ func (t *Tokens) current() (map[string]entry, error) {
 	if err != nil {
 		return nil, err // not the old ones: one of them may have been revoked
 	}
+	// If the file was replaced after Stat, the next call sees a difference.
+	t.seen, t.known = info, f.byID()
+	return t.known, nil
+}
+
+func (f *file) byID() map[string]entry {
 	known := make(map[string]entry, len(f.Tokens))
 	for _, e := range f.Tokens {
 		known[e.ID] = e
 	}
-	// If the file was replaced after Stat, the next call sees a difference.
-	t.seen, t.known = info, known
-	return known, nil
+	return known
 }
 
 func (t *Tokens) read() (*file, error) {
+	if t.keeper != nil {
+		data, _, err := t.keeper.Load()
+		if err != nil {
+			return nil, err
+		}
+		return parse(data)
+	}
 	data, err := os.ReadFile(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &file{Version: fileVersion}, nil
+		return parse(nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read tokens: %w", err)
 	}
+	f, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("read tokens in %s: %w", t.path, err)
+	}
+	return f, nil
+}
+
+// parse reads the content of a file of tokens; where there is none, data is nil.
+func parse(data []byte) (*file, error) {
+	if data == nil {
+		return &file{Version: fileVersion}, nil
+	}
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
-		return nil, fmt.Errorf("read tokens in %s: %w: not a file of tokens", t.path, ErrInvalid)
+		return nil, fmt.Errorf("%w: not a file of tokens", ErrInvalid)
 	}
 	if f.Version != fileVersion {
-		return nil, fmt.Errorf("read tokens in %s: %w: format %d, this release knows %d", t.path, ErrInvalid, f.Version, fileVersion)
+		return nil, fmt.Errorf("%w: format %d, this release knows %d", ErrInvalid, f.Version, fileVersion)
 	}
 	return &f, nil
 }
 
+// changed applies a change to the content of a file.
+func changed(old []byte, do func(*file) error) ([]byte, error) {
+	f, err := parse(old)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(f); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(f, "", "  ")
+	return append(data, '\n'), err
+}
+
 // change replaces the file by a changed one; one process at a time.
 func (t *Tokens) change(do func(*file) error) (err error) {
+	if t.keeper != nil {
+		return t.keeper.Change(func(old []byte) ([]byte, error) { return changed(old, do) })
+	}
 	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
 		return err
 	}
@@ -246,18 +290,15 @@ func (t *Tokens) change(do func(*file) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	f, err := t.read()
+	old, err := os.ReadFile(t.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read tokens: %w", err)
+	}
+	data, err := changed(old, do)
 	if err != nil {
 		return err
 	}
-	if err := do(f); err != nil {
-		return err
-	}
-	data, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return err
-	}
-	return replace(t.path, append(data, '\n'))
+	return replace(t.path, data)
 }
 
 // replace writes a file so that it is the old or the new one after a crash. Only
