@@ -41,6 +41,9 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 	// SQLite shapes the embedded store.
 	SQLite *sqlite.Options
+	// Presigner makes addresses of the snapshots of cloud agents; without one there
+	// are none.
+	Presigner cloudagent.Presigner
 	// Collect removes what nothing refers to where somebody else does that, as a
 	// server does for NewRemote.
 	Collect func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error)
@@ -52,6 +55,7 @@ type DB struct {
 	ring          *keyring.Ring
 	engine        *sqlite.DB // nil unless embedded
 	conversations *conversation.Store
+	presigner     cloudagent.Presigner // nil where there is none
 	close         func() error
 	collect       func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error) // nil: db does
 
@@ -112,7 +116,7 @@ func New(_ context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB, 
 	if opts == nil {
 		opts = &Options{}
 	}
-	db := &DB{stack: buildStack(b, ring, opts), ring: ring, close: b.Close}
+	db := &DB{stack: buildStack(b, ring, opts), ring: ring, presigner: opts.Presigner, close: b.Close}
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db, nil
 }
