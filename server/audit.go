@@ -42,6 +42,7 @@ type auditing struct {
 	log     *access.Audit
 	logger  *slog.Logger
 	metrics *metrics
+	known   func(error) connect.Code // of the backend's errors; may be nil
 }
 
 func (a *auditing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
@@ -65,7 +66,7 @@ func (a *auditing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		res, err := next(ctx, req)
 		result := "ok"
 		if err != nil {
-			result = connect.CodeOf(wireError(err)).String()
+			result = connect.CodeOf(backendError(err, a.known)).String()
 		}
 		if err := a.log.End(begun, result); err != nil {
 			a.failed(ctx, err) // it is done, and its beginning is in the log

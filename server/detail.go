@@ -24,17 +24,18 @@ func withDetail(err *connect.Error, detail proto.Message) error {
 type coding struct {
 	hide   bool
 	logger *slog.Logger
+	known  func(error) connect.Code // of the backend's errors; may be nil
 }
 
 func (c coding) code(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	coded := wireError(err)
+	coded := backendError(err, c.known)
 	at := callOf(ctx)
 	at.code = connect.CodeOf(coded).String()
 	if connect.CodeOf(coded) != connect.CodeInternal {
-		return coded
+		return c.away(ctx, err, coded)
 	}
 	c.logger.Error("internal", slog.String("request", at.request), slog.String("path", at.procedure), slog.Any("error", err))
 	var said *connect.Error
@@ -42,6 +43,20 @@ func (c coding) code(ctx context.Context, err error) error {
 		return coded
 	}
 	return connect.NewError(connect.CodeInternal, fmt.Errorf("this failed; the operator finds it in the log as request %s", at.request))
+}
+
+// away keeps what an error of the backend tells of hosts and databases from those
+// who do not own them.
+func (c coding) away(ctx context.Context, err, coded error) error {
+	if !c.hide || c.known == nil || c.known(err) == 0 {
+		return coded
+	}
+	at := callOf(ctx)
+	c.logger.Warn("backend", slog.String("request", at.request), slog.String("path", at.procedure), slog.Any("error", err))
+	if code := connect.CodeOf(coded); code != connect.CodeUnavailable {
+		return connect.NewError(code, fmt.Errorf("the store went away before it answered; the operator finds it in the log as request %s", at.request))
+	}
+	return connect.NewError(connect.CodeUnavailable, errors.New("the store cannot be reached at the moment; retry in a few seconds"))
 }
 
 func (c coding) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {

@@ -78,6 +78,19 @@ var codes = []struct {
 	{kv.ErrNotFound, connect.CodeNotFound},
 }
 
+// backendError is wireError, with the backend's word first on errors of its own.
+// What a service has said already stands.
+func backendError(err error, known func(error) connect.Code) error {
+	var said *connect.Error
+	if err == nil || known == nil || errors.As(err, &said) {
+		return wireError(err)
+	}
+	if code := known(err); code != 0 {
+		return connect.NewError(code, err)
+	}
+	return wireError(err)
+}
+
 // wireError gives an error its code, and the details that a client branches on.
 func wireError(err error) error {
 	if err == nil {

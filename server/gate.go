@@ -24,7 +24,8 @@ type gate struct {
 	peers   *peers
 	metrics *metrics
 	logger  *slog.Logger
-	hide    bool // what is unforeseen is told to the log only
+	hide    bool                     // what is unforeseen is told to the log only
+	code    func(error) connect.Code // of the backend's errors; may be nil
 	errors  *connect.ErrorWriter
 }
 
@@ -63,7 +64,7 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 		if errors.Is(err, errCrowded) || errors.Is(err, http.ErrServerClosed) {
 			err = connect.NewError(connect.CodeUnavailable, err)
 		}
-		return nil, nil, coding{hide: g.hide, logger: g.logger}.code(r.Context(), err)
+		return nil, nil, coding{hide: g.hide, logger: g.logger, known: g.code}.code(r.Context(), err)
 	}
 	ends = append(ends, out)
 	return s, leave, nil

@@ -58,8 +58,12 @@ type Options struct {
 	StallTime time.Duration
 	// Audit gets calls that take something away; nil keeps no log of them.
 	Audit *access.Audit
-	// Ready tells whether a server of tenants can work; nil says always.
+	// Ready tells whether the server can work; nil says always. Its words are told
+	// to anybody who asks /readyz.
 	Ready func(context.Context) error
+	// Code gives errors of the backend their codes, such as UNAVAILABLE where it
+	// cannot be reached, or 0 to those that it does not know; nil knows none.
+	Code func(error) connect.Code
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
 	// Logger gets one line for each call, without secrets; nil logs nothing.
@@ -123,9 +127,9 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	audit := &auditing{log: o.Audit, logger: o.errorLogger(), metrics: g.metrics}
+	audit := &auditing{log: o.Audit, logger: o.errorLogger(), metrics: g.metrics, known: o.Code}
 	return []connect.HandlerOption{
-		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger()}, draining{}, &storing{gate: g}, audit),
+		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger(), known: o.Code}, draining{}, &storing{gate: g}, audit),
 		connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(minCompressed),
 		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
 	}, nil

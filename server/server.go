@@ -49,8 +49,10 @@ func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	meter := access.NewMeter(access.Limits{}, nil)
 	g.meter = func(string) *access.Meter { return meter }
 	return g.mux(opts, g.shared(orNotFound(opts.Metrics)), func(ctx context.Context) error {
-		_, err := db.Blobs().Has(ctx)
-		return err
+		if _, err := db.Blobs().Has(ctx); err != nil {
+			return err
+		}
+		return opts.ready(ctx)
 	}), nil
 }
 
@@ -102,11 +104,7 @@ func NewTenants(tenants Tenants, verify func(token string) (access.Principal, er
 		defer leave()
 		return tenants.Usage(ctx, s.db)
 	})
-	ready := opts.Ready
-	if ready == nil {
-		ready = func(context.Context) error { return nil }
-	}
-	return &Server{handler: g.mux(opts, operator(opts.Token, opts.Metrics), ready), pool: p}, nil
+	return &Server{handler: g.mux(opts, operator(opts.Token, opts.Metrics), opts.ready), pool: p}, nil
 }
 
 // ServeHTTP implements http.Handler.
@@ -136,7 +134,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 		return nil, err
 	}
 	return &gate{
-		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m, logger: opts.errorLogger(),
+		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m, logger: opts.errorLogger(), code: opts.Code,
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),
 	}, nil
@@ -153,11 +151,11 @@ func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Conte
 	}
 	root.Handle("GET /metrics", metrics)
 	root.HandleFunc("POST /login", g.guard.login)
-	root.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(services...)))
+	root.Handle(grpchealth.NewHandler(&health{known: grpchealth.NewStaticChecker(services...), ready: ready}))
 	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	root.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(r.Context()); err != nil {
-			http.Error(w, "the store cannot be read", http.StatusServiceUnavailable)
+			http.Error(w, "the store cannot be read: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Write([]byte("ok\n"))
