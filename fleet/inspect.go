@@ -1,0 +1,174 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/postgres"
+)
+
+// Report is what Inspect finds out.
+type Report struct {
+	// Server is the version of the database server, Format that of our tables.
+	Server, Format string
+	// Epoch counts the restores from a backup.
+	Epoch uint64
+	// Tenants is how many there are.
+	Tenants int
+	// Skew is how far the clock of the database is ahead of this node's, give or
+	// take half of RoundTrip.
+	Skew, RoundTrip time.Duration
+}
+
+// table returns the name of a table of ours.
+func (f *Fleet) table(name string) string {
+	schema := f.config.Postgres.Schema
+	if schema == "" {
+		schema = "stet"
+	}
+	return `"` + schema + `".` + name
+}
+
+// Inspect asks the database about itself.
+func (f *Fleet) Inspect(ctx context.Context) (Report, error) {
+	var r Report
+	pool, micros, began := f.db.Pool(), int64(0), time.Now()
+	err := pool.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&micros)
+	r.RoundTrip = time.Since(began)
+	r.Skew = time.UnixMicro(micros).Sub(began.Add(r.RoundTrip / 2))
+	if err == nil {
+		err = pool.QueryRow(ctx, `SELECT current_setting('server_version'), (SELECT value FROM `+f.table("meta")+` WHERE key = 'version'),
+			(SELECT count(*) FROM `+f.table("tenants")+` WHERE tenant NOT LIKE ':%')`).Scan(&r.Server, &r.Format, &r.Tenants)
+	}
+	if err != nil {
+		return r, away(ctx, "inspect database", err)
+	}
+	r.Epoch, err = f.db.Epoch(ctx)
+	return r, err
+}
+
+// away keeps the text of an error of the client library only: the error itself
+// carries the settings of the connection.
+func away(ctx context.Context, doing string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%s: %w: %s", doing, postgres.ErrUnavailable, err.Error())
+}
+
+// Tenants returns the names of the tenants that have stored something.
+func (f *Fleet) Tenants(ctx context.Context) ([]string, error) {
+	var names []string
+	// Only what no name of a tenant can begin with is left out.
+	err := f.db.Pool().QueryRow(ctx, `SELECT coalesce(array_agg(tenant ORDER BY tenant), '{}') FROM `+f.table("tenants")+
+		` WHERE tenant NOT LIKE ':%'`).Scan(&names)
+	if err != nil {
+		return nil, away(ctx, "list tenants", err)
+	}
+	return names, nil
+}
+
+// Scratch is a tenant for trying things out.
+type Scratch struct {
+	*postgres.Tenant
+	fleet *Fleet
+}
+
+// scratchName begins the names of scratch tenants; then comes the time in seconds.
+const scratchName = ":scratch-"
+
+// Scratch makes a tenant to try things out, which nobody else sees. The caller
+// removes it.
+func (f *Fleet) Scratch(ctx context.Context) (*Scratch, error) {
+	if err := f.removeOldScratch(ctx); err != nil {
+		return nil, err
+	}
+	t, err := f.db.Tenant(fmt.Sprintf("%s%d-%s", scratchName, time.Now().Unix(), rand.Text()))
+	if err != nil {
+		return nil, err
+	}
+	return &Scratch{Tenant: t, fleet: f}, nil
+}
+
+// removeOldScratch removes those whose makers were killed.
+func (f *Fleet) removeOldScratch(ctx context.Context) error {
+	var names []string
+	err := f.db.Pool().QueryRow(ctx, `SELECT coalesce(array_agg(tenant), '{}') FROM `+f.table("tenants")+
+		` WHERE tenant LIKE '`+scratchName+`%'`).Scan(&names)
+	if err != nil {
+		return away(ctx, "look for old scratch tenants", err)
+	}
+	for _, name := range names {
+		made, _, _ := strings.Cut(strings.TrimPrefix(name, scratchName), "-")
+		seconds, err := strconv.ParseInt(made, 10, 64)
+		if err == nil && time.Since(time.Unix(seconds, 0)) > 24*time.Hour {
+			if err := f.removeTenant(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Remove removes everything of a scratch tenant.
+func (s *Scratch) Remove(ctx context.Context) error {
+	if err := s.Blobs().Flush(ctx); err != nil { // else it would come later
+		return err
+	}
+	return s.fleet.removeTenant(ctx, s.Name())
+}
+
+func (f *Fleet) removeTenant(ctx context.Context, name string) error {
+	for _, table := range []string{"rows", "blobs", "generations", "tenants"} {
+		if _, err := f.db.Pool().Exec(ctx, `DELETE FROM `+f.table(table)+` WHERE tenant = $1`, name); err != nil {
+			return away(ctx, "remove tenant", err)
+		}
+	}
+	if f.bucket == nil {
+		return nil
+	}
+	for _, prefix := range []string{hashOf(name) + "/", objectPrefix(name)} {
+		var keys []string
+		err := f.bucket.ListObjects(ctx, prefix, "", func(o blob.ObjectInfo) error {
+			keys = append(keys, o.Key)
+			return nil
+		})
+		if err == nil && len(keys) > 0 {
+			err = f.bucket.RemoveObjects(ctx, keys...)
+		}
+		if err != nil {
+			return fmt.Errorf("remove the objects of a tenant: %w", err)
+		}
+	}
+	return nil
+}
+
+// SweepResult counts what Sweep removed.
+type SweepResult struct {
+	// Objects are those that no row names, Uploads those that never ended.
+	Objects, Uploads int
+}
+
+// Sweep removes what killed nodes left in the bucket for a tenant and is older than
+// grace: objects that no row names, and uploads of anybody that never ended. Grace
+// must be longer than any write takes, and than backups of the database are behind
+// those of the bucket. Packs have a sweep of their own: stet.DB.SweepPacks.
+func (f *Fleet) Sweep(ctx context.Context, tenant string, grace time.Duration) (r SweepResult, err error) {
+	if f.bucket == nil {
+		return r, nil
+	}
+	t, _, err := f.tenant(tenant)
+	if err != nil {
+		return r, err
+	}
+	if r.Objects, err = t.Blobs().SweepOrphans(ctx, grace); err != nil {
+		return r, err
+	}
+	r.Uploads, err = f.bucket.AbortStale(ctx, grace)
+	return r, err
+}

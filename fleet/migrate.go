@@ -1,0 +1,187 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+// Errors of Migrate that callers branch on.
+var (
+	// ErrNotEmpty says that a migration would mix its data with other data.
+	ErrNotEmpty = errors.New("the target holds other data")
+	// ErrDiffers says that source and target are not equal in the end, as when the
+	// source was written to meanwhile. Migrate again to make up for that.
+	ErrDiffers = errors.New("source and target differ")
+	// ErrSealedSource says that parts of the source are in a bucket of its own.
+	ErrSealedSource = errors.New("the source has sealed conversations; bring them back with 'stet unseal' first")
+	// ErrOtherTenant says that a store was sealed for another tenant than the target.
+	ErrOtherTenant = errors.New("an encrypted store can only become the default tenant: it is sealed for that one")
+)
+
+// migrationMark is the row of the target that says which migration is under way.
+// It is the first thing that a migration writes and the last that it removes.
+var migrationMark = keyspace.Setting("migration")
+
+// mark is the value of migrationMark.
+type mark struct {
+	Version int       `json:"version"`
+	Source  string    `json:"source"` // the id of the store that is moved
+	Started time.Time `json:"started"`
+}
+
+const markVersion = 1
+
+// MigrateOptions shape a migration; nil gives the defaults.
+type MigrateOptions struct {
+	// Encrypted says that the source has a keyring.
+	Encrypted bool
+	// Progress, if set, is told what is being done and how far it is; all is 0
+	// while that is unknown.
+	Progress func(doing string, done, all int64)
+}
+
+// MigrateResult counts what the source holds and what had to be copied.
+type MigrateResult struct {
+	Blobs, Bytes, Rows              int64
+	CopiedBlobs, CopiedBytes, Wrote int64 // Wrote counts rows
+	// Resumed says that an earlier migration was continued.
+	Resumed bool
+}
+
+// Migrate moves an embedded store into a tenant, as it is stored: what is
+// compressed or encrypted stays so, and the keyring is needed by those who open the
+// tenant only. It copies what is missing, compares everything, and then lets the
+// tenant be opened. The source is only read. After an interruption, call it again.
+func (f *Fleet) Migrate(ctx context.Context, source *sqlite.DB, tenant string, opts *MigrateOptions) (MigrateResult, error) {
+	if opts == nil {
+		opts = &MigrateOptions{}
+	}
+	t, sealedFor, err := f.tenant(tenant)
+	if err != nil {
+		return MigrateResult{}, err
+	}
+	if opts.Encrypted && sealedFor != "" {
+		return MigrateResult{}, fmt.Errorf("migrate to tenant %s: %w", tenant, ErrOtherTenant)
+	}
+	m := &migration{
+		source: source.ID(), from: side{source.Blobs(), source.Rows()}, to: side{t.Blobs(), t.Rows()},
+		progress: opts.Progress,
+	}
+	err = m.run(ctx)
+	return m.result, err
+}
+
+// driver is the store of blobs of a driver.
+type driver interface {
+	blob.Store
+	blob.Streamer
+	blob.Lister
+}
+
+type side struct {
+	blobs driver
+	rows  kv.Store
+}
+
+// migration is one run.
+type migration struct {
+	source   string
+	from, to side
+	progress func(doing string, done, all int64)
+	result   MigrateResult
+
+	marked uint64 // the version of the mark
+}
+
+func (m *migration) tell(doing string, done, all int64) {
+	if m.progress != nil {
+		m.progress(doing, done, all)
+	}
+}
+
+func (m *migration) run(ctx context.Context) error {
+	for _, step := range []struct {
+		doing string
+		do    func(context.Context) error
+	}{
+		{"begin", m.begin}, {"copy blobs", m.copyBlobs}, {"copy rows", m.copyRows},
+		{"compare blobs", m.compareBlobs}, {"compare rows", m.compareRows}, {"end", m.end},
+	} {
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("migrate: %s: %w", step.doing, err)
+		}
+	}
+	return nil
+}
+
+// begin makes sure that the target is empty, or half of this very migration.
+func (m *migration) begin(ctx context.Context) error {
+	for _, err := range m.from.rows.Scan(ctx, keyspace.Packs(), kv.ScanOptions{Limit: 1, KeysOnly: true}) {
+		if err == nil {
+			err = ErrSealedSource
+		}
+		return err
+	}
+	row, err := m.to.rows.Get(ctx, migrationMark)
+	if err == nil {
+		return m.resume(row)
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	if err := m.checkEmpty(ctx); err != nil {
+		return err
+	}
+	value, err := json.Marshal(mark{Version: markVersion, Source: m.source, Started: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return err
+	}
+	err = m.to.rows.Commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: migrationMark}}, Set: []kv.Set{{Key: migrationMark, Value: value}},
+	})
+	if err != nil {
+		return err
+	}
+	row, err = m.to.rows.Get(ctx, migrationMark)
+	m.marked = row.Version
+	return err
+}
+
+func (m *migration) resume(row kv.Row) error {
+	var found mark
+	if err := json.Unmarshal(row.Value, &found); err != nil || found.Version != markVersion {
+		return fmt.Errorf("%w: its mark of a migration cannot be understood", ErrNotEmpty)
+	}
+	if found.Source != m.source {
+		return fmt.Errorf("%w: a migration of store %s, begun on %s, has not ended", ErrNotEmpty, found.Source, found.Started.Format(time.DateOnly))
+	}
+	m.marked, m.result.Resumed = row.Version, true
+	return nil
+}
+
+func (m *migration) checkEmpty(ctx context.Context) error {
+	for _, err := range m.to.rows.Scan(ctx, kv.Range{}, kv.ScanOptions{Limit: 1, KeysOnly: true}) {
+		if err == nil {
+			err = fmt.Errorf("%w: it has rows", ErrNotEmpty)
+		}
+		return err
+	}
+	return m.to.blobs.List(ctx, blob.ID{}, func(blob.Info) error {
+		return fmt.Errorf("%w: it has blobs", ErrNotEmpty)
+	})
+}
+
+// end lets the target be used.
+func (m *migration) end(ctx context.Context) error {
+	return m.to.rows.Commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: migrationMark, Version: m.marked}}, Delete: []string{migrationMark},
+	})
+}

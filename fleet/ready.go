@@ -1,0 +1,151 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/s3blob"
+	"github.com/stet-dev/stet/postgres"
+)
+
+const (
+	// readyAge is how long an answer of Ready holds: balancers ask often, and all of
+	// them at once.
+	readyAge = time.Second
+	// readyTime is how long a backend may take to answer.
+	readyTime = 3 * time.Second
+)
+
+// NotReadyError says which backends of a node cannot be used. Its text names no
+// hosts, since anybody may ask; the errors themselves do.
+type NotReadyError struct {
+	// Database and Bucket are nil where all is well.
+	Database, Bucket error
+}
+
+func (e *NotReadyError) Error() string {
+	var parts []string
+	if e.Database != nil {
+		parts = append(parts, "the database "+why(e.Database))
+	}
+	if e.Bucket != nil {
+		parts = append(parts, "the bucket "+why(e.Bucket))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (e *NotReadyError) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.Database, e.Bucket} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+func why(err error) string {
+	switch {
+	case errors.Is(err, postgres.ErrDenied), errors.Is(err, s3blob.ErrDenied):
+		return "denies access"
+	case errors.Is(err, blob.ErrReadOnly):
+		return "takes no writes"
+	case errors.Is(err, s3blob.ErrNoBucket):
+		return "does not exist"
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("did not answer within %s", readyTime)
+	case errors.Is(err, postgres.ErrUnavailable), errors.Is(err, s3blob.ErrUnavailable):
+		return "cannot be reached"
+	}
+	return "fails"
+}
+
+// readiness remembers the last answer. Those who ask at the same time share one.
+type readiness struct {
+	probe func(context.Context) error
+
+	mu    sync.Mutex // guards what follows
+	err   error
+	until time.Time
+	busy  chan struct{} // closed when the probe that is under way has ended
+}
+
+// Ready returns nil if both backends answer and can be used, or a NotReadyError.
+func (f *Fleet) Ready(ctx context.Context) error { return f.ready.ask(ctx) }
+
+func (r *readiness) ask(ctx context.Context) error {
+	r.mu.Lock()
+	if r.busy == nil && time.Now().Before(r.until) {
+		defer r.mu.Unlock()
+		return r.err
+	}
+	if r.busy == nil {
+		// Others wait for it too, so that it must not depend on this call's fate.
+		r.busy = make(chan struct{})
+		go r.run(context.WithoutCancel(ctx), r.busy)
+	}
+	busy := r.busy
+	r.mu.Unlock()
+	select {
+	case <-busy:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// wait returns when no probe is under way.
+func (r *readiness) wait() {
+	r.mu.Lock()
+	busy := r.busy
+	r.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
+}
+
+func (r *readiness) run(ctx context.Context, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	err := r.probe(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err, r.until, r.busy = err, time.Now().Add(readyAge), nil
+	close(done)
+}
+
+// probe asks both backends at once.
+func (f *Fleet) probe(ctx context.Context) error {
+	var e NotReadyError
+	var work sync.WaitGroup
+	work.Go(func() { e.Database = f.db.Ping(ctx) })
+	if f.bucket != nil {
+		work.Go(func() { e.Bucket = f.bucket.Check(ctx) })
+	}
+	work.Wait()
+	if e.Database == nil && e.Bucket == nil {
+		return nil
+	}
+	return &e
+}
+
+// Code is the code with which errors of the backends cross the wire: UNAVAILABLE
+// where nothing was done, UNKNOWN where a commit may have happened, 0 for others.
+func Code(err error) connect.Code {
+	switch {
+	case errors.Is(err, postgres.ErrUnknownOutcome):
+		return connect.CodeUnknown
+	case errors.Is(err, postgres.ErrUnavailable), errors.Is(err, s3blob.ErrUnavailable):
+		return connect.CodeUnavailable
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/postgres"
+)
+
+const (
+	// DefaultTenant is what the database calls the tenant with the empty name.
+	DefaultTenant = "default"
+	// system is where the fleet keeps what belongs to no tenant. No tenant can have
+	// that name.
+	system = ":system"
+)
+
+var (
+	// ErrMigrating says that a migration into the tenant has not ended.
+	ErrMigrating = errors.New("a migration into this store has not ended; run 'stet migrate' again to finish it")
+	// errNotOurs says that a store was opened by somebody else.
+	errNotOurs = errors.New("measure store: it is not of this fleet")
+)
+
+// tenant returns the part of a tenant and the name under which its data is sealed.
+func (f *Fleet) tenant(name string) (t *postgres.Tenant, sealedFor string, err error) {
+	if name == "" || name == DefaultTenant {
+		// Empty, as in an embedded store, so that one can be moved here as it is.
+		t, err = f.db.Tenant(DefaultTenant)
+		return t, "", err
+	}
+	if err := access.CheckTenant(name); err != nil {
+		return nil, "", err
+	}
+	t, err = f.db.Tenant(name)
+	return t, name, err
+}
+
+// Open implements server.Tenants. The store of a tenant that nobody has opened yet
+// is empty.
+func (f *Fleet) Open(ctx context.Context, name string) (*stet.DB, error) {
+	return f.openTenant(ctx, name, func() error { return nil })
+}
+
+// OpenOnly is Open for those who need one store only: the fleet is closed with it.
+func (f *Fleet) OpenOnly(ctx context.Context, name string) (*stet.DB, error) {
+	return f.openTenant(ctx, name, f.Close)
+}
+
+func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) (*stet.DB, error) {
+	t, sealedFor, err := f.tenant(name)
+	if err != nil {
+		return nil, err
+	}
+	switch _, err := t.Rows().Get(ctx, migrationMark); {
+	case err == nil:
+		return nil, fmt.Errorf("open tenant %s: %w", t.Name(), ErrMigrating)
+	case !errors.Is(err, kv.ErrNotFound):
+		return nil, fmt.Errorf("open tenant %s: %w", t.Name(), err)
+	}
+	opts := f.config.Options
+	opts.Tenant = sealedFor
+	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs()}
+	if f.bucket != nil {
+		prefix := objectPrefix(t.Name())
+		backend.Objects = &prefixed{inner: f.bucket, prefix: prefix}
+		opts.Presigner = &presigner{bucket: f.bucket, prefix: prefix}
+	}
+	var db *stet.DB
+	backend.Close = func() error {
+		f.mu.Lock()
+		delete(f.open, db)
+		f.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+		defer cancel()
+		return errors.Join(t.Blobs().Flush(ctx), then())
+	}
+	if db, err = stet.New(ctx, backend, f.ring, &opts); err != nil {
+		return nil, fmt.Errorf("open tenant %s: %w", t.Name(), err)
+	}
+	f.mu.Lock()
+	f.open[db] = t
+	f.mu.Unlock()
+	return db, nil
+}
+
+// flushTime is how long closing a store may wait for the database.
+const flushTime = 30 * time.Second
+
+// Usage implements server.Tenants.
+func (f *Fleet) Usage(ctx context.Context, db *stet.DB) (int64, error) {
+	f.mu.Lock()
+	t := f.open[db]
+	f.mu.Unlock()
+	if t == nil {
+		return 0, errNotOurs
+	}
+	if err := t.Blobs().Flush(ctx); err != nil { // only what is durable is counted
+		return 0, err
+	}
+	return t.Usage(ctx)
+}
+
+// hashOf is how the name of a tenant appears in keys of the bucket, which take
+// fewer characters and are seen by more people.
+func hashOf(tenant string) string {
+	sum := sha256.Sum256([]byte(tenant))
+	return hex.EncodeToString(sum[:16])
+}
+
+// objectPrefix begins the keys of a tenant's objects other than large blobs, whose
+// keys the driver makes.
+func objectPrefix(tenant string) string { return "tenants/" + hashOf(tenant) + "/" }

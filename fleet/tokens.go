@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/sealed"
+)
+
+const (
+	// tokensAge is how old what a node knows of the tokens may be. A token that was
+	// revoked elsewhere ends so late at most.
+	tokensAge = 2 * time.Second
+	// tokensTime bounds a question about tokens.
+	tokensTime = 10 * time.Second
+)
+
+// tokensKey is the row with all tokens.
+var tokensKey = keyspace.Setting("tokens")
+
+// tokenRow keeps tokens in a row. It implements access.Keeper.
+type tokenRow struct {
+	rows kv.Store
+
+	mu    sync.Mutex // guards what follows
+	known kv.Row     // the zero row where there is none
+	err   error      // why it is not known
+	until time.Time  // when it is asked for again
+}
+
+func (f *Fleet) openTokens() (*access.Tokens, error) {
+	t, err := f.db.Tenant(system)
+	if err != nil {
+		return nil, err
+	}
+	opts := &sealed.Options{Tenant: system}
+	if f.ring != nil { // who can write to the database only, cannot make tokens
+		opts.Ring = f.ring
+	}
+	return access.KeepTokens(&tokenRow{rows: sealed.New(t.Rows(), opts)}), nil
+}
+
+// Load implements access.Keeper.
+func (r *tokenRow) Load() ([]byte, string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().After(r.until) {
+		// An error is remembered too: all calls of a node line up here.
+		r.known, r.err = r.read()
+		r.until = time.Now().Add(tokensAge)
+	}
+	if r.err != nil {
+		return nil, "", r.err // not the old ones: one of them may have been revoked
+	}
+	return r.known.Value, strconv.FormatUint(r.known.Version, 10), nil
+}
+
+func (r *tokenRow) read() (kv.Row, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tokensTime)
+	defer cancel()
+	row, err := r.rows.Get(ctx, tokensKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return kv.Row{}, nil
+	}
+	if err != nil {
+		return kv.Row{}, fmt.Errorf("read tokens: %w", err)
+	}
+	return row, nil
+}
+
+// Change implements access.Keeper.
+func (r *tokenRow) Change(do func(old []byte) ([]byte, error)) error {
+	for {
+		row, err := r.read()
+		if err != nil {
+			return err
+		}
+		data, err := do(row.Value)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), tokensTime)
+		err = r.rows.Commit(ctx, &kv.Batch{
+			Expect: []kv.Expect{{Key: tokensKey, Version: row.Version}},
+			Set:    []kv.Set{{Key: tokensKey, Value: data}},
+		})
+		cancel()
+		if errors.Is(err, kv.ErrConflict) {
+			continue // another node was faster
+		}
+		r.mu.Lock()
+		r.until = time.Time{}
+		r.mu.Unlock()
+		return err
+	}
+}
