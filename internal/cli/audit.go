@@ -17,14 +17,19 @@ func (a *app) auditCommand() *cobra.Command {
 		Long: `Show the audit log of a server: every call that took something away (deletions,
 rewinds, collections and the like) and every change of tokens, with the id of the
 token that made it. A call has two lines: 'begin' before it was done, 'end' with its
-result. --json prints the lines of the log as they are.`,
+result. --json prints the lines of the log as they are. Where several servers share a
+database, each has a log of its own.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, log, err := a.tokenFiles()
+			dir, err := a.serveDir()
 			if err != nil {
 				return err
 			}
-			return log.Records(func(r access.Record) error {
+			all, err := a.settings()
+			if err != nil {
+				return err
+			}
+			return access.OpenAudit(auditFile(all, dir)).Records(func(r access.Record) error {
 				if tenant != "" && r.Tenant != tenant {
 					return nil
 				}

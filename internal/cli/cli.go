@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/fleet"
 )
 
 // Version is set by releases; other builds show the module's version.
@@ -28,13 +30,19 @@ type app struct {
 	out, err io.Writer
 
 	store        string // --store
+	blobs        string // --blobs
 	workspace    string // -C
 	conversation string // -c
 	json         bool
 	noColor      bool
 	quiet        bool
-	keyFile      string // --key-file
-	config       string // --config
+	keyFile      string       // --key-file
+	config       string       // --config
+	storeFlag    bool         // whether --store was given
+	bucket       string       // --blobs, or the setting
+	tenant       string       // of a store in a database; only a setting
+	keyring      string       // likewise
+	fleet        *fleet.Fleet // the backend of the open store, if that is a database
 }
 
 // Main runs one command and returns its exit code.
@@ -80,6 +88,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "", "store to use: a directory or URL (env STET_STORE; default "+defaultStoreText+")")
+	flags.StringVar(&a.blobs, "blobs", "", "bucket of a store in a database, s3://… (env STET_BLOBS)")
 	flags.StringVarP(&a.workspace, "workspace", "C", "", "workspace directory (default: the current directory)")
 	flags.StringVarP(&a.conversation, "conversation", "c", "", "conversation to work on (id or unique prefix)")
 	flags.BoolVar(&a.json, "json", false, "print machine-readable output with a versioned schema")

@@ -7,8 +7,11 @@ import (
 	"syscall"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/s3blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/postgres"
 	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -36,6 +39,15 @@ var serviceCodes = []struct {
 	{conversation.ErrNotFound, ExitNotFound},
 	{conversation.ErrExists, ExitConflict},
 	{conversation.ErrStale, ExitConflict},
+	{postgres.ErrInvalidDSN, ExitUsage},
+	{postgres.ErrUnavailable, ExitUnreachable},
+	{s3blob.ErrUnavailable, ExitUnreachable},
+	{s3blob.ErrNoBucket, ExitNotFound},
+	{fleet.ErrNotEmpty, ExitConflict},
+	{fleet.ErrDiffers, ExitConflict},
+	{fleet.ErrMigrating, ExitConflict},
+	{fleet.ErrSealedSource, ExitConflict},
+	{fleet.ErrOtherTenant, ExitUsage},
 	{syscall.ENOTDIR, ExitUsage},
 }
 
@@ -47,7 +59,7 @@ func (a *app) explain(err error) error {
 		return err
 	}
 	if errors.Is(err, sqlite.ErrNoStore) {
-		return coded(ExitNotFound, "there is no store at %s yet; 'stet init' makes one", a.storePlace())
+		return coded(ExitNotFound, "there is no store at %s yet; 'stet init' makes one", shown(a.storePlace()))
 	}
 	if errors.Is(err, workspace.ErrRootRefused) {
 		err = fmt.Errorf("%w; name a directory inside it with -C, or set capture.force to insist", err)

@@ -56,14 +56,14 @@ func (a *app) configGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(settingJSON(s, all), all.text(s.key)+"\n")
+			return a.print(settingJSON(s, all), shown(all.text(s.key))+"\n")
 		},
 	}
 }
 
 func settingJSON(s setting, all settings) map[string]any {
 	return map[string]any{
-		"schema": "stet.setting.v1", "key": s.key, "value": all[s.key].value, "source": all[s.key].source,
+		"schema": "stet.setting.v1", "key": s.key, "value": shown(all[s.key].value), "source": all[s.key].source,
 		"default": s.value, "env": s.env(), "about": s.about,
 	}
 }
@@ -130,7 +130,7 @@ func (a *app) configExplain() *cobra.Command {
 func (a *app) explainSettings(wanted []setting, all settings) error {
 	p := a.paint()
 	for _, s := range wanted {
-		value := all[s.key].value
+		value := shown(all[s.key].value)
 		if value == "" {
 			value = "(not set)"
 		}

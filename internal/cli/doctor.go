@@ -12,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest/contract"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/kvtest/kvcases"
@@ -31,17 +33,25 @@ log engages, the database is whole, no rewind is left unfinished) and the worksp
 Then put every promise of a store to a scratch store on the same file system: what
 passes here, passes for your data. Nothing of yours is changed.
 
+With a store in a database the database and the bucket are examined (whether they
+answer, their versions, clocks and permissions), and every promise is put to a
+scratch tenant, which is removed afterwards.
+
 With a store on a server the promises about blobs are put to the server itself. What
 that leaves there, nothing refers to, and gc removes it; rows are only read.
 
 Each check is a line that begins with ok or FAIL. A failing check gives exit
 code 1, damage exit code 6. --quick leaves out the scratch store.`,
-		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet\n  stet doctor --store http://127.0.0.1:7717",
-		Args:    cobra.NoArgs,
+		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet\n  stet doctor --store http://127.0.0.1:7717\n" +
+			"  stet doctor --store postgres://stet@db/stet --blobs s3://my-bucket/stet",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if place := a.storePlace(); isRemote(place) {
-				d := &doctor{app: a, dir: place}
-				if err := d.server(cmd.Context(), quick); err != nil {
+			if place := a.storePlace(); isRemote(place) || fleet.IsAddress(place) {
+				d, examine := &doctor{app: a, dir: shown(place)}, (*doctor).server
+				if !isRemote(place) {
+					examine = (*doctor).backends
+				}
+				if err := examine(d, cmd.Context(), quick); err != nil {
 					return err
 				}
 				return d.close()
@@ -237,21 +247,27 @@ func (d *doctor) promises(ctx context.Context) error {
 	if err != nil {
 		return ctx.Err()
 	}
+	err = d.cases(ctx, engine.Blobs(), engine.Rows())
+	d.report("close", "", engine.Close())
+	return err
+}
+
+// cases puts every promise to a pair of drivers that hold nothing of anybody's.
+func (d *doctor) cases(ctx context.Context, blobs blob.Store, rows kv.Store) error {
 	for _, c := range contract.Cases() {
-		d.report("blobs: "+c.Name, "", c.Func(ctx, engine.Blobs()))
+		d.report("blobs: "+c.Name, "", c.Func(ctx, blobs))
 		if ctx.Err() != nil {
-			return errors.Join(ctx.Err(), engine.Close())
+			return ctx.Err()
 		}
 	}
 	for _, c := range kvcases.All() {
-		d.report("rows: "+c.Name, "", c.Func(ctx, engine.Rows()))
+		d.report("rows: "+c.Name, "", c.Func(ctx, rows))
 		if ctx.Err() != nil {
-			return errors.Join(ctx.Err(), engine.Close())
+			return ctx.Err()
 		}
 	}
 	for _, c := range kvcases.Refs() {
-		d.report("together: "+c.Name, "", c.Func(ctx, engine.Rows(), engine.Blobs()))
+		d.report("together: "+c.Name, "", c.Func(ctx, rows, blobs))
 	}
-	d.report("close", "", engine.Close())
 	return ctx.Err()
 }

@@ -39,7 +39,8 @@ settings) old saves of conversations are forgotten first. The current save of a
 conversation and pinned ones always stay, unless --drop-conversations lets a
 budget remove whole conversations, those changed longest ago first.
 
-What was stored in haste is compressed at the end.
+What was stored in haste is compressed at the end. Of a store in a database,
+objects of the bucket that nothing names any more go once they are a day old.
 
 --dry-run says what would go and why, and removes nothing.`,
 		Example: "  stet gc --dry-run\n  stet gc --max-age 90d\n  stet gc --max-bytes 2GiB",
@@ -143,6 +144,9 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Poli
 		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Freed: plan.Freed, Reason: "unreferenced",
 	}
 	if err := a.print(value, gcText(value)); err != nil || flags.dryRun {
+		return err
+	}
+	if err := a.sweepBucket(ctx, db); err != nil {
 		return err
 	}
 	// Last, since it needs room: what was removed is logged and told also where the

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/server"
 )
 
@@ -58,6 +59,9 @@ for foreign hosts, and those that other sites' pages send, are refused.
 In server mode callers need tokens of their own, see 'stet tokens'. Each tenant has
 a store of its own below the store's directory. Other machines are served only with
 a certificate, or with --insecure behind a proxy that has one.
+
+With --store postgres://… and --blobs s3://… the data is in a database and a bucket.
+Any number of servers may then share them; /readyz tells whether both can be used.
 
 /healthz and /readyz answer without a token, /metrics (Prometheus) with the one in
 the token file. Traces are sent where OTEL_EXPORTER_OTLP_ENDPOINT says, and nowhere
@@ -139,6 +143,9 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 		if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
 			return err
 		}
+		if a.fleet != nil {
+			opts.Ready, opts.Code = a.fleet.Ready, fleet.Code
+		}
 		handler, err := server.New(db, opts)
 		if err != nil {
 			return err
@@ -148,12 +155,12 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 }
 
 // serveTenants serves tenants, whose tokens must have been made before.
-func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Options) error {
-	dir, err := a.storeDir()
+func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Options) (err error) {
+	stores, tokens, end, err := a.serveStores(ctx, opts)
 	if err != nil {
 		return err
 	}
-	tokens := access.OpenTokens(filepath.Join(dir, access.TokensName))
+	defer func() { err = errors.Join(err, end()) }()
 	none, err := tokens.Empty()
 	if err != nil {
 		return err
@@ -167,15 +174,34 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 	if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
 		return err
 	}
-	// Many stores are open at once, so that each has a small cache.
-	quiet := *a
-	quiet.in = strings.NewReader("") // nobody is asked for a passphrase in the middle of a call
-	stores := &server.DirTenants{Dir: dir, Unlock: quiet.unlock, Options: stet.Options{CacheBytes: 8 << 20}}
 	srv, err := server.NewTenants(stores, tokens.Verify, opts)
 	if err != nil {
 		return err
 	}
 	return errors.Join(a.answer(ctx, all, opts, srv), srv.Close())
+}
+
+// serveStores returns the stores of tenants and the tokens that open them. The
+// caller calls end when no store is open.
+func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores server.Tenants, tokens *access.Tokens, end func() error, err error) {
+	// Many stores are open at once, so that each has a small cache.
+	options := stet.Options{CacheBytes: 8 << 20}
+	if fleet.IsAddress(a.storePlace()) {
+		f, err := a.openFleet(ctx, options)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		opts.Ready, opts.Code = f.Ready, fleet.Code
+		return f, f.Tokens(), f.Close, nil
+	}
+	dir, err := a.storeDir()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	quiet := *a
+	quiet.in = strings.NewReader("") // nobody is asked for a passphrase in the middle of a call
+	tenants := &server.DirTenants{Dir: dir, Unlock: quiet.unlock, Options: options}
+	return tenants, access.OpenTokens(filepath.Join(dir, access.TokensName)), func() error { return nil }, nil
 }
 
 // answer listens, says where, and serves until ctx is done.

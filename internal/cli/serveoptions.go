@@ -16,13 +16,14 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/server"
 )
 
 // serveOptions turns settings into options, and fills in the settings whose
 // defaults depend on the store.
 func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, error) {
-	dir, err := a.storeDir()
+	dir, err := a.serveDir()
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +35,10 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 			Bytes: all.size("serve.quota_bytes"), Requests: float64(all.number("serve.quota_requests")), Streams: int(all.number("serve.quota_streams")),
 		},
 		Ready: func(context.Context) error {
-			_, err := os.ReadDir(dir)
-			return err
+			if _, err := os.ReadDir(dir); err != nil {
+				return errors.New("its directory cannot be read")
+			}
+			return nil
 		},
 	}
 	if path := all.text("serve.audit"); path != "" {
@@ -49,6 +52,15 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 	}
 	opts.Metrics, err = exposeMetrics()
 	return opts, err
+}
+
+// serveDir is where a server's own files are: in the directory of its store, or
+// on its node.
+func (a *app) serveDir() (string, error) {
+	if fleet.IsAddress(a.storePlace()) {
+		return nodeDir(), nil
+	}
+	return a.storeDir()
 }
 
 func (a *app) serveDefaults(all settings, dir string) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/adrg/xdg"
+
+	"github.com/stet-dev/stet/access"
 )
 
 // setting is something that people may decide once for all commands.
@@ -25,6 +27,9 @@ type setting struct {
 // see env.
 var knownSettings = []setting{
 	{"store", "", anything, "Store to use where --store is not given: a directory or URL. The default is " + defaultStoreText + "."},
+	{"blobs", "", anything, "Bucket of a store in a database, where --blobs is not given, such as s3://bucket/prefix?region=…"},
+	{"tenant", "", isTenant, "Tenant whose store in a database the command line works on. The default is the tenant default."},
+	{"keyring", "", anything, "File with the keys of an encrypted store in a database; each node has a copy."},
 	{"color", "auto", oneOf("auto", "never"), "When to use colour: auto (on a terminal) or never."},
 	{"author", "", anything, "Name in the log of operations. The default is the login name."},
 	{"capture.enabled", "true", isBool, "Whether checkpoints are made at all."},
@@ -83,6 +88,13 @@ func isSize(text string) error {
 func isAge(text string) error {
 	_, err := parseAge(text)
 	return err
+}
+
+func isTenant(text string) error {
+	if text == "" {
+		return nil
+	}
+	return access.CheckTenant(text)
 }
 
 func oneOf(words ...string) func(string) error {
@@ -222,9 +234,13 @@ func (a *app) useSettings() error {
 	if err != nil {
 		return err
 	}
-	if a.store == "" {
+	if a.storeFlag = a.store != ""; !a.storeFlag {
 		a.store = all.text("store")
 	}
+	if a.bucket = a.blobs; a.bucket == "" {
+		a.bucket = all.text("blobs")
+	}
+	a.tenant, a.keyring = all.text("tenant"), all.text("keyring")
 	if all.text("color") == "never" {
 		a.noColor = true
 	}

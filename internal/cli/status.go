@@ -34,7 +34,7 @@ For an encrypted store run 'stet keys init' instead.`,
 }
 
 func (a *app) initialize(ctx context.Context, db *stet.DB) error {
-	value := map[string]any{"schema": "stet.init.v1", "store": a.storePlace(), "encrypted": db.Ring() != nil}
+	value := map[string]any{"schema": "stet.init.v1", "store": shown(a.storePlace()), "encrypted": db.Ring() != nil}
 	p, err := a.openPlace(ctx, db)
 	var refused *codedError
 	switch {
@@ -49,7 +49,7 @@ func (a *app) initialize(ctx context.Context, db *stet.DB) error {
 	if err != nil {
 		return err
 	}
-	return a.print(value, a.storePlace()+"\n")
+	return a.print(value, shown(a.storePlace())+"\n")
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -93,7 +93,7 @@ func (a *app) status(ctx context.Context, p *place) error {
 		return err
 	}
 	value := statusJSON{
-		Schema: "stet.status.v1", Store: a.storePlace(), Encrypted: p.db.Ring() != nil, Workspace: p.space.Path(),
+		Schema: "stet.status.v1", Store: shown(a.storePlace()), Encrypted: p.db.Ring() != nil, Workspace: p.space.Path(),
 		Capture: all.on("capture.enabled"), Rewind: all.on("rewind.enabled"), Changes: []changeJSON{},
 	}
 	if value.last, err = p.latest(ctx); err != nil {

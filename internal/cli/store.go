@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/client"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -49,8 +50,13 @@ func (a *app) storeDir() (string, error) {
 // openStore opens the store for a verb. create says whether a missing one is
 // made; verbs that only look leave the disk as it is.
 func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
-	if place := a.storePlace(); isRemote(place) {
+	switch place := a.storePlace(); {
+	case isRemote(place):
 		return openRemote(ctx, place)
+	case fleet.IsAddress(place):
+		return a.openFleetStore(ctx)
+	case a.blobs != "":
+		return nil, usage(errors.New("--blobs goes with a store in a database: --store postgres://…"))
 	}
 	dir, err := a.storeDir()
 	if err != nil {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/sqlite"
 )
 
@@ -21,7 +24,9 @@ func (a *app) tokensCommand() *cobra.Command {
 		Long: `Callers of a server ('stet serve --mode server') need a token. It names a tenant,
 whose store is the only one that they see, and a scope: read looks, write changes,
 admin keeps house. A token is shown once, when it is made; only its hash is kept.
-Changes hold at once, for a server that is running too.`,
+Changes hold at once, for a server that is running too. Of a store in a database the
+tokens are there as well, for all servers; each of them sees a change within two
+seconds.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,21 +34,35 @@ Changes hold at once, for a server that is running too.`,
 	return cmd
 }
 
-// tokenFiles returns the tokens and the audit log of the store.
-func (a *app) tokenFiles() (*access.Tokens, *access.Audit, error) {
-	dir, err := a.storeDir()
+// withTokens runs fn with the tokens and the audit log of the store.
+func (a *app) withTokens(ctx context.Context, fn func(*access.Tokens, *access.Audit) error) error {
+	dir, err := a.serveDir()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	all, err := a.settings()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	log := all.text("serve.audit")
-	if log == "" {
-		log = filepath.Join(dir, access.AuditName)
+	log := auditFile(all, dir)
+	if !fleet.IsAddress(a.storePlace()) {
+		return fn(access.OpenTokens(filepath.Join(dir, access.TokensName)), access.OpenAudit(log))
 	}
-	return access.OpenTokens(filepath.Join(dir, access.TokensName)), access.OpenAudit(log), nil
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		return err
+	}
+	f, err := a.openFleet(ctx, stet.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(f.Tokens(), access.OpenAudit(log)), f.Close())
+}
+
+func auditFile(all settings, dir string) string {
+	if path := all.text("serve.audit"); path != "" {
+		return path
+	}
+	return filepath.Join(dir, access.AuditName)
 }
 
 func (a *app) tokensCreate() *cobra.Command {
@@ -80,20 +99,18 @@ func (a *app) createToken(ctx context.Context, grant access.Grant) error {
 	if err := access.CheckTenant(grant.Tenant); err != nil {
 		return usage(err)
 	}
-	tokens, log, err := a.tokenFiles()
-	if err != nil {
-		return err
-	}
 	if err := a.ensureStore(ctx); err != nil {
 		return err
 	}
 	var token string
 	var info access.Info
-	target := fmt.Sprintf("tenant %s, scope %s", grant.Tenant, grant.Scope)
-	err = audited(log, "tokens create", &target, func() error {
-		token, info, err = tokens.Create(grant)
-		target += ", token " + info.ID
-		return err
+	err := a.withTokens(ctx, func(tokens *access.Tokens, log *access.Audit) error {
+		target := fmt.Sprintf("tenant %s, scope %s", grant.Tenant, grant.Scope)
+		return audited(log, "tokens create", &target, func() (err error) {
+			token, info, err = tokens.Create(grant)
+			target += ", token " + info.ID
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -110,6 +127,9 @@ func (a *app) createToken(ctx context.Context, grant access.Grant) error {
 // ensureStore makes the store, locked or not, before other files are put into its
 // directory: a directory with other things in it is not taken for one.
 func (a *app) ensureStore(ctx context.Context) error {
+	if fleet.IsAddress(a.storePlace()) {
+		return nil // made when it is opened
+	}
 	dir, err := a.storeDir()
 	if err != nil {
 		return err
@@ -154,12 +174,12 @@ func (a *app) tokensList() *cobra.Command {
 		Use:   "list",
 		Short: "List the tokens, without the tokens themselves",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			tokens, _, err := a.tokenFiles()
-			if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var infos []access.Info
+			err := a.withTokens(cmd.Context(), func(tokens *access.Tokens, _ *access.Audit) (err error) {
+				infos, err = tokens.List()
 				return err
-			}
-			infos, err := tokens.List()
+			})
 			if err != nil {
 				return err
 			}
@@ -186,18 +206,16 @@ func (a *app) tokensRevoke() *cobra.Command {
 		Use:   "revoke ID",
 		Short: "End a token at once",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			tokens, log, err := a.tokenFiles()
-			if err != nil {
-				return err
-			}
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var info access.Info
-			target := "token " + shownID(args[0])
-			err = audited(log, "tokens revoke", &target, func() (err error) {
-				if info, err = tokens.Revoke(args[0]); errors.Is(err, access.ErrNotFound) {
-					err = coded(ExitNotFound, "%w", err)
-				}
-				return err
+			err := a.withTokens(cmd.Context(), func(tokens *access.Tokens, log *access.Audit) error {
+				target := "token " + shownID(args[0])
+				return audited(log, "tokens revoke", &target, func() (err error) {
+					if info, err = tokens.Revoke(args[0]); errors.Is(err, access.ErrNotFound) {
+						err = coded(ExitNotFound, "%w", err)
+					}
+					return err
+				})
 			})
 			if err != nil {
 				return err

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/adrg/xdg"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/fleet"
+)
+
+// shown returns a place as people may see it: without a password.
+func shown(place string) string {
+	if !fleet.IsAddress(place) {
+		return place
+	}
+	u, err := url.Parse(place)
+	if err != nil { // an address with several ports is none for this package
+		return hidePassword(place)
+	}
+	query, secret := u.Query(), false
+	for name := range query {
+		if strings.Contains(name, "password") {
+			query.Set(name, "xxxxx")
+			u.RawQuery, secret = query.Encode(), true
+		}
+	}
+	if _, given := u.User.Password(); given || secret {
+		return u.Redacted()
+	}
+	return place
+}
+
+// hidePassword takes out all that may be a password.
+func hidePassword(place string) string {
+	scheme, rest, _ := strings.Cut(place, "://")
+	rest, query, _ := strings.Cut(rest, "?")
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		user, _, _ := strings.Cut(rest[:at], ":")
+		rest = user + ":xxxxx" + rest[at:]
+	}
+	if query != "" {
+		rest += "?…"
+	}
+	return scheme + "://" + rest
+}
+
+// nodeDir is where a node of a fleet keeps what belongs to it alone: the
+// operator's token and its part of the audit log.
+func nodeDir() string { return filepath.Join(xdg.StateHome, "stet") }
+
+// fleetConfig says where the fleet is that the settings name.
+func (a *app) fleetConfig(database string) (fleet.Config, error) {
+	config := fleet.Config{Database: database, Blobs: a.bucket, Keyring: a.keyring}
+	if a.keyring == "" {
+		return config, nil
+	}
+	unlock, err := a.unlock(filepath.Dir(a.keyring))
+	if err != nil {
+		return config, err
+	}
+	config.Unlock = &unlock
+	return config, nil
+}
+
+// openFleet connects to the database and the bucket.
+func (a *app) openFleet(ctx context.Context, options stet.Options) (*fleet.Fleet, error) {
+	if a.storeFlag && shown(a.store) != a.store {
+		a.say("a password in --store can be seen by everybody on this machine; use STET_STORE, PGPASSWORD or PGPASSFILE")
+	}
+	config, err := a.fleetConfig(a.storePlace())
+	if err != nil {
+		return nil, err
+	}
+	config.Options = options
+	return fleet.Open(ctx, config)
+}
+
+// openFleetStore opens the store of the tenant that the settings name. Closing it
+// ends the connections.
+func (a *app) openFleetStore(ctx context.Context) (*stet.DB, error) {
+	f, err := a.openFleet(ctx, stet.Options{})
+	if err != nil {
+		return nil, err
+	}
+	db, err := f.OpenOnly(ctx, a.tenant)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	a.fleet = f
+	return db, nil
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/fleet"
+)
+
+func (a *app) fleetCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "fleet",
+		Short:   "Look after a store in a database that several servers share",
+		GroupID: groupServe,
+		Long: `Look after a store in a database and a bucket: --store postgres://… --blobs s3://….
+Every verb works on the tenant that the setting tenant (STET_TENANT) names, and on
+the tenant default without it.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.fleetTenants(), a.fleetEpoch())
+	return cmd
+}
+
+// withFleet runs fn with the backends of the store.
+func (a *app) withFleet(ctx context.Context, fn func(*fleet.Fleet) error) error {
+	if !fleet.IsAddress(a.storePlace()) {
+		return usage(errors.New("this verb needs a store in a database: --store postgres://…"))
+	}
+	f, err := a.openFleet(ctx, stet.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(f), f.Close())
+}
+
+func (a *app) fleetTenants() *cobra.Command {
+	return &cobra.Command{
+		Use:     "tenants",
+		Short:   "List the tenants that have stored something",
+		Example: "  for t in $(stet fleet tenants); do STET_TENANT=$t stet gc; done",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withFleet(cmd.Context(), func(f *fleet.Fleet) error {
+				names, err := f.Tenants(cmd.Context())
+				if err != nil {
+					return err
+				}
+				text := strings.Join(names, "\n")
+				if text != "" {
+					text += "\n"
+				}
+				return a.print(map[string]any{"schema": "stet.fleet.tenants.v1", "tenants": names}, text)
+			})
+		},
+	}
+}
+
+func (a *app) fleetEpoch() *cobra.Command {
+	var next bool
+	cmd := &cobra.Command{
+		Use:   "epoch",
+		Short: "Show, or with --next begin, the epoch of the database",
+		Long: `Show the epoch of the database: the number of times that it came back from a
+backup. Say --next once after a restore and before the servers start, so that
+whatever refers to the time before can be told from what came after. Followers that
+are ahead of the restored data get their agent's state anew, in any case.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withFleet(cmd.Context(), func(f *fleet.Fleet) error {
+				ask := f.Postgres().Epoch
+				if next {
+					ask = f.Postgres().BumpEpoch
+				}
+				epoch, err := ask(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.print(map[string]any{"schema": "stet.fleet.epoch.v1", "epoch": epoch}, fmt.Sprintln(epoch))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&next, "next", false, "begin the next epoch")
+	return cmd
+}
+
+// sweepGrace is how old an object must be that nothing names before it goes:
+// longer than any write takes.
+const sweepGrace = 24 * time.Hour
+
+// sweepBucket removes what killed nodes left in the bucket of a fleet.
+func (a *app) sweepBucket(ctx context.Context, db *stet.DB) error {
+	if a.fleet == nil || a.fleet.Bucket() == nil {
+		return nil
+	}
+	swept, err := a.fleet.Sweep(ctx, a.tenant, sweepGrace)
+	if err != nil {
+		return err
+	}
+	packs, err := db.SweepPacks(ctx, sweepGrace)
+	if n := int64(swept.Objects) + packs.Removed; err == nil && n+int64(swept.Uploads) > 0 {
+		a.say("removed %s and %s from the bucket that nothing names", plural(n, "object"), plural(int64(swept.Uploads), "unfinished upload"))
+	}
+	return err
+}
