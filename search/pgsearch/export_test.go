@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Dump returns everything that the index holds, sorted.
+// Dump returns everything that the index holds, sorted, the same for all tenants.
 func (ix *Index) Dump(t testing.TB) []string {
 	t.Helper()
 	rows, err := ix.db.pool.Query(t.Context(), ix.db.sql(`SELECT concat_ws(' ', encode(c.id, 'escape'), encode(s.section, 'hex'), encode(s.digest, 'hex'), d.place, encode(d.digest, 'hex'),
-		d.turn, d.message, d.role, d.kind, d.tool, d.time, d.subagent, d.save, d.weight, d.exact, d.words, md5(d.body), d.path)
+		d.turn, d.message, d.role, d.kind, d.tool, d.time, d.subagent, d.save, d.weight, d.exact, replace(d.words::text, $2, ''), md5(d.body), d.path)
 		FROM @doc d JOIN @section s ON s.tenant = d.tenant AND s.conv = d.conv AND s.section = d.section
-		JOIN @conv c ON c.tenant = d.tenant AND c.conv = d.conv WHERE d.tenant = $1`), ix.tenant)
+		JOIN @conv c ON c.tenant = d.tenant AND c.conv = d.conv WHERE d.tenant = $1`), ix.tenant, ix.scope)
 	if err != nil {
 		t.Fatal(err)
 	}

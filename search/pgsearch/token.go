@@ -61,10 +61,22 @@ func fold(word string, ascii bool) string {
 	if ascii {
 		return word
 	}
-	return strings.Map(func(r rune) rune {
-		if 0x300 <= r && r <= 0x36f {
-			return -1
-		}
+	return strings.Map(plain, word)
+}
+
+// plain returns a Latin letter without its diacritics, and -1 for those that stand
+// by themselves. In other scripts they tell letters apart.
+func plain(r rune) rune {
+	switch {
+	case r < utf8.RuneSelf:
 		return r
-	}, norm.NFD.String(word))
+	case 0x300 <= r && r <= 0x36f:
+		return -1
+	}
+	var buf [utf8.UTFMax]byte
+	parts := norm.NFD.Properties(utf8.AppendRune(buf[:0], r)).Decomposition()
+	if len(parts) > 1 && 'a' <= parts[0] && parts[0] <= 'z' {
+		return rune(parts[0])
+	}
+	return r
 }
