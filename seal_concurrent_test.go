@@ -32,14 +32,18 @@ type fight struct {
 func (f *fight) node() *DB       { return f.nodes[rand.IntN(len(f.nodes))] }
 func (f *fight) id(n int) string { return fmt.Sprint("conversation ", n) }
 
-// write adds turns to a conversation, each through another node.
+// write adds turns to a conversation, some through one node, some through another.
 func (f *fight) write(n, saves int) error {
 	id := f.id(n)
+	var db *DB
+	var c *conversation.Conversation
 	for i := range saves {
-		db := f.node()
-		c, err := db.Conversations().Open(f.ctx, id)
-		if err != nil {
-			return err
+		var err error
+		if i%4 == 0 || rand.IntN(4) == 0 {
+			db = f.node()
+			if c, err = db.Conversations().Open(f.ctx, id); err != nil {
+				return err
+			}
 		}
 		err = addTurn(f.ctx, c, text(n, i))
 		// A collector without any grace takes what is put and not yet referred to.

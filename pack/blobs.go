@@ -59,7 +59,7 @@ func (b *blobLayer) Open(ctx context.Context, id blob.ID) (r io.ReadCloser, err 
 		r, err = blob.Open(ctx, in, id)
 		return err
 	}, func(o object, at placedBlob) error {
-		r, err = b.s.open(ctx, o, at.extent)
+		r, err = b.s.openRecord(ctx, o, at.extent)
 		return err
 	})
 	return r, err

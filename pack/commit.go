@@ -22,6 +22,7 @@ func (r *rowLayer) Commit(ctx context.Context, b *kv.Batch) error {
 		return err
 	}
 	c := &commit{s: r.s, given: b, guards: guardsOf(b), notes: make(map[string]uint64)}
+	c.needless = slices.DeleteFunc(slices.Clone(c.guards), func(guard string) bool { return !c.implied(guard) })
 	return c.run(ctx)
 }
 
@@ -56,6 +57,52 @@ type commit struct {
 	notes  map[string]uint64 // guards that are notes of somebody who seals, by version: taken away with the batch
 	drop   *entry            // removed with the batch
 	expect []kv.Expect       // of the batch, with versions as they are now; nil: as given
+	// needless are guards that the batch's own expectations imply. To expect that a
+	// row is absent is dear where absent rows cannot be locked.
+	needless []string
+}
+
+// implied reports whether a batch fails without a guard where it would with it,
+// and makes a sealing fail that is under way.
+func (c *commit) implied(guard string) bool {
+	if !keyspace.Packs().Contains(guard) {
+		// Sealing takes the record away, and expects it to be as it was. One of an
+		// agent stands for its events as well, and must change with them.
+		key := keyspace.Unpacked(guard)
+		return c.expects(key) != 0 && (!keyspace.Agents().Contains(key) || c.writes(key))
+	}
+	// Sealing writes the record of a conversation anew, and expects the head to be
+	// as it was.
+	id := keyspace.Last(guard)
+	version := c.expects(keyspace.Conversation(id))
+	return version != 0 && c.writes(keyspace.Head(id)) && c.s.isOpen(id, version)
+}
+
+// expects returns the version that the batch expects a row to have, or 0.
+func (c *commit) expects(key string) uint64 {
+	for _, e := range c.given.Expect {
+		if e.Key == key {
+			return e.Version
+		}
+	}
+	return 0
+}
+
+func (c *commit) writes(key string) bool {
+	return slices.Contains(c.given.Delete, key) || slices.ContainsFunc(c.given.Set, func(s kv.Set) bool { return s.Key == key })
+}
+
+// learn remembers what a commit that went through has shown: at this version of
+// its record a conversation is not sealed.
+func (c *commit) learn() {
+	for _, guard := range c.guards {
+		if keyspace.Packs().Contains(guard) && !slices.Contains(c.needless, guard) {
+			id := keyspace.Last(guard)
+			if version := c.expects(keyspace.Conversation(id)); version != 0 {
+				c.s.setOpen(id, version)
+			}
+		}
+	}
 }
 
 // tries bounds how often a commit begins anew, each time for another reason.
@@ -68,6 +115,7 @@ func (c *commit) run(ctx context.Context) error {
 		var missing *kv.MissingBlobsError
 		switch {
 		case err == nil:
+			c.learn()
 			if c.drop != nil {
 				c.s.discard(ctx, c.drop)
 			}
@@ -93,6 +141,9 @@ func (c *commit) batch() *kv.Batch {
 	own := make([]kv.Expect, 0, len(c.guards)+len(b.Expect))
 	b.Delete = slices.Clip(b.Delete)
 	for _, guard := range c.guards {
+		if slices.Contains(c.needless, guard) {
+			continue
+		}
 		version := c.notes[guard]
 		if c.drop != nil && guard == c.drop.key() {
 			version = c.drop.version
@@ -121,6 +172,7 @@ func (c *commit) after(ctx context.Context, conflict error) (again bool, err err
 	if c.drop != nil {
 		c.drop, c.expect = nil, nil // it was about that
 	}
+	c.needless = nil
 	for _, guard := range c.guards {
 		changed, err := c.lift(ctx, guard)
 		if err != nil {

@@ -295,3 +295,92 @@ func TestDamagedObjects(t *testing.T) {
 	w.must(s.Unseal(w.ctx, "c1"))
 	sameRows(t, w.dump(s.Rows(), "c1"), want, false)
 }
+
+// watched remembers the guards that the driver was given.
+type watched struct {
+	kv.Store
+	guards []string
+}
+
+func (r *watched) Commit(ctx context.Context, b *kv.Batch) error {
+	r.guards = nil
+	for _, e := range b.Expect {
+		if keyspace.AllPacked().Contains(e.Key) {
+			r.guards = append(r.guards, e.Key)
+		}
+	}
+	return r.Store.Commit(ctx, b)
+}
+
+// Writers who expect what sealing changes need no further expectation.
+func TestGuardsThatAreImplied(t *testing.T) {
+	w := newWorld(t, nil)
+	ids := w.fill("c1", 2)
+	rows := &watched{Store: w.rows}
+	s := pack.New(w.blobs, rows, w.objects, nil)
+	version := func(key string) uint64 {
+		t.Helper()
+		row, err := s.Rows().Get(w.ctx, key)
+		w.must(err)
+		return row.Version
+	}
+	record, agent := keyspace.Conversation("c1"), keyspace.Agent("agent of c1")
+	n := uint64(2)
+	save := func(at uint64) error {
+		n++
+		return s.Rows().Commit(w.ctx, &kv.Batch{
+			Expect: []kv.Expect{{Key: record, Version: at}, {Key: keyspace.Save("c1", n)}},
+			Set:    []kv.Set{{Key: keyspace.Head("c1"), Value: []byte(ids[0].String())}, {Key: keyspace.Save("c1", n), Value: []byte("more")}},
+		})
+	}
+	want := func(what string, guards ...string) {
+		t.Helper()
+		if fmt.Sprint(rows.guards) != fmt.Sprint(guards) {
+			t.Errorf("%s: expects %q, want %q", what, rows.guards, guards)
+		}
+	}
+	opened := version(record)
+	w.must(save(opened))
+	want("first save", keyspace.Pack("c1"))
+	w.must(save(opened))
+	want("next save")
+	w.must(s.Rows().Commit(w.ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: agent, Version: version(agent)}},
+		Set:    []kv.Set{{Key: agent, Value: []byte("more")}, {Key: keyspace.AgentEvent("agent of c1", 3)}},
+	}))
+	want("event")
+	w.must(s.Rows().Commit(w.ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: agent, Version: version(agent)}}, Set: []kv.Set{{Key: keyspace.AgentEvent("agent of c1", 4)}},
+	}))
+	want("event that leaves the record alone", keyspace.Packed(agent))
+
+	// Sealed elsewhere: the version that was known no longer counts, and nothing
+	// may be left beside the pack.
+	_, err := w.packs.Seal(w.ctx, "c1", w.gather("c1", ids))
+	w.must(err)
+	if err := save(opened); !errors.Is(err, kv.ErrConflict) {
+		t.Errorf("with the record as it was before: %v", err)
+	}
+	n--
+	w.must(save(version(record)))
+	saves := 0
+	for _, err := range w.rows.Scan(w.ctx, keyspace.Saves("c1"), kv.ScanOptions{}) {
+		w.must(err)
+		saves++
+	}
+	if saves != 5 {
+		t.Errorf("%d saves in the database, want 5", saves)
+	}
+
+	// And sealed, with a record that changed since.
+	_, err = w.packs.Seal(w.ctx, "c1", w.gather("c1", ids))
+	w.must(err)
+	w.must(s.Rows().Commit(w.ctx, &kv.Batch{Set: []kv.Set{{Key: record, Value: []byte("opened again")}}}))
+	if _, err := w.packs.Get(w.ctx, "c1"); err != nil {
+		t.Errorf("a record brought it back: %v", err)
+	}
+	w.must(save(version(record)))
+	if _, err := w.packs.Get(w.ctx, "c1"); !errors.Is(err, pack.ErrNotSealed) {
+		t.Errorf("a save left it sealed: %v", err)
+	}
+}

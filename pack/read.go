@@ -194,8 +194,8 @@ func (s *Store) block(ctx context.Context, o object, n int64) ([]byte, error) {
 	return block, nil
 }
 
-// open streams a record that is too large to be held.
-func (s *Store) open(ctx context.Context, o object, at extent) (io.ReadCloser, error) {
+// openRecord streams a record that is too large to be held.
+func (s *Store) openRecord(ctx context.Context, o object, at extent) (io.ReadCloser, error) {
 	r, err := s.objects.OpenObject(ctx, o.key, at.offset, at.length)
 	if errors.Is(err, blob.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %s", errGone, o.key)

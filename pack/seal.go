@@ -152,6 +152,9 @@ func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
 // find them.
 func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blobs []blob.ID) error {
 	b := &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Refs: blobs}
+	if err := s.shut(ctx, e.id, rows, b); err != nil {
+		return err
+	}
 	saves := keyspace.Saves(e.id)
 	for i, row := range rows {
 		b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
@@ -182,6 +185,25 @@ func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blo
 		return nil // it happened; what came after is somebody else's
 	}
 	e.version = now.version
+	return nil
+}
+
+// shut makes writers notice a sealing who rely on the record of the conversation:
+// it is written anew, as it is. See commit.implied.
+func (s *Store) shut(ctx context.Context, id string, rows []kv.Row, b *kv.Batch) error {
+	head := keyspace.Head(id)
+	if !slices.ContainsFunc(rows, func(row kv.Row) bool { return row.Key == head }) {
+		b.Expect = append(b.Expect, kv.Expect{Key: head})
+	}
+	record, err := s.rows.Get(ctx, keyspace.Conversation(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b.Expect = append(b.Expect, kv.Expect{Key: record.Key, Version: record.Version})
+	b.Set = append(b.Set, kv.Set{Key: record.Key, Value: record.Value})
 	return nil
 }
 

@@ -75,6 +75,7 @@ type Store struct {
 
 	mu     sync.Mutex // guards what follows
 	recent *lru[string, *entry]
+	open   *lru[string, uint64]    // conversations that are not sealed at this version of their record
 	loaded *lru[string, *contents] // by the key of the first object
 	blocks *lru[blockKey, []byte]
 	busy   map[string]chan struct{} // conversations that this process brings back
@@ -89,6 +90,7 @@ func New(blobs blob.Store, rows kv.Store, objects blob.Objects, opts *Options) *
 	return &Store{
 		blobs: blobs, rows: rows, objects: objects, opts: o,
 		recent: newLRU[string, *entry](int64(o.Recent)),
+		open:   newLRU[string, uint64](int64(o.Recent)),
 		loaded: newLRU[string, *contents](o.CacheBytes),
 		blocks: newLRU[blockKey, []byte](o.CacheBytes),
 		busy:   make(map[string]chan struct{}),
@@ -148,6 +150,21 @@ func (s *Store) remember(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recent.add(e.id, e, 1)
+}
+
+// isOpen reports whether a conversation is known not to be sealed as long as its
+// record has a version.
+func (s *Store) isOpen(id string, version uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.open.get(id)
+	return ok && known == version
+}
+
+func (s *Store) setOpen(id string, version uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open.add(id, version, 1)
 }
 
 // noteRead remembers that rows were found in the database: who read them will ask

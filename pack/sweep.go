@@ -129,7 +129,7 @@ func (s *Store) verifyBlob(ctx context.Context, o object, b blobItem) error {
 		_, err := s.read(ctx, o, b.extent)
 		return err
 	}
-	r, err := s.open(ctx, o, b.extent)
+	r, err := s.openRecord(ctx, o, b.extent)
 	if err != nil {
 		return err
 	}

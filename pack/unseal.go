@@ -175,7 +175,7 @@ func (p *putter) add(ctx context.Context, name blob.ID) error {
 func (p *putter) one(ctx context.Context, at placedBlob) error {
 	o := p.e.objects[at.object]
 	if at.length >= streamFrom && at.base.IsZero() {
-		r, err := p.s.open(ctx, o, at.extent)
+		r, err := p.s.openRecord(ctx, o, at.extent)
 		if err != nil {
 			return err
 		}
