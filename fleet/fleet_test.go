@@ -278,8 +278,10 @@ func TestOpenRefusesWhatIsWrong(t *testing.T) {
 	const canary = "pässw0rd-canary"
 	good := backends(t, 15)
 	for name, change := range map[string]func(*fleet.Config){
-		"no database":       func(c *fleet.Config) { c.Database = "/var/lib/stet" },
-		"nobody listens":    func(c *fleet.Config) { c.Database = "postgres://stet:" + canary + "@127.0.0.1:1/stet?connect_timeout=2" },
+		"no database": func(c *fleet.Config) { c.Database = "/var/lib/stet" },
+		"nobody listens": func(c *fleet.Config) {
+			c.Database = "postgres://stet:" + canary + "@127.0.0.1:1/stet?connect_timeout=2"
+		},
 		"no such bucket":    func(c *fleet.Config) { c.Blobs = strings.Replace(c.Blobs, "s3://test-", "s3://none-", 1) },
 		"no bucket address": func(c *fleet.Config) { c.Blobs = "s3://" },
 		"no keyring":        func(c *fleet.Config) { c.Keyring = "/nonexistent/keys.json" },
