@@ -212,10 +212,13 @@ func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, 
 // checkPacks adds what is wrong with packs to a report.
 func (db *DB) checkPacks(ctx context.Context, report *conversation.Report, data bool) error {
 	for info, err := range db.Sealed(ctx) {
+		if isDamage(err) { // a row that says nothing any more
+			report.Damage = append(report.Damage, conversation.Damage{Kind: conversation.DamageRow, Key: keyspace.Packs().Start, Err: err})
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("check packs: %w", err)
 		}
-		report.Rows++
 		err := db.packs.Verify(ctx, info.ID, data)
 		switch {
 		case err == nil || errors.Is(err, pack.ErrNotSealed): // brought back since

@@ -43,7 +43,7 @@ type SealOptions struct {
 type SealResult struct {
 	// Sealed is the number of conversations, and of agents without one.
 	Sealed int
-	// Skipped are those that were used meanwhile, or are too large.
+	// Skipped are those that are used, damaged, or too large.
 	Skipped int
 	// Objects, Bytes, Rows and Blobs count what was moved.
 	Objects     int
@@ -260,9 +260,12 @@ func (r *sealRun) one(ctx context.Context, id string) (done bool, err error) {
 		return true, nil
 	case errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrEmpty):
 		return true, nil
-	case errors.Is(err, ErrNotIdle) || errors.Is(err, pack.ErrChanged) || errors.Is(err, kv.ErrTooLarge):
+	case errors.Is(err, ErrNotIdle) || errors.Is(err, pack.ErrChanged):
 		r.result.Skipped++
 		return false, nil
+	case errors.Is(err, kv.ErrTooLarge) || isDamage(err):
+		r.result.Skipped++ // one that is damaged keeps nobody else waiting
+		return true, nil
 	}
 	return false, err
 }

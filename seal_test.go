@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -391,5 +392,58 @@ func TestSealIdle(t *testing.T) {
 	plain.Objects = nil
 	if _, err := openOver(t, plain, nil).SealIdle(ctx, nil); !errors.Is(err, ErrNoBucket) {
 		t.Errorf("without a bucket: %v", err)
+	}
+}
+
+// One that is damaged stays as it is, and others are sealed.
+func TestSealIdlePassesDamage(t *testing.T) {
+	b := memBackend()
+	db := openOver(t, b, nil)
+	for _, id := range []string{"c1", "c2", "c3"} {
+		talk(t, db, id, 2)
+	}
+	rec := capture(t, db, t.TempDir(), "c2", "text")
+	generation, err := b.Inventory.Begin(t.Context())
+	must(t, err)
+	_, err = b.Inventory.Sweep(t.Context(), generation, blob.SweepOptions{Live: func(id blob.ID) bool { return id != rec.Tree }})
+	must(t, err)
+	res, err := db.SealIdle(t.Context(), &SealOptions{IdleFor: -1})
+	if err != nil || res.Sealed != 2 || res.Skipped == 0 {
+		t.Errorf("%+v, %v, want 2 sealed and the damaged one skipped", res, err)
+	}
+	if _, err := db.Seal(t.Context(), "c2"); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("sealing what is damaged: %v", err)
+	}
+	for info, err := range db.Sealed(t.Context()) {
+		if err != nil || info.ID == "c2" {
+			t.Errorf("%+v is sealed, %v", info, err)
+		}
+	}
+	wantObjects(t, b, 2)
+}
+
+// A pack that is damaged is found, and named with its conversation.
+func TestCheckFindsDamagedPacks(t *testing.T) {
+	b := memBackend()
+	db := openOver(t, b, nil)
+	talk(t, db, "c1", 2)
+	_, err := db.Seal(t.Context(), "c1")
+	must(t, err)
+	var key string
+	must(t, b.Objects.ListObjects(t.Context(), "", "", func(o blob.ObjectInfo) error { key = o.Key; return nil }))
+	r, err := b.Objects.OpenObject(t.Context(), key, 0, -1)
+	must(t, err)
+	whole, err := io.ReadAll(r)
+	must(t, err)
+	for name, data := range map[string][]byte{"record": append(slices.Clone(whole[:20]), append([]byte{whole[20] ^ 1}, whole[21:]...)...), "gone": nil} {
+		must(t, b.Objects.RemoveObjects(t.Context(), key))
+		if data != nil {
+			must(t, b.Objects.PutObject(t.Context(), key, bytes.NewReader(data), int64(len(data))))
+		}
+		report, err := openOver(t, b, nil).Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+		must(t, err)
+		if len(report.Damage) == 0 || report.Damage[0].Key != keyspace.Pack("c1") || !slices.Equal(report.Damage[0].Conversations, []string{"c1"}) {
+			t.Errorf("%s: damage %+v", name, report.Damage)
+		}
 	}
 }

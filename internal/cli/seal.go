@@ -208,7 +208,7 @@ func sealText(v sealJSON) string {
 	}
 	text.WriteString("\n")
 	if v.Skipped > 0 {
-		fmt.Fprintf(&text, "%s in use, or too large\n", plural(int64(v.Skipped), "conversation"))
+		fmt.Fprintf(&text, "%s in use, damaged or too large\n", plural(int64(v.Skipped), "conversation"))
 	}
 	return text.String()
 }
