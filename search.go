@@ -14,11 +14,23 @@ const SearchName = "search.db"
 // and closed with the store; Update brings it up to date. The index of an
 // encrypted or remote store is kept in memory, since a file would show what the
 // store hides, or lie on the wrong machine.
-func (db *DB) Search(ctx context.Context) (*search.Index, error) {
+func (db *DB) Search(ctx context.Context) (search.Searcher, error) {
 	db.searchMu.Lock()
 	defer db.searchMu.Unlock()
 	if db.search != nil {
 		return db.search, nil
+	}
+	index, err := db.newSearch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	db.search = index
+	return index, nil
+}
+
+func (db *DB) newSearch(ctx context.Context) (search.Searcher, error) {
+	if db.openSearch != nil && db.ring == nil {
+		return db.openSearch(ctx, db.conversations, db.blobs, db.rows)
 	}
 	opts := &search.Options{}
 	if db.engine != nil && db.ring == nil {
@@ -28,7 +40,6 @@ func (db *DB) Search(ctx context.Context) (*search.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.search = index
 	return index, nil
 }
 

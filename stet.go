@@ -47,6 +47,9 @@ type Options struct {
 	// Collect removes what nothing refers to where somebody else does that, as a
 	// server does for NewRemote.
 	Collect func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error)
+	// Search opens an index that is kept elsewhere, as nodes do that share a
+	// database. An encrypted store does not use it: others would read its words.
+	Search func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
 }
 
 // DB is an open store with its services. It is safe for concurrent use.
@@ -64,7 +67,8 @@ type DB struct {
 	agentsOnce      sync.Once
 	agents          *cloudagent.Store // set by agentsOnce
 	searchMu        sync.Mutex        // guards search
-	search          *search.Index     // nil until it is asked for
+	search          search.Searcher   // nil until it is asked for
+	openSearch      func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
 }
 
 // Open opens the embedded store in dir, creating it where there is none. A store
@@ -116,7 +120,7 @@ func New(_ context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB, 
 	if opts == nil {
 		opts = &Options{}
 	}
-	db := &DB{stack: buildStack(b, ring, opts), ring: ring, presigner: opts.Presigner, close: b.Close}
+	db := &DB{stack: buildStack(b, ring, opts), ring: ring, presigner: opts.Presigner, close: b.Close, openSearch: opts.Search}
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db, nil
 }
@@ -127,7 +131,7 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 	if opts == nil {
 		opts = &Options{}
 	}
-	db := &DB{close: close, collect: opts.Collect}
+	db := &DB{close: close, collect: opts.Collect, openSearch: opts.Search}
 	db.cache = cached.New(blob.Checked(blobs), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	db.blobs, db.rows = db.cache, rows
 	db.lister, _ = blobs.(blob.Lister)

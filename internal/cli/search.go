@@ -93,7 +93,7 @@ func (a *app) searchOptions(ctx context.Context, db *stet.DB, flags searchFlags)
 	return opts, nil
 }
 
-func (a *app) searchIn(ctx context.Context, index *search.Index, words string, opts *search.SearchOptions, rebuild bool) error {
+func (a *app) searchIn(ctx context.Context, index search.Searcher, words string, opts *search.SearchOptions, rebuild bool) error {
 	if err := index.Degraded(); err != nil {
 		a.warn("the index is in memory only: %v", err)
 	}
