@@ -261,20 +261,21 @@ func newAttempt() attempt {
 // pipeline is the whole transaction. It goes out at once and is undone as a
 // whole if one of its statements fails, for which those that check a condition
 // divide by zero.
-func (g *group) pipeline(a attempt) *pgx.Batch {
+func (g *group) pipeline(a attempt, generation int64) *pgx.Batch {
 	c, b := g.change(), &pgx.Batch{}
 	q := func(sql string, args ...any) *pgx.QueuedQuery { return b.Queue(g.t.db.sql(sql), args...) }
 	name := g.t.name
-	q(sqlCommit, a.minute, a.id)
 	if len(g.recs)+len(c.refs) > 0 {
-		q(sqlHoldGeneration, name)
+		q(sqlCommitIn, a.minute, a.id, name, generation)
+	} else {
+		q(sqlCommit, a.minute, a.id)
 	}
 	if len(c.refs) > 0 {
 		refs := idBytes(c.refs)
-		q(sqlTouch, name, refs)
+		q(sqlTouch, name, refs, generation)
 		q(sqlAllThere, name, refs, len(refs))
 	}
-	g.queueBlobs(q)
+	g.queueBlobs(q, generation)
 	if len(c.ranges) > 0 {
 		q(sqlHoldTenant, name)
 	}
@@ -318,7 +319,7 @@ func queueRows(q func(string, ...any) *pgx.QueuedQuery, name string, rows []rowS
 }
 
 // queueBlobs stores the records, in the order of their ids.
-func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery) {
+func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery, generation int64) {
 	recs := slices.Clone(g.recs)
 	slices.SortFunc(recs, func(a, b *record) int { return a.id.Compare(b.id) })
 	now := time.Now().Unix()
@@ -326,14 +327,14 @@ func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery) {
 	case 0:
 	case 1:
 		r := recs[0]
-		q(sqlStoreBlob, g.t.name, r.id[:], r.baseBytes(), r.size, now, r.objectOrNil(), r.data)
+		q(sqlStoreBlob, g.t.name, generation, now, r.id[:], r.baseBytes(), r.size, r.objectOrNil(), r.data)
 	default:
 		n := len(recs)
 		ids, bases, sizes, objects, data := make([][]byte, n), make([][]byte, n), make([]int64, n), make([]*string, n), make([][]byte, n)
 		for i, r := range recs {
 			ids[i], bases[i], sizes[i], objects[i], data[i] = r.id[:], r.baseBytes(), r.size, r.objectOrNil(), r.data
 		}
-		q(sqlStoreBlobs, g.t.name, ids, bases, sizes, now, objects, data)
+		q(sqlStoreBlobs, g.t.name, generation, now, ids, bases, sizes, objects, data)
 	}
 }
 

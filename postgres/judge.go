@@ -46,10 +46,9 @@ func (g *group) judge(deadline time.Time) error {
 	if failed {
 		return nil
 	}
-	// Somebody was faster; or the tenant's own rows are gone, as after a restore.
-	g.t.mu.Lock()
-	g.t.ready = false
-	g.t.mu.Unlock()
+	// Somebody was faster; or a collector has begun on another node; or the tenant's
+	// own rows are gone, as after a restore.
+	g.t.newGeneration(0)
 	return g.t.db.pause(time.Millisecond)
 }
 

@@ -116,25 +116,28 @@ var errNotSent = errors.New("not sent")
 // try sends the transaction once.
 func (g *group) try(a attempt) error {
 	db := g.t.db
-	conn, err := g.connect()
+	conn, generation, err := g.connect()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer conn.Release()
 	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.StatementTimeout)
 	defer cancel()
-	return send(ctx, conn, g.pipeline(a))
+	return send(ctx, conn, g.pipeline(a, generation))
 }
 
-// connect gets a connection over which the transaction can run.
-func (g *group) connect() (*pgxpool.Conn, error) {
+// connect gets a connection over which the transaction can run, and the
+// generation that it counts to.
+func (g *group) connect() (*pgxpool.Conn, int64, error) {
 	db := g.t.db
 	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.ConnectTimeout)
 	defer cancel()
-	if err := g.t.prepare(ctx); err != nil {
-		return nil, err
+	generation, err := g.t.prepare(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
-	return db.pool.Acquire(ctx)
+	conn, err := db.pool.Acquire(ctx)
+	return conn, generation, err
 }
 
 // send runs a pipeline to its end.

@@ -5,24 +5,22 @@ package postgres
 const (
 	sqlCommit = `INSERT INTO @commits (minute, id) VALUES ($1, $2)`
 
-	// The newest generation is locked, not all: a collector opens the next one and
-	// then waits for those who hold the older ones, while new transactions take the
-	// new one and never keep it waiting.
-	sqlHoldGeneration = `SELECT 1/count(*) FROM (SELECT generation FROM @generations WHERE tenant = $1
-		ORDER BY generation DESC LIMIT 1 FOR SHARE) held`
+	// The newest generation is locked, which must be the one that this node knows. A
+	// collector opens the next one and then waits for those who hold older ones, while
+	// new transactions take the new one and never keep it waiting.
+	sqlCommitIn = `WITH named AS (` + sqlCommit + `) SELECT 1/(count(*) = 1)::int FROM (
+		SELECT generation FROM @generations WHERE tenant = $3 ORDER BY generation DESC LIMIT 1 FOR SHARE) held WHERE generation = $4`
 
-	newest = `(SELECT max(generation) FROM @generations WHERE tenant = $1)`
-
-	sqlTouch = `UPDATE @blobs SET generation = ` + newest + ` WHERE tenant = $1 AND id = ANY(ARRAY(
-		SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND generation < ` + newest + ` ORDER BY id FOR UPDATE))`
+	sqlTouch = `UPDATE @blobs SET generation = $3 WHERE tenant = $1 AND id = ANY(ARRAY(
+		SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND generation < $3 ORDER BY id FOR UPDATE))`
 	sqlAllThere = `SELECT 1/(count(*) = $3)::int FROM @blobs WHERE tenant = $1 AND id = ANY($2)`
 
-	onBlobConflict = ` ON CONFLICT (tenant, id) DO UPDATE SET generation = excluded.generation WHERE b.generation < excluded.generation`
-	sqlStoreBlob   = `INSERT INTO @blobs AS b (tenant, id, base, size, generation, stored_at, object, data)
-		SELECT $1::text, $2::bytea, $3::bytea, $4::bigint, ` + newest + `, $5::bigint, $6::text, $7::bytea` + onBlobConflict
-	sqlStoreBlobs = `INSERT INTO @blobs AS b (tenant, id, base, size, generation, stored_at, object, data)
-		SELECT $1::text, n.id, n.base, n.size, ` + newest + `, $5::bigint, n.object, n.data
-		FROM unnest($2::bytea[], $3::bytea[], $4::bigint[], $6::text[], $7::bytea[]) AS n (id, base, size, object, data)` + onBlobConflict
+	orTouch      = ` ON CONFLICT (tenant, id) DO UPDATE SET generation = excluded.generation WHERE b.generation < excluded.generation`
+	sqlStoreBlob = `INSERT INTO @blobs AS b (tenant, generation, stored_at, id, base, size, object, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + orTouch
+	sqlStoreBlobs = `INSERT INTO @blobs AS b (tenant, generation, stored_at, id, base, size, object, data)
+		SELECT $1::text, $2::bigint, $3::bigint, n.id, n.base, n.size, n.object, n.data
+		FROM unnest($4::bytea[], $5::bytea[], $6::bigint[], $7::text[], $8::bytea[]) AS n (id, base, size, object, data)` + orTouch
 
 	// Batches with ranges run one after the other: rows that are not there yet
 	// cannot be locked.

@@ -82,7 +82,7 @@ func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	db := b.t.db
-	if err := b.t.prepare(ctx); err != nil {
+	if _, err := b.t.prepare(ctx); err != nil {
 		return 0, db.wrap(ctx, "begin a generation", err)
 	}
 	var gen int64
@@ -90,6 +90,7 @@ func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 		return db.pool.QueryRow(ctx, db.sql(`INSERT INTO @generations (tenant, generation)
 			SELECT $1::text, max(generation) + 1 FROM @generations WHERE tenant = $1::text RETURNING generation`), b.t.name).Scan(&gen)
 	})
+	b.t.newGeneration(gen)
 	if err == nil {
 		err = db.persist(ctx, func() error {
 			_, err := db.pool.Exec(ctx, db.sql(`DELETE FROM @generations WHERE tenant = $1 AND generation < $2`), b.t.name, gen)

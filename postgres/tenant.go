@@ -7,6 +7,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stet-dev/stet/blob"
 )
 
@@ -21,7 +23,7 @@ type Tenant struct {
 	name string
 
 	mu       sync.Mutex // guards the fields below
-	ready    bool       // the tenant has its rows
+	gen      int64      // the current generation as far as this node knows, or 0
 	pending  map[blob.ID]*record
 	queue    []*record // of pending: those that no transaction carries
 	bytes    int       // weight of pending
@@ -101,24 +103,34 @@ func (t *Tenant) Usage(ctx context.Context) (int64, error) {
 	return used, t.db.wrap(ctx, "sum up what a tenant uses", err)
 }
 
-// prepare makes the tenant's own rows, once.
-func (t *Tenant) prepare(ctx context.Context) error {
+// prepare returns the current generation, as far as this node knows. It asks the
+// database when it knows nothing, and makes the tenant's own rows there if they
+// do not exist.
+func (t *Tenant) prepare(ctx context.Context) (int64, error) {
 	t.mu.Lock()
-	ready := t.ready
+	gen := t.gen
 	t.mu.Unlock()
-	if ready {
-		return nil
+	if gen != 0 {
+		return gen, nil
 	}
-	_, err := t.db.pool.Exec(ctx, t.db.sql(`INSERT INTO @tenants (tenant, shard) VALUES ($1, $2) ON CONFLICT DO NOTHING`), t.name, shardOf(t.name))
-	if err == nil { // only if there is none: an older number must not come back
-		_, err = t.db.pool.Exec(ctx, t.db.sql(`INSERT INTO @generations (tenant, generation) SELECT $1::text, 1
-			WHERE NOT EXISTS (SELECT 1 FROM @generations WHERE tenant = $1::text) ON CONFLICT DO NOTHING`), t.name)
+	b, db := &pgx.Batch{}, t.db
+	b.Queue(db.sql(`INSERT INTO @tenants (tenant, shard) VALUES ($1, $2) ON CONFLICT DO NOTHING`), t.name, shardOf(t.name))
+	b.Queue(db.sql(`INSERT INTO @generations (tenant, generation) SELECT $1::text, 1
+		WHERE NOT EXISTS (SELECT 1 FROM @generations WHERE tenant = $1::text) ON CONFLICT DO NOTHING`), t.name)
+	b.Queue(db.sql(`SELECT max(generation) FROM @generations WHERE tenant = $1`), t.name).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&gen)
+	})
+	if err := db.pool.SendBatch(ctx, b).Close(); err != nil {
+		return 0, err
 	}
-	if err != nil {
-		return err
-	}
+	t.newGeneration(gen)
+	return gen, nil
+}
+
+// newGeneration notes which generation is the current one; 0 means that somebody
+// must ask.
+func (t *Tenant) newGeneration(gen int64) {
 	t.mu.Lock()
-	t.ready = true
-	t.mu.Unlock()
-	return nil
+	defer t.mu.Unlock()
+	t.gen = gen
 }
