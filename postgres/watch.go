@@ -14,7 +14,7 @@ import (
 // notifyPause is the least time between two notifications of a node. Each is a
 // transaction that takes a lock of the whole server, so that they are few and
 // never part of a commit.
-const notifyPause = 3 * time.Millisecond
+const notifyPause = 5 * time.Millisecond
 
 // watchers wakes those who wait for changes.
 type watchers struct {

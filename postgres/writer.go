@@ -185,15 +185,19 @@ func (t *Tenant) write() {
 	}
 }
 
-// gather lets those come along whom the last transaction has just woken:
-// without it large and tiny groups alternate. It only yields, so that a lone
-// writer never waits.
+// gather lets those come along whom the last transaction has just answered:
+// without it they and the others would take turns, and share nothing. It only
+// yields, so that a lone writer never waits.
 func (t *Tenant) gather() {
-	for range 16 {
+	var first int
+	for i := range 16 {
 		t.mu.Lock()
 		waiting, last := len(t.requests), t.last
 		t.mu.Unlock()
-		if 2*waiting >= last {
+		if i == 0 {
+			first = waiting
+		}
+		if last <= 1 || waiting >= first+last {
 			return
 		}
 		runtime.Gosched()
