@@ -132,8 +132,9 @@ func checkContents(id string, rows []kv.Row) error {
 	return nil
 }
 
-// verifyWritten reads the index of every object back.
+// verifyWritten reads the index of every object back, and counts.
 func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
+	rows, blobs := e.rows, e.blobs
 	for i, o := range e.objects {
 		x, err := s.readIndex(ctx, o)
 		if err != nil {
@@ -142,6 +143,10 @@ func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
 		if string(x.end()) != string(w.indexes[i].end()) {
 			return fmt.Errorf("verify packs: object %s: %w", o.key, damaged("it holds something else than was written"))
 		}
+		rows, blobs = rows-uint64(len(x.rows)), blobs-uint64(len(x.blobs))
+	}
+	if rows != 0 || blobs != 0 {
+		return fmt.Errorf("verify packs: %w", damaged("they do not hold all rows and blobs"))
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"sync"
+	"sync/atomic"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/kv"
@@ -56,10 +58,12 @@ func (w *writer) write(ctx context.Context, rows []kv.Row, blobs []blob.Info) ([
 		}
 		w.index.rows = append(w.index.rows, rowItem{key: row.Key, version: row.Version, extent: w.record(row.Value)})
 	}
-	for _, info := range blobs {
-		if err := w.blob(ctx, info); err != nil {
-			return nil, fmt.Errorf("pack blob %s: %w", info.ID, err)
+	for len(blobs) > 0 {
+		n := w.some(blobs)
+		if err := w.blobs(ctx, blobs[:n]); err != nil {
+			return nil, err
 		}
+		blobs = blobs[n:]
 	}
 	err := w.close(ctx)
 	return w.objects, err
@@ -86,18 +90,55 @@ func (w *writer) room(ctx context.Context, length int) error {
 	return nil
 }
 
-func (w *writer) blob(ctx context.Context, info blob.Info) error {
-	if info.Stored > w.s.opts.ObjectBytes/2 {
-		return w.large(ctx, info)
+// How many blobs are read at once, and how much of them is held.
+const (
+	readers   = 8
+	readBlobs = 128
+	readBytes = 8 << 20
+)
+
+// some returns how many of the blobs are read at once: a large one is alone.
+func (w *writer) some(blobs []blob.Info) (n int) {
+	if w.isLarge(blobs[0]) {
+		return 1
 	}
-	data, err := w.s.blobs.Get(ctx, info.ID)
-	if err != nil {
-		return err
+	for size := int64(0); n < min(len(blobs), readBlobs); n++ {
+		size += blobs[n].Stored
+		if n > 0 && (size > readBytes || w.isLarge(blobs[n])) {
+			break
+		}
 	}
-	if err := w.room(ctx, len(data)); err != nil {
-		return err
+	return n
+}
+
+func (w *writer) isLarge(info blob.Info) bool { return info.Stored > w.s.opts.ObjectBytes/2 }
+
+// blobs appends blobs, which several goroutines read: a driver that is far away
+// would take its time for each.
+func (w *writer) blobs(ctx context.Context, infos []blob.Info) error {
+	if w.isLarge(infos[0]) {
+		return w.large(ctx, infos[0])
 	}
-	w.index.blobs = append(w.index.blobs, blobItem{name: info.ID, base: info.Base, extent: w.record(data)})
+	data, errs := make([][]byte, len(infos)), make([]error, len(infos))
+	var next atomic.Int64
+	var work sync.WaitGroup
+	for range min(readers, len(infos)) {
+		work.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(infos)); i = next.Add(1) - 1 {
+				data[i], errs[i] = w.s.blobs.Get(ctx, infos[i].ID)
+			}
+		})
+	}
+	work.Wait()
+	for i, info := range infos {
+		if errs[i] != nil {
+			return fmt.Errorf("pack blob %s: %w", info.ID, errs[i])
+		}
+		if err := w.room(ctx, len(data[i])); err != nil {
+			return err
+		}
+		w.index.blobs = append(w.index.blobs, blobItem{name: info.ID, base: info.Base, extent: w.record(data[i])})
+	}
 	return nil
 }
 
@@ -128,7 +169,7 @@ func (w *writer) put(ctx context.Context, r io.Reader, size int64) error {
 // it: the size that a store tells need not be that of the content.
 func (w *writer) large(ctx context.Context, info blob.Info) error {
 	if err := w.close(ctx); err != nil {
-		return err
+		return fmt.Errorf("pack blob %s: %w", info.ID, err)
 	}
 	at := extent{offset: int64(headSize)}
 	err := w.stream(ctx, info.ID, func(r io.Reader) error {
