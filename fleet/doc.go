@@ -7,7 +7,7 @@
 //	})
 //	defer f.Close()
 //	db, err := f.Open(ctx, "shop") // a *stet.DB like any other
-//	srv, err := server.NewTenants(f, f.Tokens().Verify, &server.Options{Ready: f.Ready, Code: fleet.Code})
+//	srv, err := server.NewTenants(f, f.Tokens().Verify, &server.Options{Ready: f.Ready, Code: fleet.Code, Shared: true})
 //
 // A node keeps nothing that another one needs: rows, small blobs and the tokens of
 // callers are in the database, large blobs, sealed conversations and snapshots in

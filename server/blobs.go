@@ -18,7 +18,19 @@ const (
 )
 
 // blobService is stet.v1.BlobService.
-type blobService struct{ db *stet.DB }
+type blobService struct {
+	db     *stet.DB
+	shared bool // see Options.Shared
+}
+
+// settle makes what was put durable where the next call may reach another server,
+// which does not know what waits in the memory of this one.
+func (s *blobService) settle(ctx context.Context) error {
+	if !s.shared {
+		return nil
+	}
+	return s.db.Blobs().Flush(ctx)
+}
 
 func (s *blobService) Get(ctx context.Context, req *connect.Request[stetv1.GetBlobRequest]) (*connect.Response[stetv1.GetBlobResponse], error) {
 	id, err := blob.IDFromBytes(req.Msg.GetId())
@@ -42,6 +54,9 @@ func (s *blobService) Put(ctx context.Context, req *connect.Request[stetv1.PutBl
 		blobs = append(blobs, one)
 	}
 	if err := s.db.Blobs().Put(ctx, blobs...); err != nil {
+		return nil, err
+	}
+	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil
@@ -163,6 +178,9 @@ func (s *blobService) PutStream(ctx context.Context, stream *connect.ClientStrea
 	}
 	source := &streamReader{stream: stream, chunk: first.GetChunk()}
 	if err := blob.PutFrom(ctx, s.db.Blobs(), id, source, first.GetSize()); err != nil {
+		return nil, err
+	}
+	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil

@@ -58,6 +58,9 @@ type Options struct {
 	StallTime time.Duration
 	// Audit gets calls that take something away; nil keeps no log of them.
 	Audit *access.Audit
+	// Shared says that other servers serve the same stores: blobs are then durable,
+	// and seen by all of them, when the call that put them is answered.
+	Shared bool
 	// Ready tells whether the server can work; nil says always. Its words are told
 	// to anybody who asks /readyz.
 	Ready func(context.Context) error

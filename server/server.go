@@ -192,7 +192,7 @@ func operator(token string, metrics http.Handler) http.Handler {
 func register(db *stet.DB, opts *Options, handlerOpts []connect.HandlerOption) http.Handler {
 	mux := http.NewServeMux()
 	add := func(path string, handler http.Handler) { mux.Handle(path, handler) }
-	add(stetv1connect.NewBlobServiceHandler(&blobService{db}, handlerOpts...))
+	add(stetv1connect.NewBlobServiceHandler(&blobService{db: db, shared: opts.Shared}, handlerOpts...))
 	add(stetv1connect.NewRowServiceHandler(&rowService{db}, handlerOpts...))
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))

@@ -40,11 +40,15 @@ func hidePassword(place string) string {
 	scheme, rest, _ := strings.Cut(place, "://")
 	rest, query, _ := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		user, _, _ := strings.Cut(rest[:at], ":")
-		rest = user + ":xxxxx" + rest[at:]
+		if user, _, given := strings.Cut(rest[:at], ":"); given {
+			rest = user + ":xxxxx" + rest[at:]
+		}
 	}
-	if query != "" {
-		rest += "?…"
+	switch {
+	case strings.Contains(query, "password"):
+		rest += "?xxxxx"
+	case query != "":
+		rest += "?" + query
 	}
 	return scheme + "://" + rest
 }

@@ -144,7 +144,7 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 			return err
 		}
 		if a.fleet != nil {
-			opts.Ready, opts.Code = a.fleet.Ready, fleet.Code
+			opts.Ready, opts.Code, opts.Shared = a.fleet.Ready, fleet.Code, true
 		}
 		handler, err := server.New(db, opts)
 		if err != nil {
@@ -191,7 +191,7 @@ func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores ser
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		opts.Ready, opts.Code = f.Ready, fleet.Code
+		opts.Ready, opts.Code, opts.Shared = f.Ready, fleet.Code, true
 		return f, f.Tokens(), f.Close, nil
 	}
 	dir, err := a.storeDir()
