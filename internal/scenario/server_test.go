@@ -6,12 +6,15 @@ package scenario
 import (
 	"context"
 	"net"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/client"
+	"github.com/stet-dev/stet/internal/cli"
+	"github.com/stet-dev/stet/internal/realservers"
 	"github.com/stet-dev/stet/server"
 )
 
@@ -19,8 +22,19 @@ func TestMain(m *testing.M) {
 	if serveAsChild() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	if os.Getenv(asCommand) != "" {
+		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(withServers{m})
 }
+
+// asCommand makes this binary the command line.
+const asCommand = "STET_SCENARIO_COMMAND"
+
+// withServers stops the databases and buckets that tests started.
+type withServers struct{ m *testing.M }
+
+func (w withServers) Run() int { return realservers.Run(w.m) }
 
 const token = "0123456789abcdef0123456789abcdef"
 
