@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,27 @@ import (
 
 // content returns n bytes that are the same for the same seed.
 func content(seed uint64, n int) []byte {
+	contents.Lock()
+	defer contents.Unlock()
+	key := [2]uint64{seed, uint64(n)}
+	if n >= partSize && contents.made[key] != nil {
+		return contents.made[key]
+	}
+	data := newContent(seed, n)
+	if n >= partSize && seed < 2 {
+		contents.made[key] = data
+	}
+	return data
+}
+
+// contents are the large ones that many tests use; to make them takes long under
+// the race detector.
+var contents = struct {
+	sync.Mutex
+	made map[[2]uint64][]byte
+}{made: make(map[[2]uint64][]byte)}
+
+func newContent(seed uint64, n int) []byte {
 	data := make([]byte, n)
 	source := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	_, _ = source.Read(data) // never fails, by its contract
@@ -239,8 +261,10 @@ func TestGivenUp(t *testing.T) {
 	p := newProxy(t, s)
 	b := open(t, realservers.S3URL(p.url, s.NewBucket(t)), options(s))
 	ctx, cancel := context.WithCancel(t.Context())
-	// The caller goes away while the last part is on its way.
+	// The caller goes away while the last part is on its way, and no other: the
+	// server may keep a part that arrives after the upload is abandoned.
 	p.set(lastPart, always, func(w http.ResponseWriter, r *http.Request, up http.Handler) {
+		p.awaitAlone()
 		cancel()
 		stall(w, r, up)
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,26 +74,32 @@ func (b *Bucket) partSize(size int64) int64 {
 	return max(b.opts.PartSize, (size+maxParts-1)/maxParts)
 }
 
-// send reads the source and sends a few parts at a time.
+// send reads the source and sends a few parts at a time. When one fails no others
+// are begun, but those under way end by themselves: a service may still be busy
+// with a request that was given up, and keep its part when the upload is abandoned.
 func (u *upload) send(ctx context.Context, r io.Reader, size int64) error {
 	part := u.bucket.partSize(size)
 	u.parts = make([]types.CompletedPart, (size+part-1)/part)
-	group, sending := errgroup.WithContext(ctx)
+	var group errgroup.Group
+	var failed atomic.Bool
 	group.SetLimit(u.bucket.opts.Parallel) // Go waits, and with it the reading
 	for i := range u.parts {
-		buf := u.bucket.buffer(min(part, size-int64(i)*part))
-		err := sending.Err() // another part may have failed meanwhile
-		if err == nil {
-			err = fill(r, buf)
+		if failed.Load() {
+			break
 		}
-		if err != nil {
-			// The group's own failure is the cause where there is one.
-			return firstOf(group.Wait(), err)
+		buf := u.bucket.buffer(min(part, size-int64(i)*part))
+		if err := fill(r, buf); err != nil {
+			u.bucket.release(buf)
+			return firstOf(group.Wait(), err) // what a part met is the cause where it met something
 		}
 		u.sum = crc32.Update(u.sum, castagnoli, buf)
 		group.Go(func() error {
 			defer u.bucket.release(buf)
-			return u.sendPart(sending, i, buf)
+			err := u.sendPart(ctx, i, buf)
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
 		})
 	}
 	return group.Wait()

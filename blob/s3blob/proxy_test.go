@@ -29,6 +29,8 @@ type proxy struct {
 	times    int // that it is still applied
 	applied  int
 	requests int
+	under    int // requests that are under way
+	changed  *sync.Cond
 }
 
 func newProxy(t *testing.T, s *realservers.S3Server) *proxy {
@@ -44,6 +46,7 @@ func newProxy(t *testing.T, s *realservers.S3Server) *proxy {
 		Transport:    transport,
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}}
+	p.changed = sync.NewCond(&p.mu)
 	server := httptest.NewServer(p)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -55,11 +58,29 @@ func newProxy(t *testing.T, s *realservers.S3Server) *proxy {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.enter(1)
+	defer p.enter(-1)
 	if f := p.next(r); f != nil {
 		f(w, r, p.upstream)
 		return
 	}
 	p.upstream.ServeHTTP(w, r)
+}
+
+func (p *proxy) enter(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.under += n
+	p.changed.Broadcast()
+}
+
+// awaitAlone waits until the calling request is the only one under way.
+func (p *proxy) awaitAlone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.under > 1 {
+		p.changed.Wait()
+	}
 }
 
 func (p *proxy) next(r *http.Request) fault {
