@@ -25,6 +25,8 @@ type group struct {
 	bytes   int
 	keys    map[string]struct{}
 	lost    []loss
+	outrun  int      // attempts that failed for no reason of their own
+	unused  []string // objects of blobs that were there already
 }
 
 // loss is a blob that cannot be stored.
@@ -260,12 +262,12 @@ func newAttempt() attempt {
 
 // pipeline is the whole transaction. It goes out at once and is undone as a
 // whole if one of its statements fails, for which those that check a condition
-// divide by zero.
-func (g *group) pipeline(a attempt, generation int64) *pgx.Batch {
+// divide by zero. Where held is set the generation is locked already.
+func (g *group) pipeline(a attempt, generation int64, held bool) *pgx.Batch {
 	c, b := g.change(), &pgx.Batch{}
 	q := func(sql string, args ...any) *pgx.QueuedQuery { return b.Queue(g.t.db.sql(sql), args...) }
 	name := g.t.name
-	if len(g.recs)+len(c.refs) > 0 {
+	if len(g.recs)+len(c.refs) > 0 && !held {
 		q(sqlCommitIn, a.minute, a.id, name, generation)
 	} else {
 		q(sqlCommit, a.minute, a.id)
@@ -336,6 +338,31 @@ func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery, generation i
 		}
 		q(sqlStoreBlobs, g.t.name, generation, now, ids, bases, sizes, objects, data)
 	}
+	g.queueUsed(q)
+}
+
+// queueUsed finds out which objects were written for nothing.
+func (g *group) queueUsed(q func(string, ...any) *pgx.QueuedQuery) {
+	var ids [][]byte
+	var keys []string
+	for _, r := range g.recs {
+		if r.object != "" {
+			ids, keys = append(ids, r.id[:]), append(keys, r.object)
+		}
+	}
+	g.unused = nil
+	if len(keys) == 0 {
+		return
+	}
+	q(sqlUsed, g.t.name, ids, keys).Query(func(rows pgx.Rows) error {
+		used, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, key := range keys {
+			if !slices.Contains(used, key) {
+				g.unused = append(g.unused, key)
+			}
+		}
+		return err
+	})
 }
 
 func (r *record) baseBytes() []byte {

@@ -48,6 +48,7 @@ func (g *group) judge(deadline time.Time) error {
 	}
 	// Somebody was faster; or a collector has begun on another node; or the tenant's
 	// own rows are gone, as after a restore.
+	g.outrun++
 	g.t.newGeneration(0)
 	return g.t.db.pause(time.Millisecond)
 }

@@ -113,7 +113,7 @@ func collect(t *testing.T, writer, collector *Tenant) {
 	for worker := range 4 {
 		wg.Go(func() {
 			defer stop()
-			for n := range testenv.Scale(120, 5000) {
+			for n := range testenv.Scale(60, 5000) {
 				if err := referSometimes(t.Context(), writer, worker, n); err != nil {
 					t.Errorf("worker %d: %v", worker, err)
 					return

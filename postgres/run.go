@@ -83,6 +83,7 @@ func (g *group) write() error {
 		a := newAttempt()
 		err := g.try(a)
 		if err == nil {
+			g.discardUnused()
 			return nil
 		}
 		switch again, err := g.recover(a, err, deadline); {
@@ -123,7 +124,36 @@ func (g *group) try(a attempt) error {
 	defer conn.Release()
 	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.StatementTimeout)
 	defer cancel()
-	return send(ctx, conn, g.pipeline(a, generation))
+	if g.outrun < maxOutrun {
+		return conn.SendBatch(ctx, g.pipeline(a, generation, false)).Close()
+	}
+	return g.tryHeld(ctx, conn, a)
+}
+
+// maxOutrun is how often the generation may have changed under an attempt before
+// it is held first, which takes a second round trip.
+const maxOutrun = 2
+
+// tryHeld is for a node whose knowledge is outrun by collectors again and again.
+func (g *group) tryHeld(ctx context.Context, conn *pgxpool.Conn, a attempt) error {
+	var generation int64
+	b, db := &pgx.Batch{}, g.t.db
+	b.Queue(`BEGIN`)
+	b.Queue(db.sql(sqlHold), g.t.name).QueryRow(func(row pgx.Row) error { return row.Scan(&generation) })
+	err := conn.SendBatch(ctx, b).Close()
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errNotSent, err)
+	} else {
+		b = g.pipeline(a, generation, true)
+		b.Queue(`COMMIT`)
+		err = conn.SendBatch(ctx, b).Close()
+	}
+	if err != nil && !conn.Conn().IsClosed() {
+		if _, rollback := conn.Exec(ctx, `ROLLBACK`); rollback != nil {
+			conn.Conn().Close(ctx) // its end is a rollback too
+		}
+	}
+	return err
 }
 
 // connect gets a connection over which the transaction can run, and the
@@ -140,15 +170,15 @@ func (g *group) connect() (*pgxpool.Conn, int64, error) {
 	return conn, generation, err
 }
 
-// send runs a pipeline to its end.
-func send(ctx context.Context, conn *pgxpool.Conn, b *pgx.Batch) error {
-	results := conn.SendBatch(ctx, b)
-	for range b.Len() {
-		if _, err := results.Exec(); err != nil {
-			return errors.Join(err, results.Close())
-		}
+// discardUnused removes the objects of blobs that turned out to be stored
+// already. One that cannot be removed now is an orphan for later.
+func (g *group) discardUnused() {
+	if len(g.unused) == 0 {
+		return
 	}
-	return results.Close()
+	ctx, cancel := context.WithTimeout(g.t.db.ctx, g.t.db.opts.StatementTimeout)
+	defer cancel()
+	_ = g.t.db.opts.Objects.RemoveObjects(ctx, g.unused...)
 }
 
 // recover finds out what a failed attempt means: again with the rest of the
@@ -158,6 +188,8 @@ func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _
 	switch code := pgCode(err); {
 	case db.ctx.Err() != nil:
 		return false, blob.ErrClosed
+	case errors.Is(err, pgx.ErrNoRows): // the generation went while it was waited for
+		return true, db.pause(time.Millisecond)
 	case code == codeReadOnly || errors.Is(err, errNotSent):
 		if code == codeReadOnly { // a primary that is one no more
 			db.pool.Reset()

@@ -11,6 +11,8 @@ const (
 	sqlCommitIn = `WITH named AS (` + sqlCommit + `) SELECT 1/(count(*) = 1)::int FROM (
 		SELECT generation FROM @generations WHERE tenant = $3 ORDER BY generation DESC LIMIT 1 FOR SHARE) held WHERE generation = $4`
 
+	sqlHold = `SELECT generation FROM @generations WHERE tenant = $1 ORDER BY generation DESC LIMIT 1 FOR SHARE`
+
 	sqlTouch = `UPDATE @blobs SET generation = $3 WHERE tenant = $1 AND id = ANY(ARRAY(
 		SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND generation < $3 ORDER BY id FOR UPDATE))`
 	sqlAllThere = `SELECT 1/(count(*) = $3)::int FROM @blobs WHERE tenant = $1 AND id = ANY($2)`
@@ -21,6 +23,9 @@ const (
 	sqlStoreBlobs = `INSERT INTO @blobs AS b (tenant, generation, stored_at, id, base, size, object, data)
 		SELECT $1::text, $2::bigint, $3::bigint, n.id, n.base, n.size, n.object, n.data
 		FROM unnest($4::bytea[], $5::bytea[], $6::bigint[], $7::text[], $8::bytea[]) AS n (id, base, size, object, data)` + orTouch
+
+	// Which of the objects that were written for new blobs are named by a row.
+	sqlUsed = `SELECT object FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND object = ANY($3)`
 
 	// Batches with ranges run one after the other: rows that are not there yet
 	// cannot be locked.
