@@ -49,6 +49,7 @@ type Fleet struct {
 	tokens *access.Tokens
 
 	ready readiness
+	words words
 
 	mu   sync.Mutex // guards open
 	open map[*stet.DB]*postgres.Tenant
@@ -132,5 +133,6 @@ func (f *Fleet) Tokens() *access.Tokens { return f.tokens }
 // before.
 func (f *Fleet) Close() error {
 	f.ready.wait()
+	f.words.close()
 	return f.db.Close()
 }

@@ -188,6 +188,32 @@ func TestSealedConversationsOfTenantsDoNotMeet(t *testing.T) {
 	}
 }
 
+func TestWordsAreFoundOnEveryNode(t *testing.T) {
+	config := backends(t, 15)
+	db := open(t, node(t, config), "shop")
+	if _, err := talk(t.Context(), db, "zebra", 2); err != nil {
+		t.Fatal(err)
+	}
+	index, err := db.Search(t.Context())
+	if err == nil {
+		_, err = index.Update(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := node(t, config)
+	for tenant, want := range map[string]int{"shop": 3, "lab": 0, "": 0} {
+		index, err := open(t, other, tenant).Search(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := index.Search(t.Context(), "zebra", nil)
+		if err != nil || len(page.Hits) != want {
+			t.Errorf("tenant %q: %d hits, want %d, %v", tenant, len(page.Hits), want, err)
+		}
+	}
+}
+
 func TestTokensHoldOnEveryNode(t *testing.T) {
 	config := backends(t, 15)
 	first, second := node(t, config), node(t, config)

@@ -10,8 +10,11 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/postgres"
+	"github.com/stet-dev/stet/search"
 )
 
 const (
@@ -72,6 +75,11 @@ func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) 
 		prefix := objectPrefix(t.Name())
 		backend.Objects = &prefixed{inner: f.bucket, prefix: prefix}
 		opts.Presigner = &presigner{bucket: f.bucket, prefix: prefix}
+	}
+	if opts.Search == nil {
+		opts.Search = func(ctx context.Context, c *conversation.Store, blobs blob.Store, rows kv.Store) (search.Searcher, error) {
+			return f.index(ctx, t.Name(), c, blobs, rows)
+		}
 	}
 	var db *stet.DB
 	backend.Close = func() error {
