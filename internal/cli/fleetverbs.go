@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -108,4 +109,30 @@ func (a *app) sweepBucket(ctx context.Context, db *stet.DB) error {
 		a.say("removed %s and %s from the bucket that nothing names", plural(n, "object"), plural(int64(swept.Uploads), "unfinished upload"))
 	}
 	return err
+}
+
+// initFleetKeys makes the keyring of a fleet that holds nothing yet.
+func (a *app) initFleetKeys(ctx context.Context, passphrase bool) error {
+	path := a.keyring
+	if path == "" {
+		return usage(errors.New("name the file for the keys by the setting keyring or STET_KEYRING"))
+	}
+	bare := *a
+	bare.keyring = "" // it is not there yet
+	var tenants []string
+	err := bare.withFleet(ctx, func(f *fleet.Fleet) (err error) {
+		tenants, err = f.Tenants(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(tenants) > 0 {
+		return coded(ExitConflict, "the database holds data that is not encrypted, of %s; take an empty one", plural(int64(len(tenants)), "tenant"))
+	}
+	unlock, protected, err := a.newUnlock(filepath.Dir(path), passphrase)
+	if err != nil {
+		return err
+	}
+	return a.createRing(shown(a.storePlace()), path, unlock, protected)
 }

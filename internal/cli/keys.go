@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/sqlite"
@@ -41,9 +42,13 @@ func (a *app) keysInit() *cobra.Command {
 		Long: `Make a new, empty store encrypted. By default a random key file is made apart from
 the store, where later commands find it; --key-file names another place (an
 existing file there is used). --passphrase asks for one instead, or takes it from
-STET_PASSPHRASE.`,
+STET_PASSPHRASE. The keys of a store in a database go into the file that the setting
+keyring (STET_KEYRING) names; give each node a copy.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if fleet.IsAddress(a.storePlace()) {
+				return a.initFleetKeys(cmd.Context(), passphrase)
+			}
 			dir, err := a.storeDir()
 			if err != nil {
 				return err
@@ -71,9 +76,14 @@ func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
 	if err != nil {
 		return err
 	}
-	ring, err := keyring.Create(filepath.Join(dir, stet.KeyringName), unlock)
+	return a.createRing(dir, filepath.Join(dir, stet.KeyringName), unlock, protected)
+}
+
+// createRing makes the keyring of a store.
+func (a *app) createRing(store, path string, unlock keyring.Unlock, protected string) error {
+	ring, err := keyring.Create(path, unlock)
 	if errors.Is(err, os.ErrExist) {
-		return coded(ExitConflict, "%s has keys already", dir)
+		return coded(ExitConflict, "%s has keys already", store)
 	}
 	if err != nil {
 		return err
@@ -82,7 +92,7 @@ func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
 	if err != nil {
 		return err
 	}
-	a.say("%s is now encrypted; its keys are protected by %s. Keep that safe: without it nothing can be read.", dir, protected)
+	a.say("%s is now encrypted; its keys are protected by %s. Keep that safe: without it nothing can be read.", store, protected)
 	return a.print(map[string]any{"schema": "stet.key.v1", "id": key.ID().String(), "active": true}, key.ID().String()+"\n")
 }
 

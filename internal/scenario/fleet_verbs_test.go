@@ -85,6 +85,37 @@ func TestVerbsWithAStoreInADatabase(t *testing.T) {
 	d.stet(2, "--store", local.store, "fleet", "tenants")
 }
 
+// An encrypted store in a database: a keyring on the node, nothing readable below.
+func TestVerbsWithAnEncryptedStoreInADatabase(t *testing.T) {
+	s := newSite(t, realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t), realservers.S3(t))
+	keys := []string{"STET_KEYRING=" + filepath.Join(t.TempDir(), "keys.json"), "STET_PASSPHRASE=open sesame, and more"}
+	s.config.Database = realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t) // without a token
+	work := mkdir(t)
+	do := func(code int, env []string, args ...string) string {
+		t.Helper()
+		got, out := s.command(t, env, append([]string{"-C", work}, args...)...)
+		if got != code {
+			t.Errorf("stet %q: exit %d, want %d\n%s", args, got, code, out)
+		}
+		return out
+	}
+	do(2, nil, "keys", "init", "--passphrase")
+	do(0, keys, "keys", "init", "--passphrase")
+	do(4, keys, "keys", "init", "--passphrase")
+	if err := os.WriteFile(filepath.Join(work, "a.txt"), []byte("one\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	do(0, keys, "checkpoint", "-m", "first")
+	if out := do(0, keys, "status"); !strings.Contains(out, "encrypted") {
+		t.Errorf("status: %s", out)
+	}
+	do(0, keys, "keys", "list")
+	do(0, keys, "keys", "rotate")
+	do(0, keys, "fsck", "--read-data")
+	do(1, append(keys, "STET_PASSPHRASE=another one, and more"), "ls")
+	do(4, []string{"STET_KEYRING=" + filepath.Join(t.TempDir(), "keys.json"), "STET_PASSPHRASE=open sesame, and more"}, "keys", "init", "--passphrase")
+}
+
 // A migration that is killed goes on where it was, and then all is there.
 func TestMigrateSurvivesKills(t *testing.T) {
 	s := newSite(t, realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t), realservers.S3(t))
