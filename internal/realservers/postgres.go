@@ -2,6 +2,7 @@ package realservers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -92,6 +93,9 @@ func launchPostgres(opts PostgresOptions) *PostgresServer {
 		if err := s.makeDir(); err != nil {
 			return err
 		}
+		if err := s.reachable(); err != nil {
+			return err
+		}
 		if err := s.run("initdb", "-D", s.data(), "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "stet"); err != nil {
 			return err
 		}
@@ -117,6 +121,10 @@ func (s *PostgresServer) makeDir() error {
 			return err
 		}
 	}
+	return s.pickPort()
+}
+
+func (s *PostgresServer) pickPort() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -166,12 +174,25 @@ func (s *PostgresServer) start() error {
 			return nil
 		}
 		s.kill()
+		if port := s.port; portTaken(port) {
+			if err := errors.Join(s.pickPort(), s.configure()); err != nil {
+				return fmt.Errorf("move from port %d: %w", port, err)
+			}
+		}
 		if time.Now().After(deadline) {
 			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 			return fmt.Errorf("start postgres %d: %w\n%s", s.opts.Version, err, log[max(0, len(log)-2000):])
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+func portTaken(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return true
+	}
+	return l.Close() != nil
 }
 
 func (s *PostgresServer) spawn() error {
@@ -194,10 +215,12 @@ func (s *PostgresServer) spawn() error {
 	return nil
 }
 
-// await waits until the server answers a query.
+// await waits until the server answers a query, and not another one that was given
+// the port in the meantime.
 func (s *PostgresServer) await(deadline time.Time) error {
+	ours := fmt.Sprintf("SELECT 1/(current_setting('data_directory') = '%s')::int", s.data())
 	for {
-		err := s.Exec("postgres", "SELECT 1")
+		err := s.Exec("postgres", ours)
 		if err == nil {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package realservers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -159,11 +160,12 @@ func postgresUser() *syscall.Credential {
 func postgresPrograms(version int) (string, error) {
 	switch version {
 	case 15:
-		const bin = "/usr/lib/postgresql/15/bin"
-		if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
-			return "", fmt.Errorf("postgres 15 is missing: install Debian's package postgresql: %w", err)
+		// Debian 12 has 15; on a later one the package brings a later version.
+		found, err := filepath.Glob("/usr/lib/postgresql/1[5-9]/bin/initdb")
+		if err != nil || len(found) == 0 {
+			return "", errors.Join(errors.New("postgres 15 is missing: install Debian's package postgresql"), err)
 		}
-		return bin, nil
+		return filepath.Dir(found[0]), nil
 	case 18:
 		out, err := exec.Command(tool("postgres18.sh")).Output()
 		if err != nil {
@@ -172,6 +174,21 @@ func postgresPrograms(version int) (string, error) {
 		return strings.TrimSpace(string(out)), nil
 	}
 	return "", fmt.Errorf("there is no postgres %d here", version)
+}
+
+// reachable makes sure that whoever runs the server can run its programs, which
+// may lie in a checkout that only root can enter: then they are copied beside its
+// data.
+func (s *PostgresServer) reachable() error {
+	if s.run("postgres", "--version") == nil {
+		return nil
+	}
+	root := filepath.Join(s.dir, "programs")
+	if out, err := exec.Command("cp", "-a", filepath.Dir(s.bin), root).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy postgres: %w\n%s", err, out)
+	}
+	s.bin = filepath.Join(root, "bin")
+	return nil
 }
 
 // tool returns the path of a script in internal/tools.
