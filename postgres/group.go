@@ -254,10 +254,10 @@ type attempt struct {
 	id     []byte
 }
 
-func newAttempt() attempt {
+func (db *DB) newAttempt() attempt {
 	id := make([]byte, 16)
 	crand.Read(id)
-	return attempt{minute: time.Now().Unix() / 60, id: id}
+	return attempt{minute: db.now().Unix() / 60, id: id}
 }
 
 // pipeline is the whole transaction. It goes out at once and is undone as a

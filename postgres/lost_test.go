@@ -100,6 +100,13 @@ func TestForgottenCommits(t *testing.T) {
 		}
 		return n
 	}
+	db.skew.Add(int64(24 * time.Hour)) // as if our clock were a day behind
+	if err := db.readClock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if off := time.Duration(db.skew.Load()).Abs(); off > time.Hour {
+		t.Fatalf("the database on this machine seems %v away", off)
+	}
 	mustCommit(t, tenant.Rows(), set("a", "1"))
 	if err := db.dropCommits(time.Now().Add(-commitsKept)); err != nil || count() != 1 {
 		t.Fatalf("%d names after dropping old ones, %v, want 1", count(), err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +33,8 @@ type DB struct {
 	tenants map[string]*Tenant
 	ended   bool
 
-	texts sync.Map // of statements, by their template
+	texts sync.Map     // of statements, by their template
+	skew  atomic.Int64 // how far the database's clock is ahead of ours
 }
 
 // Open connects to a database and makes or renews its tables if need be. The
@@ -64,6 +66,11 @@ func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
 		db.cancel()
 		db.pool.Close()
 		return nil, err
+	}
+	if err := db.readClock(ctx); err != nil {
+		db.cancel()
+		db.pool.Close()
+		return nil, db.wrap(ctx, "read the database's clock", err)
 	}
 	db.work.Go(db.watch.listen)
 	db.work.Go(db.watch.send)

@@ -80,7 +80,7 @@ func (g *group) write() error {
 		if !g.writes() {
 			return nil
 		}
-		a := newAttempt()
+		a := db.newAttempt()
 		err := g.try(a)
 		if err == nil {
 			g.discardUnused()
@@ -260,8 +260,27 @@ func (db *DB) forgetCommits() {
 		if db.pause(5*time.Minute) != nil {
 			return
 		}
-		_ = db.dropCommits(time.Now().Add(-commitsKept)) // the next round tries again
+		// The next round tries again.
+		if db.readClock(db.ctx) == nil {
+			_ = db.dropCommits(db.now().Add(-commitsKept))
+		}
 	}
+}
+
+// now is the time by the database's clock, as far as this node knows: names are
+// given and removed by one clock, so that a node whose own is wrong can neither
+// remove those that others may still ask for nor leave its own to be removed.
+func (db *DB) now() time.Time { return time.Now().Add(time.Duration(db.skew.Load())) }
+
+// readClock compares the database's clock with ours.
+func (db *DB) readClock(ctx context.Context) error {
+	var micros int64
+	before := time.Now()
+	err := db.pool.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&micros)
+	if err == nil {
+		db.skew.Store(int64(time.UnixMicro(micros).Sub(before)))
+	}
+	return err
 }
 
 // dropCommits removes the names of transactions before a time, a minute at a

@@ -64,6 +64,21 @@ func (b *Blobs) entries(ctx context.Context, after blob.ID, fn func(entry) error
 	}
 }
 
+// Info describes one stored blob, or returns an error that wraps
+// blob.ErrNotFound.
+func (b *Blobs) Info(ctx context.Context, id blob.ID) (blob.Info, error) {
+	db, info := b.t.db, blob.Info{ID: id}
+	var base []byte
+	err := db.read(ctx, func() error {
+		return db.pool.QueryRow(ctx, db.sql(`SELECT size, base FROM @blobs WHERE tenant = $1 AND id = $2`), b.t.name, id[:]).Scan(&info.Stored, &base)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return blob.Info{}, blob.NotFound(id)
+	}
+	copy(info.Base[:], base)
+	return info, db.wrap(ctx, "look at blob "+id.String(), err)
+}
+
 // List implements blob.Lister. What was put before is flushed first.
 func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	if err := b.Flush(ctx); err != nil {
