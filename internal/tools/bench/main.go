@@ -34,6 +34,10 @@ var suites = []suite{
 	{"./workspace", ".", "3x"},
 	{"./checkpoint", ".", "3x"},
 	{"./internal/scenario", "Load", "1x"},
+	{"./internal/scenario", "AcrossNodes", "300x"},
+	{"./postgres", "Commit", "10x"},
+	{"./postgres", "Wake", "300x"},
+	{"./fleet", "SealedCost", "3x"},
 }
 
 // targets says what the metric of a benchmark should be; the first that fits.
@@ -53,6 +57,9 @@ var targets = []struct {
 	{regexp.MustCompile(`SaveTogether`), "speedup", "≥ 5"},
 	{regexp.MustCompile(`^Hydrate/`), "ratio", "≥ 10"},
 	{regexp.MustCompile(`Load`), "p99-ms", "≤ 50"},
+	{regexp.MustCompile(`^Commit/`), "ratio", "≥ 0.7"},
+	{regexp.MustCompile(`AcrossNodes|^Wake`), "p99-ms", "≤ 50"},
+	{regexp.MustCompile(`SealedCost`), "rows-after/conv", "≤ 4"},
 	{regexp.MustCompile(`FirstCapture|First`), "ours/git", "≤ 0.25"},
 	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
 	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
