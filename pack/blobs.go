@@ -15,8 +15,11 @@ func (s *Store) Blobs() blob.Store {
 	b := &blobLayer{s: s}
 	replacer, replaces := s.blobs.(blob.Replacer)
 	arrivals, knows := s.blobs.(blob.Arrivals)
-	if replaces && knows {
+	switch {
+	case replaces && knows:
 		return &settledLayer{b, replacer, arrivals}
+	case replaces:
+		return &replacedLayer{b, replacer}
 	}
 	return b
 }
@@ -24,7 +27,13 @@ func (s *Store) Blobs() blob.Store {
 // blobLayer is the driver's store with packs behind it.
 type blobLayer struct{ s *Store }
 
-// settledLayer also passes on what a driver can that exchanges blobs.
+// replacedLayer also passes on what a driver can that exchanges blobs.
+type replacedLayer struct {
+	*blobLayer
+	blob.Replacer
+}
+
+// settledLayer is replacedLayer for a driver that knows which came when.
 type settledLayer struct {
 	*blobLayer
 	blob.Replacer

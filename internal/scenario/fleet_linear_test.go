@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -85,7 +84,7 @@ func (c *headClient) onAnyNode(ctx context.Context, n int, connections []*client
 		answer, err = c.do(ctx, connections[rand.IntN(len(connections))].Rows(), call)
 	}
 	op.Return = int64(time.Since(c.begin))
-	if err != nil && lost(err) && !errors.Is(err, kv.ErrBusy) && ctx.Err() == nil {
+	if err != nil && lost(err) && ctx.Err() == nil {
 		answer, op.Return, err = headAnswer{unknown: true}, math.MaxInt64, nil
 	}
 	op.Output = answer

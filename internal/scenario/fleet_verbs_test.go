@@ -110,7 +110,7 @@ func TestVerbsWithAnEncryptedStoreInADatabase(t *testing.T) {
 		t.Errorf("status: %s", out)
 	}
 	do(0, keys, "keys", "list")
-	do(0, keys, "keys", "rotate")
+	do(0, keys, "keys", "rotate", "--reencrypt")
 	do(0, keys, "fsck", "--read-data")
 	do(1, append(keys, "STET_PASSPHRASE=another one, and more"), "ls")
 	do(4, []string{"STET_KEYRING=" + filepath.Join(t.TempDir(), "keys.json"), "STET_PASSPHRASE=open sesame, and more"}, "keys", "init", "--passphrase")
