@@ -27,6 +27,9 @@ type PostgresOptions struct {
 	Fsync bool
 	// Own gives the test a server for itself, which ends with it.
 	Own bool
+	// Archive keeps the log, so that the server can be restored to any moment; it
+	// needs Own.
+	Archive bool
 }
 
 // PostgresServer is a running server, or one that was killed and may be started
@@ -135,6 +138,11 @@ func (s *PostgresServer) pickPort() error {
 
 func (s *PostgresServer) configure() error {
 	onOff := map[bool]string{true: "on", false: "off"}
+	if s.opts.Archive {
+		if err := s.appendConfig("archive_mode = on", fmt.Sprintf("archive_command = 'cp %%p %s/%%f'", s.archive())); err != nil {
+			return err
+		}
+	}
 	return s.appendConfig(
 		"listen_addresses = '127.0.0.1'",
 		fmt.Sprintf("port = %d", s.port),

@@ -1,12 +1,14 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +17,13 @@ import (
 	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/kv"
 )
 
-// postgresTool runs a program of Postgres 15.
-func postgresTool(t *testing.T, name string, args ...string) {
+// postgresTool runs a program of a server's version.
+func postgresTool(t *testing.T, server *realservers.PostgresServer, name string, args ...string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join("/usr/lib/postgresql/15/bin", name), args...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), server.Program(name), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
 	}
@@ -88,7 +91,7 @@ func TestRestoreFromABackup(t *testing.T) {
 	work(12, 20)
 
 	dump := filepath.Join(t.TempDir(), "dump")
-	postgresTool(t, "pg_dump", "--format=custom", "--file="+dump, "--dbname="+s.config.Database)
+	postgresTool(t, server, "pg_dump", "--format=custom", "--file="+dump, "--dbname="+s.config.Database)
 	work(20, 30) // after the first copy and before the second
 	if _, err := s.shop(t).Collect(ctx, &conversation.CollectOptions{Grace: time.Hour}); err != nil {
 		t.Fatal(err)
@@ -101,7 +104,7 @@ func TestRestoreFromABackup(t *testing.T) {
 	last := followTo(ctx, t, all.client(t).Agents(), "worker", "", 0, 30)
 
 	restored.config.Database = server.NewDatabase(t)
-	postgresTool(t, "pg_restore", "--no-owner", "--dbname="+restored.config.Database, dump)
+	postgresTool(t, server, "pg_restore", "--no-owner", "--dbname="+restored.config.Database, dump)
 	db := restored.open(t).Postgres()
 	before, err := db.Epoch(ctx)
 	if err != nil {
@@ -123,6 +126,78 @@ func TestRestoreFromABackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	followTo(ctx, t, again.client(t).Agents(), "worker", last, 0, 21)
+}
+
+// A database that is restored to a moment in the past, beside a bucket that was not
+// touched, is whole as of that moment: what rows name is still there, and what was
+// stored since is an orphan at most.
+func TestRestoreToAMoment(t *testing.T) {
+	server := realservers.Postgres(t, realservers.PostgresOptions{Own: true, Archive: true})
+	s := newSite(t, server.NewDatabase(t), realservers.S3(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	db := s.shop(t)
+	talk, err := db.Conversations().Create(ctx, conversation.Info{ID: "talk"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var large []blob.Blob
+	save := func(n int) {
+		t.Helper()
+		one := blob.New(bytes.Repeat([]byte(fmt.Sprint("large ", len(large), " ")), 100_000))
+		large = append(large, one)
+		err := db.Blobs().Put(ctx, one)
+		if err == nil {
+			err = db.Rows().Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: fmt.Sprint("large:", len(large))}}, Refs: []blob.ID{one.ID}})
+		}
+		for range n {
+			err = errors.Join(err, saveOne(ctx, talk))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(5)
+	backup := server.Backup(t)
+	save(5)
+	server.Remember(t, "before the accident")
+	save(5)
+	if err := db.Conversations().Delete(ctx, "talk", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	past := *s
+	past.config.Database = server.RestoreTo(t, backup, "before the accident").DSN(databaseName(t, s.config.Database))
+	if _, err := past.open(t).Postgres().BumpEpoch(ctx); err != nil {
+		t.Fatal(err)
+	}
+	again := past.shop(t)
+	if info, err := again.Conversations().Get(ctx, "talk"); err != nil || info.Save != 10 {
+		t.Errorf("restored: %+v, %v", info, err)
+	}
+	for i, one := range large[:2] {
+		if got, err := again.Blobs().Get(ctx, one.ID); err != nil || !bytes.Equal(got, one.Data) {
+			t.Errorf("large blob %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+	if has, err := again.Blobs().Has(ctx, large[2].ID); err != nil || has[0] {
+		t.Errorf("what was stored later is there: %v, %v", has, err)
+	}
+	report, err := again.Check(ctx, &conversation.CheckOptions{ReadData: true})
+	if err != nil || !report.OK() {
+		t.Errorf("check: %+v, %v", report, err)
+	}
+	save(0) // the other one goes on, and nobody is in the other's way
+}
+
+// databaseName returns the name of the database in an address.
+func databaseName(t *testing.T, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // followTo reads numbers from one to another and returns the last offset. A reader
