@@ -47,28 +47,29 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 		return fmt.Errorf("store blob %s: %w", id, err)
 	}
 	rec := &record{id: id, base: base, size: size, object: key}
-	err = b.t.put(ctx, rec)
-	if err != nil || b.t.find(id) == rec {
+	if err := b.t.put(ctx, rec); err != nil || b.t.find(id) == rec {
 		return err
 	}
-	// Another call was faster, and its row is on its way or there already.
 	return b.discardUnused(ctx, rec)
 }
 
-// discardUnused removes the object of a Put that came second, unless it is this
-// one that was written meanwhile.
+// discardUnused removes the object of a record that does not wait any more, if
+// another call was faster and its own object was not needed. It asks the database
+// and nothing else: what waits in memory may be a third one, while the row names
+// this one.
 func (b *Blobs) discardUnused(ctx context.Context, rec *record) error {
-	if err := b.Flush(ctx); err != nil {
-		return err
-	}
-	p, err := b.find(ctx, rec.id)
-	if err == nil && p.object == rec.object {
+	db := b.t.db
+	var object *string
+	err := db.read(ctx, func() error {
+		return db.pool.QueryRow(ctx, db.sql(`SELECT object FROM @blobs WHERE tenant = $1 AND id = $2`), b.t.name, rec.id[:]).Scan(&object)
+	})
+	if err == nil && object != nil && *object == rec.object {
 		return nil
 	}
-	if err != nil && !errors.Is(err, blob.ErrNotFound) {
-		return err
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return db.wrap(ctx, "look for the row of an object", err)
 	}
-	if err := b.t.db.opts.Objects.RemoveObjects(ctx, rec.object); err != nil {
+	if err := db.opts.Objects.RemoveObjects(ctx, rec.object); err != nil {
 		return fmt.Errorf("remove an object that is not needed: %w", err)
 	}
 	return nil
