@@ -15,13 +15,22 @@ import (
 // ErrNoInventory says that the backend cannot enumerate what it holds.
 var ErrNoInventory = errors.New("this kind of store cannot be enumerated from here")
 
-// roots gives what every service of the store keeps alive, for Collect and
-// Check. What is sealed needs no blob of the store.
-func (db *DB) roots() []conversation.Roots {
+// Holders gives what keeps blobs alive, as Collect sees it: what is sealed needs no
+// blob of the store.
+type Holders struct{ Conversations, Checkpoints, Agents conversation.Roots }
+
+// Holders returns what refers to the store's blobs, by service.
+func (db *DB) Holders() Holders {
 	if db.packs == nil {
-		return []conversation.Roots{db.Checkpoints().Roots, db.Agents().Roots}
+		return Holders{db.conversations.Roots, db.Checkpoints().Roots, db.Agents().Roots}
 	}
-	return []conversation.Roots{checkpoint.New(db.blobs, db.live, nil).Roots, cloudagent.New(db.blobs, db.live, nil).Roots}
+	return Holders{db.unsealed().Roots, checkpoint.New(db.blobs, db.live, nil).Roots, cloudagent.New(db.blobs, db.live, nil).Roots}
+}
+
+// roots gives what other services than conversations keep alive.
+func (db *DB) roots() []conversation.Roots {
+	h := db.Holders()
+	return []conversation.Roots{h.Checkpoints, h.Agents}
 }
 
 // unsealed returns the conversations as Collect sees them.

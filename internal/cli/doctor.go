@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -93,7 +94,7 @@ func (d *doctor) report(name, detail string, err error) {
 	mark := p.green("ok  ")
 	if err != nil {
 		d.failed++
-		check.Detail = err.Error()
+		check.Detail = strings.Join(strings.Fields(err.Error()), " ") // on one line
 		mark = p.red("FAIL")
 	}
 	d.checks = append(d.checks, check)

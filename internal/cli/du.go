@@ -83,19 +83,22 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 			delete(stored, id)
 		}
 	}
-	err = graph.Walk(ctx, db.Blobs(), db.Conversations().Roots(ctx), &graph.Options{Seen: seen}, func(n graph.Node) error {
-		count(n.Kind.String(), n.ID)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = graph.Walk(ctx, db.Blobs(), db.Checkpoints().Roots(ctx), &graph.Options{Seen: seen}, func(n graph.Node) error {
-		count(workspaceKind, n.ID)
-		return nil
-	})
-	if err != nil {
-		return err
+	held := db.Holders()
+	for _, by := range []struct {
+		roots conversation.Roots
+		kind  func(graph.Node) string
+	}{
+		{held.Conversations, func(n graph.Node) string { return n.Kind.String() }},
+		{held.Agents, func(n graph.Node) string { return n.Kind.String() }},
+		{held.Checkpoints, func(graph.Node) string { return workspaceKind }},
+	} {
+		err = graph.Walk(ctx, db.Blobs(), by.roots(ctx), &graph.Options{Seen: seen}, func(n graph.Node) error {
+			count(by.kind(n), n.ID)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	for _, size := range stored {
 		value.Unreferenced.Blobs++
