@@ -8,9 +8,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/conversation"
-	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/search"
+	"github.com/stet-dev/stet/search/searchtest"
 )
 
 // fixture is a store over memory, with an index, whose clock ticks by a second.
@@ -43,45 +43,17 @@ func (f *fixture) open(t testing.TB, path string) *search.Index {
 	return ix
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func say(text string) *agentv1.ConversationStep {
-	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{AssistantMessage: &agentv1.AssistantMessage{Text: text}}}
-}
-
-func think(text string) *agentv1.ConversationStep {
-	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ThinkingMessage{ThinkingMessage: &agentv1.ThinkingMessage{Text: text}}}
-}
-
-func shell(command, output string) *agentv1.ConversationStep {
-	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
-		Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
-			Args:   &agentv1.ShellArgs{Command: command},
-			Result: &agentv1.ShellResult{Result: &agentv1.ShellResult_Success{Success: &agentv1.ShellSuccess{Stdout: output}}},
-		}},
-	}}}
-}
-
-func read(path, content string) *agentv1.ConversationStep {
-	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
-		Tool: &agentv1.ToolCall_ReadToolCall{ReadToolCall: &agentv1.ReadToolCall{
-			Args:   &agentv1.ReadToolArgs{Path: path},
-			Result: &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Success{Success: &agentv1.ReadToolSuccess{Output: &agentv1.ReadToolSuccess_Content{Content: content}}}},
-		}},
-	}}}
-}
-
-func turn(t testing.TB, text string, steps ...*agentv1.ConversationStep) conversation.Turn {
-	t.Helper()
-	made, err := conversation.NewTurn(&agentv1.UserMessage{Text: text}, steps...)
-	check(t, err)
-	return made
-}
+// What every index is tested with.
+var (
+	check = searchtest.Check
+	say   = searchtest.Say
+	think = searchtest.Think
+	shell = searchtest.Shell
+	read  = searchtest.Read
+	turn  = searchtest.Turn
+	add   = searchtest.Add
+	find  = searchtest.Find
+)
 
 // save makes a conversation of turns.
 func (f *fixture) save(t testing.TB, id string, turns ...conversation.Turn) *conversation.Conversation {
@@ -92,31 +64,9 @@ func (f *fixture) save(t testing.TB, id string, turns ...conversation.Turn) *con
 	return c
 }
 
-// add saves further turns.
-func add(t testing.TB, c *conversation.Conversation, turns ...conversation.Turn) {
-	t.Helper()
-	for _, x := range turns {
-		check(t, c.AppendTurn(t.Context(), x))
-	}
-	_, err := c.Save(t.Context(), nil)
-	check(t, err)
-}
-
 func (f *fixture) update(t testing.TB, ids ...string) search.Stats {
 	t.Helper()
 	stats, err := f.index.Update(t.Context(), ids...)
 	check(t, err)
 	return stats
-}
-
-// find returns the hits of a query as "conversation/message".
-func find(t testing.TB, ix *search.Index, query string, opts *search.SearchOptions) []string {
-	t.Helper()
-	page, err := ix.Search(t.Context(), query, opts)
-	check(t, err)
-	var out []string
-	for _, h := range page.Hits {
-		out = append(out, h.Conversation+"/"+h.MessageID)
-	}
-	return out
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/search/pgsearch"
+	"github.com/stet-dev/stet/search/searchtest"
 )
 
 // store is conversations in memory.
@@ -70,12 +71,7 @@ func update(t testing.TB, ix search.Searcher, ids ...string) search.Stats {
 // find returns the hits of a query as "conversation/message", sorted.
 func find(t testing.TB, ix search.Searcher, query string, opts *search.SearchOptions) []string {
 	t.Helper()
-	page, err := ix.Search(t.Context(), query, opts)
-	check(t, err)
-	var out []string
-	for _, h := range page.Hits {
-		out = append(out, h.Conversation+"/"+h.MessageID)
-	}
+	out := searchtest.Find(t, ix, query, opts)
 	slices.Sort(out)
 	return out
 }

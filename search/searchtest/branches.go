@@ -14,7 +14,7 @@ import (
 func places(t testing.TB, ix search.Searcher, query string, rewound bool) []string {
 	t.Helper()
 	page, err := ix.Search(t.Context(), query, &search.SearchOptions{Rewound: rewound})
-	check(t, err)
+	Check(t, err)
 	var out []string
 	for _, h := range page.Hits {
 		out = append(out, fmt.Sprintf("%s/%d@%d", h.Conversation, h.Turn, h.Save))
@@ -36,16 +36,16 @@ func (f *fixture) expect(t testing.TB, query string, want ...string) {
 func testRewoundBranchesAreFound(t *testing.T, open Open) {
 	ctx := t.Context()
 	f := newFixture(t, open)
-	c := f.save(t, "c", turn(t, "alligator"))       // save 1
-	add(t, c, turn(t, "badger", say("first sett"))) // 2
-	check(t, c.AppendStep(ctx, say("second sett")))
-	add(t, c)                       // 3
-	add(t, c, turn(t, "chameleon")) // 4
+	c := f.save(t, "c", Turn(t, "alligator"))       // save 1
+	Add(t, c, Turn(t, "badger", Say("first sett"))) // 2
+	Check(t, c.AppendStep(ctx, Say("second sett")))
+	Add(t, c)                       // 3
+	Add(t, c, Turn(t, "chameleon")) // 4
 	f.update(t)
 	f.expect(t, "chameleon", "c/3@0")
 
 	_, err := c.Rewind(ctx, 1, nil) // 5
-	check(t, err)
+	Check(t, err)
 	f.update(t)
 	f.expect(t, "alligator", "c/1@0")
 	f.expect(t, "badger", "c/2@4")
@@ -53,7 +53,7 @@ func testRewoundBranchesAreFound(t *testing.T, open Open) {
 	f.expect(t, "chameleon", "c/3@4")
 
 	// The same words in the current state come first.
-	add(t, c, turn(t, "dingo and chameleon")) // 6
+	Add(t, c, Turn(t, "dingo and chameleon")) // 6
 	stats := f.update(t)
 	if stats.Messages != 1 {
 		t.Errorf("one new turn beside a branch: %+v", stats)
@@ -62,7 +62,7 @@ func testRewoundBranchesAreFound(t *testing.T, open Open) {
 
 	// In the middle of the turn that the first branch finished.
 	_, err = c.Rewind(ctx, 2, nil) // 7
-	check(t, err)
+	Check(t, err)
 	f.update(t)
 	f.expect(t, "badger", "c/2@0")
 	f.expect(t, "first", "c/2@0")
@@ -71,7 +71,7 @@ func testRewoundBranchesAreFound(t *testing.T, open Open) {
 
 	// Back at the end of the first branch nothing of it is rewound.
 	_, err = c.Rewind(ctx, 4, nil) // 8
-	check(t, err)
+	Check(t, err)
 	f.update(t)
 	f.expect(t, "second", "c/2@0")
 	f.expect(t, "chameleon", "c/3@0", "c/2@6")
@@ -84,16 +84,16 @@ func testRewoundBranchesAreFound(t *testing.T, open Open) {
 func testABranchThatIsRemovedIsNotFound(t *testing.T, open Open) {
 	ctx := t.Context()
 	f := newFixture(t, open)
-	c := f.save(t, "c", turn(t, "alligator"))
-	add(t, c, turn(t, "badger"))
+	c := f.save(t, "c", Turn(t, "alligator"))
+	Add(t, c, Turn(t, "badger"))
 	_, err := c.Rewind(ctx, 1, nil)
-	check(t, err)
+	Check(t, err)
 	f.update(t)
 	f.expect(t, "badger", "c/2@2")
 	saves, err := f.Retainable(ctx, nil)
-	check(t, err)
+	Check(t, err)
 	_, err = f.ApplyRetention(ctx, conversation.PlanRetention(saves, conversation.Policy{MaxSaves: 1}, time.Now()))
-	check(t, err)
+	Check(t, err)
 	if stats := f.update(t); stats.Conversations != 1 {
 		t.Errorf("a removed branch: %+v", stats)
 	}
@@ -107,12 +107,12 @@ func testABranchThatIsRemovedIsNotFound(t *testing.T, open Open) {
 func testALostBranchCostsNothingElse(t *testing.T, open Open) {
 	ctx := t.Context()
 	f := newFixture(t, open)
-	c := f.save(t, "c", turn(t, "alligator"))
-	add(t, c, turn(t, "badger"))
+	c := f.save(t, "c", Turn(t, "alligator"))
+	Add(t, c, Turn(t, "badger"))
 	lost := c.Head().Root
 	_, err := c.Rewind(ctx, 1, nil)
-	check(t, err)
-	add(t, c, turn(t, "chameleon"))
+	Check(t, err)
+	Add(t, c, Turn(t, "chameleon"))
 	f.index = f.openOver(t, open, &missing{Store: f.blobs, id: lost})
 	if stats := f.update(t); !slices.Equal(stats.Damaged, []string{"c"}) {
 		t.Errorf("a lost branch: %+v", stats)

@@ -22,10 +22,10 @@ func sample(t testing.TB, open Open) *fixture {
 	t.Helper()
 	f := newFixture(t, open)
 	f.save(t, "one",
-		turn(t, "Please add retry to the checkout", think("a deadline helps"), read("checkout/pay.go", "func Pay() error"), shell("go test ./...", "exit code 1"), say("Retrying works now")),
-		turn(t, "日本語の検索もできますか", say("Über die Straße")),
+		Turn(t, "Please add retry to the checkout", Think("a deadline helps"), Read("checkout/pay.go", "func Pay() error"), Shell("go test ./...", "exit code 1"), Say("Retrying works now")),
+		Turn(t, "日本語の検索もできますか", Say("Über die Straße")),
 	)
-	f.save(t, "two", turn(t, "remove the retry again", say("gone")))
+	f.save(t, "two", Turn(t, "remove the retry again", Say("gone")))
 	f.update(t)
 	return f
 }
@@ -61,7 +61,7 @@ func testQueries(t *testing.T, open Open) {
 		{"title two", []string{"two/title"}},
 		{"RETRY AND NOT OR NEAR(", nil},
 	} {
-		got := find(t, f.index, tt.query, nil)
+		got := Find(t, f.index, tt.query, nil)
 		slices.Sort(got)
 		slices.Sort(tt.want)
 		if !slices.Equal(got, tt.want) {
@@ -78,7 +78,7 @@ func testQueries(t *testing.T, open Open) {
 func testHits(t *testing.T, open Open) {
 	f := sample(t, open)
 	page, err := f.index.Search(t.Context(), "retry", &search.SearchOptions{Conversation: "two"})
-	check(t, err)
+	Check(t, err)
 	if len(page.Hits) != 1 {
 		t.Fatalf("got %d hits, want 1", len(page.Hits))
 	}
@@ -90,10 +90,10 @@ func testHits(t *testing.T, open Open) {
 		t.Errorf("snippet is %+v", h.Snippet)
 	}
 	far := strings.Repeat("hay ", 2000) + `then "the needle" it is, ` + strings.Repeat("hay ", 2000)
-	f.save(t, "far", turn(t, far, read("needles/box.go", "hay")))
+	f.save(t, "far", Turn(t, far, Read("needles/box.go", "hay")))
 	f.update(t)
 	page, err = f.index.Search(t.Context(), `"the needle" it`, nil)
-	check(t, err)
+	Check(t, err)
 	got := page.Hits[0].Snippet
 	var marked []string
 	for _, m := range got.Matches {
@@ -103,19 +103,19 @@ func testHits(t *testing.T, open Open) {
 		t.Errorf("marked are %q in %q", marked, got.Text)
 	}
 	page, err = f.index.Search(t.Context(), "path:needles", nil)
-	check(t, err)
+	Check(t, err)
 	if got := page.Hits[0].Snippet; got.Text != "needles/box.go" || len(got.Matches) != 1 {
 		t.Errorf("the snippet of a path is %+v", got)
 	}
 	page, err = f.index.Search(t.Context(), "検索", nil)
-	check(t, err)
+	Check(t, err)
 	if got := page.Hits[0].Snippet; got.Text != "日本語の検索もできますか" {
 		t.Errorf("snippet is %q", got.Text)
 	}
-	if got := find(t, f.index, "retry", &search.SearchOptions{Since: f.clock.Add(time.Hour)}); got != nil {
+	if got := Find(t, f.index, "retry", &search.SearchOptions{Since: f.clock.Add(time.Hour)}); got != nil {
 		t.Errorf("the future holds %q", got)
 	}
-	if got := find(t, f.index, "gone", &search.SearchOptions{Role: transcript.Assistant, Since: f.clock.Add(-time.Hour)}); len(got) != 1 {
+	if got := Find(t, f.index, "gone", &search.SearchOptions{Role: transcript.Assistant, Since: f.clock.Add(-time.Hour)}); len(got) != 1 {
 		t.Errorf("since an hour ago: %q", got)
 	}
 }
@@ -123,7 +123,7 @@ func testHits(t *testing.T, open Open) {
 func testPages(t *testing.T, open Open) {
 	f := newFixture(t, open)
 	for i := range 25 {
-		f.save(t, fmt.Sprint("c", i), turn(t, "needle "+strings.Repeat("hay ", i%7)))
+		f.save(t, fmt.Sprint("c", i), Turn(t, "needle "+strings.Repeat("hay ", i%7)))
 	}
 	f.update(t)
 	for _, query := range []string{"needle", "role:user"} {
@@ -131,7 +131,7 @@ func testPages(t *testing.T, open Open) {
 		opts := &search.SearchOptions{Limit: 4}
 		for pages := 0; ; pages++ {
 			page, err := f.index.Search(t.Context(), query, opts)
-			check(t, err)
+			Check(t, err)
 			for i, h := range page.Hits {
 				seen[h.Conversation]++
 				if i > 0 && h.Score > page.Hits[i-1].Score {
@@ -169,35 +169,35 @@ func testUpdateFollowsSaves(t *testing.T, open Open) {
 		t.Errorf("an update without changes looked at %d conversations", stats.Conversations)
 	}
 	c, err := f.Open(ctx, "two")
-	check(t, err)
-	add(t, c, turn(t, "a new elephant"))
+	Check(t, err)
+	Add(t, c, Turn(t, "a new elephant"))
 	if stats := f.update(t); stats.Conversations != 1 || stats.Messages != 1 {
 		t.Errorf("one new turn: %+v", stats)
 	}
-	check(t, c.AppendStep(ctx, say("walks in")))
-	add(t, c)
+	Check(t, c.AppendStep(ctx, Say("walks in")))
+	Add(t, c)
 	if stats := f.update(t, "two"); stats.Messages != 1 {
 		t.Errorf("one new step: %+v", stats)
 	}
-	if got := find(t, f.index, "elephant", nil); !slices.Equal(got, []string{"two/turn-2"}) {
+	if got := Find(t, f.index, "elephant", nil); !slices.Equal(got, []string{"two/turn-2"}) {
 		t.Errorf("elephant is in %q", got)
 	}
 	_, err = c.Rewind(ctx, 1, nil)
-	check(t, err)
+	Check(t, err)
 	f.update(t)
-	if got := find(t, f.index, "elephant", nil); got != nil {
+	if got := Find(t, f.index, "elephant", nil); got != nil {
 		t.Errorf("after a rewind elephant is in %q", got)
 	}
-	check(t, f.SetTitle(ctx, "one", "a better giraffe"))
+	Check(t, f.SetTitle(ctx, "one", "a better giraffe"))
 	f.update(t)
-	if got := find(t, f.index, "giraffe", nil); !slices.Equal(got, []string{"one/title"}) {
+	if got := Find(t, f.index, "giraffe", nil); !slices.Equal(got, []string{"one/title"}) {
 		t.Errorf("giraffe is in %q", got)
 	}
-	check(t, f.Delete(ctx, "one", nil))
+	Check(t, f.Delete(ctx, "one", nil))
 	if stats := f.update(t); stats.Removed != 1 {
 		t.Errorf("a deleted conversation: %+v", stats)
 	}
-	if got := find(t, f.index, "checkout", nil); got != nil {
+	if got := Find(t, f.index, "checkout", nil); got != nil {
 		t.Errorf("a deleted conversation is found: %q", got)
 	}
 	if stats := f.update(t, "never", "one"); stats.Removed != 0 {
@@ -208,21 +208,21 @@ func testUpdateFollowsSaves(t *testing.T, open Open) {
 func testSubagentsAndSummaries(t *testing.T, open Open) {
 	ctx := t.Context()
 	f := newFixture(t, open)
-	inner := f.save(t, "inner", turn(t, "look at the walrus"))
+	inner := f.save(t, "inner", Turn(t, "look at the walrus"))
 	c, err := f.Create(ctx, conversation.Info{ID: "outer"})
-	check(t, err)
+	Check(t, err)
 	summary, err := conversation.NewItem(&agentv1.ConversationSummary{Summary: "it was about penguins"})
-	check(t, err)
-	check(t, c.SetState(ctx, &conversation.State{
-		Turns: []conversation.Turn{turn(t, "begin")}, TotalTurns: 1, Summary: summary,
+	Check(t, err)
+	Check(t, c.SetState(ctx, &conversation.State{
+		Turns: []conversation.Turn{Turn(t, "begin")}, TotalTurns: 1, Summary: summary,
 		SubagentRefs: map[string]blob.ID{"sub": inner.Head().Root},
-		Subagents:    map[string]conversation.Subagent{"kept": {State: &conversation.State{Turns: []conversation.Turn{turn(t, "an octopus")}, TotalTurns: 1}}},
+		Subagents:    map[string]conversation.Subagent{"kept": {State: &conversation.State{Turns: []conversation.Turn{Turn(t, "an octopus")}, TotalTurns: 1}}},
 	}))
-	add(t, c)
+	Add(t, c)
 	f.update(t)
 	for query, want := range map[string]string{"walrus": "sub", "octopus": "kept", "penguins": ""} {
 		page, err := f.index.Search(ctx, query, &search.SearchOptions{Conversation: "outer"})
-		check(t, err)
+		Check(t, err)
 		if len(page.Hits) != 1 || page.Hits[0].Subagent != want {
 			t.Errorf("%s: %+v, want one hit of subagent %q", query, page.Hits, want)
 		}
@@ -244,18 +244,18 @@ func (l lossy) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 
 func testDamagedConversations(t *testing.T, open Open) {
 	f := newFixture(t, open)
-	bad := turn(t, "half", say("is lost"))
-	f.save(t, "a", turn(t, "kept one"), bad, turn(t, "kept two"))
-	f.save(t, "b", turn(t, "kept three"))
-	c := f.save(t, "c", turn(t, "all is lost"))
+	bad := Turn(t, "half", Say("is lost"))
+	f.save(t, "a", Turn(t, "kept one"), bad, Turn(t, "kept two"))
+	f.save(t, "b", Turn(t, "kept three"))
+	c := f.save(t, "c", Turn(t, "all is lost"))
 	blobs := lossy{f.blobs, map[blob.ID]bool{bad.Steps[0].ID(): true, c.Head().Root: true}}
 	ix := f.openOver(t, open, blobs)
 	stats, err := ix.Update(t.Context())
-	check(t, err)
+	Check(t, err)
 	if !slices.Equal(stats.Damaged, []string{"c"}) {
 		t.Errorf("damaged are %q, want c", stats.Damaged)
 	}
-	if got := find(t, ix, "kept", nil); len(got) != 3 {
+	if got := Find(t, ix, "kept", nil); len(got) != 3 {
 		t.Errorf("what is left: %q, want 3 hits", got)
 	}
 }
@@ -280,7 +280,7 @@ func testEverythingIsFound(t *testing.T, open Open) {
 					said[q] = id
 					a := word()
 					said[a] = id
-					add(t, c, turn(t, "ask "+q, say("answer "+a)))
+					Add(t, c, Turn(t, "ask "+q, Say("answer "+a)))
 				case 3:
 					if c.Head().Seq > 1 {
 						for w, of := range said {
@@ -305,14 +305,14 @@ func testEverythingIsFound(t *testing.T, open Open) {
 				continue
 			}
 			page, err := f.index.Search(t.Context(), w, nil)
-			check(t, err)
+			Check(t, err)
 			if !slices.ContainsFunc(page.Hits, func(h search.Hit) bool { return h.Conversation == id }) {
 				rt.Fatalf("%s of %s is not found", w, id)
 			}
 		}
 		for w, id := range left {
 			page, err := f.index.Search(t.Context(), w, &search.SearchOptions{Rewound: true})
-			check(t, err)
+			Check(t, err)
 			if !slices.ContainsFunc(page.Hits, func(h search.Hit) bool { return h.Conversation == id && h.Save > 0 }) {
 				rt.Fatalf("%s of %s, which was rewound, is not found", w, id)
 			}
@@ -327,11 +327,11 @@ func testHostileTexts(t *testing.T, open Open) {
 		"\x1b[31mred\x1b]0;x\x07 marker", "\x01marker\x02 \x01\x01", "\u202emarker", strings.Repeat("x", 1<<20) + " marker",
 		strings.Repeat("marker ", 500_000), "marker\x00end", "marker " + strings.Repeat("日", 100_000), "marker" + strings.Repeat("\u200b", 1000),
 	} {
-		f.save(t, fmt.Sprint("c", i), turn(t, text, shell(text, text)))
+		f.save(t, fmt.Sprint("c", i), Turn(t, text, Shell(text, text)))
 	}
 	f.update(t)
 	page, err := f.index.Search(t.Context(), "marker", &search.SearchOptions{Limit: 100, Role: transcript.User})
-	check(t, err)
+	Check(t, err)
 	if len(page.Hits) != 8 {
 		t.Errorf("found %d of 8", len(page.Hits))
 	}
@@ -359,10 +359,10 @@ func testContextAndClose(t *testing.T, open Open) {
 			t.Errorf("a dead context gives %v", err)
 		}
 	}
-	if got := find(t, f.index, "checkout", nil); len(got) != 2 {
+	if got := Find(t, f.index, "checkout", nil); len(got) != 2 {
 		t.Errorf("afterwards: %q", got)
 	}
-	check(t, f.index.Close())
+	Check(t, f.index.Close())
 	_, updateErr = f.index.Update(t.Context())
 	_, searchErr = f.index.Search(t.Context(), "retry", nil)
 	for _, err := range []error{updateErr, searchErr} {

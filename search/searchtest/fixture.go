@@ -42,7 +42,7 @@ func (f *fixture) openOver(t testing.TB, open Open, blobs blob.Store) search.Sea
 		store = conversation.New(blobs, f.rows, nil)
 	}
 	ix := open(t, store, blobs, f.rows)
-	t.Cleanup(func() { check(t, ix.Close()) })
+	t.Cleanup(func() { Check(t, ix.Close()) })
 	return ix
 }
 
@@ -59,22 +59,26 @@ func (m *missing) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return m.Store.Get(ctx, id)
 }
 
-func check(t testing.TB, err error) {
+// Check ends a test that an error stands in the way of.
+func Check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func say(text string) *agentv1.ConversationStep {
+// Say makes the step of an agent that answers.
+func Say(text string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{AssistantMessage: &agentv1.AssistantMessage{Text: text}}}
 }
 
-func think(text string) *agentv1.ConversationStep {
+// Think makes the step of one that thinks.
+func Think(text string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ThinkingMessage{ThinkingMessage: &agentv1.ThinkingMessage{Text: text}}}
 }
 
-func shell(command, output string) *agentv1.ConversationStep {
+// Shell makes the step of one that runs a command.
+func Shell(command, output string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
 		Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
 			Args:   &agentv1.ShellArgs{Command: command},
@@ -83,7 +87,8 @@ func shell(command, output string) *agentv1.ConversationStep {
 	}}}
 }
 
-func read(path, content string) *agentv1.ConversationStep {
+// Read makes the step of one that reads a file.
+func Read(path, content string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
 		Tool: &agentv1.ToolCall_ReadToolCall{ReadToolCall: &agentv1.ReadToolCall{
 			Args:   &agentv1.ReadToolArgs{Path: path},
@@ -92,10 +97,11 @@ func read(path, content string) *agentv1.ConversationStep {
 	}}}
 }
 
-func turn(t testing.TB, text string, steps ...*agentv1.ConversationStep) conversation.Turn {
+// Turn makes a turn of what a user says and an agent does.
+func Turn(t testing.TB, text string, steps ...*agentv1.ConversationStep) conversation.Turn {
 	t.Helper()
 	made, err := conversation.NewTurn(&agentv1.UserMessage{Text: text}, steps...)
-	check(t, err)
+	Check(t, err)
 	return made
 }
 
@@ -103,33 +109,33 @@ func turn(t testing.TB, text string, steps ...*agentv1.ConversationStep) convers
 func (f *fixture) save(t testing.TB, id string, turns ...conversation.Turn) *conversation.Conversation {
 	t.Helper()
 	c, err := f.Create(t.Context(), conversation.Info{ID: id, Title: "title of " + id})
-	check(t, err)
-	add(t, c, turns...)
+	Check(t, err)
+	Add(t, c, turns...)
 	return c
 }
 
-// add saves further turns.
-func add(t testing.TB, c *conversation.Conversation, turns ...conversation.Turn) {
+// Add saves further turns.
+func Add(t testing.TB, c *conversation.Conversation, turns ...conversation.Turn) {
 	t.Helper()
 	for _, x := range turns {
-		check(t, c.AppendTurn(t.Context(), x))
+		Check(t, c.AppendTurn(t.Context(), x))
 	}
 	_, err := c.Save(t.Context(), nil)
-	check(t, err)
+	Check(t, err)
 }
 
 func (f *fixture) update(t testing.TB, ids ...string) search.Stats {
 	t.Helper()
 	stats, err := f.index.Update(t.Context(), ids...)
-	check(t, err)
+	Check(t, err)
 	return stats
 }
 
-// find returns the hits of a query as "conversation/message".
-func find(t testing.TB, ix search.Searcher, query string, opts *search.SearchOptions) []string {
+// Find returns the hits of a query as "conversation/message".
+func Find(t testing.TB, ix search.Searcher, query string, opts *search.SearchOptions) []string {
 	t.Helper()
 	page, err := ix.Search(t.Context(), query, opts)
-	check(t, err)
+	Check(t, err)
 	var out []string
 	for _, h := range page.Hits {
 		out = append(out, h.Conversation+"/"+h.MessageID)

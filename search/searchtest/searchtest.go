@@ -54,7 +54,7 @@ func (f *fixture) rebuilt(t testing.TB) {
 	}
 	before := d.Dump(t)
 	_, err := f.index.Rebuild(t.Context())
-	check(t, err)
+	Check(t, err)
 	if after := d.Dump(t); !slices.Equal(before, after) {
 		t.Errorf("following all changes gave %d messages, a rebuild %d", len(before), len(after))
 	}
