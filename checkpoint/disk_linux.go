@@ -80,10 +80,7 @@ func (d *disk) walk(path string) (int, error) {
 
 // in calls fn with the directory that holds a path, and the path's last name.
 func (d *disk) in(call, path string, fn func(dir int, name string) error) error {
-	parent, name := "", path
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		parent, name = path[:i], path[i+1:]
-	}
+	parent, name := splitPath(path)
 	_, err := retry(func() (struct{}, error) {
 		dir, done, err := d.dir(parent)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -135,18 +134,15 @@ func changedIf(err, cause error, path, what string) error {
 func (s *stageDir) syncParents(steps []*step) error {
 	dirs := map[string]struct{}{}
 	for _, st := range steps {
-		dir := ""
-		if i := strings.LastIndexByte(st.path, '/'); i >= 0 {
-			dir = st.path[:i]
-		}
+		dir, _ := splitPath(st.path)
 		dirs[dir] = struct{}{}
 		if st.kind == stepChmod {
 			dirs[st.path] = struct{}{}
 		}
 	}
 	if len(dirs) >= manySyncs {
-		if err := s.syncAll(); err != nil {
-			return fmt.Errorf("sync directories: %w", err)
+		if arrived, _ := s.syncAll(); arrived {
+			return nil
 		}
 	}
 	var g errgroup.Group

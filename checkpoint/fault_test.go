@@ -19,6 +19,8 @@ import (
 // the hook, and the rows, as a kv.Store.
 type faults struct {
 	kv.Store
+	noSyncfs bool // as a kernel, or a sandbox, that does not have it
+
 	mu    sync.Mutex
 	calls int
 	log   []string
@@ -40,6 +42,9 @@ func (x *faults) about(call string) (int, error) {
 }
 
 func (x *faults) hook(call, path string) error {
+	if x.noSyncfs && call == "syncfs" {
+		return syscall.ENOSYS
+	}
 	_, err := x.about(call + " " + path)
 	return err
 }
@@ -104,10 +109,10 @@ func (f *fixture) arm(x *faults) {
 }
 
 // count returns the number of changes that the rewind of everyKind makes.
-func countCalls(t *testing.T) *faults {
+func countCalls(t *testing.T, noSyncfs bool) *faults {
 	t.Helper()
 	f, target, old, _ := everyKind(t)
-	x := &faults{}
+	x := &faults{noSyncfs: noSyncfs}
 	f.arm(x)
 	f.rewind(RewindRequest{To: target.ID})
 	f.expect(old)
@@ -119,31 +124,33 @@ var errKilled = errors.New("killed")
 // Killed before any of its changes, a rewind leaves what the next Open turns into
 // exactly the tree before; killed after the last commit, exactly the one after.
 func TestKilledAtEveryCall(t *testing.T) {
-	base := countCalls(t)
-	if !strings.Contains(strings.Join(base.log, "\n"), "syncfs") {
-		t.Error("too few files for what many files need")
-	}
 	points := 0
-	for n := 1; n <= base.calls; n++ {
-		for _, afterwards := range []bool{false, true} {
-			if afterwards && base.log[n-1] != "commit" {
-				continue
+	for _, noSyncfs := range []bool{false, true} {
+		base := countCalls(t, noSyncfs)
+		if !noSyncfs && !strings.Contains(strings.Join(base.log, "\n"), "syncfs") {
+			t.Error("too few files for what many files need")
+		}
+		for n := 1; n <= base.calls; n++ {
+			for _, afterwards := range []bool{false, true} {
+				if afterwards && base.log[n-1] != "commit" {
+					continue
+				}
+				points++
+				killAt(t, n, noSyncfs, afterwards)
 			}
-			points++
-			killAt(t, n, afterwards)
 		}
 	}
 	t.Logf("%d points", points)
-	if points < 150 {
-		t.Errorf("%d points, want at least 150", points)
+	if points < 250 {
+		t.Errorf("%d points, want at least 250", points)
 	}
 }
 
-func killAt(t *testing.T, n int, afterwards bool) {
+func killAt(t *testing.T, n int, noSyncfs, afterwards bool) {
 	t.Helper()
 	f, target, old, present := everyKind(t)
 	// Whoever is dead changes nothing more.
-	x := &faults{fail: func(at int, _ string) error {
+	x := &faults{noSyncfs: noSyncfs, fail: func(at int, _ string) error {
 		if at > n || at == n && !afterwards {
 			return errKilled
 		}
@@ -192,48 +199,55 @@ func journaledBy(log []string) bool {
 	return false
 }
 
-// One failing change means a failed rewind with everything as before.
+// One failing change means a failed rewind with everything as before. Only if
+// writing out the whole file system fails, each file is asked instead.
 func TestErrorAtEveryCall(t *testing.T) {
-	base := countCalls(t)
-	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
-	for i, cause := range causes {
-		for n := 1; n <= base.calls; n++ {
-			if !testenv.Long() && n%len(causes) != i {
-				continue
-			}
-			f, target, old, present := everyKind(t)
-			x := &faults{fail: func(at int, _ string) error {
-				if at == n {
-					return cause
+	for _, noSyncfs := range []bool{false, true} {
+		base := countCalls(t, noSyncfs)
+		causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
+		for i, cause := range causes {
+			for n := 1; n <= base.calls; n++ {
+				if testenv.Long() || n%len(causes) == i {
+					failAt(t, n, noSyncfs, cause)
 				}
-				return nil
-			}}
-			f.arm(x)
-			done, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
-			if err == nil {
-				if done.CleanupError == nil {
-					t.Fatalf("%v at %d (%s) went unnoticed", cause, n, x.log[n-1])
-				}
-				f.w = nil
-				f.reopen()
-				f.expect(old)
-				continue
-			}
-			if !errors.Is(err, cause) {
-				t.Fatalf("%v at %d (%s): error %v", cause, n, x.log[n-1], err)
-			}
-			f.w = nil
-			f.reopen()
-			if d := differ(snapshot(t, f.dir), present); len(d) > 0 {
-				t.Fatalf("%v at %d (%s): not as before:\n%s", cause, n, x.log[n-1], strings.Join(d, "\n"))
 			}
 		}
 	}
 }
 
+func failAt(t *testing.T, n int, noSyncfs bool, cause error) {
+	t.Helper()
+	f, target, old, present := everyKind(t)
+	x := &faults{noSyncfs: noSyncfs, fail: func(at int, _ string) error {
+		if at == n {
+			return cause
+		}
+		return nil
+	}}
+	f.arm(x)
+	done, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
+	if err == nil {
+		if done.CleanupError == nil && !strings.HasPrefix(x.log[n-1], "syncfs") {
+			t.Fatalf("%v at %d (%s) went unnoticed", cause, n, x.log[n-1])
+		}
+		f.w = nil
+		f.reopen()
+		f.expect(old)
+		return
+	}
+	if !errors.Is(err, cause) {
+		t.Fatalf("%v at %d (%s): error %v", cause, n, x.log[n-1], err)
+	}
+	f.w = nil
+	f.reopen()
+	if d := differ(snapshot(t, f.dir), present); len(d) > 0 {
+		t.Fatalf("%v at %d (%s): not as before:\n%s", cause, n, x.log[n-1], strings.Join(d, "\n"))
+	}
+}
+
 // A disk that stays full is no obstacle to putting everything back.
 func TestDiskStaysFull(t *testing.T) {
-	base := countCalls(t)
+	base := countCalls(t, false)
 	grows := func(call string) bool {
 		verb, _, _ := strings.Cut(call, " ")
 		return verb == "create" || verb == "write" || verb == "mkdir" || verb == "symlink"
@@ -265,7 +279,7 @@ func TestDiskStaysFull(t *testing.T) {
 
 // The settling of a killed rewind can be killed too, at any of its changes.
 func TestKilledWhileSettling(t *testing.T) {
-	base := countCalls(t)
+	base := countCalls(t, false)
 	first := base.calls * 3 / 4 // most steps taken
 	for n := 1; ; n++ {
 		f, target, old, present := everyKind(t)

@@ -98,18 +98,21 @@ func (r *reconciler) stays() {
 			a.Reason = "holds " + why
 		}
 		if a.After != nil {
-			for dir := a.Path; ; {
-				n := strings.LastIndexByte(dir, '/')
-				if n < 0 {
-					break
-				}
-				dir = dir[:n]
+			dir, name := splitPath(a.Path)
+			for ; dir != ""; dir, _ = splitPath(dir) {
 				if _, ok := held[dir]; !ok {
-					held[dir] = base(a.Path)
+					held[dir] = name
 				}
 			}
 		}
 	}
 }
 
-func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+// splitPath splits a path into that of the directory that holds it, which is ""
+// for the root, and its last name.
+func splitPath(path string) (dir, name string) {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
+	}
+	return "", path
+}

@@ -69,7 +69,7 @@ func TestRacedSteps(t *testing.T) {
 	}
 	for i := 0; i < ops; i += 5 {
 		slot := fmt.Sprintf("n%d", i)
-		_, err := s.file(slot, ours, 0o644, owner{os.Getuid(), os.Getgid()}, true)
+		_, err := s.file(slot, "a/b/file", ours, 0o644, owner{os.Getuid(), os.Getgid()}, true)
 		must(t, err)
 		errs := []error{
 			s.put(slot, "a/b/file"), s.swap("a/b/file", slot), s.take("a/b/file", slot),
@@ -86,10 +86,10 @@ func TestRacedSteps(t *testing.T) {
 		}
 		if i%1000 == 0 {
 			for _, name := range []string{slot, "o"} {
-				_ = removeAll(s.fd, name)
+				_ = removeAll(s.fd, name, 1)
 			}
 		} else {
-			_ = removeAll(s.fd, slot) // it may have stayed in a/b
+			_ = removeAll(s.fd, slot, 1) // it may have stayed in a/b
 		}
 	}
 	stop()

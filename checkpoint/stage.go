@@ -72,22 +72,17 @@ func sideBySide(ctx context.Context, steps []*step, fn func(ctx context.Context,
 	return g.Wait()
 }
 
-// manySyncs is the number of files or directories from which the whole file
-// system is written out first. Each of the syncs that follow then finds nothing to
-// write, and only tells whether its file arrived: one by one, 1,000 of them took
-// a second.
-const manySyncs = 32
-
 // syncFiles makes the contents of staged files durable.
 func (s *stageDir) syncFiles(ctx context.Context, steps []*step) error {
-	if err := s.syncAll(); err != nil {
-		return err
+	arrived, failed := s.syncAll()
+	if arrived {
+		return nil
 	}
 	return sideBySide(ctx, steps, func(_ context.Context, _ int, st *step) error {
 		if st.to.Kind != workspace.File {
 			return nil
 		}
-		return s.syncFile(st.newSlot())
+		return s.syncFile(st.newSlot(), failed)
 	})
 }
 
@@ -127,7 +122,7 @@ func (w *Workspace) stageOne(ctx context.Context, s *stageDir, st *step, own own
 			err = s.link(slot, target, own.uid, own.gid)
 		}
 	default:
-		st.staged, err = s.file(slot, w.writer(ctx, st), st.to.Mode, own, sync)
+		st.staged, err = s.file(slot, st.path, w.writer(ctx, st), st.to.Mode, own, sync)
 	}
 	if err != nil {
 		return fmt.Errorf("%q: %w", st.path, err)

@@ -5,7 +5,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,14 +50,12 @@ func (s *stageDir) stat(slot string) (stat, error) {
 
 // file stages a file, with sync makes its content durable, and says what it
 // became. It works on the descriptor: os.File would register each with the poller.
-func (s *stageDir) file(slot string, write func(io.Writer) error, mode uint32, own owner, sync bool) (st stat, err error) {
+func (s *stageDir) file(slot, target string, write func(io.Writer) error, mode uint32, own owner, sync bool) (st stat, err error) {
 	path := s.path(slot)
 	if err := s.d.about("create", path); err != nil {
 		return stat{}, err
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(s.fd, slot, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	})
+	fd, err := s.create(slot, target)
 	if err != nil {
 		return stat{}, &fs.PathError{Op: "create", Path: path, Err: err}
 	}
@@ -68,6 +68,44 @@ func (s *stageDir) file(slot string, write func(io.Writer) error, mode uint32, o
 		err = &fs.PathError{Op: "close", Path: path, Err: closed}
 	}
 	return st, err
+}
+
+// create makes a file in the stage. If it can, it makes it in the directory of
+// its target, without a name, and then names it in the stage: a file system lays
+// it out beside its neighbours to be, and need not find room for all files of a
+// rewind in one place. That took up to half a millisecond a file where it passes
+// over what was freed a moment ago.
+func (s *stageDir) create(slot, target string) (int, error) {
+	if fd, err := s.createNear(slot, target); err == nil {
+		return fd, nil
+	}
+	return retry(func() (int, error) {
+		return unix.Openat(s.fd, slot, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	})
+}
+
+func (s *stageDir) createNear(slot, target string) (int, error) {
+	parent, _ := splitPath(target)
+	dir, done, err := s.d.dir(parent)
+	if err != nil {
+		return -1, err // it is yet to come
+	}
+	defer done()
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(dir, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
+	})
+	if err != nil {
+		return -1, err // not every file system can
+	}
+	err = unix.Linkat(fd, "", s.fd, slot, unix.AT_EMPTY_PATH)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) { // older kernels let only root do that
+		err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), s.fd, slot, unix.AT_SYMLINK_FOLLOW)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // stagedFile is a file that is being staged.
@@ -109,8 +147,9 @@ func (f *stagedFile) sync() error {
 	return nil
 }
 
-// syncFile makes the content of a file durable that was staged before.
-func (s *stageDir) syncFile(slot string) error {
+// syncFile makes the content of a file durable that was staged before, after an
+// attempt to do that for all files, which may have failed.
+func (s *stageDir) syncFile(slot string, failed error) error {
 	path := s.path(slot)
 	fd, err := retry(func() (int, error) {
 		return unix.Openat(s.fd, slot, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -119,7 +158,7 @@ func (s *stageDir) syncFile(slot string) error {
 		fd, err = unix.Openat(s.fd, slot, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	}
 	if errors.Is(err, unix.EACCES) {
-		return nil // syncAll has written it out
+		return failed
 	}
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
@@ -130,17 +169,6 @@ func (s *stageDir) syncFile(slot string) error {
 		err = &fs.PathError{Op: "close", Path: path, Err: closed}
 	}
 	return err
-}
-
-// syncAll writes out everything that the file system holds in memory.
-func (s *stageDir) syncAll() error {
-	if err := s.d.about("syncfs", s.name); err != nil {
-		return err
-	}
-	if err := unix.Syncfs(s.fd); err != nil {
-		return &fs.PathError{Op: "syncfs", Path: s.name, Err: err}
-	}
-	return nil
 }
 
 func (f *stagedFile) stat() (stat, error) {
@@ -269,21 +297,26 @@ func moveNew(fromDir int, from string, toDir int, to string) error {
 	return unix.Renameat(fromDir, from, toDir, to)
 }
 
-// remove deletes the staging directory with all it holds.
+// removeStage deletes the staging directory with all it holds.
 func (d *disk) removeStage(name string) error {
 	if err := d.about("cleanup", name); err != nil {
 		return err
 	}
-	err := removeAll(d.root, name)
+	err := removeAll(d.root, name, removeWorkers)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return &fs.PathError{Op: "remove", Path: name, Err: err}
 	}
 	return nil
 }
 
+// removeWorkers is the number of old files that are removed side by side. Some
+// file systems tell the disk about each before they go on to the next: one after
+// the other, 1,000 of them took seconds.
+const removeWorkers = 8
+
 // removeAll deletes a name and, if it is a directory, what it holds, without
 // following links.
-func removeAll(dir int, name string) error {
+func removeAll(dir int, name string, workers int) error {
 	err := unix.Unlinkat(dir, name, 0)
 	if err == nil || !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return err
@@ -303,10 +336,18 @@ func removeAll(dir int, name string) error {
 	if err != nil {
 		return err
 	}
+	var g errgroup.Group
+	g.SetLimit(workers)
 	for _, n := range names {
-		if err := removeAll(fd, n); err != nil && !errors.Is(err, unix.ENOENT) {
-			return err
-		}
+		g.Go(func() error {
+			if err := removeAll(fd, n, 1); !errors.Is(err, unix.ENOENT) {
+				return err
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
 	}
 	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
