@@ -323,11 +323,11 @@ func (w *worker) encode(j *dirJob, d *indexDir) error {
 	if err != nil {
 		return inDir(j.path, err)
 	}
-	d.node = blob.Sum(data)
+	b := blob.New(data)
+	d.node = b.ID
 	if j.prev != nil && j.prev.node == d.node {
 		return nil // stored already: only stat data changed
 	}
-	b := blob.Blob{ID: d.node, Data: data}
 	if j.prev != nil {
 		b.Like = j.prev.node
 	}
