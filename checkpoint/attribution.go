@@ -24,6 +24,9 @@ const (
 	// ByUser: made while no conversation was at work, and not seen by a checkpoint
 	// of somebody's own.
 	ByUser WriterClass = "user"
+	// ByForgotten: made between two checkpoints of which those between are no
+	// longer kept, or were never sent along.
+	ByForgotten WriterClass = "forgotten"
 )
 
 // Writer says who made a change, as far as the checkpoints tell.
@@ -177,6 +180,12 @@ func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 	if err != nil {
 		return err
 	}
+	if !neighbours(prev, rec) {
+		for _, c := range changes {
+			h.writes[c.Path] = append(h.writes[c.Path], Write{Writer: Writer{Class: ByForgotten, Checkpoint: rec.ID}, After: c.After})
+		}
+		return nil
+	}
 	before, err := h.blindAt(ctx, prev)
 	if err != nil {
 		return err
@@ -187,6 +196,9 @@ func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 	}
 	return h.add(ctx, rec, changes, before, after)
 }
+
+// neighbours reports whether no checkpoint was made between two.
+func neighbours(prev, rec *Record) bool { return rec.Parent == prev.ID }
 
 // diff compares two trees. After a single turn the same two are compared again to
 // find what differs from the target.
@@ -270,8 +282,8 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (Writer, bool,
 		if err != nil {
 			return Writer{}, false, err
 		}
-		if h.older[i].Kind == Rewound {
-			continue // it wrote nothing of its own
+		if h.older[i].Kind == Rewound || !neighbours(h.older[i+1], h.older[i]) {
+			continue // it wrote nothing of its own, or nobody knows who did
 		}
 		for _, old := range changes {
 			if old.Path == c.Path && sameState(old.After, c.After) {

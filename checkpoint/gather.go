@@ -177,7 +177,7 @@ func mine(conversation string, by Writer, latest bool) bool {
 	switch by.Class {
 	case ByConversation:
 		return conversation == "" || conversation == by.Conversation
-	case BySeveral, ByHand:
+	case BySeveral, ByHand, ByForgotten:
 		return conversation == ""
 	}
 	return conversation == "" && latest

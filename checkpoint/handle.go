@@ -68,6 +68,19 @@ func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 	return w, w.sweep(st)
 }
 
+// WorkspacePath returns the path of a directory that has checkpoints, by its id,
+// as it was when the first was made.
+func (s *Service) WorkspacePath(ctx context.Context, id string) (string, error) {
+	st, err := (&Workspace{s: s, id: id}).load(ctx)
+	if err != nil {
+		return "", err
+	}
+	if st.version == 0 {
+		return "", fmt.Errorf("%w: workspace %q", ErrNotFound, id)
+	}
+	return string(st.row.Path), nil
+}
+
 // ID returns the id of the workspace.
 func (w *Workspace) ID() string { return w.id }
 

@@ -28,12 +28,14 @@ type fixture struct {
 	rows  kv.Store
 	opts  Options
 	w     *Workspace
+
+	memory *memblob.Store // below blobs, or nil
 }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	blobs := memblob.New()
-	f := &fixture{t: t, dir: tempDir(t), blobs: blob.Checked(blobs), rows: memkv.New(blobs)}
+	f := &fixture{t: t, dir: tempDir(t), blobs: blob.Checked(blobs), rows: memkv.New(blobs), memory: blobs}
 	f.opts.IndexDir = tempDir(t)
 	f.reopen()
 	return f

@@ -23,6 +23,7 @@ const (
 	OpFork   = "fork"
 	OpPin    = "pin"
 	OpUnpin  = "unpin"
+	OpForget = "forget"
 )
 
 // Operation is an entry of the log: who did what, when, and how to undo it.
@@ -61,7 +62,12 @@ func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error 
 	if err != nil {
 		return err
 	}
-	op.Seq = last + 1
+	return s.appendAt(ctx, last+1, op, b)
+}
+
+// appendAt is Append with a number that the caller found to be free.
+func (s *Service) appendAt(ctx context.Context, seq uint64, op *Operation, b *kv.Batch) error {
+	op.Seq = seq
 	if op.Time.IsZero() {
 		op.Time = s.opts.Now().Truncate(time.Millisecond)
 	}

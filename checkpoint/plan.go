@@ -19,8 +19,8 @@ const (
 	Create ActionKind = "create"
 	// Delete: the path goes; the conversation had created it.
 	Delete ActionKind = "delete"
-	// Conflict: the conversation wrote it and so did somebody else. It stays as it
-	// is until somebody chooses otherwise.
+	// Conflict: the conversation wrote it and so did somebody else, or who did is no
+	// longer known. It stays as it is until somebody chooses otherwise.
 	Conflict ActionKind = "conflict"
 	// Keep: it differs from the target and is none of the rewind's business.
 	Keep ActionKind = "keep"
@@ -129,14 +129,16 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 		a.Reason = "not captured then: " + string(p.NotCapturedThen)
 		return a, true
 	}
-	mine := 0
+	mine, forgotten := 0, false
 	for _, w := range p.Writes {
 		if rules.Mine(p.Path, w.Writer) {
 			mine++
+		} else {
+			forgotten = forgotten || w.Writer.Class == ByForgotten
 		}
 	}
 	switch {
-	case mine == 0:
+	case mine == 0 && (!forgotten || rules.Lift):
 		a.Reason = whose(a.Writer)
 		return a, !rules.Lift
 	case mine == len(p.Writes):
@@ -204,6 +206,8 @@ func whose(w *Writer) string {
 		return "changed by one of the conversations " + strings.Join(w.Among, ", ")
 	case ByHand:
 		return "yours, saved in a checkpoint"
+	case ByForgotten:
+		return "changed between checkpoints that are no longer kept"
 	}
 	return "yours, changed since"
 }

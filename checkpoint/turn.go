@@ -45,19 +45,18 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 // turnStart returns the checkpoint after which a turn's changes begin: the one
 // before the first of the turn's that is not on its before side.
 func (w *Workspace) turnStart(ctx context.Context, conversation string, turn uint64) (*Record, error) {
-	var start *Record
-	seen := false
+	var start, first *Record // first is the turn's oldest so far
 	for rec, err := range w.newestFirst(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
 		own := rec.Conversation == conversation && rec.Turn == turn && rec.Kind != Safety && rec.Kind != Rewound
 		if own {
-			seen, start = true, nil
+			first, start = rec, nil
 			if rec.Side == Before {
 				start = rec
 			}
-		} else if seen && start == nil {
+		} else if first != nil && start == nil && neighbours(rec, first) {
 			start = rec
 		}
 	}

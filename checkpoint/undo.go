@@ -23,15 +23,14 @@ type UndoOptions struct {
 // rewind. It returns ErrNothing if there is none.
 func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
 	return w.change(ctx, OpUndo, func(st *state) (*job, error) {
-		undo, _, err := w.stacks(ctx)
+		ops, err := w.stack(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if len(undo) == 0 {
+		if len(ops.undo) == 0 {
 			return nil, ErrNothing
 		}
-		op := undo[len(undo)-1]
-		return w.planBack(ctx, st, op, OpUndo, opts)
+		return w.planBack(ctx, st, ops.undo[len(ops.undo)-1], OpUndo, opts)
 	})
 }
 
@@ -39,47 +38,69 @@ func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, erro
 // is nothing, or if another rewind came after the undo.
 func (w *Workspace) Redo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
 	return w.change(ctx, OpRedo, func(st *state) (*job, error) {
-		_, redo, err := w.stacks(ctx)
+		ops, err := w.stack(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if len(redo) == 0 {
+		if len(ops.redo) == 0 {
 			return nil, ErrNothing
 		}
-		return w.planBack(ctx, st, redo[len(redo)-1], OpRedo, opts)
+		return w.planBack(ctx, st, ops.redo[len(ops.redo)-1], OpRedo, opts)
 	})
 }
 
-// stacks reads from the log what can be undone and what can be done again, the
-// next one last.
-func (w *Workspace) stacks(ctx context.Context) (undo, redo []*Operation, err error) {
+// stack is what can be undone and what can be done again in a workspace, the next
+// one last.
+type stack struct{ undo, redo []*Operation }
+
+// stacks reads from the log what can be undone and done again, by workspace.
+func (s *Service) stacks(ctx context.Context) (map[string]*stack, error) {
 	var ops []*Operation
-	for op, err := range w.s.Operations(ctx) {
+	for op, err := range s.Operations(ctx) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if op.Workspace == w.id && op.Before != "" && op.After != "" {
+		if op.Before != "" && op.After != "" {
 			ops = append(ops, op)
 		}
 	}
-	slices.Reverse(ops)
-	for _, op := range ops {
-		switch op.Kind {
-		case OpRewind:
-			undo, redo = append(undo, op), nil
-		case OpUndo:
-			if n := len(undo); n > 0 {
-				redo = append(redo, undo[n-1])
-				undo = undo[:n-1]
-			}
-		case OpRedo:
-			if n := len(redo); n > 0 {
-				undo = append(undo, redo[n-1])
-				redo = redo[:n-1]
-			}
+	stacks := map[string]*stack{}
+	for _, op := range slices.Backward(ops) {
+		st := stacks[op.Workspace]
+		if st == nil {
+			st = &stack{}
+			stacks[op.Workspace] = st
+		}
+		st.step(op)
+	}
+	return stacks, nil
+}
+
+// step moves on to an operation.
+func (st *stack) step(op *Operation) {
+	switch op.Kind {
+	case OpRewind:
+		st.undo, st.redo = append(st.undo, op), nil
+	case OpUndo:
+		if n := len(st.undo); n > 0 {
+			st.redo = append(st.redo, st.undo[n-1])
+			st.undo = st.undo[:n-1]
+		}
+	case OpRedo:
+		if n := len(st.redo); n > 0 {
+			st.undo = append(st.undo, st.redo[n-1])
+			st.redo = st.redo[:n-1]
 		}
 	}
-	return undo, redo, nil
+}
+
+// stack returns that of the workspace.
+func (w *Workspace) stack(ctx context.Context) (*stack, error) {
+	stacks, err := w.s.stacks(ctx)
+	if st := stacks[w.id]; st != nil {
+		return st, err
+	}
+	return &stack{}, err
 }
 
 // planBack plans to take an operation back, or to do it again.
@@ -89,11 +110,11 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	}
 	before, err := w.s.Get(ctx, op.Before)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
+		return nil, fmt.Errorf("%s %s: state before: %w", kind, op.ID(), err)
 	}
 	after, err := w.s.Get(ctx, op.After)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
+		return nil, fmt.Errorf("%s %s: state after: %w", kind, op.ID(), err)
 	}
 	from, to := after, before
 	rootTo := op.RootBefore

@@ -1,0 +1,156 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// forgetBatch is the number of checkpoints that one commit forgets.
+const forgetBatch = 5000
+
+// ApplyRetention carries out a plan. A checkpoint that was pinned since the plan
+// was made stays, and so does one that the next undo has come to need. Every
+// commit leaves an entry in the log; blobs go at the next collection. It returns
+// how many checkpoints were forgotten.
+func (s *Service) ApplyRetention(ctx context.Context, plan RetentionPlan, author string) (int, error) {
+	forgotten := 0
+	for _, ws := range slices.Sorted(maps.Keys(plan.Checkpoints)) {
+		for ids := range slices.Chunk(plan.Checkpoints[ws], forgetBatch) {
+			n, err := s.forget(ctx, ws, ids, author)
+			if err != nil {
+				return forgotten, fmt.Errorf("forget checkpoints of workspace %s: %w", ws, err)
+			}
+			forgotten += n
+		}
+	}
+	return forgotten, nil
+}
+
+// forget removes checkpoints of a workspace while nobody captures or rewinds it.
+func (s *Service) forget(ctx context.Context, ws string, ids []string, author string) (n int, err error) {
+	unlock, err := s.lock(ctx, ws)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	err = s.record(ctx, func(ctx context.Context) error {
+		// The number in the log is taken before pins and operations are read: whoever
+		// pins or rewinds after that makes the commit fail, and all is read again.
+		last, err := s.lastOperation(ctx)
+		if err != nil {
+			return err
+		}
+		gone, err := s.forgettable(ctx, ws, ids)
+		if n = len(gone); err != nil || n == 0 {
+			return err
+		}
+		op := &Operation{Kind: OpForget, Author: author, Workspace: ws}
+		b := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Journal(ws)}}} // no rewind is under way
+		for _, rec := range gone {
+			b.Delete = append(b.Delete, keyspace.Checkpoint(rec.ID), keyspace.WorkspaceCheckpoint(ws, rec.ID))
+			if rec.Conversation != "" {
+				b.Delete = append(b.Delete, keyspace.ConversationCheckpoint(rec.Conversation, rec.ID))
+			}
+		}
+		op.Description = "forget " + gone[0].Name()
+		if n > 1 {
+			op.Description = fmt.Sprintf("forget %d checkpoints, %s to %s", n, gone[0].Name(), gone[n-1].Name())
+		}
+		if err := s.appendAt(ctx, last+1, op, b); err != nil {
+			return err
+		}
+		return s.rows.Commit(ctx, b)
+	})
+	return n, err
+}
+
+// forgettable loads those of the checkpoints that may go, oldest first.
+func (s *Service) forgettable(ctx context.Context, ws string, ids []string) ([]*Record, error) {
+	held, err := s.held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Record
+	for _, id := range ids {
+		rec, err := s.Get(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue // forgotten by another
+		}
+		if err != nil {
+			return nil, err
+		}
+		r := Retained{ID: rec.ID, Workspace: rec.Workspace, Time: rec.Time}
+		if rec.Workspace == ws && held.of(&r, s.opts.Now()) == "" {
+			out = append(out, rec)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Record) int { return cmp.Compare(a.Number, b.Number) })
+	return out, nil
+}
+
+// holds is what keeps checkpoints from being forgotten.
+type holds struct {
+	ids     map[string]Held
+	rewinds map[string]bool // workspaces with a journal
+}
+
+func (h *holds) of(r *Retained, now time.Time) Held {
+	switch {
+	case h.ids[r.ID] != "":
+		return h.ids[r.ID]
+	case h.rewinds[r.Workspace]:
+		return HeldRewind
+	case now.Sub(r.Time) < youngest:
+		return HeldYoung
+	}
+	return ""
+}
+
+// held finds out what must stay.
+func (s *Service) held(ctx context.Context) (*holds, error) {
+	h := &holds{ids: map[string]Held{}, rewinds: map[string]bool{}}
+	stacks, err := s.stacks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range stacks {
+		for _, ops := range [][]*Operation{st.undo, st.redo} {
+			if n := len(ops); n > 0 {
+				h.ids[ops[n-1].Before], h.ids[ops[n-1].After] = HeldUndo, HeldUndo
+			}
+		}
+	}
+	for row, err := range s.rows.Scan(ctx, keyspace.Workspaces(), kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("list workspaces: %w", err)
+		}
+		latest, err := (&Workspace{s: s, id: keyspace.Last(row.Key)}).latest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if latest != nil {
+			h.ids[latest.ID] = HeldLatest
+		}
+	}
+	for row, err := range s.rows.Scan(ctx, keyspace.Journals(), kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("list rewinds under way: %w", err)
+		}
+		h.rewinds[keyspace.Last(row.Key)] = true
+	}
+	for pin, err := range s.Pins(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		h.ids[pin.Checkpoint] = HeldPinned
+	}
+	return h, nil
+}

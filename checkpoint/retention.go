@@ -1,0 +1,170 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Policy says which checkpoints are kept. They are forgotten from the oldest on,
+// and some never are: see Held. The zero Policy keeps everything.
+type Policy struct {
+	// MaxAge forgets checkpoints that are older.
+	MaxAge time.Duration
+	// MaxCount forgets all but that many of the newest of a workspace.
+	MaxCount int
+	// MaxBytes forgets the oldest until the stored files of all checkpoints take no
+	// more.
+	MaxBytes int64
+}
+
+// Held is why a checkpoint stays whatever a policy says; empty if it may go.
+type Held string
+
+// The reasons, the first that applies.
+const (
+	HeldPinned Held = "pinned"
+	HeldLatest Held = "the latest of its workspace"
+	HeldUndo   Held = "needed by the next undo or redo"
+	HeldYoung  Held = "less than an hour old"
+	HeldRewind Held = "its workspace has an unfinished rewind"
+)
+
+// youngest is the age below which no checkpoint is forgotten: a turn may be going
+// on that began with it.
+const youngest = bracketLife
+
+// Retained is a checkpoint as a policy sees it.
+type Retained struct {
+	ID, Workspace string
+	Number        uint64
+	Time          time.Time
+	Held          Held
+	// Bytes is what goes with this checkpoint when everything before it in
+	// RemovalOrder is gone already.
+	Bytes int64
+
+	tree, skipped blob.ID
+}
+
+// RetentionPlan is what a policy forgets.
+type RetentionPlan struct {
+	// Checkpoints are the ids to forget, by workspace, oldest first.
+	Checkpoints map[string][]string
+	// Freed and Left estimate the bytes of files that go at the next collection
+	// and that stay, where the policy has a budget.
+	Freed, Left int64
+}
+
+// RemovalOrder sorts checkpoints by how soon a policy forgets them: the oldest
+// first, those that stay last.
+func RemovalOrder(all []Retained) {
+	rank := func(r Retained) int {
+		if r.Held != "" {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b Retained) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Time.Compare(b.Time),
+			cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Number, b.Number))
+	})
+}
+
+// PlanRetention decides what a policy forgets. It touches nothing.
+func PlanRetention(all []Retained, p Policy, now time.Time) RetentionPlan {
+	all = slices.Clone(all)
+	RemovalOrder(all)
+	plan := RetentionPlan{Checkpoints: map[string][]string{}}
+	count := map[string]int{}
+	for _, r := range all {
+		plan.Left += r.Bytes
+		count[r.Workspace]++
+	}
+	for _, r := range all {
+		if r.Held != "" {
+			break
+		}
+		tooOld := p.MaxAge > 0 && now.Sub(r.Time) > p.MaxAge
+		tooMany := p.MaxCount > 0 && count[r.Workspace] > p.MaxCount
+		tooLarge := p.MaxBytes > 0 && plan.Left > p.MaxBytes
+		if !tooOld && !tooMany && !tooLarge {
+			continue
+		}
+		plan.Checkpoints[r.Workspace] = append(plan.Checkpoints[r.Workspace], r.ID)
+		count[r.Workspace]--
+		plan.Freed += r.Bytes
+		plan.Left -= r.Bytes
+	}
+	return plan
+}
+
+// Retainable returns all checkpoints for PlanRetention. It measures bytes only if
+// sizes is not nil, which costs a walk through all trees; sizes lists the blobs.
+func (s *Service) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, error) {
+	var all []Retained
+	for row, err := range s.rows.Scan(ctx, keyspace.Checkpoints(), kv.ScanOptions{}) {
+		if err != nil {
+			return nil, fmt.Errorf("list checkpoints: %w", err)
+		}
+		rec, err := decodeRecord(row.Value)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Retained{
+			ID: rec.ID, Workspace: rec.Workspace, Number: rec.Number, Time: rec.Time, tree: rec.Tree, skipped: rec.notCaptured,
+		})
+	}
+	held, err := s.held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Held = held.of(&all[i], s.opts.Now())
+	}
+	if sizes == nil {
+		return all, nil
+	}
+	return all, s.measure(ctx, all, sizes)
+}
+
+// measure fills in Bytes. It walks the trees in the reverse of the order in which
+// they would be forgotten and counts each blob for the first that has it: that is
+// the one with which it goes.
+func (s *Service) measure(ctx context.Context, all []Retained, sizes blob.Lister) error {
+	stored := map[blob.ID]int64{}
+	err := sizes.List(ctx, blob.ID{}, func(i blob.Info) error {
+		stored[i.ID] = i.Stored
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("measure checkpoints: %w", err)
+	}
+	RemovalOrder(all)
+	seen := map[blob.ID]struct{}{}
+	for i := range slices.Backward(all) {
+		r := &all[i]
+		visit := func(id blob.ID) bool {
+			if _, ok := seen[id]; ok {
+				return false
+			}
+			seen[id] = struct{}{}
+			r.Bytes += stored[id]
+			return true
+		}
+		if !r.skipped.IsZero() {
+			visit(r.skipped)
+		}
+		if err := workspace.Refs(ctx, s.blobs, r.tree, visit); err != nil {
+			return fmt.Errorf("measure checkpoint %s: %w", r.ID, err)
+		}
+	}
+	return nil
+}
