@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
@@ -18,6 +20,7 @@ import (
 // fixtureMain does what scripts cannot do with the command line:
 //
 //	fixture chat ID TITLE TEXT…   save a conversation with a turn for each text
+//	fixture aged FILE TEXT…       a checkpoint for each content of a file, a day apart
 //	fixture flip FILE…            change the last byte but a few of files
 //	fixture objects               print the paths of all object files
 //	fixture big ID                save a file that is kept as an object of its own
@@ -28,6 +31,8 @@ func fixtureMain(args []string) int {
 	switch args[0] {
 	case "chat":
 		err = fixtureChat(args[1], args[2], args[3:])
+	case "aged":
+		err = fixtureAged(args[1], args[2:])
 	case "flip":
 		err = fixtureFlip(args[1:])
 	case "objects":
@@ -81,6 +86,35 @@ func fixtureChat(id, title string, texts []string) error {
 			return err
 		}
 		fmt.Println(save.Root)
+	}
+	return nil
+}
+
+// fixtureAged makes a checkpoint of the working directory for each content of a
+// file, a day apart, the last one a day ago.
+func fixtureAged(name string, contents []string) error {
+	ctx := context.Background()
+	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	opts := db.CheckpointOptions()
+	days := len(contents)
+	opts.Now = func() time.Time { return time.Now().Add(time.Duration(-days) * 24 * time.Hour) }
+	w, err := checkpoint.New(db.Blobs(), db.Rows(), &opts).Open(ctx, ".")
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for _, content := range contents {
+		if err := os.WriteFile(name, []byte(content+"\n"), 0o600); err != nil {
+			return err
+		}
+		if _, err := w.Checkpoint(ctx, checkpoint.Request{Label: content}); err != nil {
+			return err
+		}
+		days--
 	}
 	return nil
 }

@@ -17,11 +17,10 @@ import (
 )
 
 type gcFlags struct {
-	dryRun, skipDamaged, drop bool
-	grace                     time.Duration
-	maxAge                    string
-	maxSaves                  int
-	maxBytes                  string
+	dryRun, skipDamaged bool
+	grace               time.Duration
+	saves               saveLimits
+	checkpoints         checkpointLimits
 }
 
 func (a *app) gcCommand() *cobra.Command {
@@ -39,19 +38,24 @@ settings) old saves of conversations are forgotten first. The current save of a
 conversation and pinned ones always stay, unless --drop-conversations lets a
 budget remove whole conversations, those changed longest ago first.
 
+Checkpoints have a policy of their own (--checkpoint-max-age and so on, or
+gc.checkpoint_* in the settings). The oldest go first. Pinned ones stay, the latest
+of each directory, those that the next undo or redo needs, and all that are less
+than an hour old.
+
 What was stored in haste is compressed at the end. Of a store in a database,
 objects of the bucket that nothing names any more go once they are a day old.
 
 --dry-run says what would go and why, and removes nothing.`,
-		Example: "  stet gc --dry-run\n  stet gc --max-age 90d\n  stet gc --max-bytes 2GiB",
+		Example: "  stet gc --dry-run\n  stet gc --max-age 90d\n  stet gc --max-bytes 2GiB --checkpoint-max-bytes 10GiB",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			policy, err := a.gcPolicy(flags)
+			policies, err := a.policies(flags)
 			if err != nil {
 				return err
 			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
-				return a.collect(cmd.Context(), db, policy, flags)
+				return a.collect(cmd.Context(), db, policies, flags)
 			})
 		},
 	}
@@ -59,40 +63,9 @@ objects of the bucket that nothing names any more go once they are a day old.
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would go, remove nothing")
 	f.DurationVar(&flags.grace, "grace", time.Hour, "least age of a blob that may go")
 	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "go on although a needed blob is damaged (what it refers to may go)")
-	f.StringVar(&flags.maxAge, "max-age", "", "forget saves older than this, such as 90d or 36h")
-	f.IntVar(&flags.maxSaves, "max-saves", 0, "keep this many of the newest saves of each conversation")
-	f.StringVar(&flags.maxBytes, "max-bytes", "", "forget the oldest saves until conversations take no more than this, such as 2GiB")
-	f.BoolVar(&flags.drop, "drop-conversations", false, "let --max-bytes remove whole conversations")
+	flags.saves.add(cmd)
+	flags.checkpoints.add(cmd)
 	return cmd
-}
-
-// gcPolicy puts flags over settings.
-func (a *app) gcPolicy(flags gcFlags) (conversation.Policy, error) {
-	settings, err := a.settings()
-	if err != nil {
-		return conversation.Policy{}, err
-	}
-	policy := conversation.Policy{MaxSaves: flags.maxSaves, DropConversations: flags.drop}
-	if policy.MaxSaves == 0 {
-		policy.MaxSaves = int(settings.number("gc.max_saves"))
-	}
-	age, size := flags.maxAge, flags.maxBytes
-	if age == "" {
-		age = settings.text("gc.max_age")
-	}
-	if size == "" {
-		size = settings.text("gc.max_bytes")
-	}
-	if policy.MaxAge, err = parseAge(age); err != nil {
-		return policy, usage(fmt.Errorf("--max-age: %w", err))
-	}
-	if policy.MaxBytes, err = parseSize(size); err != nil {
-		return policy, usage(fmt.Errorf("--max-bytes: %w", err))
-	}
-	if policy.MaxSaves < 0 {
-		return policy, usage(fmt.Errorf("--max-saves: %d is less than nothing", policy.MaxSaves))
-	}
-	return policy, nil
 }
 
 type gcJSON struct {
@@ -105,7 +78,8 @@ type gcJSON struct {
 	Damaged       int                 `json:"damaged"`
 	Saves         map[string][]uint64 `json:"saves"`
 	Conversations []string            `json:"conversations"`
-	// Freed estimates what goes with the saves, where there is a budget.
+	Checkpoints   []forgottenJSON     `json:"checkpoints"`
+	// Freed estimates what goes with saves and checkpoints, where there is a budget.
 	Freed  int64  `json:"freed_by_retention"`
 	Reason string `json:"reason"`
 }
@@ -115,8 +89,12 @@ type countJSON struct {
 	Bytes int64 `json:"bytes"`
 }
 
-func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Policy, flags gcFlags) error {
-	plan, err := a.retain(ctx, db, policy, flags.dryRun)
+func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags gcFlags) error {
+	plan, err := retainSaves(ctx, db, policies.saves, flags.dryRun)
+	if err != nil {
+		return err
+	}
+	forgotten, err := retainCheckpoints(ctx, db, policies.checkpoints, flags.dryRun)
 	if err != nil {
 		return err
 	}
@@ -141,9 +119,10 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Poli
 	value := gcJSON{
 		Schema: "stet.gc.v1", DryRun: flags.dryRun, Live: result.Live, Missing: result.Missing, Damaged: result.Damaged,
 		Removed: countJSON{result.Removed, result.RemovedBytes}, Kept: countJSON{result.Kept, result.KeptBytes},
-		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Freed: plan.Freed, Reason: "unreferenced",
+		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Checkpoints: forgotten.list,
+		Freed: plan.Freed + forgotten.freed, Reason: "unreferenced",
 	}
-	if err := a.print(value, gcText(value)); err != nil || flags.dryRun {
+	if err := a.print(value, gcText(value)+forgotten.overText()); err != nil || flags.dryRun {
 		return err
 	}
 	if err := a.sweepBucket(ctx, db); err != nil {
@@ -152,27 +131,6 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policy conversation.Poli
 	// Last, since it needs room: what was removed is logged and told also where the
 	// disk is full.
 	return a.settle(ctx, db)
-}
-
-// retain forgets saves as the policy says.
-func (a *app) retain(ctx context.Context, db *stet.DB, policy conversation.Policy, dryRun bool) (conversation.RetentionPlan, error) {
-	plan := conversation.RetentionPlan{Saves: map[string][]uint64{}}
-	if policy.MaxAge == 0 && policy.MaxSaves == 0 && policy.MaxBytes == 0 {
-		return plan, nil
-	}
-	var sizes blob.Lister
-	if policy.MaxBytes > 0 {
-		sizes = db
-	}
-	saves, err := db.Conversations().Retainable(ctx, sizes)
-	if err != nil {
-		return plan, err
-	}
-	plan = conversation.PlanRetention(saves, policy, time.Now())
-	if !dryRun {
-		_, err = db.Conversations().ApplyRetention(ctx, plan)
-	}
-	return plan, err
 }
 
 // logCollection leaves a trace in the log of operations.
@@ -197,6 +155,9 @@ func gcText(v gcJSON) string {
 	}
 	for _, id := range v.Conversations {
 		fmt.Fprintf(&text, "%s conversation %s: over the budget\n", verb, printable(id))
+	}
+	for _, f := range v.Checkpoints {
+		fmt.Fprintf(&text, "%s %s of %s: older than the policy keeps\n", verb, f.span(), printable(f.Path))
 	}
 	if v.DryRun && v.Freed > 0 {
 		fmt.Fprintf(&text, "that would free about %s\n", byteSize(v.Freed))

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+)
+
+// saveLimits are the flags about saves of conversations.
+type saveLimits struct {
+	maxAge, maxBytes string
+	maxSaves         int
+	drop             bool
+}
+
+func (s *saveLimits) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.maxAge, "max-age", "", "forget saves older than this, such as 90d or 36h")
+	f.IntVar(&s.maxSaves, "max-saves", 0, "keep this many of the newest saves of each conversation")
+	f.StringVar(&s.maxBytes, "max-bytes", "", "forget the oldest saves until conversations take no more than this, such as 2GiB")
+	f.BoolVar(&s.drop, "drop-conversations", false, "let --max-bytes remove whole conversations")
+}
+
+// checkpointLimits are the flags about checkpoints.
+type checkpointLimits struct {
+	maxAge, maxBytes string
+	maxCount         int
+}
+
+func (c *checkpointLimits) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.maxAge, "checkpoint-max-age", "", "forget checkpoints older than this, such as 90d or 36h")
+	f.IntVar(&c.maxCount, "checkpoint-max-count", 0, "keep this many of the newest checkpoints of each directory")
+	f.StringVar(&c.maxBytes, "checkpoint-max-bytes", "", "forget the oldest checkpoints until all take no more than this, such as 10GiB")
+}
+
+type policies struct {
+	saves       conversation.Policy
+	checkpoints checkpoint.Policy
+}
+
+// policies puts flags over settings.
+func (a *app) policies(flags gcFlags) (p policies, err error) {
+	settings, err := a.settings()
+	if err != nil {
+		return p, err
+	}
+	r := limits{settings: settings}
+	p.saves = conversation.Policy{
+		MaxAge: r.age("max-age", "gc.max_age", flags.saves.maxAge), MaxSaves: r.count("max-saves", "gc.max_saves", flags.saves.maxSaves),
+		MaxBytes: r.size("max-bytes", "gc.max_bytes", flags.saves.maxBytes), DropConversations: flags.saves.drop,
+	}
+	c := flags.checkpoints
+	p.checkpoints = checkpoint.Policy{
+		MaxAge:   r.age("checkpoint-max-age", "gc.checkpoint_max_age", c.maxAge),
+		MaxCount: r.count("checkpoint-max-count", "gc.checkpoint_max_count", c.maxCount),
+		MaxBytes: r.size("checkpoint-max-bytes", "gc.checkpoint_max_bytes", c.maxBytes),
+	}
+	return p, r.err
+}
+
+// limits reads limits from a flag or, where that is not given, a setting, and
+// keeps the first error.
+type limits struct {
+	settings settings
+	err      error
+}
+
+func (r *limits) age(flag, key, text string) time.Duration {
+	if text == "" {
+		text = r.settings.text(key)
+	}
+	v, err := parseAge(text)
+	r.check(flag, err)
+	return v
+}
+
+func (r *limits) size(flag, key, text string) int64 {
+	if text == "" {
+		text = r.settings.text(key)
+	}
+	v, err := parseSize(text)
+	r.check(flag, err)
+	return v
+}
+
+func (r *limits) count(flag, key string, n int) int {
+	if n == 0 {
+		n = int(r.settings.number(key))
+	}
+	if n < 0 {
+		r.check(flag, fmt.Errorf("%d is less than nothing", n))
+	}
+	return n
+}
+
+func (r *limits) check(flag string, err error) {
+	if err != nil && r.err == nil {
+		r.err = usage(fmt.Errorf("--%s: %w", flag, err))
+	}
+}
+
+// retainSaves forgets saves as the policy says.
+func retainSaves(ctx context.Context, db *stet.DB, policy conversation.Policy, dryRun bool) (conversation.RetentionPlan, error) {
+	plan := conversation.RetentionPlan{Saves: map[string][]uint64{}}
+	if policy.MaxAge == 0 && policy.MaxSaves == 0 && policy.MaxBytes == 0 {
+		return plan, nil
+	}
+	saves, err := db.Conversations().Retainable(ctx, sizes(db, policy.MaxBytes))
+	if err != nil {
+		return plan, err
+	}
+	plan = conversation.PlanRetention(saves, policy, time.Now())
+	if !dryRun {
+		_, err = db.Conversations().ApplyRetention(ctx, plan)
+	}
+	return plan, err
+}
+
+// sizes returns what a budget is measured with; without a budget nothing is.
+func sizes(db *stet.DB, budget int64) blob.Lister {
+	if budget <= 0 {
+		return nil
+	}
+	return db
+}
+
+// forgotten is what a policy did to checkpoints.
+type forgotten struct {
+	list  []forgottenJSON
+	freed int64
+	over  int64 // bytes that stay although they are above the budget
+}
+
+type forgottenJSON struct {
+	Workspace string   `json:"workspace"`
+	Path      string   `json:"path"`
+	IDs       []string `json:"ids"`
+	First     string   `json:"first"`
+	Last      string   `json:"last"`
+}
+
+func (f forgottenJSON) span() string {
+	if len(f.IDs) == 1 {
+		return "checkpoint " + f.First
+	}
+	return fmt.Sprintf("%d checkpoints (%s to %s)", len(f.IDs), f.First, f.Last)
+}
+
+func (f forgotten) overText() string {
+	if f.over <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("checkpoints take %s more than their budget: what is left is pinned, the latest, needed by undo, or less than an hour old\n", byteSize(f.over))
+}
+
+// retainCheckpoints forgets checkpoints as the policy says.
+func retainCheckpoints(ctx context.Context, db *stet.DB, policy checkpoint.Policy, dryRun bool) (forgotten, error) {
+	out := forgotten{list: []forgottenJSON{}}
+	if policy == (checkpoint.Policy{}) {
+		return out, nil
+	}
+	service := db.Checkpoints()
+	all, err := service.Retainable(ctx, sizes(db, policy.MaxBytes))
+	if err != nil {
+		return out, err
+	}
+	plan := checkpoint.PlanRetention(all, policy, time.Now())
+	out.freed = plan.Freed
+	if policy.MaxBytes > 0 {
+		out.over = plan.Left - policy.MaxBytes
+	}
+	numbers := map[string]uint64{}
+	for _, r := range all {
+		numbers[r.ID] = r.Number
+	}
+	for _, ws := range slices.Sorted(maps.Keys(plan.Checkpoints)) {
+		ids := plan.Checkpoints[ws]
+		path, err := service.WorkspacePath(ctx, ws)
+		if err != nil {
+			return out, err
+		}
+		name := func(id string) string { return fmt.Sprintf("c%d", numbers[id]) }
+		out.list = append(out.list, forgottenJSON{Workspace: ws, Path: path, IDs: ids, First: name(ids[0]), Last: name(ids[len(ids)-1])})
+	}
+	if !dryRun {
+		_, err = service.ApplyRetention(ctx, plan, author())
+	}
+	return out, err
+}
