@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/lexers"
 
+	"github.com/stet-dev/stet/internal/highlight"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -21,10 +21,7 @@ func highlighted(name, text string) []string {
 	if len(text) > maxHighlighted || text == "" {
 		return nil
 	}
-	lexer := lexers.Match(name)
-	if lexer == nil {
-		lexer = lexers.Get(name)
-	}
+	lexer := highlight.Lexer(name)
 	if lexer == nil {
 		return nil
 	}

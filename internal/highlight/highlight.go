@@ -1,0 +1,39 @@
+// Package highlight knows what to make of a text in a language: it finds chroma's
+// lexer for the name of a file or of a language.
+//
+// Nothing happens before the first question. A command line starts in every hook of
+// an agent, and chroma's own package of lexers takes longer to set itself up than
+// such a command to do its work. So this package has the rules of the lexers as
+// data, lexers.zip, made from the module by `go generate`, and reads it when the
+// first text is to be shown.
+//
+//	lexer := highlight.Lexer("main.go") // or "go"
+//	if lexer == nil {
+//		return plain
+//	}
+//	tokens, err := lexer.Tokenise(nil, text)
+//
+// Of chroma's languages two are left out, Haxe and Raku, as their rules are code;
+// and code blocks in reStructuredText are strings. What becomes of the tokens is the
+// caller's business.
+package highlight
+
+import (
+	"sync"
+
+	"github.com/alecthomas/chroma/v2"
+)
+
+//go:generate go run ../tools/lexers .
+
+var registry = sync.OnceValue(load)
+
+// Lexer returns the lexer for the name of a file, or else of a language, and nil if
+// there is none. It may be used by several goroutines at once.
+func Lexer(name string) chroma.Lexer {
+	r := registry()
+	if lexer := r.Match(name); lexer != nil {
+		return lexer
+	}
+	return r.Get(name)
+}

@@ -1,0 +1,81 @@
+package highlight
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/alecthomas/chroma/v2"
+)
+
+func TestNamesOfFilesAndLanguages(t *testing.T) {
+	for name, want := range map[string]string{
+		"dir/main.go": "Go", "golang": "Go", "GO": "Go",
+		"README.md": "markdown", "Makefile": "Makefile", "index.php": "PHP", "index.phtml": "PHTML",
+		"a.ts": "TypeScript", "a.tsx": "TypeScript", "a.py": "Python", "a.html": "HTML",
+	} {
+		lexer := Lexer(name)
+		if lexer == nil {
+			t.Errorf("nothing for %q, want %s", name, want)
+		} else if got := lexer.Config().Name; got != want {
+			t.Errorf("%s for %q, want %s", got, name, want)
+		}
+	}
+	for _, name := range []string{"", "noise", "a.unheard-of", "haxe", "raku"} {
+		if lexer := Lexer(name); lexer != nil {
+			t.Errorf("%s for %q, want nothing", lexer.Config().Name, name)
+		}
+	}
+}
+
+// Lexers are read and compiled on first use, whoever comes first.
+func TestFirstUseByMany(t *testing.T) {
+	registry = sync.OnceValue(load)
+	const text = "---\na: 1\n---\n# Title\n```go\nvar a = `{{.}}`\n```\n"
+	results := make([]string, 8)
+	var group sync.WaitGroup
+	for i := range results {
+		group.Go(func() { results[i] = tokens(t, "a.md", text) })
+	}
+	group.Wait()
+	for _, got := range results {
+		if got != results[0] || !strings.Contains(got, "KeywordDeclaration") {
+			t.Errorf("tokens %s, want %s", got, results[0])
+		}
+	}
+}
+
+func tokens(t *testing.T, name, text string) string {
+	all, err := chroma.Tokenise(Lexer(name), &chroma.TokeniseOptions{State: "root"}, text)
+	if err != nil {
+		t.Error(err)
+	}
+	var b strings.Builder
+	for _, token := range all {
+		b.WriteString(token.Type.String() + " " + token.Value + "|")
+	}
+	return b.String()
+}
+
+func TestPartsOfText(t *testing.T) {
+	for name, c := range map[string]struct {
+		language, text, want string
+	}{
+		"front matter":              {"md", "---\na: 1\n---\n# T\n", "NameTag a|"},
+		"front matter, CRLF":        {"md", "---\r\na: 1\r\n---\r\n# T\n", "NameTag a|"},
+		"front matter without text": {"md", "---\na: 1\n---", "NameTag a|"},
+		"a line and no more":        {"md", "---\n# T\n", "GenericHeading # T"},
+		"no front matter":           {"md", "# T\n---\na: 1\n---\n", "GenericHeading # T"},
+		"body of JSON":              {"http", "POST / HTTP/1.1\nContent-Type: application/json\n\n{\"a\":1}", `NameTag "a"|`},
+		"body, CRLF":                {"http", "HTTP/1.1 200 OK\r\ncontent-type: application/problem+json; charset=utf-8\r\n\r\n{\"a\":1}", `NameTag "a"|`},
+		"body of another kind":      {"http", "HTTP/1.1 200 OK\nContent-Type: application/x-none\n\n{\"a\":1}", `Generic {"a":1}|`},
+		"body of no kind":           {"http", "HTTP/1.1 200 OK\nHost: a\n\n{\"a\":1}", `Generic {"a":1}|`},
+		"header that is none":       {"http", "HTTP/1.1 200 OK\n: a\n\n{\"a\":1}", "KeywordReserved HTTP|"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tokens(t, c.language, c.text); !strings.Contains(got, c.want) {
+				t.Errorf("tokens %s, want %s", got, c.want)
+			}
+		})
+	}
+}
