@@ -31,9 +31,51 @@ var registry = sync.OnceValue(load)
 // Lexer returns the lexer for the name of a file, or else of a language, and nil if
 // there is none. It may be used by several goroutines at once.
 func Lexer(name string) chroma.Lexer {
-	r := registry()
+	if len(name) > maxName {
+		return nil
+	}
+	lexer, ok := asked.get(name)
+	if !ok {
+		lexer = find(registry(), name)
+		asked.put(name, lexer)
+	}
+	return lexer
+}
+
+func find(r *chroma.LexerRegistry, name string) chroma.Lexer {
 	if lexer := r.Match(name); lexer != nil {
 		return lexer
 	}
 	return r.Get(name)
+}
+
+// asked has answers that were given: chroma tries every pattern of every language
+// for each, 3 ms, and a page asks for the same few languages again and again.
+var asked answers
+
+const (
+	maxName    = 4096 // of a path; what is longer, and not from a file system, is no name
+	maxAnswers = 1000
+)
+
+type answers struct {
+	mu     sync.Mutex
+	byName map[string]chroma.Lexer // guarded by mu
+}
+
+func (a *answers) get(name string) (lexer chroma.Lexer, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	lexer, ok = a.byName[name]
+	return lexer, ok
+}
+
+// put starts anew when there are many: names come from outside.
+func (a *answers) put(name string, lexer chroma.Lexer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.byName == nil || len(a.byName) >= maxAnswers {
+		a.byName = make(map[string]chroma.Lexer)
+	}
+	a.byName[name] = lexer
 }

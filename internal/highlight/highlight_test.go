@@ -1,6 +1,7 @@
 package highlight
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -28,9 +29,38 @@ func TestNamesOfFilesAndLanguages(t *testing.T) {
 	}
 }
 
+// Answers are kept, those without a lexer as well, but not without end.
+func TestAnswersAreKept(t *testing.T) {
+	for _, name := range []string{"a.go", "a.unheard-of"} {
+		want := find(registry(), name)
+		for range 2 {
+			if got := Lexer(name); got != want {
+				t.Errorf("%v for %q, want %v", got, name, want)
+			}
+		}
+		if got, ok := asked.get(name); !ok || got != want {
+			t.Errorf("kept %v %t for %q, want %v", got, ok, name, want)
+		}
+	}
+	var some answers
+	for i := range 3*maxAnswers + 1 {
+		some.put(fmt.Sprint(i), nil)
+		if n := len(some.byName); n > maxAnswers {
+			t.Fatalf("%d answers are kept", n)
+		}
+		if _, ok := some.get(fmt.Sprint(i)); !ok {
+			t.Fatalf("answer %d is lost", i)
+		}
+	}
+	if lexer := Lexer(strings.Repeat("a", maxName) + ".go"); lexer != nil {
+		t.Errorf("%s for a name without end", lexer.Config().Name)
+	}
+}
+
 // Lexers are read and compiled on first use, whoever comes first.
 func TestFirstUseByMany(t *testing.T) {
 	registry = sync.OnceValue(load)
+	asked = answers{}
 	const text = "---\na: 1\n---\n# Title\n```go\nvar a = `{{.}}`\n```\n"
 	results := make([]string, 8)
 	var group sync.WaitGroup
