@@ -58,6 +58,8 @@ type Retained struct {
 type RetentionPlan struct {
 	// Checkpoints are the ids to forget, by workspace, oldest first.
 	Checkpoints map[string][]string
+	// Kept counts, by reason, those that stay although the policy would forget them.
+	Kept map[Held]int
 	// Freed and Left estimate the bytes of files that go at the next collection
 	// and that stay, where the policy has a budget.
 	Freed, Left int64
@@ -82,24 +84,27 @@ func RemovalOrder(all []Retained) {
 func PlanRetention(all []Retained, p Policy, now time.Time) RetentionPlan {
 	all = slices.Clone(all)
 	RemovalOrder(all)
-	plan := RetentionPlan{Checkpoints: map[string][]string{}}
+	plan := RetentionPlan{Checkpoints: map[string][]string{}, Kept: map[Held]int{}}
 	count := map[string]int{}
 	for _, r := range all {
 		plan.Left += r.Bytes
 		count[r.Workspace]++
 	}
+	over := plan.Left - p.MaxBytes // what would have to go, whatever holds it
 	for _, r := range all {
-		if r.Held != "" {
-			break
-		}
 		tooOld := p.MaxAge > 0 && now.Sub(r.Time) > p.MaxAge
 		tooMany := p.MaxCount > 0 && count[r.Workspace] > p.MaxCount
-		tooLarge := p.MaxBytes > 0 && plan.Left > p.MaxBytes
+		tooLarge := p.MaxBytes > 0 && over > 0
 		if !tooOld && !tooMany && !tooLarge {
 			continue
 		}
-		plan.Checkpoints[r.Workspace] = append(plan.Checkpoints[r.Workspace], r.ID)
 		count[r.Workspace]--
+		over -= r.Bytes
+		if r.Held != "" {
+			plan.Kept[r.Held]++
+			continue
+		}
+		plan.Checkpoints[r.Workspace] = append(plan.Checkpoints[r.Workspace], r.ID)
 		plan.Freed += r.Bytes
 		plan.Left -= r.Bytes
 	}

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -150,6 +151,12 @@ func TestWhatRetentionHolds(t *testing.T) {
 	f.save(Request{}) // c9
 	same(t, "forgotten", f.forget(Policy{MaxAge: time.Nanosecond}), []string{"c1", "c3", "c4", "c7"})
 	same(t, "left", f.names(), []string{"c9", "c8", "c6", "c5", "c2"})
+	all, err := f.service().Retainable(t.Context(), nil)
+	must(t, err)
+	want := map[Held]int{HeldPinned: 1, HeldUndo: 2, HeldYoung: 1, HeldLatest: 1}
+	if got := PlanRetention(all, Policy{MaxAge: time.Nanosecond, MaxCount: 1}, c.Now().Add(time.Second)).Kept; !maps.Equal(got, want) {
+		t.Errorf("kept %v, want %v", got, want)
+	}
 	c.advance(2 * time.Hour)
 	if _, err := f.w.Undo(t.Context(), nil); err != nil {
 		t.Errorf("undo after retention: %v", err)

@@ -79,6 +79,8 @@ type gcJSON struct {
 	Saves         map[string][]uint64 `json:"saves"`
 	Conversations []string            `json:"conversations"`
 	Checkpoints   []forgottenJSON     `json:"checkpoints"`
+	// KeptCheckpoints counts, by reason, those that stay beyond the policy.
+	KeptCheckpoints map[checkpoint.Held]int `json:"kept_checkpoints"`
 	// Freed estimates what goes with saves and checkpoints, where there is a budget.
 	Freed  int64  `json:"freed_by_retention"`
 	Reason string `json:"reason"`
@@ -119,10 +121,10 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags
 	value := gcJSON{
 		Schema: "stet.gc.v1", DryRun: flags.dryRun, Live: result.Live, Missing: result.Missing, Damaged: result.Damaged,
 		Removed: countJSON{result.Removed, result.RemovedBytes}, Kept: countJSON{result.Kept, result.KeptBytes},
-		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Checkpoints: forgotten.list,
+		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Checkpoints: forgotten.list, KeptCheckpoints: forgotten.kept,
 		Freed: plan.Freed + forgotten.freed, Reason: "unreferenced",
 	}
-	if err := a.print(value, gcText(value)+forgotten.overText()); err != nil || flags.dryRun {
+	if err := a.print(value, gcText(value)); err != nil || flags.dryRun {
 		return err
 	}
 	if err := a.sweepBucket(ctx, db); err != nil {
@@ -159,6 +161,7 @@ func gcText(v gcJSON) string {
 	for _, f := range v.Checkpoints {
 		fmt.Fprintf(&text, "%s %s of %s: older than the policy keeps\n", verb, f.span(), printable(f.Path))
 	}
+	text.WriteString(keptText(v.KeptCheckpoints))
 	if v.DryRun && v.Freed > 0 {
 		fmt.Fprintf(&text, "that would free about %s\n", byteSize(v.Freed))
 	}

@@ -50,7 +50,8 @@ type logEntry struct {
 	pins    []string
 	gone    bool // left behind by a rewind
 	goneAt  time.Time
-	current bool // where the workspace came from last
+	current bool   // where the workspace came from last
+	missing uint64 // checkpoints right before it that are no longer kept
 }
 
 // quiet reports whether an entry says nothing that its neighbours do not say.
@@ -89,8 +90,13 @@ func (p *place) history(ctx context.Context) ([]*logEntry, error) {
 		return nil, err
 	}
 	line := timeline{before: make(map[string]string)}
+	var last checkpoint.Record
 	for i, e := range entries {
 		e.pins = pins[e.rec.ID]
+		if e.rec.Parent != last.ID {
+			e.missing = e.rec.Number - last.Number - 1
+		}
+		last = *e.rec
 		line.step(entries[:i], e, moves[e.rec.ID])
 	}
 	for _, e := range entries {
@@ -128,12 +134,16 @@ func (t *timeline) step(earlier []*logEntry, e *logEntry, op *checkpoint.Operati
 		t.tip = rec.ID
 		return
 	}
+	_, known := t.before[op.Target] // else it is no longer kept
 	t.before[rec.ID] = op.Target
 	t.tip = op.Target
 	line := t.line(op.Target)
 	for _, x := range earlier {
 		if op.Conversation != "" && x.rec.Conversation != op.Conversation {
 			continue // a rewind takes back one conversation's work
+		}
+		if !known && x.rec.ID < op.Target {
+			continue // ids grow: it is older than where the rewind went
 		}
 		switch gone := !line[x.rec.ID]; {
 		case !gone:
@@ -162,6 +172,7 @@ type logJSON struct {
 	RewoundAt string   `json:"rewound_at,omitempty"`
 	Parent    string   `json:"parent,omitempty"`
 	Current   bool     `json:"current"`
+	Forgotten uint64   `json:"forgotten,omitempty"`
 }
 
 var kindNames = map[checkpoint.Kind]string{
@@ -172,7 +183,7 @@ var kindNames = map[checkpoint.Kind]string{
 func (e *logEntry) json() logJSON {
 	return logJSON{
 		Schema: "stet.log.v1", RecordJSON: e.rec.JSON(), Kind: kindNames[e.rec.Kind], Pins: e.pins,
-		Rewound: e.gone, RewoundAt: stamp(e.goneAt), Parent: e.rec.Parent, Current: e.current,
+		Rewound: e.gone, RewoundAt: stamp(e.goneAt), Parent: e.rec.Parent, Current: e.current, Forgotten: e.missing,
 	}
 }
 
@@ -181,6 +192,9 @@ func visible(entries []*logEntry, conversation string, limit int, all bool) []*l
 	var out []*logEntry
 	for _, e := range slices.Backward(entries) {
 		if conversation != "" && e.rec.Conversation != conversation || e.quiet() && !all {
+			if len(out) > 0 {
+				out[len(out)-1].missing += e.missing
+			}
 			continue
 		}
 		if out = append(out, e); len(out) == limit {

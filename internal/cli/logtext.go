@@ -121,10 +121,13 @@ func (a *app) logLines(ctx context.Context, p *place, shown []*logEntry) ([]stri
 		}
 	}
 	widths[3] = min(widths[3], max(20, min(room, 60)))
-	lines := make([]string, len(shown))
+	var lines []string
 	for i, e := range shown {
 		rows[i][3] = clip(rows[i][3], widths[3])
-		lines[i] = a.logLine(e, rows[i], widths)
+		lines = append(lines, a.logLine(e, rows[i], widths))
+		if e.missing > 0 {
+			lines = append(lines, a.paint().dim(":   "+plural(int64(e.missing), "checkpoint")+" no longer kept"))
+		}
 	}
 	return lines, nil
 }

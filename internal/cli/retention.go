@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -137,8 +138,8 @@ func sizes(db *stet.DB, budget int64) blob.Lister {
 // forgotten is what a policy did to checkpoints.
 type forgotten struct {
 	list  []forgottenJSON
+	kept  map[checkpoint.Held]int
 	freed int64
-	over  int64 // bytes that stay although they are above the budget
 }
 
 type forgottenJSON struct {
@@ -156,16 +157,18 @@ func (f forgottenJSON) span() string {
 	return fmt.Sprintf("%d checkpoints (%s to %s)", len(f.IDs), f.First, f.Last)
 }
 
-func (f forgotten) overText() string {
-	if f.over <= 0 {
-		return ""
+// keptText says which checkpoints stay although the policy would forget them.
+func keptText(kept map[checkpoint.Held]int) string {
+	var text strings.Builder
+	for _, why := range slices.Sorted(maps.Keys(kept)) {
+		fmt.Fprintf(&text, "kept %s beyond the policy: %s\n", plural(int64(kept[why]), "checkpoint"), why)
 	}
-	return fmt.Sprintf("checkpoints take %s more than their budget: what is left is pinned, the latest, needed by undo, or less than an hour old\n", byteSize(f.over))
+	return text.String()
 }
 
 // retainCheckpoints forgets checkpoints as the policy says.
 func retainCheckpoints(ctx context.Context, db *stet.DB, policy checkpoint.Policy, dryRun bool) (forgotten, error) {
-	out := forgotten{list: []forgottenJSON{}}
+	out := forgotten{list: []forgottenJSON{}, kept: map[checkpoint.Held]int{}}
 	if policy == (checkpoint.Policy{}) {
 		return out, nil
 	}
@@ -175,10 +178,7 @@ func retainCheckpoints(ctx context.Context, db *stet.DB, policy checkpoint.Polic
 		return out, err
 	}
 	plan := checkpoint.PlanRetention(all, policy, time.Now())
-	out.freed = plan.Freed
-	if policy.MaxBytes > 0 {
-		out.over = plan.Left - policy.MaxBytes
-	}
+	out.freed, out.kept = plan.Freed, plan.Kept
 	numbers := map[string]uint64{}
 	for _, r := range all {
 		numbers[r.ID] = r.Number

@@ -42,6 +42,7 @@ type showJSON struct {
 	*checkpoint.RecordJSON
 	Kind        string              `json:"kind"`
 	Parent      string              `json:"parent,omitempty"`
+	ParentGone  bool                `json:"parent_gone,omitempty"`
 	Pins        []string            `json:"pins,omitempty"`
 	Files       []fileDiffJSON      `json:"files"`
 	NotCaptured []workspace.Skipped `json:"not_captured"`
@@ -74,7 +75,8 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 		return err
 	}
 	value.NotCaptured = append([]workspace.Skipped{}, skipped...)
-	if value.Files, err = changedFiles(ctx, p, rec); err != nil {
+	value.Files, err = changedFiles(ctx, p, rec)
+	if value.ParentGone = errors.Is(err, checkpoint.ErrNotFound); err != nil && !value.ParentGone {
 		return err
 	}
 	turn, err := turnOf(ctx, p.db, rec)
@@ -96,14 +98,15 @@ func (a *app) showConversation(ctx context.Context, p *place, id string) error {
 	return a.logSaves(ctx, p, id)
 }
 
-// changedFiles compares a checkpoint with the one before it.
+// changedFiles compares a checkpoint with the one before it. The error wraps
+// checkpoint.ErrNotFound if a retention policy has taken that one.
 func changedFiles(ctx context.Context, p *place, rec *checkpoint.Record) ([]fileDiffJSON, error) {
 	list := []fileDiffJSON{}
 	var before blob.ID
 	if rec.Parent != "" {
 		parent, err := p.service.Get(ctx, rec.Parent)
 		if err != nil {
-			return list, nil // a retention policy may have taken it
+			return list, err
 		}
 		before = parent.Tree
 	}
@@ -149,6 +152,10 @@ func (a *app) showText(rec *checkpoint.Record, v showJSON, turn turnInfo) string
 	}
 	if rec.Parent == "" {
 		line("files", fmt.Sprintf("%d, the first checkpoint of the workspace", len(v.Files)))
+		return text.String()
+	}
+	if v.ParentGone {
+		line("files", fmt.Sprintf("%d changed; the checkpoint before it is no longer kept", rec.FilesChanged))
 		return text.String()
 	}
 	text.WriteString("\n" + a.statText(v.Files))
