@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // Scope is what a token allows. Each includes those before it.
@@ -74,12 +75,12 @@ var (
 )
 
 // tenantName is short, and safe as the name of a directory on every system.
-var tenantName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+var tenantName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) })
 
 // CheckTenant refuses names that cannot be those of tenants: they are 1 to 63
 // small letters, digits, - and _, and begin with a letter or a digit.
 func CheckTenant(name string) error {
-	if !tenantName.MatchString(name) {
+	if !tenantName().MatchString(name) {
 		return fmt.Errorf("%w: tenant %q: use up to 63 small letters, digits, - and _, beginning with a letter or a digit", ErrInvalid, name)
 	}
 	return nil

@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -42,7 +43,7 @@ type Options struct {
 // several times on its way, and the protocol ends at 1 GiB.
 const maxInDatabase = 256 << 20
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`) })
 
 // withDefaults returns a copy with every field set.
 func (o *Options) withDefaults() (Options, error) {
@@ -59,7 +60,7 @@ func (o *Options) withDefaults() (Options, error) {
 	defaultTo(&opts.ConnectTimeout, 5*time.Second)
 	defaultTo(&opts.RetryFor, 30*time.Second)
 	defaultTo(&opts.PollInterval, time.Second)
-	if !schemaName.MatchString(opts.Schema) {
+	if !schemaName().MatchString(opts.Schema) {
 		return opts, fmt.Errorf("open database: %q cannot be the name of a schema", opts.Schema)
 	}
 	if opts.MaxConns < 4 {

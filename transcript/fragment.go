@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"html"
 	"regexp"
+	"sync"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -28,7 +29,7 @@ func Fragment(source string, highlight Highlighter) string {
 		return ""
 	}
 	raw := []byte(source)
-	doc := markdown.Parser().Parse(text.NewReader(raw))
+	doc := markdown().Parser().Parse(text.NewReader(raw))
 	imagesToLinks(doc)
 	r := goldmark.New(
 		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
@@ -38,16 +39,16 @@ func Fragment(source string, highlight Highlighter) string {
 	if err := r.Render(&b, raw, doc); err != nil {
 		return ""
 	}
-	return string(fragmentSanitizer.SanitizeBytes(b.Bytes()))
+	return string(fragmentSanitizer().SanitizeBytes(b.Bytes()))
 }
 
 // fragmentSanitizer lets the classes of highlighted code through, and nothing else
 // that exported pages do not have.
-var fragmentSanitizer = func() *bluemonday.Policy {
+var fragmentSanitizer = sync.OnceValue(func() *bluemonday.Policy {
 	p := newSanitizer()
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[a-z][a-z0-9]{0,3}$`)).OnElements("span")
 	return p
-}()
+})
 
 // codeRenderer writes fenced code blocks.
 type codeRenderer struct{ highlight Highlighter }

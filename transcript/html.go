@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark/ast"
@@ -33,7 +34,7 @@ func styleHash() string {
 
 // sanitizer is the second of two defences: what is rendered holds no HTML of the
 // text's own to begin with.
-var sanitizer = newSanitizer()
+var sanitizer = sync.OnceValue(newSanitizer)
 
 func newSanitizer() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
@@ -57,13 +58,13 @@ func renderMarkdown(source string) (template.HTML, bool) {
 		return "", false
 	}
 	raw := []byte(source)
-	doc := markdown.Parser().Parse(text.NewReader(raw))
+	doc := markdown().Parser().Parse(text.NewReader(raw))
 	imagesToLinks(doc)
 	var b bytes.Buffer
-	if err := markdown.Renderer().Render(&b, raw, doc); err != nil {
+	if err := markdown().Renderer().Render(&b, raw, doc); err != nil {
 		return "", false
 	}
-	return template.HTML(sanitizer.SanitizeBytes(b.Bytes())), true
+	return template.HTML(sanitizer().SanitizeBytes(b.Bytes())), true
 }
 
 // imagesToLinks puts links in the place of images, which would be loaded.

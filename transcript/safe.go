@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -37,12 +38,15 @@ func costly(source string) bool {
 // maxEscapes is how often text is parsed again after HTML in it was escaped.
 const maxEscapes = 4
 
-var markdown = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList))
+// markdown is made when it is first needed: most runs of the program need none.
+var markdown = sync.OnceValue(func() goldmark.Markdown {
+	return goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList))
+})
 
 // parse reads Markdown.
 func parse(source string) (ast.Node, []parser.Reference) {
 	pc := parser.NewContext()
-	doc := markdown.Parser().Parse(text.NewReader([]byte(source)), parser.WithContext(pc))
+	doc := markdown().Parser().Parse(text.NewReader([]byte(source)), parser.WithContext(pc))
 	return doc, pc.References()
 }
 

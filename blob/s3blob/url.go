@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // errAddress says that an address of a bucket is not understood.
@@ -22,7 +23,7 @@ type address struct {
 	pathStyle bool
 }
 
-var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$`)
+var bucketName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$`) })
 
 // parseAddress understands s3://bucket/prefix?region=…&endpoint=…&path-style=….
 // Its errors do not repeat the address: somebody may have put a secret there.
@@ -38,7 +39,7 @@ func parseAddress(raw string) (address, error) {
 		return address{}, fmt.Errorf("%w: credentials belong into the environment or the shared files", errAddress)
 	}
 	a := address{bucket: u.Host, prefix: strings.Trim(u.Path, "/")}
-	if !bucketName.MatchString(a.bucket) {
+	if !bucketName().MatchString(a.bucket) {
 		return address{}, fmt.Errorf("%w: %q is no name of a bucket", errAddress, a.bucket)
 	}
 	if a.prefix != "" {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -22,14 +23,14 @@ const maxName = 256
 
 // keep keeps a row and notes the contents that it names.
 func (j *job) keep(ctx context.Context, key string, value []byte) error {
-	for _, name := range contentName.FindAll(value, -1) {
+	for _, name := range contentName().FindAll(value, -1) {
 		j.contents[string(name)] = true
 	}
 	return j.source.row(ctx, key, value)
 }
 
 // contentName is the key of a row with the text of a file.
-var contentName = regexp.MustCompile(regexp.QuoteMeta(contentPrefix) + `[0-9a-f]{64}`)
+var contentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(regexp.QuoteMeta(contentPrefix) + `[0-9a-f]{64}`) })
 
 // readOriginals keeps V0 of each file.
 func (j *job) readOriginals(ctx context.Context) error {

@@ -36,7 +36,7 @@ type Options struct {
 	StatementTimeout time.Duration
 }
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`) })
 
 // DB is a database with the indexes of many tenants. It is safe for concurrent
 // use, and several nodes may use the same database.
@@ -59,7 +59,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 	if db.opts.Schema == "" {
 		db.opts.Schema = "stet_search"
 	}
-	if !schemaName.MatchString(db.opts.Schema) {
+	if !schemaName().MatchString(db.opts.Schema) {
 		return nil, fmt.Errorf("open search index: %q cannot be the name of a schema", db.opts.Schema)
 	}
 	if db.opts.MaxConns == 0 {
