@@ -80,20 +80,21 @@ func (d *differ) dirs(path string, a, b *dirRef) error {
 
 // pair compares two entries of the same name, of which one may be missing.
 func (d *differ) pair(dir string, a, b *indexEntry, asubs, bsubs []*dirRef) error {
+	inA, inB := a != nil && a.captured(), b != nil && b.captured()
+	if !inA && !inB || inA && inB && a.equals(b) {
+		return nil // nearly all are, so that nothing is made before
+	}
 	var c Change
 	var asub, bsub *dirRef
-	if a != nil && a.captured() {
+	if inA {
 		e := a.entry()
 		c.Before, asub = &e, subOf(a, asubs)
 		c.Path = join(dir, a.name)
 	}
-	if b != nil && b.captured() {
+	if inB {
 		e := b.entry()
 		c.After, bsub = &e, subOf(b, bsubs)
 		c.Path = join(dir, b.name)
-	}
-	if c.Before == nil && c.After == nil || c.Before != nil && c.After != nil && c.Before.Same(*c.After) {
-		return nil
 	}
 	bothDirs := asub != nil && bsub != nil
 	if !bothDirs || c.Before.Mode != c.After.Mode {
@@ -103,6 +104,11 @@ func (d *differ) pair(dir string, a, b *indexEntry, asubs, bsubs []*dirRef) erro
 		return nil
 	}
 	return d.dirs(c.Path, asub, bsub)
+}
+
+// equals is Entry.Same of two captured entries.
+func (e *indexEntry) equals(o *indexEntry) bool {
+	return e.id == o.id && e.mode == o.mode && e.size == o.size && e.kind == o.kind && (e.flags^o.flags)&flagChunked == 0
 }
 
 func subOf(e *indexEntry, subs []*dirRef) *dirRef {

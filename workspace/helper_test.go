@@ -91,6 +91,14 @@ func write(t testing.TB, root string, files map[string]string) {
 	}
 }
 
+// letTick waits until what was written so far is in the past for the clock that
+// stamps files. What was written in its current tick is looked at once more by
+// the next scan, and some kernels stamp a tick ahead.
+func letTick() {
+	for written := stampClock(); stampClock() <= written+int64(30*time.Millisecond); time.Sleep(time.Millisecond) {
+	}
+}
+
 func mustScan(t testing.TB, store blob.Store, root string, prev *Index, opts *Options) *Result {
 	t.Helper()
 	res, err := Scan(context.Background(), store, root, prev, opts)

@@ -20,6 +20,7 @@ import (
 // that the root node is there and starts afresh if not.
 type Index struct {
 	root *dirRef
+	era  era // of the stamps of its directories
 }
 
 // NewIndex returns an index that knows a stored tree and no stat data: every
@@ -47,7 +48,8 @@ func newRef(d *indexDir) *dirRef {
 // reachable from an Index.
 type indexDir struct {
 	node    blob.ID
-	rules   ruleSum // the ignore rules under which entries were judged
+	rules   ruleSum  // the ignore rules under which entries were judged
+	listed  dirStamp // the directory's, when entries were all its names but those that scans skip
 	entries []indexEntry
 	subs    []*dirRef // of the entries that have one, by indexEntry.sub
 }

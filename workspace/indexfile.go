@@ -15,12 +15,12 @@ import (
 
 const (
 	indexMagic   = "stWi"
-	indexVersion = 1
+	indexVersion = 2
 	endMagic     = "stWe"
 
 	indexHeaderLen = 8
 	recordHeadLen  = 8
-	trailerLen     = 4 + 4 + 8 + 8 + blob.IDSize
+	trailerLen     = 4 + 4 + 8 + 8 + blob.IDSize + eraLen
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -45,6 +45,7 @@ type indexSource struct {
 	mu   sync.Mutex // guards the rest, and is held while appending
 	root int64      // where the newest root record is
 	node blob.ID    // of the newest root
+	era  era        // of the newest index
 }
 
 // location is the place of a record.
@@ -78,6 +79,7 @@ func openSource(r io.ReaderAt, size int64) (*indexSource, error) {
 	s.root = int64(binary.LittleEndian.Uint64(t[8:]))
 	s.base = int64(binary.LittleEndian.Uint64(t[16:]))
 	copy(s.node[:], t[24:])
+	copy(s.era[:], t[24+blob.IDSize:])
 	return s, nil
 }
 
@@ -87,12 +89,13 @@ func indexHeader() (h [indexHeaderLen]byte) {
 	return h
 }
 
-func appendTrailer(buf []byte, off, root, base int64, node blob.ID) []byte {
+func appendTrailer(buf []byte, off, root, base int64, node blob.ID, in era) []byte {
 	t := make([]byte, trailerLen)
 	copy(t, endMagic)
 	binary.LittleEndian.PutUint64(t[8:], uint64(root))
 	binary.LittleEndian.PutUint64(t[16:], uint64(base))
 	copy(t[24:], node[:])
+	copy(t[24+blob.IDSize:], in[:])
 	binary.LittleEndian.PutUint32(t[4:], recordSum(off, t[8:]))
 	return append(buf, t...)
 }
@@ -126,6 +129,9 @@ func (s *indexSource) read(off int64) (*indexDir, error) {
 func appendDir(buf []byte, d *indexDir, places []int64) []byte {
 	buf = append(buf, d.node[:]...)
 	buf = append(buf, d.rules[:]...)
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(d.listed.mtime))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(d.listed.ctime))
+	buf = binary.AppendUvarint(buf, d.listed.ino)
 	buf = binary.AppendUvarint(buf, uint64(len(d.entries)))
 	for i := range d.entries {
 		e := &d.entries[i]
@@ -155,6 +161,8 @@ func decodeDir(payload []byte, src *indexSource, off int64) (*indexDir, error) {
 	text := string(payload)
 	d := &indexDir{node: r.id()}
 	copy(d.rules[:], r.bytes(uint64(len(d.rules))))
+	d.listed.mtime, d.listed.ctime = r.stamp(), r.stamp()
+	d.listed.ino = r.uvarint()
 	count := r.uvarint()
 	if r.err == nil && count > uint64(r.left()/4) {
 		r.fail("claims %d entries in %d bytes", count, r.left())
@@ -188,10 +196,7 @@ func (d *indexDir) decodeCaptured(r *reader, e *indexEntry, src *indexSource, of
 	e.id = r.id()
 	if e.kind != Dir {
 		e.size = int64(r.uvarintMax(math.MaxInt64))
-		if b := r.bytes(16); b != nil {
-			e.mtime = int64(binary.LittleEndian.Uint64(b))
-			e.ctime = int64(binary.LittleEndian.Uint64(b[8:]))
-		}
+		e.mtime, e.ctime = r.stamp(), r.stamp()
 		e.ino = r.uvarint()
 		return
 	}
@@ -206,4 +211,12 @@ func (d *indexDir) decodeCaptured(r *reader, e *indexEntry, src *indexSource, of
 	}
 	e.sub = int32(len(d.subs))
 	d.subs = append(d.subs, sub)
+}
+
+// stamp reads nanoseconds since 1970.
+func (r *reader) stamp() int64 {
+	if b := r.bytes(8); b != nil {
+		return int64(binary.LittleEndian.Uint64(b))
+	}
+	return 0
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/stet-dev/stet/blob"
 )
 
 // MarshalBinary returns the whole index as bytes for ParseIndex.
@@ -18,7 +16,7 @@ func (x *Index) MarshalBinary() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.finish(root, 0, x.Tree()), nil
+	return w.finish(root, 0, x), nil
 }
 
 // ParseIndex reads an index from bytes, which it keeps: the caller must not
@@ -32,6 +30,7 @@ func indexFrom(src *indexSource, err error) (*Index, error) {
 		return nil, err
 	}
 	x := NewIndex(src.node)
+	x.era = src.era
 	x.root.at.Store(&location{src, src.root})
 	return x, nil
 }
@@ -117,17 +116,17 @@ func (x *Index) appendTo(path string) (done bool, err error) {
 	if err != nil || root == 0 {
 		return false, err
 	}
-	if root == src.root {
+	if root == src.root && x.era == src.era {
 		return true, nil
 	}
-	data := w.finish(root, src.base, x.Tree())
+	data := w.finish(root, src.base, x)
 	if w.start+int64(len(data)) > 2*src.base+(1<<16) {
 		return false, nil
 	}
 	if _, err := f.WriteAt(data, w.start); err != nil {
 		return false, err
 	}
-	w.moved(src, root, x.Tree())
+	w.moved(src, root, x)
 	return true, nil
 }
 
@@ -177,7 +176,7 @@ func (x *Index) replace(path string) error {
 	if err != nil {
 		return err
 	}
-	data := w.finish(root, 0, x.Tree())
+	data := w.finish(root, 0, x)
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
 	if err != nil {
 		return err
@@ -189,7 +188,7 @@ func (x *Index) replace(path string) error {
 	if err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	w.moved(&indexSource{r: f, path: path, base: int64(len(data))}, root, x.Tree())
+	w.moved(&indexSource{r: f, path: path, base: int64(len(data))}, root, x)
 	return nil
 }
 
@@ -254,18 +253,18 @@ func (w *indexWriter) dir(r *dirRef) (int64, error) {
 	return off, nil
 }
 
-func (w *indexWriter) finish(root, base int64, node blob.ID) []byte {
+func (w *indexWriter) finish(root, base int64, x *Index) []byte {
 	off := w.start + int64(len(w.buf))
 	if base == 0 {
 		base = off + trailerLen
 	}
-	w.buf = appendTrailer(w.buf, off, root, base, node)
+	w.buf = appendTrailer(w.buf, off, root, base, x.Tree(), x.era)
 	return w.buf
 }
 
 // moved tells the directories where they now lie.
-func (w *indexWriter) moved(src *indexSource, root int64, node blob.ID) {
-	src.root, src.node = root, node
+func (w *indexWriter) moved(src *indexSource, root int64, x *Index) {
+	src.root, src.node, src.era = root, x.Tree(), x.era
 	src.end.Store(w.start + int64(len(w.buf)))
 	for _, p := range w.put {
 		p.ref.at.Store(&location{src, p.off})

@@ -46,6 +46,8 @@ type Stats struct {
 	Bytes  int64 // bytes of content read
 	Stored int64 // blobs given to the store
 	Reread int64 // attempts that were thrown away since the file was changing
+
+	listed int64 // directories whose names were not known from the index
 }
 
 // Result is what a scan found.

@@ -52,6 +52,7 @@ func TestScanCapturesEveryKind(t *testing.T) {
 func TestScanReadsOnlyWhatChanged(t *testing.T) {
 	root, store := t.TempDir(), newStore()
 	write(t, root, map[string]string{"a/1": "one", "a/2": "two", "b/3": "three", "b/c/4": "four"})
+	letTick()
 	first := mustScan(t, store, root, nil, nil)
 	again := mustScan(t, store, root, first.Index, nil)
 	if again.Tree != first.Tree || again.Stats.Read != 0 || len(again.Changed) != 0 {
@@ -201,6 +202,7 @@ func TestScanObeysIgnoreFilesAndKeepsTouched(t *testing.T) {
 func TestScanTouchedDirectoryIsTakenWhole(t *testing.T) {
 	root, store := t.TempDir(), newStore()
 	write(t, root, map[string]string{".gitignore": "out\n*.o\n", "out/a.o": "1", "out/b/c": "2"})
+	letTick()
 	res := mustScan(t, store, root, nil, &Options{Touched: []string{"out"}})
 	wantList(t, "tree", listTree(t, store, res.Tree), ".gitignore file", "out dir", "out/a.o file", "out/b dir", "out/b/c file")
 	next := mustScan(t, store, root, res.Index, nil)

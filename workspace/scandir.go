@@ -29,12 +29,14 @@ type dirJob struct {
 	prevRef *dirRef   // what the index knows, or nil
 	prev    *indexDir // the same, loaded
 
-	fd      dirFD
-	names   []dirent // sorted
-	slots   []slot   // what was found, by names
-	ranges  atomic.Int32
-	pending atomic.Int32 // ranges and directories that are not done
-	result  *dirRef      // nil if the directory is gone or may not be read
+	fd       dirFD
+	stamp    dirStamp // when it was opened, or zero if that proves nothing
+	believed bool     // the index knew the names
+	names    []dirent // sorted
+	slots    []slot   // what was found, by names
+	ranges   atomic.Int32
+	pending  atomic.Int32 // ranges and directories that are not done
+	result   *dirRef      // nil if the directory is gone or may not be read
 }
 
 // slot is what became of a name.
@@ -45,7 +47,7 @@ type slot struct {
 	sub   *dirRef
 }
 
-// runDir opens and lists a directory and hands its names out.
+// runDir opens a directory, finds its names and hands them out.
 func (w *worker) runDir(j *dirJob) error {
 	fd, err := w.s.root.openDir(j.path)
 	if err != nil {
@@ -54,6 +56,7 @@ func (w *worker) runDir(j *dirJob) error {
 	j.fd = fd
 	st, err := fd.stat()
 	if err == nil {
+		j.stamp = w.s.trust.stampOf(st)
 		err = w.prepare(j)
 	}
 	if err != nil {
@@ -108,6 +111,10 @@ func (w *worker) prepare(j *dirJob) error {
 
 func (w *worker) nameList(j *dirJob) error {
 	switch {
+	case j.believes(&w.s.trust):
+		j.believed = true
+		j.knownNames()
+		return nil
 	case j.hints != nil:
 		for name := range j.hints.kids {
 			j.names = append(j.names, dirent{name: name})
@@ -124,6 +131,7 @@ func (w *worker) nameList(j *dirJob) error {
 			}
 		}
 	default:
+		w.stats.listed++
 		var err error
 		if j.names, err = j.fd.list(w.dirBuf); err != nil {
 			return err
@@ -235,11 +243,16 @@ func (j *dirJob) prevEntry(name string) *indexEntry {
 
 // build returns the directory's reference: the old one if nothing changed.
 func (w *worker) build(j *dirJob) (*dirRef, error) {
-	sum := j.ruleSum()
+	sum, listed := j.ruleSum(), j.listedStamp(&w.s.trust)
 	if j.unchanged(sum) {
-		return j.prevRef, nil
+		if j.keepsStamp(listed, &w.s.trust) {
+			return j.prevRef, nil
+		}
+		d := *j.prev // which never changes, so that its parts may be shared
+		d.listed = listed
+		return newRef(&d), nil
 	}
-	d := &indexDir{rules: sum}
+	d := &indexDir{rules: sum, listed: listed}
 	next := 0
 	if j.hints != nil { // whatever was not looked at stays
 		for i := range j.prev.entries {

@@ -23,6 +23,7 @@ type scanner struct {
 	root    dirFD
 	maxFile int64
 	opts    Options
+	trust   trust
 
 	queue jobQueue
 
@@ -60,6 +61,9 @@ func scan(ctx context.Context, store blob.Store, root string, prev *Index, paths
 		return nil, fmt.Errorf("scan %s: %w", root, err)
 	}
 	defer s.root.close()
+	if s.trust, err = newTrust(s.root, prev, prev == nil || paths == nil); err != nil {
+		return nil, fmt.Errorf("scan %s: %w", root, err)
+	}
 	res, err := s.run(ctx, prev, job)
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", root, err)
@@ -150,7 +154,7 @@ func (s *scanner) run(ctx context.Context, prev *Index, job *dirJob) (*Result, e
 	if job.result == nil {
 		return nil, errors.New("root directory could not be read")
 	}
-	res := &Result{Tree: job.result.node, Index: &Index{root: job.result}, NotCaptured: s.skipped, Stats: s.stats}
+	res := &Result{Tree: job.result.node, Index: &Index{root: job.result, era: s.trust.era}, NotCaptured: s.skipped, Stats: s.stats}
 	slices.SortFunc(res.NotCaptured, func(a, b Skipped) int { return cmp.Compare(a.Path, b.Path) })
 	if prev != nil {
 		d := differ{ctx: ctx, store: s.store, lenient: true}

@@ -24,4 +24,5 @@ type fileStat struct {
 	size         int64
 	mtime, ctime int64 // nanoseconds
 	ino          uint64
+	dev          uint64 // 0 where the system does not tell
 }

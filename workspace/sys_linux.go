@@ -161,7 +161,7 @@ func direntKind(t byte) fileKind {
 
 func statOf(st *unix.Stat_t) fileStat {
 	s := fileStat{
-		mode: st.Mode & modeMask, size: st.Size, ino: st.Ino,
+		mode: st.Mode & modeMask, size: st.Size, ino: st.Ino, dev: uint64(st.Dev),
 		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
 	}
 	switch st.Mode & unix.S_IFMT {

@@ -1,0 +1,39 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootID returns what the kernel made up when it started, or nothing.
+var bootID = sync.OnceValue(func() []byte {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil
+	}
+	return id
+})
+
+// eraOf returns the era of the file system that a directory is on. Only those are
+// known to stamp a directory with each change of a name that keep their names
+// themselves: others may hear of changes late, or be changed behind their back.
+func eraOf(d dirFD, dev uint64) era {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(d), &st); err != nil || len(bootID()) == 0 {
+		return era{}
+	}
+	switch uint32(st.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+	default:
+		return era{}
+	}
+	buf := binary.LittleEndian.AppendUint64(nil, dev)
+	buf = binary.LittleEndian.AppendUint32(buf, uint32(st.Fsid.Val[0]))
+	buf = binary.LittleEndian.AppendUint32(buf, uint32(st.Fsid.Val[1]))
+	sum := sha256.Sum256(append(buf, bootID()...))
+	return era(sum[:eraLen])
+}
