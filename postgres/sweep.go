@@ -138,32 +138,19 @@ func (db *DB) persist(ctx context.Context, statement func() error) error {
 // Sweep implements blob.Sweeper. Killed at any point, it leaves whole blobs
 // only: dependants go before what they lean on, and rows before objects.
 func (b *Blobs) Sweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
-	var result blob.SweepResult
-	if err := b.checkSweep(ctx, generation, opts); err != nil {
-		return result, err
-	}
-	condemned, err := b.condemned(ctx, int64(generation), opts, &result)
+	plan, err := b.planSweep(ctx, generation, opts)
 	if err != nil {
-		return result, err
+		return blob.SweepResult{}, err
 	}
-	if opts.DryRun {
-		for _, e := range condemned {
-			result.Removed++
-			result.RemovedBytes += e.size
-		}
-		return result, nil
-	}
-	return result, b.removeAll(ctx, int64(generation), condemned, &result)
+	return plan.Remove(sweepPage, func(page []blob.ID) ([]blob.ID, error) {
+		return b.removePage(ctx, int64(generation), page)
+	})
 }
 
-// checkSweep refuses what would remove too much, and makes sure that whatever
-// was put through this node is stored.
-func (b *Blobs) checkSweep(ctx context.Context, generation uint64, opts blob.SweepOptions) error {
-	if opts.Live == nil {
-		return errors.New("sweep blobs: SweepOptions.Live is nil")
-	}
+// planSweep looks at all blobs, those that were put through this node included.
+func (b *Blobs) planSweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (*blob.SweepPlan, error) {
 	if err := b.Flush(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	var latest int64
 	db := b.t.db
@@ -171,82 +158,27 @@ func (b *Blobs) checkSweep(ctx context.Context, generation uint64, opts blob.Swe
 		return db.pool.QueryRow(ctx, db.sql(`SELECT coalesce(max(generation), 0) FROM @generations WHERE tenant = $1`), b.t.name).Scan(&latest)
 	})
 	if err != nil {
-		return db.wrap(ctx, "sweep blobs", err)
+		return nil, db.wrap(ctx, "sweep blobs", err)
 	}
-	if generation > uint64(latest) {
-		return fmt.Errorf("sweep blobs: generation %d was not opened, the latest is %d", generation, latest)
-	}
-	return nil
-}
-
-// condemned finds what may go: old, unneeded, and no base of what stays.
-func (b *Blobs) condemned(ctx context.Context, generation int64, opts blob.SweepOptions, result *blob.SweepResult) (map[blob.ID]entry, error) {
-	condemned := make(map[blob.ID]entry)
-	staying := make(map[blob.ID]blob.ID) // a blob that stays → its base
-	youngest := time.Now().Unix() - opts.GraceSeconds
-	err := b.entries(ctx, blob.ID{}, func(e entry) error {
-		if e.gen < generation && e.storedAt <= youngest && !opts.Live(e.id) {
-			condemned[e.id] = e
-			return nil
-		}
-		result.Kept++
-		result.KeptBytes += e.size
-		if !e.base.IsZero() {
-			staying[e.id] = e.base
-		}
-		return nil
-	})
+	plan, err := blob.NewSweepPlan(generation, uint64(latest), opts)
 	if err != nil {
 		return nil, err
 	}
-	for _, base := range staying {
-		for { // a reprieve passes on to what the base leans on
-			e, isDead := condemned[base]
-			if !isDead {
-				break
-			}
-			delete(condemned, base)
-			result.Kept++
-			result.KeptBytes += e.size
-			base = e.base
-		}
-	}
-	return condemned, nil
-}
-
-// removeAll deletes in rounds, those first that nothing leans on. A blob that a
-// commit has touched meanwhile is skipped by the condition on its generation.
-func (b *Blobs) removeAll(ctx context.Context, generation int64, condemned map[blob.ID]entry, result *blob.SweepResult) error {
-	for len(condemned) > 0 {
-		before := len(condemned)
-		page := make([]blob.ID, 0, sweepPage)
-		for id := range condemned {
-			page = append(page, id)
-			if len(page) == sweepPage {
-				if err := b.removePage(ctx, generation, page, condemned, result); err != nil {
-					return err
-				}
-				page = page[:0]
-			}
-		}
-		if err := b.removePage(ctx, generation, page, condemned, result); err != nil {
-			return err
-		}
-		if len(condemned) == before {
-			return nil // the rest was touched, or is leaned on again
-		}
-	}
-	return nil
-}
-
-func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID, condemned map[blob.ID]entry, result *blob.SweepResult) error {
-	if len(page) == 0 {
+	youngest := time.Now().Unix() - opts.GraceSeconds
+	return plan, b.entries(ctx, blob.ID{}, func(e entry) error {
+		plan.Look(blob.Info{ID: e.id, Stored: e.size, Base: e.base}, e.gen < int64(generation) && e.storedAt <= youngest)
 		return nil
-	}
+	})
+}
+
+// removePage deletes those of the blobs that nothing leans on. A blob that a
+// commit has touched meanwhile is skipped by the condition on its generation.
+func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID) ([]blob.ID, error) {
 	db := b.t.db
-	var gone []entry
+	var gone []blob.ID
+	var objects []string
 	err := db.persist(ctx, func() error {
-		gone = gone[:0]
+		gone, objects = gone[:0], objects[:0]
 		rows, err := db.pool.Query(ctx, db.sql(sqlSweep), b.t.name, idBytes(page), generation)
 		if err != nil {
 			return err
@@ -254,29 +186,23 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 		var id []byte
 		var object string
 		_, err = pgx.ForEachRow(rows, []any{&id, &object}, func() error {
-			gone = append(gone, entry{id: blob.ID(id), object: object})
+			gone = append(gone, blob.ID(id))
+			if object != "" {
+				objects = append(objects, object)
+			}
 			return nil
 		})
 		return err
 	})
 	if err != nil {
-		return db.wrap(ctx, "remove blobs", err)
+		return nil, db.wrap(ctx, "remove blobs", err)
 	}
-	var objects []string
 	b.t.forget(page, nil)
-	for _, e := range gone {
-		result.Removed++
-		result.RemovedBytes += condemned[e.id].size
-		delete(condemned, e.id)
-		if e.object != "" {
-			objects = append(objects, e.object)
-		}
-	}
 	if len(objects) == 0 || db.opts.Objects == nil {
-		return nil
+		return gone, nil
 	}
 	if err := db.opts.Objects.RemoveObjects(ctx, objects...); err != nil {
-		return fmt.Errorf("remove objects of blobs that are gone: %w", err)
+		return gone, fmt.Errorf("remove objects of blobs that are gone: %w", err)
 	}
-	return nil
+	return gone, nil
 }

@@ -84,111 +84,65 @@ func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 	return uint64(gen), err
 }
 
-// dead is a blob that Sweep may remove.
-type dead struct {
-	base blob.ID
-	size int64
-	file string
-}
-
 // Sweep implements blob.Sweeper. Killed at any point, it leaves whole blobs
 // only: dependants go before what they lean on.
-func (b *Blobs) Sweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
-	var result blob.SweepResult
-	condemned, err := b.condemned(ctx, int64(generation), opts, &result)
+func (b *Blobs) Sweep(ctx context.Context, number uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
+	plan, files, err := b.planSweep(ctx, int64(number), opts)
 	if err != nil {
-		return result, err
+		return blob.SweepResult{}, err
 	}
-	if opts.DryRun {
-		for _, d := range condemned {
-			result.Removed++
-			result.RemovedBytes += d.size
-		}
-		return result, nil
-	}
-	if err := b.removeAll(ctx, int64(generation), condemned, &result); err != nil {
+	result, err := plan.Remove(sweepPage, func(page []blob.ID) ([]blob.ID, error) {
+		return b.removePage(ctx, int64(number), page, files)
+	})
+	if err != nil || opts.DryRun {
 		return result, err
 	}
 	return result, b.removeOrphans(ctx)
 }
 
-// condemned finds what may go: old, unneeded, and no base of what stays.
-func (b *Blobs) condemned(ctx context.Context, generation int64, opts blob.SweepOptions, result *blob.SweepResult) (map[blob.ID]dead, error) {
-	condemned := make(map[blob.ID]dead)
-	staying := make(map[blob.ID]blob.ID) // a blob that stays → its base
+// planSweep looks at all blobs, and returns the object files of old ones, too.
+func (b *Blobs) planSweep(ctx context.Context, number int64, opts blob.SweepOptions) (*blob.SweepPlan, map[blob.ID]string, error) {
+	var plan *blob.SweepPlan
+	files := make(map[blob.ID]string)
 	youngest := time.Now().Unix() - opts.GraceSeconds
-	// One statement sees one state: rows that are replaced meanwhile change places.
 	err := b.db.readers.with(ctx, func(c *conn) error {
+		latest, err := generation(c)
+		if err != nil {
+			return err
+		}
+		if plan, err = blob.NewSweepPlan(uint64(number), uint64(latest), opts); err != nil {
+			return err
+		}
+		// One statement sees one state: rows that are replaced meanwhile change places.
 		return c.query(`SELECT id, gen, born, size, base, file FROM blobs`, func(s *sqlite3.Stmt) error {
-			var id, base blob.ID
-			copy(id[:], s.ColumnRawBlob(0))
-			copy(base[:], s.ColumnRawBlob(4))
-			size := s.ColumnInt64(3)
-			if s.ColumnInt64(1) < generation && s.ColumnInt64(2) <= youngest && !opts.Live(id) {
-				condemned[id] = dead{base: base, size: size, file: s.ColumnText(5)}
-				return ctx.Err()
+			info := blob.Info{Stored: s.ColumnInt64(3)}
+			copy(info.ID[:], s.ColumnRawBlob(0))
+			copy(info.Base[:], s.ColumnRawBlob(4))
+			old := s.ColumnInt64(1) < number && s.ColumnInt64(2) <= youngest
+			if file := s.ColumnText(5); old && file != "" {
+				files[info.ID] = file
 			}
-			result.Kept++
-			result.KeptBytes += size
-			if !base.IsZero() {
-				staying[id] = base
-			}
+			plan.Look(info, old)
 			return ctx.Err()
 		})
 	})
 	if err != nil {
-		return nil, b.db.readError(ctx, "look for unneeded blobs", err)
+		return nil, nil, b.db.readError(ctx, "look for unneeded blobs", err)
 	}
-	for _, base := range staying {
-		for { // a reprieve passes on to what the base leans on
-			d, isDead := condemned[base]
-			if !isDead {
-				break
-			}
-			delete(condemned, base)
-			result.Kept++
-			result.KeptBytes += d.size
-			base = d.base
-		}
-	}
-	return condemned, nil
+	return plan, files, nil
 }
 
-// removeAll deletes in rounds, those first that nothing leans on. A blob that a
+// removePage deletes those of the blobs that nothing leans on. A blob that a
 // commit has touched meanwhile is skipped by the condition on its generation.
-func (b *Blobs) removeAll(ctx context.Context, generation int64, condemned map[blob.ID]dead, result *blob.SweepResult) error {
-	for len(condemned) > 0 {
-		before := len(condemned)
-		page := make([]blob.ID, 0, sweepPage)
-		for id := range condemned {
-			page = append(page, id)
-			if len(page) == sweepPage {
-				if err := b.removePage(ctx, generation, page, condemned, result); err != nil {
-					return err
-				}
-				page = page[:0]
-			}
-		}
-		if err := b.removePage(ctx, generation, page, condemned, result); err != nil {
-			return err
-		}
-		if len(condemned) == before {
-			return nil // the rest was touched, or is leaned on again
-		}
-	}
-	return nil
-}
-
-func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID, condemned map[blob.ID]dead, result *blob.SweepResult) error {
-	var gone []blob.ID
+func (b *Blobs) removePage(ctx context.Context, number int64, page []blob.ID, files map[blob.ID]string) (gone []blob.ID, err error) {
 	for _, id := range page {
-		if d := condemned[id]; d.file != "" {
-			if err := b.db.objects.condemn(id, d.file); err != nil {
-				return fileError("prepare removal of an object file", err)
+		if file := files[id]; file != "" {
+			if err := b.db.objects.condemn(id, file); err != nil {
+				return nil, fileError("prepare removal of an object file", err)
 			}
 		}
 	}
-	err := b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
+	err = b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
 		gone = gone[:0]
 		last, err := lastNumber(c)
 		if err != nil {
@@ -197,7 +151,7 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 		for _, id := range page {
 			// One that was replaced since names another file; the next sweep gets it.
 			err := c.exec(`DELETE FROM blobs WHERE id = ?1 AND gen < ?2 AND coalesce(file, '') = ?3
-				AND NOT EXISTS (SELECT 1 FROM blobs AS leaning WHERE leaning.base = ?1)`, id[:], generation, condemned[id].file)
+				AND NOT EXISTS (SELECT 1 FROM blobs AS leaning WHERE leaning.base = ?1)`, id[:], number, files[id])
 			if err != nil {
 				return sqlError("remove blob "+id.String(), err)
 			}
@@ -208,20 +162,16 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 		return noteReuse(c, last)
 	}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, id := range gone {
-		d := condemned[id]
-		delete(condemned, id)
-		result.Removed++
-		result.RemovedBytes += d.size
-		if d.file != "" {
-			if err := b.db.objects.discard(id, d.file); err != nil {
-				return fileError("remove an object file", err)
+		if file := files[id]; file != "" {
+			if err := b.db.objects.discard(id, file); err != nil {
+				return gone, fileError("remove an object file", err)
 			}
 		}
 	}
-	return nil
+	return gone, nil
 }
 
 // leftover is an object with a second link that a killed process did not remove.

@@ -2,9 +2,6 @@ package memblob
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -72,51 +69,26 @@ func (s *Store) Begin(ctx context.Context) (uint64, error) {
 	return s.generation, nil
 }
 
-// Sweep implements blob.Sweeper. It refuses a nil opts.Live and a generation
-// that Begin did not return: either would remove what somebody needs.
+// Sweep implements blob.Sweeper.
 func (s *Store) Sweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
 	if err := ctx.Err(); err != nil {
 		return blob.SweepResult{}, err
 	}
-	if opts.Live == nil {
-		return blob.SweepResult{}, errors.New("sweep blobs: SweepOptions.Live is nil")
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if generation > s.generation {
-		return blob.SweepResult{}, fmt.Errorf("sweep blobs: generation %d was not opened, the latest is %d", generation, s.generation)
+	plan, err := blob.NewSweepPlan(generation, s.generation, opts)
+	if err != nil {
+		return blob.SweepResult{}, err
 	}
-	kept := s.keptLocked(generation, opts)
-	var result blob.SweepResult
-	for id, e := range s.blobs {
-		if kept[id] {
-			result.Kept++
-			result.KeptBytes += int64(len(e.data))
-			continue
-		}
-		result.Removed++
-		result.RemovedBytes += int64(len(e.data))
-	}
-	if !opts.DryRun {
-		maps.DeleteFunc(s.blobs, func(id blob.ID, _ *entry) bool { return !kept[id] })
-	}
-	return result, nil
-}
-
-// keptLocked returns what stays: everything live, young or of the generation,
-// and whatever those lean on, down to the last base.
-func (s *Store) keptLocked(generation uint64, opts blob.SweepOptions) map[blob.ID]bool {
 	now := time.Now()
-	kept := make(map[blob.ID]bool, len(s.blobs))
 	for id, e := range s.blobs {
 		age := int64(now.Sub(e.touched) / time.Second)
-		if e.generation < generation && age >= opts.GraceSeconds && !opts.Live(id) {
-			continue
-		}
-		for !kept[id] && e != nil {
-			kept[id] = true
-			id, e = e.base, s.blobs[e.base]
-		}
+		plan.Look(blob.Info{ID: id, Stored: int64(len(e.data)), Base: e.base}, e.generation < generation && age >= opts.GraceSeconds)
 	}
-	return kept
+	return plan.Remove(len(s.blobs)+1, func(page []blob.ID) ([]blob.ID, error) {
+		for _, id := range page {
+			delete(s.blobs, id)
+		}
+		return page, nil
+	})
 }

@@ -16,6 +16,7 @@ func sweepCases() []Case {
 		{Name: "sweep-respects-grace", Func: ifSweeper(sweepGrace)},
 		{Name: "sweep-keeps-bases", Func: ifSweeper(sweepBases)},
 		{Name: "sweep-dry-run", Func: ifSweeper(sweepDryRun)},
+		{Name: "sweep-refuses-what-would-remove-too-much", Func: ifSweeper(sweepRefuses)},
 		{Name: "generations-grow", Func: ifSweeper(generationsGrow)},
 		{Name: "blob-without-its-base-is-refused", Func: ifSweeper(baseMissing)},
 		{Name: "swept-blob-can-be-put-again", Func: ifSweeper(putAfterSweep)},
@@ -52,6 +53,29 @@ func sweep(ctx context.Context, w blob.Sweeper, opts blob.SweepOptions) (blob.Sw
 		return result, fmt.Errorf("sweep: %w", err)
 	}
 	return result, nil
+}
+
+// sweepRefuses asks for sweeps that would take what somebody needs: without
+// knowing what is live, and of a generation that nobody opened.
+func sweepRefuses(ctx context.Context, s blob.Store, w blob.Sweeper) error {
+	b := blob.New([]byte("kept from careless sweeps"))
+	if err := s.Put(ctx, b); err != nil {
+		return err
+	}
+	generation, err := w.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Sweep(ctx, generation, blob.SweepOptions{}); err == nil {
+		return errors.New("sweep without Live: no error")
+	}
+	if _, err := w.Sweep(ctx, generation+1000, blob.SweepOptions{Live: live(b)}); err == nil {
+		return errors.New("sweep of a generation that was not opened: no error")
+	}
+	if _, err := s.Get(ctx, b.ID); err != nil {
+		return fmt.Errorf("after refused sweeps: %w", err)
+	}
+	return nil
 }
 
 func wantRemoved(r blob.SweepResult, want int64) error {
