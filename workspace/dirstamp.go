@@ -70,10 +70,11 @@ func (t *trust) stampOf(st fileStat) dirStamp {
 }
 
 // over reports whether the directory would get another stamp if it were changed
-// after the scan began. Stamps of whole milliseconds may be those of a file
-// system that knows no smaller times.
+// after the scan began. A stamp of whole milliseconds may be that of a file system
+// that knows no smaller times (ext3 knows seconds) and is not relied on: were the
+// clock set back a little, the same second would come again.
 func (t *trust) over(s dirStamp) bool {
-	return s.ctime < t.began && (s.ctime%int64(time.Millisecond) != 0 || s.ctime <= t.began-coarseStamps)
+	return s.ctime < t.began && s.ctime%int64(time.Millisecond) != 0
 }
 
 // believes reports whether the index knows all names of the directory.

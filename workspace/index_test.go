@@ -194,6 +194,16 @@ func TestOpenIndexErrors(t *testing.T) {
 		}
 	}
 	_, _, res := indexedTree(t)
+	data, err := res.Index.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version := range byte(4) {
+		data[len(indexMagic)] = version
+		if _, err := ParseIndex(data); (version == indexVersion) != (err == nil) || err != nil && !errors.Is(err, ErrBadIndex) {
+			t.Errorf("version %d: %v", version, err)
+		}
+	}
 	if err := res.Index.Save(filepath.Join(dir, "no", "dir")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("save to nowhere: %v, want fs.ErrNotExist", err)
 	}
