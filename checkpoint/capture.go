@@ -133,6 +133,11 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 	opts := w.s.opts.Scan
 	opts.Touched, opts.Progress, opts.Force = req.Touched, req.Progress, w.s.opts.Force
 	index := w.openIndex(st)
+	if index == nil && st.tip != nil {
+		// Without it a scan would not know which ignored files were captured since an
+		// agent touched them, and leave them out.
+		index = workspace.NewIndex(st.tip.Tree)
+	}
 	if req.Paths == nil || st.tip == nil {
 		res, err := workspace.Scan(ctx, w.s.blobs, w.path, index, &opts)
 		if err != nil {
@@ -140,7 +145,7 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 		}
 		return w.finish(ctx, st, index, res, res.NotCaptured)
 	}
-	if index == nil || index.Tree() != st.tip.Tree {
+	if index.Tree() != st.tip.Tree {
 		index = workspace.NewIndex(st.tip.Tree)
 	}
 	res, err := workspace.ScanPaths(ctx, w.s.blobs, w.path, index, req.Paths, &opts)

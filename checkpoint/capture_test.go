@@ -261,3 +261,22 @@ func TestNewerFormat(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 }
+
+// A lost index costs time, and nothing else: ignored files that an agent touched
+// stay captured.
+func TestLostIndexForgetsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.write(".gitignore", "out/\n*.log\n", "a.txt", "a\n", "out/made", "made\n", "out/other", "other\n", "run.log", "log\n", "other.log", "other\n")
+	first := f.save(Request{Touched: []string{"out/made", "run.log"}})
+	must(t, os.RemoveAll(f.opts.IndexDir))
+	f.reopen()
+	f.write("a.txt", "aa\n")
+	second := f.save(Request{})
+	changes, err := workspace.Diff(t.Context(), f.blobs, first.Tree, second.Tree)
+	must(t, err)
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	same(t, "changed", paths, []string{"a.txt"})
+}
