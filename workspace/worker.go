@@ -53,6 +53,9 @@ func (w *worker) loop() error {
 
 func (w *worker) do(t task) error {
 	if err := w.s.ctx.Err(); err != nil {
+		if t.hi > 0 {
+			t.job.rangeDone() // which closes the directory after the last
+		}
 		return err
 	}
 	if t.hi == 0 {
