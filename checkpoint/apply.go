@@ -63,17 +63,38 @@ func (w *Workspace) change(ctx context.Context, what string, make func(*state) (
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	defer leave()
-	job, err := make(st)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+	done, err := w.tryChange(ctx, st, make)
+	var missing *kv.MissingBlobsError
+	if errors.As(err, &missing) && !errors.Is(err, ErrUnsettled) {
+		// A collector took blobs that the index promised. All files are as they were:
+		// begin again and read everything.
+		if err = w.dropIndex(); err == nil {
+			done, err = w.tryAgain(ctx, make)
+		}
 	}
-	r := &rewinding{w: w, st: st, job: job, plan: job.plan, steps: steps(job.plan.Actions)}
-	done, err := r.apply(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	done.Recovered = st.recovered
 	return done, nil
+}
+
+// tryAgain reads where the workspace stands first: the present may have been saved.
+func (w *Workspace) tryAgain(ctx context.Context, make func(*state) (*job, error)) (*Applied, error) {
+	st, err := w.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.tryChange(ctx, st, make)
+}
+
+func (w *Workspace) tryChange(ctx context.Context, st *state, make func(*state) (*job, error)) (*Applied, error) {
+	job, err := make(st)
+	if err != nil {
+		return nil, err
+	}
+	r := &rewinding{w: w, st: st, job: job, plan: job.plan, steps: steps(job.plan.Actions)}
+	return r.apply(ctx)
 }
 
 // rewinding is a rewind under way.

@@ -92,9 +92,11 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	var missing *kv.MissingBlobsError
 	if errors.As(err, &missing) {
 		// A collector took blobs that the index promised: read everything again.
-		w.dropIndex()
 		req.Paths = nil
-		if cap, err = w.captured(ctx, st, &req); err == nil {
+		if err = w.dropIndex(); err == nil {
+			cap, err = w.captured(ctx, st, &req)
+		}
+		if err == nil {
 			cap.afresh = true
 			err = w.commit(ctx, st, cap, rec)
 		}

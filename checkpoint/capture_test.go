@@ -280,3 +280,41 @@ func TestLostIndexForgetsNothing(t *testing.T) {
 	}
 	same(t, "changed", paths, []string{"a.txt"})
 }
+
+// A plan stores what nothing refers to yet, and the index remembers it. If a
+// collector takes a part of it, whoever comes next reads that again.
+func TestCollectorTookWhatTheIndexPromised(t *testing.T) {
+	for name, next := range map[string]func(f *fixture, first *Record) *Record{
+		"checkpoint": func(f *fixture, _ *Record) *Record { return f.save(Request{}) },
+		"rewind":     func(f *fixture, first *Record) *Record { return f.rewind(RewindRequest{To: first.ID}).Saved },
+	} {
+		for _, reopen := range []bool{false, true} {
+			f := newFixture(t)
+			f.write("a.txt", "a\n", "d/b.txt", "b\n")
+			first := f.save(Request{})
+			f.write("d/b.txt", "changed\n")
+			f.plan(RewindRequest{To: first.ID})
+			f.lose([]byte("changed\n"))
+			if reopen {
+				f.reopen()
+			}
+			rec := next(f, first)
+			if problems, err := workspace.Verify(t.Context(), f.blobs, rec.Tree, true); err != nil || len(problems) > 0 {
+				t.Errorf("%s: tree: %v, %v", name, problems, err)
+			}
+		}
+	}
+}
+
+// lose removes a content from the store, as a collector would.
+func (f *fixture) lose(content []byte) {
+	f.t.Helper()
+	generation, err := f.memory.Begin(f.t.Context())
+	must(f.t, err)
+	gone := blob.Sum(content)
+	swept, err := f.memory.Sweep(f.t.Context(), generation, blob.SweepOptions{Live: func(id blob.ID) bool { return id != gone }})
+	must(f.t, err)
+	if swept.Removed != 1 {
+		f.t.Fatalf("%d blobs removed", swept.Removed)
+	}
+}

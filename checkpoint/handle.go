@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -213,11 +214,19 @@ func (w *Workspace) keepIndex(index *workspace.Index) error {
 	return index.Save(w.s.file(w.id, ".index"))
 }
 
-// dropIndex forgets an index whose blobs are gone.
-func (w *Workspace) dropIndex() {
+// dropIndex forgets an index whose blobs are gone, also where another process
+// would find it. The caller holds the workspace's lock.
+func (w *Workspace) dropIndex() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.index = nil
+	if w.s.opts.IndexDir == "" {
+		return nil
+	}
+	if err := os.Remove(w.s.file(w.id, ".index")); err != nil && !isNotExist(err) {
+		return fmt.Errorf("drop stat index: %w", err)
+	}
+	return nil
 }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
