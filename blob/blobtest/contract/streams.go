@@ -99,7 +99,8 @@ func shortSource(ctx context.Context, s blob.Store) error {
 }
 
 func longSource(ctx context.Context, s blob.Store) error {
-	for _, size := range []int64{0, 1, 999} {
+	// No part is so short that other cases may have stored the same bytes.
+	for _, size := range []int64{0, 32, 999} {
 		b := freshBlob(1000)
 		// Neither the whole nor the announced part may appear.
 		part := blob.Sum(b.Data[:size])
