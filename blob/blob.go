@@ -106,6 +106,22 @@ type Streamer interface {
 	PutFrom(ctx context.Context, id ID, r io.Reader, size int64) error
 }
 
+// Reader is the reading side of a Store.
+type Reader interface {
+	// Get and Has are those of Store.
+	Get(ctx context.Context, id ID) ([]byte, error)
+	Has(ctx context.Context, ids ...ID) ([]bool, error)
+}
+
+// ManyReader is implemented by stores that answer many questions in a row for
+// less than each by itself. Use ReadMany, which works with any Store.
+type ManyReader interface {
+	// ReadMany calls fn once, with a reader that is fn's alone and ends with it. What
+	// is stored when it is asked for is found, as by the store itself. Other calls on
+	// the store must not wait for fn, and fn makes none: it may hold what they need.
+	ReadMany(ctx context.Context, fn func(Reader) error) error
+}
+
 // Info describes a stored blob without its content.
 type Info struct {
 	// ID is the name under which the store keeps the blob.

@@ -26,6 +26,18 @@ func Whole(ctx context.Context, s Store, b Blob) (Blob, error) {
 	return b, nil
 }
 
+// ReadMany calls fn with the reading side of s, so that many reads cost less where
+// the store can do that. See ManyReader for what fn may do.
+func ReadMany(ctx context.Context, s Store, fn func(Reader) error) error {
+	if m, ok := s.(ManyReader); ok {
+		return m.ReadMany(ctx, fn)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fn(s)
+}
+
 // Open returns a reader over a blob, streaming where the store can.
 func Open(ctx context.Context, s Store, id ID) (io.ReadCloser, error) {
 	if st, ok := s.(Streamer); ok {
