@@ -152,29 +152,42 @@ func newPool(size int, open func() (*conn, error)) *pool {
 
 // with calls fn with a connection of its own.
 func (p *pool) with(ctx context.Context, fn func(*conn) error) error {
-	if err := ctx.Err(); err != nil {
+	c, err := p.take(ctx)
+	if err != nil {
 		return err
+	}
+	defer p.give(c)
+	return fn(c)
+}
+
+// take returns a connection for the caller alone, who must give it back.
+func (p *pool) take(ctx context.Context) (*conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	select {
 	case <-p.closed:
-		return blob.ErrClosed
+		return nil, blob.ErrClosed
 	case p.room <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	defer func() { <-p.room }()
-	var c *conn
 	select {
-	case c = <-p.idle:
+	case c := <-p.idle:
+		return c, nil
 	default:
-		opened, err := p.open()
-		if err != nil {
-			return sqlError("open a reading connection", err)
-		}
-		c = opened
 	}
-	defer func() { p.idle <- c }()
-	return fn(c)
+	c, err := p.open()
+	if err != nil {
+		<-p.room
+		return nil, sqlError("open a reading connection", err)
+	}
+	return c, nil
+}
+
+func (p *pool) give(c *conn) {
+	p.idle <- c
+	<-p.room
 }
 
 // close waits until no connection is in use and closes them all.

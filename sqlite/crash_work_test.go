@@ -59,7 +59,7 @@ func work(t testing.TB, rec *recorder, seed uint64, rounds, batches int) *histor
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkpointOften(t, db)
+		moveLogOften(db, 24)
 		var wg sync.WaitGroup
 		for w := range crashWriters {
 			rng := rand.New(rand.NewPCG(seed, uint64(round*100+w)))
@@ -89,16 +89,11 @@ func work(t testing.TB, rec *recorder, seed uint64, rounds, batches int) *histor
 	return h
 }
 
-// checkpointOften lets the log start again every few transactions.
-func checkpointOften(t testing.TB, db *DB) {
-	t.Helper()
-	err := db.writer.do(&request{ctx: t.Context(), task: func(c *conn) error {
-		_, err := c.pragma("wal_autocheckpoint = 24")
-		return err
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+// moveLogOften lets the log start again every few transactions.
+func moveLogOften(db *DB, pages int) {
+	db.writer.turn.Lock()
+	defer db.writer.turn.Unlock()
+	db.writer.logLimit = pages
 }
 
 // step does one thing for writer w.

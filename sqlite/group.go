@@ -19,7 +19,7 @@ type group struct {
 	c      *conn
 	gen    int64
 	unused map[*record]bool // object files that turned out to be stored already
-	fresh  map[blob.ID]bool // known to be of the current generation
+	fresh  map[blob.ID]bool // found or made to be of the current generation
 	lost   []error          // blobs whose base is gone
 }
 
@@ -102,6 +102,7 @@ func (g *group) insert(r *record, born int64) error {
 		_, err := g.touch(r.id)
 		return err
 	}
+	g.refreshed(r.id)
 	return nil
 }
 
@@ -151,17 +152,15 @@ func bindBlob(s *sqlite3.Stmt, r *record, gen, born int64) error {
 // has had its bases touched already.
 func (g *group) touch(id blob.ID) (found bool, err error) {
 	for {
-		if g.fresh[id] {
+		if g.fresh[id] || g.w.fresh.has(g.gen, id) {
 			return true, nil
 		}
 		gen, base, ok, err := blobLinks(g.c, id)
 		if err != nil || !ok {
 			return found, err
 		}
-		if g.fresh == nil {
-			g.fresh = make(map[blob.ID]bool)
-		}
-		found, g.fresh[id] = true, true
+		found = true
+		g.refreshed(id)
 		if gen >= g.gen {
 			return found, nil
 		}
@@ -173,6 +172,14 @@ func (g *group) touch(id blob.ID) (found bool, err error) {
 		}
 		id = base
 	}
+}
+
+// refreshed notes a blob of the current generation.
+func (g *group) refreshed(id blob.ID) {
+	if g.fresh == nil {
+		g.fresh = make(map[blob.ID]bool)
+	}
+	g.fresh[id] = true
 }
 
 func blobLinks(c *conn, id blob.ID) (gen int64, base blob.ID, ok bool, err error) {

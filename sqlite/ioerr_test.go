@@ -77,14 +77,7 @@ func (l *ledger) faultyRun(ctx context.Context, rec *recorder, seed uint64) {
 			l.errs = append(l.errs, err)
 			return
 		}
-		// In its own transaction, which may fail too.
-		err = db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
-			_, err := c.pragma("wal_autocheckpoint = 12")
-			return err
-		}})
-		if err != nil {
-			l.errs = append(l.errs, err)
-		}
+		moveLogOften(db, 12)
 		for i := range faultSteps {
 			if err := l.step(ctx, db, i, rng); err != nil {
 				l.errs = append(l.errs, err)

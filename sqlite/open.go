@@ -311,6 +311,11 @@ func checkLength(f *os.File, h []byte) error {
 	return nil
 }
 
+// writerCache holds the index of about 300,000 blobs. The names are spread all over
+// it, so that with a smaller cache every insert reads pages from the file. Pages of
+// the one who writes stay valid from transaction to transaction.
+const writerCache = "cache_size = -16384"
+
 // openWriter opens the one writing connection and makes sure that the promises
 // of WAL with full sync hold here.
 func (db *DB) openWriter() (*conn, error) {
@@ -344,6 +349,9 @@ func (db *DB) prepareWriter(c *conn) error {
 		if ro, _ := c.ReadOnly("main"); ro {
 			return fmt.Errorf("%w: the database file cannot be written", blob.ErrReadOnly)
 		}
+	}
+	if _, err := c.pragma(writerCache); err != nil {
+		return sqlError("set the size of the page cache", err)
 	}
 	if sync, err := c.pragma("synchronous"); err != nil || sync != "2" {
 		return fmt.Errorf("%w: synchronous is %q (%v)", ErrUnsupported, sync, err)

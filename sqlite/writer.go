@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/kv"
 )
@@ -18,6 +20,13 @@ const lingerTime = 100 * time.Millisecond
 // pollTime is how often the writer looks for commits of other processes while
 // somebody watches.
 const pollTime = 50 * time.Millisecond
+
+// manyRecords is how many blobs of one Put are worth a transaction: whoever puts so
+// many has more to do before the commit, which then finds them written.
+const manyRecords = 256
+
+// logLimit is the number of pages in the log from which on it is moved.
+const logLimit = 1000
 
 // record is a blob that is put and not yet durable.
 type record struct {
@@ -47,7 +56,10 @@ type writer struct {
 	done chan struct{}
 	turn sync.Mutex // held by whoever uses conn
 
+	fresh     fresh
 	lastGroup int // requests of the last round; guarded by turn
+	logPages  int // pages in the log after the last commit; guarded by turn
+	logLimit  int // pages from which on the log is moved; guarded by turn
 
 	mu       sync.Mutex // guards the fields below
 	pending  map[blob.ID]*record
@@ -64,13 +76,20 @@ type writer struct {
 }
 
 func newWriter(db *DB, c *conn) *writer {
-	return &writer{
+	w := &writer{
 		db: db, conn: c,
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		pending: make(map[blob.ID]*record),
-		drained: make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+		done:     make(chan struct{}),
+		pending:  make(map[blob.ID]*record),
+		drained:  make(chan struct{}),
+		logLimit: logLimit,
 	}
+	// In place of what the library would do at this point, while a writer waits.
+	c.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+		w.logPages = pages
+		return nil
+	})
+	return w
 }
 
 // put queues records, waiting while too much is pending.
@@ -94,6 +113,9 @@ func (w *writer) put(ctx context.Context, recs []*record) error {
 				return err
 			}
 		}
+	}
+	if len(recs) >= manyRecords {
+		w.signal()
 	}
 	return nil
 }
@@ -188,6 +210,9 @@ func (w *writer) do(r *request) error {
 		// Nobody writes: doing it here saves waking another goroutine and being woken
 		// by it, which costs a lone writer about as much as the transaction itself.
 		w.round()
+		if w.logPages >= w.logLimit {
+			w.signal() // the caller need not wait for that
+		}
 		w.turn.Unlock()
 	} else {
 		w.signal()
@@ -252,11 +277,25 @@ func (w *writer) run() {
 		}
 		w.turn.Lock()
 		stopping := w.round()
+		if !stopping { // else closing does it
+			w.moveLog()
+		}
 		w.turn.Unlock()
 		if stopping {
 			return
 		}
 	}
+}
+
+// moveLog copies a long log into the database, so that the next commit can begin
+// it anew. Those who wait for their commits have been answered. Where it fails,
+// the log stays as it is, nothing is lost, and the next commit brings it up again.
+func (w *writer) moveLog() {
+	if w.logPages < w.logLimit {
+		return
+	}
+	w.logPages = 0
+	_, _, _ = w.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
 }
 
 func (w *writer) take() ([]*record, []*request, bool) {
@@ -287,6 +326,9 @@ func (w *writer) process(recs []*record, reqs []*request) {
 	if writes {
 		g = &group{w: w, c: w.conn}
 		err = w.transact(func(c *conn) error { return g.apply(recs, reqs, verdicts) })
+		if err == nil {
+			w.fresh.add(g.gen, g.fresh)
+		}
 	}
 	w.settle(recs, g, err)
 	for i, r := range reqs {

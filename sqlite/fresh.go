@@ -1,0 +1,45 @@
+package sqlite
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// freshLimit bounds each half of fresh; both together take about 4 MB.
+const freshLimit = 1 << 15
+
+// fresh remembers blobs that were durable and of one generation when a transaction
+// of this process ended. As long as that is the current generation no collector
+// removes them, not one of another process either, and who asks for them need not
+// look. It keeps those that came last.
+type fresh struct {
+	mu           sync.Mutex // guards what follows
+	generation   int64
+	young, older map[blob.ID]bool
+}
+
+func (f *fresh) has(generation int64, id blob.ID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.generation == generation && (f.young[id] || f.older[id])
+}
+
+func (f *fresh) add(generation int64, ids map[blob.ID]bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.generation != generation {
+		f.generation, f.young, f.older = generation, nil, nil
+	}
+	if len(f.young)+len(ids) > freshLimit {
+		f.older, f.young = f.young, nil
+	}
+	if len(ids) > freshLimit {
+		return // as many as all that is remembered: a first capture, say
+	}
+	if f.young == nil {
+		f.young = make(map[blob.ID]bool, len(ids))
+	}
+	maps.Copy(f.young, ids)
+}

@@ -1,0 +1,294 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Get implements blob.Store.
+func (b *Blobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	return b.look().Get(ctx, id)
+}
+
+// Has implements blob.Store.
+func (b *Blobs) Has(ctx context.Context, ids ...blob.ID) (has []bool, err error) {
+	if len(ids) == 1 {
+		return b.look().Has(ctx, ids...)
+	}
+	err = b.ReadMany(ctx, func(r blob.Reader) error {
+		has, err = r.Has(ctx, ids...)
+		return err
+	})
+	return has, err
+}
+
+// Open implements blob.Streamer.
+func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
+	return b.look().open(ctx, id)
+}
+
+func (b *Blobs) look() look { return look{db: b.db} }
+
+// ReadMany implements blob.ManyReader: what fn reads shares one connection and, as
+// long as nothing is missing, one reading transaction. To begin and end one
+// takes longer than to read a small blob.
+func (b *Blobs) ReadMany(ctx context.Context, fn func(blob.Reader) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	v := &view{readers: b.db.readers}
+	defer func() { err = errors.Join(err, b.db.readError(ctx, "end reading blobs", v.close())) }()
+	return fn(look{db: b.db, view: v})
+}
+
+// view is a reading transaction that several lookups share. It takes a connection
+// when there is something to look up, and begins with the second lookup.
+type view struct {
+	readers *pool
+	conn    *conn // nil before the first lookup
+}
+
+func (v *view) with(ctx context.Context, fn func(*conn) error) (err error) {
+	if v.conn == nil {
+		if v.conn, err = v.readers.take(ctx); err != nil {
+			return err
+		}
+		return fn(v.conn)
+	}
+	if err := v.begin(); err != nil {
+		return err
+	}
+	return fn(v.conn)
+}
+
+func (v *view) begin() error {
+	if !v.conn.GetAutocommit() {
+		return nil
+	}
+	return v.conn.exec(`BEGIN`)
+}
+
+// end lets the next lookup see what was committed meanwhile. An error may have
+// ended the transaction already.
+func (v *view) end() error {
+	if v.conn == nil || v.conn.GetAutocommit() {
+		return nil
+	}
+	return v.conn.exec(`ROLLBACK`)
+}
+
+func (v *view) close() error {
+	if v.conn == nil {
+		return nil
+	}
+	err := v.end()
+	v.readers.give(v.conn)
+	v.conn = nil
+	return err
+}
+
+// look finds blobs, each in a transaction of its own or in that of a view.
+type look struct {
+	db   *DB
+	view *view // or nil
+}
+
+func (l look) with(ctx context.Context, fn func(*conn) error) error {
+	if l.view != nil {
+		return l.view.with(ctx, fn)
+	}
+	return l.db.readers.with(ctx, fn)
+}
+
+// place is where a blob's content is: in memory, or in a file.
+type place struct {
+	data []byte
+	file string
+	size int64
+}
+
+func (l look) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	p, err := l.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.file == "" {
+		return p.data, nil
+	}
+	f, err := l.openObject(ctx, id, p)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, p.size)
+	if n, err := io.ReadFull(f, data); err != nil {
+		return nil, blob.Corrupt(id, "object file has %d bytes, want %d", n, p.size)
+	}
+	return data, nil
+}
+
+func (l look) open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
+	p, err := l.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.file != "" {
+		return l.openObject(ctx, id, p)
+	}
+	return io.NopCloser(bytes.NewReader(p.data)), nil
+}
+
+// find looks a blob up. A view may be older than the blob.
+func (l look) find(ctx context.Context, id blob.ID) (place, error) {
+	p, err := l.findOnce(ctx, id)
+	if l.view != nil && errors.Is(err, blob.ErrNotFound) {
+		if err := l.view.end(); err != nil {
+			return place{}, l.db.readError(ctx, "read blob "+id.String(), err)
+		}
+		return l.findOnce(ctx, id)
+	}
+	return p, err
+}
+
+// findOnce looks first among those on their way to the disk.
+func (l look) findOnce(ctx context.Context, id blob.ID) (place, error) {
+	if err := ctx.Err(); err != nil {
+		return place{}, err
+	}
+	if r := l.db.writer.find(id); r != nil {
+		return place{data: cloneContent(r.data), file: r.file, size: r.size}, nil
+	}
+	var p place
+	found := false
+	err := l.with(ctx, func(c *conn) error {
+		s, err := c.stmt(`SELECT file, size, data FROM blobs WHERE id = ?1`)
+		if err != nil {
+			return err
+		}
+		defer s.Reset()
+		if err := s.BindBlob(1, id[:]); err != nil {
+			return err
+		}
+		if s.Step() {
+			found = true
+			p = place{file: s.ColumnText(0), size: s.ColumnInt64(1)}
+			if p.file == "" {
+				p.data = s.ColumnBlob(2, make([]byte, 0, p.size))
+			}
+		}
+		return s.Err()
+	})
+	if err != nil {
+		return place{}, l.db.readError(ctx, "read blob "+id.String(), err)
+	}
+	if !found {
+		return place{}, blob.NotFound(id)
+	}
+	if p.file == "" && int64(len(p.data)) != p.size {
+		return place{}, blob.Corrupt(id, "row has %d bytes, want %d", len(p.data), p.size)
+	}
+	return p, nil
+}
+
+// openObject opens a blob's file. Where a collector removed it between the look
+// at the row and this call, the row is gone too, and that is what counts.
+func (l look) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, error) {
+	f, err := l.db.objects.open(id, p.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if l.view != nil {
+			if err := l.view.end(); err != nil {
+				return nil, l.db.readError(ctx, "read blob "+id.String(), err)
+			}
+		}
+		again, err := l.find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if again.file == p.file {
+			return nil, blob.Corrupt(id, "its object file is missing")
+		}
+		return l.open(ctx, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open object file of %s: %w", id, err)
+	}
+	return f, nil
+}
+
+func (l look) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	has := make([]bool, len(ids))
+	for i, id := range ids {
+		has[i] = l.db.writer.find(id) != nil
+	}
+	if !slices.Contains(has, false) {
+		return has, nil
+	}
+	if l.view != nil {
+		if err := l.view.end(); err != nil {
+			return nil, l.db.readError(ctx, "look for blobs", err)
+		}
+	}
+	err := l.with(ctx, func(c *conn) error {
+		if l.view != nil {
+			if err := l.view.begin(); err != nil {
+				return err
+			}
+			l.hasFresh(c, ids, has)
+		}
+		return hasRows(c, ids, has)
+	})
+	return has, l.db.readError(ctx, "look for blobs", err)
+}
+
+// hasFresh finds blobs of the generation that is the current one in the view's
+// transaction without looking for each. A store that lost its generation can still
+// be read.
+func (l look) hasFresh(c *conn, ids []blob.ID, has []bool) {
+	gen, err := generation(c)
+	if err != nil {
+		return
+	}
+	for i, id := range ids {
+		has[i] = has[i] || l.db.writer.fresh.has(gen, id)
+	}
+}
+
+// hasRows looks for those ids that are not found yet.
+func hasRows(c *conn, ids []blob.ID, has []bool) error {
+	s, err := c.stmt(`SELECT 1 FROM blobs WHERE id = ?1`)
+	if err != nil {
+		return err
+	}
+	defer s.Reset()
+	for i, id := range ids {
+		if has[i] {
+			continue
+		}
+		if err := s.BindBlob(1, id[:]); err != nil {
+			return err
+		}
+		has[i] = s.Step()
+		if err := s.Reset(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readError gives errors of reading their types.
+func (db *DB) readError(ctx context.Context, doing string, err error) error {
+	if err == nil || errors.Is(err, blob.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return sqlError(doing, err)
+}
