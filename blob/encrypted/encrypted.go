@@ -146,19 +146,24 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 		return nil, err
 	}
 	if s.ring != nil {
-		name := s.sealedName(id)
-		data, err := s.inner.Get(ctx, name)
-		if err == nil {
-			return s.openWhole(id, name, data)
-		}
+		data, err := s.getSealed(ctx, s.inner, id)
 		if !errors.Is(err, blob.ErrNotFound) {
-			return nil, fmt.Errorf("get sealed blob %s: %w", id, err)
+			return data, err
 		}
 	}
 	if s.opts.AllowSeedForm {
 		return s.getSeed(ctx, id)
 	}
 	return nil, s.absent(ctx, id)
+}
+
+func (s *Store) getSealed(ctx context.Context, from blob.Reader, id blob.ID) ([]byte, error) {
+	name := s.sealedName(id)
+	data, err := from.Get(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("get sealed blob %s: %w", id, err)
+	}
+	return s.openWhole(id, name, data)
 }
 
 // Has implements blob.Store.
@@ -168,13 +173,9 @@ func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	}
 	has := make([]bool, len(ids))
 	if s.ring != nil {
-		names := make([]blob.ID, len(ids))
-		for i, id := range ids {
-			names[i] = s.sealedName(id)
-		}
 		var err error
-		if has, err = s.inner.Has(ctx, names...); err != nil {
-			return nil, fmt.Errorf("look for sealed blobs: %w", err)
+		if has, err = s.hasSealed(ctx, s.inner, ids); err != nil {
+			return nil, err
 		}
 	}
 	if s.opts.AllowSeedForm {
@@ -184,6 +185,18 @@ func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 		if !ok {
 			return has, s.prove(ctx)
 		}
+	}
+	return has, nil
+}
+
+func (s *Store) hasSealed(ctx context.Context, from blob.Reader, ids []blob.ID) ([]bool, error) {
+	names := make([]blob.ID, len(ids))
+	for i, id := range ids {
+		names[i] = s.sealedName(id)
+	}
+	has, err := from.Has(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("look for sealed blobs: %w", err)
 	}
 	return has, nil
 }
