@@ -64,6 +64,15 @@ func (o *Options) withDefaults() Options {
 // that takes about as long as storing it, and perhaps nobody wants it again.
 const maxPut = 32 << 10
 
+// A Put of more than bulk bytes brings too much to keep it all, as the first look
+// at a large tree does: of that, contents that resemble nothing that was stored
+// before and have more than small bytes pass by, lest they push out everything,
+// each other included.
+const (
+	bulk  = 1 << 20
+	small = 2 << 10
+)
+
 // Store is a caching layer.
 type Store struct {
 	inner    blob.Store
@@ -125,6 +134,15 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.wait(ctx, f)
 }
 
+// Peek returns the content of a blob if it is in memory, else nil. It belongs to
+// the cache: nobody may change it.
+func (s *Store) Peek(id blob.ID) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, _ := s.lru.get(id)
+	return data
+}
+
 // clone copies without clearing first what is overwritten at once. It never
 // returns nil.
 func clone(data []byte) []byte { return append([]byte{}, data...) }
@@ -148,12 +166,17 @@ func (s *Store) settle(blobs []blob.Blob, err error) (keep []*blob.Blob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.puts++
+	total := 0
+	for i := range blobs {
+		total += len(blobs[i].Data)
+	}
 	for i := range blobs {
 		b := &blobs[i]
 		s.absent.remove(b.ID)
 		switch {
 		case err != nil:
 			s.lru.remove(b.ID) // whether the inner store has it is not known
+		case total > bulk && len(b.Data) > small && b.Like.IsZero():
 		case b.Keep == 0 && int64(len(b.Data)) <= min(s.maxBlob, maxPut) && !s.lru.touch(b.ID):
 			keep = append(keep, b)
 		}

@@ -135,6 +135,46 @@ func TestLargeBlobsPassBy(t *testing.T) {
 	}
 }
 
+func TestBulkPassesBy(t *testing.T) {
+	s, inner := setup(nil)
+	favourite := blob.New([]byte("in constant use"))
+	mustPut(t, s, favourite)
+	var all []blob.Blob
+	for i := range 400 {
+		all = append(all, blob.New(fmt.Appendf(nil, "%4000d", i)))
+	}
+	small, edited := blob.New(make([]byte, 2000)), all[7]
+	all[7].Like, all[8] = favourite.ID, small
+	mustPut(t, s, all...)
+	for _, b := range []blob.Blob{favourite, small, edited} {
+		wantGet(t, s, b)
+	}
+	if got := inner.Calls(blobtest.OpGet); got != 0 {
+		t.Errorf("reads of what was there, is small or was edited: got %d, want 0", got)
+	}
+	for range 2 {
+		wantGet(t, s, all[9])
+	}
+	if got := inner.Calls(blobtest.OpGet); got != 1 {
+		t.Errorf("reads of one of many new contents: got %d, want 1", got)
+	}
+}
+
+func TestPeek(t *testing.T) {
+	s, inner := setup(nil)
+	b, other := blob.New([]byte("here")), blob.New([]byte("not here"))
+	mustPut(t, s, b)
+	if got := s.Peek(b.ID); string(got) != "here" {
+		t.Errorf("peek at what is in memory: %q", got)
+	}
+	if got := s.Peek(other.ID); got != nil {
+		t.Errorf("peek at what is not: %q", got)
+	}
+	if got := inner.Calls(blobtest.OpGet); got != 0 {
+		t.Errorf("peeking read the inner store %d times", got)
+	}
+}
+
 func TestDamagedReadDoesNotStay(t *testing.T) {
 	s, inner := setup(&cached.Options{Verify: func(id blob.ID, data []byte) error {
 		if blob.Sum(data) != id {
