@@ -77,9 +77,11 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 	if s.settler = newSettler(blobs); s.settler != nil {
 		small.Later = s.settler.noticed
 	}
+	var cache *cached.Store
+	small.Recall = func(id blob.ID) []byte { return cache.Peek(id) }
 	layer := compressed.New(blobs, small)
-	blobs = blob.Checked(layer)
-	s.cache = cached.New(blobs, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
+	cache = cached.New(blob.Checked(layer), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
+	s.cache = cache
 	s.blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
 	if s.inventory != nil { // a nil Inventory would be a Lister that is not nil
 		s.lister = s.inventory

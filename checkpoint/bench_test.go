@@ -50,8 +50,12 @@ func newBench(b *testing.B, files int) *bench {
 	must(b, err)
 	shut := sync.OnceFunc(func() { must(b, db.Close()) })
 	b.Cleanup(shut)
-	small := compressed.New(db.Blobs(), &compressed.Options{Later: func(int64) {}}) // as the front door has it
-	layers := cached.New(blob.Checked(small), nil)
+	var layers *cached.Store // as the front door has them
+	small := compressed.New(db.Blobs(), &compressed.Options{
+		Later:  func(int64) {},
+		Recall: func(id blob.ID) []byte { return layers.Peek(id) },
+	})
+	layers = cached.New(blob.Checked(small), nil)
 	settle := func() {
 		all, _, err := db.Blobs().Arrived(b.Context(), "", math.MaxInt32)
 		must(b, err)

@@ -12,7 +12,7 @@ import (
 const entryCost = 256
 
 // cache remembers records that were lately read or written, without the
-// payloads of whole copies and of large literals. What a record says about a
+// payloads of whole copies, of edits and of large literals. What a record says about a
 // content stays true whatever the store below does; that a base is still stored
 // must be asked there.
 type cache struct {
@@ -47,7 +47,7 @@ func (c *cache) get(id blob.ID) *record {
 // add remembers a copy of a record.
 func (c *cache) add(id blob.ID, r *record) {
 	kept := *r
-	if r.isDelta() && r.kind != kindDeltaDict && int64(len(r.payload)) <= c.limit/8 {
+	if r.isExtension() && !r.edited && int64(len(r.payload)) <= c.limit/8 {
 		kept.payload = bytes.Clone(r.payload)
 	} else {
 		kept.payload, kept.hollow = nil, true

@@ -36,8 +36,13 @@ type Options struct {
 	// blobs must be streamed with Open and PutFrom. 0 means 64 MiB.
 	MaxBlob int64
 	// CacheBytes bounds the memory for records that were lately read or written,
-	// so that extending a blob again needs no read. 0 means 1 MiB, negative none.
+	// so that extending or editing a blob again needs no read. 0 means 2 MiB,
+	// negative none.
 	CacheBytes int64
+	// Recall, if set, returns the content of a blob that somebody has at hand, such as
+	// a cache above, else nil. Then a difference to it needs no read. It must not call
+	// this store, and nobody may change what it returned.
+	Recall func(blob.ID) []byte
 	// Later, if set, puts compression off: contents, and what is new in a delta, are
 	// stored as they are, Later is told how many bytes, and Settle compresses them
 	// when there is time. The store below must be a blob.Replacer.
@@ -57,7 +62,7 @@ func (o *Options) withDefaults() Options {
 		d.MaxBlob = 64 << 20
 	}
 	if d.CacheBytes == 0 {
-		d.CacheBytes = 1 << 20
+		d.CacheBytes = 2 << 20
 	}
 	return d
 }
@@ -83,7 +88,7 @@ func New(inner blob.Store, opts *Options) *Store {
 
 // Get returns the content of a blob, put together from its chain of deltas.
 func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
-	return resolver{Store: s}.content(ctx, id)
+	return resolver{Store: s, below: s.inner}.content(ctx, id)
 }
 
 // Put stores blobs, each in the smallest form that it found. Blobs that are
@@ -99,19 +104,13 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 			return err
 		}
 	}
-	held, err := s.held(ctx, blobs, false)
-	if err != nil {
-		return err
-	}
-	err = s.put(ctx, blobs, held, true)
+	err := s.put(ctx, blobs, true)
 	if errors.Is(err, blob.ErrNotFound) {
 		// A base may have gone since the cache or a hint told of it: the store below
 		// takes nothing whose base it lacks. Without either, only blobs that nobody can
 		// store any more still fail.
 		s.cache.purge()
-		if held, err = s.held(ctx, blobs, true); err == nil {
-			err = s.put(ctx, blobs, held, false)
-		}
+		err = s.put(ctx, blobs, false)
 	}
 	return err
 }
@@ -134,71 +133,38 @@ func (s *Store) tooLarge(id blob.ID) error {
 // compressing it at once and in vain; the store below drops what it has.
 const askFrom = 16 << 10
 
-// held asks in one call which blobs are stored already: all of them, or those
-// that would otherwise be compressed or compared in vain. An extension costs less
-// than the question.
-func (s *Store) held(ctx context.Context, blobs []blob.Blob, all bool) ([]bool, error) {
-	held := make([]bool, len(blobs))
-	var ids []blob.ID
-	var asked []int
-	for i := range blobs {
-		large := len(blobs[i].Data) >= askFrom && s.opts.Later == nil
-		compared := !blobs[i].Like.IsZero()
-		if all || blobs[i].Keep == 0 && (large || compared) {
-			ids, asked = append(ids, blobs[i].ID), append(asked, i)
-		}
-	}
-	if len(ids) == 0 {
-		return held, nil
-	}
-	answers, err := s.inner.Has(ctx, ids...)
+// put encodes all blobs and hands them down in one call, but for those that are
+// too large for that.
+func (s *Store) put(ctx context.Context, blobs []blob.Blob, hints bool) error {
+	p := &planner{resolver: resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record, len(blobs))}, hints: hints}
+	records, err := p.planAll(ctx, blobs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for k, i := range asked {
-		held[i] = answers[k]
-	}
-	return held, nil
-}
-
-// put encodes all blobs and hands them down in one call.
-func (s *Store) put(ctx context.Context, blobs []blob.Blob, held []bool, hints bool) error {
-	p := &planner{resolver: resolver{Store: s, staged: make(map[blob.ID]*record, len(blobs))}, hints: hints}
-	seen := make(map[blob.ID]bool, len(blobs))
-	records := make([]blob.Blob, 0, len(blobs))
-	var later int64
-	for i := range blobs {
-		b := &blobs[i]
-		if seen[b.ID] {
-			continue
-		}
-		seen[b.ID] = true
-		r, err := p.plan(ctx, b, held[i])
-		if err != nil {
-			return err
-		}
-		if !held[i] {
-			p.staged[b.ID] = r
-			if (r.kind == kindRaw || r.kind == kindDelta) && len(r.payload) >= minAlone {
-				later += int64(len(r.payload))
-			}
-		}
-		if s.opts.Later != nil && r.kind == kindRaw && r.size >= largeRaw && !r.local {
-			if err := s.putLarge(ctx, b.ID, r); err != nil {
+	below := make([]blob.Blob, 0, len(records))
+	for _, one := range records {
+		if s.opts.Later != nil && one.kind == kindRaw && one.size >= largeRaw && !one.local {
+			if err := s.putLarge(ctx, one.id, one.record); err != nil {
 				return err
 			}
 			continue
 		}
-		records = append(records, blob.Blob{ID: b.ID, Data: r.encode(), Base: r.base, LocalOnly: b.LocalOnly, Given: true})
+		below = append(below, blob.Blob{ID: one.id, Data: one.encode(), Base: one.base, LocalOnly: one.local, Given: true})
 	}
-	if len(records) > 0 {
-		if err := s.inner.Put(ctx, records...); err != nil {
+	if len(below) > 0 {
+		if err := s.inner.Put(ctx, below...); err != nil {
 			return err
 		}
 	}
+	var later int64
 	for id, r := range p.staged {
-		if r.isDelta() { // a whole copy that is extended can be looked up then
+		if r.isDelta() || p.asked[id] {
+			// Of other whole copies it is not known whether the store below took them or
+			// has them in another form.
 			s.cache.add(id, r)
+		}
+		if (r.kind == kindRaw || r.kind == kindDelta) && len(r.payload) >= minAlone {
+			later += int64(len(r.payload))
 		}
 	}
 	if s.opts.Later != nil && later > 0 {

@@ -3,6 +3,8 @@ package compressed
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"math/bits"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -60,17 +62,29 @@ func (p *planner) against(ctx context.Context, b *blob.Blob, plain int) (*record
 	if id == b.ID { // content that came back, as after an undo
 		return nil, nil
 	}
-	if cur.hollow {
-		if cur, err = p.fetch(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	steps := maxSteps
-	base, err := p.resolve(ctx, id, cur, &steps)
+	base, err := p.base(ctx, id, cur)
 	if err != nil {
 		return nil, err
 	}
 	return p.patch(position, id, base, b.Data, plain)
+}
+
+// base returns the content of a blob to compare with, which nobody may change.
+func (p *planner) base(ctx context.Context, id blob.ID, r *record) ([]byte, error) {
+	if p.opts.Recall != nil {
+		if data := p.opts.Recall(id); data != nil {
+			return data, nil
+		}
+	}
+	if r.hollow {
+		full, err := p.fetch(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		r = full
+	}
+	steps := maxSteps
+	return p.resolve(ctx, id, r, &steps)
 }
 
 // patch replaces the middle of base, where that differs from data. Where the
@@ -86,6 +100,7 @@ func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain in
 		return nil, nil
 	}
 	r := p.delta(position, id, int64(prefix), int64(suffix), literal)
+	r.edited = true
 	if p.opts.Later != nil {
 		return r, nil
 	}
@@ -110,24 +125,57 @@ func (c *codec) shrinkMore(r *record, replaced, literal []byte) error {
 // alike guesses whether much of literal also is in replaced, by looking for a few
 // short pieces around where they would be.
 func alike(replaced, literal []byte) bool {
-	const probes, enough, piece, around = 12, 4, 24, 8 << 10
+	const probes, enough, around = 12, 4, 8 << 10
 	if len(literal) < probes*piece || len(replaced) < minSize {
 		return false
 	}
-	found := 0
-	for i := range probes {
+	pieces := make([][]byte, probes)
+	for i := range pieces {
 		at := i * (len(literal) - piece) / (probes - 1)
-		middle := at * len(replaced) / len(literal)
+		pieces[i] = literal[at : at+piece]
+	}
+	if len(replaced) <= 4*around { // one look for all of them
+		return occurring(replaced, pieces, enough) == enough
+	}
+	found := 0
+	for i := range pieces {
+		middle := i * (len(replaced) - piece) / (probes - 1)
 		near := replaced[max(0, middle-around):min(len(replaced), middle+around)]
-		if bytes.Contains(near, literal[at:at+piece]) {
-			found++
-		}
+		found += occurring(near, pieces[i:i+1], 1)
 		if found == enough || found+probes-1-i < enough {
 			break
 		}
 	}
 	return found == enough
 }
+
+// piece is the length of the pieces that alike looks for.
+const piece = 24
+
+// occurring counts how many of up to 16 pieces a text has, up to a number that is
+// enough. It goes through the text once.
+func occurring(text []byte, pieces [][]byte, enough int) (found int) {
+	var wanted [1 << 11]uint16 // bits of pieces, by how they begin
+	for i, p := range pieces {
+		wanted[beginning(p)] |= 1 << i
+	}
+	for at := 0; at+piece <= len(text); at++ {
+		for rest := wanted[beginning(text[at:])]; rest != 0; rest &= rest - 1 {
+			i := bits.TrailingZeros16(rest)
+			if !bytes.Equal(text[at:at+piece], pieces[i]) {
+				continue
+			}
+			wanted[beginning(pieces[i])] &^= 1 << i
+			if found++; found == enough {
+				return found
+			}
+		}
+	}
+	return found
+}
+
+// beginning hashes eight bytes.
+func beginning(b []byte) uint64 { return binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> (64 - 11) }
 
 // commonPrefix returns how many bytes a and b begin with alike. It compares in
 // blocks first, which the runtime does many bytes at a time.

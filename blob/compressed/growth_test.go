@@ -156,3 +156,56 @@ func TestAContentThatComesBackIsNotItsOwnBase(t *testing.T) {
 	wantContent(t, s, a.ID, a.Data)
 	wantBase(t, inner, a.ID, blob.ID{})
 }
+
+// TestEditingAgainReadsNothing edits one text many times, with somebody above who
+// has the earlier versions at hand. Where nobody has, versions are read, and what
+// is stored is the same.
+func TestEditingAgainReadsNothing(t *testing.T) {
+	edit := func(remember bool) (gets int, bytes int64) {
+		inner := memblob.New()
+		counting := blobtest.NewFaulty(inner)
+		seen := map[blob.ID][]byte{}
+		opts := &compressed.Options{Later: func(int64) {}}
+		if remember {
+			opts.Recall = func(id blob.ID) []byte { return seen[id] }
+		}
+		s := blob.Checked(compressed.New(counting, opts))
+		var like blob.ID
+		for n := range 100 {
+			text := hundredLines(n)
+			b := blob.New(text)
+			b.Like = like
+			if err := s.Put(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			seen[b.ID], like = text, b.ID
+		}
+		gets = counting.Calls(blobtest.OpGet)
+		for id, text := range seen {
+			wantContent(t, s, id, text)
+		}
+		return gets, stored(t, inner)
+	}
+	gets, small := edit(true)
+	if gets > 1 { // the first version was put without asking in which form it is stored
+		t.Errorf("100 edits read %d records, want one", gets)
+	}
+	if _, same := edit(false); small != same {
+		t.Errorf("100 edits take %d bytes, and %d where versions are read", small, same)
+	}
+	if limit := int64(len(hundredLines(0)) * 10); small > limit {
+		t.Errorf("100 edits take %d bytes, want at most %d", small, limit)
+	}
+}
+
+// hundredLines is a text of which each version differs in one line.
+func hundredLines(version int) (out []byte) {
+	for line := range 100 {
+		n := line
+		if line == version%100 {
+			n = 1000 + version
+		}
+		out = fmt.Appendf(out, "line %d of a text that somebody edits\n", n)
+	}
+	return out
+}

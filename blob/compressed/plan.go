@@ -11,8 +11,83 @@ import (
 
 // planner chooses the records for the blobs of one Put.
 type planner struct {
-	resolver      // staged are the records of earlier blobs of the same Put
-	hints    bool // follow hints; without, only extensions become deltas
+	resolver                  // staged are the records of earlier blobs of the same Put
+	hints    bool             // follow hints; without, only extensions become deltas
+	asked    map[blob.ID]bool // whether the store below has them
+}
+
+// planned is a record with the blob that it is for.
+type planned struct {
+	id blob.ID
+	*record
+}
+
+// planAll returns the records to store for blobs, one for each ID.
+func (p *planner) planAll(ctx context.Context, blobs []blob.Blob) (records []planned, err error) {
+	if p.opts.Later == nil {
+		// Who compresses now takes long, and keeps nothing meanwhile that others need.
+		return p.planEach(ctx, blobs)
+	}
+	err = blob.ReadMany(ctx, p.inner, func(r blob.Reader) error {
+		p.below = r
+		records, err = p.planEach(ctx, blobs)
+		return err
+	})
+	return records, err
+}
+
+func (p *planner) planEach(ctx context.Context, blobs []blob.Blob) ([]planned, error) {
+	held, err := p.held(ctx, blobs)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[blob.ID]bool, len(blobs))
+	records := make([]planned, 0, len(blobs))
+	for i := range blobs {
+		b := &blobs[i]
+		if seen[b.ID] {
+			continue
+		}
+		seen[b.ID] = true
+		r, err := p.plan(ctx, b, held[i])
+		if err != nil {
+			return nil, err
+		}
+		if !held[i] {
+			p.staged[b.ID] = r
+		}
+		records = append(records, planned{b.ID, r})
+	}
+	return records, nil
+}
+
+// held asks in one call which blobs are stored already: all of them where there
+// are no hints, else those that would be compressed or compared in vain. An
+// extension costs less than the question.
+func (p *planner) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
+	held := make([]bool, len(blobs))
+	var ids []blob.ID
+	var asked []int
+	for i := range blobs {
+		large := len(blobs[i].Data) >= askFrom && p.opts.Later == nil
+		compared := !blobs[i].Like.IsZero()
+		if !p.hints || blobs[i].Keep == 0 && (large || compared) {
+			ids, asked = append(ids, blobs[i].ID), append(asked, i)
+		}
+	}
+	if len(ids) == 0 {
+		return held, nil
+	}
+	answers, err := p.below.Has(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	p.asked = make(map[blob.ID]bool, len(ids))
+	for k, i := range asked {
+		held[i] = answers[k]
+		p.asked[ids[k]] = true
+	}
+	return held, nil
 }
 
 // plan returns the record to store for a blob.

@@ -12,6 +12,7 @@ import (
 // resolver reads records and puts contents together.
 type resolver struct {
 	*Store
+	below  blob.Reader
 	staged map[blob.ID]*record // records that the store below is about to get
 }
 
@@ -20,7 +21,7 @@ func (s resolver) fetch(ctx context.Context, id blob.ID) (*record, error) {
 	if r := s.staged[id]; r != nil {
 		return r, nil
 	}
-	data, err := s.inner.Get(ctx, id)
+	data, err := s.below.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,7 @@ type record struct {
 
 	payload []byte // content or literal, maybe compressed
 	hollow  bool   // the cache has dropped the payload
+	edited  bool   // planned from a hint: nobody is about to extend it
 }
 
 func (r *record) isDelta() bool { return r.kind >= kindDelta }

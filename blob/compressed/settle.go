@@ -94,7 +94,7 @@ func (b *settling) smallerDelta(ctx context.Context, id blob.ID, r *record) (*re
 	}
 	b.codec.shrinkLiteral(r, literal)
 	if len(r.payload) >= dictFrom {
-		base, err := resolver{Store: b.Store}.content(ctx, r.base)
+		base, err := resolver{Store: b.Store, below: b.inner}.content(ctx, r.base)
 		if err != nil {
 			return nil, leansOn(id, r.base, err)
 		}
