@@ -115,7 +115,8 @@ func (w *worker) readSmall(f *openedFile, got *stored, weak bool, like blob.ID) 
 	if err := unchanged(f, got.st, int64(len(data))); err != nil {
 		return err
 	}
-	got.id = blob.Sum(data)
+	b := blob.New(data)
+	b.Like, got.id = like, b.ID
 	if weak {
 		// Without stamps to rely on, two equal readings have to do.
 		if err := f.rewind(); err != nil {
@@ -132,7 +133,7 @@ func (w *worker) readSmall(f *openedFile, got *stored, weak bool, like blob.ID) 
 	w.taken(len(data))
 	w.stats.Read++
 	w.stats.Bytes += int64(len(data))
-	return w.put(blob.Blob{ID: got.id, Data: data, Like: like})
+	return w.put(b)
 }
 
 // readAll fills buf, which is one byte longer than the file should be.
