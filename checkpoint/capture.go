@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -211,13 +213,20 @@ func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Rec
 		// The blobs that both trees share are safe from a collector as long as the
 		// record of the old one stands; the new ones are named below.
 		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Checkpoint(st.tip.ID), Version: st.tip.version})
-		if err := w.count(ctx, c.changed, rec); err != nil {
-			return nil, err
-		}
-	} else if rec.FilesChanged, err = countFiles(ctx, w.s.blobs, c.tree); err != nil {
-		return nil, err
 	}
-	if b.Refs, err = newRefs(ctx, w.s.blobs, base, c.tree); err != nil {
+	side, sideCtx := errgroup.WithContext(ctx)
+	side.Go(func() (err error) {
+		b.Refs, err = newRefs(sideCtx, w.s.blobs, base, c.tree)
+		return err
+	})
+	side.Go(func() (err error) {
+		if st.tip != nil {
+			return w.count(sideCtx, c.changed, rec)
+		}
+		rec.FilesChanged, err = countFiles(sideCtx, w.s.blobs, c.tree)
+		return err
+	})
+	if err := side.Wait(); err != nil {
 		return nil, err
 	}
 	if err := w.s.putSkipped(ctx, c.skipped, rec, b); err != nil {
