@@ -175,7 +175,9 @@ func occurring(text []byte, pieces [][]byte, enough int) (found int) {
 }
 
 // beginning hashes eight bytes.
-func beginning(b []byte) uint64 { return binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> (64 - 11) }
+func beginning(b []byte) uint64 {
+	return binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> (64 - 11)
+}
 
 // commonPrefix returns how many bytes a and b begin with alike. It compares in
 // blocks first, which the runtime does many bytes at a time.
