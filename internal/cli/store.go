@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -117,9 +118,10 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	err = fn(db)
 	if err == nil {
-		settleAWhile(ctx, db)
+		settleAWhile(ctx, db, settleTime(time.Since(began)))
 	}
 	return errors.Join(err, db.Close())
 }
@@ -131,17 +133,28 @@ func (a *app) settle(ctx context.Context, db *stet.DB) error {
 	return db.Settle(ctx, func(done int) { looked.set(int64(done)) })
 }
 
-// settleTime is what a verb that stored something gives to compressing it, or
-// what earlier ones left. The rest waits for the next verb, the server or gc.
-const settleTime = 50 * time.Millisecond
+// settleTime is how long a verb that stored something, and took so long itself, may
+// go on compressing that, or what earlier ones left: about an eighth of its time.
+// Short verbs would do nothing within theirs, so one of eight of them does it for
+// all. The rest waits for the next verb, the server or gc.
+func settleTime(took time.Duration) time.Duration {
+	const share, least, most = 8, 50 * time.Millisecond, time.Second
+	if took/share >= least {
+		return min(took/share, most)
+	}
+	if rand.IntN(share) == 0 {
+		return least
+	}
+	return 0
+}
 
 // settleAWhile tells nobody where it fails, as on a full disk: the verb has done
 // its work, and what is not compressed is only larger.
-func settleAWhile(ctx context.Context, db *stet.DB) {
-	if !db.Unsettled() {
+func settleAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
+	if limit == 0 || !db.Unsettled() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_ = db.Settle(ctx, nil)
 }
