@@ -100,23 +100,34 @@ func appendTrailer(buf []byte, off, root, base int64, node blob.ID, in era) []by
 	return append(buf, t...)
 }
 
+// firstRead is enough for a directory of about twenty entries.
+const firstRead = 2 << 10
+
 // read returns the directory whose record is at off.
 func (s *indexSource) read(off int64) (*indexDir, error) {
 	limit := s.end.Load() - trailerLen - recordHeadLen
 	if off < indexHeaderLen || off > limit {
 		return nil, fmt.Errorf("%w: no record at %d", ErrBadIndex, off)
 	}
-	var head [recordHeadLen]byte
-	if _, err := s.r.ReadAt(head[:], off); err != nil {
+	// Most records fit into what is read first.
+	buf := make([]byte, min(firstRead, limit-off+recordHeadLen))
+	if _, err := s.r.ReadAt(buf, off); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
 	}
-	n := int64(binary.LittleEndian.Uint32(head[:]))
+	n := int64(binary.LittleEndian.Uint32(buf))
 	if n > limit-off {
 		return nil, fmt.Errorf("%w: record of %d bytes at %d", ErrBadIndex, n, off)
 	}
-	payload := make([]byte, n)
-	if _, err := s.r.ReadAt(payload, off+recordHeadLen); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
+	head, payload := buf[:recordHeadLen], buf[recordHeadLen:]
+	if n <= int64(len(payload)) {
+		payload = payload[:n]
+	} else {
+		payload = append(make([]byte, 0, n), payload...)
+		rest := payload[len(payload):n]
+		if _, err := s.r.ReadAt(rest, off+recordHeadLen+int64(len(payload))); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
+		}
+		payload = payload[:n]
 	}
 	if recordSum(off, payload) != binary.LittleEndian.Uint32(head[4:]) {
 		return nil, fmt.Errorf("%w: damaged record at %d", ErrBadIndex, off)
