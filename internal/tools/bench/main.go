@@ -64,6 +64,7 @@ var targets = []struct {
 	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
 	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
 	{regexp.MustCompile(`Scan`), "ours/git", "≤ 0.3"},
+	{regexp.MustCompile(`Command`), "ours/git", "≤ 0.4"},
 }
 
 func main() {
