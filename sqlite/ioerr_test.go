@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -77,15 +78,27 @@ func (l *ledger) faultyRun(ctx context.Context, rec *recorder, seed uint64) {
 			l.errs = append(l.errs, err)
 			return
 		}
-		moveLogOften(db, 12)
+		moveLogOften(db, math.MaxInt) // never beside the steps: each run must do the same
 		for i := range faultSteps {
 			if err := l.step(ctx, db, i, rng); err != nil {
 				l.errs = append(l.errs, err)
 			}
+			moveLogNow(db, 12)
 		}
 		if err := db.Close(); err != nil {
 			l.errs = append(l.errs, err)
 		}
+	}
+}
+
+// moveLogNow moves a log of so many pages.
+func moveLogNow(db *DB, pages int) {
+	w := db.writer
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	if w.logPages >= pages {
+		w.logPages = math.MaxInt
+		w.moveLog()
 	}
 }
 
