@@ -13,7 +13,7 @@ import (
 type planner struct {
 	resolver                  // staged are the records of earlier blobs of the same Put
 	hints    bool             // follow hints; without, only extensions become deltas
-	asked    map[blob.ID]bool // whether the store below has them
+	asked    map[blob.ID]bool // blobs that the store below was asked for
 }
 
 // planned is a record with the blob that it is for.
@@ -30,6 +30,7 @@ func (p *planner) planAll(ctx context.Context, blobs []blob.Blob) (records []pla
 	}
 	err = blob.ReadMany(ctx, p.inner, func(r blob.Reader) error {
 		p.below = r
+		defer func() { p.below = p.inner }() // r ends here, the planner does not
 		records, err = p.planEach(ctx, blobs)
 		return err
 	})
