@@ -112,17 +112,22 @@ func (b *blobLayer) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	if err != nil {
 		return nil, err
 	}
+	return has, b.inPacks(ctx, ids, has)
+}
+
+// inPacks looks in packs for those that the driver has not.
+func (b *blobLayer) inPacks(ctx context.Context, ids []blob.ID, has []bool) error {
 	for i, id := range ids {
 		if has[i] {
 			continue
 		}
 		e, _, err := b.s.find(ctx, id)
 		if err != nil && !errors.Is(err, ErrDamaged) { // what is damaged is better put again
-			return nil, err
+			return err
 		}
 		has[i] = e != nil
 	}
-	return has, nil
+	return nil
 }
 
 // Put implements blob.Store. A driver refuses a blob without its base, and an
