@@ -84,8 +84,8 @@ func (j *dirJob) believes(t *trust) bool {
 }
 
 // knownNames takes the names from the index, where they are in order.
-func (j *dirJob) knownNames() {
-	j.names = make([]dirent, len(j.prev.entries))
+func (w *worker) knownNames(j *dirJob) {
+	j.names = w.namesFor(len(j.prev.entries))
 	for i := range j.prev.entries {
 		e := &j.prev.entries[i]
 		kind := isFile // or whatever else is no directory: a look at it tells

@@ -118,7 +118,7 @@ func (r *dirRef) load(ctx context.Context, store blob.Store) (*indexDir, error) 
 		return d, nil
 	}
 	if at := r.at.Load(); at != nil {
-		if d, err := at.src.read(at.off); err == nil && d.node == r.node {
+		if d := at.dir(r.node); d != nil {
 			r.rec.Store(d)
 			return d, nil
 		}
@@ -130,6 +130,24 @@ func (r *dirRef) load(ctx context.Context, store blob.Store) (*indexDir, error) 
 	d := dirOfNode(r.node, entries)
 	r.rec.Store(d)
 	return d, nil
+}
+
+// loadInto is load for a moment: a directory that is not in memory is read into
+// scratch if the whole of its file is there, and nothing of it is kept. scratch is
+// then what it returns.
+func (r *dirRef) loadInto(ctx context.Context, store blob.Store, scratch *indexDir) (*indexDir, error) {
+	at := r.at.Load()
+	if r.rec.Load() == nil && at != nil && at.src.start.Load() != nil && at.readInto(scratch, r.node) {
+		return scratch, nil
+	}
+	return r.load(ctx, store)
+}
+
+// readWhole makes ready for all that is below, unless that is in memory.
+func (r *dirRef) readWhole() {
+	if at := r.at.Load(); at != nil && r.rec.Load() == nil {
+		at.src.readWhole()
+	}
 }
 
 // dirOfNode makes an index directory that has no stat data from a node.

@@ -7,8 +7,10 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -37,10 +39,11 @@ func recordSum(off int64, payload []byte) uint32 {
 // Appending to its file moves its end, so all indexes that lie in one file share
 // one source.
 type indexSource struct {
-	r    io.ReaderAt
-	path string // of the file, or ""
-	base int64  // size when the whole was last written anew
-	end  atomic.Int64
+	r     io.ReaderAt
+	path  string // of the file, or ""
+	base  int64  // size when the whole was last written anew
+	end   atomic.Int64
+	start atomic.Pointer[[]byte] // of the file, once a scan needed all of it
 
 	mu   sync.Mutex // guards the rest, and is held while appending
 	root int64      // where the newest root record is
@@ -52,6 +55,22 @@ type indexSource struct {
 type location struct {
 	src *indexSource
 	off int64
+}
+
+// dir reads the directory of a node; nil if the record is not that, or no good.
+func (l *location) dir(node blob.ID) *indexDir {
+	d := &indexDir{}
+	if !l.readInto(d, node) {
+		return nil
+	}
+	return d
+}
+
+// readInto is dir into a directory that is not needed any more. After a failure d
+// holds anything.
+func (l *location) readInto(d *indexDir, node blob.ID) bool {
+	payload, err := l.src.record(l.off)
+	return err == nil && d.decode(payload, l.src, l.off) == nil && d.node == node
 }
 
 // openSource checks the frame of a stored index of the given size.
@@ -100,39 +119,64 @@ func appendTrailer(buf []byte, off, root, base int64, node blob.ID, in era) []by
 	return append(buf, t...)
 }
 
+// maxWhole is the largest index that is read at once. One of a million files has
+// about half of it.
+const maxWhole = 256 << 20
+
+// readWhole reads what the file holds now, so that records need no call each. A
+// file that cannot be read is left to those who read its records.
+func (s *indexSource) readWhole() {
+	size := s.end.Load()
+	if s.start.Load() != nil || size > maxWhole {
+		return
+	}
+	all := make([]byte, size)
+	if _, err := s.r.ReadAt(all, 0); err == nil {
+		s.start.Store(&all)
+	}
+}
+
 // firstRead is enough for a directory of about twenty entries.
 const firstRead = 2 << 10
 
-// read returns the directory whose record is at off.
-func (s *indexSource) read(off int64) (*indexDir, error) {
-	limit := s.end.Load() - trailerLen - recordHeadLen
-	if off < indexHeaderLen || off > limit {
-		return nil, fmt.Errorf("%w: no record at %d", ErrBadIndex, off)
+// bytes returns at least least bytes at off, and more if that costs nothing. They
+// are never written to again.
+func (s *indexSource) bytes(off, least, most int64) ([]byte, error) {
+	if all := s.start.Load(); all != nil && off+least <= int64(len(*all)) {
+		return (*all)[off:min(off+most, int64(len(*all)))], nil
 	}
-	// Most records fit into what is read first.
-	buf := make([]byte, min(firstRead, limit-off+recordHeadLen))
+	buf := make([]byte, most)
 	if _, err := s.r.ReadAt(buf, off); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
 	}
-	n := int64(binary.LittleEndian.Uint32(buf))
-	if n > limit-off {
-		return nil, fmt.Errorf("%w: record of %d bytes at %d", ErrBadIndex, n, off)
+	return buf, nil
+}
+
+// record returns the payload of the record at off.
+func (s *indexSource) record(off int64) ([]byte, error) {
+	limit := s.end.Load() - trailerLen
+	if off < indexHeaderLen || off > limit-recordHeadLen {
+		return nil, fmt.Errorf("%w: no record at %d", ErrBadIndex, off)
 	}
-	head, payload := buf[:recordHeadLen], buf[recordHeadLen:]
-	if n <= int64(len(payload)) {
-		payload = payload[:n]
-	} else {
-		payload = append(make([]byte, 0, n), payload...)
-		rest := payload[len(payload):n]
-		if _, err := s.r.ReadAt(rest, off+recordHeadLen+int64(len(payload))); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
+	// Most records fit into what is read first.
+	buf, err := s.bytes(off, recordHeadLen, min(firstRead, limit-off))
+	if err != nil {
+		return nil, err
+	}
+	size, sum := recordHeadLen+int64(binary.LittleEndian.Uint32(buf)), binary.LittleEndian.Uint32(buf[4:])
+	if size > limit-off {
+		return nil, fmt.Errorf("%w: record of %d bytes at %d", ErrBadIndex, size, off)
+	}
+	if size > int64(len(buf)) {
+		if buf, err = s.bytes(off, size, size); err != nil {
+			return nil, err
 		}
-		payload = payload[:n]
 	}
-	if recordSum(off, payload) != binary.LittleEndian.Uint32(head[4:]) {
+	payload := buf[recordHeadLen:size]
+	if recordSum(off, payload) != sum {
 		return nil, fmt.Errorf("%w: damaged record at %d", ErrBadIndex, off)
 	}
-	return decodeDir(payload, s, off)
+	return payload, nil
 }
 
 // appendDir encodes a directory. places gives the records of its subdirectories,
@@ -166,11 +210,11 @@ func appendDir(buf []byte, d *indexDir, places []int64) []byte {
 	return buf
 }
 
-// decodeDir reads a record. Names share one string.
-func decodeDir(payload []byte, src *indexSource, off int64) (*indexDir, error) {
+// decode reads a record. Names are parts of the payload.
+func (d *indexDir) decode(payload []byte, src *indexSource, off int64) error {
 	r := reader{data: payload, bad: ErrBadIndex}
-	text := string(payload)
-	d := &indexDir{node: r.id()}
+	text := unsafe.String(unsafe.SliceData(payload), len(payload)) // nobody writes to it again
+	d.node = r.id()
 	copy(d.rules[:], r.bytes(uint64(len(d.rules))))
 	d.listed.mtime, d.listed.ctime = r.stamp(), r.stamp()
 	d.listed.ino = r.uvarint()
@@ -179,9 +223,10 @@ func decodeDir(payload []byte, src *indexSource, off int64) (*indexDir, error) {
 		r.fail("claims %d entries in %d bytes", count, r.left())
 	}
 	if r.err != nil {
-		return nil, r.err
+		return r.err
 	}
-	d.entries = make([]indexEntry, count)
+	d.entries, d.subs = slices.Grow(d.entries[:0], int(count))[:count], d.subs[:0]
+	clear(d.entries)
 	for i := range d.entries {
 		e := &d.entries[i]
 		e.kind, e.flags, e.sub = Kind(r.byte()), entryFlags(r.byte()), -1
@@ -189,7 +234,7 @@ func decodeDir(payload []byte, src *indexSource, off int64) (*indexDir, error) {
 		start := r.pos
 		r.bytes(n)
 		if r.err != nil {
-			return nil, r.err
+			return r.err
 		}
 		e.name = text[start:r.pos]
 		if e.name == "" || i > 0 && e.name <= d.entries[i-1].name || e.kind < File || e.kind > Symlink {
@@ -199,7 +244,7 @@ func decodeDir(payload []byte, src *indexSource, off int64) (*indexDir, error) {
 			d.decodeCaptured(&r, e, src, off)
 		}
 	}
-	return d, r.end()
+	return r.end()
 }
 
 func (d *indexDir) decodeCaptured(r *reader, e *indexEntry, src *indexSource, off int64) {

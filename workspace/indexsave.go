@@ -22,7 +22,11 @@ func (x *Index) MarshalBinary() ([]byte, error) {
 // ParseIndex reads an index from bytes, which it keeps: the caller must not
 // change them. The error wraps ErrBadIndex.
 func ParseIndex(data []byte) (*Index, error) {
-	return indexFrom(openSource(bytes.NewReader(data), int64(len(data))))
+	src, err := openSource(bytes.NewReader(data), int64(len(data)))
+	if err == nil {
+		src.start.Store(&data)
+	}
+	return indexFrom(src, err)
 }
 
 func indexFrom(src *indexSource, err error) (*Index, error) {
@@ -224,9 +228,7 @@ func (w *indexWriter) dir(r *dirRef) (int64, error) {
 	}
 	d := r.rec.Load()
 	if d == nil && at != nil {
-		if got, err := at.src.read(at.off); err == nil && got.node == r.node {
-			d = got
-		}
+		d = at.dir(r.node)
 	}
 	if d == nil {
 		return 0, nil

@@ -26,8 +26,9 @@ type dirJob struct {
 	touched *pathSet // below this directory
 	hints   *pathSet // the only names to look at; nil for all
 
-	prevRef *dirRef   // what the index knows, or nil
-	prev    *indexDir // the same, loaded
+	prevRef  *dirRef   // what the index knows, or nil
+	prev     *indexDir // the same, loaded
+	borrowed bool      // prev is a worker's: nothing may keep a part of it
 
 	fd       dirFD
 	stamp    dirStamp // when it was opened, or zero if that proves nothing
@@ -84,7 +85,11 @@ func (w *worker) runDir(j *dirJob) error {
 // prepare finds the names to look at, the ignore rules, and what is known.
 func (w *worker) prepare(j *dirJob) error {
 	if j.prevRef != nil {
-		prev, err := j.prevRef.load(w.s.ctx, w.s.store)
+		scratch := w.scratchDir()
+		prev, err := j.prevRef.loadInto(w.s.ctx, w.s.store, scratch)
+		if j.borrowed = prev == scratch; !j.borrowed {
+			w.spare.dirs = append(w.spare.dirs, scratch)
+		}
 		if ctxErr := w.s.ctx.Err(); ctxErr != nil {
 			return ctxErr
 		}
@@ -113,7 +118,7 @@ func (w *worker) nameList(j *dirJob) error {
 	switch {
 	case j.believes(&w.s.trust):
 		j.believed = true
-		j.knownNames()
+		w.knownNames(j)
 		return nil
 	case j.hints != nil:
 		for name := range j.hints.kids {
@@ -222,10 +227,7 @@ func (w *worker) finish(j *dirJob) error {
 	}
 	j.result = ref
 	p := j.parent
-	if len(w.spare) < maxSpare {
-		w.spare = append(w.spare, j.slots)
-	}
-	j.slots, j.names, j.prev = nil, nil, nil
+	w.spare.take(j)
 	if p == nil {
 		return nil
 	}
@@ -250,6 +252,9 @@ func (w *worker) build(j *dirJob) (*dirRef, error) {
 		}
 		d := *j.prev // which never changes, so that its parts may be shared
 		d.listed = listed
+		if j.borrowed {
+			d.entries, d.subs = slices.Clone(d.entries), slices.Clone(d.subs)
+		}
 		return newRef(&d), nil
 	}
 	d := &indexDir{rules: sum, listed: listed}

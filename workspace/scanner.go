@@ -118,7 +118,9 @@ func (s *scanner) rootJob(root string, prev *Index, paths []string) (*dirJob, er
 		return job, nil
 	}
 	job.prevRef = prev.root
-	if paths != nil {
+	if paths == nil {
+		prev.root.readWhole()
+	} else {
 		job.hints = &pathSet{}
 		if err := job.hints.addAll(root, paths, !s.opts.NoIgnore); err != nil {
 			return nil, err

@@ -28,7 +28,7 @@ type worker struct {
 	used   int    // of slab
 	size   int    // bytes in batch
 	dirBuf []byte
-	spare  [][]slot // of directories that are done
+	spare  spares
 
 	stats   Stats // since the last report
 	skipped []Skipped
@@ -81,19 +81,56 @@ func (w *worker) report() {
 	w.skipped = nil
 }
 
-// slotsFor returns n empty slots, those of a directory that is done if there are
-// enough: a walk would else make as much garbage as the index is large.
-func (w *worker) slotsFor(n int) []slot {
-	for len(w.spare) > 0 {
-		last := w.spare[len(w.spare)-1]
-		w.spare = w.spare[:len(w.spare)-1]
-		if cap(last) >= n {
-			last = last[:n]
-			clear(last)
-			return last
+// spares are parts of directories that are done, to be used for others: a walk
+// would else make as much garbage as the index is large.
+type spares struct {
+	slots [][]slot
+	names [][]dirent
+	dirs  []*indexDir
+}
+
+// take takes the parts of a directory, which needs them no more.
+func (s *spares) take(j *dirJob) {
+	if len(s.slots) < maxSpare {
+		s.slots = append(s.slots, j.slots)
+		s.names = append(s.names, j.names)
+		if j.borrowed {
+			s.dirs = append(s.dirs, j.prev)
 		}
 	}
-	return make([]slot, n)
+	j.slots, j.names, j.prev = nil, nil, nil
+}
+
+// slotsFor returns n empty slots.
+func (w *worker) slotsFor(n int) []slot {
+	slots := reused(&w.spare.slots, n)
+	clear(slots)
+	return slots
+}
+
+// namesFor returns room for n names.
+func (w *worker) namesFor(n int) []dirent { return reused(&w.spare.names, n) }
+
+// scratchDir returns a directory to read into.
+func (w *worker) scratchDir() *indexDir {
+	dirs := w.spare.dirs
+	if len(dirs) == 0 {
+		return &indexDir{}
+	}
+	w.spare.dirs = dirs[:len(dirs)-1]
+	return dirs[len(dirs)-1]
+}
+
+// reused returns n elements of a spare slice if one is long enough.
+func reused[T any](spare *[][]T, n int) []T {
+	for len(*spare) > 0 {
+		last := (*spare)[len(*spare)-1]
+		*spare = (*spare)[:len(*spare)-1]
+		if cap(last) >= n {
+			return last[:n]
+		}
+	}
+	return make([]T, n)
 }
 
 // room returns n bytes of scratch memory that stay valid until the next flush if
