@@ -6,6 +6,17 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
+// Sanitize returns what the sanitizer leaves of HTML, for pages with highlighted code or
+// without.
+func Sanitize(source string, classes bool) string {
+	return string(sanitizer{classes: classes}.clean([]byte(source)))
+}
+
+// Unsanitized returns what Fragment sanitizes.
+func Unsanitized(source string, highlight Highlighter) string {
+	return string(renderFragment(source, highlight))
+}
+
 // MarkdownProblem tells what a document holds that it must not.
 func MarkdownProblem(doc string) string {
 	node, _ := parse(doc)

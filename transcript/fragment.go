@@ -3,10 +3,7 @@ package transcript
 import (
 	"bytes"
 	"html"
-	"regexp"
-	"sync"
 
-	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -24,9 +21,13 @@ type Highlighter func(language, code string) string
 // as what would take long to parse. Code blocks go through highlight unless it is
 // nil.
 func Fragment(source string, highlight Highlighter) string {
+	return string(sanitizer{classes: true}.clean(renderFragment(source, highlight)))
+}
+
+func renderFragment(source string, highlight Highlighter) []byte {
 	source, ok := neutral(Visible(source))
 	if !ok {
-		return ""
+		return nil
 	}
 	raw := []byte(source)
 	doc := markdown().Parser().Parse(text.NewReader(raw))
@@ -37,18 +38,10 @@ func Fragment(source string, highlight Highlighter) string {
 	).Renderer()
 	var b bytes.Buffer
 	if err := r.Render(&b, raw, doc); err != nil {
-		return ""
+		return nil
 	}
-	return string(fragmentSanitizer().SanitizeBytes(b.Bytes()))
+	return b.Bytes()
 }
-
-// fragmentSanitizer lets the classes of highlighted code through, and nothing else
-// that exported pages do not have.
-var fragmentSanitizer = sync.OnceValue(func() *bluemonday.Policy {
-	p := newSanitizer()
-	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[a-z][a-z0-9]{0,3}$`)).OnElements("span")
-	return p
-})
 
 // codeRenderer writes fenced code blocks.
 type codeRenderer struct{ highlight Highlighter }

@@ -8,11 +8,8 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"html/template"
-	"regexp"
 	"strings"
-	"sync"
 
-	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
 )
@@ -32,24 +29,6 @@ func styleHash() string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// sanitizer is the second of two defences: what is rendered holds no HTML of the
-// text's own to begin with.
-var sanitizer = sync.OnceValue(newSanitizer)
-
-func newSanitizer() *bluemonday.Policy {
-	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "li", "em", "strong", "del",
-		"code", "pre", "blockquote", "table", "thead", "tbody", "tr", "th", "td")
-	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
-	p.AllowElements("ol")
-	p.AllowAttrs("href").OnElements("a")
-	p.AllowURLSchemes("http", "https", "mailto")
-	p.AllowRelativeURLs(false)
-	p.RequireNoFollowOnLinks(true)
-	p.RequireNoReferrerOnLinks(true)
-	return p
-}
-
 // renderMarkdown returns Markdown as HTML, or false if it is better shown as it
 // is.
 func renderMarkdown(source string) (template.HTML, bool) {
@@ -64,7 +43,7 @@ func renderMarkdown(source string) (template.HTML, bool) {
 	if err := markdown().Renderer().Render(&b, raw, doc); err != nil {
 		return "", false
 	}
-	return template.HTML(sanitizer().SanitizeBytes(b.Bytes())), true
+	return template.HTML(sanitizer{}.clean(b.Bytes())), true
 }
 
 // imagesToLinks puts links in the place of images, which would be loaded.
