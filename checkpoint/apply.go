@@ -286,7 +286,7 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 		return nil, fmt.Errorf("verify: %w: %q did not change", ErrChanged, path)
 	}
 	skipped := mergeSkipped(r.job.present.skipped, res.NotCaptured, stepPaths(r.steps))
-	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes}, nil
+	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
 }
 
 // finish records the rewind and removes what is no longer needed.

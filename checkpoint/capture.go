@@ -127,9 +127,27 @@ type capture struct {
 	index   *workspace.Index
 	skipped []workspace.Skipped // of the whole workspace
 	changed []workspace.Change  // against the tip
+	scan    *workspace.Result   // or nil, where no scan captured it
 	hinted  bool
 	afresh  bool // nothing is taken for granted: every blob is named to the store
 	stats   workspace.Stats
+}
+
+// refs lists the blobs that a commit refers to which relies on the base tree. The
+// scan knows them if that is the one that it compared with.
+func (c *capture) refs(ctx context.Context, store blob.Store, base blob.ID) ([]blob.ID, error) {
+	if c.scan != nil && c.scan.Base == base {
+		return c.scan.Added, nil
+	}
+	return newRefs(ctx, store, base, c.tree)
+}
+
+// files is the number of files and links in the tree.
+func (c *capture) files(ctx context.Context, store blob.Store) (uint64, error) {
+	if c.scan != nil && c.scan.Base.IsZero() {
+		return uint64(c.scan.AddedFiles), nil
+	}
+	return countFiles(ctx, store, c.tree)
 }
 
 // captured scans the workspace. The caller holds its lock.
@@ -168,7 +186,7 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 }
 
 func (w *Workspace) finish(ctx context.Context, st *state, prev *workspace.Index, res *workspace.Result, skipped []workspace.Skipped) (*capture, error) {
-	c := &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: res.Changed, stats: res.Stats}
+	c := &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: res.Changed, scan: res, stats: res.Stats}
 	if st.tip == nil {
 		c.changed = nil
 		return c, nil
@@ -216,14 +234,14 @@ func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Rec
 	}
 	side, sideCtx := errgroup.WithContext(ctx)
 	side.Go(func() (err error) {
-		b.Refs, err = newRefs(sideCtx, w.s.blobs, base, c.tree)
+		b.Refs, err = c.refs(sideCtx, w.s.blobs, base)
 		return err
 	})
 	side.Go(func() (err error) {
 		if st.tip != nil {
 			return w.count(sideCtx, c.changed, rec)
 		}
-		rec.FilesChanged, err = countFiles(sideCtx, w.s.blobs, c.tree)
+		rec.FilesChanged, err = c.files(sideCtx, w.s.blobs)
 		return err
 	})
 	if err := side.Wait(); err != nil {

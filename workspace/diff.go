@@ -23,6 +23,7 @@ type differ struct {
 	store   blob.Store
 	lenient bool // a directory that cannot be loaded counts as empty
 	changes []Change
+	added   *added // takes the new blobs, if not nil
 	seen    int
 }
 
@@ -61,6 +62,9 @@ func (d *differ) dirs(path string, a, b *dirRef) error {
 	if err != nil {
 		return err
 	}
+	if d.added != nil && b != nil {
+		d.added.id(b.node)
+	}
 	for len(as) > 0 || len(bs) > 0 {
 		var before, after *indexEntry
 		switch {
@@ -83,6 +87,9 @@ func (d *differ) pair(dir string, a, b *indexEntry, asubs, bsubs []*dirRef) erro
 	inA, inB := a != nil && a.captured(), b != nil && b.captured()
 	if !inA && !inB || inA && inB && a.equals(b) {
 		return nil // nearly all are, so that nothing is made before
+	}
+	if d.added != nil && inB && b.kind != Dir {
+		d.added.entry(a, b)
 	}
 	var c Change
 	var asub, bsub *dirRef
@@ -108,7 +115,12 @@ func (d *differ) pair(dir string, a, b *indexEntry, asubs, bsubs []*dirRef) erro
 
 // equals is Entry.Same of two captured entries.
 func (e *indexEntry) equals(o *indexEntry) bool {
-	return e.id == o.id && e.mode == o.mode && e.size == o.size && e.kind == o.kind && (e.flags^o.flags)&flagChunked == 0
+	return e.mode == o.mode && e.size == o.size && e.hasContentOf(o)
+}
+
+// hasContentOf reports whether two captured entries name the same blobs.
+func (e *indexEntry) hasContentOf(o *indexEntry) bool {
+	return e.id == o.id && e.kind == o.kind && (e.flags^o.flags)&flagChunked == 0
 }
 
 func subOf(e *indexEntry, subs []*dirRef) *dirRef {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -105,6 +106,7 @@ func mustScan(t testing.TB, store blob.Store, root string, prev *Index, opts *Op
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkAdded(t, store, res)
 	return res
 }
 
@@ -114,7 +116,64 @@ func mustScanPaths(t testing.TB, store blob.Store, root string, prev *Index, pat
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkAdded(t, store, res)
 	return res
+}
+
+// checkAdded compares what a scan says is new with what the stored trees say.
+func checkAdded(t testing.TB, store blob.Store, res *Result) {
+	t.Helper()
+	if counting, ok := store.(*mapStore); ok {
+		store = &mapStore{blobs: counting.blobs} // a look of ours does not count
+	}
+	before := map[string]Entry{}
+	var missing bool // of Base a part is gone: then more counts as new
+	if !res.Base.IsZero() {
+		before[""] = Entry{Kind: Dir, ID: res.Base}
+		missing = Walk(t.Context(), store, res.Base, func(path string, e Entry) error {
+			before[path] = e
+			return nil
+		}) != nil
+	}
+	want := map[blob.ID]bool{}
+	look := func(path string, e Entry) error {
+		was := before[path]
+		if was.Kind == e.Kind && was.ID == e.ID && was.Chunked == e.Chunked {
+			return nil
+		}
+		want[e.ID] = true
+		if !e.Chunked {
+			return nil
+		}
+		data, err := store.Get(t.Context(), e.ID)
+		if err != nil {
+			return err
+		}
+		chunks, err := DecodeChunks(data)
+		for _, c := range chunks {
+			want[c.ID] = true
+		}
+		return err
+	}
+	err := errors.Join(look("", Entry{Kind: Dir, ID: res.Tree}), Walk(t.Context(), store, res.Tree, look))
+	if err != nil {
+		t.Fatalf("walk the new tree: %v", err)
+	}
+	got := map[blob.ID]bool{}
+	for _, id := range res.Added {
+		if got[id] {
+			t.Errorf("added %s twice", id)
+		}
+		got[id] = true
+		if !want[id] && !missing {
+			t.Errorf("added %s, which the base has at the same place", id)
+		}
+	}
+	for id := range want {
+		if !got[id] {
+			t.Errorf("%s is not among the added", id)
+		}
+	}
 }
 
 // listTree returns "path kind" lines of a tree.

@@ -60,10 +60,19 @@ type Result struct {
 	// NotCaptured lists, sorted by path, what was seen and left out. ScanPaths
 	// lists what it saw at the given paths only.
 	NotCaptured []Skipped
-	// Changed lists, in the order of a walk, how Tree differs from the tree of the
-	// previous index. It is nil if there was none.
+	// Base is the tree of the previous index, zero if there was none of use. What
+	// follows compares with it.
+	Base blob.ID
+	// Changed lists, in the order of a walk, how Tree differs from Base. It is nil
+	// without one.
 	Changed []Change
-	Stats   Stats
+	// Added lists the blobs of Tree that Base does not have at the same place, those
+	// of directories and chunks too. A commit that names Tree and knows that Base is
+	// kept refers to these.
+	Added []blob.ID
+	// AddedFiles is the number of files and links that Base does not have as they are.
+	AddedFiles int64
+	Stats      Stats
 }
 
 // Scan captures the directory root. With the index of an earlier scan it reads

@@ -158,14 +158,26 @@ func (s *scanner) run(ctx context.Context, prev *Index, job *dirJob) (*Result, e
 	}
 	res := &Result{Tree: job.result.node, Index: &Index{root: job.result, era: s.trust.era}, NotCaptured: s.skipped, Stats: s.stats}
 	slices.SortFunc(res.NotCaptured, func(a, b Skipped) int { return cmp.Compare(a.Path, b.Path) })
-	if prev != nil {
-		d := differ{ctx: ctx, store: s.store, lenient: true}
-		if err := d.dirs("", prev.root, job.result); err != nil {
-			return nil, err
-		}
+	return res, s.compare(ctx, res, prev)
+}
+
+// compare tells what the scan changed.
+func (s *scanner) compare(ctx context.Context, res *Result, prev *Index) (err error) {
+	news := newAdded()
+	if prev == nil {
+		err = news.tree(ctx, s.store, res.Index.root)
+	} else {
+		res.Base = prev.Tree()
+		d := differ{ctx: ctx, store: s.store, lenient: true, added: news}
+		err = d.dirs("", prev.root, res.Index.root)
 		res.Changed = d.changes
 	}
-	return res, nil
+	if err != nil {
+		return err
+	}
+	res.AddedFiles = news.files
+	res.Added, err = news.all(ctx, s.store)
+	return err
 }
 
 // startProgress calls the progress function until the returned function does.
