@@ -8,7 +8,6 @@ import (
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
-	"connectrpc.com/grpcreflect"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
@@ -144,9 +143,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Context) error) http.Handler {
 	root := http.NewServeMux()
 	root.Handle("/", g.calls())
-	reflector := grpcreflect.NewStaticReflector(services...)
-	for _, add := range []func(*grpcreflect.Reflector, ...connect.HandlerOption) (string, http.Handler){grpcreflect.NewHandlerV1, grpcreflect.NewHandlerV1Alpha} {
-		path, handler := add(reflector)
+	for path, handler := range reflection(services) {
 		root.Handle(path, g.shared(handler))
 	}
 	root.Handle("GET /metrics", metrics)
