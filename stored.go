@@ -54,12 +54,7 @@ func (s *StoredBlobs) Name(id blob.ID) blob.ID { return s.name(id) }
 // Get returns a blob as it is kept, with its base. What is not durable yet is not
 // found.
 func (s *StoredBlobs) Get(ctx context.Context, name blob.ID) (blob.Blob, error) {
-	info, err := s.kept.Info(ctx, name)
-	if err != nil {
-		return blob.Blob{}, err
-	}
-	data, err := s.kept.Get(ctx, name)
-	return blob.Blob{ID: name, Data: data, Base: info.Base, Given: true}, err
+	return s.kept.Kept(ctx, name)
 }
 
 // Has reports which names are kept.

@@ -112,6 +112,7 @@ type place struct {
 	data []byte
 	file string
 	size int64
+	base blob.ID
 }
 
 func (l look) Get(ctx context.Context, id blob.ID) ([]byte, error) {
@@ -119,19 +120,22 @@ func (l look) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.file == "" {
-		return p.data, nil
-	}
-	f, err := l.openObject(ctx, id, p)
-	if err != nil {
-		return nil, err
+	p, err = l.load(ctx, id, p)
+	return p.data, err
+}
+
+// load returns a place with its content; another one if the blob has moved.
+func (l look) load(ctx context.Context, id blob.ID, p place) (place, error) {
+	f, p, err := l.openObject(ctx, id, p)
+	if err != nil || f == nil {
+		return p, err
 	}
 	defer f.Close()
-	data := make([]byte, p.size)
-	if n, err := io.ReadFull(f, data); err != nil {
-		return nil, blob.Corrupt(id, "object file has %d bytes, want %d", n, p.size)
+	p.data = make([]byte, p.size)
+	if n, err := io.ReadFull(f, p.data); err != nil {
+		return place{}, blob.Corrupt(id, "object file has %d bytes, want %d", n, p.size)
 	}
-	return data, nil
+	return p, nil
 }
 
 func (l look) open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
@@ -139,10 +143,14 @@ func (l look) open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.file != "" {
-		return l.openObject(ctx, id, p)
+	f, p, err := l.openObject(ctx, id, p)
+	if err != nil {
+		return nil, err
 	}
-	return io.NopCloser(bytes.NewReader(p.data)), nil
+	if f == nil {
+		return io.NopCloser(bytes.NewReader(p.data)), nil
+	}
+	return f, nil
 }
 
 // find looks a blob up. A view may be older than the blob.
@@ -163,12 +171,16 @@ func (l look) findOnce(ctx context.Context, id blob.ID) (place, error) {
 		return place{}, err
 	}
 	if r := l.db.writer.find(id); r != nil {
-		return place{data: cloneContent(r.data), file: r.file, size: r.size}, nil
+		return place{data: cloneContent(r.data), file: r.file, size: r.size, base: r.base}, nil
 	}
+	return l.findRow(ctx, id)
+}
+
+func (l look) findRow(ctx context.Context, id blob.ID) (place, error) {
 	var p place
 	found := false
 	err := l.with(ctx, func(c *conn) error {
-		s, err := c.stmt(`SELECT file, size, data FROM blobs WHERE id = ?1`)
+		s, err := c.stmt(`SELECT file, size, data, base FROM blobs WHERE id = ?1`)
 		if err != nil {
 			return err
 		}
@@ -182,6 +194,7 @@ func (l look) findOnce(ctx context.Context, id blob.ID) (place, error) {
 			if p.file == "" {
 				p.data = s.ColumnBlob(2, make([]byte, 0, p.size))
 			}
+			copy(p.base[:], s.ColumnRawBlob(3))
 		}
 		return s.Err()
 	})
@@ -197,29 +210,33 @@ func (l look) findOnce(ctx context.Context, id blob.ID) (place, error) {
 	return p, nil
 }
 
-// openObject opens a blob's file. Where a collector removed it between the look
-// at the row and this call, the row is gone too, and that is what counts.
-func (l look) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, error) {
-	f, err := l.db.objects.open(id, p.file)
-	if errors.Is(err, fs.ErrNotExist) {
+// openObject opens a blob's file, if that is where it is. Where a collector removed
+// it between the look at the row and this call, the row is gone too, and that is
+// what counts; where it was replaced, the place is another one.
+func (l look) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, place, error) {
+	for p.file != "" {
+		f, err := l.db.objects.open(id, p.file)
+		if err == nil {
+			return f, p, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, place{}, fmt.Errorf("open object file of %s: %w", id, err)
+		}
 		if l.view != nil {
 			if err := l.view.end(); err != nil {
-				return nil, l.db.readError(ctx, "read blob "+id.String(), err)
+				return nil, place{}, l.db.readError(ctx, "read blob "+id.String(), err)
 			}
 		}
 		again, err := l.find(ctx, id)
 		if err != nil {
-			return nil, err
+			return nil, place{}, err
 		}
 		if again.file == p.file {
-			return nil, blob.Corrupt(id, "its object file is missing")
+			return nil, place{}, blob.Corrupt(id, "its object file is missing")
 		}
-		return l.open(ctx, id)
+		p = again
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open object file of %s: %w", id, err)
-	}
-	return f, nil
+	return nil, p, nil
 }
 
 func (l look) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {

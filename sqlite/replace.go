@@ -15,8 +15,23 @@ import (
 // exchange is new content for a stored blob, and the object file that it had.
 type exchange struct {
 	record
-	missing bool   // there is no such blob
-	old     string // suffix of the file that was replaced
+	keepBase bool   // whatever it is
+	passed   bool   // there is no such blob, or it cannot lean on the new base
+	old      string // suffix of the file that was replaced
+}
+
+// Kept returns a durable blob as it is kept, with the base that these very bytes
+// lean on: Info and Get one after the other may see a blob before and after it was
+// replaced.
+func (b *Blobs) Kept(ctx context.Context, id blob.ID) (blob.Blob, error) {
+	p, err := b.look().findRow(ctx, id)
+	if err == nil {
+		p, err = b.look().load(ctx, id, p)
+	}
+	if err != nil {
+		return blob.Blob{}, err
+	}
+	return blob.Blob{ID: id, Data: p.data, Base: p.base, Given: true}, nil
 }
 
 // Replace implements blob.Replacer: one transaction for all of them.
@@ -27,6 +42,7 @@ func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
 		if err != nil {
 			return errors.Join(err, b.abandon(all))
 		}
+		fresh.base = one.Base
 		all = append(all, fresh)
 	}
 	return b.exchange(ctx, all)
@@ -38,10 +54,11 @@ func (b *Blobs) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size i
 	if err != nil {
 		return err
 	}
+	fresh.keepBase = true
 	if err := b.exchange(ctx, []*exchange{fresh}); err != nil {
 		return err
 	}
-	if fresh.missing {
+	if fresh.passed {
 		return blob.NotFound(id)
 	}
 	return nil
@@ -85,10 +102,10 @@ func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
 	}
 	var errs []error
 	for _, fresh := range all {
-		if fresh.file != "" && !fresh.missing {
+		if fresh.file != "" && !fresh.passed {
 			errs = append(errs, fileError("settle an object file", b.db.objects.settle(fresh.id, fresh.file)))
 		}
-		if fresh.file != "" && fresh.missing {
+		if fresh.file != "" && fresh.passed {
 			errs = append(errs, b.db.objects.discard(fresh.id, fresh.file))
 		}
 		if fresh.old != "" {
@@ -111,23 +128,40 @@ func (b *Blobs) abandon(all []*exchange) error {
 
 // replaceRow runs within a transaction, perhaps again after one that failed.
 func (b *Blobs) replaceRow(c *conn, fresh *exchange) error {
-	fresh.missing, fresh.old = true, ""
-	err := c.query(`SELECT file FROM blobs WHERE id = ?1`, func(s *sqlite3.Stmt) error {
-		fresh.missing, fresh.old = false, s.ColumnText(0)
+	fresh.passed, fresh.old = true, ""
+	var old string
+	var was blob.ID
+	err := c.query(`SELECT file, base FROM blobs WHERE id = ?1`, func(s *sqlite3.Stmt) error {
+		fresh.passed, old = false, s.ColumnText(0)
+		copy(was[:], s.ColumnRawBlob(1))
 		return nil
 	}, fresh.id[:])
 	if err != nil {
 		return sqlError("look up blob "+fresh.id.String(), err)
 	}
-	if fresh.missing {
+	if fresh.keepBase {
+		fresh.base = was
+	}
+	if !fresh.passed && fresh.base != was {
+		may, err := mayLean(c, fresh.id, fresh.base)
+		if err != nil {
+			return sqlError("look up what blob "+fresh.id.String()+" is to lean on", err)
+		}
+		fresh.passed = !may
+	}
+	if fresh.passed {
 		return nil
 	}
+	fresh.old = old
 	if fresh.old != "" {
 		if err := b.db.objects.condemn(fresh.id, fresh.old); err != nil {
 			return fileError("prepare removal of an object file", err)
 		}
 	}
-	var file, data any
+	var base, file, data any
+	if !fresh.base.IsZero() {
+		base = fresh.base[:]
+	}
 	if fresh.file != "" {
 		file = fresh.file
 	} else {
@@ -136,6 +170,26 @@ func (b *Blobs) replaceRow(c *conn, fresh *exchange) error {
 	// The row moves to the end, where rows are packed tightly. In its old place a
 	// content of another size would leave pages half empty.
 	return sqlError("replace blob "+fresh.id.String(),
-		c.exec(`UPDATE blobs SET n = (SELECT max(n) FROM blobs) + 1, size = ?2, file = ?3, data = ?4 WHERE id = ?1`,
-			fresh.id[:], fresh.size, file, data))
+		c.exec(`UPDATE blobs SET n = (SELECT max(n) FROM blobs) + 1, size = ?2, base = ?3, file = ?4, data = ?5 WHERE id = ?1`,
+			fresh.id[:], fresh.size, base, file, data))
+}
+
+// longestChain is more bases than any layer follows; only damage makes more.
+const longestChain = 1000
+
+// mayLean tells whether a blob can be given a base: all that this leans on is
+// stored, and the blob itself is not among it. A sweep runs in transactions of the
+// same kind and leaves what others lean on, so that this stays true.
+func mayLean(c *conn, id, base blob.ID) (bool, error) {
+	for steps := 0; !base.IsZero(); steps++ {
+		if base == id || steps == longestChain {
+			return false, nil
+		}
+		_, next, stored, err := blobLinks(c, base)
+		if err != nil || !stored {
+			return false, err
+		}
+		base = next
+	}
+	return true, nil
 }

@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
@@ -147,4 +149,82 @@ func TestArrivalsComeInOrderAndGoOnBehindAMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	arrived(last, blob.Info{ID: a.ID, Stored: 5})
+}
+
+// TestReplaceFromLeavesTheBase has a content streamed in whose base nobody tells.
+func TestReplaceFromLeavesTheBase(t *testing.T) {
+	db := openTest(t, nil)
+	base, leaning := blob.New([]byte("base")), blob.New([]byte("leaning"))
+	leaning.Base = base.ID
+	if err := db.Blobs().Put(t.Context(), base, leaning); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Blobs().ReplaceFrom(t.Context(), leaning.ID, bytes.NewReader(leaning.Data), int64(len(leaning.Data))); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := db.Blobs().Info(t.Context(), leaning.ID); err != nil || info.Base != base.ID {
+		t.Errorf("Info = %+v, %v; want base %s", info, err, base.ID)
+	}
+}
+
+// TestAFileThatCannotBeUsedIsNotLeft replaces by a large content with a base that
+// is not there.
+func TestAFileThatCannotBeUsedIsNotLeft(t *testing.T) {
+	db := openTest(t, nil)
+	large := bytes.Repeat([]byte("large"), 50_000)
+	b := blob.New(large)
+	if err := db.Blobs().Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	err := db.Blobs().Replace(t.Context(), blob.Blob{ID: b.ID, Data: bytes.ToUpper(large), Base: blob.Sum(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := db.Blobs().Get(t.Context(), b.ID); err != nil || !bytes.Equal(got, large) {
+		t.Errorf("Get = %d bytes, %v; want what was there", len(got), err)
+	}
+	if left := objectFiles(t, db); len(left) != 1 {
+		t.Errorf("object files: %q, want one", left)
+	}
+}
+
+// TestKeptBytesComeWithTheirBase reads a blob that changes between leaning on one
+// and standing alone, each with bytes of its own, small and in a file.
+func TestKeptBytesComeWithTheirBase(t *testing.T) {
+	db := openTest(t, nil)
+	alone, leans := []byte("alone"), bytes.Repeat([]byte("leans"), 50_000)
+	base, b := blob.New([]byte("base")), blob.New(alone)
+	if err := db.Blobs().Put(t.Context(), base, b); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			err := db.Blobs().Replace(ctx, blob.Blob{ID: b.ID, Data: leans, Base: base.ID})
+			if err == nil {
+				err = db.Blobs().Replace(ctx, blob.Blob{ID: b.ID, Data: alone})
+			}
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	seen := map[blob.ID]int{}
+	for seen[base.ID] < 20 || seen[blob.ID{}] < 20 {
+		one, err := db.Blobs().Kept(t.Context(), b.ID)
+		if errors.Is(err, blob.ErrNotFound) {
+			continue // not durable yet
+		}
+		if err != nil || one.Base.IsZero() != bytes.Equal(one.Data, alone) {
+			t.Fatalf("Kept = %d bytes on base %s, %v", len(one.Data), one.Base, err)
+		}
+		if data, err := db.Blobs().Get(t.Context(), b.ID); err != nil || !bytes.Equal(data, alone) && !bytes.Equal(data, leans) {
+			t.Fatalf("Get = %d bytes, %v", len(data), err)
+		}
+		seen[one.Base]++
+	}
 }
