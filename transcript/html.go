@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
@@ -19,9 +20,10 @@ var (
 	pageSource string
 	//go:embed page.css
 	pageStyle string
-
-	pages = template.Must(template.New("").Parse(pageSource))
 )
+
+// pages is parsed when it is first needed: most runs of the program write none.
+var pages = sync.OnceValue(func() *template.Template { return template.Must(template.New("").Parse(pageSource)) })
 
 // styleHash lets the page's own style through its policy, and no other.
 func styleHash() string {
@@ -87,7 +89,7 @@ type pageTool struct {
 type pageLine struct{ Class, Text string }
 
 func writeHTML(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Options) error {
-	if err := pages.ExecuteTemplate(w, "head", pageHead(t)); err != nil {
+	if err := pages().ExecuteTemplate(w, "head", pageHead(t)); err != nil {
 		return err
 	}
 	turn := 0
@@ -97,15 +99,15 @@ func writeHTML(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Option
 		}
 		if m.Turn != turn && m.Turn > 0 && m.Subagent == "" {
 			turn = m.Turn
-			if err := pages.ExecuteTemplate(w, "turn", turn); err != nil {
+			if err := pages().ExecuteTemplate(w, "turn", turn); err != nil {
 				return err
 			}
 		}
-		if err := pages.ExecuteTemplate(w, "message", pageView(m)); err != nil {
+		if err := pages().ExecuteTemplate(w, "message", pageView(m)); err != nil {
 			return err
 		}
 	}
-	return pages.ExecuteTemplate(w, "foot", nil)
+	return pages().ExecuteTemplate(w, "foot", nil)
 }
 
 func pageHead(t *Transcript) any {
