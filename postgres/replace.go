@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,13 +16,24 @@ import (
 
 var _ blob.Replacer = (*Blobs)(nil)
 
-// sqlReplace exchanges contents and tells which objects were named before.
-const sqlReplace = `WITH old AS (SELECT id, coalesce(object, '') AS object FROM @blobs WHERE tenant = $1 AND id = ANY($2) ORDER BY id FOR UPDATE)
-	UPDATE @blobs AS b SET size = n.size, object = n.object, data = n.data
-	FROM unnest($2::bytea[], $3::bigint[], $4::text[], $5::bytea[]) AS n (id, size, object, data), old
+const (
+	// sqlReplace exchanges contents and bases, or with $7 only contents, and tells
+	// which objects were named before.
+	sqlReplace = `WITH old AS (SELECT id, coalesce(object, '') AS object FROM @blobs WHERE tenant = $1 AND id = ANY($2) ORDER BY id FOR UPDATE)
+	UPDATE @blobs AS b SET size = n.size, object = n.object, data = n.data, base = CASE WHEN $7::boolean THEN b.base ELSE n.base END
+	FROM unnest($2::bytea[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[]) AS n (id, size, object, data, base), old
 	WHERE b.tenant = $1 AND b.id = n.id AND old.id = b.id RETURNING b.id, old.object`
 
-// Replace implements blob.Replacer: one statement for all of them.
+	sqlLockBlobs = `SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) ORDER BY id FOR UPDATE`
+	// UNION, unlike UNION ALL, ends in a circle, which only damage can make.
+	sqlChains = `WITH RECURSIVE chain AS (
+		SELECT id, base FROM @blobs WHERE tenant = $1 AND id = ANY($2)
+		UNION SELECT b.id, b.base FROM @blobs AS b JOIN chain ON b.id = chain.base WHERE b.tenant = $1)
+	SELECT id, base FROM chain`
+)
+
+// Replace implements blob.Replacer: one statement for all of them, or a
+// transaction where there are new bases.
 func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	fresh := make([]*record, 0, len(blobs))
 	for _, one := range blobs {
@@ -28,9 +41,10 @@ func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
 		if err != nil {
 			return errors.Join(err, b.removeObjects(ctx, fresh))
 		}
+		r.base = one.Base
 		fresh = append(fresh, r)
 	}
-	_, err := b.exchange(ctx, fresh)
+	_, err := b.exchange(ctx, fresh, false)
 	return err
 }
 
@@ -40,7 +54,7 @@ func (b *Blobs) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size i
 	if err != nil {
 		return err
 	}
-	replaced, err := b.exchange(ctx, []*record{fresh})
+	replaced, err := b.exchange(ctx, []*record{fresh}, true)
 	if err == nil && replaced == 0 {
 		err = blob.NotFound(id)
 	}
@@ -69,14 +83,14 @@ func (b *Blobs) stage(ctx context.Context, id blob.ID, r io.Reader, size int64) 
 // exchange points the rows at the new contents and removes the objects that are
 // not needed any more. After an error a row may name the new object all the same:
 // whichever is left over, the sweep of orphans removes.
-func (b *Blobs) exchange(ctx context.Context, fresh []*record) (replaced int, err error) {
+func (b *Blobs) exchange(ctx context.Context, fresh []*record, keepBases bool) (replaced int, err error) {
 	if len(fresh) == 0 {
 		return 0, ctx.Err()
 	}
 	if err := b.Flush(ctx); err != nil { // so that there are rows
 		return 0, errors.Join(err, b.removeObjects(ctx, fresh))
 	}
-	old, err := b.replaceRows(ctx, fresh)
+	old, err := b.replaceRows(ctx, fresh, keepBases)
 	if err != nil {
 		return 0, b.t.db.wrap(ctx, "replace blobs", err)
 	}
@@ -93,33 +107,146 @@ func (b *Blobs) exchange(ctx context.Context, fresh []*record) (replaced int, er
 	return len(old), b.removeObjects(ctx, unneeded)
 }
 
-// replaceRows returns the objects of the rows that there were.
-func (b *Blobs) replaceRows(ctx context.Context, fresh []*record) (map[blob.ID]string, error) {
+// replaceRows returns the objects that the rows which were exchanged had named.
+func (b *Blobs) replaceRows(ctx context.Context, fresh []*record, keepBases bool) (old map[blob.ID]string, err error) {
 	db := b.t.db
+	err = db.persist(ctx, func() error {
+		if !slices.ContainsFunc(fresh, func(r *record) bool { return !r.base.IsZero() }) {
+			old, err = b.updateRows(ctx, db.pool, fresh, keepBases)
+			return err
+		}
+		for { // until the generation does not go while it is waited for
+			old, err = b.replaceLeaning(ctx, fresh)
+			if !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+			if err := db.pause(time.Millisecond); err != nil {
+				return err
+			}
+		}
+	})
+	return old, err
+}
+
+// replaceLeaning exchanges blobs of which some get a base, one transaction of the
+// tenant after the other, so that no two make a circle. As for a new blob, a base
+// is locked and counted to the current generation, which is held: a sweep has
+// either removed it before, or leaves it.
+func (b *Blobs) replaceLeaning(ctx context.Context, fresh []*record) (old map[blob.ID]string, err error) {
+	db := b.t.db
+	if _, err := b.t.prepare(ctx); err != nil {
+		return nil, err
+	}
+	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		var generation int64
+		if _, err := tx.Exec(ctx, db.sql(sqlHoldTenant), b.t.name); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, db.sql(sqlHold), b.t.name).Scan(&generation); err != nil {
+			return err
+		}
+		var bases, all [][]byte
+		for _, r := range fresh {
+			all = append(all, r.id.Bytes())
+			if !r.base.IsZero() {
+				bases = append(bases, r.base.Bytes())
+			}
+		}
+		all = append(all, bases...)
+		if _, err := tx.Exec(ctx, db.sql(sqlLockBlobs), b.t.name, all); err != nil {
+			return err
+		}
+		// A statement of its own: it sees what those did who held the locks before.
+		links, err := b.links(ctx, tx, all)
+		if err != nil {
+			return err
+		}
+		firm := standing(fresh, links)
+		if _, err := tx.Exec(ctx, db.sql(sqlTouch), b.t.name, bases, generation); err != nil {
+			return err
+		}
+		old, err = b.updateRows(ctx, tx, firm, false)
+		return err
+	})
+	return old, err
+}
+
+// links returns what blobs, and all that they lean on, lean on.
+func (b *Blobs) links(ctx context.Context, tx pgx.Tx, ids [][]byte) (map[blob.ID]blob.ID, error) {
+	rows, err := tx.Query(ctx, b.t.db.sql(sqlChains), b.t.name, ids)
+	if err != nil {
+		return nil, err
+	}
+	links := make(map[blob.ID]blob.ID)
+	var id, base []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &base}, func() error {
+		var to blob.ID
+		copy(to[:], base)
+		links[blob.ID(id)] = to
+		return nil
+	})
+	return links, err
+}
+
+// standing returns those that can be exchanged one after the other: all that the
+// new base leans on is there, and the blob itself is not among it.
+func standing(fresh []*record, links map[blob.ID]blob.ID) []*record {
+	firm := make([]*record, 0, len(fresh))
+	for _, r := range fresh {
+		was, stored := links[r.id]
+		if !stored || r.base != was && !mayLean(r.id, r.base, links) {
+			continue
+		}
+		links[r.id] = r.base
+		firm = append(firm, r)
+	}
+	return firm
+}
+
+func mayLean(id, base blob.ID, links map[blob.ID]blob.ID) bool {
+	for range links {
+		if base.IsZero() {
+			return true
+		}
+		next, stored := links[base]
+		if base == id || !stored {
+			return false
+		}
+		base = next
+	}
+	return base.IsZero()
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// updateRows returns the objects of the rows that there were.
+func (b *Blobs) updateRows(ctx context.Context, in querier, fresh []*record, keepBases bool) (map[blob.ID]string, error) {
+	old := make(map[blob.ID]string, len(fresh))
+	if len(fresh) == 0 {
+		return old, nil
+	}
 	ids, sizes := make([][]byte, len(fresh)), make([]int64, len(fresh))
-	objects, contents := make([]*string, len(fresh)), make([][]byte, len(fresh))
+	objects, contents, bases := make([]*string, len(fresh)), make([][]byte, len(fresh)), make([][]byte, len(fresh))
 	for i, r := range fresh {
-		ids[i], sizes[i], contents[i] = r.id.Bytes(), r.size, r.data
+		ids[i], sizes[i], contents[i], bases[i] = r.id.Bytes(), r.size, r.data, r.baseBytes()
 		if r.object != "" {
 			objects[i] = &r.object
 		} else if r.data == nil {
 			contents[i] = []byte{}
 		}
 	}
-	var old map[blob.ID]string
-	err := db.persist(ctx, func() error {
-		old = make(map[blob.ID]string, len(fresh))
-		rows, err := db.pool.Query(ctx, db.sql(sqlReplace), b.t.name, ids, sizes, objects, contents)
-		if err != nil {
-			return err
-		}
-		var id []byte
-		var object string
-		_, err = pgx.ForEachRow(rows, []any{&id, &object}, func() error {
-			old[blob.ID(id)] = object
-			return nil
-		})
-		return err
+	rows, err := in.Query(ctx, b.t.db.sql(sqlReplace), b.t.name, ids, sizes, objects, contents, bases, keepBases)
+	if err != nil {
+		return old, err
+	}
+	var id []byte
+	var object string
+	_, err = pgx.ForEachRow(rows, []any{&id, &object}, func() error {
+		old[blob.ID(id)] = object
+		return nil
 	})
 	return old, err
 }

@@ -35,7 +35,11 @@ func TestReplaceExchangesStoredBytes(t *testing.T) {
 	fresh := map[blob.ID]string{ids[0]: "A" + short, ids[1]: "B" + short, ids[2]: "C" + long, leaning.ID: ""}
 	var all []blob.Blob
 	for id, content := range fresh {
-		all = append(all, blob.Blob{ID: id, Data: []byte(content)})
+		one := blob.Blob{ID: id, Data: []byte(content)}
+		if id == leaning.ID {
+			one.Base = ids[0]
+		}
+		all = append(all, one)
 	}
 	if err := blobs.Replace(ctx, append(all, absent)...); err != nil {
 		t.Fatal(err)

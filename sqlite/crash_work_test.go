@@ -221,8 +221,11 @@ func (h *history) lonePut(db *DB, rec *recorder, rng *rand.Rand) error {
 
 // replace writes blobs that are there once more, as a layer does that compresses
 // late; here with the same content, so that any image can be held to the names.
+// Some get a base, another one or none; not each base is there, or is none of those
+// that lean on it.
 func (h *history) replace(db *DB, rng *rand.Rand) error {
 	var blobs []blob.Blob
+	var others []blob.ID
 	mark := ""
 	for {
 		infos, next, err := db.Blobs().Arrived(context.Background(), mark, 16)
@@ -230,14 +233,26 @@ func (h *history) replace(db *DB, rng *rand.Rand) error {
 			return errors.Join(err, db.Blobs().Replace(context.Background(), blobs...))
 		}
 		for _, info := range infos {
-			if !info.Base.IsZero() || rng.IntN(20) > 0 && info.Stored < crashObjectSize {
+			others = append(others, info.ID)
+			if rng.IntN(20) > 0 && info.Stored < crashObjectSize {
 				continue
 			}
 			data, err := db.Blobs().Get(context.Background(), info.ID)
 			if err != nil {
 				return err
 			}
-			blobs = append(blobs, blob.Blob{ID: info.ID, Data: data})
+			one := blob.Blob{ID: info.ID, Data: data, Base: info.Base}
+			switch rng.IntN(4) {
+			case 0:
+				one.Base = blob.ID{}
+			case 1, 2:
+				one.Base = others[rng.IntN(len(others))]
+			case 3:
+				if rng.IntN(4) == 0 {
+					one.Base = randomBlob(rng, false).ID
+				}
+			}
+			blobs = append(blobs, one)
 		}
 		mark = next
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet/blob/retrying"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/sqlite"
 )
 
 func TestConformance(t *testing.T) {
@@ -33,7 +34,8 @@ func TestConformance(t *testing.T) {
 		"in the middle": func(t *testing.T) blob.Store {
 			return blob.Checked(cached.New(compressed.New(New(retrying.New(memblob.New(), nil), ring, nil), nil), nil))
 		},
-		"below streams not": func(t *testing.T) blob.Store { return New(newBytesStore(), ring, nil) },
+		"above a driver that replaces": func(t *testing.T) blob.Store { return New(openDriver(t).Blobs(), ring, nil) },
+		"below streams not":            func(t *testing.T) blob.Store { return New(newBytesStore(), ring, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := &blobtest.Options{MaxBytes: 4 << 20}
@@ -49,6 +51,20 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	}
+}
+
+func openDriver(t testing.TB) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
 }
 
 // withoutSweeper hides Sweep, which the store below does not offer.

@@ -127,12 +127,19 @@ func (s *bytesStore) List(ctx context.Context, after blob.ID, fn func(blob.Info)
 }
 
 func (s *bytesStore) Replace(ctx context.Context, blobs ...blob.Blob) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.replaceErr != nil {
+		return s.replaceErr
+	}
 	for _, b := range blobs {
-		if err := s.ReplaceFrom(ctx, b.ID, bytes.NewReader(b.Data), int64(len(b.Data))); err != nil {
-			return err
+		_, leans := s.blobs[b.Base]
+		if _, stored := s.blobs[b.ID]; stored && (leans || b.Base.IsZero()) {
+			b.Data = bytes.Clone(b.Data)
+			s.blobs[b.ID] = b
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (s *bytesStore) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {

@@ -126,11 +126,21 @@ func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) err
 	if f.info.Stored > maxWhole {
 		return s.resealStream(ctx, f, replacer)
 	}
-	content, err := s.Get(ctx, f.id)
+	stored, err := s.inner.Get(ctx, name)
 	if err != nil {
 		return err
 	}
-	sealed, err := s.sealWhole(f.id, f.base, name, content)
+	// Its base may be another one than when it was found, so that what is read now
+	// counts.
+	o, err := s.opener(f.id, name, stored)
+	if err != nil {
+		return blame(f.id, err)
+	}
+	content, err := o.openBody(stored[o.headSize():])
+	if err != nil {
+		return blame(f.id, err)
+	}
+	sealed, err := s.sealWhole(f.id, o.base, name, content)
 	if err != nil {
 		return fmt.Errorf("seal blob %s: %w", f.id, err)
 	}

@@ -33,7 +33,7 @@ func (s *Store) replacer(ctx context.Context) (blob.Replacer, error) {
 	return r, nil
 }
 
-// Replace implements blob.Replacer. Each Base must be the one that the blob has.
+// Replace implements blob.Replacer.
 func (s *Store) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	r, err := s.replacer(ctx)
 	if err != nil {
@@ -48,7 +48,8 @@ func (s *Store) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	return r.Replace(ctx, sealed...)
 }
 
-// ReplaceFrom implements blob.Replacer, for blobs without a base.
+// ReplaceFrom implements blob.Replacer, for blobs without a base: what the
+// envelope says of it is not read here.
 func (s *Store) ReplaceFrom(ctx context.Context, id blob.ID, content io.Reader, size int64) error {
 	r, err := s.replacer(ctx)
 	if err != nil {

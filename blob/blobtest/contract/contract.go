@@ -36,11 +36,11 @@ type Case struct {
 	Func func(ctx context.Context, s blob.Store) error
 }
 
-// Cases returns all cases. Those about blob.Lister and blob.Sweeper pass at once
+// Cases returns all cases. Those about blob.Lister, Sweeper and Replacer pass at once
 // on stores that do not implement them.
 func Cases() []Case {
 	var cases []Case
-	for _, group := range [][]Case{basicCases(), memoryCases(), streamCases(), manyCases(), extensionCases(), concurrencyCases(), listCases(), sweepCases()} {
+	for _, group := range [][]Case{basicCases(), memoryCases(), streamCases(), manyCases(), extensionCases(), concurrencyCases(), listCases(), sweepCases(), replaceCases()} {
 		cases = append(cases, group...)
 	}
 	for i := range cases {

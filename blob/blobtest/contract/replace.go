@@ -1,0 +1,270 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+func replaceCases() []Case {
+	return []Case{
+		{Name: "replace-exchanges-bytes", Bytes: 300 << 10, Func: ifReplacer(replaceBytes)},
+		{Name: "replace-adds-and-drops-a-base", Func: ifReplacer(replaceBase)},
+		{Name: "replace-changes-a-base", Func: ifReplacer(replaceOtherBase)},
+		{Name: "replace-passes-over-what-cannot-lean", Bytes: 300 << 10, Func: ifReplacer(replacePasses)},
+		{Name: "replace-makes-no-circle", Func: ifReplacer(replaceCircle)},
+		{Name: "replace-leaves-the-generation", Func: ifReplacer(replaceGeneration)},
+		{Name: "replace-beside-sweeps", Func: ifReplacer(replaceBesideSweeps)},
+		{Name: "replace-with-done-context", Func: ifReplacer(replaceDoneContext)},
+	}
+}
+
+// exchanger is what the cases need to see what became of a base.
+type exchanger interface {
+	blob.Store
+	blob.Replacer
+	blob.Sweeper
+}
+
+// ifReplacer leaves out layers that could only if the store below could.
+func ifReplacer(fn func(context.Context, exchanger) error) func(context.Context, blob.Store) error {
+	return func(ctx context.Context, s blob.Store) error {
+		r, ok := s.(exchanger)
+		if !ok || errors.Is(r.Replace(ctx), errors.ErrUnsupported) {
+			return nil
+		}
+		return fn(ctx, r)
+	}
+}
+
+// leaning returns the same blob with another base: what it holds must stay what
+// its name says, in a store that others use too.
+func leaning(b blob.Blob, base blob.ID) blob.Blob {
+	b.Base = base
+	return b
+}
+
+func replace(ctx context.Context, s exchanger, blobs ...blob.Blob) error {
+	if err := s.Replace(ctx, blobs...); err != nil {
+		return fmt.Errorf("replace %d blobs: %w", len(blobs), err)
+	}
+	return nil
+}
+
+// wantLeft sweeps blobs that nobody needs and checks which of them stay.
+func wantLeft(ctx context.Context, s exchanger, dead []blob.Blob, left ...blob.Blob) error {
+	if _, err := sweep(ctx, s, blob.SweepOptions{Live: live(dead...)}); err != nil {
+		return err
+	}
+	for _, b := range dead {
+		stays := false
+		for _, l := range left {
+			stays = stays || l.ID == b.ID
+		}
+		if err := wantHas(ctx, s, stays, b.ID); err != nil {
+			return fmt.Errorf("after a sweep: %w", err)
+		}
+	}
+	return nil
+}
+
+// replaceBytes is the only case that leaves other bytes than the name says, and
+// therefore removes them.
+func replaceBytes(ctx context.Context, s exchanger) error {
+	a, b, absent := freshBlob(100), freshBlob(300<<10), freshBlob(50)
+	if err := put(ctx, s, a, b); err != nil {
+		return err
+	}
+	a.Data, b.Data = b.Data, a.Data
+	if err := replace(ctx, s, a, absent, b); err != nil {
+		return err
+	}
+	return errors.Join(
+		wantContent(ctx, s, a.ID, a.Data),
+		wantContent(ctx, s, b.ID, b.Data),
+		wantAbsent(ctx, s, absent.ID),
+		wantLeft(ctx, s, []blob.Blob{a, b}))
+}
+
+func replaceBase(ctx context.Context, s exchanger) error {
+	base, b := freshBlob(1000), freshBlob(2000)
+	if err := put(ctx, s, base, b); err != nil {
+		return err
+	}
+	if err := replace(ctx, s, leaning(b, base.ID)); err != nil {
+		return err
+	}
+	err := errors.Join(
+		wantBases(ctx, s, base, leaning(b, base.ID)),
+		wantLeft(ctx, s, []blob.Blob{base}, base),
+		wantContent(ctx, s, b.ID, b.Data))
+	if err != nil {
+		return fmt.Errorf("with a new base: %w", err)
+	}
+	if err := replace(ctx, s, leaning(b, base.ID)); err != nil { // as it is
+		return err
+	}
+	if err := wantBases(ctx, s, leaning(b, base.ID)); err != nil {
+		return err
+	}
+	if err := replace(ctx, s, b); err != nil {
+		return err
+	}
+	return errors.Join(
+		wantBases(ctx, s, b),
+		wantLeft(ctx, s, []blob.Blob{base}),
+		wantContent(ctx, s, b.ID, b.Data))
+}
+
+func replaceOtherBase(ctx context.Context, s exchanger) error {
+	one, other, b := freshBlob(1000), freshBlob(1000), freshBlob(2000)
+	if err := put(ctx, s, one, other, leaning(b, one.ID)); err != nil {
+		return err
+	}
+	if err := replace(ctx, s, leaning(b, other.ID)); err != nil {
+		return err
+	}
+	return errors.Join(
+		wantBases(ctx, s, leaning(b, other.ID)),
+		wantLeft(ctx, s, []blob.Blob{one, other}, other),
+		wantContent(ctx, s, b.ID, b.Data))
+}
+
+// replacePasses gives blobs bases that are not there; a large one too, which a
+// driver may keep elsewhere.
+func replacePasses(ctx context.Context, s exchanger) error {
+	base, kept, moved, large, absent := freshBlob(1000), freshBlob(2000), freshBlob(3000), freshBlob(300<<10), freshBlob(100)
+	if err := put(ctx, s, base, leaning(kept, base.ID), moved, large); err != nil {
+		return err
+	}
+	other := func(b blob.Blob) blob.Blob {
+		b.Data = fresh(len(b.Data))
+		return leaning(b, absent.ID)
+	}
+	if err := replace(ctx, s, other(kept), leaning(moved, base.ID), other(large)); err != nil {
+		return err
+	}
+	return errors.Join(
+		wantBases(ctx, s, leaning(kept, base.ID), leaning(moved, base.ID), large),
+		wantContent(ctx, s, kept.ID, kept.Data),
+		wantContent(ctx, s, moved.ID, moved.Data),
+		wantContent(ctx, s, large.ID, large.Data))
+}
+
+func replaceCircle(ctx context.Context, s exchanger) error {
+	bottom, middle, top := freshBlob(1000), freshBlob(1000), freshBlob(1000)
+	if err := put(ctx, s, bottom, leaning(middle, bottom.ID), leaning(top, middle.ID)); err != nil {
+		return err
+	}
+	one, other := freshBlob(1000), freshBlob(1000)
+	if err := put(ctx, s, one, other); err != nil {
+		return err
+	}
+	err := replace(ctx, s,
+		leaning(bottom, top.ID), leaning(middle, middle.ID), // of what is there
+		leaning(one, other.ID), leaning(other, one.ID)) // of what the call makes
+	if err != nil {
+		return err
+	}
+	return wantBases(ctx, s, bottom, leaning(middle, bottom.ID), leaning(top, middle.ID), leaning(one, other.ID), other)
+}
+
+func replaceGeneration(ctx context.Context, s exchanger) error {
+	base, old := freshBlob(100), freshBlob(1000)
+	if err := put(ctx, s, base, old); err != nil {
+		return err
+	}
+	if err := s.Flush(ctx); err != nil {
+		return err
+	}
+	generation, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := replace(ctx, s, leaning(old, base.ID)); err != nil {
+		return err
+	}
+	if _, err := s.Sweep(ctx, generation, blob.SweepOptions{Live: live(old)}); err != nil {
+		return err
+	}
+	return errors.Join(wantAbsent(ctx, s, old.ID), wantContent(ctx, s, base.ID, base.Data))
+}
+
+// replaceBesideSweeps gives blobs bases that a collector is about to remove, and
+// drops some again. Whoever wins, what is leaned on is there.
+func replaceBesideSweeps(ctx context.Context, s exchanger) error {
+	const n = 24
+	bases, blobs := make([]blob.Blob, n), make([]blob.Blob, n)
+	for i := range n {
+		bases[i], blobs[i] = freshBlob(200), freshBlob(300)
+	}
+	if err := put(ctx, s, append(bases, blobs...)...); err != nil {
+		return err
+	}
+	if err := s.Flush(ctx); err != nil {
+		return err
+	}
+	err := together(3, func(worker int) error {
+		if worker == 2 {
+			for range 4 {
+				if _, err := sweep(ctx, s, blob.SweepOptions{Live: live(bases...)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for i := range n {
+			if worker == 1 {
+				i = n - 1 - i
+			}
+			if err := replace(ctx, s, leaning(blobs[i], bases[(i+worker)%n].ID)); err != nil {
+				return err
+			}
+			if i%8 == 0 {
+				if err := replace(ctx, s, blobs[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	lister, ok := s.(blob.Lister)
+	if !ok {
+		return nil
+	}
+	infos, err := listAll(ctx, lister, blob.ID{})
+	if err != nil {
+		return err
+	}
+	stored := make(map[blob.ID]blob.Info, len(infos))
+	for _, info := range infos {
+		stored[info.ID] = info
+	}
+	for _, b := range blobs {
+		if _, there := stored[stored[b.ID].Base]; !there && !stored[b.ID].Base.IsZero() {
+			return fmt.Errorf("%s leans on %s, which was removed", b.ID.Short(), stored[b.ID].Base.Short())
+		}
+		if err := wantContent(ctx, s, b.ID, b.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func replaceDoneContext(ctx context.Context, s exchanger) error {
+	base, b := freshBlob(100), freshBlob(1000)
+	if err := put(ctx, s, base, b); err != nil {
+		return err
+	}
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.Replace(done, leaning(b, base.ID)); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("replace with a context that is done: got %v, want context.Canceled", err)
+	}
+	return errors.Join(wantBases(ctx, s, b), wantContent(ctx, s, b.ID, b.Data))
+}
