@@ -6,10 +6,11 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"github.com/stet-dev/stet/transcript/internal/gfm"
 )
 
 // Highlighter returns code as HTML in which only span elements with short classes
@@ -33,7 +34,7 @@ func renderFragment(source string, highlight Highlighter) []byte {
 	doc := markdown().Parser().Parse(text.NewReader(raw))
 	imagesToLinks(doc)
 	r := goldmark.New(
-		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
+		goldmark.WithExtensions(gfm.Extension{}),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(codeRenderer{highlight}, 100))),
 	).Renderer()
 	var b bytes.Buffer

@@ -8,9 +8,10 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/stet-dev/stet/transcript/internal/gfm"
 )
 
 // Text is read as Markdown within these bounds. What is beyond is shown as it is:
@@ -40,7 +41,7 @@ const maxEscapes = 4
 
 // markdown is made when it is first needed: most runs of the program need none.
 var markdown = sync.OnceValue(func() goldmark.Markdown {
-	return goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList))
+	return goldmark.New(goldmark.WithExtensions(gfm.Extension{}))
 })
 
 // parse reads Markdown.
