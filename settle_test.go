@@ -291,3 +291,69 @@ func TestSettleCompressesDeltas(t *testing.T) {
 		})
 	}
 }
+
+// TestSettleComparesWhatWasPutOff saves many edits with processes that have just
+// begun: most are stored whole and become differences when they are settled.
+func TestSettleComparesWhatWasPutOff(t *testing.T) {
+	for name, key := range map[string][]byte{"plain": nil, "encrypted": key} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			opts := &Options{}
+			if key != nil {
+				unlock := keyring.Raw(key)
+				if _, err := keyring.Create(filepath.Join(prepared(t, dir), KeyringName), unlock); err != nil {
+					t.Fatal(err)
+				}
+				opts.Unlock = &unlock
+			}
+			next := content(4 << 10)
+			var all, last []blob.Blob
+			var whole int64
+			for round := range 4 {
+				db, err := Open(t.Context(), dir, opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				db.settler.close() // only this test settles
+				for i := range 100 {
+					one := next()
+					if round > 0 {
+						edited := bytes.Clone(last[i].Data)
+						copy(edited[round*1000:], "what was edited in this round")
+						one = blob.New(edited)
+						one.Like = last[i].ID
+					}
+					all = append(all, one)
+				}
+				last = all[len(all)-100:]
+				if err := db.Blobs().Put(t.Context(), last...); err != nil {
+					t.Fatal(err)
+				}
+				if err := db.Blobs().Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				wantStored(t, db, all...)
+				if round == 0 {
+					whole = storedSize(t, db)
+				} else if got := storedSize(t, db); got < whole*int64(round+1)/2 {
+					t.Errorf("round %d: %d bytes, as if everything had been compared", round, got)
+				}
+				if round == 3 {
+					if err := db.Settle(t.Context(), nil); err != nil {
+						t.Fatal(err)
+					}
+					if got := storedSize(t, db); got > whole*3/2 {
+						t.Errorf("settled, three edits of each take %d bytes, the first versions %d", got-whole, whole)
+					}
+					wantStored(t, db, all...)
+					if report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true}); err != nil || len(report.Damage) > 0 {
+						t.Errorf("check: %v, %v", report.Damage, err)
+					}
+				}
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -14,7 +14,8 @@ const entryCost = 256
 // cache remembers records that were lately read or written, without the
 // payloads of whole copies, of edits and of large literals. What a record says about a
 // content stays true whatever the store below does; that a base is still stored
-// must be asked there.
+// must be asked there. Where a hinted one ends up in a chain any process may have
+// decided since, so that these are not remembered.
 type cache struct {
 	mu      sync.Mutex
 	limit   int64
@@ -46,6 +47,9 @@ func (c *cache) get(id blob.ID) *record {
 
 // add remembers a copy of a record.
 func (c *cache) add(id blob.ID, r *record) {
+	if r.kind == kindHinted {
+		return
+	}
 	kept := *r
 	if r.isExtension() && !r.edited && int64(len(r.payload)) <= c.limit/8 {
 		kept.payload = bytes.Clone(r.payload)

@@ -45,7 +45,9 @@ type Options struct {
 	Recall func(blob.ID) []byte
 	// Later, if set, puts compression off: contents, and what is new in a delta, are
 	// stored as they are, Later is told how many bytes, and Settle compresses them
-	// when there is time. The store below must be a blob.Replacer.
+	// when there is time. Of many contents in one Put, most are not even compared
+	// with what they are like, unless that is at hand: Settle does that too. The store
+	// below must be a blob.Replacer.
 	Later func(bytes int64)
 }
 
@@ -73,6 +75,7 @@ type Store struct {
 	opts  Options
 	codec *codec
 	cache *cache
+	reads int // from the store below, to compare with, in one Put; see nearReads
 }
 
 var (
@@ -83,7 +86,7 @@ var (
 // New returns a store that keeps compressed blobs in inner.
 func New(inner blob.Store, opts *Options) *Store {
 	o := opts.withDefaults()
-	return &Store{inner: inner, opts: o, codec: newCodec(o.Level, o.MaxBlob), cache: newCache(o.CacheBytes)}
+	return &Store{inner: inner, opts: o, codec: newCodec(o.Level, o.MaxBlob), cache: newCache(o.CacheBytes), reads: nearReads}
 }
 
 // Get returns the content of a blob, put together from its chain of deltas.
@@ -136,14 +139,14 @@ const askFrom = 16 << 10
 // put encodes all blobs and hands them down in one call, but for those that are
 // too large for that.
 func (s *Store) put(ctx context.Context, blobs []blob.Blob, hints bool) error {
-	p := &planner{resolver: resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record, len(blobs))}, hints: hints}
+	p := &planner{resolver: resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record, len(blobs))}, hints: hints, later: s.opts.Later != nil}
 	records, err := p.planAll(ctx, blobs)
 	if err != nil {
 		return err
 	}
 	below := make([]blob.Blob, 0, len(records))
 	for _, one := range records {
-		if s.opts.Later != nil && one.kind == kindRaw && one.size >= largeRaw && !one.local {
+		if p.later && one.kind == kindRaw && one.size >= largeRaw && !one.local {
 			if err := s.putLarge(ctx, one.id, one.record); err != nil {
 				return err
 			}
@@ -158,16 +161,17 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, hints bool) error {
 	}
 	var later int64
 	for id, r := range p.staged {
-		if r.isDelta() || p.asked[id] {
+		if r.isDelta() || p.asked[id] && !p.later {
 			// Of other whole copies it is not known whether the store below took them or
-			// has them in another form.
+			// has them in another form; where Settle works, even if it was asked before:
+			// another process may have put one that becomes a delta.
 			s.cache.add(id, r)
 		}
-		if (r.kind == kindRaw || r.kind == kindDelta) && len(r.payload) >= minAlone {
+		if r.kind == kindHinted || (r.kind == kindRaw || r.kind == kindDelta) && len(r.payload) >= minAlone {
 			later += int64(len(r.payload))
 		}
 	}
-	if s.opts.Later != nil && later > 0 {
+	if p.later && later > 0 {
 		s.opts.Later(later)
 	}
 	return nil

@@ -65,6 +65,10 @@ func fixture(t testing.TB) (records, contents map[blob.ID][]byte) {
 		t.Fatal(err)
 	}
 	contents[id] = streamed
+	s = New(inner, &Options{Later: func(int64) {}})
+	s.reads = 0
+	hinted := bytes.Replace(lines, []byte("line 40"), []byte("LINE FORTY"), 1)
+	put(blob.Blob{Data: hinted, Like: whole}, hinted)
 	records = map[blob.ID][]byte{}
 	kinds := map[byte]bool{}
 	for id := range contents {
@@ -75,8 +79,8 @@ func fixture(t testing.TB) (records, contents map[blob.ID][]byte) {
 		records[id] = data
 		kinds[data[0]] = true
 	}
-	if len(kinds) != 6 {
-		t.Fatalf("the fixture has kinds %v, want all six", kinds)
+	if len(kinds) != 7 {
+		t.Fatalf("the fixture has kinds %v, want all seven", kinds)
 	}
 	return records, contents
 }
@@ -249,6 +253,9 @@ func TestBombsAreRefusedWithinLittleMemory(t *testing.T) {
 		"delta that shares too much":  header(kindDelta, 1, 3, 4),
 		"delta beyond all positions":  header(kindDelta, maxPosition+1, 3, 0),
 		"delta without position":      header(kindDelta, 0, 3, 0),
+		"hint at nothing":             append([]byte{kindHinted}, make([]byte, blob.IDSize)...),
+		"hint at itself":              append([]byte{kindHinted}, id[:]...),
+		"hint that ends early":        header(kindHinted)[:20],
 		"delta with an endless digit": append(header(kindDelta), bytes.Repeat([]byte{0xff}, 30)...),
 	} {
 		records := map[blob.ID][]byte{base: {kindRaw, 'a', 'b', 'c', 'd', 'e'}, id: nil}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/bits"
 
 	"github.com/stet-dev/stet/blob"
@@ -14,21 +15,32 @@ const (
 	maxDict = 1 << 20
 	// deltaHeader is about what a delta adds to its literal.
 	deltaHeader = 48
+	// leastLeaning is the least whole copy that a delta is tried instead of.
+	leastLeaning = 2 * deltaHeader
 )
 
 // difference stores a blob as what differs from the chain of its Like, if that
 // takes less than 0.7 of the whole: a delta costs a base to be kept and read.
-// A hint may be wrong in any way, and then counts for nothing.
+// A hint may be wrong in any way, and then counts for nothing. Where it cannot be
+// followed yet, it is kept with the content.
 func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error) {
 	plain := p.plain(b.Data)
-	if len(plain.payload) < 2*deltaHeader {
+	if len(plain.payload) < leastLeaning {
 		return plain, nil
 	}
-	delta, err := p.against(ctx, b, len(plain.payload))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if p.far != nil {
+		p.far.shut = p.far.reads >= p.reads && len(b.Data) < nearFrom
 	}
-	if err != nil || delta == nil {
+	delta, err := p.against(ctx, b, len(plain.payload))
+	if p.far != nil {
+		p.far.shut = false
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, errFar) && p.later:
+		return &record{kind: kindHinted, size: int64(len(b.Data)), like: b.Like, payload: b.Data}, nil
+	case err != nil || delta == nil:
 		return plain, nil
 	}
 	return delta, nil
@@ -39,7 +51,7 @@ func pays(delta, plain int) bool { return 10*(delta+deltaHeader) < 7*plain }
 
 // against returns the delta of a blob against the ancestor that is due, or nil
 // if there is none to use, or none that is worth it beside a whole copy of plain
-// bytes.
+// bytes. It is errFar if the ancestor is, or has no place in a chain yet.
 func (p *planner) against(ctx context.Context, b *blob.Blob, plain int) (*record, error) {
 	id := b.Like
 	cur, err := p.lookup(ctx, id)
@@ -58,6 +70,9 @@ func (p *planner) against(ctx context.Context, b *blob.Blob, plain int) (*record
 		if cur, err = p.lookup(ctx, id); err != nil {
 			return nil, err
 		}
+	}
+	if cur.kind == kindHinted {
+		return nil, errFar
 	}
 	if id == b.ID { // content that came back, as after an undo
 		return nil, nil
@@ -96,12 +111,12 @@ func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain in
 		return nil, nil
 	}
 	replaced, literal := base[prefix:len(base)-suffix], data[prefix:len(data)-suffix]
-	if p.opts.Later != nil && !pays(len(literal), plain) && !alike(replaced, literal) {
+	if p.later && !pays(len(literal), plain) && !alike(replaced, literal) {
 		return nil, nil
 	}
 	r := p.delta(position, id, int64(prefix), int64(suffix), literal)
 	r.edited = true
-	if p.opts.Later != nil {
+	if p.later {
 		return r, nil
 	}
 	if err := p.codec.shrinkMore(r, replaced, literal); err != nil || !pays(len(r.payload), plain) {

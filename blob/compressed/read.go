@@ -73,7 +73,7 @@ type segment struct {
 // from the record where the walk ends. Only then does it take memory, so that
 // the longest chain needs no more than its base, its content and one literal.
 func (s resolver) resolve(ctx context.Context, id blob.ID, r *record, steps *int) ([]byte, error) {
-	if r.kind == kindRaw {
+	if r.isContent() {
 		return r.payload, nil
 	}
 	var segments []segment
@@ -129,7 +129,7 @@ func (s resolver) bottom(ctx context.Context, id blob.ID, r *record, end int64, 
 	var data []byte
 	var err error
 	switch r.kind {
-	case kindRaw:
+	case kindRaw, kindHinted:
 		data = r.payload
 	case kindZstd, kindStream:
 		if data, err = s.codec.expand(r.payload, r.size); err != nil {

@@ -16,6 +16,7 @@ const (
 	kindDelta     = 4 // delta header, literal
 	kindDeltaZstd = 5 // delta header, size of the literal, zstd frame
 	kindDeltaDict = 6 // the same, with what the literal replaces as dictionary
+	kindHinted    = 7 // id of a blob to compare with later, content
 
 	// flagLocal marks a blob that is kept out of remotes, and therefore no base
 	// of one that is not.
@@ -58,12 +59,19 @@ type record struct {
 	prefix, suffix int64
 	literal        int64 // size of the literal
 
+	// Of hinted ones: what Settle compares the content with. Until then nothing is
+	// made to lean on it, since its place in a chain is not known.
+	like blob.ID
+
 	payload []byte // content or literal, maybe compressed
 	hollow  bool   // the cache has dropped the payload
 	edited  bool   // planned from a hint: nobody is about to extend it
 }
 
-func (r *record) isDelta() bool { return r.kind >= kindDelta }
+func (r *record) isDelta() bool { return r.kind >= kindDelta && r.kind <= kindDeltaDict }
+
+// isContent reports whether the payload is the content as it came.
+func (r *record) isContent() bool { return r.kind == kindRaw || r.kind == kindHinted }
 
 // target is the position of the base of the delta at a position: the lowest
 // digit that is not 0, to base 4, less one. The base always lies on the chain of
@@ -92,6 +100,8 @@ func (r *record) encode() []byte {
 		out = binary.AppendUvarint(out, uint64(r.suffix))
 	}
 	switch r.kind {
+	case kindHinted:
+		out = append(out, r.like[:]...)
 	case kindZstd, kindStream:
 		out = binary.AppendUvarint(out, uint64(r.size))
 	case kindDeltaZstd, kindDeltaDict:
@@ -122,6 +132,8 @@ func parse(id blob.ID, data []byte, maxBlob int64) (*record, error) {
 		r.size = p.number()
 	case kindDelta, kindDeltaZstd, kindDeltaDict:
 		p.delta(r)
+	case kindHinted:
+		p.hint(r)
 	default:
 		return nil, blob.Corrupt(id, "unknown kind of record %d", r.kind)
 	}
@@ -183,6 +195,17 @@ func (p *parser) number() int64 {
 	p.rest = p.rest[n:]
 	return int64(v)
 }
+
+func (p *parser) hint(r *record) {
+	copy(r.like[:], p.take(blob.IDSize))
+	r.size = int64(len(p.rest))
+	if p.err == nil && !hints(p.id, r.like) {
+		p.err = blob.Corrupt(p.id, "hints at %s", r.like)
+	}
+}
+
+// hints reports whether a blob can have been put with such a hint.
+func hints(id, like blob.ID) bool { return !like.IsZero() && like != id }
 
 func (p *parser) delta(r *record) {
 	copy(r.base[:], p.take(blob.IDSize))

@@ -15,17 +15,19 @@ import (
 const settleBytes = 1 << 20
 
 // Settle compresses those of the given blobs, as the store below lists them, that
-// are stored as they came, and returns how many bytes that saved. It may run
-// beside all other calls and be stopped at any time; blobs that are settled, or
-// gone, cost a look.
+// are stored as they came, compares those that came with a hint, and returns how
+// many bytes that saved. What a hint names should be settled before, as it is in the
+// order in which blobs arrived. It may run beside all other calls, in several
+// processes, and be stopped at any time; blobs that are settled, or gone, cost a look.
 func (s *Store) Settle(ctx context.Context, blobs []blob.Info) (saved int64, err error) {
 	replacer, ok := s.inner.(blob.Replacer)
 	if !ok {
 		return 0, fmt.Errorf("settle blobs: the store below cannot replace them: %w", errors.ErrUnsupported)
 	}
-	b := &settling{Store: s, replacer: replacer}
+	b := &settling{replacer: replacer}
+	b.resolver = resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record)}
 	for _, info := range blobs {
-		if info.Stored <= minAlone {
+		if info.Stored <= minAlone && (info.Stored < leastHinted || !info.Base.IsZero()) {
 			continue
 		}
 		if err := b.add(ctx, info); err != nil && !errors.Is(err, blob.ErrNotFound) {
@@ -35,9 +37,13 @@ func (s *Store) Settle(ctx context.Context, blobs []blob.Info) (saved int64, err
 	return b.saved, b.flush(ctx)
 }
 
-// settling collects records for one exchange.
+// leastHinted is the least that a record with a hint takes.
+const leastHinted = 1 + blob.IDSize + leastLeaning
+
+// settling collects records for one exchange. It plans what was hinted as a Put
+// would that compresses at once, with the records to be exchanged as staged ones.
 type settling struct {
-	*Store
+	planner
 	replacer blob.Replacer
 	records  []blob.Blob
 	bytes    int
@@ -49,6 +55,10 @@ func (b *settling) add(ctx context.Context, info blob.Info) error {
 	if info.Stored > streamFrom && info.Base.IsZero() {
 		return b.stream(ctx, info)
 	}
+	return b.addWhole(ctx, info)
+}
+
+func (b *settling) addWhole(ctx context.Context, info blob.Info) error {
 	data, err := b.inner.Get(ctx, info.ID)
 	if err != nil {
 		return err
@@ -83,8 +93,22 @@ func (b *settling) smaller(ctx context.Context, id blob.ID, data []byte) (*recor
 		return r, nil
 	case kindDelta:
 		return b.smallerDelta(ctx, id, r)
+	case kindHinted:
+		return b.decided(ctx, id, r)
 	}
 	return nil, nil
+}
+
+// decided returns what a record becomes that waited for its comparison. Whatever
+// the hint is worth, it waits no more.
+func (b *settling) decided(ctx context.Context, id blob.ID, hinted *record) (*record, error) {
+	r, err := b.difference(ctx, &blob.Blob{ID: id, Data: hinted.payload, Like: hinted.like, LocalOnly: hinted.local})
+	if err != nil {
+		return nil, err
+	}
+	r.local = hinted.local
+	b.staged[id] = r
+	return r, nil
 }
 
 func (b *settling) smallerDelta(ctx context.Context, id blob.ID, r *record) (*record, error) {
@@ -94,7 +118,7 @@ func (b *settling) smallerDelta(ctx context.Context, id blob.ID, r *record) (*re
 	}
 	b.codec.shrinkLiteral(r, literal)
 	if len(r.payload) >= dictFrom {
-		base, err := resolver{Store: b.Store, below: b.inner}.content(ctx, r.base)
+		base, err := b.content(ctx, r.base)
 		if err != nil {
 			return nil, leansOn(id, r.base, err)
 		}
@@ -118,8 +142,41 @@ func (b *settling) flush(ctx context.Context) error {
 		return err
 	}
 	b.saved += b.gain
-	b.records, b.bytes, b.gain = nil, 0, 0
-	return nil
+	decided := b.staged
+	b.records, b.bytes, b.gain, b.staged = nil, 0, 0, make(map[blob.ID]*record)
+	return b.standAlone(ctx, decided)
+}
+
+// standAlone settles those of the decided ones that were passed over: a base has
+// gone since it was compared with, is kept elsewhere, or leans on what should lean on
+// it. None of them may wait for ever.
+func (b *settling) standAlone(ctx context.Context, decided map[blob.ID]*record) error {
+	var blobs []blob.Blob
+	for id, r := range decided {
+		if !r.isDelta() {
+			continue
+		}
+		data, err := b.inner.Get(ctx, id)
+		if errors.Is(err, blob.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		now, err := parse(id, data, b.opts.MaxBlob)
+		if err != nil || now.kind != kindHinted {
+			continue
+		}
+		plain := b.plain(now.payload)
+		plain.local = now.local
+		one := blob.Blob{ID: id, Data: plain.encode(), LocalOnly: plain.local, Given: true}
+		b.saved += int64(len(r.payload) - len(one.Data)) // instead of what was hoped for
+		blobs = append(blobs, one)
+	}
+	if len(blobs) == 0 {
+		return nil
+	}
+	return b.replacer.Replace(ctx, blobs...)
 }
 
 // stream settles a content that is not held in memory.
@@ -131,6 +188,9 @@ func (b *settling) stream(ctx context.Context, info blob.Info) (err error) {
 	defer func() { err = errors.Join(err, src.Close()) }()
 	content := bufio.NewReaderSize(src, sampleSize)
 	first, err := content.ReadByte()
+	if err == nil && first&^flagLocal == kindHinted {
+		return b.addWhole(ctx, info)
+	}
 	if err != nil || first&^flagLocal != kindRaw {
 		return err
 	}

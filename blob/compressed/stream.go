@@ -59,6 +59,17 @@ func (s *Store) openRecord(id blob.ID, below *source) (*streamReader, error) {
 	switch first &^ flagLocal {
 	case kindRaw:
 		return &streamReader{id: id, content: src, left: -1}, nil
+	case kindHinted:
+		var like blob.ID
+		if _, err := io.ReadFull(src, like[:]); below.err != nil {
+			return nil, below.err
+		} else if err != nil {
+			return nil, blob.Corrupt(id, "record ends early")
+		}
+		if !hints(id, like) {
+			return nil, blob.Corrupt(id, "hints at %s", like)
+		}
+		return &streamReader{id: id, content: src, left: -1}, nil
 	case kindStream:
 		size, err := binary.ReadUvarint(src)
 		if below.err != nil {

@@ -1,0 +1,637 @@
+package compressed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+// bench is a driver that exchanges blobs, and what was put through stores above it.
+type bench struct {
+	t        testing.TB
+	kept     *sqlite.Blobs
+	reads    int // what fresh stores may read to compare
+	contents map[blob.ID][]byte
+	mark     string // how far blobs are settled
+}
+
+func newBench(t testing.TB, reads int) *bench {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &bench{t: t, kept: db.Blobs(), reads: reads, contents: map[blob.ID][]byte{}}
+}
+
+// fresh is the store of a process that has just begun.
+func (b *bench) fresh() *Store {
+	s := New(b.kept, &Options{Later: func(int64) {}})
+	s.reads = b.reads
+	return s
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// version is a content, and what it was made from.
+type version struct {
+	content []byte
+	like    blob.ID
+	keep    int64 // of like
+	local   bool
+}
+
+func (v version) blob() blob.Blob {
+	b := blob.New(v.content)
+	b.Like, b.LocalOnly = v.like, v.local
+	if v.keep > 0 {
+		b = blob.Blob{ID: b.ID, Data: v.content[v.keep:], Like: v.like, Keep: v.keep, LocalOnly: v.local}
+	}
+	return b
+}
+
+// put stores versions with one call of a process of its own, and returns their ids.
+func (b *bench) put(versions ...version) []blob.ID {
+	b.t.Helper()
+	blobs, ids := make([]blob.Blob, len(versions)), make([]blob.ID, len(versions))
+	for i, v := range versions {
+		blobs[i] = v.blob()
+		ids[i] = blobs[i].ID
+		b.contents[ids[i]] = v.content
+	}
+	s := b.fresh()
+	b.must(s.Put(b.t.Context(), blobs...))
+	b.must(s.Flush(b.t.Context()))
+	return ids
+}
+
+// settle works on what arrived, up to some pages of it.
+func (b *bench) settle(ctx context.Context, s *Store, pages int) error {
+	for range pages {
+		infos, next, err := b.kept.Arrived(ctx, b.mark, 16)
+		if err != nil || next == b.mark {
+			return err
+		}
+		if _, err := s.Settle(ctx, infos); err != nil {
+			return err
+		}
+		b.mark = next
+	}
+	return nil
+}
+
+// settleAll ends only if nothing arrives for ever.
+func (b *bench) settleAll() {
+	b.t.Helper()
+	const pages = 10_000
+	b.must(b.settle(b.t.Context(), b.fresh(), pages))
+	if infos, _, err := b.kept.Arrived(b.t.Context(), b.mark, 1); err != nil || len(infos) > 0 {
+		b.t.Fatalf("after %d pages there are blobs to settle, %v", pages, err)
+	}
+}
+
+func (b *bench) collect(live map[blob.ID]bool) {
+	b.t.Helper()
+	gen, err := b.kept.Begin(b.t.Context())
+	b.must(err)
+	_, err = b.kept.Sweep(b.t.Context(), gen, blob.SweepOptions{Live: func(id blob.ID) bool { return live[id] }})
+	b.must(err)
+	has, err := b.kept.Has(b.t.Context(), keys(b.contents)...)
+	b.must(err)
+	for i, id := range keys(b.contents) {
+		if !has[i] {
+			delete(b.contents, id)
+		}
+	}
+}
+
+func keys(m map[blob.ID][]byte) (ids []blob.ID) {
+	for id := range m {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, blob.ID.Compare)
+	return ids
+}
+
+// state is what the driver holds.
+type state struct {
+	kinds map[blob.ID]byte
+	bases map[blob.ID]blob.ID
+	bytes int64
+}
+
+func (b *bench) look() state {
+	b.t.Helper()
+	st := state{kinds: map[blob.ID]byte{}, bases: map[blob.ID]blob.ID{}}
+	b.must(b.kept.List(b.t.Context(), blob.ID{}, func(i blob.Info) error {
+		one, err := b.kept.Kept(b.t.Context(), i.ID)
+		if err != nil {
+			return err
+		}
+		r, err := parse(i.ID, one.Data, 64<<20)
+		if err != nil {
+			return err
+		}
+		if r.base != one.Base {
+			return fmt.Errorf("%s leans on %s and says %s", i.ID, one.Base, r.base)
+		}
+		st.kinds[i.ID], st.bases[i.ID] = r.kind, r.base
+		st.bytes += i.Stored
+		return nil
+	}))
+	return st
+}
+
+// steps is how many bases it takes to read a blob.
+func (st state) steps(id blob.ID) (n int) {
+	for ; n <= 2*maxSteps && !st.bases[id].IsZero(); n++ {
+		id = st.bases[id]
+	}
+	return n
+}
+
+func (st state) count(kind byte) (n int) {
+	for _, k := range st.kinds {
+		if k == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// check reads everything, and holds chains to their lengths.
+func (b *bench) check() state {
+	b.t.Helper()
+	st := b.look()
+	s := blob.Checked(b.fresh())
+	for id, want := range b.contents {
+		if got, err := s.Get(b.t.Context(), id); err != nil || !bytes.Equal(got, want) {
+			b.t.Fatalf("%d bytes instead of %d, %v", len(got), len(want), err)
+		}
+		if n := st.steps(id); n > 30 {
+			b.t.Fatalf("%s takes %d steps", id, n)
+		}
+	}
+	return st
+}
+
+func paragraph(rng *rand.Rand, words int) (out []byte) {
+	for range words {
+		out = fmt.Appendf(out, "word%d ", rng.IntN(5000))
+	}
+	return out
+}
+
+func edited(rng *rand.Rand, content []byte) []byte {
+	at := rng.IntN(len(content) + 1)
+	end := min(len(content), at+rng.IntN(40))
+	return slices.Concat(content[:at], paragraph(rng, 1+rng.IntN(5)), content[end:])
+}
+
+// TestOfManyEditsMostArePutOff puts a hundred with one call, after a hundred
+// contents that they are like.
+func TestOfManyEditsMostArePutOff(t *testing.T) {
+	b := newBench(t, nearReads)
+	rng := rand.New(rand.NewPCG(1, 1))
+	var first, second, third []version
+	add := func(content []byte) { first = append(first, version{content: content}) }
+	for range 100 {
+		add(paragraph(rng, 300))
+	}
+	add([]byte("too short to be worth a base"))
+	add(paragraph(rng, 20_000)) // which costs more to write than to compare
+	ids := b.put(first...)
+	for i, v := range first {
+		second = append(second, version{content: edited(rng, v.content), like: ids[i]})
+	}
+	ids = b.put(second...)
+	st := b.check()
+	want := map[byte]int{kindDelta: nearReads + 1, kindHinted: 100 - nearReads}
+	for kind, n := range want {
+		if got := st.count(kind); got != n {
+			t.Errorf("%d records of kind %d, want %d", got, kind, n)
+		}
+	}
+	for i, v := range second {
+		third = append(third, version{content: edited(rng, v.content), like: ids[i]})
+	}
+	last := b.put(third...)
+	st = b.check()
+	for i := range third {
+		if st.kinds[ids[i]] == kindHinted && st.kinds[last[i]] != kindHinted {
+			t.Errorf("what is like a record that waits is of kind %d", st.kinds[last[i]])
+		}
+	}
+	b.settleAll()
+	st = b.check()
+	for i := range third {
+		if i != 100 && !(st.bases[last[i]] == ids[i] && !st.bases[ids[i]].IsZero()) {
+			t.Errorf("%d: settled, %s leans on %s and that on %s", i, last[i], st.bases[last[i]], st.bases[ids[i]])
+		}
+	}
+	if n := st.count(kindHinted); n > 0 {
+		t.Errorf("%d records wait", n)
+	}
+}
+
+// TestRecallIsNearWhateverWasRead compares with what somebody has in memory.
+func TestRecallIsNearWhateverWasRead(t *testing.T) {
+	b := newBench(t, 0)
+	rng := rand.New(rand.NewPCG(2, 2))
+	s := New(b.kept, &Options{Later: func(int64) {}, Recall: func(id blob.ID) []byte { return b.contents[id] }})
+	s.reads = 0
+	content := paragraph(rng, 300)
+	like := b.put(version{content: content})[0]
+	if _, err := s.Get(t.Context(), like); err != nil { // so that it is known what it is
+		t.Fatal(err)
+	}
+	for range 10 {
+		content = edited(rng, content)
+		one := version{content: content, like: like}.blob()
+		b.must(s.Put(t.Context(), one))
+		b.contents[one.ID], like = content, one.ID
+	}
+	if st := b.check(); st.count(kindDelta) != 10 {
+		t.Errorf("%d of 10 edits are differences", st.count(kindDelta))
+	}
+}
+
+// TestWhatAHintIsWorthInTheEnd settles hints of every sort.
+func TestWhatAHintIsWorthInTheEnd(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	content := paragraph(rng, 400)
+	edit := edited(rng, content)
+	id := blob.Sum(edit)
+	for name, test := range map[string]struct {
+		like  func(b *bench) blob.ID
+		local bool
+		leans bool
+	}{
+		"good":       {like: func(b *bench) blob.ID { return b.put(version{content: content})[0] }, leans: true},
+		"both local": {like: func(b *bench) blob.ID { return b.put(version{content: content, local: true})[0] }, local: true, leans: true},
+		"local only": {like: func(b *bench) blob.ID { return b.put(version{content: content, local: true})[0] }},
+		"missing":    {like: func(*bench) blob.ID { return blob.Sum(content) }},
+		"not alike":  {like: func(b *bench) blob.ID { return b.put(version{content: paragraph(rng, 400)})[0] }},
+		"damaged": {like: func(b *bench) blob.ID {
+			b.must(b.kept.Put(b.t.Context(), blob.Blob{ID: blob.Sum(content), Data: []byte{99, 1, 2, 3}}))
+			return blob.Sum(content)
+		}},
+		"undecided": {like: func(b *bench) blob.ID { // both at each other, and the other one comes later
+			r := &record{kind: kindHinted, like: id, payload: content}
+			b.must(b.kept.Put(b.t.Context(), blob.Blob{ID: blob.Sum(content), Data: r.encode()}))
+			return blob.Sum(content)
+		}},
+		"leaning on it": {like: func(b *bench) blob.ID {
+			like := blob.Sum(content)
+			self := &record{kind: kindHinted, like: like, payload: edit}
+			back := &record{kind: kindDelta, base: id, position: 1, payload: content}
+			b.must(b.kept.Put(b.t.Context(), blob.Blob{ID: id, Data: self.encode()}, blob.Blob{ID: like, Data: back.encode(), Base: id}))
+			return like
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 0)
+			v := version{content: edit, like: test.like(b), local: test.local}
+			b.put(v)
+			if one, err := b.kept.Kept(t.Context(), id); err != nil || one.Data[0]&^flagLocal != kindHinted {
+				t.Fatalf("before: kind %d, %v", one.Data[0], err)
+			}
+			var infos []blob.Info
+			b.must(b.kept.List(t.Context(), blob.ID{}, func(i blob.Info) error {
+				if i.ID == id {
+					infos = append(infos, i)
+				}
+				return nil
+			}))
+			if _, err := b.fresh().Settle(t.Context(), infos); err != nil {
+				t.Fatal(err)
+			}
+			one, err := b.kept.Kept(t.Context(), id)
+			b.must(err)
+			r, err := parse(id, one.Data, 1<<20)
+			b.must(err)
+			if r.isDelta() != test.leans || !one.Base.IsZero() != test.leans || r.kind == kindHinted || r.local != test.local {
+				t.Errorf("settled as kind %d on %s, local %t", r.kind, one.Base, r.local)
+			}
+			if got, err := b.fresh().Get(t.Context(), id); err != nil || !bytes.Equal(got, edit) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+		})
+	}
+}
+
+// interrupted does something before each exchange.
+type interrupted struct {
+	*sqlite.Blobs
+	before func(blobs []blob.Blob)
+}
+
+func (i *interrupted) Replace(ctx context.Context, blobs ...blob.Blob) error {
+	i.before(blobs)
+	return i.Blobs.Replace(ctx, blobs...)
+}
+
+// TestABaseThatGoesBeforeTheExchange is what a collector can do to Settle.
+func TestABaseThatGoesBeforeTheExchange(t *testing.T) {
+	b := newBench(t, 0)
+	rng := rand.New(rand.NewPCG(4, 4))
+	first := version{content: paragraph(rng, 400)}
+	like := b.put(first)[0]
+	second := version{content: edited(rng, first.content), like: like}
+	third := version{content: edited(rng, second.content), like: blob.Sum(second.content)}
+	ids := b.put(second, third)
+	rounds := 0
+	below := &interrupted{b.kept, func([]blob.Blob) {
+		if rounds++; rounds == 1 {
+			b.collect(map[blob.ID]bool{ids[0]: true, ids[1]: true})
+		}
+	}}
+	infos, _, err := b.kept.Arrived(t.Context(), "", 10)
+	b.must(err)
+	if _, err := New(below, &Options{Later: func(int64) {}}).Settle(t.Context(), infos[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := b.kept.Has(t.Context(), like); err != nil || has[0] {
+		t.Fatalf("the collector took nothing: %v, %v", has, err)
+	}
+	if st := b.check(); st.count(kindHinted) > 0 || !st.bases[ids[0]].IsZero() {
+		t.Errorf("kinds %v, bases %v", st.kinds, st.bases)
+	}
+}
+
+func TestAnExtensionOfWhatWaitsStandsAlone(t *testing.T) {
+	b := newBench(t, 0)
+	rng := rand.New(rand.NewPCG(5, 5))
+	first := version{content: paragraph(rng, 400)}
+	second := version{content: edited(rng, first.content), like: b.put(first)[0]}
+	waits := b.put(second)[0]
+	longer := version{content: slices.Concat(second.content, paragraph(rng, 20)), like: waits, keep: int64(len(second.content))}
+	id := b.put(longer)[0]
+	st := b.check()
+	if st.kinds[waits] != kindHinted || st.kinds[id] != kindRaw {
+		t.Errorf("kinds %d and %d", st.kinds[waits], st.kinds[id])
+	}
+	b.settleAll()
+	b.check()
+}
+
+// script is a history of edits that can be played on several benches.
+type script struct {
+	rng   *rand.Rand
+	files [][]version // of each file, oldest first
+}
+
+// edits returns the next versions of some files: of one mostly, of all now and
+// then. A few are appended to, are undone, or come with a hint that is wrong.
+func (sc *script) edits() (out []version) {
+	for f, versions := range sc.files {
+		if sc.rng.IntN(2) == 0 {
+			continue
+		}
+		last := versions[len(versions)-1]
+		next := version{content: edited(sc.rng, last.content), like: blob.Sum(last.content), local: last.local}
+		switch sc.rng.IntN(20) {
+		case 0:
+			next.content, next.keep = slices.Concat(last.content, paragraph(sc.rng, 3)), int64(len(last.content))
+		case 1:
+			next.content = versions[max(0, len(versions)-3)].content
+		case 2:
+			other := sc.files[sc.rng.IntN(len(sc.files))]
+			next.like = blob.Sum(other[len(other)-1].content)
+		}
+		sc.files[f] = append(versions, next)
+		out = append(out, next)
+	}
+	return out
+}
+
+func (sc *script) live(last int) map[blob.ID]bool {
+	live := map[blob.ID]bool{}
+	for _, versions := range sc.files {
+		for _, v := range versions[max(0, len(versions)-last):] {
+			live[blob.Sum(v.content)] = true
+		}
+	}
+	return live
+}
+
+// TestGenerationsOfEditsByFreshProcesses plays long histories on a store that puts
+// comparisons off, with settling that is broken off and collections in between,
+// and on one that compares at once.
+func TestGenerationsOfEditsByFreshProcesses(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			sc := &script{rng: rand.New(rand.NewPCG(seed, 6))}
+			late, now := newBench(t, int(seed%3)), newBench(t, 1<<30)
+			var first []version
+			for f := range 8 {
+				v := version{content: paragraph(sc.rng, 20+f*60), local: f == 3}
+				sc.files = append(sc.files, []version{v})
+				first = append(first, v)
+			}
+			late.put(first...)
+			now.put(first...)
+			waited := 0
+			for generation := range 60 {
+				edits := sc.edits()
+				late.put(edits...)
+				now.put(edits...)
+				st := late.look()
+				waited += st.count(kindHinted)
+				for id, base := range st.bases {
+					if st.kinds[base] == kindHinted {
+						t.Fatalf("%s leans on %s, which waits", id, base)
+					}
+				}
+				if sc.rng.IntN(4) == 0 {
+					late.settleSome(sc.rng)
+				}
+				if sc.rng.IntN(15) == 0 {
+					live := sc.live(1 + generation)
+					if sc.rng.IntN(2) == 0 {
+						live = sc.live(1 + sc.rng.IntN(20))
+					}
+					late.collect(live)
+					now.collect(live)
+				}
+			}
+			if waited == 0 {
+				t.Error("nothing was put off")
+			}
+			late.check()
+			late.settleAll()
+			now.settleAll()
+			live := sc.live(1000)
+			late.collect(live)
+			now.collect(live)
+			got, want := late.check(), now.check()
+			if n := got.count(kindHinted); n > 0 {
+				t.Errorf("%d records wait", n)
+			}
+			t.Logf("%d bytes, at once %d", got.bytes, want.bytes)
+			if 10*got.bytes > 13*want.bytes {
+				t.Errorf("%d bytes, compared at once %d", got.bytes, want.bytes)
+			}
+		})
+	}
+}
+
+// settleSome settles a part: pages that are broken off after a while, or two
+// processes at a time.
+func (b *bench) settleSome(rng *rand.Rand) {
+	b.t.Helper()
+	ctx, stop := context.WithCancel(b.t.Context())
+	defer stop()
+	switch rng.IntN(3) {
+	case 0:
+		b.must(b.settle(ctx, b.fresh(), 1+rng.IntN(4)))
+	case 1: // before an exchange, or after it and before what it left is looked at
+		left := rng.IntN(3)
+		below := &interrupted{Blobs: b.kept}
+		below.before = func([]blob.Blob) {
+			if left--; left < 0 {
+				stop()
+			}
+		}
+		err := b.settle(ctx, New(below, &Options{Later: func(int64) {}}), 8)
+		if err != nil && ctx.Err() == nil {
+			b.t.Fatal(err)
+		}
+	case 2:
+		infos, _, err := b.kept.Arrived(ctx, b.mark, 64)
+		b.must(err)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if _, err := b.fresh().Settle(ctx, infos); err != nil {
+					b.t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestSettleBesidePutsAndSweeps lets everybody at the same contents.
+func TestSettleBesidePutsAndSweeps(t *testing.T) {
+	b := newBench(t, 1)
+	sc := &script{rng: rand.New(rand.NewPCG(7, 7))}
+	var first []version
+	for range 6 {
+		v := version{content: paragraph(sc.rng, 200)}
+		sc.files = append(sc.files, []version{v})
+		first = append(first, v)
+	}
+	b.put(first...)
+	var mu sync.Mutex // guards live
+	live := sc.live(1000)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				mark := ""
+				for {
+					infos, next, err := b.kept.Arrived(t.Context(), mark, 16)
+					if err != nil || next == mark {
+						break
+					}
+					if _, err := b.fresh().Settle(t.Context(), infos); err != nil {
+						t.Error(err)
+						return
+					}
+					mark = next
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			gen, err := b.kept.Begin(t.Context())
+			if err == nil {
+				_, err = b.kept.Sweep(t.Context(), gen, blob.SweepOptions{Live: func(id blob.ID) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return live[id]
+				}})
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 40 {
+		edits := sc.edits()
+		mu.Lock()
+		live = sc.live(5)
+		mu.Unlock()
+		for i := range edits { // what they extend may be gone
+			edits[i].keep = 0
+		}
+		b.put(edits...)
+	}
+	close(done)
+	wg.Wait()
+	b.collect(live)
+	b.settleAll()
+	for id := range live {
+		if b.contents[id] == nil {
+			t.Errorf("%s is gone", id)
+		}
+	}
+	if st := b.check(); st.count(kindHinted) > 0 {
+		t.Errorf("%d records wait", st.count(kindHinted))
+	}
+}
+
+// TestWhatAnotherProcessSettledIsLookedAtAnew has a process put an edit of what it
+// put and read itself, and another process has settled since.
+func TestWhatAnotherProcessSettledIsLookedAtAnew(t *testing.T) {
+	b := newBench(t, 0)
+	rng := rand.New(rand.NewPCG(8, 8))
+	first := version{content: paragraph(rng, 400)}
+	second := version{content: edited(rng, first.content), like: b.put(first)[0]}
+	third := version{content: edited(rng, second.content), like: blob.Sum(second.content)}
+	s := b.fresh()
+	b.must(s.Put(t.Context(), second.blob()))
+	if _, err := s.Get(t.Context(), third.like); err != nil {
+		t.Fatal(err)
+	}
+	if st := b.look(); st.kinds[third.like] != kindHinted {
+		t.Fatalf("the second is of kind %d", st.kinds[third.like])
+	}
+	b.settleAll()
+	s.reads = nearReads
+	b.must(s.Put(t.Context(), third.blob()))
+	if st := b.look(); st.bases[blob.Sum(third.content)] != third.like {
+		t.Errorf("the third is of kind %d", st.kinds[blob.Sum(third.content)])
+	}
+}
