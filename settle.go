@@ -36,7 +36,7 @@ type settler struct {
 	arrivals blob.Arrivals
 	rows     kv.Store
 	shrink   func(context.Context) error // gives room back; nil where nobody can
-	pass     sync.Mutex                  // one pass at a time
+	pass     chan struct{}               // taken by the one pass at a time
 
 	mu      sync.Mutex // guards the fields below
 	backlog int64      // bytes that this process put and has not looked at since
@@ -57,7 +57,7 @@ func newSettler(below blob.Store) *settler {
 	if !knows || !replaces {
 		return nil
 	}
-	return &settler{arrivals: arrivals}
+	return &settler{arrivals: arrivals, pass: make(chan struct{}, 1)}
 }
 
 // noticed is told of each content that was stored as it is.
@@ -120,8 +120,12 @@ func (s *settler) waitForQuiet(ctx context.Context) {
 // settle works on everything behind the mark. A polite one makes way when the
 // store is used again, unless too much waits.
 func (s *settler) settle(ctx context.Context, polite bool, progress func(done int)) error {
-	s.pass.Lock()
-	defer s.pass.Unlock()
+	select {
+	case s.pass <- struct{}{}:
+		defer func() { <-s.pass }()
+	case <-ctx.Done(): // another one may take long
+		return ctx.Err()
+	}
 	row, err := s.rows.Get(ctx, settleMark)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return fmt.Errorf("read how far blobs are settled: %w", err)

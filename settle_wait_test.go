@@ -1,0 +1,58 @@
+package stet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+// slowDisk takes its time to replace blobs.
+type slowDisk struct {
+	*sqlite.Blobs
+	begun, release chan struct{}
+}
+
+func (d *slowDisk) Replace(ctx context.Context, blobs ...blob.Blob) error {
+	close(d.begun)
+	<-d.release
+	return d.Blobs.Replace(ctx, blobs...)
+}
+
+// TestSettleDoesNotWaitForAnotherPass longer than it may. A verb that settles for
+// a moment had to wait until the pass that began in the background was through
+// with everything.
+func TestSettleDoesNotWaitForAnotherPass(t *testing.T) {
+	engine, err := sqlite.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &slowDisk{Blobs: engine.Blobs(), begun: make(chan struct{}), release: make(chan struct{})}
+	db, err := New(t.Context(), Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Close: engine.Close}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.settler.close() // only this test settles
+	one := blob.New(bytes.Repeat([]byte("no hurry\n"), 1000))
+	if err := errors.Join(db.Blobs().Put(t.Context(), one), db.Blobs().Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	long := make(chan error)
+	go func() { long <- db.Settle(t.Context(), nil) }()
+	<-disk.begun
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := db.Settle(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("settling beside another pass: %v, want the end of its time", err)
+	}
+	close(disk.release)
+	if err := <-long; err != nil {
+		t.Error(err)
+	}
+	wantStored(t, db, one)
+}
