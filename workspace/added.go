@@ -16,7 +16,10 @@ type added struct {
 	files   int64     // entries of files and links that were not there
 }
 
-func newAdded() *added { return &added{seen: make(map[blob.ID]struct{})} }
+// newAdded makes room for about n blobs.
+func newAdded(n int64) *added {
+	return &added{seen: make(map[blob.ID]struct{}, n), ids: make([]blob.ID, 0, n)}
+}
 
 func (a *added) id(id blob.ID) bool {
 	if _, ok := a.seen[id]; ok || id.IsZero() {

@@ -163,7 +163,7 @@ func (s *scanner) run(ctx context.Context, prev *Index, job *dirJob) (*Result, e
 
 // compare tells what the scan changed.
 func (s *scanner) compare(ctx context.Context, res *Result, prev *Index) (err error) {
-	news := newAdded()
+	news := newAdded(res.Stats.Stored)
 	if prev == nil {
 		err = news.tree(ctx, s.store, res.Index.root)
 	} else {
