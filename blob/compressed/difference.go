@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"sync"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -24,14 +25,14 @@ const (
 // A hint may be wrong in any way, and then counts for nothing. Where it cannot be
 // followed yet, it is kept with the content.
 func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error) {
-	plain := p.plain(b.Data)
-	if len(plain.payload) < leastLeaning {
-		return plain, nil
+	if len(b.Data) < leastLeaning {
+		return p.plain(b.Data), nil
 	}
+	plain := sync.OnceValue(func() *record { return p.plain(b.Data) })
 	if p.far != nil {
 		p.far.shut = p.far.reads >= p.reads && len(b.Data) < nearFrom
 	}
-	delta, err := p.against(ctx, b, len(plain.payload))
+	delta, err := p.against(ctx, b, plain)
 	if p.far != nil {
 		p.far.shut = false
 	}
@@ -41,18 +42,24 @@ func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error)
 	case errors.Is(err, errFar) && p.later:
 		return &record{kind: kindHinted, size: int64(len(b.Data)), like: b.Like, payload: b.Data}, nil
 	case err != nil || delta == nil:
-		return plain, nil
+		return plain(), nil
 	}
 	return delta, nil
 }
 
-// pays tells whether a delta is worth its base.
-func pays(delta, plain int) bool { return 10*(delta+deltaHeader) < 7*plain }
+// pays tells whether a delta is worth its base, beside a whole copy of so many bytes.
+func pays(delta, plain int) bool {
+	return plain >= leastLeaning && 10*(delta+deltaHeader) < 7*plain
+}
+
+// clearlyPays tells that of a delta without compressing the whole for it, which is
+// most of what it takes to settle an edit: text seldom shrinks to a tenth.
+func clearlyPays(delta, whole int) bool { return pays(delta, whole/16) }
 
 // against returns the delta of a blob against the ancestor that is due, or nil
-// if there is none to use, or none that is worth it beside a whole copy of plain
-// bytes. It is errFar if the ancestor is, or has no place in a chain yet.
-func (p *planner) against(ctx context.Context, b *blob.Blob, plain int) (*record, error) {
+// if there is none to use, or none that is worth it beside plain, a whole copy. It
+// is errFar if the ancestor is, or has no place in a chain yet.
+func (p *planner) against(ctx context.Context, b *blob.Blob, plain func() *record) (*record, error) {
 	id := b.Like
 	cur, err := p.lookup(ctx, id)
 	if err != nil {
@@ -104,14 +111,14 @@ func (p *planner) base(ctx context.Context, id blob.ID, r *record) ([]byte, erro
 
 // patch replaces the middle of base, where that differs from data. Where the
 // compressor comes later, only a guess tells whether it will find the rest alike.
-func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain int) (*record, error) {
+func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain func() *record) (*record, error) {
 	prefix := commonPrefix(base, data)
 	suffix := commonSuffix(base[prefix:], data[prefix:])
 	if prefix+suffix == 0 && max(len(base), len(data)) > maxDict {
 		return nil, nil
 	}
 	replaced, literal := base[prefix:len(base)-suffix], data[prefix:len(data)-suffix]
-	if p.later && !pays(len(literal), plain) && !alike(replaced, literal) {
+	if p.later && !pays(len(literal), len(data)) && !alike(replaced, literal) {
 		return nil, nil
 	}
 	r := p.delta(position, id, int64(prefix), int64(suffix), literal)
@@ -119,10 +126,13 @@ func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain in
 	if p.later {
 		return r, nil
 	}
-	if err := p.codec.shrinkMore(r, replaced, literal); err != nil || !pays(len(r.payload), plain) {
+	if err := p.codec.shrinkMore(r, replaced, literal); err != nil {
 		return nil, err
 	}
-	return r, nil
+	if clearlyPays(len(r.payload), len(data)) || pays(len(r.payload), len(plain().payload)) {
+		return r, nil
+	}
+	return nil, nil
 }
 
 // shrinkMore tries what the literal of a delta replaces as its dictionary.

@@ -635,3 +635,24 @@ func TestWhatAnotherProcessSettledIsLookedAtAnew(t *testing.T) {
 		t.Errorf("the third is of kind %d", st.kinds[blob.Sum(third.content)])
 	}
 }
+
+// BenchmarkSettleHinted settles 3,000 small edits.
+func BenchmarkSettleHinted(tb *testing.B) {
+	for tb.Loop() {
+		tb.StopTimer()
+		b := newBench(tb, 0)
+		rng := rand.New(rand.NewPCG(1, 1))
+		var first, second []version
+		for range 3000 {
+			first = append(first, version{content: paragraph(rng, 400)})
+		}
+		ids := b.put(first...)
+		b.settleAll()
+		for i, v := range first {
+			second = append(second, version{content: edited(rng, v.content), like: ids[i]})
+		}
+		b.put(second...)
+		tb.StartTimer()
+		b.settleAll()
+	}
+}
