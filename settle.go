@@ -21,8 +21,9 @@ const (
 	// maxBacklog is how much may wait before that no longer counts: a store that is
 	// never quiet must not grow by plain content for ever.
 	maxBacklog = 256 << 20
-	// settlePage is how many blobs are looked at before others get their turn.
-	settlePage = 128
+	// settlePage is how many blobs are looked at before others get their turn. A pass
+	// begins with fewer, so that one that is stopped soon has done something.
+	firstPage, settlePage = 16, 128
 )
 
 // settleMark is the row that says how far the backlog has been worked on.
@@ -131,8 +132,8 @@ func (s *settler) settle(ctx context.Context, polite bool, progress func(done in
 		return fmt.Errorf("read how far blobs are settled: %w", err)
 	}
 	mark, done, puts := string(row.Value), 0, s.count()
-	for {
-		infos, next, err := s.arrivals.Arrived(ctx, mark, settlePage)
+	for page := firstPage; ; page = min(2*page, settlePage) {
+		infos, next, err := s.arrivals.Arrived(ctx, mark, page)
 		if err != nil {
 			return fmt.Errorf("find blobs to settle: %w", err)
 		}

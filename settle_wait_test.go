@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,4 +56,40 @@ func TestSettleDoesNotWaitForAnotherPass(t *testing.T) {
 		t.Error(err)
 	}
 	wantStored(t, db, one)
+}
+
+// TestSettleThatIsStoppedSoonHasDoneSomething: else many short ones would begin with
+// the same blobs and never get further.
+func TestSettleThatIsStoppedSoonHasDoneSomething(t *testing.T) {
+	db, next := openTest(t, nil), content(4<<10)
+	db.settler.close() // only this test settles
+	for range 100 {
+		if err := db.Blobs().Put(t.Context(), next()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Blobs().Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var looked []int
+	for range 4 {
+		ctx, stop := context.WithCancel(t.Context())
+		err := db.Settle(ctx, func(done int) {
+			looked = append(looked, done)
+			stop()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("settling until the first step is done: %v", err)
+		}
+	}
+	if len(looked) != 4 || slices.Max(looked) > 25 {
+		t.Errorf("four short passes looked at %v blobs, want a few each", looked)
+	}
+	row, err := db.Rows().Get(t.Context(), settleMark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := db.settler.arrivals.Arrived(t.Context(), string(row.Value), 200); err != nil || len(left) > 100 {
+		t.Errorf("%d blobs are left of 100 and 64 that were exchanged, %v", len(left), err)
+	}
 }

@@ -138,12 +138,12 @@ func (a *app) settle(ctx context.Context, db *stet.DB) error {
 // Short verbs would do nothing within theirs, so one of eight of them does it for
 // all. The rest waits for the next verb, the server or gc.
 func settleTime(took time.Duration) time.Duration {
-	const share, least, most = 8, 50 * time.Millisecond, time.Second
-	if took/share >= least {
+	const share, worth, most = 8, 50 * time.Millisecond, time.Second
+	if took/share >= worth {
 		return min(took/share, most)
 	}
 	if rand.IntN(share) == 0 {
-		return least
+		return worth / 2
 	}
 	return 0
 }

@@ -19,7 +19,7 @@ func TestSettleTimeIsAnEighth(t *testing.T) {
 	for range 8000 {
 		switch got := settleTime(60 * time.Millisecond); got {
 		case 0:
-		case 50 * time.Millisecond:
+		case 25 * time.Millisecond:
 			some++
 		default:
 			t.Fatalf("a short verb gives %v", got)
