@@ -149,7 +149,8 @@ func bindBlob(s *sqlite3.Stmt, r *record, gen, born int64) error {
 
 // touch puts a blob, and what it leans on, into the current generation, so that
 // a collector that is under way leaves them. A blob of the current generation
-// has had its bases touched already.
+// has had its bases touched already, or was given one by Replace; that may be older,
+// and stays as long as the blob does.
 func (g *group) touch(id blob.ID) (found bool, err error) {
 	for {
 		if g.fresh[id] || g.w.fresh.has(g.gen, id) {

@@ -392,6 +392,30 @@ func TestAnExtensionOfWhatWaitsStandsAlone(t *testing.T) {
 	b.check()
 }
 
+// TestALargeContentThatWaits grows from a small one that waits too.
+func TestALargeContentThatWaits(t *testing.T) {
+	b := newBench(t, 0)
+	rng := rand.New(rand.NewPCG(9, 9))
+	first := version{content: paragraph(rng, 400)}
+	second := version{content: edited(rng, first.content), like: b.put(first)[0]}
+	third := version{content: slices.Concat(second.content, paragraph(rng, 300_000)), like: b.put(second)[0]}
+	fourth := version{content: edited(rng, third.content), like: b.put(third)[0]}
+	id := b.put(fourth)[0]
+	st := b.check()
+	for _, waits := range []blob.ID{third.like, fourth.like, id} {
+		if st.kinds[waits] != kindHinted {
+			t.Errorf("before, a kind is %d", st.kinds[waits])
+		}
+	}
+	if len(third.content) <= streamFrom {
+		t.Fatalf("%d bytes are not many", len(third.content))
+	}
+	b.settleAll()
+	if st := b.check(); st.count(kindHinted) > 0 || st.bases[id] != fourth.like {
+		t.Errorf("settled, the last is of kind %d, %d wait", st.kinds[id], st.count(kindHinted))
+	}
+}
+
 // script is a history of edits that can be played on several benches.
 type script struct {
 	rng   *rand.Rand
