@@ -125,7 +125,7 @@ func (w *writer) blobs(ctx context.Context, infos []blob.Info) error {
 	for range min(readers, len(infos)) {
 		work.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(infos)); i = next.Add(1) - 1 {
-				data[i], errs[i] = w.s.blobs.Get(ctx, infos[i].ID)
+				data[i], errs[i] = w.read(ctx, infos[i])
 			}
 		})
 	}
@@ -140,6 +140,27 @@ func (w *writer) blobs(ctx context.Context, infos []blob.Info) error {
 		w.index.blobs = append(w.index.blobs, blobItem{name: info.ID, base: info.Base, extent: w.record(data[i])})
 	}
 	return nil
+}
+
+// Keeper is implemented by drivers whose blobs may get another base when they are
+// replaced.
+type Keeper interface {
+	// Kept returns a durable blob with the base that these very bytes lean on.
+	Kept(ctx context.Context, id blob.ID) (blob.Blob, error)
+}
+
+// read returns the bytes of a blob as it was described. If it leans on another one
+// since, the pack would lack that.
+func (w *writer) read(ctx context.Context, info blob.Info) ([]byte, error) {
+	keeper, ok := w.s.blobs.(Keeper)
+	if !ok {
+		return w.s.blobs.Get(ctx, info.ID)
+	}
+	one, err := keeper.Kept(ctx, info.ID)
+	if err == nil && one.Base != info.Base {
+		err = fmt.Errorf("%w: it leans on another blob now", ErrChanged)
+	}
+	return one.Data, err
 }
 
 // close stores the object that is being filled and begins another one.
