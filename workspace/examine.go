@@ -65,7 +65,8 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 		return nil
 	}
 	var st fileStat
-	if kind == isUnknown || kind == isFile || kind == isLink {
+	unknown := kind == isFile && prev == nil && w.s.opts.Written == nil // to be read whatever its stat data
+	if !unknown && (kind == isUnknown || kind == isFile || kind == isLink) {
 		var err error
 		if kind != isUnknown && w.knownIgnored(j, prev, kind) {
 			return w.ignored(j, i, kind)
@@ -88,6 +89,10 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 		w.enter(j, i, flags, prev)
 		return nil
 	case isFile:
+		w.stats.Files++
+		if unknown {
+			return w.capture(j, i, flags, blob.ID{})
+		}
 		return w.file(j, i, st, flags, prev)
 	case isLink:
 		return w.link(j, i, st, flags, prev)
@@ -210,17 +215,14 @@ func (w *worker) enter(j *dirJob, i int, flags entryFlags, prev *indexEntry) {
 	w.s.queue.push(sub)
 }
 
-// file captures a regular file.
+// file captures a regular file, which need not be read if it is known.
 func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *indexEntry) error {
-	w.stats.Files++
-	name := j.names[i].name
 	if st.size > w.s.maxFile {
-		w.skip(j, name, Skipped{Reason: ReasonTooLarge, Size: st.size})
+		w.skip(j, j.names[i].name, Skipped{Reason: ReasonTooLarge, Size: st.size})
 		return nil
 	}
-	s := &j.slots[i]
 	if prev.fits(File, st) {
-		s.reuse(prev, flags)
+		j.slots[i].reuse(prev, flags)
 		return nil
 	}
 	if w.written(j, i, st, flags) {
@@ -230,6 +232,12 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 	if prev != nil && prev.kind == File && prev.captured() {
 		like = prev.id
 	}
+	return w.capture(j, i, flags, like)
+}
+
+// capture reads a regular file.
+func (w *worker) capture(j *dirJob, i int, flags entryFlags, like blob.ID) error {
+	name := j.names[i].name
 	got, err := w.readFile(j.fd, name, like)
 	switch {
 	case errors.Is(err, errNotReadable) && got.st.kind == isFile:
@@ -240,6 +248,7 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 	case err != nil:
 		return w.leaveOut(j, name, false, err)
 	}
+	s := &j.slots[i]
 	s.found = true
 	s.e = newEntry(name, File, got.st, flags|got.flags, got.id)
 	return nil

@@ -30,10 +30,15 @@ var errChanging = errors.New("file kept changing while it was read")
 // changes, for only then does every later change show: two writes within one
 // tick of that clock, some milliseconds, carry the same stamp. It returns the
 // stat data to read under. weak says that stamps cannot be relied on here.
-func settle(f *openedFile) (st fileStat, weak bool, err error) {
+// began is a time before: for most files it will do, and they need no look at the
+// clock.
+func settle(f *openedFile, began int64) (st fileStat, weak bool, err error) {
 	for range settleTries {
 		if st, err = f.stat(); err != nil {
 			return st, false, err
+		}
+		if st.ctime < began-coarseStamps {
+			return st, false, nil
 		}
 		now := stampClock()
 		switch {
@@ -83,7 +88,7 @@ func (w *worker) readOnce(d dirFD, name string, like blob.ID) (stored, error) {
 		return stored{}, err
 	}
 	defer f.close()
-	st, weak, err := settle(f)
+	st, weak, err := settle(f, w.s.trust.began)
 	if err != nil {
 		return stored{}, err
 	}
@@ -136,10 +141,11 @@ func (w *worker) readSmall(f *openedFile, got *stored, weak bool, like blob.ID) 
 	return w.put(b)
 }
 
-// readAll fills buf, which is one byte longer than the file should be.
+// readAll fills buf, which is one byte longer than the file should be: to read all
+// but that byte is to have seen the end. Who calls it looks at the size again.
 func readAll(r io.Reader, buf []byte) ([]byte, error) {
 	n := 0
-	for n < len(buf) {
+	for n < len(buf)-1 || n == 0 {
 		m, err := r.Read(buf[n:])
 		n += m
 		if err == io.EOF {
