@@ -88,11 +88,7 @@ func (d *disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 		return nil, flags, d.note(err)
 	}
 	if inner, ok := file.(osFile); ok {
-		f := &diskFile{osFile: inner, disk: d}
-		if flags&vfs.OPEN_WAL != 0 && inner.PowersafeOverwrite() {
-			return &logFile{diskFile: f}, flags, nil
-		}
-		return f, flags, nil
+		return &diskFile{osFile: inner, disk: d}, flags, nil
 	}
 	return file, flags, nil
 }
