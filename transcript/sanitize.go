@@ -77,8 +77,8 @@ func written(tag html.Token) string {
 	return tag.String()
 }
 
-// knows reports whether an element other than a link is written. It is a function because a map would
-// be filled whenever a program starts.
+// knows reports whether an element other than a link is written. It is a function
+// because a map would be filled whenever a program starts.
 func (s sanitizer) knows(element string) bool {
 	switch element {
 	case "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "em", "strong", "del",
