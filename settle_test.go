@@ -298,14 +298,7 @@ func TestSettleComparesWhatWasPutOff(t *testing.T) {
 	for name, key := range map[string][]byte{"plain": nil, "encrypted": key} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			opts := &Options{}
-			if key != nil {
-				unlock := keyring.Raw(key)
-				if _, err := keyring.Create(filepath.Join(prepared(t, dir), KeyringName), unlock); err != nil {
-					t.Fatal(err)
-				}
-				opts.Unlock = &unlock
-			}
+			opts := optionsFor(t, dir, key)
 			next := content(4 << 10)
 			var all, last []blob.Blob
 			var whole int64

@@ -17,19 +17,24 @@ import (
 	"github.com/stet-dev/stet/sqlite"
 )
 
+// optionsFor returns options for a new store in dir; a key makes it encrypted.
+func optionsFor(t *testing.T, dir string, key []byte) *Options {
+	t.Helper()
+	if key == nil {
+		return nil
+	}
+	unlock := keyring.Raw(key)
+	if _, err := keyring.Create(filepath.Join(prepared(t, dir), KeyringName), unlock); err != nil {
+		t.Fatal(err)
+	}
+	return &Options{Unlock: &unlock}
+}
+
 // openTest opens a store that is closed with the test; a key makes it encrypted.
 func openTest(t *testing.T, key []byte) *DB {
 	t.Helper()
 	dir := t.TempDir()
-	opts := &Options{}
-	if key != nil {
-		unlock := keyring.Raw(key)
-		if _, err := keyring.Create(filepath.Join(prepared(t, dir), KeyringName), unlock); err != nil {
-			t.Fatal(err)
-		}
-		opts.Unlock = &unlock
-	}
-	db, err := Open(t.Context(), dir, opts)
+	db, err := Open(t.Context(), dir, optionsFor(t, dir, key))
 	if err != nil {
 		t.Fatal(err)
 	}
