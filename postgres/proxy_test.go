@@ -75,8 +75,9 @@ func (p *proxy) due(sent []byte) (fault, bool) {
 }
 
 var (
-	syncMessage  = []byte{'S', 0, 0, 0, 4}
-	readyMessage = []byte{'Z', 0, 0, 0, 5}
+	syncMessage   = []byte{'S', 0, 0, 0, 4}
+	readyMessage  = []byte{'Z', 0, 0, 0, 5}
+	cancelMessage = []byte{0, 0, 0, 16, 4, 0xd2, 0x16, 0x2e}
 )
 
 func (p *proxy) serve(client net.Conn) {
@@ -99,6 +100,12 @@ func (p *proxy) serve(client net.Conn) {
 			return
 		}
 		held = append(held, chunk[:n]...)
+		if bytes.HasPrefix(held, cancelMessage) {
+			// A client whose connection was cut asks the database over another one
+			// to stop. That is lost too: else it may meet the late request.
+			server.Close()
+			return
+		}
 		if p.marked(held) && !bytes.HasSuffix(held, syncMessage) {
 			continue // whole transactions only
 		}
