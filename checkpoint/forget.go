@@ -17,7 +17,7 @@ import (
 const forgetBatch = 5000
 
 // ApplyRetention carries out a plan. A checkpoint that was pinned since the plan
-// was made stays, and so does one that the next undo has come to need. Every
+// was made stays, and so does one that an undo has come to need. Every
 // commit leaves an entry in the log; blobs go at the next collection. It returns
 // how many checkpoints were forgotten.
 func (s *Service) ApplyRetention(ctx context.Context, plan RetentionPlan, author string) (int, error) {
@@ -123,8 +123,8 @@ func (s *Service) held(ctx context.Context) (*holds, error) {
 	}
 	for _, st := range stacks {
 		for _, ops := range [][]*Operation{st.undo, st.redo} {
-			if n := len(ops); n > 0 {
-				h.ids[ops[n-1].Before], h.ids[ops[n-1].After] = HeldUndo, HeldUndo
+			for _, op := range ops[max(0, len(ops)-undoDepth):] {
+				h.ids[op.Before], h.ids[op.After] = HeldUndo, HeldUndo
 			}
 		}
 	}

@@ -32,10 +32,14 @@ type Held string
 const (
 	HeldPinned Held = "pinned"
 	HeldLatest Held = "the latest of its workspace"
-	HeldUndo   Held = "needed by the next undo or redo"
+	HeldUndo   Held = "needed to undo or redo"
 	HeldYoung  Held = "less than an hour old"
 	HeldRewind Held = "its workspace has an unfinished rewind"
 )
+
+// undoDepth is how many undos in a row, and how many redos, keep the checkpoints
+// that they need.
+const undoDepth = 10
 
 // youngest is the age below which no checkpoint is forgotten: a turn may be going
 // on that began with it.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -269,5 +270,45 @@ func TestRetentionWaitsForRewinds(t *testing.T) {
 		if r.Held != HeldRewind && r.Held != HeldLatest {
 			t.Errorf("c%d: %q", r.Number, r.Held)
 		}
+	}
+}
+
+// Ten undos in a row, and ten redos, are possible whatever a policy forgot. The
+// one after them says why it is not.
+func TestUndoAfterRetention(t *testing.T) {
+	f, c := aged(t)
+	f.write("a.txt", "there\n")
+	must(t, f.service().Pin(t.Context(), "start", f.save(Request{}).ID, "me"))
+	content := func() []string { return []string{snapshot(t, f.dir)["a.txt"]} }
+	start := content()
+	var states [][]string
+	for i := range undoDepth + 2 {
+		f.write("a.txt", fmt.Sprintln("edit", i))
+		f.save(Request{})
+		states = append(states, content())
+		f.rewind(RewindRequest{To: "pin:start"})
+		c.advance(24 * time.Hour)
+	}
+	f.forget(Policy{MaxAge: time.Hour})
+	same(t, "the first state", content(), start)
+	for i := range undoDepth {
+		if _, err := f.w.Undo(t.Context(), &UndoOptions{Choice: Theirs}); err != nil {
+			t.Fatalf("undo %d: %v", i+1, err)
+		}
+		same(t, fmt.Sprint("undo ", i+1), content(), states[len(states)-1-i])
+		c.advance(24 * time.Hour)
+		f.forget(Policy{MaxAge: time.Hour})
+	}
+	present := content()
+	_, err := f.w.Undo(t.Context(), &UndoOptions{Choice: Theirs})
+	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "forgotten") {
+		t.Errorf("undo of a forgotten state: %v", err)
+	}
+	same(t, "after an undo that failed", content(), present)
+	for i := range undoDepth {
+		if _, err := f.w.Redo(t.Context(), &UndoOptions{Choice: Theirs}); err != nil {
+			t.Fatalf("redo %d: %v", i+1, err)
+		}
+		same(t, fmt.Sprint("redo ", i+1), content(), start)
 	}
 }

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -108,25 +109,24 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	if opts == nil {
 		opts = &UndoOptions{}
 	}
-	before, err := w.s.Get(ctx, op.Before)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: state before: %w", kind, op.ID(), err)
-	}
-	after, err := w.s.Get(ctx, op.After)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: state after: %w", kind, op.ID(), err)
-	}
-	from, to := after, before
-	rootTo := op.RootBefore
+	from, to, rootTo := op.After, op.Before, op.RootBefore
 	if kind == OpRedo {
-		from, to, rootTo = before, after, op.RootAfter
+		from, to, rootTo = op.Before, op.After, op.RootAfter
+	}
+	last, err := w.needed(ctx, from)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
+	}
+	target, err := w.needed(ctx, to)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
 	}
 	present, err := w.captured(ctx, st, &Request{})
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{
-		Target: to, Conversation: op.Conversation, present: present.tree, NotCaptured: present.skipped,
+		Target: target, Conversation: op.Conversation, present: present.tree, NotCaptured: present.skipped,
 		request: RewindRequest{Choice: opts.Choice, Choices: opts.Choices, Author: opts.Author, Progress: opts.Progress},
 	}
 	if err := w.planRootBack(ctx, p, op, rootTo); err != nil {
@@ -136,7 +136,7 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	if err != nil {
 		return nil, err
 	}
-	if err := w.exchange(ctx, p, Exchange{To: to.Tree, Last: from.Tree, Paths: paths}, present); err != nil {
+	if err := w.exchange(ctx, p, Exchange{To: target.Tree, Last: last.Tree, Paths: paths}, present); err != nil {
 		return nil, err
 	}
 	if conflicts := p.unchosen(opts); len(conflicts) > 0 {
@@ -145,6 +145,16 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)
 	return &job{plan: p, present: present, kind: kind, of: op.Seq}, nil
+}
+
+// needed loads a checkpoint of an operation. Of one that lies far back it may have
+// been forgotten; there is nothing to go back to then.
+func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
+	rec, err := w.s.Get(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("%w: its checkpoint %s was forgotten by a retention policy", ErrNothing, id)
+	}
+	return rec, err
 }
 
 // unchosen lists the conflicts about which nobody said what to do.
