@@ -39,7 +39,7 @@ func TestEveryFlippedBitIsDetected(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	flips := testenv.Scale(2000, 100_000)
 	for _, n := range sizes {
-		b, base := randomBlob(n), randomBlob(n+1)
+		b, base := randomBlob(n), randomBlob(n+64) // never a blob that was put before
 		b.Base = base.ID
 		mustPut(t, s, base, b)
 		name := s.Name(b.ID)

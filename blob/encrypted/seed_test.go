@@ -61,7 +61,7 @@ func TestSeedFormIsWrittenUnderThePlainID(t *testing.T) {
 	if err := s.Put(t.Context(), wrong); !errors.Is(err, blob.ErrMismatch) {
 		t.Errorf("content that readers would refuse: %v, want ErrMismatch", err)
 	}
-	if has, err := s.Has(t.Context(), b.ID, randomBlob(1).ID); err != nil || !has[0] || has[1] {
+	if has, err := s.Has(t.Context(), b.ID, randomBlob(64).ID); err != nil || !has[0] || has[1] {
 		t.Errorf("has: %v, %v", has, err)
 	}
 }
@@ -108,7 +108,7 @@ func TestABaseInSeedFormIsTakenOver(t *testing.T) {
 	mustPut(t, s, b)
 	mustGet(t, New(below, ring, nil), base)
 	orphan := randomBlob(10)
-	orphan.Base = randomBlob(1).ID
+	orphan.Base = randomBlob(64).ID
 	if err := s.Put(t.Context(), orphan); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("a base that is nowhere: %v, want ErrNotFound", err)
 	}
