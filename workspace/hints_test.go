@@ -124,3 +124,19 @@ func TestScanPathsCostFollowsTheEdit(t *testing.T) {
 		t.Errorf("by nodes: tree %s, want %s; %d blobs read", bare.Tree, next.Tree, store.gets)
 	}
 }
+
+// A name is judged by rules that hold for a while only: when the old ones are back,
+// so is the name.
+func TestScanPathsUnderRulesThatPass(t *testing.T) {
+	root, store := t.TempDir(), newStore()
+	write(t, root, map[string]string{"a": "a", "b": "b", "d/a": "a", "d/b": "b", ".gitignore": "x\n"})
+	first := mustScan(t, store, root, nil, nil)
+	write(t, root, map[string]string{".gitignore": "a\n"})
+	next := mustScanPaths(t, store, root, first.Index, []string{"a", "d/a"}, nil)
+	wantList(t, "hinted", changeList(next.Changed), "remove a", "remove d/a")
+	again := mustScanPaths(t, store, root, next.Index, []string{"a", "d/a"}, nil)
+	wantList(t, "hinted again", changeList(again.Changed))
+	write(t, root, map[string]string{".gitignore": "x\n"})
+	last := mustScan(t, store, root, again.Index, nil)
+	wantList(t, "whole", changeList(last.Changed), "add a", "add d/a")
+}

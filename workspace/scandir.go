@@ -284,17 +284,21 @@ func (w *worker) build(j *dirJob) (*dirRef, error) {
 // ruleSum is the fingerprint under which names were judged. Where rules do not
 // count they are not judged, and a later scan in another mode must not take the
 // verdicts over. Nor must it believe that names which nobody looked at were
-// judged by rules that are newer.
+// judged by rules that are newer, or those that were by rules that are older.
 func (j *dirJob) ruleSum() ruleSum {
+	var sum ruleSum
 	switch {
-	case j.hints != nil:
-		return j.prev.rules
 	case j.forced:
-		return ruleSum{1}
+		sum = ruleSum{1}
 	case j.partial:
-		return ruleSum{2}
+		sum = ruleSum{2}
+	default:
+		sum = j.rules.fingerprint()
 	}
-	return j.rules.fingerprint()
+	if j.hints != nil && sum != j.prev.rules {
+		return ruleSum{3} // some by these, some by others
+	}
+	return sum
 }
 
 func (j *dirJob) unchanged(sum ruleSum) bool {
