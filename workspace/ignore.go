@@ -20,6 +20,10 @@ const (
 	maxIgnoreFile = 4 << 20
 )
 
+// IsIgnoreFile reports whether a file of that name holds ignore rules for its
+// directory.
+func IsIgnoreFile(name string) bool { return name == gitIgnoreName || name == stetIgnoreName }
+
 // ruleSum is a fingerprint of all rules that apply to a directory.
 type ruleSum [8]byte
 

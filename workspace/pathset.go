@@ -69,7 +69,7 @@ func (s *pathSet) addAll(root string, paths []string, rulesWiden bool) error {
 		if err != nil {
 			return err
 		}
-		if base := path.Base(rel); rulesWiden && (base == gitIgnoreName || base == stetIgnoreName) {
+		if rulesWiden && IsIgnoreFile(path.Base(rel)) {
 			rel = path.Dir(rel)
 		}
 		s.add(rel)
