@@ -285,7 +285,7 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	for path := range want {
 		return nil, fmt.Errorf("verify: %w: %q did not change", ErrChanged, path)
 	}
-	skipped := mergeSkipped(r.job.present.skipped, res.NotCaptured, stepPaths(r.steps))
+	skipped := mergeSkipped(r.job.present.skipped, res, stepPaths(r.steps))
 	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
 }
 

@@ -76,6 +76,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	defer leave()
+	req.Paths, req.Touched = w.relative(req.Paths), w.relative(req.Touched)
 	if w.throttled(st, &req) {
 		return &Result{Skipped: SkippedThrottled, Recovered: st.recovered}, nil
 	}
@@ -178,7 +179,7 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 	if err != nil {
 		return nil, err
 	}
-	c, err := w.finish(ctx, st, index, res, mergeSkipped(before, res.NotCaptured, req.Paths))
+	c, err := w.finish(ctx, st, index, res, mergeSkipped(before, res, req.Paths))
 	if err == nil {
 		c.hinted = true
 	}

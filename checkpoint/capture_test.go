@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,6 +99,40 @@ func TestHints(t *testing.T) {
 	f.remove("a")
 	if rec = f.save(Request{Paths: []string{"a"}}); rec.FilesChanged != 1 || rec.LinesRemoved != 1 {
 		t.Errorf("hint at a removed file: %+v", rec)
+	}
+}
+
+// What is captured again is no longer listed as left out, also where only some
+// paths were looked at: else what an agent makes there would count as the user's.
+func TestHintsAtIgnoreFiles(t *testing.T) {
+	for _, how := range []string{"hinted", "rewound"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.write(".gitignore", "out/\n*.log\n", "out/x", "0\n", "x.log", "0\n", "gone.log", "0\n")
+			must(t, syscall.Mkfifo(f.path("fifo"), 0o644))
+			var c *Record
+			if how == "hinted" {
+				f.save(Request{})
+				f.remove("gone.log")
+				f.write(".gitignore", "\n")
+				c = f.save(Request{Paths: []string{f.path(".gitignore")}})
+			} else {
+				f.remove(".gitignore")
+				first := f.before("c", 0)
+				f.write(".gitignore", "out/\n*.log\n")
+				f.after("c", 0)
+				c = f.rewind(RewindRequest{To: first.ID}).Record
+			}
+			skipped, err := f.w.s.NotCaptured(t.Context(), c)
+			must(t, err)
+			if len(skipped) != 1 || skipped[0].Path != "fifo" {
+				t.Errorf("not captured: %v", skipped)
+			}
+			f.before("c", 1)
+			f.write("out/made", "1\n")
+			f.after("c", 1)
+			same(t, "plan", lines(f.plan(RewindRequest{To: c.ID, Conversation: "c"})), []string{"delete out/made"})
+		})
 	}
 }
 

@@ -120,7 +120,7 @@ func TestConversationsAtTheSameTime(t *testing.T) {
 	f.before("B", 1)
 	f.write("a", "A\n", "b", "B\n", "x", "?\n")
 	f.save(Request{Conversation: "A", Turn: 1, Side: After, Touched: []string{"a"}})
-	f.save(Request{Conversation: "B", Turn: 1, Side: After, Touched: []string{"b"}})
+	f.save(Request{Conversation: "B", Turn: 1, Side: After, Touched: []string{f.path("b")}}) // as editors spell it
 	same(t, "A", lines(f.plan(RewindRequest{To: a1.ID})), []string{"restore a", "keep b", "keep x"})
 	same(t, "B", lines(f.plan(RewindRequest{To: a1.ID, Conversation: "B"})), []string{"keep a", "restore b", "keep x"})
 }

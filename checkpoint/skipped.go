@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -66,21 +68,55 @@ func (s *Service) NotCaptured(ctx context.Context, rec *Record) ([]workspace.Ski
 }
 
 // mergeSkipped replaces, in the list of a whole workspace, what concerns the
-// paths that were looked at again.
-func mergeSkipped(before, seen []workspace.Skipped, paths []string) []workspace.Skipped {
+// paths that a scan looked at again. Paths are relative and clean.
+func mergeSkipped(before []workspace.Skipped, res *workspace.Result, paths []string) []workspace.Skipped {
+	if res.Base.IsZero() {
+		return res.NotCaptured // nothing was known, so it looked at everything
+	}
+	came := make(map[string]bool)
+	for _, c := range res.Changed {
+		came[c.Path] = c.Before == nil
+	}
 	var out []workspace.Skipped
 	for _, k := range before {
-		looked := slices.ContainsFunc(paths, func(p string) bool { return within(k.Path, strings.Trim(p, "/")) })
-		if !looked {
+		if !came[k.Path] && !slices.ContainsFunc(paths, func(p string) bool { return looksAt(p, k) }) {
 			out = append(out, k)
 		}
 	}
-	for _, k := range seen {
+	for _, k := range res.NotCaptured {
 		if !slices.ContainsFunc(out, func(o workspace.Skipped) bool { return o.Path == k.Path }) {
 			out = append(out, k)
 		}
 	}
 	slices.SortFunc(out, func(a, b workspace.Skipped) int { return cmp.Compare(a.Path, b.Path) })
+	return out
+}
+
+// looksAt reports whether a scan of a path sees again what was left out. With an
+// ignore file it looks at everything that the file may rule.
+func looksAt(p string, k workspace.Skipped) bool {
+	if within(k.Path, p) {
+		return true
+	}
+	dir, name := splitPath(p)
+	return k.Reason == workspace.ReasonIgnored && workspace.IsIgnoreFile(name) && within(k.Path, dir)
+}
+
+// relative spells paths of a caller as trees do. What is not inside the workspace
+// stays as it is, for the scan to refuse.
+func (w *Workspace) relative(paths []string) []string {
+	if paths == nil {
+		return nil
+	}
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		if filepath.IsAbs(p) {
+			if rel, err := filepath.Rel(w.path, p); err == nil && filepath.IsLocal(rel) {
+				p = rel
+			}
+		}
+		out[i] = path.Clean(filepath.ToSlash(p))
+	}
 	return out
 }
 
