@@ -48,26 +48,29 @@ func steps(actions []Action) []*step {
 		if !a.Changes() {
 			continue
 		}
+		fromDir, toDir := isDir(a.Before), isDir(a.After)
+		if fromDir && a.Before.Mode&ownerWrites != ownerWrites {
+			opens = append(opens, chmod(a.Path, a.Before.Mode, a.Before.Mode|ownerWrites))
+		}
 		switch {
-		case isDir(a.Before) && isDir(a.After):
-			s := &step{kind: stepChmod, path: a.Path, oldMode: a.Before.Mode, newMode: a.After.Mode}
-			if a.Before.Mode&ownerWrites != ownerWrites {
-				opens = append(opens, s)
-			} else {
-				closes = append(closes, s)
-			}
-			continue
-		case a.Before != nil && a.After != nil && !isDir(a.Before) && !isDir(a.After):
+		case fromDir && toDir:
+		case a.Before != nil && a.After != nil && !fromDir && !toDir:
 			swaps = append(swaps, &step{kind: stepSwap, path: a.Path, to: a.After})
-			continue
+		default:
+			if a.Before != nil {
+				removes = append(removes, &step{kind: stepRemove, path: a.Path})
+			}
+			if a.After != nil {
+				installs = append(installs, &step{kind: stepInstall, path: a.Path, to: a.After})
+			}
 		}
-		if a.Before != nil {
-			removes = append(removes, &step{kind: stepRemove, path: a.Path})
-		}
-		if a.After != nil {
-			installs = append(installs, &step{kind: stepInstall, path: a.Path, to: a.After})
-			if isDir(a.After) && a.After.Mode&ownerWrites != ownerWrites {
-				closes = append(closes, &step{kind: stepChmod, path: a.Path, oldMode: a.After.Mode | ownerWrites, newMode: a.After.Mode})
+		if toDir {
+			open := a.After.Mode | ownerWrites // as it is staged
+			if fromDir {
+				open = a.Before.Mode | ownerWrites
+			}
+			if open != a.After.Mode {
+				closes = append(closes, chmod(a.Path, open, a.After.Mode))
 			}
 		}
 	}
@@ -82,6 +85,10 @@ func steps(actions []Action) []*step {
 		s.slot = i
 	}
 	return all
+}
+
+func chmod(path string, from, to uint32) *step {
+	return &step{kind: stepChmod, path: path, oldMode: from, newMode: to}
 }
 
 // paths lists the paths that steps change, each once.

@@ -107,3 +107,33 @@ func TestForbiddenFile(t *testing.T) {
 	}
 	must(t, os.Chmod(f.path("closed"), 0o755))
 }
+
+// Directories that an agent made and closed, as some package managers do, go like
+// others, and so do changes in one whose mode the agent changed.
+func TestClosedDirectoriesGo(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
+	f := newFixture(t)
+	f.write("a", "0\n", "kept/x", "0\n")
+	must(t, os.Chmod(f.path("kept"), 0o500))
+	want := snapshot(t, f.dir)
+	c1 := f.before("c", 1)
+	must(t, os.Chmod(f.path("kept"), 0o700))
+	f.write("mod/v1/x", "1\n", "mod/v1/sub/y", "1\n", "kept/x", "1\n", "kept/y", "1\n")
+	closed := []string{"mod/v1/sub", "mod/v1", "kept"}
+	for _, name := range closed {
+		must(t, os.Chmod(f.path(name), 0o555))
+	}
+	t.Cleanup(func() {
+		for _, name := range closed {
+			_ = os.Chmod(f.path(name), 0o755) // for others to remove it
+		}
+	})
+	f.after("c", 1)
+	present := snapshot(t, f.dir)
+	f.rewind(RewindRequest{To: c1.ID})
+	f.expect(want)
+	must(t, undo(f))
+	f.expect(present)
+}
