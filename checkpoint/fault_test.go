@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // faults stands between a rewind and everything that it changes: the disk, by
@@ -77,6 +78,7 @@ func everyKind(t testing.TB) (f *fixture, target *Record, old, present map[strin
 	must(t, os.Symlink("nowhere", f.path("becomes-file")))
 	must(t, os.Mkdir(f.path("dir-becomes-link"), 0o755))
 	f.write("dir-becomes-link/inside", "in\n")
+	must(t, os.Chmod(f.path("locked"), 0o500))
 	target = f.before("agent", 1)
 	old = snapshot(t, f.dir)
 
@@ -91,7 +93,13 @@ func everyKind(t testing.TB) (f *fixture, target *Record, old, present map[strin
 	f.write("becomes-dir/now", "dir\n", "becomes-file", "file\n")
 	must(t, os.Symlink("src", f.path("dir-becomes-link")))
 	must(t, os.Symlink("src/pkg0", f.path("link")))
-	must(t, os.Chmod(f.path("locked"), 0o700))
+	must(t, os.Chmod(f.path("locked"), 0o555))
+	must(t, os.Chmod(f.path("gen/out0"), 0o555))
+	t.Cleanup(func() {
+		for _, name := range []string{"locked", "gen/out0"} {
+			_ = os.Chmod(f.path(name), 0o755) // for others than root to remove it
+		}
+	})
 	f.after("agent", 1)
 	f.write("mine.txt", "edited by the user\n")
 	old["mine.txt"] = "-rw-r--r-- edited by the user\n" // not the agent's, so kept
@@ -361,4 +369,39 @@ func TestSettlingLeavesLaterWork(t *testing.T) {
 	if f.w.Recovered() != nil {
 		t.Error("the recovery is told twice")
 	}
+}
+
+// Where a file system cannot rename without replacing, a file has both names for a
+// moment. A crash in it leaves nothing of the rewind behind, and nobody is blamed.
+func TestKilledBetweenTwoNames(t *testing.T) {
+	f := newFixture(t)
+	f.write("old", "old\n", "back", "back\n")
+	want := snapshot(t, f.dir)
+	d, err := openDisk(f.dir, nil)
+	must(t, err)
+	defer d.close()
+	stage, err := d.stage(workspace.StagePrefix+"test", true)
+	must(t, err)
+	defer stage.close()
+	steps := []*step{
+		{kind: stepInstall, path: "new", slot: 0},
+		{kind: stepSwap, path: "old", slot: 1},
+		{kind: stepRemove, path: "back", slot: 2},
+	}
+	for _, st := range steps[:2] {
+		f.write(stage.path(st.newSlot()), "new\n")
+		st.staged, err = stage.stat(st.newSlot())
+		must(t, err)
+	}
+	must(t, os.Link(f.path(stage.path("n0")), f.path("new")))
+	must(t, os.Rename(f.path("old"), f.path(stage.path("o1"))))
+	must(t, os.Link(f.path(stage.path("n1")), f.path("old")))
+	must(t, os.Link(f.path("back"), f.path(stage.path("o2")))) // as taking back began
+	for range 2 {
+		left, err := stage.rollback(steps)
+		must(t, err)
+		same(t, "left", left, nil)
+	}
+	must(t, d.removeStage(stage.name))
+	f.expect(want)
 }

@@ -74,8 +74,12 @@ func (st *step) isStaged(now stat) bool {
 
 // undoInstall moves what a step brought back to its slot.
 func (s *stageDir) undoInstall(st *step) (kept bool, err error) {
-	if _, there, err := s.has(st.newSlot()); there || err != nil {
+	slot, there, err := s.has(st.newSlot())
+	if err != nil {
 		return false, err
+	}
+	if there {
+		return false, s.untwin(st, slot)
 	}
 	now, err := s.d.lstat(st.path)
 	if isNotExist(err) {
@@ -111,6 +115,9 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 	// Nothing was brought; at most something was taken. A step whose staging failed
 	// does not know what it staged.
 	if there && (slot.ino == st.staged.ino || st.staged.ino == 0) {
+		if err := s.untwin(st, slot); err != nil {
+			return false, err
+		}
 		return s.putBack(st.oldSlot(), st.path)
 	}
 	now, err := s.d.lstat(st.path)
@@ -143,12 +150,40 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 // putBack moves a slot, if there is anything in it, to its path, unless somebody
 // put something else there or removed the directory.
 func (s *stageDir) putBack(slot, path string) (kept bool, err error) {
-	if _, there, err := s.has(slot); !there || err != nil {
+	old, there, err := s.has(slot)
+	if !there || err != nil {
 		return false, err
 	}
 	err = s.put(slot, path)
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	if errors.Is(err, fs.ErrExist) {
+		now, err := s.d.lstat(path)
+		return err != nil || !now.twin(old), nil
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return true, nil
 	}
 	return false, err
 }
+
+// untwin takes from a path what the step's slot has as well: on some file systems
+// a file gets its new name before it loses the old one, and a crash came between.
+func (s *stageDir) untwin(st *step, slot stat) error {
+	now, err := s.d.lstat(st.path)
+	if isNotExist(err) {
+		return nil
+	}
+	if err != nil || !now.twin(slot) {
+		return err
+	}
+	if err := s.take(st.path, st.twinSlot()); err != nil {
+		return err
+	}
+	if now, err = s.stat(st.twinSlot()); err != nil || now.twin(slot) {
+		return err
+	}
+	_, err = s.putBack(st.twinSlot(), st.path) // somebody was faster
+	return err
+}
+
+// twin reports whether two names are names of one file.
+func (s stat) twin(o stat) bool { return !s.isDir() && s.dev == o.dev && s.ino == o.ino }

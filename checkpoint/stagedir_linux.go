@@ -252,10 +252,15 @@ func (s *stageDir) put(slot, path string) error {
 	})
 }
 
-// take moves what is at a path to a slot that is free.
+// take moves what is at a path to a slot that is free. Nobody else uses slots, so
+// that nothing can be replaced where the file system cannot promise it.
 func (s *stageDir) take(path, slot string) error {
 	return s.rename("remove", path, func(dir int, name string) error {
-		return moveNew(dir, name, s.fd, slot)
+		err := unix.Renameat2(dir, name, s.fd, slot, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+			err = unix.Renameat(dir, name, s.fd, slot)
+		}
+		return err
 	})
 }
 
@@ -273,7 +278,8 @@ func (s *stageDir) rename(call, path string, fn func(dir int, name string) error
 }
 
 // moveNew renames without ever replacing. Where the file system cannot do that
-// in one step, a file gets a second name first, which fails if it is taken.
+// in one step, a file gets a second name first, which fails if it is taken; a
+// crash then may leave both, see untwin.
 func moveNew(fromDir int, from string, toDir int, to string) error {
 	err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {

@@ -30,9 +30,10 @@ const (
 	stepChmod   = stetv1.JournalStepKind_JOURNAL_STEP_KIND_CHMOD
 )
 
-func (s *step) newSlot() string { return "n" + strconv.Itoa(s.slot) }
-func (s *step) oldSlot() string { return "o" + strconv.Itoa(s.slot) }
-func (s *step) stages() bool    { return s.kind == stepSwap || s.kind == stepInstall }
+func (s *step) newSlot() string  { return "n" + strconv.Itoa(s.slot) }
+func (s *step) oldSlot() string  { return "o" + strconv.Itoa(s.slot) }
+func (s *step) twinSlot() string { return "t" + strconv.Itoa(s.slot) }
+func (s *step) stages() bool     { return s.kind == stepSwap || s.kind == stepInstall }
 
 // ownerWrites are the permission bits that a directory needs while its owner
 // changes what it holds.
