@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -322,8 +323,10 @@ func TestKilledWhileSettling(t *testing.T) {
 	}
 }
 
-// What others do between a crash and the settling is not undone.
-func TestSettlingLeavesLaterWork(t *testing.T) {
+// killedAfterSteps is a workspace whose rewind was killed after its last step: a, b,
+// c and d/made are as in the target.
+func killedAfterSteps(t *testing.T) *fixture {
+	t.Helper()
 	f := newFixture(t)
 	f.write("a", "old a\n", "b", "old b\n", "c", "old c\n")
 	target := f.before("agent", 1)
@@ -348,8 +351,32 @@ func TestSettlingLeavesLaterWork(t *testing.T) {
 	if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrUnsettled) {
 		t.Fatalf("killed rewind: %v, want ErrUnsettled", err)
 	}
-	f.write("a", "the user's a\n", "c", "the user's c\n")
 	f.w = nil
+	return f
+}
+
+// Somebody removes the staged files before the settling: what cannot be put back
+// is named.
+func TestSettlingWithoutStagedFiles(t *testing.T) {
+	f := killedAfterSteps(t)
+	stages, err := filepath.Glob(f.path(workspace.StagePrefix + "*"))
+	if err != nil || len(stages) != 1 {
+		t.Fatalf("staged: %v, %v", stages, err)
+	}
+	must(t, os.RemoveAll(stages[0]))
+	f.write("a", "the user's a\n")
+	f.reopen()
+	r := f.w.Recovered()
+	if r == nil {
+		t.Fatal("nothing was recovered")
+	}
+	same(t, "left", r.Left, []string{"b", "c", "d", "d/made"})
+}
+
+// What others do between a crash and the settling is not undone.
+func TestSettlingLeavesLaterWork(t *testing.T) {
+	f := killedAfterSteps(t)
+	f.write("a", "the user's a\n", "c", "the user's c\n")
 	f.reopen()
 	r := f.w.Recovered()
 	if r == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,9 @@ type Recovery struct {
 	Saved string
 	// Steps is the number of changes that the rewind consists of.
 	Steps int
-	// Left lists paths that were changed by others after the rewind ended; they
-	// were left as they are. The checkpoint Saved has what was there before.
+	// Left lists paths that were changed by others after the rewind ended, or that
+	// could not be put back since somebody removed the staged files; they were left
+	// as they are. The checkpoint Saved has what was there before.
 	Left []string
 }
 
@@ -134,13 +136,41 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 func takeBack(d *disk, stage string, steps []*step) (left []string, err error) {
 	s, err := d.stage(stage, false)
 	if isNotExist(err) {
-		return nil, nil // somebody removed it; the saved checkpoint has everything
+		return d.taken(steps) // somebody removed it; the saved checkpoint has everything
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
 	return s.rollback(steps)
+}
+
+// taken lists the paths at which a step shows to have been taken.
+func (d *disk) taken(steps []*step) ([]string, error) {
+	var paths []string
+	for _, st := range steps {
+		now, err := d.lstat(st.path)
+		missing := isNotExist(err)
+		if err != nil && !missing {
+			return nil, err
+		}
+		var took bool
+		switch st.kind {
+		case stepChmod:
+			took = now.isDir() && now.mode&0o7777 == st.newMode
+		case stepRemove:
+			took = missing
+		case stepSwap:
+			took = missing || st.isStaged(now)
+		case stepInstall:
+			took = st.isStaged(now)
+		}
+		if took {
+			paths = append(paths, st.path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
 }
 
 // sweep removes staging directories that no journal names.
