@@ -198,3 +198,41 @@ func TestScanProgress(t *testing.T) {
 		t.Errorf("%d calls, error %v", calls, err)
 	}
 }
+
+// A file system whose clock is a little ahead, or a clock that was set back, makes
+// new files no files that keep changing.
+func TestSettleUnderAnotherClock(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{"a": "a"})
+	d, err := openRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	f, err := d.openFile("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	st, err := f.stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ahead := range []time.Duration{500 * time.Millisecond, time.Hour} {
+		clock := func() int64 { return st.ctime - int64(ahead) }
+		if _, weak, err := settle(f, clock(), clock); !weak || err != nil {
+			t.Errorf("ahead by %v: weak %v, %v", ahead, weak, err)
+		}
+	}
+	clock := func() int64 { // the file changes with each look
+		if err := os.Chtimes(filepath.Join(root, "a"), time.Time{}, time.Now()); err != nil {
+			t.Error(err)
+		}
+		return stampClock() - int64(500*time.Millisecond)
+	}
+	got, _, err := settle(f, clock(), clock)
+	wholeMS := got.ctime%int64(time.Millisecond) == 0 // looks like a coarse stamp, by chance
+	if !errors.Is(err, errChanging) && !wholeMS {
+		t.Errorf("a file that changes: %v, want errChanging", err)
+	}
+}

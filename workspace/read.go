@@ -32,15 +32,19 @@ var errChanging = errors.New("file kept changing while it was read")
 // stat data to read under. weak says that stamps cannot be relied on here.
 // began is a time before: for most files it will do, and they need no look at the
 // clock.
-func settle(f *openedFile, began int64) (st fileStat, weak bool, err error) {
-	for range settleTries {
+func settle(f *openedFile, began int64, clock func() int64) (st fileStat, weak bool, err error) {
+	var first int64
+	for try := range settleTries {
 		if st, err = f.stat(); err != nil {
 			return st, false, err
 		}
 		if st.ctime < began-coarseStamps {
 			return st, false, nil
 		}
-		now := stampClock()
+		if try == 0 {
+			first = st.ctime
+		}
+		now := clock()
 		switch {
 		case st.ctime > now+clockSkew:
 			return st, true, nil // another clock: waiting would not help
@@ -50,6 +54,11 @@ func settle(f *openedFile, began int64) (st fileStat, weak bool, err error) {
 			return st, false, nil
 		}
 		time.Sleep(settlePause)
+	}
+	// Nobody wrote to it, and yet its last change is still to come: the clock was set
+	// back a little, or the file system has one of its own that is ahead.
+	if st.ctime == first {
+		return st, true, nil
 	}
 	return st, false, errChanging
 }
@@ -88,7 +97,7 @@ func (w *worker) readOnce(d dirFD, name string, like blob.ID) (stored, error) {
 		return stored{}, err
 	}
 	defer f.close()
-	st, weak, err := settle(f, w.s.trust.began)
+	st, weak, err := settle(f, w.s.trust.began, stampClock)
 	if err != nil {
 		return stored{}, err
 	}
