@@ -50,6 +50,9 @@ func (s *session) perform(ctx context.Context, d *draft, action *agentv1.Convers
 	defer stop(nil)
 	s.mu.Lock()
 	s.stop = stop
+	if s.cancelled != nil { // since the action was taken
+		stop(errCancelled)
+	}
 	s.mu.Unlock()
 	w := &worker{s: s, d: d, agent: s.opts.Agent, action: action, update: s.update}
 	w.publish = func(ctx context.Context) error { return s.announce(ctx, d) }
@@ -108,6 +111,9 @@ func (w *worker) begin(ctx context.Context) error {
 		return w.tasksCompleted(ctx, a.BackgroundTaskCompletionAction)
 	case *agentv1.ConversationAction_BackgroundShellAction, *agentv1.ConversationAction_BackgroundSubagentAction:
 		_, err := w.s.exec(ctx, backgroundRequest(w.action))
+		if errors.Is(err, errNoResult) {
+			return nil // it was asked to do something and not to tell
+		}
 		return err
 	}
 	return protocol("action %T is not known here", w.action.GetAction())

@@ -166,6 +166,9 @@ func (s *session) read(ctx context.Context, stream ServerStream, cancel context.
 			if throw := m.ExecClientControlMessage.GetThrow(); throw != nil {
 				s.deliver(throw.GetId(), msg)
 			}
+			if end := m.ExecClientControlMessage.GetStreamClose(); end != nil {
+				s.deliver(end.GetId(), msg) // a call that still waits gets nothing else
+			}
 		case *agentv1.AgentClientMessage_ConversationAction:
 			if err := s.act(ctx, m.ConversationAction); err != nil {
 				cancel(err)
@@ -227,6 +230,7 @@ func (s *session) next() *agentv1.ConversationAction {
 	}
 	action := s.queued[0]
 	s.queued = s.queued[1:]
+	s.stop, s.cancelled = nil, nil // those of the turn before
 	return action
 }
 
@@ -248,6 +252,9 @@ func (s *session) exec(ctx context.Context, req *agentv1.ExecServerMessage) (*ag
 		if throw := msg.GetExecClientControlMessage().GetThrow(); throw != nil {
 			return nil, &thrownError{text: throw.GetError(), code: throw.GetErrorCode()}
 		}
+		if msg.GetExecClientMessage() == nil {
+			return nil, errNoResult
+		}
 		return msg.GetExecClientMessage(), nil
 	case <-ctx.Done():
 	}
@@ -264,6 +271,9 @@ type thrownError struct{ text, code string }
 
 func (e *thrownError) Error() string { return e.text }
 
+// errNoResult is the failure of a call that the client ended without a word.
+var errNoResult = &thrownError{text: "the client gave no result"}
+
 func (s *session) send(msg *agentv1.AgentServerMessage) error {
 	if err := s.out.Send(msg); err != nil {
 		return fmt.Errorf("send frame: %w: %w", ErrConnectionLost, err)
@@ -273,6 +283,16 @@ func (s *session) send(msg *agentv1.AgentServerMessage) error {
 
 func (s *session) update(u *agentv1.InteractionUpdate) error {
 	return s.send(&agentv1.AgentServerMessage{Message: &agentv1.AgentServerMessage_InteractionUpdate{InteractionUpdate: u}})
+}
+
+// maxContent is how large a blob may be for a message to carry it.
+func (s *session) maxContent() int {
+	const envelope = 1 << 10 // ids and the trace
+	limit := kvstream.DefaultMaxMessage
+	if s.opts.KV != nil && s.opts.KV.MaxMessage > 0 {
+		limit = s.opts.KV.MaxMessage
+	}
+	return limit - envelope
 }
 
 // announce makes a draft durable at the client and sends it as a checkpoint.

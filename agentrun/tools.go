@@ -160,7 +160,7 @@ func (w *worker) call(ctx context.Context, call *agentv1.ToolCall) error {
 func (w *worker) shell(ctx context.Context, id string, t *agentv1.ShellToolCall) error {
 	args := proto.CloneOf(t.GetArgs())
 	args.ToolCallId = id
-	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: id, Message: &agentv1.ExecServerMessage_ShellArgs{ShellArgs: args}})
+	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: w.execID(), Message: &agentv1.ExecServerMessage_ShellArgs{ShellArgs: args}})
 	var thrown *thrownError
 	switch {
 	case errors.As(err, &thrown):
@@ -221,7 +221,7 @@ func (w *worker) read(ctx context.Context, id string, t *agentv1.ReadToolCall) e
 	failed := func(text string) {
 		t.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Error{Error: &agentv1.ReadToolError{ErrorMessage: text}}}
 	}
-	text, result, err := w.readFile(ctx, id, id, path)
+	text, result, err := w.readFile(ctx, w.execID(), id, path)
 	var thrown *thrownError
 	switch {
 	case errors.As(err, &thrown):
@@ -249,14 +249,14 @@ func (w *worker) edit(ctx context.Context, id string, t *agentv1.EditToolCall) e
 		return nil
 	}
 	var thrown *thrownError
-	before, _, err := w.readFile(ctx, id+"/read", id, path)
+	before, _, err := w.readFile(ctx, w.execID()+"/read", id, path)
 	if errors.As(err, &thrown) {
 		return failed(thrown.text)
 	}
 	if err != nil {
 		return err
 	}
-	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: id + "/write", Message: &agentv1.ExecServerMessage_WriteArgs{
+	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: w.execID() + "/write", Message: &agentv1.ExecServerMessage_WriteArgs{
 		WriteArgs: &agentv1.WriteArgs{Path: path, FileText: content, ToolCallId: id},
 	}})
 	switch result := msg.GetWriteResult(); {
@@ -272,18 +272,18 @@ func (w *worker) edit(ctx context.Context, id string, t *agentv1.EditToolCall) e
 	case result.GetSuccess() == nil:
 		return failed("the file could not be written: " + result.GetError().GetError())
 	}
-	success := &agentv1.EditSuccess{Path: path, AfterFullFileContent: content}
+	success := &agentv1.EditSuccess{Path: path, AfterFullFileContent: shorten(content)}
 	if before != nil {
-		success.BeforeFullFileContent = proto.String(strings.ToValidUTF8(*before, "\uFFFD"))
+		success.BeforeFullFileContent = proto.String(shorten(strings.ToValidUTF8(*before, "\uFFFD")))
 	}
 	t.Result = &agentv1.EditResult{Result: &agentv1.EditResult_Success{Success: success}}
-	w.d.setFile(path, before, &content)
+	w.setFile(path, before, &content)
 	return nil
 }
 
 func (w *worker) delete(ctx context.Context, id string, t *agentv1.DeleteToolCall) error {
 	path := t.GetArgs().GetPath()
-	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: id, Message: &agentv1.ExecServerMessage_DeleteArgs{
+	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: w.execID(), Message: &agentv1.ExecServerMessage_DeleteArgs{
 		DeleteArgs: &agentv1.DeleteArgs{Path: path, ToolCallId: id},
 	}})
 	var thrown *thrownError
@@ -297,8 +297,22 @@ func (w *worker) delete(ctx context.Context, id string, t *agentv1.DeleteToolCal
 	default:
 		t.Result = msg.GetDeleteResult()
 		if ok := t.Result.GetSuccess(); ok != nil {
-			w.d.setFile(path, proto.String(ok.GetPrevContent()), nil)
+			w.setFile(path, proto.String(ok.GetPrevContent()), nil)
+			ok.PrevContent = shorten(ok.GetPrevContent())
 		}
 	}
 	return nil
+}
+
+// setFile takes a file into the state. One that no message can carry leaves it:
+// nothing is better than half of a content, or an old one.
+func (w *worker) setFile(path string, before, after *string) {
+	fits := func(content *string) bool { return content == nil || len(*content) <= w.s.maxContent() }
+	_, known := w.d.state.FileStatesV2[path]
+	if fits(after) && (known || fits(before)) {
+		w.d.setFile(path, before, after)
+		return
+	}
+	delete(w.d.state.FileStatesV2, path)
+	w.d.dirty = true
 }

@@ -223,6 +223,13 @@ func (w *worker) callID(kind string, n int) string {
 	return kind + "_" + blob.Sum([]byte(seed)).String()[:24]
 }
 
+// execID names what the client is asked to do for the next step. It is not the
+// call's own id: models give several calls the same one, and the client takes
+// equal requests for one that is asked for again.
+func (w *worker) execID() string {
+	return w.callID(fmt.Sprintf("exec%d", w.depth), len(w.d.steps))
+}
+
 // settle ends calls that nobody will execute: with the result that the client
 // brings, or without one.
 func (w *worker) settle(resolutions *agentv1.InterruptedPendingToolCallResolutions) error {
