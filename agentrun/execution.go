@@ -61,6 +61,13 @@ func (x *execution) add(f *agentv1.AgentClientMessage) {
 	x.signalLocked()
 }
 
+// hold adds a frame behind the last result, which stays held back with it.
+func (x *execution) hold(f *agentv1.AgentClientMessage) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.frames = append(x.frames, f)
+}
+
 func (x *execution) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -160,9 +167,9 @@ func (e *executions) execute(ctx context.Context, key string, req *agentv1.ExecS
 		x.add(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ExecClientMessage{ExecClientMessage: result}})
 	})
 	if err != nil {
-		x.add(thrown(err))
+		x.hold(thrown(err))
 	}
-	x.add(control(&agentv1.ExecClientControlMessage{Message: &agentv1.ExecClientControlMessage_StreamClose{StreamClose: &agentv1.ExecClientStreamClose{}}}))
+	x.hold(control(&agentv1.ExecClientControlMessage{Message: &agentv1.ExecClientControlMessage_StreamClose{StreamClose: &agentv1.ExecClientStreamClose{}}}))
 	if key != "" && e.ledger != nil {
 		if err := e.ledger.finish(context.WithoutCancel(ctx), key, x.all()); err != nil {
 			e.fail(err)

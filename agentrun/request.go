@@ -39,7 +39,8 @@ type Request struct {
 	// about to go on from the latest checkpoint: updates since then come again.
 	OnResume func(attempt int, cause error)
 	// Actions, if set, are sent while a turn is under way, such as the cancelling
-	// of a subagent. One that is under way when the connection is lost is lost.
+	// of a subagent. One that is under way when the connection is lost is lost; the
+	// message of a UserMessageAction is not, it then waits in the queue.
 	Actions <-chan *agentv1.ConversationAction
 
 	// Heartbeat is how often the client shows that it is there; 5 s by default.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -24,7 +25,10 @@ func Run(ctx context.Context, t Transport, req Request) (Result, error) {
 		return Result{}, invalid("run: it needs a transport and a handler")
 	}
 	req.setDefaults()
-	r := &runner{req: req, transport: t}
+	r := &runner{req: req, transport: t, queue: req.Queue}
+	if r.queue == nil {
+		r.queue = NewQueue()
+	}
 	defer r.close()
 	err := r.run(ctx)
 	r.close()
@@ -42,6 +46,7 @@ const transcriptWait = 30 * time.Second
 type runner struct {
 	req       Request
 	transport Transport
+	queue     *Queue // the request's, or one of our own
 	execs     *executions
 	stop      context.CancelCauseFunc // ends everything; of the context below
 	result    Result
@@ -81,7 +86,9 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		r.result.Turns++
 		action = nil
-		if r.req.Ledger != nil {
+		// A server may end a stream with calls still pending. Whoever resumes asks
+		// for them again.
+		if r.req.Ledger != nil && len(r.req.Handler.Latest().GetPendingToolCalls()) == 0 {
 			if err := r.req.Ledger.Clear(ctx); err != nil {
 				return err
 			}
@@ -89,15 +96,26 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
+// requeue puts the messages of an action into the queue before the action is
+// sent. When a state contains them, they count as processed; until then they wait,
+// since nobody can tell what became of them.
+func (r *runner) requeue(action *agentv1.ConversationAction) *agentv1.ConversationAction {
+	action, _ = withMessageID(action)
+	user := action.GetUserMessageAction()
+	for _, msg := range append(slices.Clone(user.GetPrependUserMessages()), user.GetUserMessage()) {
+		if msg.GetMessageId() != "" {
+			_, _ = r.queue.Add(msg) // it fails for nil alone
+		}
+	}
+	return action
+}
+
 // next returns the action for the oldest message of the queue, or nil.
 func (r *runner) next(ctx context.Context) (*agentv1.ConversationAction, string, error) {
-	if r.req.Queue == nil {
-		return nil, "", nil
-	}
-	if err := r.req.Queue.settle(ctx, r.req.Handler); err != nil {
+	if err := r.queue.settle(ctx, r.req.Handler); err != nil {
 		return nil, "", err
 	}
-	msg := r.req.Queue.next()
+	msg := r.queue.next()
 	if msg == nil {
 		return nil, "", nil
 	}
@@ -129,7 +147,7 @@ func (r *runner) turn(ctx context.Context, action *agentv1.ConversationAction, f
 		return fmt.Errorf("message %s: %w", message, ErrNotTaken)
 	}
 	if fromQueue != "" {
-		r.req.Queue.MarkProcessed(fromQueue)
+		r.queue.MarkProcessed(fromQueue)
 	}
 	return nil
 }

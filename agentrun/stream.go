@@ -79,6 +79,9 @@ func (l *link) run(caller, work context.Context, first *agentv1.AgentClientMessa
 		// A server that refuses says why in what it sends.
 		err = l.read(work)
 	}
+	if l.watch != nil {
+		l.watch.Stop() // what is left to save is ours to do, however long that takes
+	}
 	close(ended)
 	l.controller.Close()
 	notSaved := <-saved
@@ -88,12 +91,15 @@ func (l *link) run(caller, work context.Context, first *agentv1.AgentClientMessa
 	if notSaved != nil && !errors.Is(notSaved, context.Canceled) {
 		return notSaved
 	}
-	if err == nil {
+	if err == nil && notSaved == nil {
 		// The server ended the run, so what it did not wait for does not matter.
 		return nil
 	}
 	if cause := context.Cause(work); errors.Is(cause, errSilent) {
 		return cause
+	}
+	if err == nil {
+		return notSaved
 	}
 	return err
 }
@@ -212,7 +218,7 @@ func (l *link) beat(ended <-chan struct{}) {
 				actions = nil
 				continue
 			}
-			msg.Message = &agentv1.AgentClientMessage_ConversationAction{ConversationAction: action}
+			msg.Message = &agentv1.AgentClientMessage_ConversationAction{ConversationAction: l.r.requeue(action)}
 		case <-ticker.C:
 		}
 		if err := l.out.Send(msg); err != nil {
