@@ -86,7 +86,8 @@ func (s *stageDir) syncFiles(ctx context.Context, steps []*step) error {
 	})
 }
 
-// owner is whom a staged file belongs to; only root can give files away.
+// owner is whom a staged file belongs to; only root can give files away, and others
+// to groups of theirs. A negative group stays as it comes.
 type owner struct{ uid, gid int }
 
 // owners tells whom the files of steps are to belong to: a restored file to whom
@@ -96,13 +97,15 @@ func (s *stageDir) owners(steps []*step) ([]owner, error) {
 	if err != nil {
 		return nil, err
 	}
+	if os.Geteuid() != 0 {
+		gid = -1
+	}
 	own := make([]owner, len(steps))
-	root := os.Geteuid() == 0
 	look := s.d.look()
 	defer look.close()
 	for i, st := range steps {
 		own[i] = owner{uid, gid}
-		if root && st.kind == stepSwap {
+		if st.kind == stepSwap {
 			if old, err := look.lstat(st.path); err == nil {
 				own[i] = owner{old.uid, old.gid}
 			}

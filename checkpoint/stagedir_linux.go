@@ -126,15 +126,28 @@ func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, own owner) (
 	if err != nil {
 		return stat{}, err
 	}
-	if os.Geteuid() == 0 && (st.uid != own.uid || st.gid != own.gid) {
-		if err := unix.Fchown(f.fd, own.uid, own.gid); err != nil {
-			return stat{}, &fs.PathError{Op: "chown", Path: f.path, Err: err}
-		}
+	if err := f.give(st, own); err != nil {
+		return stat{}, err
 	}
 	if err := unix.Fchmod(f.fd, mode); err != nil { // after chown, which clears some bits
 		return stat{}, &fs.PathError{Op: "chmod", Path: f.path, Err: err}
 	}
 	return f.stat()
+}
+
+// give gives the file to its owner and group. Others than root do what they can:
+// a group that they are not in is lost, as with every editor.
+func (f *stagedFile) give(st stat, own owner) error {
+	root := os.Geteuid() == 0
+	switch {
+	case root && (st.uid != own.uid || st.gid != own.gid):
+		if err := unix.Fchown(f.fd, own.uid, own.gid); err != nil {
+			return &fs.PathError{Op: "chown", Path: f.path, Err: err}
+		}
+	case !root && own.gid >= 0 && st.gid != own.gid:
+		_ = unix.Fchown(f.fd, -1, own.gid)
+	}
+	return nil
 }
 
 func (f *stagedFile) sync() error {

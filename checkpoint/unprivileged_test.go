@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -29,7 +30,7 @@ func asNobody(t *testing.T) bool {
 	cmd := exec.Command(program, "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir+"/home")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, Groups: []uint32{65533}}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("as nobody: %v\n%s", err, out)
@@ -136,4 +137,31 @@ func TestClosedDirectoriesGo(t *testing.T) {
 	f.expect(want)
 	must(t, undo(f))
 	f.expect(present)
+}
+
+// A restored file stays with the group that it has been given to.
+func TestGroupStays(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
+	groups, err := os.Getgroups()
+	must(t, err)
+	i := slices.IndexFunc(groups, func(g int) bool { return g != os.Getegid() })
+	if i < 0 {
+		t.Skip("in one group only")
+	}
+	f := newFixture(t)
+	f.write("shared", "0\n", "own", "0\n")
+	must(t, os.Chown(f.path("shared"), -1, groups[i]))
+	c1 := f.before("c", 1)
+	f.write("shared", "1\n", "own", "1\n")
+	f.after("c", 1)
+	f.rewind(RewindRequest{To: c1.ID})
+	for name, want := range map[string]int{"shared": groups[i], "own": os.Getegid()} {
+		info, err := os.Stat(f.path(name))
+		must(t, err)
+		if got := int(info.Sys().(*syscall.Stat_t).Gid); got != want {
+			t.Errorf("%s is of group %d, want %d", name, got, want)
+		}
+	}
 }
