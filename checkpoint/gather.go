@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/stet-dev/stet/workspace"
 )
@@ -250,7 +251,7 @@ func (w *Workspace) occupied(states []PathState) error {
 			continue
 		}
 		names, err := readNames(root, s.Path)
-		if isNotExist(err) {
+		if isNotExist(err) || errors.Is(err, syscall.ENOTDIR) {
 			continue // the re-check before the first change will notice
 		}
 		if err != nil {
@@ -262,7 +263,8 @@ func (w *Workspace) occupied(states []PathState) error {
 }
 
 func readNames(root *os.Root, path string) ([]string, error) {
-	dir, err := root.Open(path)
+	// It may have become a FIFO, whose other end nobody opens.
+	dir, err := root.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

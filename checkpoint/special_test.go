@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -147,5 +148,23 @@ func TestUntrackedDirectorySurvives(t *testing.T) {
 				t.Error("undo touched the directory")
 			}
 		})
+	}
+}
+
+// A directory that becomes a FIFO while a plan is made hangs nobody.
+func TestNamesOfWhatIsNoDirectory(t *testing.T) {
+	f := newFixture(t)
+	f.write("d/a", "a\n", "file", "f\n")
+	must(t, syscall.Mkfifo(f.path("fifo"), 0o600))
+	root, err := os.OpenRoot(f.dir)
+	must(t, err)
+	defer root.Close()
+	names, err := readNames(root, "d")
+	must(t, err)
+	same(t, "names", names, []string{"a"})
+	for _, name := range []string{"file", "fifo"} {
+		if _, err := readNames(root, name); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("%s: %v, want ENOTDIR", name, err)
+		}
 	}
 }
