@@ -198,7 +198,11 @@ func (r *rewinding) execute(ctx context.Context) (*capture, error) {
 	if err := r.w.run(ctx, r.stage, r.steps, r.plan.request.Progress); err != nil {
 		return nil, err
 	}
-	return r.verify(ctx)
+	after, err := r.verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return after, r.stage.undisturbed(r.steps)
 }
 
 // recheck makes sure, by content, that the paths are what the plan saw.

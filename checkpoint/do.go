@@ -100,14 +100,7 @@ func (s *stageDir) doRemove(st *step) error {
 	if err := s.take(st.path, st.oldSlot()); err != nil {
 		return changedIf(err, fs.ErrNotExist, st.path, "disappeared")
 	}
-	if err := s.sameAs(st.oldSlot(), st); err != nil || !st.old.isDir() {
-		return err
-	}
-	empty, err := s.empty(st.oldSlot())
-	if err == nil && !empty {
-		err = fmt.Errorf("%w: something appeared in %q", ErrChanged, st.path)
-	}
-	return err
+	return s.sameAs(st.oldSlot(), st)
 }
 
 // sameAs makes sure that what was replaced is what was checked. Whoever wrote in
@@ -119,6 +112,36 @@ func (s *stageDir) sameAs(slot string, st *step) error {
 	}
 	if !got.same(st.old) {
 		return fmt.Errorf("%w: %q was written to", ErrChanged, st.path)
+	}
+	if !got.isDir() {
+		return nil
+	}
+	empty, err := s.empty(slot)
+	if err == nil && !empty {
+		err = fmt.Errorf("%w: something appeared in %q", ErrChanged, st.path)
+	}
+	return err
+}
+
+// undisturbed looks once more at all that was replaced: programs that had a file
+// open, or worked in a directory, go on writing there, and it is about to go.
+func (s *stageDir) undisturbed(steps []*step) error {
+	for _, st := range steps {
+		slot := st.oldSlot()
+		switch st.kind {
+		case stepSwap:
+			if _, traded, err := s.has(st.newSlot()); err != nil {
+				return err
+			} else if traded {
+				slot = st.newSlot()
+			}
+		case stepRemove:
+		default:
+			continue
+		}
+		if err := s.sameAs(slot, st); err != nil {
+			return err
+		}
 	}
 	return nil
 }
