@@ -29,40 +29,28 @@ func relative(root, uri string) (string, bool) {
 }
 
 // ToTree returns the tree that results when a target is brought about in a base
-// tree, which stands for the directory root, and the paths that differ. URIs
-// that are not below root, or that no tree can hold, are returned as outside and
-// left out. The mode of a file stays; a new one gets 0644.
+// tree, which stands for the directory root, and the paths that differ. URIs that
+// are not below root, that no tree can hold, or whose place is taken by something
+// that the target does not speak of (a directory where a file was) are returned as
+// outside and left out. The mode of a file stays; a new one gets 0644.
 func ToTree(ctx context.Context, store blob.Store, base blob.ID, root string, t *Target) (tree blob.ID, paths, outside []string, err error) {
-	edits := map[string]*workspace.Entry{}
-	for uri, content := range t.Files {
-		rel, ok := relative(root, uri)
-		if !ok {
-			outside = append(outside, uri)
-			continue
-		}
-		e, err := workspace.PutFile(ctx, store, strings.NewReader(content))
-		if err != nil {
-			return blob.ID{}, nil, nil, fmt.Errorf("convert %s: %w", uri, err)
-		}
-		e.Mode = 0o644
-		old, err := workspace.Lookup(ctx, store, base, rel)
-		switch {
-		case err == nil && old.Kind == workspace.File:
-			e.Mode = old.Mode
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return blob.ID{}, nil, nil, fmt.Errorf("convert %s: %w", uri, err)
-		}
-		edits[rel] = &e
-	}
+	c := &conversion{ctx: ctx, store: store, base: base, root: root, edits: map[string]*workspace.Entry{}}
 	for _, uri := range t.Absent {
-		rel, ok := relative(root, uri)
-		if !ok {
-			outside = append(outside, uri)
-			continue
+		if err := c.absent(uri); err != nil {
+			return blob.ID{}, nil, nil, fmt.Errorf("convert %s: %w", uri, err)
 		}
-		edits[rel] = nil
 	}
-	if tree, err = workspace.Edit(ctx, store, base, edits); err != nil {
+	for _, uri := range t.Made {
+		if err := c.folder(uri); err != nil {
+			return blob.ID{}, nil, nil, fmt.Errorf("convert %s: %w", uri, err)
+		}
+	}
+	for uri, content := range t.Files {
+		if err := c.file(uri, content); err != nil {
+			return blob.ID{}, nil, nil, fmt.Errorf("convert %s: %w", uri, err)
+		}
+	}
+	if tree, err = workspace.Edit(ctx, store, base, c.edits); err != nil {
 		return blob.ID{}, nil, nil, err
 	}
 	if tree, err = dropEmpty(ctx, store, tree, root, t.Folders); err != nil {
@@ -72,9 +60,105 @@ func ToTree(ctx context.Context, store blob.Store, base blob.ID, root string, t 
 	for _, c := range changes {
 		paths = append(paths, c.Path)
 	}
-	slices.Sort(outside)
-	return tree, paths, outside, err
+	slices.Sort(c.outside)
+	return tree, paths, c.outside, err
 }
+
+// conversion gathers the edits of one ToTree.
+type conversion struct {
+	ctx     context.Context // of the call, which this does not outlive
+	store   blob.Store
+	base    blob.ID
+	root    string
+	edits   map[string]*workspace.Entry
+	outside []string
+}
+
+// standing returns what is at a path of a tree, or nil.
+func standing(ctx context.Context, store blob.Store, tree blob.ID, rel string) (*workspace.Entry, error) {
+	e, err := workspace.Lookup(ctx, store, tree, rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &e, err
+}
+
+// place returns the path of a URI and what is there. ok is false, and the URI
+// noted as outside, if nothing may be put or removed there.
+func (c *conversion) place(uri string) (rel string, old *workspace.Entry, ok bool, err error) {
+	rel, ok = relative(c.root, uri)
+	for dir := path.Dir(rel); ok && dir != "."; dir = path.Dir(dir) {
+		e, err := standing(c.ctx, c.store, c.base, dir)
+		if err != nil {
+			return "", nil, false, err
+		}
+		_, goes := c.edits[dir]
+		ok = e == nil || e.Kind == workspace.Dir || goes
+	}
+	if ok {
+		if old, err = standing(c.ctx, c.store, c.base, rel); err != nil {
+			return "", nil, false, err
+		}
+	}
+	if !ok {
+		c.outside = append(c.outside, uri)
+	}
+	return rel, old, ok, nil
+}
+
+// absent removes a file. A directory that stands in its place is not that file.
+func (c *conversion) absent(uri string) error {
+	rel, old, ok, err := c.place(uri)
+	switch {
+	case err != nil || !ok:
+		return err
+	case old != nil && old.Kind == workspace.Dir:
+		c.outside = append(c.outside, uri)
+	default:
+		c.edits[rel] = nil
+	}
+	return nil
+}
+
+// folder makes a folder that is missing.
+func (c *conversion) folder(uri string) error {
+	rel, old, ok, err := c.place(uri)
+	if err != nil || !ok {
+		return err
+	}
+	_, goes := c.edits[rel]
+	switch {
+	case old == nil || goes:
+		c.edits[rel] = &workspace.Entry{Kind: workspace.Dir, Mode: workspace.NewDirMode}
+	case old.Kind != workspace.Dir:
+		c.outside = append(c.outside, uri)
+	}
+	return nil
+}
+
+func (c *conversion) file(uri, content string) error {
+	rel, old, ok, err := c.place(uri)
+	if err != nil || !ok {
+		return err
+	}
+	if old != nil && old.Kind == workspace.Dir {
+		c.outside = append(c.outside, uri)
+		return nil
+	}
+	e, err := workspace.PutFile(c.ctx, c.store, strings.NewReader(content))
+	if err != nil {
+		return err
+	}
+	e.Mode = newFileMode
+	if old != nil && old.Kind == workspace.File {
+		e.Mode = old.Mode
+	}
+	c.edits[rel] = &e
+	return nil
+}
+
+// newFileMode is the mode of files that there were not before.
+const newFileMode = 0o644
 
 // dropEmpty removes folders in which nothing is left, the deepest first.
 func dropEmpty(ctx context.Context, store blob.Store, tree blob.ID, root string, folders []string) (blob.ID, error) {
@@ -83,18 +167,18 @@ func dropEmpty(ctx context.Context, store blob.Store, tree blob.ID, root string,
 		if !ok {
 			continue
 		}
-		e, err := workspace.Lookup(ctx, store, tree, rel)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		e, err := standing(ctx, store, tree, rel)
 		if err != nil {
 			return blob.ID{}, err
+		}
+		if e == nil || e.Kind != workspace.Dir {
+			continue
 		}
 		entries, err := workspace.Load(ctx, store, e.ID)
 		if err != nil {
 			return blob.ID{}, err
 		}
-		if e.Kind != workspace.Dir || len(entries) > 0 {
+		if len(entries) > 0 {
 			continue
 		}
 		if tree, err = workspace.Edit(ctx, store, tree, map[string]*workspace.Entry{rel: nil}); err != nil {
@@ -106,7 +190,8 @@ func dropEmpty(ctx context.Context, store blob.Store, tree blob.ID, root string,
 
 // FromTree describes a tree by how it differs from another one, which holds V0
 // of every file. It returns the paths that the form has no words for: binary
-// files, links, changes of mode and of line ends.
+// files, links, modes and their changes, changes of line ends, and folders that
+// are gone.
 func FromTree(ctx context.Context, store blob.Store, v0, tree blob.ID, root string) (cp *Checkpoint, unsaid []string, err error) {
 	changes, err := workspace.Diff(ctx, store, v0, tree)
 	if err != nil {
@@ -128,11 +213,14 @@ func FromTree(ctx context.Context, store blob.Store, v0, tree blob.ID, root stri
 func (c *Checkpoint) add(ctx context.Context, store blob.Store, ch workspace.Change, uri URI) (said bool, err error) {
 	isDir := func(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.Dir }
 	switch {
-	case ch.Before == nil && isDir(ch.After):
+	case isDir(ch.After) && !isDir(ch.Before):
+		if ch.Before != nil {
+			c.NonExistent = append(c.NonExistent, uri) // the file whose place it takes
+		}
 		c.NewFolders = append(c.NewFolders, uri)
-		return true, nil
+		return ch.After.Mode == workspace.NewDirMode, nil
 	case ch.After == nil && isDir(ch.Before):
-		return true, nil // what it held is listed
+		return false, nil // what it held is listed, and the folder stays
 	case ch.After == nil:
 		c.NonExistent = append(c.NonExistent, uri)
 		return true, nil
@@ -154,7 +242,10 @@ func (c *Checkpoint) add(ctx context.Context, store blob.Store, ch workspace.Cha
 		return false, nil
 	}
 	c.Files = append(c.Files, f)
-	return ch.Before == nil || ch.Before.Mode == ch.After.Mode, nil
+	if ch.Before == nil {
+		return ch.After.Mode == newFileMode, nil
+	}
+	return ch.Before.Mode == ch.After.Mode, nil
 }
 
 // content returns a text file; ok is false for one that JSON cannot hold as text.

@@ -114,6 +114,7 @@ func TestMalformed(t *testing.T) {
 	for _, doc := range []string{
 		`[]`, `null`, `{"files": 3}`, `{"files": [{}]}`, `{"files": [{"uri": 5}]}`, `{"files": [{"uri": ""}]}`, `{"files":[{"uri":{}}]}`,
 		`{"files": [{"uri": "file:///a", "originalModelDiffWrtV0": [{"modified": []}]}]}`,
+		`{"files": [{"uri": "file:///a", "originalModelDiffWrtV0": [{"original": {"startLineNumber": 1, "endLineNumberExclusive": 2}}]}]}`,
 		`{"files": [{"uri": "file:///a", "originalModelDiffWrtV0": [{"original": {"startLineNumber": 0, "endLineNumberExclusive": 1}, "modified": []}]}]}`,
 		`{"files": [{"uri": "file:///a", "originalModelDiffWrtV0": [{"original": {"startLineNumber": 3, "endLineNumberExclusive": 2}, "modified": []}]}]}`,
 		`{"files": [{"uri": "file:///a", "originalModelDiffWrtV0": [{"original": {"startLineNumber": 3, "endLineNumberExclusive": 5}, "modified": []}, {"original": {"startLineNumber": 4, "endLineNumberExclusive": 4}, "modified": []}]}]}`,

@@ -36,8 +36,8 @@ func (c *Change) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return fmt.Errorf("%w: change: %v", ErrMalformed, err)
 	}
-	if j.Original == nil {
-		return fmt.Errorf("%w: a change without range", ErrMalformed)
+	if j.Original == nil || j.Modified == nil {
+		return fmt.Errorf("%w: a change without range or lines", ErrMalformed)
 	}
 	*c = Change{j.Original.Start, j.Original.End, j.Modified}
 	return nil
@@ -121,6 +121,11 @@ func changesTo(v0, content string) (changes []Change, ok bool) {
 		to = text{lines: strings.Split(content, "\n"), eol: "\n"}
 	}
 	changes = Diff(from.lines, to.lines)
+	if v0 == "" && len(changes) == 1 {
+		// Editors count one line in an empty text, we none. That a change replaces it
+		// means the same to both.
+		changes[0].End = 2
+	}
 	check := text{lines: Apply(from.lines, changes), eol: from.eol}
 	return changes, check.String() == content
 }

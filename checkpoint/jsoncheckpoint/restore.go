@@ -48,6 +48,8 @@ type Target struct {
 	Absent []string
 	// Folders are the folders that go if nothing is left in them, sorted.
 	Folders []string
+	// Made are the folders that the conversation had made by then, sorted.
+	Made []string
 }
 
 // Restore says what going back to a checkpoint means, given the checkpoints of
@@ -56,53 +58,65 @@ type Target struct {
 // mentions: there the first mention tells what the file was.
 func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*Target, error) {
 	t := &Target{Files: map[string]string{}}
-	absent, known := map[string]bool{}, map[string]bool{}
+	originals := make(map[string]Original, len(v0))
+	for uri, o := range v0 {
+		originals[identity(uri)] = o
+	}
+	absent, known := map[string]bool{}, map[string]bool{} // known by identity
 	for i, cp := range append([]*Checkpoint{chosen}, later...) {
 		var mentioned []string
 		for j := range cp.Files {
 			f := &cp.Files[j]
 			uri := f.URI.String()
-			mentioned = append(mentioned, uri)
-			if known[uri] {
+			mentioned = append(mentioned, identity(uri))
+			if known[identity(uri)] {
 				continue
 			}
 			if i > 0 && f.NewlyCreated { // it came after the chosen checkpoint
 				absent[uri] = true
 				continue
 			}
-			original, ok := v0[uri]
+			original, ok := originals[identity(uri)]
 			if !ok && !f.NewlyCreated {
 				return nil, fmt.Errorf("%w: no original content of %s", ErrNotFound, uri)
 			}
 			t.Files[uri] = f.Text(original.Content)
 		}
 		for _, u := range cp.NonExistent {
-			mentioned = append(mentioned, u.String())
-			if !known[u.String()] {
+			mentioned = append(mentioned, identity(u.String()))
+			if !known[identity(u.String())] {
 				absent[u.String()] = true
 			}
 		}
-		for _, uri := range mentioned {
-			known[uri] = true
+		for _, file := range mentioned {
+			known[file] = true
 		}
 	}
 	t.Absent = slices.Sorted(maps.Keys(absent))
-	t.Folders = laterFolders(chosen, later)
+	t.Made = slices.Sorted(maps.Values(madeFolders(chosen)))
+	t.Folders = slices.Sorted(maps.Values(laterFolders(chosen, later)))
 	return t, nil
 }
 
-// laterFolders lists the folders that were made after the chosen checkpoint.
-func laterFolders(chosen *Checkpoint, later []*Checkpoint) []string {
-	made := map[string]bool{}
-	for _, cp := range later {
+// madeFolders returns the folders that were made by the time of some checkpoints,
+// by identity.
+func madeFolders(cps ...*Checkpoint) map[string]string {
+	made := map[string]string{}
+	for _, cp := range cps {
 		for _, u := range append(slices.Clone(cp.NewFolders), cp.InlineNewFolders...) {
-			made[u.String()] = true
+			made[identity(u.String())] = u.String()
 		}
 	}
-	for _, u := range append(slices.Clone(chosen.NewFolders), chosen.InlineNewFolders...) {
-		delete(made, u.String())
+	return made
+}
+
+// laterFolders returns the folders that were made after the chosen checkpoint.
+func laterFolders(chosen *Checkpoint, later []*Checkpoint) map[string]string {
+	made := madeFolders(later...)
+	for folder := range madeFolders(chosen) {
+		delete(made, folder)
 	}
-	return slices.Sorted(maps.Keys(made))
+	return made
 }
 
 // InlineTexts returns the texts before and after an edit that awaits a decision.

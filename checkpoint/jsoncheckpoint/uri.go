@@ -32,6 +32,15 @@ func (u URI) Path() (path string, ok bool) {
 	return parsed.Path, true
 }
 
+// identity is equal for all spellings of a file's URI: programs differ in what
+// they escape.
+func identity(uri string) string {
+	if path, ok := (URI{text: uri}).Path(); ok {
+		return "file://" + path
+	}
+	return uri
+}
+
 // MarshalJSON writes the URI as it was read, or in the editor's form.
 func (u URI) MarshalJSON() ([]byte, error) {
 	if u.raw != nil {
