@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-dev/stet/agentrun"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/kv"
@@ -280,5 +281,83 @@ func TestAMessageDuringATurnSurvivesALostConnection(t *testing.T) {
 	must(t, err)
 	if got := messages(c.state(t)); got != "m1 m2" {
 		t.Errorf("messages are %q", got)
+	}
+}
+
+// parallel is a server with two calls under way, which announces a state when it
+// has the result of one of them.
+type parallel struct {
+	recordedStream
+	results map[string]chan struct{} // closed when the result of a call is there
+	await   map[int]string           // the result that the n-th frame waits for
+	n       int
+}
+
+func (p *parallel) Open(ctx context.Context) (agentrun.Stream, error) { p.ctx = ctx; return p, nil }
+
+func (p *parallel) Send(msg *agentv1.AgentClientMessage) error {
+	if id := msg.GetExecClientMessage().GetExecId(); id != "" {
+		close(p.results[id])
+	}
+	return nil
+}
+
+func (p *parallel) Receive() (*agentv1.AgentServerMessage, error) {
+	if id := p.await[p.n]; id != "" {
+		select {
+		case <-p.results[id]:
+		case <-p.ctx.Done():
+			return nil, p.ctx.Err()
+		}
+	}
+	p.n++
+	return p.recordedStream.Receive()
+}
+
+// A workspace that was captured in the middle of a call is captured again when
+// the call is over.
+func TestACallThatOutlastsACheckpointIsCaptured(t *testing.T) {
+	ctx := context.Background()
+	c := newClient(t, nil)
+	w, err := checkpoint.New(c.blobs, c.rows, &checkpoint.Options{Conversations: checkpoint.Of(c.store)}).Open(ctx, c.tools.dir)
+	must(t, err)
+	defer w.Close()
+	var saved []agentrun.Checkpoint
+	between := make(chan struct{}) // closed when the state between the two results is saved
+	c.h, err = agentrun.NewHandler(ctx, c.blobs, c.conv, &agentrun.HandlerOptions{Workspace: w, OnCheckpoint: func(_ context.Context, cp agentrun.Checkpoint) error {
+		if saved = append(saved, cp); len(saved) == 2 {
+			close(between)
+		}
+		return nil
+	}})
+	must(t, err)
+	c.tools.block = func(ctx context.Context, req *agentv1.ExecServerMessage) error {
+		if req.GetExecId() != "slow" {
+			return nil
+		}
+		select {
+		case <-between:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	call := func(id uint32, name string) *agentv1.AgentServerMessage {
+		return &agentv1.AgentServerMessage{Message: &agentv1.AgentServerMessage_ExecServerMessage{ExecServerMessage: &agentv1.ExecServerMessage{
+			Id: id, ExecId: name, Message: &agentv1.ExecServerMessage_WriteArgs{WriteArgs: &agentv1.WriteArgs{Path: name, FileText: name}},
+		}}}
+	}
+	state := begun(t, c, "m1")
+	one, both := proto.CloneOf(state), proto.CloneOf(state)
+	one.ReadPaths, both.ReadPaths = []string{"one"}, []string{"one", "two"}
+	s := &parallel{
+		results: map[string]chan struct{}{"slow": make(chan struct{}), "fast": make(chan struct{})},
+		await:   map[int]string{3: "fast", 4: "slow"},
+	}
+	s.left = []*agentv1.AgentServerMessage{checkpointOf(state), call(1, "slow"), call(2, "fast"), checkpointOf(one), checkpointOf(both)}
+	_, err = agentrun.Run(ctx, s, c.request(say("m1", "hello")))
+	must(t, err)
+	if len(saved) != 3 || saved[2].Files == nil || saved[2].Files.Record.FilesChanged != 1 {
+		t.Errorf("the last of %d checkpoints has the files %+v", len(saved), saved[len(saved)-1].Files)
 	}
 }

@@ -16,7 +16,7 @@ import (
 type executions struct {
 	executor Executor
 	ledger   *Ledger
-	began    func(paths ...string) // told before a call is executed
+	touched  func(paths ...string) // told before and after a call is executed
 	fail     func(error)           // told when a call could not be noted
 	ctx      context.Context       // of the run, which the calls belong to
 
@@ -131,7 +131,7 @@ func (e *executions) start(req *agentv1.ExecServerMessage) (*execution, error) {
 	if key != "" {
 		e.runs[key] = x
 	}
-	e.began(touchedPaths(req)...)
+	e.touched(touchedPaths(req)...)
 	e.work.Go(func() {
 		defer cancel()
 		e.execute(ctx, key, req, x)
@@ -166,6 +166,7 @@ func (e *executions) execute(ctx context.Context, key string, req *agentv1.ExecS
 		result.ExecId = req.GetExecId()
 		x.add(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ExecClientMessage{ExecClientMessage: result}})
 	})
+	e.touched(touchedPaths(req)...) // again: a capture may have come in between
 	if err != nil {
 		x.hold(thrown(err))
 	}

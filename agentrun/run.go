@@ -64,7 +64,7 @@ func (r *runner) run(ctx context.Context) error {
 	ctx, r.stop = context.WithCancelCause(ctx)
 	r.execs = &executions{
 		executor: r.req.Executor, ledger: r.req.Ledger, ctx: ctx,
-		began: r.req.Handler.executed, fail: r.fail, runs: make(map[string]*execution),
+		touched: r.req.Handler.executed, fail: r.fail, runs: make(map[string]*execution),
 	}
 	action := r.req.Action
 	for {
