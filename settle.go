@@ -127,11 +127,11 @@ func (s *settler) settle(ctx context.Context, polite bool, progress func(done in
 	case <-ctx.Done(): // another one may take long
 		return ctx.Err()
 	}
-	row, err := s.rows.Get(ctx, settleMark)
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return fmt.Errorf("read how far blobs are settled: %w", err)
+	mark, err := s.mark(ctx)
+	if err != nil {
+		return err
 	}
-	mark, done, puts := string(row.Value), 0, s.count()
+	done, puts := 0, s.count()
 	for page := firstPage; ; page = min(2*page, settlePage) {
 		infos, next, err := s.arrivals.Arrived(ctx, mark, page)
 		if err != nil {
@@ -201,13 +201,49 @@ func (db *DB) Settle(ctx context.Context, progress func(done int)) error {
 	return db.settler.settle(ctx, false, progress)
 }
 
-// Unsettled reports whether this process stored contents that are not compressed
+// Unsettled returns how many bytes this process stored that are not compressed
 // yet.
-func (db *DB) Unsettled() bool {
+func (db *DB) Unsettled() int64 {
 	if db.settler == nil {
-		return false
+		return 0
 	}
 	db.settler.mu.Lock()
 	defer db.settler.mu.Unlock()
-	return db.settler.backlog > 0
+	return db.settler.backlog
+}
+
+// Backlog returns about how many bytes wait to be looked at by Settle, whichever
+// process stored them. It stops counting at enough.
+func (db *DB) Backlog(ctx context.Context, enough int64) (int64, error) {
+	if db.settler == nil {
+		return 0, nil
+	}
+	return db.settler.waiting(ctx, enough)
+}
+
+func (s *settler) waiting(ctx context.Context, enough int64) (bytes int64, err error) {
+	mark, err := s.mark(ctx)
+	for err == nil && bytes < enough {
+		infos, next, arrivedErr := s.arrivals.Arrived(ctx, mark, settlePage)
+		if arrivedErr != nil {
+			return bytes, fmt.Errorf("find blobs to settle: %w", arrivedErr)
+		}
+		if next == mark {
+			break
+		}
+		for _, i := range infos {
+			bytes += i.Stored
+		}
+		mark = next
+	}
+	return bytes, err
+}
+
+// mark returns how far blobs were looked at.
+func (s *settler) mark(ctx context.Context) (string, error) {
+	row, err := s.rows.Get(ctx, settleMark)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return "", fmt.Errorf("read how far blobs are settled: %w", err)
+	}
+	return string(row.Value), nil
 }

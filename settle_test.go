@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -77,13 +78,60 @@ func TestSettleCompressesWhatWasStoredAsItCame(t *testing.T) {
 				t.Errorf("settled, %d bytes of repetitions take %d", total, got)
 			}
 			wantStored(t, db, blobs...)
-			if db.Unsettled() {
-				t.Error("something is left")
+			if left := db.Unsettled(); left != 0 {
+				t.Errorf("%d bytes are left", left)
 			}
 			if report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true}); err != nil || len(report.Damage) > 0 {
 				t.Errorf("check: %v, %v", report.Damage, err)
 			}
 		})
+	}
+}
+
+// TestBacklog counts what waits, also for a process that stored nothing itself.
+func TestBacklog(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *DB {
+		db, err := Open(t.Context(), dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.settler.close() // nobody works on it but the test
+		return db
+	}
+	waits := func(db *DB, enough int64) int64 {
+		n, err := db.Backlog(t.Context(), enough)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const blobs, size = 1000, 2000
+	first := open()
+	for i := range blobs {
+		if err := first.Blobs().Put(t.Context(), blob.New(bytes.Repeat(fmt.Appendf(nil, "%09d\n", i), size/10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := first.Unsettled(); got != blobs*size {
+		t.Errorf("%d bytes of this process wait, want %d", got, blobs*size)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db := open()
+	defer db.Close()
+	if own, all := db.Unsettled(), waits(db, math.MaxInt64); own != 0 || all < blobs*size {
+		t.Errorf("in another process %d bytes of its own wait and %d of all, want none and at least %d", own, all, blobs*size)
+	}
+	if got := waits(db, 1); got < 1 || got > blobs*size/2 {
+		t.Errorf("counted %d bytes where one was enough", got)
+	}
+	if err := db.Settle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := waits(db, math.MaxInt64); got != 0 {
+		t.Errorf("%d bytes wait after all are settled", got)
 	}
 }
 
