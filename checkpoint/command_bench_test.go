@@ -23,7 +23,7 @@ func BenchmarkCommand(b *testing.B) {
 				home, store := b.TempDir(), filepath.Join(b.TempDir(), "store")
 				checkpoint := func() {
 					cmd := exec.CommandContext(b.Context(), bin, "--store", store, "-C", x.dir, "-q", "checkpoint")
-					cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home)
+					cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "STET_SETTLE_BACKGROUND=false")
 					if out, err := cmd.CombinedOutput(); err != nil {
 						b.Fatalf("stet checkpoint: %v\n%s", err, out)
 					}

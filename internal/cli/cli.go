@@ -26,6 +26,7 @@ var Version = ""
 // app is what every verb shares: the streams, the global flags, and the store
 // once it is open.
 type app struct {
+	args     []string
 	in       io.Reader
 	out, err io.Writer
 
@@ -42,14 +43,17 @@ type app struct {
 	bucket       string       // --blobs, or the setting
 	tenant       string       // of a store in a database; only a setting
 	keyring      string       // likewise
+	background   bool         // whether a process may be left behind; only a setting
+	asked        bool         // whether the store's passphrase was asked for
 	fleet        *fleet.Fleet // the backend of the open store, if that is a database
 }
 
 // Main runs one command and returns its exit code.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), append(heard(syscall.SIGHUP), os.Interrupt, syscall.SIGTERM)...)
 	defer stop()
-	a := &app{in: in, out: out, err: errOut}
+	context.AfterFunc(ctx, stop) // a second interrupt ends what does not listen to the first
+	a := &app{in: in, out: out, err: errOut, args: args}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -60,7 +64,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		return ExitOK
 	}
 	if ctx.Err() != nil && isCancelled(err) {
-		err = &codedError{code: ExitInterrupted, err: errInterrupted}
+		err = interrupted(err)
 	}
 	return a.fail(err)
 }
@@ -96,7 +100,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors and data")
 	flags.StringVar(&a.keyFile, "key-file", "", "key file of an encrypted store (env STET_KEY_FILE)")
 	flags.StringVar(&a.config, "config", "", "file of settings (env STET_CONFIG; default $XDG_CONFIG_HOME/stet/config.toml)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(a.badFlag)
 	root.AddGroup(
 		&cobra.Group{ID: groupStart, Title: "Start"},
 		&cobra.Group{ID: groupLook, Title: "Look"},

@@ -15,13 +15,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets scripts run the command line as a process of its own.
+// TestMain lets scripts run the command line as a process of its own. Nothing is
+// left behind by it, unless a test wants that.
 func TestMain(m *testing.M) {
+	if os.Getenv(backgroundSetting) == "" {
+		os.Setenv(backgroundSetting, "false")
+	}
 	testscript.Main(m, map[string]func(){
 		"stet":    func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"fixture": func() { os.Exit(fixtureMain(os.Args[1:])) },
 	})
 }
+
+const backgroundSetting = "STET_SETTLE_BACKGROUND"
 
 // TestScripts runs testdata/script. Beside the usual commands of testscript there
 // are:
@@ -46,7 +52,7 @@ func TestScripts(t *testing.T) {
 			home := env.WorkDir + "-home" // not inside: a directory that holds the home is refused as a workspace
 			env.Vars = append(env.Vars,
 				"HOME="+home, "XDG_DATA_HOME="+filepath.Join(home, "data"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"),
-				"STET_STORE="+filepath.Join(env.WorkDir, "store"), "FIXTURES="+fixtures, "USER=tester", "TZ=UTC", "NO_COLOR=", "TERM=xterm",
+				"STET_STORE="+filepath.Join(env.WorkDir, "store"), "FIXTURES="+fixtures, "USER=tester", "TZ=UTC", backgroundSetting+"=false", "NO_COLOR=", "TERM=xterm",
 			)
 			return os.MkdirAll(home, 0o700)
 		},

@@ -31,6 +31,7 @@ func (a *app) commands() []*cobra.Command {
 		a.pullCommand(),
 		a.duCommand(),
 		a.gcCommand(),
+		a.settleCommand(),
 		a.sealCommand(),
 		a.unsealCommand(),
 		a.fsckCommand(),

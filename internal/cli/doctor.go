@@ -134,11 +134,19 @@ func (d *doctor) examine(ctx context.Context, quick bool) error {
 		if err := d.store(ctx); err != nil {
 			return err
 		}
+		d.settling()
 	}
 	if quick {
 		return nil
 	}
 	return d.promises(ctx)
+}
+
+// settling tells of what nobody saw: a failure in the background.
+func (d *doctor) settling() {
+	if why, at := lastFailure(d.dir); why != "" {
+		d.report("compressing", "", fmt.Errorf("failed in the background %s: %s; 'stet settle' tries again", when(at, now()), why))
+	}
 }
 
 func (d *doctor) workspace() {

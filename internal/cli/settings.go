@@ -39,6 +39,7 @@ var knownSettings = []setting{
 	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace."},
 	{"rewind.enabled", "true", isBool, "Whether rewinds are allowed."},
 	{"run.settle_ms", "1500", isNumber, "How long changes must rest, in milliseconds, before 'stet run' makes a checkpoint of them."},
+	{"settle.background", "true", isBool, "Whether commands that stored much leave a process behind that compresses it. Without, they do a part of it themselves."},
 	{"gc.max_age", "", isAge, "Forget saves of conversations older than this at 'stet gc', such as 90d."},
 	{"gc.max_saves", "0", isNumber, "Keep this many of the newest saves of each conversation at 'stet gc'; 0 keeps all."},
 	{"gc.max_bytes", "", isSize, "Forget the oldest saves at 'stet gc' until conversations take no more than this, such as 2GiB."},
@@ -244,6 +245,7 @@ func (a *app) useSettings() error {
 		a.bucket = all.text("blobs")
 	}
 	a.tenant, a.keyring = all.text("tenant"), all.text("keyring")
+	a.background = all.on("settle.background")
 	if all.text("color") == "never" {
 		a.noColor = true
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -121,42 +120,9 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 	began := time.Now()
 	err = fn(db)
 	if err == nil {
-		settleAWhile(ctx, db, settleTime(time.Since(began)))
+		a.settleAfter(ctx, db, time.Since(began))
 	}
 	return errors.Join(err, db.Close())
-}
-
-// settle compresses all that was stored in haste.
-func (a *app) settle(ctx context.Context, db *stet.DB) error {
-	looked := a.counter("compressing")
-	defer looked.done()
-	return db.Settle(ctx, func(done int) { looked.set(int64(done)) })
-}
-
-// settleTime is how long a verb that stored something, and took so long itself, may
-// go on compressing that, or what earlier ones left: about an eighth of its time.
-// Short verbs would do nothing within theirs, so one of eight of them does it for
-// all. The rest waits for the next verb, the server or gc.
-func settleTime(took time.Duration) time.Duration {
-	const share, worth, most = 8, 50 * time.Millisecond, time.Second
-	if took/share >= worth {
-		return min(took/share, most)
-	}
-	if rand.IntN(share) == 0 {
-		return worth / 2
-	}
-	return 0
-}
-
-// settleAWhile tells nobody where it fails, as on a full disk: the verb has done
-// its work, and what is not compressed is only larger.
-func settleAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
-	if limit == 0 || !db.Unsettled() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	_ = db.Settle(ctx, nil)
 }
 
 // unlock finds the key of an encrypted store: the flag, the environment, the
@@ -171,6 +137,7 @@ func (a *app) unlock(dir string) (keyring.Unlock, error) {
 	if path := usualKeyFile(dir); fileExists(path) {
 		return keyring.KeyFile(path), nil
 	}
+	a.asked = true
 	phrase, err := a.askSecret("Passphrase of " + dir + ": ")
 	if err != nil {
 		return keyring.Unlock{}, fmt.Errorf("%w: give --key-file, STET_KEY_FILE or STET_PASSPHRASE", stet.ErrLocked)

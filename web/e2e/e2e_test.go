@@ -98,6 +98,7 @@ func TestLockFileNamesNoHost(t *testing.T) {
 }
 
 func TestPagesInABrowser(t *testing.T) {
+	t.Setenv("STET_SETTLE_BACKGROUND", "false") // nothing runs when the directory goes
 	install(t)
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "stet")

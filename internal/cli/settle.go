@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+)
+
+const (
+	// settleLock, in the store's directory, is locked by the one process that
+	// settles. Its text is why the last one failed.
+	settleLock = "settle.lock"
+	// worthAProcess is how many bytes must wait before a process is left behind for
+	// them. Less does no harm as it is.
+	worthAProcess = 4 << 20
+	// failedFor is how long nobody tries again in the background after a failure.
+	failedFor = time.Hour
+	// share is the part of its own time, and of all short verbs, that a verb gives to
+	// contents that are not compressed.
+	share = 8
+)
+
+func (a *app) settleCommand() *cobra.Command {
+	var background bool
+	cmd := &cobra.Command{
+		Use:     "settle",
+		Short:   "Compress what was stored in haste",
+		GroupID: groupHouse,
+		Long: `Compress what commands stored as it came, and give the room back to the file
+system. Nobody needs to call it: a command that stored much leaves a process behind
+that does it, a server does it when it is quiet, and gc does it at its end. It may be
+interrupted at any time, and others go on working meanwhile.
+
+Say settle.background = false in the settings if no process shall be left behind;
+commands then do a part of it themselves.`,
+		Example: "  stet settle\n  stet config set settle.background false",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.storeDir()
+			if err != nil {
+				return err
+			}
+			if background {
+				return a.settleBehind(cmd.Context(), dir)
+			}
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.settleNow(cmd.Context(), db, dir) })
+		},
+	}
+	cmd.Flags().BoolVar(&background, "background", false, "do it with low priority, unless another process does it")
+	_ = cmd.Flags().MarkHidden("background")
+	return cmd
+}
+
+type settleJSON struct {
+	Schema string `json:"schema"`
+	Looked int    `json:"looked_at"`
+}
+
+// settleNow waits for a process in the background, if there is one, so that
+// everything is compressed when it returns.
+func (a *app) settleNow(ctx context.Context, db *stet.DB, dir string) error {
+	lock := flock.New(filepath.Join(dir, settleLock))
+	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+		return fmt.Errorf("wait for others who compress: %w", err)
+	}
+	defer lock.Close()
+	value := settleJSON{Schema: "stet.settle.v1"}
+	looked := a.counter("compressing")
+	err := db.Settle(ctx, func(done int) {
+		value.Looked = done
+		looked.set(int64(done))
+	})
+	looked.done()
+	if err = errors.Join(err, noteFailure(dir, err)); err != nil {
+		return err
+	}
+	text := "everything is compressed"
+	if value.Looked > 0 {
+		text += "; looked at " + plural(int64(value.Looked), "blob")
+	}
+	return a.print(value, text+"\n")
+}
+
+// settle compresses all that was stored in haste, at the end of another verb.
+func (a *app) settle(ctx context.Context, db *stet.DB) error {
+	looked := a.counter("compressing")
+	defer looked.done()
+	return db.Settle(ctx, func(done int) { looked.set(int64(done)) })
+}
+
+// settleAfter looks after what a verb stored as it came. It tells nobody where it
+// fails, as on a full disk: the verb has done its work, and what is not compressed
+// is only larger.
+func (a *app) settleAfter(ctx context.Context, db *stet.DB, took time.Duration) {
+	own := db.Unsettled()
+	if own == 0 {
+		return
+	}
+	dir, err := a.storeDir()
+	if err != nil || !a.background || a.asked { // nobody could ask in the background
+		settleAWhile(ctx, db, settleTime(took))
+		return
+	}
+	if own >= worthAProcess || oneOfMany() && muchWaits(ctx, db) {
+		_ = a.leaveBehind(dir)
+	}
+}
+
+// oneOfMany lets one short verb do something for all.
+func oneOfMany() bool { return rand.IntN(share) == 0 }
+
+func muchWaits(ctx context.Context, db *stet.DB) bool {
+	n, err := db.Backlog(ctx, worthAProcess)
+	return err == nil && n >= worthAProcess
+}
+
+// settleTime is how long a verb that stored something, and took so long itself, may
+// go on compressing that, or what earlier ones left: about an eighth of its time.
+// Short verbs would do nothing within theirs, so one of eight of them does it for
+// all. The rest waits for the next verb, the server or gc.
+func settleTime(took time.Duration) time.Duration {
+	const worth, most = 50 * time.Millisecond, time.Second
+	if took/share >= worth {
+		return min(took/share, most)
+	}
+	if oneOfMany() {
+		return worth / 2
+	}
+	return 0
+}
+
+func settleAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
+	if limit == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_ = db.Settle(ctx, nil)
+}
+
+// leaveBehind starts this program once more, for settleBehind. It does not wait
+// for it.
+func (a *app) leaveBehind(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	lock := flock.New(filepath.Join(dir, settleLock))
+	free, err := lock.TryLock()
+	if err := errors.Join(err, lock.Close()); err != nil || !free || failedLately(dir) {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := []string{os.Args[0], "--store", dir, "-q"}
+	for flag, path := range map[string]string{"--key-file": a.keyFile, "--config": a.config} {
+		if path != "" {
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
+			args = append(args, flag, path)
+		}
+	}
+	cmd := &exec.Cmd{
+		Path: program, Args: append(args, "settle", "--background"),
+		Env: append(os.Environ(), "GOMAXPROCS=1"), Dir: "/", // in nobody's way
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // stays when the terminal goes
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}
+
+// settleBehind settles with low priority if nobody else does, and leaves a note
+// where that fails: nobody reads what it says.
+func (a *app) settleBehind(ctx context.Context, dir string) error {
+	lock := flock.New(filepath.Join(dir, settleLock))
+	free, err := lock.TryLock()
+	if err != nil || !free {
+		return err
+	}
+	defer lock.Close()
+	standBack()
+	err = a.withStore(ctx, false, func(db *stet.DB) error { return db.Settle(ctx, nil) })
+	return errors.Join(err, noteFailure(dir, err))
+}
+
+// noteFailure writes why settling failed, or that it did not. To be stopped is no
+// failure.
+func noteFailure(dir string, failed error) error {
+	text := ""
+	if failed != nil && !isCancelled(failed) {
+		text = strings.Join(strings.Fields(failed.Error()), " ") + "\n"
+	}
+	return os.WriteFile(filepath.Join(dir, settleLock), []byte(text), 0o600)
+}
+
+// lastFailure returns why and when settling in the background failed, or the zero
+// time.
+func lastFailure(dir string) (why string, at time.Time) {
+	path := filepath.Join(dir, settleLock)
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) == 0 {
+		return "", time.Time{}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", time.Time{}
+	}
+	return strings.TrimSpace(string(text)), info.ModTime()
+}
+
+func failedLately(dir string) bool {
+	_, at := lastFailure(dir)
+	return time.Since(at).Abs() < failedFor
+}
