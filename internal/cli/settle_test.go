@@ -134,6 +134,7 @@ func (h *household) leftBehind() {
 const inBackground = "STET_SETTLE_BACKGROUND=true"
 
 func TestCommandsLeaveAProcessBehind(t *testing.T) {
+	t.Parallel()
 	const phrase = "open sesame, and more"
 	for name, unlock := range map[string]*keyring.Unlock{"plain": nil, "with a passphrase": new(keyring.Passphrase(phrase, nil))} {
 		t.Run(name, func(t *testing.T) {
@@ -159,6 +160,7 @@ func TestCommandsLeaveAProcessBehind(t *testing.T) {
 // TestManyShortCommandsLeaveAProcessBehind stores less than is worth a process,
 // again and again.
 func TestManyShortCommandsLeaveAProcessBehind(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t, inBackground)
 	for i := range 400 {
 		data := bytes.Repeat(fmt.Appendf(nil, "a line of round %d\n", i), 10_000)
@@ -178,6 +180,7 @@ func TestManyShortCommandsLeaveAProcessBehind(t *testing.T) {
 }
 
 func TestNoProcessIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	t.Run("by a setting", func(t *testing.T) {
 		h := newHousehold(t, "STET_SETTLE_BACKGROUND=false")
 		h.storeMuch(0)
@@ -235,6 +238,7 @@ func TestNoProcessIsLeftBehind(t *testing.T) {
 
 // TestAFailureIsNoted has the background process fail where nobody looks.
 func TestAFailureIsNoted(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	h.stet(0, "init")
 	if err := noteFailure(h.store, fmt.Errorf("settle: %w", context.Canceled)); err != nil {
@@ -254,6 +258,7 @@ func TestAFailureIsNoted(t *testing.T) {
 }
 
 func TestSettleNeedsALocalStore(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	h.store = "http://127.0.0.1:1"
 	if out := h.stet(2, "settle"); !strings.Contains(out, "needs a local store") {
