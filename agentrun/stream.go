@@ -242,12 +242,10 @@ func (l *link) cancelled(caller context.Context, ended <-chan struct{}) {
 	// Before sending, which takes as long as the server likes.
 	grace := time.AfterFunc(l.r.req.Grace, func() { l.cancel(caller.Err()) })
 	defer grace.Stop()
-	err := l.out.Send(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ConversationAction{
+	// A stream that takes no more may have ended regularly: what it brought is still
+	// being read and saved.
+	_ = l.out.Send(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ConversationAction{
 		ConversationAction: cancelAction("cancelled by the client"),
 	}})
-	if err != nil {
-		l.cancel(caller.Err())
-		return
-	}
 	<-ended
 }
