@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
@@ -105,6 +109,30 @@ func (a *app) fail(err error) int {
 		fmt.Fprintf(a.err, "stet: %v\n", err)
 	}
 	return code
+}
+
+// badFlag explains an error in the flags. It ends their reading, so whether JSON
+// is asked for further on must be looked up.
+func (a *app) badFlag(cmd *cobra.Command, err error) error {
+	end := slices.Index(a.args, "--")
+	if end < 0 {
+		end = len(a.args)
+	}
+	a.json = a.json || slices.Contains(a.args[:end], "--json")
+	return usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+}
+
+// interrupted says what an interrupt left behind, where that is known.
+func interrupted(err error) error {
+	switch {
+	case errors.Is(err, checkpoint.ErrUnsettled):
+		err = fmt.Errorf("%w: %w", errInterrupted, err)
+	case errors.Is(err, checkpoint.ErrRolledBack):
+		err = fmt.Errorf("%w; everything is as it was before", errInterrupted)
+	default:
+		err = errInterrupted
+	}
+	return &codedError{code: ExitInterrupted, err: err}
 }
 
 func isCancelled(err error) bool {

@@ -88,6 +88,9 @@ func below(changes []workspace.Change, paths []string) []workspace.Change {
 // inside turns paths as people type them, relative to where they are, into paths
 // of the workspace.
 func (p *place) inside(paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil // whoever names none may be in a directory that is gone
+	}
 	here, err := filepath.Abs(".")
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -47,9 +48,7 @@ made, the command is not started.`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withPlace(cmd.Context(), true, func(p *place) error {
-				// The command decides what an interrupt means; what it changed is saved
-				// whatever happens.
-				return a.runWith(context.WithoutCancel(cmd.Context()), p, agent, args)
+				return a.runWith(cmd.Context(), p, agent, args)
 			})
 		},
 	}
@@ -67,32 +66,39 @@ type supervised struct {
 	root  blob.ID // of the conversation before the run
 	first *checkpoint.Record
 	last  *checkpoint.Record
+	made  bool // the conversation is new
 	told  bool // that a checkpoint failed
 }
 
 func (a *app) runWith(ctx context.Context, p *place, agent string, args []string) error {
-	path, err := exec.LookPath(args[0])
+	path, err := a.findCommand(args[0])
 	if err != nil {
-		code := exitCommandNotFound
-		if errors.Is(err, fs.ErrPermission) {
-			code = exitNotExecutable
-		}
-		return coded(code, "%w", err)
+		return err
 	}
+	// Until the end, so that a second interrupt does not keep what the command did
+	// from being saved.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, heard(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
+	defer signal.Stop(signals)
 	s, err := a.supervise(ctx, p, agent, args)
 	if err != nil {
 		return err
 	}
-	if err := s.save(ctx, checkpoint.Before); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return fmt.Errorf("not started: %w", err)
 	}
-	s.first = s.last
-	code, err := s.process(ctx, path, args)
+	code, err := s.process(ctx, path, args, signals)
+	// From here on the command has decided what an interrupt means.
+	ctx = context.WithoutCancel(ctx)
 	if err != nil {
-		return err
+		// The turn ends although nothing happened in it: what others change from now
+		// on is not its work.
+		code, _ = Code(err)
+		return errors.Join(err, s.end(ctx, args, code))
 	}
-	if err := errors.Join(s.record(ctx, args, code), s.save(ctx, checkpoint.After)); err != nil {
+	if err := s.end(ctx, args, code); err != nil {
 		a.warn("what the command changed since %s is not saved: %v", s.last.Name(), err)
+		s.tellGone()
 		if code == 0 {
 			code = ExitError
 		}
@@ -105,6 +111,34 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 		return silentExit{code}
 	}
 	return nil
+}
+
+// heard leaves out the signals that are ignored: who started us with nohup wants
+// the command to go on, too.
+func heard(signals ...os.Signal) []os.Signal {
+	return slices.DeleteFunc(signals, signal.Ignored)
+}
+
+// findCommand returns the path of a command as a shell in the workspace finds it.
+func (a *app) findCommand(name string) (string, error) {
+	look := name
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) && a.workspace != "" {
+		dir, err := filepath.Abs(a.workspace) // it is started there
+		if err != nil {
+			return "", err
+		}
+		look = filepath.Join(dir, name)
+	}
+	path, err := exec.LookPath(look)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
+		return "", coded(exitNotExecutable, "%w", err)
+	case err != nil:
+		return "", coded(exitCommandNotFound, "%w", err)
+	case look != name:
+		return name, nil // as it was called, for a script sees its name
+	}
+	return path, nil
 }
 
 // supervise opens the conversation that the run is a turn of.
@@ -123,6 +157,7 @@ func (a *app) supervise(ctx context.Context, p *place, agent string, args []stri
 	}
 	if id == "" || errors.Is(err, conversation.ErrNotFound) {
 		s.conv, err = p.db.Conversations().Create(ctx, conversation.Info{ID: id, Title: title, Agent: agent, Workspace: p.space.Path()})
+		s.made = true
 	}
 	if err != nil {
 		return nil, err
@@ -130,6 +165,30 @@ func (a *app) supervise(ctx context.Context, p *place, agent string, args []stri
 	info := s.conv.Info()
 	s.turn, s.root = info.Turns+1, info.Root
 	return s, nil
+}
+
+// begin makes the checkpoint before the run. Where there can be none, no empty
+// conversation is left either.
+func (s *supervised) begin(ctx context.Context) error {
+	err := s.save(ctx, checkpoint.Before)
+	if err != nil && s.made {
+		err = errors.Join(err, s.p.db.Conversations().Delete(context.WithoutCancel(ctx), s.conv.ID(), nil))
+	}
+	s.first = s.last
+	return err
+}
+
+// end saves the run as a turn, and what it changed.
+func (s *supervised) end(ctx context.Context, args []string, code int) error {
+	return errors.Join(s.record(ctx, args, code), s.save(ctx, checkpoint.After))
+}
+
+// tellGone says how to get back a workspace that the command removed.
+func (s *supervised) tellGone() {
+	dir := s.p.space.Path()
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		s.app.warn("the workspace is gone; to have it back: mkdir %s, then stet -C %s rewind %s", dir, dir, s.first.Name())
+	}
 }
 
 // save makes a checkpoint on a side of the run, or in between.
@@ -167,17 +226,17 @@ func (s *supervised) burst(ctx context.Context) {
 }
 
 // process runs the command and returns its exit code.
-func (s *supervised) process(ctx context.Context, path string, args []string) (int, error) {
+func (s *supervised) process(ctx context.Context, path string, args []string, signals <-chan os.Signal) (int, error) {
 	settings, err := s.app.settings()
 	if err != nil {
 		return 0, err
 	}
 	hints := watchTree(s.p.space.Path(), time.Duration(settings.number("run.settle_ms"))*time.Millisecond)
 	defer hints.close()
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer signal.Stop(signals)
-
+	if err := ctx.Err(); err != nil {
+		return 0, coded(ExitInterrupted, "not started: %w", err)
+	}
+	ctx = context.WithoutCancel(ctx)
 	cmd := exec.Command(path)
 	cmd.Args = args
 	cmd.Dir = s.app.workspace
@@ -187,17 +246,30 @@ func (s *supervised) process(ctx context.Context, path string, args []string) (i
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	over := make(chan struct{})
+	defer close(over)
+	go s.forward(cmd.Process, signals, over) // beside, since a checkpoint may take long
 	for {
 		select {
 		case err := <-ended:
 			return exitCode(cmd, err)
+		case <-hints.settled:
+			s.burst(ctx)
+		}
+	}
+}
+
+// forward hands signals on to the command.
+func (s *supervised) forward(process *os.Process, signals <-chan os.Signal, over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
 		case sig := <-signals:
 			// A terminal sends its signals to the command, too.
 			if !isTerminal(s.app.in) || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
-				_ = cmd.Process.Signal(sig) // it may have ended just now
+				_ = process.Signal(sig) // it may have ended just now
 			}
-		case <-hints.settled:
-			s.burst(ctx)
 		}
 	}
 }

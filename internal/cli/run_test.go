@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+)
+
+// inWorkspace runs fn with a new store and a workspace of one file.
+func inWorkspace(t *testing.T, fn func(*app, *place)) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("STET_STORE", filepath.Join(t.TempDir(), "store"))
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("a\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{in: strings.NewReader(""), out: new(bytes.Buffer), err: new(bytes.Buffer), workspace: dir}
+	if err := a.withPlace(t.Context(), true, func(p *place) error { fn(a, p); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An interrupt that comes while the first checkpoint is made is not lost.
+func TestInterruptedRunDoesNotStart(t *testing.T) {
+	inWorkspace(t, func(a *app, p *place) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s, err := a.supervise(t.Context(), p, "", []string{"touch", "proof"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.begin(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("begin: %v, want cancelled", err)
+		}
+		if _, err := p.db.Conversations().Get(t.Context(), s.conv.ID()); !errors.Is(err, conversation.ErrNotFound) {
+			t.Errorf("an empty conversation is left: %v", err)
+		}
+		if _, err := s.process(ctx, "/bin/true", []string{"true"}, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("process: %v, want cancelled", err)
+		}
+		if err := a.runWith(ctx, p, "", []string{"touch", "proof"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("run: %v, want cancelled", err)
+		}
+		if _, err := os.Stat(filepath.Join(p.space.Path(), "proof")); err == nil {
+			t.Error("the command ran")
+		}
+	})
+}
+
+// Signals reach the command whatever the run itself is doing.
+func TestRunForwardsSignals(t *testing.T) {
+	s := &supervised{app: &app{in: strings.NewReader("")}}
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	signals, over := make(chan os.Signal, 1), make(chan struct{})
+	defer close(over)
+	go s.forward(cmd.Process, signals, over)
+	signals <- syscall.SIGTERM
+	if code, err := exitCode(cmd, cmd.Wait()); err != nil || code != 143 {
+		t.Errorf("exit code %d, %v; want 143", code, err)
+	}
+}
+
+func TestInterruptedSaysWhatIsLeft(t *testing.T) {
+	for want, cause := range map[string]error{
+		"interrupted": context.Canceled,
+		"interrupted; everything is as it was before": errors.Join(checkpoint.ErrRolledBack, context.Canceled),
+	} {
+		err := interrupted(cause)
+		if code, _ := Code(err); code != ExitInterrupted || err.Error() != want {
+			t.Errorf("%v: code %d, %q; want %q", cause, code, err, want)
+		}
+	}
+	err := interrupted(errors.Join(checkpoint.ErrUnsettled, context.Canceled))
+	if !errors.Is(err, checkpoint.ErrUnsettled) || !strings.Contains(err.Error(), "open the workspace again") {
+		t.Errorf("%v hides that the rewind is not settled", err)
+	}
+}
