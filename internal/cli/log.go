@@ -188,7 +188,7 @@ func (e *logEntry) json() logJSON {
 }
 
 // visible chooses what the log shows, newest first.
-func visible(entries []*logEntry, conversation string, limit int, all bool) []*logEntry {
+func visible(entries []*logEntry, conversation string, all bool) []*logEntry {
 	var out []*logEntry
 	for _, e := range slices.Backward(entries) {
 		if conversation != "" && e.rec.Conversation != conversation || e.quiet() && !all {
@@ -197,9 +197,7 @@ func visible(entries []*logEntry, conversation string, limit int, all bool) []*l
 			}
 			continue
 		}
-		if out = append(out, e); len(out) == limit {
-			break
-		}
+		out = append(out, e)
 	}
 	return out
 }
@@ -214,14 +212,17 @@ func (a *app) log(ctx context.Context, p *place, limit int, all bool) error {
 		return err
 	}
 	if a.json {
-		for _, e := range visible(entries, conv, 0, true) {
+		for _, e := range visible(entries, conv, true) {
 			if err := a.printJSON(e.json()); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	shown := visible(entries, conv, limit, all)
+	shown, more := visible(entries, conv, all), 0
+	if limit > 0 && len(shown) > limit {
+		shown, more = shown[:limit], len(shown)-limit
+	}
 	if len(shown) == 0 {
 		if conv != "" {
 			return a.logSaves(ctx, p, conv)
@@ -229,5 +230,11 @@ func (a *app) log(ctx context.Context, p *place, limit int, all bool) error {
 		a.say("no checkpoints in %s yet; 'stet checkpoint' makes one", tilde(p.space.Path()))
 		return nil
 	}
-	return a.printLog(ctx, p, shown)
+	if err := a.printLog(ctx, p, shown); err != nil {
+		return err
+	}
+	if more > 0 {
+		a.say("and %d more; -n 0 shows all", more)
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -141,16 +142,28 @@ func (a *app) logLine(e *logEntry, row []string, widths []int) string {
 	case e.gone:
 		glyph = p.dim("| ") + p.red("x") + " "
 	}
-	cells := make([]string, len(widths))
-	for i, w := range widths {
-		cells[i] = pad(row[i], w)
+	room := math.MaxInt
+	if isTerminal(a.out) {
+		room = a.width() - 4 // beside the glyph
 	}
-	cells[0] = p.yellow(cells[0])
-	cells[1] = p.dim(cells[1])
-	if e.gone {
-		cells[3] = p.dim(cells[3])
+	line := glyph
+	for i, text := range row {
+		if i < len(widths) {
+			text = pad(text, widths[i]) + "  "
+		}
+		if room -= columns(text); room < 0 {
+			text = cut(strings.TrimRight(text, " "), room+columns(text))
+			room = 0
+		}
+		switch {
+		case i == 0:
+			text = p.yellow(text)
+		case i == 1, i == 3 && e.gone, i == len(widths):
+			text = p.dim(text)
+		}
+		line += text
 	}
-	return strings.TrimRight(glyph+strings.Join(cells, "  ")+"  "+p.dim(row[6]), " ")
+	return strings.TrimRight(line, " ")
 }
 
 // placeText says at which turn a checkpoint was taken.

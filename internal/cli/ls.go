@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -165,7 +168,7 @@ func columnWidths(rows [][]string, n int) []int {
 	widths := make([]int, n)
 	for _, row := range rows {
 		for i := range widths {
-			widths[i] = max(widths[i], len([]rune(row[i])))
+			widths[i] = max(widths[i], columns(row[i]))
 		}
 	}
 	return widths
@@ -179,8 +182,21 @@ func (a *app) workspaceDir() (string, error) {
 		dir = "."
 	}
 	abs, err := filepath.Abs(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", coded(ExitNotFound, "the current directory is gone; go to another one, or name the workspace with -C")
+	}
 	if err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(abs)
+	full, err := filepath.EvalSymlinks(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", coded(ExitNotFound, "there is no directory %s", abs)
+	}
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(full); err == nil && !info.IsDir() {
+		return "", usage(fmt.Errorf("%s is not a directory", abs))
+	}
+	return full, nil
 }

@@ -5,9 +5,10 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
+	"unicode"
 
 	"golang.org/x/term"
+	"golang.org/x/text/width"
 )
 
 // paint colours text, or leaves it as it is where nobody wants colour.
@@ -29,30 +30,60 @@ func (p paint) green(s string) string  { return p.with("32", s) }
 func (p paint) yellow(s string) string { return p.with("33", s) }
 func (p paint) cyan(s string) string   { return p.with("36", s) }
 
-// pad fills text with spaces up to a width, counted in characters.
-func pad(text string, width int) string {
-	if n := utf8.RuneCountInString(text); n < width {
-		return text + strings.Repeat(" ", width-n)
+// columns counts the columns of a terminal that text takes: letters of the far
+// east and most emoji take two, marks above other letters none.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeColumns(r)
 	}
-	return text
+	return n
+}
+
+func runeColumns(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// pad fills text with spaces up to a number of columns.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-columns(text)))
 }
 
 // padLeft is pad with the spaces in front.
 func padLeft(text string, width int) string {
-	if n := utf8.RuneCountInString(text); n < width {
-		return strings.Repeat(" ", width-n) + text
-	}
-	return text
+	return strings.Repeat(" ", max(0, width-columns(text))) + text
 }
 
-// clip makes text one line of at most width characters.
+// clip makes text one line of at most width columns.
 func clip(text string, width int) string {
-	text = printable(strings.Join(strings.Fields(text), " "))
-	if utf8.RuneCountInString(text) <= width {
-		return text
+	return cut(printable(strings.Join(strings.Fields(text), " ")), width)
+}
+
+// cut shortens a line to a number of columns.
+func cut(line string, width int) string {
+	if columns(line) <= width {
+		return line
 	}
-	runes := []rune(text)
-	return strings.TrimRight(string(runes[:max(width-1, 0)]), " ") + "…"
+	room := width - 1 // one is for the dots
+	if room < 0 {
+		return ""
+	}
+	for i, r := range line {
+		if room -= runeColumns(r); room < 0 {
+			return strings.TrimRight(line[:i], " ") + "…"
+		}
+	}
+	return line
 }
 
 // printable replaces what could move the cursor or change the colours of a
@@ -68,12 +99,23 @@ func printable(text string) string {
 
 // width returns the number of columns of the terminal, or a good one for files.
 func (a *app) width() int {
-	if f, ok := a.out.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w >= 40 {
-			return w
-		}
+	if w, _ := terminalSize(a.out); w > 0 {
+		return w
 	}
 	return 100
+}
+
+// terminalSize returns the columns and rows of a terminal, or 0 for anything else.
+func terminalSize(stream any) (width, height int) {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return width, height
 }
 
 // when writes a time for people: the time of day today, the date before.

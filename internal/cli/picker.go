@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -29,7 +32,7 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	shown := visible(entries, conv, 0, false)
+	shown := visible(entries, conv, false)
 	if len(shown) == 0 {
 		return "", fmt.Errorf("%w: the workspace has none yet", checkpoint.ErrNotFound)
 	}
@@ -39,15 +42,12 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for i := range lines {
-		lines[i] = cut(lines[i], a.width()-3)
-	}
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return "", err
 	}
 	defer term.Restore(int(in.Fd()), state)
-	chosen, err := a.runPicker(in, lines)
+	chosen, err := a.runPicker(ctx, in, lines)
 	if err != nil {
 		return "", err
 	}
@@ -55,20 +55,22 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 }
 
 // runPicker draws the list and follows the keys until one line is chosen.
-func (a *app) runPicker(in *os.File, lines []string) (int, error) {
+func (a *app) runPicker(ctx context.Context, in *os.File, lines []string) (int, error) {
+	width, rows := terminalSize(a.err)
+	height := max(1, min(pickerLines, len(lines), rows-2)) // beside the question and the cursor
 	at, top := 0, 0
-	fmt.Fprint(a.err, "Rewind to which? (arrows, Enter; q to leave)\r\n")
+	fmt.Fprintf(a.err, "%s\r\n", cut("Rewind to which? (arrows, Enter; q to leave)", width-1))
 	for {
-		height := min(pickerLines, len(lines))
 		top = max(min(top, at), at-height+1)
 		for i := top; i < top+height; i++ {
-			line := "  " + lines[i]
+			// A line that takes two rows would leave the list drawn in the wrong place.
+			line := cut("  "+lines[i], width-1)
 			if i == at {
-				line = a.paint().bold("> " + lines[i])
+				line = a.paint().bold(cut("> "+lines[i], width-1))
 			}
 			fmt.Fprintf(a.err, "\x1b[2K%s\r\n", line)
 		}
-		key, err := readKey(in)
+		key, err := readKey(ctx, in)
 		switch {
 		case err != nil:
 			return 0, err
@@ -103,39 +105,59 @@ func moved(key string, at, height, n int) int {
 var keyNames = map[string]string{
 	"\r": "enter", "\n": "enter", "q": "quit", "\x03": "quit", "\x04": "quit", "\x1b": "quit",
 	"k": "up", "j": "down", "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down",
-	"\x1b[5~": "pageup", "\x1b[6~": "pagedown", "\x1b[H": "home", "\x1b[F": "end", "g": "home", "G": "end",
+	"\x1b[5~": "pageup", "\x1b[6~": "pagedown", "\x1b[H": "home", "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end",
+	"g": "home", "G": "end",
 }
 
-// readKey reads one key. A terminal sends the bytes of an arrow key at once.
-func readKey(in *os.File) (string, error) {
-	var buf [8]byte
-	n, err := in.Read(buf[:1])
-	if err != nil || n == 0 {
-		return "quit", nil // the terminal is gone
-	}
-	key := string(buf[:1])
-	if key != "\x1b" {
-		return keyNames[key], nil
-	}
-	n, err = in.Read(buf[1:3])
-	if err != nil || n == 0 {
-		return "quit", nil
-	}
-	key = string(buf[:1+n])
-	if strings.HasPrefix(key, "\x1b[") && n == 2 && key[2] >= '0' && key[2] <= '9' {
-		if _, err := in.Read(buf[3:4]); err != nil {
-			return "quit", nil
+// escapeTime is how long the rest of a key that begins with an escape may take.
+const escapeTime = 100 * time.Millisecond
+
+// readKey reads one key. Whoever presses Escape sends only the byte with which an
+// arrow key begins.
+func readKey(ctx context.Context, in *os.File) (string, error) {
+	key := ""
+	for limit := time.Duration(0); ; limit = escapeTime {
+		if ready, err := waitInput(ctx, in, limit); err != nil || !ready {
+			return keyNames[key], err
 		}
-		key = string(buf[:4])
+		var buf [1]byte
+		if n, err := in.Read(buf[:]); err != nil || n == 0 {
+			return "quit", nil // the terminal is gone
+		}
+		if key += string(buf[:]); !unfinished(key) {
+			return keyNames[key], nil
+		}
 	}
-	return keyNames[key], nil
 }
 
-// cut shortens a line to a width. A longer one would take two rows of the
-// terminal, and the list would be drawn in the wrong place.
-func cut(line string, width int) string {
-	if runes := []rune(line); len(runes) > width {
-		return string(runes[:max(width-1, 0)]) + "…"
+// unfinished reports whether more bytes belong to a key.
+func unfinished(key string) bool {
+	last := key[len(key)-1]
+	switch {
+	case key == "\x1b", key == "\x1bO", key == "\x1b[":
+		return true
+	case strings.HasPrefix(key, "\x1b["):
+		return (last < 0x40 || last > 0x7e) && len(key) < 16
 	}
-	return line
+	return false
+}
+
+// waitInput waits until a terminal has something to read; with a limit, not
+// longer than that. A blocked read would not notice that we are to end.
+func waitInput(ctx context.Context, in *os.File, limit time.Duration) (bool, error) {
+	const step = 50 * time.Millisecond
+	for waited := time.Duration(0); limit == 0 || waited < limit; waited += step {
+		if ctx.Err() != nil {
+			return false, errInterrupted
+		}
+		fds := []unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(step/time.Millisecond))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false, err
+		}
+		if n > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }

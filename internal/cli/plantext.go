@@ -59,7 +59,7 @@ func (a *app) planChanges(plan *checkpoint.Plan) string {
 	width := 0
 	for i := range plan.Actions {
 		if plan.Actions[i].Kind != checkpoint.Keep {
-			width = max(width, len([]rune(plan.Actions[i].Path))+1)
+			width = max(width, columns(printable(plan.Actions[i].Path))+1)
 		}
 	}
 	width = min(width, 50)
@@ -136,18 +136,23 @@ func conflictReason(act *checkpoint.Action) string {
 	if act.Writer != nil && act.Writer.Class == checkpoint.ByUser {
 		return "you changed it after the agent's last write"
 	}
+	if w := act.Writer; w != nil && w.Class == checkpoint.ByConversation && w.Turn > 0 {
+		return fmt.Sprintf("changed since in turn %d of %s", w.Turn, shorter(w.Conversation))
+	}
 	return act.Reason
 }
 
 // planLeft sums up what stays.
 func planLeft(plan *checkpoint.Plan) string {
-	var yours, others []string
+	var yours, unknown, others []string
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
 		switch {
 		case act.Kind != checkpoint.Keep:
 		case act.Writer != nil && (act.Writer.Class == checkpoint.ByUser || act.Writer.Class == checkpoint.ByHand):
 			yours = append(yours, act.Path)
+		case act.Writer != nil && act.Writer.Class == checkpoint.BySeveral:
+			unknown = append(unknown, act.Path)
 		default:
 			others = append(others, act.Path)
 		}
@@ -155,6 +160,9 @@ func planLeft(plan *checkpoint.Plan) string {
 	var parts []string
 	if len(yours) > 0 {
 		parts = append(parts, few(yours, 4)+" (yours)")
+	}
+	if len(unknown) > 0 {
+		parts = append(parts, few(unknown, 4)+" (several conversations were at work: nobody knows whose)")
 	}
 	if len(others) > 0 {
 		parts = append(parts, few(others, 4)+" (of others, or not asked for)")

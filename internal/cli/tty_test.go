@@ -16,7 +16,7 @@ import (
 )
 
 // openTTY returns the two ends of a pseudo-terminal.
-func openTTY() (master, slave *os.File, err error) {
+func openTTY(rows, cols uint16) (master, slave *os.File, err error) {
 	if master, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, err
 	}
@@ -28,7 +28,7 @@ func openTTY() (master, slave *os.File, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, master.Close())
 	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}); err != nil {
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols}); err != nil {
 		return nil, nil, errors.Join(err, master.Close())
 	}
 	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -37,14 +37,15 @@ func openTTY() (master, slave *os.File, err error) {
 
 // scriptTTY is the command "tty DIALOGUE CODE CMD…": it runs CMD on a terminal of
 // its own, which must end with CODE. A line "< text" of the dialogue waits until
-// the terminal shows the text, a line "> text" types it, with Go's escapes. What
-// the terminal showed becomes stdout.
+// the terminal shows the text, a line "> text" types it, with Go's escapes, and a
+// line "! TERM" sends a signal. What the terminal showed becomes stdout. It has
+// $ROWS and $COLS, or 40 and 120.
 func scriptTTY(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	path, err := exec.LookPath(args[2])
 	ts.Check(err)
-	master, slave, err := openTTY()
+	master, slave, err := openTTY(numberOr(ts.Getenv("ROWS"), 40), numberOr(ts.Getenv("COLS"), 120))
 	ts.Check(err)
 	defer master.Close()
 	cmd := exec.Command(path, args[3:]...)
@@ -52,12 +53,12 @@ func scriptTTY(ts *testscript.TestScript, _ bool, args []string) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "STET_STORE", "USER", "TZ", "TERM", "PATH", "TESTSCRIPT_COMMAND"} {
+	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "STET_STORE", "USER", "TZ", "TERM", "PATH", "NO_COLOR", "TESTSCRIPT_COMMAND"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	ts.Check(cmd.Start())
 	ts.Check(slave.Close())
-	shown, err := converse(master, ts.ReadFile(args[0]))
+	shown, err := converse(master, ts.ReadFile(args[0]), cmd.Process)
 	if err != nil {
 		_ = cmd.Process.Kill()
 	}
@@ -69,8 +70,15 @@ func scriptTTY(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+func numberOr(text string, other uint16) uint16 {
+	if n, err := strconv.ParseUint(text, 10, 16); err == nil {
+		return uint16(n)
+	}
+	return other
+}
+
 // converse plays a dialogue and reads the rest until the terminal is left.
-func converse(master *os.File, dialogue string) (string, error) {
+func converse(master *os.File, dialogue string, process *os.Process) (string, error) {
 	chunks := make(chan []byte)
 	go func() {
 		defer close(chunks)
@@ -113,6 +121,10 @@ func converse(master *os.File, dialogue string) (string, error) {
 		switch kind {
 		case "<":
 			if err := wait(text); err != nil {
+				return shown.String(), err
+			}
+		case "!":
+			if err := process.Signal(unix.SignalNum("SIG" + text)); err != nil {
 				return shown.String(), err
 			}
 		case ">":
