@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"znkr.io/diff/textdiff"
@@ -215,7 +216,7 @@ func content(ctx context.Context, store blob.Store, e *workspace.Entry) (data []
 func (a *app) fileText(f fileDiffJSON) string {
 	p := a.paint()
 	var text strings.Builder
-	from, to := "a/"+f.Path, "b/"+f.Path
+	from, to := headerName("a/"+f.Path), headerName("b/"+f.Path)
 	switch f.Op {
 	case "add":
 		from = "/dev/null"
@@ -238,7 +239,7 @@ func (a *app) fileText(f fileDiffJSON) string {
 	fmt.Fprintf(&text, "%s\n%s\n", p.bold("--- "+from), p.bold("+++ "+to))
 	for line := range strings.Lines(f.Diff) {
 		body := strings.TrimSuffix(line, "\n")
-		if a.colorful() {
+		if isTerminal(a.out) {
 			body = printable(strings.ReplaceAll(body, "\t", "    "))
 		}
 		switch line[0] {
@@ -254,12 +255,44 @@ func (a *app) fileText(f fileDiffJSON) string {
 	return text.String()
 }
 
+// headerName writes a name as patch(1) and git read it: in quotes where it holds
+// what would end it, and with a tab behind it where it holds a space.
+func headerName(name string) string {
+	special := func(r rune) bool { return r < 0x20 || r == 0x7f || r == '"' || r == '\\' }
+	switch {
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, special) || name != printable(name):
+		return quoted(name)
+	case strings.Contains(name, " "):
+		return name + "\t"
+	}
+	return name
+}
+
+// quoted writes a name in the quotes of C, all but plain letters as octal numbers.
+func quoted(name string) string {
+	var text strings.Builder
+	text.WriteByte('"')
+	for _, b := range []byte(name) {
+		switch {
+		case b == '"' || b == '\\':
+			text.WriteByte('\\')
+			text.WriteByte(b)
+		case b < 0x20 || b >= 0x7f:
+			fmt.Fprintf(&text, `\%03o`, b)
+		default:
+			text.WriteByte(b)
+		}
+	}
+	text.WriteByte('"')
+	return text.String()
+}
+
 // statText writes one line a file, and a sum.
 func (a *app) statText(list []fileDiffJSON) string {
 	p := a.paint()
 	width, add, del := 0, 0, 0
 	for _, f := range list {
-		width = max(width, len([]rune(f.Path)))
+		width = max(width, columns(printable(f.Path)))
 		add, del = add+f.Add, del+f.Del
 	}
 	var text strings.Builder
