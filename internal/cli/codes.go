@@ -64,6 +64,7 @@ func (a *app) explain(err error) error {
 	if errors.Is(err, workspace.ErrRootRefused) {
 		err = fmt.Errorf("%w; name a directory inside it with -C, or set capture.force to insist", err)
 	}
+	err = hinted(err)
 	var conflict *checkpoint.ConflictError
 	if errors.As(err, &conflict) {
 		err = fmt.Errorf("%w; nothing was done: say --keep-mine, --theirs or --merge", err)
@@ -75,6 +76,19 @@ func (a *app) explain(err error) error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return coded(ExitError, "%w", err)
+	}
+	return err
+}
+
+// hinted says how to go on.
+func hinted(err error) error {
+	switch {
+	case errors.Is(err, checkpoint.ErrBadRef):
+		return fmt.Errorf("%w; 'stet help diff' lists the forms of a reference", err)
+	case errors.Is(err, checkpoint.ErrNotFound):
+		return fmt.Errorf("%w; 'stet log --all' shows what there is", err)
+	case errors.Is(err, blob.ErrFull):
+		return fmt.Errorf("%w; 'stet du' shows what takes the room, and 'stet gc' gives some back", err)
 	}
 	return err
 }

@@ -102,7 +102,11 @@ func (a *app) unpinCommand() *cobra.Command {
 		ValidArgsFunction: a.completePins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
-				if err := db.Checkpoints().Unpin(cmd.Context(), args[0], author()); err != nil {
+				err := db.Checkpoints().Unpin(cmd.Context(), args[0], author())
+				if errors.Is(err, checkpoint.ErrNotFound) {
+					return coded(ExitNotFound, "there is no pin %q; 'stet pin' lists them", args[0])
+				}
+				if err != nil {
 					return err
 				}
 				return a.print(map[string]any{"schema": "stet.pin.v1", "name": args[0], "removed": true}, "")

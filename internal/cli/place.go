@@ -107,7 +107,7 @@ func apart(db *stet.DB, dir string) error {
 		return err
 	}
 	if store == dir || strings.HasPrefix(store, strings.TrimSuffix(dir, "/")+"/") {
-		return usage(fmt.Errorf("the store %s lies inside the workspace %s; keep it somewhere else (--store)", store, dir))
+		return usage(fmt.Errorf("the store %s lies inside the workspace %s: go to a directory below it, name one with -C, or keep the store elsewhere (--store)", store, dir))
 	}
 	return nil
 }
@@ -134,6 +134,19 @@ func (a *app) named(ctx context.Context, db *stet.DB) (string, error) {
 		return a.conversation, nil
 	}
 	return id, err
+}
+
+// knows refuses a conversation that has never been here: most likely it is
+// misspelt, and going back in its name would do nothing.
+func (p *place) knows(ctx context.Context, conversation string) error {
+	for _, err := range p.space.List(ctx, &checkpoint.ListOptions{Conversation: conversation, Limit: 1}) {
+		return err
+	}
+	_, err := p.db.Rows().Get(ctx, keyspace.Conversation(conversation))
+	if errors.Is(err, kv.ErrNotFound) {
+		return coded(ExitNotFound, "there is no conversation %q, and no checkpoint of one in %s", conversation, tilde(p.space.Path()))
+	}
+	return err
 }
 
 // checkpointRoot returns the state that a checkpoint was made at.

@@ -147,6 +147,11 @@ func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string,
 	if req.Conversation, err = a.named(ctx, p.db); err != nil {
 		return req, err
 	}
+	if req.Conversation != "" {
+		if err := p.knows(ctx, req.Conversation); err != nil {
+			return req, err
+		}
+	}
 	if req.Paths, err = p.inside(paths); err != nil {
 		return req, err
 	}
@@ -241,7 +246,10 @@ func (a *app) printApplied(done *checkpoint.Applied, back string) error {
 		return a.print(value, "")
 	}
 	value.Operation, value.Saved, value.Record = done.Operation.ID(), done.Saved.ID, done.Record.ID
-	text := fmt.Sprintf("%s  saved the present as %s · %d/%d files verified", a.paint().green("ok"), done.Saved.Name(), done.Files, done.Files)
+	text := fmt.Sprintf("%s  saved the present as %s", a.paint().green("ok"), done.Saved.Name())
+	if done.Files > 0 {
+		text += fmt.Sprintf(" · %d/%s verified", done.Files, plural(int64(done.Files), "file"))
+	}
 	if n := len(value.Conflicts); n > 0 {
 		text += fmt.Sprintf(" · %s kept as yours", plural(int64(n), "file"))
 	}

@@ -150,7 +150,7 @@ func (a *app) statusText(v statusJSON) string {
 	p := a.paint()
 	var text strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&text, "%s  %s\n", p.dim(pad(name, 12)), fmt.Sprintf(format, args...))
+		fmt.Fprintf(&text, "%s  %s\n", p.dim(pad(name, 12)), strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	}
 	sealed := ""
 	if v.Encrypted {
