@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -236,6 +237,15 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := New(f.blobs, f.rows, nil).Open(t.Context(), f.dir+"/none"); err == nil {
 		t.Error("a missing directory was opened")
+	}
+	for _, index := range []string{f.path("store/workspaces"), f.dir, filepath.Join(link, "store")} {
+		s := New(f.blobs, f.rows, &Options{IndexDir: index, Force: true})
+		if _, err := s.Open(t.Context(), f.dir); !errors.Is(err, workspace.ErrRootRefused) {
+			t.Errorf("index in %s: %v", index, err)
+		}
+	}
+	if _, err := New(f.blobs, f.rows, &Options{IndexDir: f.dir + "-index"}).Open(t.Context(), f.dir); err != nil {
+		t.Errorf("index beside it: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -41,7 +42,8 @@ func WorkspaceID(path string) string {
 }
 
 // Open takes a directory into care. Links in its path are resolved. If a rewind
-// of it was interrupted, it is settled first, and Recovered tells so.
+// of it was interrupted, it is settled first, and Recovered tells so. The store
+// must not lie in it.
 func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -55,6 +57,9 @@ func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 			return nil, err
 		}
 	}
+	if err := s.apart(abs); err != nil {
+		return nil, err
+	}
 	w := &Workspace{s: s, id: WorkspaceID(abs), path: abs}
 	pending, err := w.unsettled(ctx)
 	if err != nil || !pending {
@@ -67,6 +72,31 @@ func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 	defer leave()
 	w.recovered = st.recovered
 	return w, w.sweep(st)
+}
+
+// apart refuses a directory that IndexDir lies in, and with it the store: its
+// checkpoints would hold the store, and a rewind would take that back, too.
+func (s *Service) apart(path string) error {
+	if s.opts.IndexDir == "" {
+		return nil
+	}
+	index, err := filepath.Abs(s.opts.IndexDir)
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	for dir := index; ; dir = filepath.Dir(dir) { // it may be yet to come
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			index = filepath.Join(real, strings.TrimPrefix(index, dir))
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	if rel, err := filepath.Rel(path, index); err != nil || !filepath.IsLocal(rel) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s holds files of the store, in %s", workspace.ErrRootRefused, path, index)
 }
 
 // WorkspacePath returns the path of a directory that has checkpoints, by its id,
