@@ -42,7 +42,7 @@ func localRow(row *stetv1.Row, keysOnly bool) kv.Row {
 // Scan implements kv.Store; it reads a page at a time.
 func (r *Rows) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
-		left := opts.Limit
+		in, left := in, opts.Limit
 		for !in.Empty() {
 			req := &stetv1.ScanRowsRequest{
 				Range: &stetv1.KeyRange{Start: []byte(in.Start), End: []byte(in.End)}, Reverse: opts.Reverse, KeysOnly: opts.KeysOnly, Limit: uint32(left),

@@ -33,6 +33,52 @@ func TestRange(t *testing.T) {
 	}
 }
 
+func TestTouches(t *testing.T) {
+	in := kv.Range{Start: "b", End: "d"}
+	for name, c := range map[string]struct {
+		b    kv.Batch
+		want bool
+	}{
+		"nothing":                  {kv.Batch{Expect: []kv.Expect{{Key: "b"}}}, false},
+		"set inside":               {kv.Batch{Set: []kv.Set{{Key: "a"}, {Key: "b"}}}, true},
+		"set at the end":           {kv.Batch{Set: []kv.Set{{Key: "d"}}}, false},
+		"delete inside":            {kv.Batch{Delete: []string{"c"}}, true},
+		"delete before":            {kv.Batch{Delete: []string{"a"}}, false},
+		"delete what ends there":   {kv.Batch{DeleteRange: []kv.Range{{Start: "a", End: "b"}}}, false},
+		"delete what reaches in":   {kv.Batch{DeleteRange: []kv.Range{{Start: "a", End: "b\x00"}}}, true},
+		"delete what begins there": {kv.Batch{DeleteRange: []kv.Range{{Start: "d"}}}, false},
+		"delete everything":        {kv.Batch{DeleteRange: []kv.Range{{}}}, true},
+	} {
+		if got := c.b.Touches(in); got != c.want {
+			t.Errorf("%s touches: %v, want %v", name, got, c.want)
+		}
+	}
+	if open := (kv.Range{Start: "b"}); !(&kv.Batch{DeleteRange: []kv.Range{{Start: "x", End: "y"}}}).Touches(open) {
+		t.Error("a range without end is not touched behind its start")
+	}
+}
+
+func TestPagedEndsWithAnError(t *testing.T) {
+	broken, calls := errors.New("broken"), 0
+	seq := kv.Paged(kv.Range{}, kv.ScanOptions{}, func(in kv.Range, limit int) ([]kv.Row, error) {
+		if calls++; calls == 2 {
+			return nil, broken
+		}
+		rows := make([]kv.Row, limit)
+		for i := range rows {
+			rows[i].Key = strings.Repeat("k", i+1)
+		}
+		return rows, nil
+	})
+	n, last := 0, error(nil)
+	for _, err := range seq {
+		n, last = n+1, err
+	}
+	if n == 0 || !errors.Is(last, broken) || calls != 2 {
+		t.Errorf("%d rows in %d pages, then %v", n, calls, last)
+	}
+}
+
 func TestCheckKey(t *testing.T) {
 	for _, good := range []string{"a", ":", "\xff", "é", strings.Repeat("k", kv.MaxKey)} {
 		if err := kv.CheckKey(good); err != nil {

@@ -78,7 +78,7 @@ func (w *watchers) committed(tenant string, b *kv.Batch) {
 	}
 	t.add(b)
 	for one := range w.all[tenant] {
-		if touches(b, one.in) {
+		if b.Touches(one.in) {
 			one.hint()
 		}
 	}
@@ -87,29 +87,6 @@ func (w *watchers) committed(tenant string, b *kv.Batch) {
 	case w.due <- struct{}{}:
 	default:
 	}
-}
-
-func touches(b *kv.Batch, in kv.Range) bool {
-	for _, s := range b.Set {
-		if in.Contains(s.Key) {
-			return true
-		}
-	}
-	for _, key := range b.Delete {
-		if in.Contains(key) {
-			return true
-		}
-	}
-	for _, r := range b.DeleteRange {
-		if overlap(r, in) {
-			return true
-		}
-	}
-	return false
-}
-
-func overlap(a, b kv.Range) bool {
-	return (a.End == "" || b.Start < a.End) && (b.End == "" || a.Start < b.End)
 }
 
 // send notifies other nodes of what this one has committed. What cannot be sent

@@ -10,10 +10,6 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// scanPage is how many rows a scan reads at a time. Between pages it holds no
-// connection, so that the loop's body may use the store.
-const scanPage = 256
-
 // Rows is the kv.Store of a DB. A scan sees each page of rows as it was when
 // that page was read.
 type Rows struct{ db *DB }
@@ -54,34 +50,9 @@ func (r *Rows) Get(ctx context.Context, key string) (kv.Row, error) {
 
 // Scan implements kv.Store.
 func (r *Rows) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
-	return func(yield func(kv.Row, error) bool) {
-		left := opts.Limit
-		for !in.Empty() {
-			size := scanPage
-			if opts.Limit > 0 {
-				size = min(size, left)
-			}
-			page, err := r.page(ctx, in, opts, size)
-			if err != nil {
-				yield(kv.Row{}, err)
-				return
-			}
-			for _, row := range page {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			left -= len(page)
-			if len(page) < size || opts.Limit > 0 && left == 0 {
-				return
-			}
-			if last := page[len(page)-1].Key; opts.Reverse {
-				in.End = last
-			} else {
-				in.Start = last + "\x00"
-			}
-		}
-	}
+	return kv.Paged(in, opts, func(in kv.Range, limit int) ([]kv.Row, error) {
+		return r.page(ctx, in, opts, limit)
+	})
 }
 
 var scanSQL = func() (sql [2][2][2]string) {
@@ -103,8 +74,8 @@ func index(b bool) int {
 	return 0
 }
 
-func (r *Rows) page(ctx context.Context, in kv.Range, opts kv.ScanOptions, size int) ([]kv.Row, error) {
-	args := []any{in.Start, size}
+func (r *Rows) page(ctx context.Context, in kv.Range, opts kv.ScanOptions, limit int) ([]kv.Row, error) {
+	args := []any{in.Start, limit}
 	if in.End != "" {
 		args = append(args, in.End)
 	}

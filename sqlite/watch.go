@@ -46,29 +46,10 @@ func (w *watchers) committed(b *kv.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for one := range w.all {
-		if touches(b, one.in) {
+		if b.Touches(one.in) {
 			one.hint()
 		}
 	}
-}
-
-func touches(b *kv.Batch, in kv.Range) bool {
-	for _, s := range b.Set {
-		if in.Contains(s.Key) {
-			return true
-		}
-	}
-	for _, key := range b.Delete {
-		if in.Contains(key) {
-			return true
-		}
-	}
-	for _, r := range b.DeleteRange {
-		if (r.End == "" || in.Start < r.End) && (in.End == "" || r.Start < in.End) {
-			return true
-		}
-	}
-	return false
 }
 
 // poll wakes everyone after commits of other processes. It asks the writing

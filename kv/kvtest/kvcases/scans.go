@@ -54,6 +54,27 @@ var scans = []named{
 		}
 		x.put("d", "1")
 	}},
+	{"a long scan may run again from its start", func(x *scratch) {
+		const n = 600 // more than drivers read at a time
+		b := &kv.Batch{}
+		for i := range n {
+			b.Set = append(b.Set, kv.Set{Key: x.key(fmt.Sprintf("%03d", i)), Value: []byte("v")})
+		}
+		x.must(x.store.Commit(x.ctx, b), "set many rows")
+		for _, opts := range []kv.ScanOptions{{}, {Reverse: true}, {Limit: n - 1}} {
+			seq := x.store.Scan(x.ctx, x.all(), opts)
+			for range 2 {
+				got := 0
+				for _, err := range seq {
+					x.must(err, "scan")
+					got++
+				}
+				if got != n && got != opts.Limit {
+					x.failf("scan of %d rows with %+v gave %d", n, opts, got)
+				}
+			}
+		}
+	}},
 	{"a range without end goes to the last key", openEnd},
 	{"rows may change while they are scanned", func(x *scratch) {
 		for i := range 300 {
