@@ -64,8 +64,7 @@ func (w *Workspace) change(ctx context.Context, what string, make func(*state) (
 	}
 	defer leave()
 	done, err := w.tryChange(ctx, st, make)
-	var missing *kv.MissingBlobsError
-	if errors.As(err, &missing) && !errors.Is(err, ErrUnsettled) {
+	if isLost(err) && !errors.Is(err, ErrUnsettled) {
 		// A collector took blobs that the index promised. All files are as they were:
 		// begin again and read everything.
 		if err = w.dropIndex(); err == nil {

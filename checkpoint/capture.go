@@ -92,8 +92,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	if err == nil {
 		err = w.commit(ctx, st, cap, rec)
 	}
-	var missing *kv.MissingBlobsError
-	if errors.As(err, &missing) {
+	if isLost(err) {
 		// A collector took blobs that the index promised: read everything again.
 		req.Paths = nil
 		if err = w.dropIndex(); err == nil {
@@ -110,6 +109,15 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	res.Record, res.NotCaptured, res.Stats = rec, cap.skipped, cap.stats
 	res.IndexError = w.keepIndex(cap.index)
 	return res, nil
+}
+
+// isLost reports whether an error says that the store does not have a blob. One of
+// a plan that was never carried out may be gone while the index still knows it,
+// be it a content, which a commit misses, or a directory, which a look at the tree
+// does.
+func isLost(err error) bool {
+	var missing *kv.MissingBlobsError
+	return errors.As(err, &missing) || errors.Is(err, blob.ErrNotFound)
 }
 
 // throttled says whether an automatic checkpoint comes too soon. Those on a side

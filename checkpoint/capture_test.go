@@ -332,14 +332,25 @@ func TestCollectorTookWhatTheIndexPromised(t *testing.T) {
 	for name, next := range map[string]func(f *fixture, first *Record) *Record{
 		"checkpoint": func(f *fixture, _ *Record) *Record { return f.save(Request{}) },
 		"rewind":     func(f *fixture, first *Record) *Record { return f.rewind(RewindRequest{To: first.ID}).Saved },
+		"plan": func(f *fixture, first *Record) *Record {
+			same(f.t, "plan", lines(f.plan(RewindRequest{To: first.ID})), []string{"restore d/b.txt"})
+			return f.save(Request{})
+		},
 	} {
-		for _, reopen := range []bool{false, true} {
+		for i, reopen := range []bool{false, true, false, true} {
 			f := newFixture(t)
 			f.write("a.txt", "a\n", "d/b.txt", "b\n")
 			first := f.save(Request{})
 			f.write("d/b.txt", "changed\n")
-			f.plan(RewindRequest{To: first.ID})
-			f.lose([]byte("changed\n"))
+			p := f.plan(RewindRequest{To: first.ID})
+			lost := []byte("changed\n")
+			if i >= 2 {
+				e, err := workspace.Lookup(t.Context(), f.blobs, p.present, "d")
+				must(t, err)
+				lost, err = f.blobs.Get(t.Context(), e.ID)
+				must(t, err)
+			}
+			f.lose(lost)
 			if reopen {
 				f.reopen()
 			}

@@ -23,6 +23,11 @@ func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) 
 	}
 	defer leave()
 	job, err := w.plan(ctx, st, req)
+	if isLost(err) { // as in change
+		if err = w.dropIndex(); err == nil {
+			job, err = w.plan(ctx, st, req)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("plan rewind: %w", err)
 	}
