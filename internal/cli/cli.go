@@ -100,6 +100,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors and data")
 	flags.StringVar(&a.keyFile, "key-file", "", "key file of an encrypted store (env STET_KEY_FILE)")
 	flags.StringVar(&a.config, "config", "", "file of settings (env STET_CONFIG; default $XDG_CONFIG_HOME/stet/config.toml)")
+	_ = root.RegisterFlagCompletionFunc("conversation", a.completeConversationFlag) // fails for unknown flags only
 	root.SetFlagErrorFunc(a.badFlag)
 	root.AddGroup(
 		&cobra.Group{ID: groupStart, Title: "Start"},

@@ -16,7 +16,7 @@ func (a *app) completionCommand() *cobra.Command {
 		Long: `Print a script for your shell. It completes verbs, flags, conversations,
 checkpoints and pins.
 
-  bash:  source <(stet completion bash)
+  bash:  source <(stet completion bash)      (needs the package bash-completion)
   zsh:   stet completion zsh > "${fpath[1]}/_stet"
   fish:  stet completion fish > ~/.config/fish/completions/stet.fish`,
 		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
@@ -45,6 +45,12 @@ func (a *app) completeConversations(cmd *cobra.Command, args []string, prefix st
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return a.conversationNames(cmd, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeConversationFlag is completeConversations for the value of -c, wherever
+// it stands.
+func (a *app) completeConversationFlag(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return a.completeConversations(cmd, nil, prefix)
 }
 
 func (a *app) conversationNames(cmd *cobra.Command, prefix string) []string {

@@ -64,6 +64,7 @@ sure that exactly this plan is carried out.`,
 	// Here --conversation is what to rewind; -c still says whose work it is about.
 	f.BoolVar(&flags.conversation, "conversation", false, "only the conversation")
 	f.StringVarP(&a.conversation, "of", "c", "", "conversation whose work is taken back (id or unique prefix)")
+	_ = cmd.RegisterFlagCompletionFunc("of", a.completeConversationFlag) // fails for unknown flags only
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show the plan, change nothing")
 	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
