@@ -254,20 +254,35 @@ func (r *rewinding) paths() map[string]bool {
 	return m
 }
 
+// touched lists the paths that are captured whatever ignore files say now. Of
+// directories it is those that come back empty: others come with what they hold,
+// and what else may be in them is none of ours.
+func (r *rewinding) touched(want map[string]*workspace.Entry) []string {
+	holds := map[string]bool{}
+	for path, after := range want {
+		if after != nil {
+			dir, _ := splitPath(path)
+			holds[dir] = true
+		}
+	}
+	var paths []string
+	for _, st := range r.steps {
+		if st.stages() && (!isDir(st.to) || !holds[st.path]) {
+			paths = append(paths, st.path)
+		}
+	}
+	return paths
+}
+
 // verify looks at what was written and compares it with the plan.
 func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	want := make(map[string]*workspace.Entry, len(r.steps))
-	var touched []string
 	for i := range r.plan.Actions {
-		a := &r.plan.Actions[i]
-		if !a.Changes() {
-			continue
-		}
-		want[a.Path] = a.After
-		if a.After != nil && a.After.Kind != workspace.Dir {
-			touched = append(touched, a.Path) // captured, whatever ignore files say now
+		if a := &r.plan.Actions[i]; a.Changes() {
+			want[a.Path] = a.After
 		}
 	}
+	touched := r.touched(want)
 	res, err := r.scan(ctx, touched, r.written())
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)

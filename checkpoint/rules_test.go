@@ -236,6 +236,25 @@ func TestTouchedIgnored(t *testing.T) {
 	}
 }
 
+// A directory that comes back empty is ignored by now.
+func TestEmptyDirectoryIgnored(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "0\n", "out/x", "0\n")
+	must(t, os.MkdirAll(f.path("out/empty"), 0o750))
+	must(t, os.Mkdir(f.path("bin"), 0o755))
+	c1 := f.before("c", 1)
+	want := snapshot(t, f.dir)
+	f.remove("out", "bin")
+	f.write(".gitignore", "out/\nbin/\n", "a", "1\n")
+	f.after("c", 1)
+	present := snapshot(t, f.dir)
+	f.rewind(RewindRequest{To: c1.ID, Paths: []string{"out", "bin", "a"}})
+	want[".gitignore"] = present[".gitignore"]
+	f.expect(want)
+	must(t, undo(f))
+	f.expect(present)
+}
+
 // Special files and files that are too large are named and left alone.
 func TestNotCaptured(t *testing.T) {
 	f := newFixture(t)
