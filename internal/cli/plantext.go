@@ -39,7 +39,7 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
 	rec := plan.Target
 	if rec == nil {
-		return "Out   one turn, and nothing that came after it\n"
+		return a.turnOut(ctx, db, plan)
 	}
 	where := describe(rec)
 	if turn, err := turnOf(ctx, db, rec); err == nil && turn.text != "" {
@@ -51,6 +51,20 @@ func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan
 		}
 	}
 	return strings.TrimRight(fmt.Sprintf("To    %s  %s  %s", a.paint().yellow(rec.Name()), when(rec.Time, now()), where), " ") + "\n"
+}
+
+// turnOut says which turn a plan takes out.
+func (a *app) turnOut(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
+	if a.turn == 0 {
+		return "Out   one turn; what came after it stays\n"
+	}
+	about := ""
+	if root, err := db.Conversations().Head(ctx, plan.Conversation); err == nil {
+		if turn, err := turnAt(ctx, db, root, int(a.turn)); err == nil && turn.text != "" {
+			about = fmt.Sprintf(" %q", clip(turn.text, 60))
+		}
+	}
+	return fmt.Sprintf("Out   turn %d%s; what came after it stays\n", a.turn, about)
 }
 
 // planChanges lists what changes, and the conflicts.

@@ -98,7 +98,23 @@ func (flags rewindFlags) choice() checkpoint.Choice {
 	return ""
 }
 
+// wayOut names the flags that can settle a conflict which those given did not.
+func (flags rewindFlags) wayOut() string {
+	switch {
+	case flags.markers && flags.turn == 0:
+		return "--keep-mine or --theirs"
+	case flags.markers:
+		return "--keep-mine"
+	case flags.turn != 0: // there is no checkpoint to take a file from
+		return "--keep-mine or --markers"
+	case flags.merge:
+		return "--keep-mine, --theirs or --markers"
+	}
+	return "--keep-mine, --theirs or --merge"
+}
+
 func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) error {
+	a.turn = flags.turn
 	req, err := a.rewindRequest(ctx, p, refs, paths, flags)
 	if err != nil {
 		return err
@@ -191,7 +207,8 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 			if !flags.sure && flags.plan == "" {
 				return nil, a.confirm(false, "Rewind?")
 			}
-			return nil, &checkpoint.ConflictError{Paths: conflicts, Plan: plan}
+			err := &checkpoint.ConflictError{Paths: conflicts, Plan: plan}
+			return nil, coded(ExitConflict, "%w; nothing was done: say %s", err, flags.wayOut())
 		}
 		choices, err := a.chooseAll(ctx, conflicts)
 		if err != nil {
