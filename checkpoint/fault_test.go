@@ -373,6 +373,34 @@ func TestSettlingWithoutStagedFiles(t *testing.T) {
 	same(t, "left", r.Left, []string{"b", "c", "d", "d/made"})
 }
 
+// Staged files that cannot be removed keep nobody from working, and the recovery is
+// told all the same.
+func TestSettlingCannotCleanUp(t *testing.T) {
+	f := killedAfterSteps(t)
+	f.opts.hook = func(call, _ string) error {
+		if call == "cleanup" {
+			return syscall.ENOTEMPTY
+		}
+		return nil
+	}
+	for i := range 2 {
+		f.reopen()
+		if r := f.w.Recovered(); (r != nil) != (i == 0) {
+			t.Errorf("opened %d times: recovered %v", i+1, r)
+		}
+		if err := f.w.CleanupError(); !errors.Is(err, syscall.ENOTEMPTY) {
+			t.Errorf("opened %d times: cleanup %v", i+1, err)
+		}
+		f.save(Request{})
+	}
+	f.opts.hook = nil
+	f.reopen()
+	stages, err := filepath.Glob(f.path(workspace.StagePrefix + "*"))
+	if err != nil || len(stages) > 0 || f.w.CleanupError() != nil {
+		t.Errorf("staged: %v, %v; cleanup %v", stages, err, f.w.CleanupError())
+	}
+}
+
 // What others do between a crash and the settling is not undone.
 func TestSettlingLeavesLaterWork(t *testing.T) {
 	f := killedAfterSteps(t)

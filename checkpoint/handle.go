@@ -29,6 +29,7 @@ type Workspace struct {
 	path string
 
 	recovered *Recovery // by Open
+	cleanup   error     // of Open
 
 	mu    sync.Mutex
 	index *workspace.Index // guarded by mu; nil until it is needed
@@ -70,8 +71,8 @@ func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 		return nil, err
 	}
 	defer leave()
-	w.recovered = st.recovered
-	return w, w.sweep(st)
+	w.recovered, w.cleanup = st.recovered, w.sweep(st)
+	return w, nil
 }
 
 // apart refuses a directory that IndexDir lies in, and with it the store: its
@@ -121,6 +122,11 @@ func (w *Workspace) Path() string { return w.path }
 // Recovered returns what Open did about an interrupted rewind, or nil if there
 // was none.
 func (w *Workspace) Recovered() *Recovery { return w.recovered }
+
+// CleanupError returns why Open could not remove staged files that a rewind left,
+// or nil. They do no harm and are removed when that works, as on a network file
+// system after the last program that has one of them open is done.
+func (w *Workspace) CleanupError() error { return w.cleanup }
 
 // Close releases the files of the workspace.
 func (w *Workspace) Close() error {

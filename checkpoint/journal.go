@@ -30,6 +30,9 @@ type Recovery struct {
 	// could not be put back since somebody removed the staged files; they were left
 	// as they are. The checkpoint Saved has what was there before.
 	Left []string
+	// CleanupError is why staged files could not be removed, or nil. They are
+	// removed when the workspace is next opened.
+	CleanupError error
 }
 
 // journal returns the change that announces steps.
@@ -130,7 +133,10 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: close journal: %w", ErrUnsettled, err)
 	}
-	return out, d.removeStage(string(rec.Stage))
+	// Everything is back. Staged files that cannot be removed now are no reason to
+	// keep that to ourselves: the next Open tries again.
+	out.CleanupError = d.removeStage(string(rec.Stage))
+	return out, nil
 }
 
 func takeBack(d *disk, stage string, steps []*step) (left []string, err error) {
