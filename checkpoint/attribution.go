@@ -122,7 +122,9 @@ type history struct {
 	w      *Workspace
 	open   brackets
 	writes map[string][]Write
-	blind  map[string]blind // by blob of the list
+	first  map[string]*workspace.Entry // what was there before the writes
+	past   map[string][][]Write        // what writes were before rewinds, latest last
+	blind  map[string]blind            // by blob of the list
 	diffs  map[[2]blob.ID][]workspace.Change
 	from   *Record
 	older  []*Record // from and those before it, newest first; read when needed
@@ -131,7 +133,7 @@ type history struct {
 // since returns the history of the workspace after the checkpoint from, up to
 // the present, which is given as the safety record that would be made of it.
 func (w *Workspace) since(ctx context.Context, from *Record, now *Record, present *capture) (*history, error) {
-	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, blind: map[string]blind{}, diffs: map[[2]blob.ID][]workspace.Change{}, from: from}
+	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, first: map[string]*workspace.Entry{}, past: map[string][][]Write{}, blind: map[string]blind{}, diffs: map[[2]blob.ID][]workspace.Change{}, from: from}
 	chain, err := w.chain(ctx, from)
 	if err != nil {
 		return nil, err
@@ -182,6 +184,7 @@ func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 	}
 	if !neighbours(prev, rec) {
 		for _, c := range changes {
+			h.begin(c)
 			h.writes[c.Path] = append(h.writes[c.Path], Write{Writer: Writer{Class: ByForgotten, Checkpoint: rec.ID}, After: c.After})
 		}
 		return nil
@@ -214,9 +217,17 @@ func (h *history) diff(ctx context.Context, a, b blob.ID) ([]workspace.Change, e
 	return changes, err
 }
 
+// begin notes what was there before the first change of a path.
+func (h *history) begin(c workspace.Change) {
+	if _, known := h.first[c.Path]; !known {
+		h.first[c.Path] = c.Before
+	}
+}
+
 func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Change, before, after blind) error {
 	writer := h.open.writer(rec)
 	for _, c := range changes {
+		h.begin(c)
 		if rec.Kind == Rewound {
 			restored, err := h.restored(ctx, c)
 			if err != nil {
@@ -245,9 +256,20 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 // nobody is known to have written it.
 func (h *history) restored(ctx context.Context, c workspace.Change) (bool, error) {
 	writes := h.writes[c.Path]
-	for i := len(writes) - 1; i >= 0; i-- {
-		if sameState(writes[i].After, c.After) {
-			h.writes[c.Path] = writes[:i+1]
+	if len(writes) > 0 {
+		h.past[c.Path] = append(h.past[c.Path], writes)
+	}
+	if i := lastWith(writes, c.After); i >= 0 {
+		h.writes[c.Path] = slices.Clip(writes[:i+1])
+		return true, nil
+	}
+	if len(writes) > 0 && sameState(h.first[c.Path], c.After) {
+		h.writes[c.Path] = nil // as if nobody had written it
+		return true, nil
+	}
+	for _, was := range slices.Backward(h.past[c.Path]) { // as an undo does
+		if i := lastWith(was, c.After); i >= 0 {
+			h.writes[c.Path] = slices.Clip(was[:i+1])
 			return true, nil
 		}
 	}
@@ -257,6 +279,16 @@ func (h *history) restored(ctx context.Context, c workspace.Change) (bool, error
 	}
 	h.writes[c.Path] = append(writes, Write{Writer: by, After: c.After})
 	return true, nil
+}
+
+// lastWith returns the last write that led to a state, or -1.
+func lastWith(writes []Write, after *workspace.Entry) int {
+	for i := len(writes) - 1; i >= 0; i-- {
+		if sameState(writes[i].After, after) {
+			return i
+		}
+	}
+	return -1
 }
 
 // originDepth bounds how far back the writer of a restored content is looked for.
@@ -340,12 +372,7 @@ func (h *history) blindAt(ctx context.Context, rec *Record) (blind, error) {
 // target: what came before no longer matters.
 func (h *history) after(path string, target *workspace.Entry) []Write {
 	writes := h.writes[path]
-	for i := len(writes) - 1; i >= 0; i-- {
-		if sameState(writes[i].After, target) {
-			return writes[i+1:]
-		}
-	}
-	return writes
+	return writes[lastWith(writes, target)+1:]
 }
 
 // sameState reports whether two entries of a path are the same, apart from what

@@ -156,9 +156,13 @@ func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *
 		return err
 	}
 	latest := st.tip != nil && st.tip.ID == p.Target.ID
-	rules := Rules{Choice: p.request.choice, Mine: func(path string, by Writer) bool {
-		return mine(p.Conversation, by, latest && isIn(states, path))
-	}}
+	rules := Rules{
+		Choice: p.request.choice,
+		Mine: func(path string, by Writer) bool {
+			return mine(p.Conversation, by, latest && isIn(states, path))
+		},
+		Perhaps: func(by Writer) bool { return perhapsMine(p.Conversation, by, len(p.request.Paths) > 0) },
+	}
 	return w.settle(ctx, p, states, rules)
 }
 
@@ -187,6 +191,13 @@ func mine(conversation string, by Writer, latest bool) bool {
 		return conversation == ""
 	}
 	return conversation == "" && latest
+}
+
+// perhapsMine reports whether a change may be of a conversation although nobody
+// knows that. Where another one may have made it as well, that counts only for
+// paths that were asked for: no choice for all of them shall undo the other's work.
+func perhapsMine(conversation string, by Writer, asked bool) bool {
+	return by.Class == ByForgotten || asked && by.Class == BySeveral && slices.Contains(by.Among, conversation)
 }
 
 // settle turns states into the actions of a plan.

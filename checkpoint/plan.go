@@ -64,6 +64,9 @@ type PathState struct {
 type Rules struct {
 	// Mine reports whether a change is one that the rewind takes back.
 	Mine func(path string, w Writer) bool
+	// Perhaps reports whether a change that is not Mine may be one all the same,
+	// since nobody knows who made it: that is a conflict. Nil means that none is.
+	Perhaps func(w Writer) bool
 	// Choice says what to do about a conflict at a path.
 	Choice func(path string) Choice
 	// Lift says that the changes of others on top are to be kept, as when one turn
@@ -129,16 +132,16 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 		a.Reason = "not captured then: " + string(p.NotCapturedThen)
 		return a, true
 	}
-	mine, forgotten := 0, false
+	mine, perhaps := 0, false
 	for _, w := range p.Writes {
 		if rules.Mine(p.Path, w.Writer) {
 			mine++
-		} else {
-			forgotten = forgotten || w.Writer.Class == ByForgotten
+		} else if rules.Perhaps != nil {
+			perhaps = perhaps || rules.Perhaps(w.Writer)
 		}
 	}
 	switch {
-	case mine == 0 && (!forgotten || rules.Lift):
+	case mine == 0 && !perhaps:
 		a.Reason = whose(a.Writer)
 		return a, !rules.Lift
 	case mine == len(p.Writes):
@@ -150,7 +153,7 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 }
 
 // collide decides about a path that both the conversation and somebody else
-// wrote.
+// wrote, or nobody knows who.
 func collide(a *Action, p *PathState, rules *Rules) {
 	choice := rules.Choice(p.Path)
 	switch {

@@ -73,7 +73,10 @@ func TestDecide(t *testing.T) {
 		{"other conversation", "v0", "v1", "d:v1", "c", "", Keep, "v1"},
 		{"other conversation created it", "", "v1", "d:v1", "c", "", Keep, "v1"},
 		{"both conversations", "v0", "v2", "d:v1 c:v2", "c", "", Conflict, "v2"},
-		{"one of several", "v0", "v1", "c+d:v1", "c", "", Keep, "v1"},
+		{"one of several", "v0", "v1", "c+d:v1", "c", "", Conflict, "v1"},
+		{"one of several, theirs", "v0", "v1", "c+d:v1", "c", Theirs, Restore, "v0"},
+		{"one of several others", "v0", "v1", "d+e:v1", "c", Theirs, Keep, "v1"},
+		{"one of several others, then the agent", "v0", "v2", "d+e:v1 c:v2", "c", "", Conflict, "v2"},
 		{"no conversation takes back all", "v0", "v2", "d:v1 c:v2", "", "", Restore, "v0"},
 		{"no conversation, by hand", "v0", "v1", "hand:v1", "", "", Restore, "v0"},
 		{"no conversation, user since", "v0", "v2", "hand:v1 user:v2", "", "", Conflict, "v2"},
@@ -84,8 +87,9 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := PathState{Path: "p", Target: entry(tt.target), Present: entry(tt.present), Writes: written(tt.writes)}
 			got := Decide([]PathState{p}, Rules{
-				Mine:   func(_ string, w Writer) bool { return mine(tt.owner, w, false) },
-				Choice: func(string) Choice { return tt.choice },
+				Mine:    func(_ string, w Writer) bool { return mine(tt.owner, w, false) },
+				Perhaps: func(w Writer) bool { return perhapsMine(tt.owner, w, true) },
+				Choice:  func(string) Choice { return tt.choice },
 			})
 			if tt.want == "" {
 				if len(got) != 0 {

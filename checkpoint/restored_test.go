@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
@@ -43,6 +44,49 @@ func TestRedoneWorkStaysTheAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "plan", lines(f.plan(RewindRequest{To: c1.ID})), []string{"delete agent.txt"})
+}
+
+// After a rewind and its undo every turn still has what it wrote, so that one of
+// them can be taken out.
+func TestUndoneTurnsStayApart(t *testing.T) {
+	f := newFixture(t)
+	f.write("a.txt", "base\n", "b.txt", "base\n")
+	f.before("c", 1)
+	f.write("a.txt", "one\nbase\n")
+	first := f.after("c", 1)
+	f.before("c", 2)
+	f.write("a.txt", "one\nbase\ntwo\n", "new.txt", "two\n")
+	second := f.after("c", 2)
+	f.before("c", 3)
+	f.remove("new.txt") // and back again
+	f.after("c", 3)
+	f.rewind(RewindRequest{To: second.ID})
+	f.before("c", 3)
+	f.write("b.txt", "three\n", "new.txt", "two\nthree\n")
+	f.after("c", 3)
+	plans := func() (all []string) {
+		for turn := range uint64(3) {
+			p := f.plan(RewindRequest{OnlyTurn: turn + 1, Conversation: "c"})
+			for i, line := range lines(p) {
+				all = append(all, fmt.Sprint(turn+1, " ", line, " ", p.Actions[i].Writer.Turn))
+			}
+		}
+		return all
+	}
+	want := plans()
+	same(t, "the first plans", want, []string{
+		"1 restore a.txt 2", "2 restore a.txt 2", "2 conflict new.txt 3", "3 restore b.txt 3", "3 restore new.txt 3",
+	})
+	f.rewind(RewindRequest{To: first.ID})
+	for range 2 { // the second undo takes the redo back
+		if _, err := f.w.Undo(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "after the undo", plans(), want)
+		if _, err := f.w.Redo(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // damaged refuses one blob, as a store does whose disk has flipped a bit.

@@ -112,7 +112,8 @@ func TestTwoConversations(t *testing.T) {
 }
 
 // When two conversations work at the same time, what they say they touched tells
-// them apart, and what nobody claims is nobody's to take back.
+// them apart, and what nobody claims is nobody's to take back, unless one asks for
+// that very file.
 func TestConversationsAtTheSameTime(t *testing.T) {
 	f := newFixture(t)
 	f.write("a", "0\n", "b", "0\n", "x", "0\n")
@@ -123,6 +124,10 @@ func TestConversationsAtTheSameTime(t *testing.T) {
 	f.save(Request{Conversation: "B", Turn: 1, Side: After, Touched: []string{f.path("b")}}) // as editors spell it
 	same(t, "A", lines(f.plan(RewindRequest{To: a1.ID})), []string{"restore a", "keep b", "keep x"})
 	same(t, "B", lines(f.plan(RewindRequest{To: a1.ID, Conversation: "B"})), []string{"keep a", "restore b", "keep x"})
+	same(t, "A, theirs", lines(f.plan(RewindRequest{To: a1.ID, Choice: Theirs})), []string{"restore a", "keep b", "keep x"})
+	same(t, "x", lines(f.plan(RewindRequest{To: a1.ID, Paths: []string{"x"}})), []string{"conflict x"})
+	same(t, "x, theirs", lines(f.plan(RewindRequest{To: a1.ID, Paths: []string{"x"}, Choice: Theirs})), []string{"restore x"})
+	same(t, "x for C", lines(f.plan(RewindRequest{To: a1.ID, Conversation: "C", Paths: []string{"x"}, Choice: Theirs})), []string{"keep x"})
 }
 
 // A turn that was killed does not claim for ever what others do.

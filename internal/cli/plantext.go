@@ -176,7 +176,7 @@ func planLeft(plan *checkpoint.Plan) string {
 		parts = append(parts, few(yours, 4)+" (yours)")
 	}
 	if len(unknown) > 0 {
-		parts = append(parts, few(unknown, 4)+" (several conversations were at work: nobody knows whose)")
+		parts = append(parts, few(unknown, 4)+" (several conversations were at work, nobody knows whose; '-- FILE' asks for one)")
 	}
 	if len(others) > 0 {
 		parts = append(parts, few(others, 4)+" (of others, or not asked for)")
