@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // RootAllowed reports whether a directory may be a workspace root without
@@ -17,20 +18,23 @@ func RootAllowed(root string) error {
 		return fmt.Errorf("open workspace root: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("open workspace root %s: not a directory", root)
+		return fmt.Errorf("open workspace root: %w", &os.PathError{Op: "open", Path: root, Err: syscall.ENOTDIR})
 	}
 	for _, place := range bigPlaces() {
-		if other, err := os.Stat(place); err == nil && os.SameFile(info, other) {
-			return fmt.Errorf("%w: %s is %s", ErrRootRefused, root, place)
+		if other, err := os.Stat(place.path); err == nil && os.SameFile(info, other) {
+			return fmt.Errorf("%w: %s %s", ErrRootRefused, root, place.what)
 		}
 	}
 	return nil
 }
 
-// bigPlaces lists the home directory, in the spelling of the environment and
-// resolved, and all directories above it.
-func bigPlaces() []string {
-	places := []string{string(filepath.Separator)}
+// bigPlace is a directory that nobody captures by accident, and why not.
+type bigPlace struct{ path, what string }
+
+// bigPlaces lists the root of the file system, the home directory, in the spelling
+// of the environment and resolved, and all directories above it.
+func bigPlaces() []bigPlace {
+	places := []bigPlace{{string(filepath.Separator), "is the root of the file system"}}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return places
@@ -40,10 +44,14 @@ func bigPlaces() []string {
 		spellings = append(spellings, real)
 	}
 	for _, dir := range spellings {
-		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			places = append(places, dir)
+		what := "is the home directory"
+		for {
+			places = append(places, bigPlace{dir, what})
+			if dir == filepath.Dir(dir) {
+				break
+			}
+			dir, what = filepath.Dir(dir), "holds the home directory"
 		}
-		places = append(places, dir)
 	}
 	return places
 }

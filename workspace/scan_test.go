@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -233,20 +234,37 @@ func TestScanRefusesBigPlaces(t *testing.T) {
 	if err := os.Symlink(home, link); err != nil {
 		t.Fatal(err)
 	}
-	for _, root := range []string{"/", home, home + "/proj/..", link, filepath.Dir(home)} {
-		if _, err := Scan(context.Background(), newStore(), root, nil, nil); !errors.Is(err, ErrRootRefused) {
-			t.Errorf("scan of %s: %v, want ErrRootRefused", root, err)
+	for root, why := range map[string]string{
+		"/": "/ is the root of the file system", home: home + " is the home directory", home + "/proj/..": home + " is the home directory",
+		link: link + " is the home directory", filepath.Dir(home): filepath.Dir(home) + " holds the home directory",
+	} {
+		_, err := Scan(context.Background(), newStore(), root, nil, nil)
+		if !errors.Is(err, ErrRootRefused) || !strings.HasSuffix(err.Error(), ": "+why) {
+			t.Errorf("scan of %s: %v, want ErrRootRefused since %s", root, err, why)
 		}
 	}
 	if err := RootAllowed(filepath.Join(home, "proj")); err != nil {
 		t.Errorf("project below home: %v", err)
 	}
 	mustScan(t, newStore(), home, nil, &Options{Force: true})
-	if _, err := Scan(context.Background(), newStore(), filepath.Join(home, "proj/f"), nil, nil); err == nil {
-		t.Error("scan of a file succeeded")
+	if _, err := Scan(context.Background(), newStore(), filepath.Join(home, "proj/f"), nil, nil); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("scan of a file: %v, want ENOTDIR", err)
 	}
 	if _, err := Scan(context.Background(), newStore(), filepath.Join(home, "none"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("scan of nothing: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestScanNamesWhatItCouldNotStore(t *testing.T) {
+	for files, want := range map[int]string{1: "store 2 blobs: ", 0: "store 1 blob: "} { // with the directory
+		root, store := t.TempDir(), newStore()
+		for i := range files {
+			write(t, root, map[string]string{string(rune('a' + i)): "x"})
+		}
+		store.fail = blob.ErrFull
+		if _, err := Scan(context.Background(), store, root, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d files: %v, want %q", files, err, want)
+		}
 	}
 }
 

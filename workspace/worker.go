@@ -168,7 +168,11 @@ func (w *worker) flush() error {
 		return nil
 	}
 	if err := w.s.store.Put(w.s.ctx, w.batch...); err != nil {
-		return &storeError{fmt.Errorf("store %d blobs: %w", len(w.batch), err)}
+		what := "1 blob"
+		if n := len(w.batch); n > 1 {
+			what = fmt.Sprintf("%d blobs", n)
+		}
+		return &storeError{fmt.Errorf("store %s: %w", what, err)}
 	}
 	w.stats.Stored += int64(len(w.batch))
 	clear(w.batch)
