@@ -3,6 +3,7 @@ package pack_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
@@ -56,5 +57,60 @@ func TestABlobThatGetsABaseIsNotSealedWithoutIt(t *testing.T) {
 	}
 	if info, err := s.Seal(t.Context(), "c1", gather); err != nil || info.Blobs != 2 {
 		t.Fatalf("Seal again = %+v, %v; want both blobs", info, err)
+	}
+}
+
+// replacedAt replaces a blob before it is opened for the nth time.
+type replacedAt struct {
+	*sqlite.Blobs
+	by   blob.Blob
+	n    int
+	seen int
+}
+
+func (r *replacedAt) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
+	if r.seen++; r.seen == r.n {
+		if err := r.Blobs.Replace(ctx, r.by); err != nil {
+			return nil, err
+		}
+	}
+	return r.Blobs.Open(ctx, id)
+}
+
+// TestALargeBlobThatIsReplacedMeanwhile is the same for one that is not held in
+// memory, and is read twice.
+func TestALargeBlobThatIsReplacedMeanwhile(t *testing.T) {
+	one, base := blob.New([]byte("one that is large enough")), blob.New([]byte("base"))
+	same, short := one, one
+	same.Base = base.ID
+	short.Data = []byte("another form of one")
+	for name, by := range map[string]blob.Blob{"leans": same, "shorter": short} {
+		for n := 1; n <= 2; n++ {
+			db, err := sqlite.Open(t.Context(), t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			key := keyspace.Save("c1", 1)
+			err = db.Blobs().Put(t.Context(), one, base)
+			if err == nil {
+				err = db.Rows().Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: key, Value: []byte("save")}}, Refs: []blob.ID{one.ID}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := pack.New(&replacedAt{Blobs: db.Blobs(), by: by, n: n}, db.Rows(), memblob.NewObjects(), &pack.Options{ObjectBytes: 16})
+			_, err = s.Seal(t.Context(), "c1", func(ctx context.Context) (pack.Contents, error) {
+				row, err := db.Rows().Get(ctx, key)
+				return pack.Contents{Rows: []kv.Row{row}, Blobs: []blob.ID{one.ID}}, err
+			})
+			if name == "shorter" && n == 1 { // one form or the other, as a whole
+				if err != nil {
+					t.Errorf("%s before read %d: Seal = %v", name, n, err)
+				}
+			} else if !errors.Is(err, pack.ErrChanged) {
+				t.Errorf("%s before read %d: Seal = %v, want ErrChanged", name, n, err)
+			}
+		}
 	}
 }

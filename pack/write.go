@@ -211,7 +211,26 @@ func (w *writer) large(ctx context.Context, info blob.Info) error {
 		return w.put(ctx, all, int64(headSize)+at.length+int64(len(end)))
 	})
 	w.reset()
-	return err
+	if errors.Is(err, ErrDamaged) || errors.Is(err, blob.ErrMismatch) {
+		return fmt.Errorf("pack blob %s: %w: it was replaced while it was read: %w", info.ID, ErrChanged, err)
+	}
+	if err != nil {
+		return err
+	}
+	return w.unchanged(ctx, info)
+}
+
+// unchanged fails if a blob leans on another one than when it was described: what
+// was streamed may then be the bytes that do, and the pack would lack that.
+func (w *writer) unchanged(ctx context.Context, info blob.Info) error {
+	known := make(map[blob.ID]blob.Info)
+	if err := w.s.lookUp(ctx, []blob.ID{info.ID}, known); err != nil {
+		return fmt.Errorf("pack blob %s: %w", info.ID, err)
+	}
+	if now, stored := known[info.ID]; !stored || now.Base != info.Base {
+		return fmt.Errorf("pack blob %s: %w: it leans on another blob now", info.ID, ErrChanged)
+	}
+	return nil
 }
 
 func (w *writer) stream(ctx context.Context, id blob.ID, fn func(io.Reader) error) error {
