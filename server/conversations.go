@@ -22,7 +22,15 @@ type conversationService struct {
 	db *stet.DB
 
 	mu      sync.Mutex // guards writers
-	writers map[string]*conversation.Conversation
+	writers map[string]*writer
+}
+
+// writer is a conversation that is open for writing.
+type writer struct {
+	*conversation.Conversation
+	// saving is held from setting a state until it is saved: calls of one epoch may
+	// come at the same time, and each saves its own.
+	saving sync.Mutex
 }
 
 // maxWriters bounds the conversations that are kept open for writing.
@@ -54,27 +62,36 @@ func wireConversation(info conversation.Info) *stetv1.Conversation {
 	return c
 }
 
-func (s *conversationService) keep(c *conversation.Conversation) {
+func (s *conversationService) keep(c *conversation.Conversation) *writer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writers == nil || len(s.writers) >= maxWriters {
-		s.writers = make(map[string]*conversation.Conversation) // opening again costs little
+		s.writers = make(map[string]*writer) // opening again costs little
 	}
-	s.writers[c.ID()] = c
+	w := &writer{Conversation: c}
+	s.writers[c.ID()] = w
+	return w
 }
 
 // writer returns the conversation open for the writer of that epoch; 0 begins a
 // new one. A writer goes on after this server was started anew, if nobody else
 // has written meanwhile: opening then takes exactly the next epoch.
-func (s *conversationService) writer(ctx context.Context, id string, epoch uint64) (*conversation.Conversation, error) {
+func (s *conversationService) writer(ctx context.Context, id string, epoch uint64) (*writer, error) {
 	s.mu.Lock()
-	c := s.writers[id]
+	w := s.writers[id]
 	s.mu.Unlock()
-	if c != nil && epoch != 0 && c.Epoch() == epoch {
-		return c, nil
+	if w != nil && epoch != 0 && w.Epoch() == epoch {
+		return w, nil
 	}
-	if c != nil && epoch != 0 && epoch < c.Epoch() {
-		return nil, fmt.Errorf("%w: epoch %d, the newest is %d", conversation.ErrStale, epoch, c.Epoch())
+	if epoch != 0 {
+		// Opening takes over from the newest writer, which one of old must not.
+		now, err := s.db.Conversations().OpenReadOnly(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if now.Epoch() != epoch {
+			return nil, fmt.Errorf("%w: epoch %d, the newest is %d", conversation.ErrStale, epoch, now.Epoch())
+		}
 	}
 	c, err := s.db.Conversations().Open(ctx, id)
 	if err != nil {
@@ -83,8 +100,7 @@ func (s *conversationService) writer(ctx context.Context, id string, epoch uint6
 	if epoch != 0 && c.Epoch() != epoch+1 {
 		return nil, fmt.Errorf("%w: epoch %d, the newest was %d", conversation.ErrStale, epoch, c.Epoch()-1)
 	}
-	s.keep(c)
-	return c, nil
+	return s.keep(c), nil
 }
 
 func (s *conversationService) Save(ctx context.Context, req *connect.Request[stetv1.SaveConversationRequest]) (*connect.Response[stetv1.SaveConversationResponse], error) {
@@ -93,7 +109,9 @@ func (s *conversationService) Save(ctx context.Context, req *connect.Request[ste
 	if err != nil {
 		return nil, err
 	}
-	if err := setState(ctx, c, m); err != nil {
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	if err := setState(ctx, c.Conversation, m); err != nil {
 		c.Discard()
 		return nil, err
 	}
@@ -206,7 +224,9 @@ func (s *conversationService) Fork(ctx context.Context, req *connect.Request[ste
 		return nil, err
 	}
 	s.keep(c)
-	return connect.NewResponse(&stetv1.ForkConversationResponse{Conversation: wireConversation(c.Info())}), nil
+	res := &stetv1.ForkConversationResponse{Conversation: wireConversation(c.Info())}
+	res.Conversation.Epoch = c.Epoch()
+	return connect.NewResponse(res), nil
 }
 
 func (s *conversationService) Delete(ctx context.Context, req *connect.Request[stetv1.DeleteConversationRequest]) (*connect.Response[stetv1.DeleteConversationResponse], error) {

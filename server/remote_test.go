@@ -25,9 +25,20 @@ func start(t *testing.T, opts *server.Options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
 	if opts == nil {
 		opts = &server.Options{Token: token}
 	}
+	return serveDB(t, db, opts)
+}
+
+// serveDB serves a store on a loopback port and returns its address.
+func serveDB(t *testing.T, db *stet.DB, opts *server.Options) string {
+	t.Helper()
 	handler, err := server.New(db, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +54,6 @@ func start(t *testing.T, opts *server.Options) string {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("serve: %v", err)
-		}
-		if err := db.Close(); err != nil {
-			t.Errorf("close: %v", err)
 		}
 	})
 	return "http://" + listener.Addr().String()
