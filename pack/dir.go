@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -199,6 +200,33 @@ func (d *Dir) list(ctx context.Context, dir, prefix, after string, fn func(blob.
 		}
 	}
 	return nil
+}
+
+// removeUnfinished removes files below a prefix that were begun before a time and
+// never got their name: those who wrote them were killed.
+func (d *Dir) removeUnfinished(ctx context.Context, prefix string, before time.Time, result *SweepResult) error {
+	top := filepath.Join(d.path, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
+	return filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // no object was ever sealed, or it went meanwhile
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || e.IsDir() || !strings.HasPrefix(e.Name(), temporary) {
+			return err
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // complete since the directory was read
+		}
+		if err != nil || !info.ModTime().Before(before) {
+			return err
+		}
+		result.Removed++
+		result.RemovedBytes += info.Size()
+		return removeFile(path)
+	})
 }
 
 func give(e fs.DirEntry, key string, fn func(blob.ObjectInfo) error) error {

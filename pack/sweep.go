@@ -52,6 +52,11 @@ func (s *Store) Sweep(ctx context.Context, grace time.Duration) (SweepResult, er
 	if err != nil {
 		return result, fmt.Errorf("sweep packs: %w", err)
 	}
+	if dir, ok := s.objects.(*Dir); ok {
+		if err := dir.removeUnfinished(ctx, s.opts.Prefix, limit, &result); err != nil {
+			return result, fmt.Errorf("sweep packs: %w", err)
+		}
+	}
 	for key, size := range old {
 		if err := s.objects.RemoveObjects(ctx, key); err != nil {
 			return result, fmt.Errorf("sweep packs: %w", err)
