@@ -23,6 +23,7 @@ var hostile = []string{
 	"[click](javascript:alert(1)) and ![pixel](https://tracker.example/p.gif)",
 	"[a]: javascript:alert(1)\n\n[a]",
 	"<javascript:alert(1)>",
+	"[a](javascript&#58;alert(1)) [b](javascript&colon;alert(1))",
 	"\x1b]0;owned\x07\x1b[2J\x1b[31mred\x1b[0m",
 	"access \u202e\u2066level\u2069 granted\u200f",
 	"```\nnever closed",
@@ -51,6 +52,26 @@ func everywhere(t testing.TB, f *fixture, id, text string) {
 	check(t, c.AppendTurn(t.Context(), must(conversation.NewShellTurn(&agentv1.ShellCommand{Command: text}, &agentv1.ShellOutput{Stdout: text, Stderr: text}))))
 	_, err = c.Save(t.Context(), nil)
 	check(t, err)
+}
+
+// A renderer reads destinations without their escapes: so must who judges them.
+func TestLinksThatHideWhereTheyLead(t *testing.T) {
+	f := newFixture(t)
+	for i, link := range []string{
+		"[x](javascript&colon;alert(1))", "[x](javascript&#58;alert(1))", "[x](<javascript&#x3A;alert(1)>)", "[x](data&colon;text/html,x)",
+		"[x][a]\n\n[a]: javascript&#58;alert(1)", `[x](java\script\:alert(1))`, "[x](&sol;&sol;evil.example)", `[x](/\evil.example)`, `[x](\\\\evil.example)`,
+	} {
+		id := fmt.Sprint("c", i)
+		f.save(t, id, turn(t, user("u"), say(link)))
+		if md := f.written(t, id, transcript.Markdown, nil); !strings.Contains(md, "```text\n"+link) {
+			t.Errorf("%q is still a link:\n%s", link, md)
+		}
+	}
+	const harmless = "[x](docs/a&b.md#c) and [y](https://a.example/?a=1&amp;b=2)"
+	f.save(t, "harmless", turn(t, user("u"), say(harmless)))
+	if md := f.written(t, "harmless", transcript.Markdown, nil); !strings.Contains(md, "\n"+harmless) || strings.Contains(md, "```text\n"+harmless) {
+		t.Errorf("harmless links were taken away:\n%s", md)
+	}
 }
 
 func TestHostileTexts(t *testing.T) {

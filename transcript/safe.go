@@ -10,6 +10,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
 	"github.com/stet-dev/stet/transcript/internal/gfm"
 )
@@ -149,19 +150,25 @@ func unsafeLinks(source string) bool {
 	each(doc, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.Link:
-			found = found || !safeURL(string(n.Destination))
+			found = found || !safeDestination(n.Destination)
 		case *ast.AutoLink:
 			found = found || !safeURL(string(n.URL([]byte(source))))
 		case *ast.Image:
 			found = true
 		}
 	})
-	return found || slices.ContainsFunc(refs, func(r parser.Reference) bool { return !safeURL(string(r.Destination())) })
+	return found || slices.ContainsFunc(refs, func(r parser.Reference) bool { return !safeDestination(r.Destination()) })
+}
+
+// safeDestination judges where a link leads as whoever renders it will read it:
+// without escapes and entities, which could hide the colon of a scheme.
+func safeDestination(d []byte) bool {
+	return safeURL(string(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(d)))))
 }
 
 func safeURL(s string) bool {
 	u, err := url.Parse(s)
-	if err != nil {
+	if err != nil || strings.ContainsRune(s, '\\') { // which is a slash to a browser
 		return false
 	}
 	switch strings.ToLower(u.Scheme) {
