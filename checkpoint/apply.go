@@ -18,7 +18,7 @@ type Applied struct {
 	Saved, Record *Record
 	// Files is the number of paths that were changed, all of them verified.
 	Files int
-	// Plan is what was done, without counts of lines.
+	// Plan is what was done, without counts of lines; see CountLines.
 	Plan *Plan
 	// Recovered tells about an earlier rewind that was settled first, or is nil.
 	Recovered *Recovery

@@ -26,7 +26,7 @@ var (
 	// plan was made for. Nothing was changed.
 	ErrStalePlan = errors.New("plan is stale")
 	// ErrConflict says that files need a choice. Nothing was changed.
-	ErrConflict = errors.New("files changed since: choose keep, theirs or merge")
+	ErrConflict = errors.New("files changed since and need a choice")
 	// ErrChanged says that a file changed while it was being rewound. Everything
 	// was put back as it was.
 	ErrChanged = errors.New("file changed during the rewind")

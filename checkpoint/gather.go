@@ -31,7 +31,7 @@ func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) 
 	if err != nil {
 		return nil, fmt.Errorf("plan rewind: %w", err)
 	}
-	if err := w.countActions(ctx, job.plan.Actions); err != nil {
+	if err := w.CountLines(ctx, job.plan); err != nil {
 		return nil, fmt.Errorf("plan rewind: %w", err)
 	}
 	// The index has seen everything that a later Apply will look at.
@@ -299,10 +299,11 @@ func untouched(present *capture, actions []Action) int {
 	return max(0, n)
 }
 
-// countActions counts the lines that come and go.
-func (w *Workspace) countActions(ctx context.Context, actions []Action) error {
-	for i := range actions {
-		a := &actions[i]
+// CountLines counts, for each action of a plan, the lines that come and go. Those of
+// what Plan returned are counted; what was done need not be shown to anybody.
+func (w *Workspace) CountLines(ctx context.Context, p *Plan) error {
+	for i := range p.Actions {
+		a := &p.Actions[i]
 		if !a.Changes() {
 			continue
 		}

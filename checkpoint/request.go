@@ -232,6 +232,7 @@ type RecordJSON struct {
 	FilesChanged uint64 `json:"files_changed"`
 	LinesAdded   uint64 `json:"lines_added"`
 	LinesRemoved uint64 `json:"lines_removed"`
+	LinesPartial bool   `json:"lines_partial,omitempty"`
 }
 
 // JSON returns the checkpoint in its stable JSON form.
@@ -239,7 +240,7 @@ func (r *Record) JSON() *RecordJSON {
 	out := &RecordJSON{
 		ID: r.ID, Name: r.Name(), Conversation: r.Conversation, Tree: r.Tree.String(), MessageID: r.MessageID, Turn: r.Turn,
 		Author: r.Author, Label: r.Label, Tool: r.Tool, Time: r.Time.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
-		FilesChanged: r.FilesChanged, LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
+		FilesChanged: r.FilesChanged, LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved, LinesPartial: r.LinesPartial,
 	}
 	if !r.Root.IsZero() {
 		out.Root = r.Root.String()

@@ -386,6 +386,12 @@ func TestUndoConflict(t *testing.T) {
 		t.Fatalf("undo: %v, want a conflict about a", err)
 	}
 	f.expect(present)
+	for _, opts := range []UndoOptions{{Choice: Merge}, {Choice: KeepMine, Choices: map[string]Choice{"a": Merge}}} {
+		if _, err := f.w.Undo(t.Context(), &opts); !errors.As(err, &conflict) || len(conflict.Paths) != 1 {
+			t.Errorf("undo with %v, whose lines collide: %v, want a conflict about a", opts, err)
+		}
+		f.expect(present)
+	}
 	if _, err := f.w.Undo(t.Context(), &UndoOptions{Choice: KeepMine}); err != nil {
 		t.Fatal(err)
 	}

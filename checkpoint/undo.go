@@ -11,7 +11,8 @@ import (
 )
 
 // UndoOptions say what to do about files that changed since; nil refuses with a
-// ConflictError.
+// ConflictError, and so does a conflict that the choice leaves, such as lines that
+// collide in a merge.
 type UndoOptions struct {
 	Choice   Choice
 	Choices  map[string]Choice
@@ -157,12 +158,16 @@ func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
 	return rec, err
 }
 
-// unchosen lists the conflicts about which nobody said what to do.
+// unchosen lists the conflicts that nobody said to leave as they are. An undo that
+// passed over others would count as done.
 func (p *Plan) unchosen(opts *UndoOptions) []string {
-	if opts.Choice != "" {
-		return nil
-	}
-	return slices.DeleteFunc(p.Conflicts(), func(path string) bool { return opts.Choices[path] != "" })
+	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
+		choice, ok := opts.Choices[path]
+		if !ok {
+			choice = opts.Choice
+		}
+		return choice == KeepMine
+	})
 }
 
 // planRootBack finds out where the conversation goes, if the operation moved it.
