@@ -162,9 +162,9 @@ func checkpointText(res *checkpoint.Result) string {
 
 // changeText says how a checkpoint differs from the one before.
 func changeText(rec *checkpoint.Record) string {
-	text := plural(int64(rec.FilesChanged), "file")
-	if rec.LinesAdded+rec.LinesRemoved > 0 {
-		text += fmt.Sprintf("  +%d -%d", rec.LinesAdded, rec.LinesRemoved)
+	text := fileCount(rec)
+	if lines := lineCount(rec); lines != "" {
+		text += "  " + lines
 	}
 	return text
 }

@@ -58,12 +58,12 @@ func hidePassword(place string) string {
 func nodeDir() string { return filepath.Join(xdg.StateHome, "stet") }
 
 // fleetConfig says where the fleet is that the settings name.
-func (a *app) fleetConfig(database string) (fleet.Config, error) {
+func (a *app) fleetConfig(ctx context.Context, database string) (fleet.Config, error) {
 	config := fleet.Config{Database: database, Blobs: a.bucket, Keyring: a.keyring}
 	if a.keyring == "" {
 		return config, nil
 	}
-	unlock, err := a.unlock(filepath.Dir(a.keyring))
+	unlock, err := a.unlock(ctx, filepath.Dir(a.keyring))
 	if err != nil {
 		return config, err
 	}
@@ -76,7 +76,7 @@ func (a *app) openFleet(ctx context.Context, options stet.Options) (*fleet.Fleet
 	if a.storeFlag && shown(a.store) != a.store {
 		a.say("a password in --store can be seen by everybody on this machine; use STET_STORE, PGPASSWORD or PGPASSFILE")
 	}
-	config, err := a.fleetConfig(a.storePlace())
+	config, err := a.fleetConfig(ctx, a.storePlace())
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func (a *app) initFleetKeys(ctx context.Context, passphrase bool) error {
 	if len(tenants) > 0 {
 		return coded(ExitConflict, "the database holds data that is not encrypted, of %s; take an empty one", plural(int64(len(tenants)), "tenant"))
 	}
-	unlock, protected, err := a.newUnlock(filepath.Dir(path), passphrase)
+	unlock, protected, err := a.newUnlock(ctx, filepath.Dir(path), passphrase)
 	if err != nil {
 		return err
 	}

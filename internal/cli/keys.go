@@ -72,7 +72,7 @@ func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
 	if !empty {
 		return coded(ExitConflict, "%s holds data that is not encrypted; make a new store with keys and move the data there with 'stet push'", dir)
 	}
-	unlock, protected, err := a.newUnlock(dir, passphrase)
+	unlock, protected, err := a.newUnlock(ctx, dir, passphrase)
 	if err != nil {
 		return err
 	}
@@ -111,12 +111,14 @@ func isEmpty(ctx context.Context, engine *sqlite.DB) (bool, error) {
 	return true, nil
 }
 
-func (a *app) newUnlock(dir string, passphrase bool) (keyring.Unlock, string, error) {
+func (a *app) newUnlock(ctx context.Context, dir string, passphrase bool) (keyring.Unlock, string, error) {
 	if passphrase {
 		phrase := os.Getenv("STET_PASSPHRASE")
 		if phrase == "" {
 			var err error
-			if phrase, err = a.askTwice(); err != nil {
+			if phrase, err = a.askTwice(ctx); isCancelled(err) {
+				return keyring.Unlock{}, "", err
+			} else if err != nil {
 				return keyring.Unlock{}, "", usage(fmt.Errorf("%w; set STET_PASSPHRASE", err))
 			}
 		}
@@ -137,12 +139,12 @@ func (a *app) newUnlock(dir string, passphrase bool) (keyring.Unlock, string, er
 	return keyring.KeyFile(path), "the key file " + path, nil
 }
 
-func (a *app) askTwice() (string, error) {
-	first, err := a.askSecret("New passphrase: ")
+func (a *app) askTwice(ctx context.Context) (string, error) {
+	first, err := a.askSecret(ctx, "New passphrase: ")
 	if err != nil {
 		return "", err
 	}
-	second, err := a.askSecret("Once more: ")
+	second, err := a.askSecret(ctx, "Once more: ")
 	if err == nil && first != second {
 		err = errors.New("the two differ")
 	}
@@ -202,7 +204,7 @@ which takes no longer for a large store than for a small one.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRing(cmd.Context(), func(db *stet.DB, ring *keyring.Ring) error {
 				if newKeyFile != "" || newPassphrase {
-					return a.rewrap(ring, newKeyFile, newPassphrase)
+					return a.rewrap(cmd.Context(), ring, newKeyFile, newPassphrase)
 				}
 				if err := ring.Rotate(); err != nil {
 					return err
@@ -226,7 +228,7 @@ which takes no longer for a large store than for a small one.`,
 	return cmd
 }
 
-func (a *app) rewrap(ring *keyring.Ring, path string, passphrase bool) error {
+func (a *app) rewrap(ctx context.Context, ring *keyring.Ring, path string, passphrase bool) error {
 	if !passphrase {
 		if !fileExists(path) {
 			if err := keyring.GenerateKeyFile(path); err != nil {
@@ -238,7 +240,9 @@ func (a *app) rewrap(ring *keyring.Ring, path string, passphrase bool) error {
 	phrase := os.Getenv("STET_NEW_PASSPHRASE")
 	if phrase == "" {
 		var err error
-		if phrase, err = a.askTwice(); err != nil {
+		if phrase, err = a.askTwice(ctx); isCancelled(err) {
+			return err
+		} else if err != nil {
 			return usage(fmt.Errorf("%w; set STET_NEW_PASSPHRASE", err))
 		}
 	}

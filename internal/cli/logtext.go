@@ -195,11 +195,17 @@ func titleText(e *logEntry, turn turnInfo) string {
 
 func fileCount(rec *checkpoint.Record) string { return plural(int64(rec.FilesChanged), "file") }
 
+// lineCount says how many lines changed, or nothing where none were counted. Not
+// all are in a checkpoint of many files.
 func lineCount(rec *checkpoint.Record) string {
 	if rec.LinesAdded+rec.LinesRemoved == 0 {
 		return ""
 	}
-	return fmt.Sprintf("+%d -%d", rec.LinesAdded, rec.LinesRemoved)
+	text := fmt.Sprintf("+%d -%d", rec.LinesAdded, rec.LinesRemoved)
+	if rec.LinesPartial {
+		text += " or more"
+	}
+	return text
 }
 
 // tail holds what not every line has.

@@ -57,18 +57,34 @@ func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.tellRecovery(space.Recovered())
+	a.tellSettled(space.Recovered())
+	a.tellCleanup(space.CleanupError()) // also about the rewind that was settled
 	return &place{db: db, service: service, space: space, index: opts.IndexDir, scan: opts.Scan}, nil
 }
 
-// tellRecovery says once that an interrupted rewind was settled.
+// tellRecovery says once that an interrupted rewind was settled, and what is left of
+// it.
 func (a *app) tellRecovery(r *checkpoint.Recovery) {
+	a.tellSettled(r)
+	if r != nil {
+		a.tellCleanup(r.CleanupError)
+	}
+}
+
+func (a *app) tellSettled(r *checkpoint.Recovery) {
 	if r == nil {
 		return
 	}
 	a.warn("a rewind that began %s was interrupted; everything is as before it again (saved as %s)", when(r.Started, now()), r.Saved)
 	if len(r.Left) > 0 {
 		a.warn("left as they are, since they changed meanwhile: %s", few(r.Left, 10))
+	}
+}
+
+// tellCleanup says that staged files are still there, and why.
+func (a *app) tellCleanup(err error) {
+	if err != nil {
+		a.warn("staged files are left behind until the next command here: %v", err)
 	}
 }
 

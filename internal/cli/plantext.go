@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/stet-dev/stet"
@@ -26,7 +28,7 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 	var text strings.Builder
 	text.WriteString(a.planTarget(ctx, p.db, plan))
 	text.WriteString(a.planChanges(plan))
-	text.WriteString(planLeft(plan))
+	text.WriteString(planLeft(p, plan))
 	if bad := notIgnored(plan.NotCaptured); len(bad) > 0 {
 		fmt.Fprintf(&text, "Not captured  %s\n", skippedText(bad, 5))
 	}
@@ -157,7 +159,7 @@ func conflictReason(act *checkpoint.Action) string {
 }
 
 // planLeft sums up what stays.
-func planLeft(plan *checkpoint.Plan) string {
+func planLeft(p *place, plan *checkpoint.Plan) string {
 	var yours, unknown, others []string
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
@@ -184,7 +186,13 @@ func planLeft(plan *checkpoint.Plan) string {
 	if plan.Untouched > 0 {
 		parts = append(parts, plural(int64(plan.Untouched), "other"))
 	}
-	return "Left alone  " + strings.Join(append(parts, ".git"), " · ") + "\n"
+	if _, err := os.Lstat(filepath.Join(p.space.Path(), ".git")); err == nil {
+		parts = append(parts, ".git")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Left alone  " + strings.Join(parts, " · ") + "\n"
 }
 
 // conversationMove says where a conversation will continue.

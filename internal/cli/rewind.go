@@ -109,6 +109,8 @@ func (flags rewindFlags) wayOut() string {
 		return "--keep-mine or --markers"
 	case flags.merge:
 		return "--keep-mine, --theirs or --markers"
+	case flags.theirs: // something else is in the way of what comes back
+		return "--keep-mine"
 	}
 	return "--keep-mine, --theirs or --merge"
 }
@@ -240,9 +242,7 @@ func question(plan *checkpoint.Plan) string {
 // tellLeftovers names what did not go wrong enough to fail.
 func (a *app) tellLeftovers(done *checkpoint.Applied) {
 	a.tellRecovery(done.Recovered)
-	if done.CleanupError != nil {
-		a.warn("staged files are left behind until the next command here: %v", done.CleanupError)
-	}
+	a.tellCleanup(done.CleanupError)
 	if done.IndexError != nil {
 		a.warn("the next checkpoint will take longer: %v", done.IndexError)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/server"
 )
 
@@ -200,7 +201,8 @@ func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores ser
 	}
 	quiet := *a
 	quiet.in = strings.NewReader("") // nobody is asked for a passphrase in the middle of a call
-	tenants := &server.DirTenants{Dir: dir, Unlock: quiet.unlock, Options: options}
+	unlock := func(dir string) (keyring.Unlock, error) { return quiet.unlock(ctx, dir) }
+	tenants := &server.DirTenants{Dir: dir, Unlock: unlock, Options: options}
 	return tenants, access.OpenTokens(filepath.Join(dir, access.TokensName)), func() error { return nil }, nil
 }
 

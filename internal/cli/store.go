@@ -70,7 +70,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	if !errors.Is(err, stet.ErrLocked) {
 		return db, err
 	}
-	unlock, err := a.unlock(dir)
+	unlock, err := a.unlock(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 
 // unlock finds the key of an encrypted store: the flag, the environment, the
 // usual place for key files, or a question on the terminal.
-func (a *app) unlock(dir string) (keyring.Unlock, error) {
+func (a *app) unlock(ctx context.Context, dir string) (keyring.Unlock, error) {
 	if path := a.keyPath(); path != "" {
 		return keyring.KeyFile(path), nil
 	}
@@ -138,7 +138,10 @@ func (a *app) unlock(dir string) (keyring.Unlock, error) {
 		return keyring.KeyFile(path), nil
 	}
 	a.asked = true
-	phrase, err := a.askSecret("Passphrase of " + dir + ": ")
+	phrase, err := a.askSecret(ctx, "Passphrase of "+dir+": ")
+	if isCancelled(err) {
+		return keyring.Unlock{}, err
+	}
 	if err != nil {
 		return keyring.Unlock{}, fmt.Errorf("%w: give --key-file, STET_KEY_FILE or STET_PASSPHRASE", stet.ErrLocked)
 	}
@@ -167,17 +170,39 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// askSecret reads a line without showing it.
-func (a *app) askSecret(prompt string) (string, error) {
+// askSecret reads a line without showing it. An interrupt ends it at once, although
+// the read goes on until the process ends; the terminal shows what is typed again.
+func (a *app) askSecret(ctx context.Context, prompt string) (string, error) {
 	f, ok := a.in.(*os.File)
 	if !ok || !isTerminal(a.in) || a.json {
 		return "", errors.New("nobody can be asked")
 	}
-	fmt.Fprint(a.err, prompt)
-	secret, err := term.ReadPassword(int(f.Fd()))
-	fmt.Fprintln(a.err)
-	if err == nil && len(secret) == 0 {
-		err = errors.New("empty passphrase")
+	if ctx.Err() != nil {
+		return "", errInterrupted
 	}
-	return string(secret), err
+	fd := int(f.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprint(a.err, prompt)
+	defer fmt.Fprintln(a.err)
+	type answer struct {
+		secret []byte
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		secret, err := term.ReadPassword(fd)
+		answers <- answer{secret, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", errors.Join(errInterrupted, term.Restore(fd, before))
+	case got := <-answers:
+		if got.err == nil && len(got.secret) == 0 {
+			got.err = errors.New("empty passphrase")
+		}
+		return string(got.secret), got.err
+	}
 }

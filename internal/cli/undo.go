@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -38,12 +39,15 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withPlace(cmd.Context(), false, func(p *place) error {
 				done, err := run(p.space, cmd.Context(), &checkpoint.UndoOptions{Choice: flags.choice(), Author: author()})
+				if errors.Is(err, checkpoint.ErrConflict) {
+					return coded(ExitConflict, "%w; nothing was done: say %s", err, flags.wayOut())
+				}
 				if err != nil {
 					return err
 				}
 				a.tellLeftovers(done)
 				if !a.quiet && !a.json {
-					fmt.Fprint(a.err, a.planText(cmd.Context(), p, done.Plan))
+					a.tellDone(cmd.Context(), p, done.Plan)
 				}
 				return a.printApplied(done, back)
 			})
@@ -51,6 +55,14 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 	}
 	choiceFlags(cmd, &flags)
 	return cmd
+}
+
+// tellDone shows a plan that has been carried out.
+func (a *app) tellDone(ctx context.Context, p *place, plan *checkpoint.Plan) {
+	if err := p.space.CountLines(ctx, plan); err != nil {
+		a.warn("the lines are not counted: %v", err)
+	}
+	fmt.Fprint(a.err, a.planText(ctx, p, plan))
 }
 
 func (a *app) opCommand() *cobra.Command {
