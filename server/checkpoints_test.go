@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,6 +126,17 @@ func (b *bench) plan(change func(*stetv1.PlanRewindRequest)) (*stetv1.PlanRewind
 		change(m)
 	}
 	return m, call(b.t, b.checkpoints.PlanRewind, m)
+}
+
+// Lines that were not all counted are not told as if they were.
+func TestPartialLineCountsStayAway(t *testing.T) {
+	b := newBench(t)
+	for i := range 300 {
+		b.write(fmt.Sprintf("many/%d", i), "new\n")
+	}
+	if c := b.take(&stetv1.CreateCheckpointRequest{}); c.GetFilesChanged() != 300 || c.GetLinesAdded() != 0 {
+		t.Errorf("%d files, +%d lines; want 300 files and no word about lines", c.GetFilesChanged(), c.GetLinesAdded())
+	}
 }
 
 func TestCheckpointsOverTheWire(t *testing.T) {
