@@ -147,6 +147,37 @@ func TestQueuedWritesTellTheirErrors(t *testing.T) {
 	}
 }
 
+// between is a context that lets something happen where a call first looks whether
+// it is done.
+type between struct {
+	context.Context
+	once sync.Once
+	do   func()
+}
+
+func (b *between) Done() <-chan struct{} {
+	b.once.Do(b.do)
+	return b.Context.Done()
+}
+
+// Somebody else waits, and finds nothing to wait for, between the moment in which a
+// write is announced and the one in which it is queued.
+func TestWaitingForWritesMissesNoneThatIsBeingQueued(t *testing.T) {
+	f := &failing{Store: memblob.New()}
+	s := cloudagent.New(f, memkv.New(nil), nil)
+	ctx := &between{Context: t.Context(), do: func() {
+		if err := s.WaitForPendingWrites(t.Context(), "c1"); err != nil {
+			t.Error(err)
+		}
+	}}
+	if err := s.EnqueueSetBlobs(ctx, "c1", wireBlob("bad 1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitForPendingWrites(t.Context(), "c1"); err == nil || !strings.Contains(err.Error(), "bad 1") {
+		t.Errorf("waiting for a write that fails gave %v", err)
+	}
+}
+
 type signer struct{ err error }
 
 func (s signer) Presign(_ context.Context, agent, snapshot string, upload bool) (string, error) {

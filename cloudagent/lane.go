@@ -45,9 +45,9 @@ func (s *Store) lane(agent string) *lane {
 		if s.lanes.all == nil {
 			s.lanes.all = make(map[string]*lane)
 		}
+		s.evictLocked() // before the new one is there, which nobody uses yet
 		l = &lane{agent: agent, turn: make(chan struct{}, 1)}
 		s.lanes.all[agent] = l
-		s.evictLocked()
 	}
 	l.users++
 	return l
@@ -59,11 +59,11 @@ func (s *Store) release(l *lane) {
 	l.users--
 }
 
-// evictLocked forgets agents that nobody uses now, in no order: what is needed
-// again is one read away.
+// evictLocked makes room for one more by forgetting agents that nobody uses now, in
+// no order: what is needed again is one read away.
 func (s *Store) evictLocked() {
 	for agent, l := range s.lanes.all {
-		if len(s.lanes.all) <= s.opts.CachedAgents {
+		if len(s.lanes.all) < s.opts.CachedAgents {
 			return
 		}
 		if l.users == 0 {

@@ -21,7 +21,7 @@ const (
 
 // queues are the writes under way, by conversation.
 type queues struct {
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards all, and users of every queue
 	all map[string]*queue
 }
 
@@ -29,6 +29,7 @@ type queues struct {
 type queue struct {
 	slots chan struct{} // one value for each write that runs
 	room  chan struct{} // one value for each write that is not done
+	users int           // calls that hold the queue; guarded by queues.mu
 
 	mu      sync.Mutex // guards what follows
 	pending int
@@ -36,6 +37,7 @@ type queue struct {
 	idle    []chan struct{} // closed when pending becomes 0
 }
 
+// queue returns the queue of a conversation; leaveQueue gives it back.
 func (s *Store) queue(conversation string) *queue {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
@@ -47,7 +49,20 @@ func (s *Store) queue(conversation string) *queue {
 		q = &queue{slots: make(chan struct{}, maxWrites), room: make(chan struct{}, maxQueued)}
 		s.queues.all[conversation] = q
 	}
+	q.users++
 	return q
+}
+
+// leaveQueue drops a queue that holds nothing. One that somebody holds stays: what
+// went into it would be waited for by nobody.
+func (s *Store) leaveQueue(conversation string, q *queue) {
+	s.queues.mu.Lock()
+	defer s.queues.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.users--; q.users == 0 && q.pending == 0 && len(q.errs) == 0 {
+		delete(s.queues.all, conversation)
+	}
 }
 
 // EnqueueSetBlobs stores blobs in the background, at most 50 of a conversation at
@@ -59,6 +74,7 @@ func (s *Store) EnqueueSetBlobs(ctx context.Context, conversation string, blobs 
 		return err
 	}
 	q := s.queue(conversation)
+	defer s.leaveQueue(conversation, q)
 	ctx2 := context.WithoutCancel(ctx) // the write outlives the call
 	for _, b := range checked {
 		select {
@@ -100,6 +116,7 @@ func (q *queue) done(id blob.ID, err error) {
 // call.
 func (s *Store) WaitForPendingWrites(ctx context.Context, conversation string) error {
 	q := s.queue(conversation)
+	defer s.leaveQueue(conversation, q)
 	q.mu.Lock()
 	if q.pending > 0 {
 		c := make(chan struct{})
@@ -115,19 +132,7 @@ func (s *Store) WaitForPendingWrites(ctx context.Context, conversation string) e
 	errs := q.errs
 	q.errs = nil
 	q.mu.Unlock()
-	s.forgetQueue(conversation, q)
 	return errors.Join(append(errs, s.blobs.Flush(ctx))...)
-}
-
-// forgetQueue drops a queue that holds nothing.
-func (s *Store) forgetQueue(conversation string, q *queue) {
-	s.queues.mu.Lock()
-	defer s.queues.mu.Unlock()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.pending == 0 && len(q.errs) == 0 && len(q.room) == 0 && s.queues.all[conversation] == q {
-		delete(s.queues.all, conversation)
-	}
 }
 
 // StorePrefetchedBlobs stores blobs and returns when they can be read. Nothing is
