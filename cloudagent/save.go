@@ -52,9 +52,16 @@ func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.C
 	if err != nil {
 		return Saved{}, err
 	}
+	if state == nil {
+		return Saved{}, invalid("there is no state")
+	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(state)
 	if err != nil {
 		return Saved{}, invalid("state: %v", err)
+	}
+	// What a reader refuses would be lost as soon as it is acknowledged.
+	if err := wirelimit.Check(raw, state.ProtoReflect().Descriptor(), stateLimits); err != nil {
+		return Saved{}, fmt.Errorf("%w: state: %w", ErrInvalid, err)
 	}
 	p := &save{s: s, agent: agent, raw: raw, id: blob.Sum(raw), state: proto.CloneOf(state), given: given, opts: opts}
 	rec, err := s.update(ctx, agent, func(c *change) error { return p.apply(ctx, c) })
