@@ -10,11 +10,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/memkv"
 )
 
 // Two handles with connections of their own append to one agent: the log has no
@@ -368,5 +372,42 @@ func TestExpectationsAreLinearizable(t *testing.T) {
 	}
 	if got := must[cloudagent.Agent](t)(stores[0].Get(ctx, "a")).Head.Seq; got != uint64(2*rounds) {
 		t.Errorf("head is %d, want %d", got, 2*rounds)
+	}
+}
+
+// collecting runs a collection before its first commit.
+type collecting struct {
+	kv.Store
+	collect func()
+	once    sync.Once
+}
+
+func (c *collecting) Commit(ctx context.Context, b *kv.Batch) error {
+	c.once.Do(c.collect)
+	return c.Store.Commit(ctx, b)
+}
+
+// A blob that an update names and nobody else keeps goes between the look at it and
+// the commit. It counts as one that comes later.
+func TestAppendOutlivesACollection(t *testing.T) {
+	ctx, mem := t.Context(), memblob.New()
+	rows := memkv.New(mem)
+	must[cloudagent.Agent](t)(cloudagent.New(mem, rows, nil).Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
+	image := wireBlob("image")
+	if err := mem.Put(ctx, blob.New(image.Value)); err != nil {
+		t.Fatal(err)
+	}
+	s := cloudagent.New(mem, &collecting{Store: rows, collect: func() {
+		if _, err := conversation.New(mem, rows, nil).Collect(ctx, mem, nil, &conversation.CollectOptions{Grace: -1}); err != nil {
+			t.Error(err)
+		}
+	}}, nil)
+	_, err := s.AppendUpdate(ctx, "a", nil, &agentv1.InteractionUpdate{
+		Message: &agentv1.InteractionUpdate_UserMessageAppended{UserMessageAppended: &agentv1.UserMessageAppendedUpdate{
+			UserMessage: &agentv1.UserMessage{TextBlobId: image.Id},
+		}},
+	})
+	if err != nil {
+		t.Errorf("append: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ func (s *Store) updateRefs(ctx context.Context, updates []*agentv1.InteractionUp
 	var ids []blob.ID
 	var of []int // the update that names ids[i]
 	for i, u := range updates {
+		events[i].Blobs = nil
 		named, err := namedBy(u)
 		if err != nil {
 			return nil, err

@@ -163,12 +163,24 @@ func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOpti
 		}
 		events[i] = &stetv1.AgentEventRecord{Event: &stetv1.AgentEventRecord_Update{Update: raw}}
 	}
-	refs, err := s.updateRefs(ctx, updates, events)
-	if err != nil {
-		return Offset{}, err
+	for range attempts {
+		refs, err := s.updateRefs(ctx, updates, events)
+		if err != nil {
+			return Offset{}, err
+		}
+		end, err := s.appendEvents(ctx, agent, opts, events, refs)
+		var gone *kv.MissingBlobsError
+		if !errors.As(err, &gone) {
+			return end, err
+		}
+		// A collector took what was found: it counts as not stored yet.
 	}
+	return Offset{}, fmt.Errorf("append to agent %s: %w", agent, kv.ErrConflict)
+}
+
+func (s *Store) appendEvents(ctx context.Context, agent string, opts *AppendOptions, events []*stetv1.AgentEventRecord, refs []blob.ID) (Offset, error) {
 	var end Offset
-	_, err = s.update(ctx, agent, func(c *change) error {
+	_, err := s.update(ctx, agent, func(c *change) error {
 		if at := findKey(c.rec, opts.Key); at != nil {
 			end = offsetOf(at)
 			return errUnchanged
