@@ -227,6 +227,9 @@ func agentError(ctx context.Context, err error) error {
 	if kind := agentErrors[wire.Code()]; kind != nil {
 		return fmt.Errorf("%w: %s", kind, wire.Message())
 	}
+	if named := reasonOf(wire); named != nil {
+		return named
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -94,9 +95,10 @@ func (b *Blobs) putLarge(ctx context.Context, one blob.Blob) error {
 }
 
 // putError tells a blob that is not what it says from one that extends an absent
-// one.
+// one. A server of old does not name what is wrong with an argument.
 func (b *Blobs) putError(ctx context.Context, err error) error {
-	if connect.CodeOf(err) == connect.CodeInvalidArgument && ctx.Err() == nil {
+	var wire *connect.Error
+	if errors.As(err, &wire) && wire.Code() == connect.CodeInvalidArgument && ctx.Err() == nil && reasonOf(wire) == nil {
 		return fmt.Errorf("%w: %w", blob.ErrMismatch, err)
 	}
 	return localError(ctx, err, blob.ErrNotFound)

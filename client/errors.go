@@ -4,16 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/cloudagent"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
 )
 
 // ErrUnreachable says that the server did not answer.
 var ErrUnreachable = errors.New("the server cannot be reached")
+
+// reasonHeader names an error of the server that its code alone does not tell from
+// others. Servers of old do not send it.
+const reasonHeader = "Stet-Error"
+
+// reasons says which error each of its values stands for.
+var reasons = map[string]error{
+	"full": blob.ErrFull, "blob-too-large": blob.ErrTooLarge, "row-too-large": kv.ErrTooLarge, "update-too-large": cloudagent.ErrTooLarge,
+	"read-only": blob.ErrReadOnly, "wrong-key": blob.ErrWrongKey, "mismatch": blob.ErrMismatch, "invalid-id": blob.ErrInvalidID,
+	"invalid-key": kv.ErrInvalidKey, "invalid-batch": kv.ErrInvalidBatch, "corrupt-row": kv.ErrCorrupt,
+	"archived": cloudagent.ErrArchived, "newer-format": cloudagent.ErrNewerFormat,
+}
+
+// namedError is an error of the server of which we know the name. It is the error
+// of the wire too, for those who ask for its code.
+type namedError struct {
+	kind error
+	wire *connect.Error
+}
+
+func (e *namedError) Error() string {
+	if strings.Contains(e.wire.Message(), e.kind.Error()) {
+		return e.wire.Message()
+	}
+	return e.kind.Error() + ": " + e.wire.Message()
+}
+
+func (e *namedError) Unwrap() []error { return []error{e.kind, e.wire} }
+
+// reasonOf returns the error that the server named, or nil.
+func reasonOf(wire *connect.Error) error {
+	kind := reasons[wire.Meta().Get(reasonHeader)]
+	if kind == nil || !connect.IsWireError(wire) {
+		return nil
+	}
+	return &namedError{kind: kind, wire: wire}
+}
 
 // localError gives an error of the server the type that it had there. notFound is
 // what NOT_FOUND means for the call.
@@ -39,6 +78,9 @@ func localError(ctx context.Context, err error, notFound error) error {
 		case *stetv1.MissingBlobs:
 			return missingBlobs(d)
 		}
+	}
+	if named := reasonOf(wire); named != nil {
+		return named
 	}
 	if !connect.IsWireError(err) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)

@@ -2,13 +2,19 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
 )
+
+// serverMessage is the largest message that servers take. They refuse a larger one
+// before they look at it, so that their answer does not say what was too large.
+const serverMessage = 4 << 20
 
 // Rows is the kv.Store of a server.
 type Rows struct{ c *Client }
@@ -96,6 +102,9 @@ func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 		req.Refs = append(req.Refs, id.Bytes())
 	}
 	_, err := r.c.rows.Commit(ctx, connect.NewRequest(req))
+	if connect.CodeOf(err) == connect.CodeResourceExhausted && proto.Size(req) > serverMessage {
+		return fmt.Errorf("%w: the batch has %d bytes, a server takes %d at once", kv.ErrTooLarge, proto.Size(req), serverMessage)
+	}
 	return localError(ctx, err, kv.ErrNotFound)
 }
 

@@ -78,6 +78,41 @@ var codes = []struct {
 	{kv.ErrNotFound, connect.CodeNotFound},
 }
 
+// reasonHeader names an error whose code alone does not tell it from others. It
+// comes as a header or, after a stream or with gRPC, as a trailer.
+const reasonHeader = "Stet-Error"
+
+// reasons are its values; the first that fits. Clients have the same list.
+var reasons = []struct {
+	err  error
+	name string
+}{
+	{blob.ErrFull, "full"},
+	{blob.ErrTooLarge, "blob-too-large"},
+	{kv.ErrTooLarge, "row-too-large"},
+	{cloudagent.ErrTooLarge, "update-too-large"},
+	{blob.ErrReadOnly, "read-only"},
+	{blob.ErrWrongKey, "wrong-key"},
+	{blob.ErrMismatch, "mismatch"},
+	{blob.ErrInvalidID, "invalid-id"},
+	{kv.ErrInvalidKey, "invalid-key"},
+	{kv.ErrInvalidBatch, "invalid-batch"},
+	{kv.ErrCorrupt, "corrupt-row"},
+	{cloudagent.ErrArchived, "archived"},
+	{cloudagent.ErrNewerFormat, "newer-format"},
+}
+
+// withReason adds the header.
+func withReason(out *connect.Error, err error) *connect.Error {
+	for _, r := range reasons {
+		if errors.Is(err, r.err) {
+			out.Meta().Set(reasonHeader, r.name)
+			break
+		}
+	}
+	return out
+}
+
 // backendError is wireError, with the backend's word first on errors of its own.
 // What a service has said already stands.
 func backendError(err error, known func(error) connect.Code) error {
@@ -116,7 +151,7 @@ func wireError(err error) error {
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
-			return connect.NewError(c.code, err)
+			return withReason(connect.NewError(c.code, err), err)
 		}
 	}
 	return connect.NewError(connect.CodeInternal, err)
