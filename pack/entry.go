@@ -103,17 +103,18 @@ func sign(key string, value []byte) []byte {
 	return append(value, s[:]...)
 }
 
-// verify checks the sum of a value and takes it off.
+// verify checks the sum of a value and takes it off. The sum comes first, so that a
+// changed bit is not mistaken for another release's format; later ones end in it, too.
 func verify(key string, value []byte) ([]byte, error) {
 	if len(value) < 1+sumSize {
 		return nil, fmt.Errorf("%w: row %q has %d bytes", kv.ErrCorrupt, key, len(value))
 	}
-	if value[0] > version {
-		return nil, fmt.Errorf("%w: row %q has %d, this release knows %d", ErrNewerFormat, key, value[0], version)
-	}
 	body := value[:len(value)-sumSize]
 	if s := sumOf(append(appendBytes(nil, key), body...)); !bytes.Equal(s[:], value[len(body):]) || value[0] == 0 {
 		return nil, fmt.Errorf("%w: row %q does not have the sum that it should have", kv.ErrCorrupt, key)
+	}
+	if value[0] > version {
+		return nil, fmt.Errorf("%w: row %q has %d, this release knows %d", ErrNewerFormat, key, value[0], version)
 	}
 	return body[1:], nil
 }

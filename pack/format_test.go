@@ -86,6 +86,11 @@ func TestEntryRoundTrip(t *testing.T) {
 	if got.id != e.id || got.version != 8 || !bytes.Equal(got.encode(), row.Value) || !got.time.Equal(e.time) {
 		t.Errorf("read back %+v", got)
 	}
+	later := bytes.Clone(row.Value[:len(row.Value)-sumSize])
+	later[0]++
+	if _, err := decodeEntry(kv.Row{Key: row.Key, Value: sign(row.Key, later)}); !errors.Is(err, ErrNewerFormat) {
+		t.Errorf("of a later release: %v", err)
+	}
 	moved := row
 	moved.Key = keyspace.Pack("c2")
 	if _, err := decodeEntry(moved); !errors.Is(err, kv.ErrCorrupt) {
@@ -95,7 +100,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		bad := row
 		bad.Value = bytes.Clone(row.Value)
 		bad.Value[i] ^= 4
-		if _, err := decodeEntry(bad); !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, ErrNewerFormat) {
+		if _, err := decodeEntry(bad); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("with byte %d changed: %v", i, err)
 		}
 		bad.Value = row.Value[:i]
@@ -115,7 +120,7 @@ func TestShadowRoundTrip(t *testing.T) {
 	for i := range set.Value {
 		bad := bytes.Clone(set.Value)
 		bad[i] ^= 2
-		if _, err := decodeShadow(kv.Row{Key: set.Key, Value: bad}); !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, ErrNewerFormat) {
+		if _, err := decodeShadow(kv.Row{Key: set.Key, Value: bad}); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("with byte %d changed: %v", i, err)
 		}
 	}

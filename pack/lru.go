@@ -47,6 +47,14 @@ func (l *lru[K, V]) remove(key K) {
 	}
 }
 
+func (l *lru[K, V]) removeIf(goes func(K) bool) {
+	for key := range l.at {
+		if goes(key) {
+			l.remove(key)
+		}
+	}
+}
+
 // values returns all of them, the last used first.
 func (l *lru[K, V]) values() []V {
 	out := make([]V, 0, l.order.Len())

@@ -111,6 +111,11 @@ func (s *Store) shadowPage(ctx context.Context, in kv.Range, opts kv.ScanOptions
 	}
 	for i, row := range rows {
 		sh, err := decodeShadow(row.Row)
+		if err != nil && opts.KeysOnly {
+			// One that is damaged hides no other key: Get says what is wrong with it.
+			rows[i].Key, rows[i].Value = keyspace.Unpacked(row.Key), nil
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -68,8 +68,8 @@ func (s *Store) Sweep(ctx context.Context, grace time.Duration) (SweepResult, er
 }
 
 // Verify checks the packs of a conversation: that every object is there, its index
-// whole and complete in itself and, with data, that every record is as it was
-// written.
+// whole and complete in itself, that lists find the rows that they need and, with
+// data, that every record is as it was written.
 func (s *Store) Verify(ctx context.Context, id string, data bool) error {
 	for range looks {
 		e, err := s.entry(ctx, id)
@@ -95,6 +95,7 @@ func (s *Store) Verify(ctx context.Context, id string, data bool) error {
 }
 
 func (s *Store) verify(ctx context.Context, e *entry, data bool) error {
+	s.drop(e) // what memory holds says nothing about the bucket
 	for _, o := range e.objects {
 		x, err := s.readIndex(ctx, o)
 		if err != nil {
@@ -126,7 +127,7 @@ func (s *Store) verify(ctx context.Context, e *entry, data bool) error {
 			return damaged("blob %s leans on %s, which is not in the pack", b.name, b.base)
 		}
 	}
-	return nil
+	return s.verifyShadows(ctx, e, c)
 }
 
 func (s *Store) verifyBlob(ctx context.Context, o object, b blobItem) error {

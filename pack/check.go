@@ -1,0 +1,124 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Check looks at all that this package keeps: every row of its own, and the packs
+// of every sealed conversation as Verify does. It tells report what is wrong, with
+// the key of the row and the conversation, if that is known, and goes on unless
+// report returns an error.
+func (s *Store) Check(ctx context.Context, data bool, report func(key, conversation string, err error) error) error {
+	keys, err := s.ownKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("check packs: %w", err)
+	}
+	for _, key := range keys {
+		conversation := ""
+		if keyspace.Packs().Contains(key) {
+			conversation = keyspace.Last(key)
+			err = s.Verify(ctx, conversation, data)
+		} else {
+			conversation, err = s.checkShadow(ctx, key)
+		}
+		if err == nil || errors.Is(err, ErrNotSealed) { // brought back since, or not sealed yet
+			continue
+		}
+		if err := report(key, conversation, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownKeys returns the keys of all rows of this package.
+func (s *Store) ownKeys(ctx context.Context) (keys []string, err error) {
+	for row, err := range s.rows.Scan(ctx, own, kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, row.Key)
+	}
+	return keys, nil
+}
+
+// checkShadow looks at a shadow by itself. Verify compares it with the pack.
+func (s *Store) checkShadow(ctx context.Context, key string) (conversation string, err error) {
+	for range looks {
+		row, err := s.rows.Get(ctx, key)
+		if errors.Is(err, kv.ErrNotFound) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		sh, err := decodeShadow(row)
+		if err != nil {
+			return "", err
+		}
+		e, err := s.note(ctx, sh.conversation)
+		if err != nil || e != nil && e.state == sealed {
+			return "", nil // what is wrong with the catalog is told with the catalog
+		}
+		conversation = sh.conversation
+		// Brought back between the two looks?
+	}
+	return conversation, fmt.Errorf("%w: row %q is of a conversation that is not sealed", kv.ErrCorrupt, key)
+}
+
+// verifyShadows compares the rows that stayed in the database with the pack.
+func (s *Store) verifyShadows(ctx context.Context, e *entry, c *contents) error {
+	found := uint64(0)
+	for _, at := range c.rows {
+		if !isShadow(at.key) {
+			continue
+		}
+		found++
+		row, err := s.rows.Get(ctx, keyspace.Packed(at.key))
+		if errors.Is(err, kv.ErrNotFound) {
+			return s.unlessMoved(ctx, e, damaged("row %q is not in the database", at.key))
+		}
+		if err != nil {
+			return err
+		}
+		sh, err := decodeShadow(row)
+		if err != nil {
+			return err
+		}
+		if sh.conversation != e.id || sh.row.Version != at.version || sumOf(sh.row.Value) != at.sum {
+			return s.unlessMoved(ctx, e, damaged("row %q is another one in the database", at.key))
+		}
+	}
+	if found != e.shadows {
+		return damaged("%d rows that lists need where there should be %d", found, e.shadows)
+	}
+	return nil
+}
+
+// unlessMoved returns what is wrong, or errGone if the conversation was brought
+// back meanwhile, so that the caller looks again.
+func (s *Store) unlessMoved(ctx context.Context, e *entry, wrong error) error {
+	now, err := s.note(ctx, e.id)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.version != e.version {
+		return errGone
+	}
+	return wrong
+}
+
+// drop forgets what is known of the objects of a pack, so that they are read again.
+func (s *Store) drop(e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded.remove(e.objects[0].key)
+	objects := e.objectKeys()
+	s.blocks.removeIf(func(key blockKey) bool { return slices.Contains(objects, key.object) })
+}
