@@ -57,7 +57,7 @@ type Meter struct {
 	measured int64         // what usage said
 	incoming int64         // bytes of calls that ended since, stored or not
 	underway int64         // bytes of calls that have not ended, measured or not
-	fresh    bool          // usage was asked at all, and nothing was removed since
+	fresh    bool          // usage was asked at all, and nothing changed unseen since
 	again    *rate.Limiter // of measuring for those who store nothing
 }
 
@@ -149,8 +149,9 @@ func (m *Meter) fitsLocked(n int64) bool {
 	return m.fresh && n <= m.limits.Bytes-m.measured-m.incoming-m.underway
 }
 
-// Removed says that the store may have become smaller.
-func (m *Meter) Removed() {
+// Changed says that the store may have become smaller, or larger by more than was
+// counted: it is measured before more is stored.
+func (m *Meter) Changed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fresh = false

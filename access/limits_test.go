@@ -91,7 +91,7 @@ func TestBytesAreLimited(t *testing.T) {
 	stored = 100
 	exhausted(t, store(1), "bytes")
 	stored = 10
-	m.Removed()
+	m.Changed()
 	if err := store(90); err != nil {
 		t.Errorf("after something was removed: %v", err)
 	}
@@ -110,12 +110,12 @@ func TestBytesUnderWayCount(t *testing.T) {
 		ends = append(ends, end)
 	}
 	for range 3 {
-		m.Removed() // so that it is measured again
+		m.Changed() // so that it is measured again
 		_, err := m.Store(ctx, 1)
 		exhausted(t, err, "bytes")
 	}
 	ends[0]()
-	m.Removed()
+	m.Changed()
 	if _, err := m.Store(ctx, 25); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}

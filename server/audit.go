@@ -53,7 +53,7 @@ func (a *auditing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		c := callOf(ctx)
 		if c.meter != nil {
-			defer c.meter.Removed()
+			defer c.meter.Changed()
 		}
 		if a.log == nil {
 			return next(ctx, req)

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -132,7 +133,12 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	token := r.PostFormValue("token")
 	if !g.open {
-		if _, err := g.verify(token); err != nil {
+		_, err := g.verify(token)
+		if err != nil && !errors.Is(err, access.ErrDenied) {
+			http.Error(w, "tokens cannot be checked at the moment", http.StatusServiceUnavailable)
+			return
+		}
+		if err != nil {
 			http.Error(w, "that is not the token", http.StatusUnauthorized)
 			return
 		}

@@ -135,6 +135,11 @@ func (p *pool) start(ctx context.Context, s *site) {
 		s.err = fmt.Errorf("open the tenant's store: %w", s.err)
 	}
 	close(s.opened)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.err != nil && s.users == 0 && !s.closing { // nobody waited for it: the next one tries again
+		p.closeLocked(s)
+	}
 }
 
 func (p *pool) leave(s *site) {

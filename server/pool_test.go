@@ -193,3 +193,30 @@ func TestACallThatGivesUpWaiting(t *testing.T) {
 		p.end()
 	})
 }
+
+// Whoever gave up waiting for a store leaves no error behind for the next one.
+func TestFailuresThatNobodyWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestPool(t, 4, time.Minute)
+		open, gate := p.pool.open, make(chan struct{})
+		p.pool.open = func(ctx context.Context, s *site) error {
+			<-gate
+			return open(ctx, s)
+		}
+		p.fail.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, _, err := p.enter(ctx, "a"); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+		close(gate)
+		synctest.Wait()
+		p.fail.Store(false)
+		_, leave, err := p.enter(t.Context(), "a")
+		if err != nil {
+			t.Fatalf("an old failure: %v", err)
+		}
+		leave()
+		p.end()
+	})
+}

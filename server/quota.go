@@ -51,8 +51,18 @@ func kept(msg any) (n int64) {
 	return 0
 }
 
+// captures reports whether a call stores more than was sent: files of the server's
+// machine.
+func captures(msg any) bool {
+	_, ok := msg.(*stetv1.CreateCheckpointRequest)
+	return ok
+}
+
 func (s *storing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		if m := callOf(ctx).meter; m != nil && captures(req.Any()) {
+			defer m.Changed()
+		}
 		end, err := s.store(ctx, req.Spec().Procedure, req.Any())
 		if err != nil {
 			return nil, err

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -210,5 +213,38 @@ func TestMetricsAreTheOperators(t *testing.T) {
 	// And the operator's token opens nothing of anybody's.
 	if got := h.ask(token, "/stet.v1.BlobService/List", "{}"); got.status != 401 {
 		t.Errorf("the operator lists blobs: %+v", got)
+	}
+}
+
+// Files that the server captures count, though nobody sent them.
+func TestCapturedFilesCount(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "shop")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := newHouse(t, &server.Options{Limits: access.Limits{Bytes: 2 << 20}, Workspaces: []string{filepath.Join(root, "{tenant}")}})
+	c := h.client("shop", access.Write)
+	var err error
+	for seed := range byte(8) {
+		if writeErr := os.WriteFile(filepath.Join(dir, "data"), random(seed, 1<<20), 0o644); writeErr != nil {
+			t.Fatal(writeErr)
+		}
+		if _, err = c.Checkpoints().Create(t.Context(), connect.NewRequest(&stetv1.CreateCheckpointRequest{Workspace: dir})); err != nil {
+			break
+		}
+	}
+	exhausted(t, err, "stored bytes")
+}
+
+func TestGraceHasNoEnd(t *testing.T) {
+	c := dial(t, start(t, nil), token)
+	if err := c.Blobs().Put(t.Context(), blob.New([]byte("young"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, seconds := range []int64{math.MaxInt64, math.MaxInt64/1_000_000_000 + 1} {
+		if res := call(t, c.Store().Collect, &stetv1.CollectRequest{GraceSeconds: seconds}); res.GetRemoved() != 0 {
+			t.Errorf("grace of %d seconds: %v", seconds, res)
+		}
 	}
 }

@@ -53,10 +53,17 @@ func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.Stat
 	return connect.NewResponse(res), nil
 }
 
+// grace returns a time of seconds. More than a Duration holds must not become a
+// negative one, which spares nothing.
+func grace(seconds int64) time.Duration {
+	const century = 100 * 365 * 24 * 3600
+	return time.Duration(min(max(seconds, -1), century)) * time.Second
+}
+
 func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.CollectRequest]) (*connect.Response[stetv1.CollectResponse], error) {
 	opts := &conversation.CollectOptions{
 		DryRun: req.Msg.GetDryRun(), SkipDamaged: req.Msg.GetSkipDamaged(),
-		Grace: time.Duration(req.Msg.GetGraceSeconds()) * time.Second,
+		Grace: grace(req.Msg.GetGraceSeconds()),
 	}
 	result, err := s.db.Collect(ctx, opts)
 	if err != nil {
