@@ -145,7 +145,7 @@ func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 			return incomplete(err)
 		}
 		one := blob.Blob{ID: id, Data: data}
-		if id == m.root { // else each save of a long conversation would be kept whole
+		if id == m.root && id != m.before { // else each save of a long conversation would be kept whole
 			one.Like = m.before
 		}
 		if err := plain.add(ctx, one); err != nil {
@@ -211,6 +211,7 @@ func (m *mover) commit(ctx context.Context, b *kv.Batch) error {
 	err := m.to.Rows.Commit(ctx, b)
 	var missing *kv.MissingBlobsError
 	if errors.As(err, &missing) {
+		clear(m.sent) // what they lean on may be gone as well
 		if err := m.copy(ctx, missing.IDs); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -131,6 +132,8 @@ func compare(here, there *history) plan {
 			p.add = append(p.add, s)
 		}
 	}
+	gone := forgotten(here, there, p.numbers, behind)
+	p.add = slices.DeleteFunc(p.add, func(s *stetv1.SaveRecord) bool { return gone[s.GetSeq()] })
 	_, has := known[headHere]
 	switch {
 	case there.record == nil:
@@ -145,4 +148,25 @@ func compare(here, there *history) plan {
 		p.status = Diverged
 	}
 	return p
+}
+
+// forgotten returns the saves at the source that the target had and that a policy of
+// its own removed: those that lead to one that it has and, as long as it has nothing
+// but saves of the source under the same numbers, all before its head. To add them
+// again would put an old state at the head for a while, and shift all numbers.
+func forgotten(here, there *history, numbers map[uint64]uint64, behind bool) map[uint64]bool {
+	same := behind && len(numbers) == len(there.saves)
+	for from, to := range numbers {
+		same = same && from == to
+	}
+	gone := make(map[uint64]bool)
+	leads := make(map[uint64]bool)
+	for _, s := range slices.Backward(here.saves) {
+		_, has := numbers[s.GetSeq()]
+		if has || leads[s.GetSeq()] {
+			leads[s.GetParent()] = true
+		}
+		gone[s.GetSeq()] = !has && (leads[s.GetSeq()] || same && s.GetSeq() < there.head().GetSeq())
+	}
+	return gone
 }

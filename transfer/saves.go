@@ -141,6 +141,10 @@ func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, r
 		},
 		Refs: refs,
 	}
+	// A save of another writer leaves the record as it is: its number tells.
+	if after := w.there.head().GetSeq() + 1; after < next.GetSeq() {
+		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Save(id, after)})
+	}
 	if message := next.GetMessageId(); message != "" {
 		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(id, message), Value: root})
 	}

@@ -106,14 +106,19 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 	if from.Encrypted && !to.Encrypted && !m.opts.AllowPlain {
 		return m.report, ErrPlain
 	}
-	if len(ids) == 0 {
+	all := len(ids) == 0
+	if all {
 		var err error
 		if ids, err = allConversations(ctx, from.Rows); err != nil {
 			return m.report, err
 		}
 	}
 	for _, id := range ids {
-		if err := m.conversation(ctx, id); err != nil {
+		err := m.conversation(ctx, id)
+		if all && errors.Is(err, ErrNotFound) {
+			continue // deleted since it was listed
+		}
+		if err != nil {
 			return m.report, fmt.Errorf("move conversation %s: %w", id, err)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -387,4 +389,159 @@ func TestACutTransferIsResumed(t *testing.T) {
 			t.Errorf("there was something left: %+v", r)
 		}
 	}
+}
+
+// keep lets a conversation forget all but its newest saves.
+func keep(t *testing.T, db *stet.DB, newest int) {
+	t.Helper()
+	all := must[[]conversation.Retained](t)(db.Conversations().Retainable(t.Context(), nil))
+	plan := conversation.PlanRetention(all, conversation.Policy{MaxSaves: newest}, time.Now())
+	must[int](t)(db.Conversations().ApplyRetention(t.Context(), plan))
+}
+
+func numbers(t *testing.T, db *stet.DB, id string) (out []uint64) {
+	t.Helper()
+	for save, err := range db.Conversations().History(t.Context(), id, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, save.Seq)
+	}
+	return out
+}
+
+// What a policy of the target has forgotten does not come back, and the head never
+// goes back to it, wherever the transfer is cut.
+func TestForgottenSavesStayForgotten(t *testing.T) {
+	ctx := t.Context()
+	a, b := open(t), open(t)
+	say(t, a, "talk", "one", "two", "three")
+	back := must[*conversation.Conversation](t)(a.Conversations().Open(ctx, "talk"))
+	must[conversation.Save](t)(back.Rewind(ctx, 2, nil)) // save 3 is on a branch of its own
+	say(t, a, "talk", "four")
+	move(t, a, b, nil)
+	keep(t, b, 1)
+	say(t, a, "talk", "five")
+
+	var seen [][]string
+	report := move(t, a, b, &transfer.Options{Progress: func(transfer.Report) { seen = append(seen, said(t, b, "talk")) }})
+	if got := report.Conversations[0]; got.Status != transfer.Updated || got.Saves != 1 {
+		t.Errorf("got %+v, want one save", got)
+	}
+	if diff := cmp.Diff([]uint64{5, 6}, numbers(t, b, "talk")); diff != "" {
+		t.Errorf("saves:\n%s", diff)
+	}
+	for _, head := range seen {
+		if len(head) < 3 || head[2] != "four" {
+			t.Errorf("the head went back to %q", head)
+		}
+	}
+	if diff := cmp.Diff([]string{"one", "two", "four", "five"}, said(t, b, "talk")); diff != "" {
+		t.Error(diff)
+	}
+	healthy(t, b)
+}
+
+// busy lets something happen right before the first commit.
+type busy struct {
+	kv.Store
+	once sync.Once
+	do   func()
+}
+
+func (r *busy) Commit(ctx context.Context, b *kv.Batch) error {
+	r.once.Do(r.do)
+	return r.Store.Commit(ctx, b)
+}
+
+// The source has forgotten the save whose number a writer at the target takes while
+// the transfer is under way.
+func TestASaveThatComesBetweenIsSeen(t *testing.T) {
+	ctx := t.Context()
+	a, b := open(t), open(t)
+	say(t, a, "talk", "one")
+	move(t, a, b, nil)
+	say(t, a, "talk", "two", "three")
+	must[conversation.Pin](t)(a.Conversations().Pin(ctx, "first", "talk", 1))
+	keep(t, a, 1)
+	if diff := cmp.Diff([]uint64{1, 3}, numbers(t, a, "talk")); diff != "" {
+		t.Fatal(diff)
+	}
+	writer := must[*conversation.Conversation](t)(b.Conversations().Open(ctx, "talk"))
+	if err := writer.AppendTurn(ctx, must[conversation.Turn](t)(conversation.NewTurn(&agentv1.UserMessage{Text: "theirs"}))); err != nil {
+		t.Fatal(err)
+	}
+	to := side(b)
+	to.Rows = &busy{Store: b.Rows(), do: func() { must[conversation.Save](t)(writer.Save(ctx, nil)) }}
+	if _, err := transfer.Run(ctx, side(a), to, nil, nil); !errors.Is(err, transfer.ErrChanged) {
+		t.Errorf("got %v, want %v", err, transfer.ErrChanged)
+	}
+	if diff := cmp.Diff([]string{"one", "theirs"}, said(t, b, "talk")); diff != "" {
+		t.Error(diff)
+	}
+	if page := must[conversation.Page](t)(b.Conversations().List(ctx, nil)); len(page.Conversations) != 1 {
+		t.Errorf("it is listed %d times", len(page.Conversations))
+	}
+	if r := move(t, a, b, nil); len(r.Diverged()) != 1 {
+		t.Errorf("again: %+v", r)
+	}
+	healthy(t, b)
+}
+
+// Who moves everything does not mind that something was deleted meanwhile.
+func TestAConversationThatGoesMeanwhileIsLeftOut(t *testing.T) {
+	ctx := t.Context()
+	a, b := open(t), open(t)
+	say(t, a, "one", "hello")
+	say(t, a, "two", "hello")
+	to := side(b)
+	to.Rows = &busy{Store: b.Rows(), do: func() {
+		if err := a.Conversations().Delete(ctx, "two", nil); err != nil {
+			t.Error(err)
+		}
+	}}
+	report, err := transfer.Run(ctx, side(a), to, nil, nil)
+	if err != nil {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff(map[string]transfer.Status{"one": transfer.Created}, statuses(report)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A collector at the target takes what was sent before it is named.
+func TestACollectionBetweenSendingAndNaming(t *testing.T) {
+	ctx := t.Context()
+	a, b := open(t), open(t)
+	say(t, a, "talk", "one", "two")
+	collections := 0
+	to := side(b)
+	to.Rows = &each{Store: b.Rows(), do: func() {
+		collections++
+		if _, err := b.Collect(ctx, &conversation.CollectOptions{Grace: -1}); err != nil {
+			t.Error(err)
+		}
+	}}
+	if _, err := transfer.Run(ctx, side(a), to, nil, nil); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff([]string{"one", "two"}, said(t, b, "talk")); diff != "" || collections == 0 {
+		t.Errorf("after %d collections:\n%s", collections, diff)
+	}
+	healthy(t, b)
+}
+
+// each lets something happen before every second commit, so that what is tried again
+// works.
+type each struct {
+	kv.Store
+	n  int
+	do func()
+}
+
+func (r *each) Commit(ctx context.Context, b *kv.Batch) error {
+	if r.n++; r.n%2 == 0 {
+		r.do()
+	}
+	return r.Store.Commit(ctx, b)
 }
