@@ -159,16 +159,21 @@ func (c *capture) files(ctx context.Context, store blob.Store) (uint64, error) {
 	return countFiles(ctx, store, c.tree)
 }
 
+// known returns what a scan begins with: the index or, if it is lost, the latest
+// checkpoint. Without either a scan would not know which ignored files were captured
+// since an agent touched them, and leave them out.
+func (st *state) known(index *workspace.Index) *workspace.Index {
+	if index == nil && st.tip != nil {
+		return workspace.NewIndex(st.tip.Tree)
+	}
+	return index
+}
+
 // captured scans the workspace. The caller holds its lock.
 func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*capture, error) {
 	opts := w.s.opts.Scan
 	opts.Touched, opts.Progress, opts.Force = req.Touched, req.Progress, w.s.opts.Force
-	index := w.openIndex(st)
-	if index == nil && st.tip != nil {
-		// Without it a scan would not know which ignored files were captured since an
-		// agent touched them, and leave them out.
-		index = workspace.NewIndex(st.tip.Tree)
-	}
+	index := st.known(w.openIndex(st))
 	if req.Paths == nil || st.tip == nil {
 		res, err := workspace.Scan(ctx, w.s.blobs, w.path, index, &opts)
 		if err != nil {

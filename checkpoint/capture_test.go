@@ -316,7 +316,12 @@ func TestLostIndexForgetsNothing(t *testing.T) {
 	must(t, os.RemoveAll(f.opts.IndexDir))
 	f.reopen()
 	f.write("a.txt", "aa\n")
+	present, err := f.w.Present(t.Context())
+	must(t, err)
 	second := f.save(Request{})
+	if present.Tree != second.Tree {
+		t.Error("the present is not what a checkpoint has")
+	}
 	changes, err := workspace.Diff(t.Context(), f.blobs, first.Tree, second.Tree)
 	must(t, err)
 	var paths []string
@@ -335,6 +340,11 @@ func TestCollectorTookWhatTheIndexPromised(t *testing.T) {
 		"plan": func(f *fixture, first *Record) *Record {
 			same(f.t, "plan", lines(f.plan(RewindRequest{To: first.ID})), []string{"restore d/b.txt"})
 			return f.save(Request{})
+		},
+		"present": func(f *fixture, _ *Record) *Record {
+			res, err := f.w.Present(f.t.Context())
+			must(f.t, err)
+			return &Record{Tree: res.Tree}
 		},
 	} {
 		for i, reopen := range []bool{false, true, false, true} {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -191,16 +190,7 @@ func (s *checkpointService) treeAt(ctx context.Context, m *stetv1.DiffRequest, r
 		return rec.Tree, nil
 	}
 	err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) error {
-		opts := s.db.CheckpointOptions()
-		var index *workspace.Index
-		if opts.IndexDir != "" {
-			// The index is only a cache: a scan without it takes longer.
-			index, _ = workspace.OpenIndex(filepath.Join(opts.IndexDir, w.ID()+".index"))
-		}
-		seen, err := workspace.Scan(ctx, s.db.Blobs(), w.Path(), index, &opts.Scan)
-		if index != nil {
-			err = errors.Join(err, index.Close())
-		}
+		seen, err := w.Present(ctx)
 		if err == nil {
 			tree = seen.Tree
 		}

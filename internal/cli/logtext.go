@@ -83,7 +83,7 @@ func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
 	if err != nil || last == nil {
 		return "", err
 	}
-	res, err := p.present(ctx)
+	res, err := p.space.Present(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -20,8 +20,6 @@ type place struct {
 	db      *stet.DB
 	service *checkpoint.Service
 	space   *checkpoint.Workspace
-	index   string // directory of the stat indexes, or ""
-	scan    workspace.Options
 }
 
 // checkpoints returns the service with the options that the settings say.
@@ -42,7 +40,7 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 // openPlace opens the workspace of -C or the one that the current directory is
 // in. If a rewind was interrupted there, it is settled, and the user is told so.
 func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
-	service, opts, err := a.checkpoints(db)
+	service, _, err := a.checkpoints(db)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +57,7 @@ func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 	}
 	a.tellSettled(space.Recovered())
 	a.tellCleanup(space.CleanupError()) // also about the rewind that was settled
-	return &place{db: db, service: service, space: space, index: opts.IndexDir, scan: opts.Scan}, nil
+	return &place{db: db, service: service, space: space}, nil
 }
 
 // tellRecovery says once that an interrupted rewind was settled, and what is left of

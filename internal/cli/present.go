@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 
@@ -10,20 +9,6 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/workspace"
 )
-
-// present captures the workspace as it is, without making a checkpoint of it.
-func (p *place) present(ctx context.Context) (*workspace.Result, error) {
-	var index *workspace.Index
-	if p.index != "" {
-		// The index is only a cache: a scan without it takes longer.
-		index, _ = workspace.OpenIndex(filepath.Join(p.index, p.space.ID()+".index"))
-	}
-	res, err := workspace.Scan(ctx, p.db.Blobs(), p.space.Path(), index, &p.scan)
-	if index != nil {
-		err = errors.Join(err, index.Close())
-	}
-	return res, err
-}
 
 // latest returns the newest checkpoint of the workspace, or nil.
 func (p *place) latest(ctx context.Context) (*checkpoint.Record, error) {
@@ -47,7 +32,7 @@ func (p *place) side(ctx context.Context, ref, conversation string) (side, error
 		return side{}, err
 	}
 	if rec == nil {
-		res, err := p.present(ctx)
+		res, err := p.space.Present(ctx)
 		if err != nil {
 			return side{}, err
 		}

@@ -215,7 +215,7 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 // burst makes a checkpoint if something changed. A failure is told once: the
 // command goes on, and the checkpoint at its end says whether all is well.
 func (s *supervised) burst(ctx context.Context) {
-	now, err := s.p.present(ctx)
+	now, err := s.p.space.Present(ctx)
 	if err == nil && now.Tree != s.last.Tree {
 		err = s.save(ctx, checkpoint.NoSide)
 	}

@@ -99,7 +99,7 @@ func (a *app) status(ctx context.Context, p *place) error {
 	if value.last, err = p.latest(ctx); err != nil {
 		return err
 	}
-	now, err := p.present(ctx)
+	now, err := p.space.Present(ctx)
 	if err != nil {
 		return err
 	}

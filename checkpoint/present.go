@@ -1,0 +1,79 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Present captures the workspace as it is, without making a checkpoint of it: the
+// tree is in the store, but nothing keeps a collector from taking it again. It does
+// not wait for others who work on the workspace. The result has no index.
+func (w *Workspace) Present(ctx context.Context) (*workspace.Result, error) {
+	st, err := w.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := w.presentBy(ctx, st)
+	if isDamage(err) {
+		// A collector took blobs that the index promised: read everything again.
+		res, err = w.look(ctx, st.known(nil))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("capture the present: %w", err)
+	}
+	res.Index = nil // it may read from a file that is closed by now
+	return res, nil
+}
+
+// presentBy looks at the workspace with the help of the saved index. It opens one of
+// its own, since whoever holds the workspace's lock may close the other.
+func (w *Workspace) presentBy(ctx context.Context, st *state) (*workspace.Result, error) {
+	var index *workspace.Index
+	if w.s.opts.IndexDir != "" {
+		if saved, err := workspace.OpenIndex(w.s.file(w.id, ".index")); err == nil { // else it takes longer
+			defer saved.Close() // only read
+			index = saved
+		}
+	}
+	res, err := w.look(ctx, st.known(index))
+	if err != nil || index == nil {
+		return res, err
+	}
+	var kept blob.ID
+	if st.tip != nil {
+		kept = st.tip.Tree
+	}
+	if index.Tree() == kept {
+		return res, nil
+	}
+	return res, w.whole(ctx, kept, res.Tree)
+}
+
+// look scans the workspace.
+func (w *Workspace) look(ctx context.Context, index *workspace.Index) (*workspace.Result, error) {
+	opts := w.s.opts.Scan
+	opts.Touched, opts.Progress, opts.Force = nil, nil, w.s.opts.Force
+	return workspace.Scan(ctx, w.s.blobs, w.path, index, &opts)
+}
+
+// whole returns blob.ErrNotFound if the store lacks a blob of a tree that another
+// one, which is kept, does not have.
+func (w *Workspace) whole(ctx context.Context, kept, tree blob.ID) error {
+	ids, err := newRefs(ctx, w.s.blobs, kept, tree)
+	if err != nil {
+		return err
+	}
+	has, err := w.s.blobs.Has(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for i, there := range has {
+		if !there {
+			return fmt.Errorf("%w: %s", blob.ErrNotFound, ids[i])
+		}
+	}
+	return nil
+}
