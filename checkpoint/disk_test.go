@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -42,4 +43,36 @@ func TestDirectoriesWithoutLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What lies on another file system is named, with the reason.
+func TestOtherFileSystem(t *testing.T) {
+	root, elsewhere := t.TempDir(), tempDir(t)
+	d, err := openDisk(root, nil)
+	must(t, err)
+	defer d.close()
+	other, err := openDisk(elsewhere, nil)
+	must(t, err)
+	defer other.close()
+	s, err := other.stage("stage", true)
+	must(t, err)
+	defer s.close()
+	s.d = d // the paths are those of the workspace
+	must(t, os.WriteFile(filepath.Join(root, "old"), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(elsewhere, "stage/n0"), nil, 0o644))
+	if here, there := deviceOf(t, root), deviceOf(t, elsewhere); here == there {
+		t.Skip("there is one file system only")
+	}
+	for path, err := range map[string]error{"old": s.swap("old", "n0"), "./old": s.take("old", "o0"), "new": s.put("n0", "new")} {
+		if !errors.Is(err, ErrOtherFileSystem) || !strings.Contains(err.Error(), filepath.Base(path)+": lies on another file system") {
+			t.Errorf("%s: %v, want ErrOtherFileSystem", path, err)
+		}
+	}
+}
+
+func deviceOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	var st syscall.Stat_t
+	must(t, syscall.Stat(path, &st))
+	return st.Dev
 }

@@ -30,6 +30,10 @@ var (
 	// ErrChanged says that a file changed while it was being rewound. Everything
 	// was put back as it was.
 	ErrChanged = errors.New("file changed during the rewind")
+	// ErrOtherFileSystem says that a path lies on another file system than the
+	// workspace, where a rewind cannot exchange files all at once. Everything was put
+	// back.
+	ErrOtherFileSystem = errors.New("lies on another file system than the workspace")
 	// ErrTimeout says that the file system was too slow. Everything was put back.
 	ErrTimeout = errors.New("file system too slow")
 	// ErrRolledBack says that a rewind failed and was taken back.

@@ -286,6 +286,9 @@ func (s *stageDir) rename(call, path string, fn func(dir int, name string) error
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 			return errors.ErrUnsupported
 		}
+		if errors.Is(err, unix.EXDEV) {
+			return ErrOtherFileSystem
+		}
 		return err
 	})
 }

@@ -87,6 +87,8 @@ func hinted(err error) error {
 		return fmt.Errorf("%w; 'stet help diff' lists the forms of a reference", err)
 	case errors.Is(err, checkpoint.ErrNotFound):
 		return fmt.Errorf("%w; 'stet log --all' shows what there is", err)
+	case errors.Is(err, checkpoint.ErrOtherFileSystem):
+		return fmt.Errorf("%w; name the paths to take back with '-- PATH…', or make what is mounted there a workspace of its own with -C", err)
 	case errors.Is(err, blob.ErrFull):
 		return fmt.Errorf("%w; 'stet du' shows what takes the room, and 'stet gc' gives some back", err)
 	}
