@@ -1,14 +1,19 @@
 package server_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
 
+	"github.com/stet-dev/stet"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/server"
 )
 
 // pageBench is a bench with a client for the page's service.
@@ -76,6 +81,99 @@ func TestTimelineNamesForks(t *testing.T) {
 	forks := call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv}).GetForks()
 	if len(forks) != 1 || forks[0].GetId() != fork.GetId() || forks[0].GetTitle() != "another way" {
 		t.Errorf("forks %v", forks)
+	}
+}
+
+// forget removes checkpoints as retention does, which leaves young ones alone.
+func forget(t *testing.T, db *stet.DB, ids ...string) {
+	t.Helper()
+	b := &kv.Batch{}
+	for _, id := range ids {
+		rec, err := db.Checkpoints().Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Delete = append(b.Delete, keyspace.Checkpoint(id), keyspace.WorkspaceCheckpoint(rec.Workspace, id), keyspace.ConversationCheckpoint(rec.Conversation, id))
+	}
+	if err := db.Rows().Commit(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A timeline does not hide that checkpoints are gone, and those of others in the
+// same directory are not taken for gone.
+func TestTimelineShowsWhatIsNoLongerKept(t *testing.T) {
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	http, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
+	b, page := newBenchAt(t, http, base), stetv1connect.NewPageServiceClient(http, base)
+	ids := []string{b.before.GetId(), b.after.GetId()} // c1, c2
+	take := func(conv string) {
+		b.write("cart.go", "version "+strconv.Itoa(len(ids)))
+		m := &stetv1.CreateCheckpointRequest{Workspace: b.dir, Conversation: conv, Turn: uint32(len(ids)), Side: stetv1.Side_SIDE_AFTER}
+		ids = append(ids, call(t, b.checkpoints.Create, m).GetCheckpoint().GetId())
+	}
+	for range 4 {
+		take(b.conv) // c3 to c6
+	}
+	take("other") // c7
+	take(b.conv)  // c8
+	take(b.conv)  // c9
+	line := func() string {
+		var names []string
+		for _, e := range call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv}).GetEntries() {
+			if c := e.GetCheckpoint(); c.GetKind() == "forgotten" {
+				names = append(names, "("+c.GetLabel()+")")
+				continue
+			}
+			names = append(names, e.GetName())
+		}
+		return strings.Join(names, " ")
+	}
+	same := func(want string) {
+		t.Helper()
+		if got := line(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	same("c9 c8 c6 c5 c4 c3 c2 c1")
+	forget(t, db, ids[2], ids[3], ids[5]) // c3, c4, c6
+	same("c9 c8 (1 checkpoint no longer kept) c5 (2 checkpoints no longer kept) c2 c1")
+	forget(t, db, ids[0], ids[1])
+	same("c9 c8 (1 checkpoint no longer kept) c5 (4 checkpoints no longer kept)")
+	forget(t, db, ids[4], ids[6])
+	same("c9 c8 (7 checkpoints no longer kept)")
+}
+
+// A rewind to a checkpoint that is no longer kept left behind what came after it,
+// and nothing else.
+func TestTimelineAfterARewindToWhatIsGone(t *testing.T) {
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	http, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
+	b, page := newBenchAt(t, http, base), stetv1connect.NewPageServiceClient(http, base)
+	b.write("cart.go", "later")
+	later := b.take(&stetv1.CreateCheckpointRequest{Side: stetv1.Side_SIDE_AFTER, Turn: 2})
+	m := &stetv1.PlanRewindRequest{Workspace: b.dir, Conversation: b.conv, Ref: b.after.GetId()}
+	call(t, b.checkpoints.Rewind, &stetv1.RewindRequest{Plan: m, PlanToken: call(t, b.checkpoints.PlanRewind, m).GetPlanToken()})
+	forget(t, db, b.after.GetId())
+	for _, e := range call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv}).GetEntries() {
+		switch e.GetCheckpoint().GetId() {
+		case b.before.GetId():
+			if e.GetGone() {
+				t.Error("what came before the target counts as left behind")
+			}
+		case later.GetId():
+			if !e.GetGone() {
+				t.Error("what came after the target stands")
+			}
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 	timelineAsks    = 400  // entries that also say what was asked for: each reads a state
 )
 
+// unreadable stands for what was asked where that is damaged.
+const unreadable = "(cannot be read)"
+
 // quietRecord reports whether a checkpoint says nothing new by itself.
 func quietRecord(rec *checkpoint.Record) bool {
 	if rec.Kind == checkpoint.Rewound {
@@ -49,6 +52,10 @@ func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.
 		}
 		records = append(records, rec)
 	}
+	gaps, err := s.gaps(ctx, records, !res.Truncated)
+	if err != nil {
+		return nil, err
+	}
 	line, err := s.track(ctx, records)
 	if err != nil {
 		return nil, err
@@ -72,6 +79,9 @@ func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.
 			}
 		}
 		res.Entries = append(res.Entries, e)
+		if n := gaps[rec.ID]; n > 0 {
+			res.Entries = append(res.Entries, gapEntry(e, n))
+		}
 	}
 	res.Forks, err = s.forks(ctx, id)
 	if err != nil {
@@ -116,6 +126,9 @@ func (t *track) step(earlier []string, rec *checkpoint.Record, op *checkpoint.Op
 		t.tip = rec.ID
 		return
 	}
+	if _, known := t.before[op.Target]; !known { // forgotten: what stood before it still does
+		t.before[op.Target] = t.standing(earlier, op.Target)
+	}
 	t.before[rec.ID], t.tip = op.Target, op.Target
 	on := make(map[string]bool)
 	for id := op.Target; id != "" && !on[id]; id = t.before[id] {
@@ -132,6 +145,16 @@ func (t *track) step(earlier []string, rec *checkpoint.Record, op *checkpoint.Op
 	}
 }
 
+// standing returns the newest checkpoint before an id that no rewind left behind.
+func (t *track) standing(earlier []string, id string) string {
+	for _, e := range slices.Backward(earlier) {
+		if _, gone := t.gone[e]; !gone && e < id {
+			return e
+		}
+	}
+	return ""
+}
+
 // ask says what was asked for in a turn, counted from 1, and with which tools it
 // was done. A state that cannot be read is no reason to show nothing.
 func (s *pageService) ask(ctx context.Context, root blob.ID, number int) (text, tools string, err error) {
@@ -142,7 +165,7 @@ func (s *pageService) ask(ctx context.Context, root blob.ID, number int) (text, 
 		TurnFrom: number - 1, TurnTo: number, OnlyTurns: true, WithoutHeavyToolOutput: true,
 	})
 	if errors.Is(err, conversation.ErrDataLoss) {
-		return "(cannot be read)", "", nil
+		return unreadable, "", nil
 	}
 	if err != nil || len(state.Turns) == 0 {
 		return "", "", err
@@ -150,12 +173,15 @@ func (s *pageService) ask(ctx context.Context, root blob.ID, number int) (text, 
 	turn := state.Turns[0]
 	if turn.ShellCommand.Loaded() {
 		command, err := turn.ShellCommand.Decode()
-		return "$ " + command.GetCommand(), "", err
+		if err != nil {
+			return unreadable, "", nil
+		}
+		return clipped("$ "+command.GetCommand(), 200), "", nil
 	}
 	if turn.UserMessage.Loaded() {
 		message, err := turn.UserMessage.Decode()
 		if err != nil {
-			return "", "", err
+			return unreadable, "", nil
 		}
 		text = message.GetText()
 	}
@@ -166,7 +192,7 @@ func (s *pageService) ask(ctx context.Context, root blob.ID, number int) (text, 
 		}
 		step, err := item.Decode()
 		if err != nil {
-			return "", "", err
+			continue
 		}
 		if name := callName(step.GetToolCall()); name != "" {
 			used[name]++
