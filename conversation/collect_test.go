@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -317,4 +318,61 @@ func TestRetentionFreesWhatItPromises(t *testing.T) {
 		t.Errorf("report %+v", report.Damage)
 	}
 	must(f.Branches(ctx, "c"))
+}
+
+// What happens between a plan and its commits counts: pins and new saves.
+func TestRetentionSeesWhatComesBetween(t *testing.T) {
+	ctx := context.Background()
+	t.Run("a pin before the commit", func(t *testing.T) {
+		f := newFixture(t)
+		f.grow(t, must(f.Create(ctx, conversation.Info{ID: "c"})), "1", "2", "3")
+		plan := conversation.PlanRetention(must(f.Retainable(ctx, nil)), conversation.Policy{MaxSaves: 1}, f.clock)
+		once := sync.OnceFunc(func() { must(f.Pin(ctx, "p", "c", 1)) })
+		rows := &flaky{Store: f.rows, before: func(*kv.Batch) error { once(); return nil }}
+		if n := must(conversation.New(f.blobs, rows, nil).ApplyRetention(ctx, plan)); n != 1 {
+			t.Errorf("removed %d saves, want 1", n)
+		}
+		must(f.SaveAt(ctx, "c", 1))
+	})
+	t.Run("a pin of a conversation that is deleted", func(t *testing.T) {
+		f := newFixture(t)
+		f.grow(t, must(f.Create(ctx, conversation.Info{ID: "c"})), "1")
+		once := sync.OnceFunc(func() { must(f.Pin(ctx, "p", "c", 1)) })
+		rows := &flaky{Store: f.rows, before: func(*kv.Batch) error { once(); return nil }}
+		check(t, conversation.New(f.blobs, rows, nil).Delete(ctx, "c", nil))
+		if pins := must(f.Pins(ctx)); len(pins) != 0 {
+			t.Errorf("pins of what is gone: %+v", pins)
+		}
+	})
+	drop := func(t *testing.T, f *fixture, between func()) {
+		t.Helper()
+		tight := conversation.Policy{MaxBytes: 1, DropConversations: true}
+		plan := conversation.PlanRetention(must(f.Retainable(ctx, f.mem)), tight, f.clock)
+		if len(plan.Conversations) != 1 {
+			t.Fatalf("plan %+v", plan)
+		}
+		between()
+		must(f.ApplyRetention(ctx, plan))
+	}
+	t.Run("work in a conversation that was to go", func(t *testing.T) {
+		f := newFixture(t)
+		c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+		f.grow(t, c, "1")
+		drop(t, f, func() { f.grow(t, c, "2") })
+		f.expectTexts(t, "c", "1", "2")
+	})
+	t.Run("a pin in a conversation that was to go", func(t *testing.T) {
+		f := newFixture(t)
+		f.grow(t, must(f.Create(ctx, conversation.Info{ID: "c"})), "1")
+		drop(t, f, func() { must(f.Pin(ctx, "p", "c", 1)) })
+		f.expectTexts(t, "c", "1")
+	})
+	t.Run("nothing", func(t *testing.T) {
+		f := newFixture(t)
+		f.grow(t, must(f.Create(ctx, conversation.Info{ID: "c"})), "1")
+		drop(t, f, func() {})
+		if _, err := f.Get(ctx, "c"); !errors.Is(err, conversation.ErrNotFound) {
+			t.Errorf("it is still there: %v", err)
+		}
+	})
 }

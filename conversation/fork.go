@@ -138,9 +138,12 @@ func (s *Store) Pin(ctx context.Context, name, id string, seq uint64) (Pin, erro
 	}
 	err = s.rows.Commit(ctx, &kv.Batch{
 		Expect: []kv.Expect{{Key: keyspace.Pin(name)}, {Key: keyspace.Save(id, seq), Version: version}},
-		Set:    []kv.Set{{Key: keyspace.Pin(name), Value: value}},
+		Set:    []kv.Set{{Key: keyspace.Pin(name), Value: value}, {Key: pinsKey, Value: []byte(name)}},
 		Refs:   []blob.ID{save.Root},
 	})
+	if conflict := new(kv.ConflictError); errors.As(err, &conflict) && conflict.Key == keyspace.Save(id, seq) {
+		return Pin{}, fmt.Errorf("pin %s: save %d of conversation %s: %w", name, seq, id, ErrNotFound)
+	}
 	if errors.Is(err, kv.ErrConflict) {
 		return Pin{}, fmt.Errorf("pin %s: %w", name, ErrExists)
 	}
@@ -167,6 +170,20 @@ func (s *Store) Unpin(ctx context.Context, name string) error {
 		return fmt.Errorf("unpin %s: %w", name, err)
 	}
 	return nil
+}
+
+// pinsKey is a row that every new pin changes. Who removes saves expects it as it was
+// when the pins were read, so that no pin comes between.
+var pinsKey = keyspace.Setting("pins")
+
+// pinsNow returns the pins, and what holds until there is a new one.
+func (s *Store) pinsNow(ctx context.Context) ([]Pin, kv.Expect, error) {
+	row, err := s.rows.Get(ctx, pinsKey)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, kv.Expect{}, fmt.Errorf("read pins: %w", err)
+	}
+	pins, err := s.Pins(ctx)
+	return pins, kv.Expect{Key: pinsKey, Version: row.Version}, err
 }
 
 // Pins returns all pins, by name.

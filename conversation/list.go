@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -117,9 +118,15 @@ type DeleteOptions struct {
 // commit. Its blobs stay until a collector finds that nothing else needs them. A
 // writer's next save fails with ErrNotFound.
 func (s *Store) Delete(ctx context.Context, id string, opts *DeleteOptions) error {
+	return s.deleteIf(ctx, id, opts, func(Save, bool) bool { return true })
+}
+
+// deleteIf removes a conversation if wanted, which is told its current save and
+// whether it has pins, says so about what the commit finds.
+func (s *Store) deleteIf(ctx context.Context, id string, opts *DeleteOptions, wanted func(last Save, pinned bool) bool) error {
 	for range attempts {
-		batch, err := s.deletion(ctx, id)
-		if err != nil {
+		batch, err := s.deletion(ctx, id, wanted)
+		if err != nil || batch == nil {
 			return err
 		}
 		if opts != nil && opts.Extend != nil {
@@ -129,7 +136,7 @@ func (s *Store) Delete(ctx context.Context, id string, opts *DeleteOptions) erro
 		}
 		err = s.rows.Commit(ctx, batch)
 		if errors.Is(err, kv.ErrConflict) {
-			continue // a save or a new title came between
+			continue // a save, a pin or a new title came between
 		}
 		if err != nil {
 			return fmt.Errorf("delete conversation %s: %w", id, err)
@@ -139,7 +146,8 @@ func (s *Store) Delete(ctx context.Context, id string, opts *DeleteOptions) erro
 	return fmt.Errorf("delete conversation %s: %w", id, kv.ErrConflict)
 }
 
-func (s *Store) deletion(ctx context.Context, id string) (*kv.Batch, error) {
+// deletion returns nil if the conversation is not to be removed.
+func (s *Store) deletion(ctx context.Context, id string, wanted func(Save, bool) bool) (*kv.Batch, error) {
 	rec, version, err := s.record(ctx, id)
 	if err != nil {
 		return nil, err
@@ -152,22 +160,25 @@ func (s *Store) deletion(ctx context.Context, id string) (*kv.Batch, error) {
 	if last.Seq > 0 {
 		listed = last.Time.UnixMilli()
 	}
-	pins, err := s.Pins(ctx)
+	pins, noPin, err := s.pinsNow(ctx)
 	if err != nil {
 		return nil, err
+	}
+	pins = slices.DeleteFunc(pins, func(p Pin) bool { return p.Conversation != id })
+	if !wanted(last, len(pins) > 0) {
+		return nil, nil
 	}
 	b := &kv.Batch{
 		Expect: []kv.Expect{
 			{Key: keyspace.Conversation(id), Version: version},
 			{Key: keyspace.Save(id, last.Seq+1)},
+			noPin,
 		},
 		DeleteRange: []kv.Range{keyspace.Saves(id), keyspace.MessageHeads(id), keyspace.JSONCheckpoints(id), keyspace.Execs(id)},
 		Delete:      []string{keyspace.Conversation(id), keyspace.Head(id), keyspace.ByTime(listed, id)},
 	}
 	for _, p := range pins {
-		if p.Conversation == id {
-			b.Delete = append(b.Delete, keyspace.Pin(p.Name))
-		}
+		b.Delete = append(b.Delete, keyspace.Pin(p.Name))
 	}
 	return b, nil
 }

@@ -46,6 +46,8 @@ type RetentionPlan struct {
 	Saves map[string][]uint64
 	// Conversations are to be removed whole.
 	Conversations []string
+	// Heads are the current saves of Conversations, as the plan knows them.
+	Heads map[string]uint64
 	// Freed estimates the bytes of blobs that go at the next collection, where
 	// the policy has a budget.
 	Freed int64
@@ -74,7 +76,7 @@ func RemovalOrder(saves []Retained) {
 func PlanRetention(saves []Retained, p Policy, now time.Time) RetentionPlan {
 	saves = slices.Clone(saves)
 	RemovalOrder(saves)
-	plan := RetentionPlan{Saves: make(map[string][]uint64)}
+	plan := RetentionPlan{Saves: make(map[string][]uint64), Heads: make(map[string]uint64)}
 	var total int64
 	newer := make(map[string]int) // saves of the conversation that are newer and unpinned or current
 	pinned := make(map[string]bool)
@@ -100,6 +102,7 @@ func PlanRetention(saves []Retained, p Policy, now time.Time) RetentionPlan {
 	for _, r := range saves {
 		if r.Current && !r.Pinned && p.DropConversations && p.MaxBytes > 0 && total > p.MaxBytes && !pinned[r.Conversation] {
 			plan.Conversations = append(plan.Conversations, r.Conversation)
+			plan.Heads[r.Conversation] = r.Save.Seq
 			delete(plan.Saves, r.Conversation)
 			total -= r.Bytes
 			plan.Freed += r.Bytes
@@ -146,19 +149,24 @@ func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, 
 }
 
 // ApplyRetention carries out a plan, one commit for each conversation. A save
-// that was pinned since the plan was made stays. Blobs go at the next
-// collection. It returns how many saves were removed.
+// that was pinned since the plan was made stays, and so does a conversation that
+// got a pin or went on since. Blobs go at the next collection. It returns how many
+// saves were removed of conversations that stay.
 func (s *Store) ApplyRetention(ctx context.Context, plan RetentionPlan) (int, error) {
 	removed := 0
 	for _, id := range plan.Conversations {
-		if err := s.Delete(ctx, id, nil); err != nil && !errors.Is(err, ErrNotFound) {
+		head, planned := plan.Heads[id]
+		err := s.deleteIf(ctx, id, nil, func(last Save, pinned bool) bool {
+			return !pinned && (!planned || last.Seq == head)
+		})
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return removed, err
 		}
 	}
 	for id, seqs := range plan.Saves {
 		n, err := s.removeSaves(ctx, id, seqs)
 		for tries := 1; errors.Is(err, kv.ErrConflict) && tries < attempts; tries++ {
-			n, err = s.removeSaves(ctx, id, seqs) // a save came between
+			n, err = s.removeSaves(ctx, id, seqs) // a save or a pin came between
 		}
 		if err != nil {
 			return removed, fmt.Errorf("remove saves of conversation %s: %w", id, err)
@@ -175,12 +183,12 @@ func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int,
 	if err != nil {
 		return 0, err
 	}
-	unwanted, err := s.unpinned(ctx, id, seqs)
+	unwanted, noPin, err := s.unpinned(ctx, id, seqs)
 	if err != nil {
 		return 0, err
 	}
 	delete(unwanted, last.Seq)
-	batch := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Save(id, last.Seq+1)}}}
+	batch := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Save(id, last.Seq+1)}, noPin}}
 	stays := make(map[blob.ID]bool) // roots; false for those that go
 	for save, err := range s.History(ctx, id, nil) {
 		if errors.Is(err, ErrNotFound) {
@@ -213,20 +221,20 @@ func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int,
 	return removed, s.rows.Commit(ctx, batch)
 }
 
-// unpinned returns the saves that no pin names.
-func (s *Store) unpinned(ctx context.Context, id string, seqs []uint64) (map[uint64]bool, error) {
+// unpinned returns the saves that no pin names, and what holds as long as that is so.
+func (s *Store) unpinned(ctx context.Context, id string, seqs []uint64) (map[uint64]bool, kv.Expect, error) {
 	out := make(map[uint64]bool, len(seqs))
 	for _, seq := range seqs {
 		out[seq] = true
 	}
-	pins, err := s.Pins(ctx)
+	pins, noPin, err := s.pinsNow(ctx)
 	if err != nil {
-		return nil, err
+		return nil, kv.Expect{}, err
 	}
 	for _, p := range pins {
 		if p.Conversation == id {
 			delete(out, p.Seq)
 		}
 	}
-	return out, nil
+	return out, noPin, nil
 }
