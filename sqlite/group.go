@@ -18,9 +18,9 @@ type group struct {
 	w      *writer
 	c      *conn
 	gen    int64
-	unused map[*record]bool // object files that turned out to be stored already
-	fresh  map[blob.ID]bool // found or made to be of the current generation
-	lost   []error          // blobs whose base is gone
+	unused map[*record]bool  // object files that turned out to be stored already
+	fresh  map[blob.ID]bool  // found or made to be of the current generation
+	lost   map[blob.ID]error // blobs that cannot be stored, such as those whose base is gone
 }
 
 // apply returns an error only if the whole transaction must fail; what is wrong
@@ -72,8 +72,16 @@ const insertBlob = `INSERT INTO blobs (id, gen, born, size, base, file, data) VA
 
 func (g *group) insert(r *record, born int64) error {
 	if r.renewal {
-		_, err := g.touch(r.id)
+		found, err := g.touch(r.id)
+		if err == nil && !found { // swept after Put had seen it: its content is gone with it
+			g.lose(r, fmt.Errorf("store blob %s once more: %w", r.id, blob.NotFound(r.id)))
+		}
 		return err
+	}
+	if r.file != "" && !g.w.db.objects.exists(r.id, r.file) {
+		// It waited for so long that a sweep elsewhere took it for an orphan.
+		g.lose(r, fmt.Errorf("store blob %s: its object file: %w", r.id, blob.NotFound(r.id)))
+		return nil
 	}
 	if !r.base.IsZero() {
 		found, err := g.touch(r.base)
@@ -81,8 +89,7 @@ func (g *group) insert(r *record, born int64) error {
 			return err
 		}
 		if !found { // swept after the layer above had read it
-			g.lost = append(g.lost, fmt.Errorf("store blob %s: its base: %w", r.id, blob.NotFound(r.base)))
-			g.notUsed(r)
+			g.lose(r, fmt.Errorf("store blob %s: its base: %w", r.id, blob.NotFound(r.base)))
 			return nil
 		}
 	}
@@ -104,6 +111,15 @@ func (g *group) insert(r *record, born int64) error {
 	}
 	g.refreshed(r.id)
 	return nil
+}
+
+// lose notes why a blob cannot be stored.
+func (g *group) lose(r *record, err error) {
+	if g.lost == nil {
+		g.lost = make(map[blob.ID]error)
+	}
+	g.lost[r.id] = err
+	g.notUsed(r)
 }
 
 // notUsed notes that the file of a record, if it has one, is not needed.

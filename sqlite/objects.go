@@ -217,6 +217,13 @@ func (o *objects) open(id blob.ID, suffix string) (*os.File, error) {
 	return os.Open(o.path(id, suffix))
 }
 
+// exists reports whether there is an object file. One that cannot be looked at is
+// left to those who read it.
+func (o *objects) exists(id blob.ID, suffix string) bool {
+	_, err := os.Lstat(o.path(id, suffix))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // temporary calls fn for every name in objects/tmp.
 func (o *objects) temporary(fn func(id blob.ID, suffix string) error) error {
 	entries, err := os.ReadDir(filepath.Join(o.dir, tempDirName))

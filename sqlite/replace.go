@@ -84,7 +84,7 @@ func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
 	if len(all) == 0 {
 		return ctx.Err()
 	}
-	if err := b.Flush(ctx); err != nil { // so that there are rows
+	if err := b.written(ctx); err != nil {
 		return errors.Join(err, b.abandon(all))
 	}
 	err := b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {

@@ -2,8 +2,8 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -18,9 +18,9 @@ const (
 	orphanAge = time.Hour
 )
 
-// List implements blob.Lister. What was put before is flushed first.
+// List implements blob.Lister. What was put before is written first.
 func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
-	if err := b.Flush(ctx); err != nil {
+	if err := b.written(ctx); err != nil {
 		return err
 	}
 	for {
@@ -81,7 +81,10 @@ func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 		gen, err = generation(c)
 		return err
 	}})
-	return uint64(gen), err
+	if err != nil {
+		return 0, err // after the end of ctx the task may still be at it
+	}
+	return uint64(gen), nil
 }
 
 // Sweep implements blob.Sweeper. Killed at any point, it leaves whole blobs
@@ -134,7 +137,7 @@ func (b *Blobs) planSweep(ctx context.Context, number int64, opts blob.SweepOpti
 
 // removePage deletes those of the blobs that nothing leans on. A blob that a
 // commit has touched meanwhile is skipped by the condition on its generation.
-func (b *Blobs) removePage(ctx context.Context, number int64, page []blob.ID, files map[blob.ID]string) (gone []blob.ID, err error) {
+func (b *Blobs) removePage(ctx context.Context, number int64, page []blob.ID, files map[blob.ID]string) ([]blob.ID, error) {
 	for _, id := range page {
 		if file := files[id]; file != "" {
 			if err := b.db.objects.condemn(id, file); err != nil {
@@ -142,8 +145,9 @@ func (b *Blobs) removePage(ctx context.Context, number int64, page []blob.ID, fi
 			}
 		}
 	}
-	err = b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
-		gone = gone[:0]
+	var gone []blob.ID
+	err := b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
+		gone = nil
 		last, err := lastNumber(c)
 		if err != nil {
 			return err
@@ -221,27 +225,54 @@ func overwriteDoubt(c *conn) error {
 
 // removeOrphans looks at every object file and removes those that no row names.
 func (b *Blobs) removeOrphans(ctx context.Context) error {
+	var orphans []leftover
 	err := b.db.objects.walk(func(info fs.FileInfo, id blob.ID, suffix string) error {
 		if time.Since(info.ModTime()) < orphanAge {
 			return ctx.Err()
-		}
-		if r := b.db.writer.find(id); r != nil && r.file == suffix {
-			return nil
 		}
 		var named bool
 		err := b.db.readers.with(ctx, func(c *conn) (err error) {
 			named, err = rowNames(c, id, suffix)
 			return err
 		})
-		if err != nil || named {
+		if err == nil && !named {
+			orphans = append(orphans, leftover{id, suffix})
+		}
+		return err
+	})
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	for page := range slices.Chunk(orphans, sweepPage) {
+		if err := b.removeUnnamed(ctx, page); err != nil {
 			return err
 		}
-		return b.db.objects.discard(id, suffix)
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
-	return err
+	return nil
+}
+
+// removeUnnamed removes object files without a row. Somebody whose disk was full may
+// still be about to name them: within a transaction nobody does, and who comes later
+// finds that the file is gone.
+func (b *Blobs) removeUnnamed(ctx context.Context, orphans []leftover) error {
+	return b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
+		for _, one := range orphans {
+			if r := b.db.writer.find(one.id); r != nil && r.file == one.suffix {
+				continue
+			}
+			named, err := rowNames(c, one.id, one.suffix)
+			if err != nil {
+				return sqlError("look for an object's row", err)
+			}
+			if named {
+				continue
+			}
+			if err := b.db.objects.discard(one.id, one.suffix); err != nil {
+				return fileError("remove an orphaned object", err)
+			}
+		}
+		return nil
+	}})
 }
 
 func rowNames(c *conn, id blob.ID, suffix string) (bool, error) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +47,7 @@ type request struct {
 	ctx   context.Context
 	batch *kv.Batch
 	task  func(*conn) error
+	quiet bool       // leaves what was lost for others to hear of
 	done  chan error // buffered: the writer never waits for a waiter
 }
 
@@ -65,11 +68,11 @@ type writer struct {
 	pending  map[blob.ID]*record
 	queue    []*record // of pending, in order; taken by the next transaction
 	requests []*request
-	bytes    int           // weight of pending
-	drained  chan struct{} // closed when pending shrinks, or cannot
-	lost     []error       // blobs that could not be stored, for the next Flush
-	stuck    error         // why the last transaction failed, nil once one went well
-	failed   error         // set for good when it is unsafe to write on
+	bytes    int               // weight of pending
+	drained  chan struct{}     // closed when pending shrinks, or cannot
+	lost     map[blob.ID]error // blobs that could not be stored, for the next Flush
+	stuck    error             // why the last transaction failed, nil once one went well
+	failed   error             // set for good when it is unsafe to write on
 	stopping bool
 	rounds   uint64
 	lingers  bool // a look for unflushed blobs is on its way
@@ -81,6 +84,7 @@ func newWriter(db *DB, c *conn) *writer {
 		wake:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		pending:  make(map[blob.ID]*record),
+		lost:     make(map[blob.ID]error),
 		drained:  make(chan struct{}),
 		logLimit: logLimit,
 	}
@@ -353,6 +357,8 @@ func (w *writer) finish(r *request, verdict, err error) {
 		r.done <- err
 	case verdict != nil:
 		r.done <- verdict
+	case r.quiet:
+		r.done <- nil
 	case r.batch == nil:
 		r.done <- w.takeLost()
 	default:
@@ -414,8 +420,9 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 			delete(w.pending, r.id)
 			w.bytes -= r.weight()
 		}
+		delete(w.lost, r.id) // who put it once more has made up for it
 	}
-	w.lost = append(w.lost, g.lost...)
+	maps.Copy(w.lost, g.lost)
 	w.stuck = nil
 	w.wakePutsLocked()
 	w.mu.Unlock()
@@ -459,8 +466,8 @@ func (w *writer) noteFailure(err error) {
 func (w *writer) takeLost() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := errors.Join(w.lost...)
-	w.lost = nil
+	err := errors.Join(slices.Collect(maps.Values(w.lost))...)
+	clear(w.lost)
 	return err
 }
 
