@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -20,6 +21,9 @@ type Applied struct {
 	Files int
 	// Plan is what was done, without counts of lines; see CountLines.
 	Plan *Plan
+	// NoSetgid lists paths that have all but their set-group-id bit back: the kernel
+	// gives it only to those who are in the group, and drops it without a word else.
+	NoSetgid []string
 	// Recovered tells about an earlier rewind that was settled first, or is nil.
 	Recovered *Recovery
 	// CleanupError is why staged files could not be removed, or nil. They are
@@ -109,6 +113,7 @@ type rewinding struct {
 	stage     *stageDir // nil if there are no steps
 	journaled bool
 	began     int64 // when the first step was taken, by the clock that stamps files
+	noSetgid  []string
 }
 
 func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
@@ -276,10 +281,10 @@ func (r *rewinding) touched(want map[string]*workspace.Entry) []string {
 
 // verify looks at what was written and compares it with the plan.
 func (r *rewinding) verify(ctx context.Context) (*capture, error) {
-	want := make(map[string]*workspace.Entry, len(r.steps))
+	want, had := make(map[string]*workspace.Entry, len(r.steps)), make(map[string]*workspace.Entry, len(r.steps))
 	for i := range r.plan.Actions {
 		if a := &r.plan.Actions[i]; a.Changes() {
-			want[a.Path] = a.After
+			want[a.Path], had[a.Path] = a.After, a.Before
 		}
 	}
 	touched := r.touched(want)
@@ -296,13 +301,20 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	for _, c := range changes {
 		after, planned := want[c.Path]
 		if planned && !sameState(c.After, after) {
-			return nil, fmt.Errorf("verify: %w: %q is not what was written", ErrChanged, c.Path)
+			if !lacksSetgid(c.After, after) {
+				return nil, fmt.Errorf("verify: %w: %q is not what was written", ErrChanged, c.Path)
+			}
+			r.noSetgid = append(r.noSetgid, c.Path)
 		}
 		delete(want, c.Path)
 	}
-	for path := range want {
-		return nil, fmt.Errorf("verify: %w: %q did not change", ErrChanged, path)
+	for path, after := range want {
+		if !lacksSetgid(had[path], after) {
+			return nil, fmt.Errorf("verify: %w: %q did not change", ErrChanged, path)
+		}
+		r.noSetgid = append(r.noSetgid, path)
 	}
+	slices.Sort(r.noSetgid)
 	skipped := mergeSkipped(r.job.present.skipped, res, stepPaths(r.steps))
 	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
 }
@@ -324,7 +336,7 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 			return nil, r.abort(ctx, err)
 		}
 	}
-	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Changes(), Plan: r.plan}
+	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Changes(), Plan: r.plan, NoSetgid: r.noSetgid}
 	if r.stage != nil {
 		r.stage.close()
 		done.CleanupError = r.disk.removeStage(r.stage.name)

@@ -163,7 +163,7 @@ func (d *disk) taken(steps []*step) ([]string, error) {
 		var took bool
 		switch st.kind {
 		case stepChmod:
-			took = now.isDir() && now.mode&0o7777 == st.newMode
+			took = now.isDir() && cameTo(now.mode&0o7777, st.newMode)
 		case stepRemove:
 			took = missing
 		case stepSwap:

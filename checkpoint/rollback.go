@@ -46,7 +46,7 @@ func (s *stageDir) undoChmod(st *step) error {
 	if isNotExist(err) {
 		return nil
 	}
-	if err != nil || !now.isDir() || now.mode&0o7777 != st.newMode {
+	if err != nil || !now.isDir() || !cameTo(now.mode&0o7777, st.newMode) {
 		return err
 	}
 	return s.d.chmodDir(st.path, st.oldMode)

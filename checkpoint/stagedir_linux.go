@@ -226,11 +226,17 @@ func (s *stageDir) mkdir(slot string, mode uint32, uid, gid int) error {
 	if err := s.d.about("mkdir", s.path(slot)); err != nil {
 		return err
 	}
-	err := unix.Mkdirat(s.fd, slot, 0o700)
+	err := unix.Mkdirat(s.fd, slot, mode&0o777)
 	if err == nil && os.Geteuid() == 0 {
 		err = unix.Fchownat(s.fd, slot, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
 	}
+	var st stat
 	if err == nil {
+		st, err = statAt(s.fd, slot)
+	}
+	// Where it is as it should be by itself, it may have a set-group-id bit from the
+	// workspace that a change would take away.
+	if err == nil && st.mode&0o7777 != mode {
 		err = unix.Fchmodat(s.fd, slot, mode, 0) // nobody else knows the name
 	}
 	if err != nil {

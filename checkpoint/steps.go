@@ -88,6 +88,23 @@ func steps(actions []Action) []*step {
 	return all
 }
 
+// setgid is the permission bit that a file gets only from somebody who is in its
+// group, and from root.
+const setgid = 0o2000
+
+// cameTo reports whether a mode is what a change to another one came to.
+func cameTo(got, asked uint32) bool { return got == asked || got == asked&^setgid }
+
+// lacksSetgid reports whether a state is the one asked for but for that bit.
+func lacksSetgid(got, asked *workspace.Entry) bool {
+	if got == nil || asked == nil || asked.Mode&setgid == 0 {
+		return false
+	}
+	less := *asked
+	less.Mode &^= setgid
+	return sameState(got, &less)
+}
+
 func chmod(path string, from, to uint32) *step {
 	return &step{kind: stepChmod, path: path, oldMode: from, newMode: to}
 }

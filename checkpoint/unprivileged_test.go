@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -164,4 +165,54 @@ func TestGroupStays(t *testing.T) {
 			t.Errorf("%s is of group %d, want %d", name, got, want)
 		}
 	}
+}
+
+// Directories and files in a group that the user is not in come back, with their
+// set-group-id bit where the kernel lets it be; where not, that is told.
+func TestForeignSetgid(t *testing.T) {
+	const dirEnv = "STET_TEST_SETGID"
+	if os.Geteuid() == 0 {
+		dir := tempDir(t)
+		must(t, os.Chown(dir, 65534, 1))
+		must(t, os.Chmod(dir, 0o755|fs.ModeSetgid))
+		t.Setenv(dirEnv, dir)
+		asNobody(t)
+		return
+	}
+	dir := os.Getenv(dirEnv)
+	if dir == "" {
+		t.Skip("only root can make a directory of a foreign group")
+	}
+	defer syscall.Umask(syscall.Umask(0o022))
+	f := newFixture(t)
+	f.dir = dir
+	f.reopen()
+	f.write("gone/x", "0\n", "gone/sub/y", "0\n", "stripped/x", "0\n", "wide/x", "0\n")
+	c1 := f.before("c", 1)
+	f.remove("gone")
+	must(t, os.Chmod(f.path("stripped"), 0o700))
+	f.write("wide/x", "1\n")
+	f.after("c", 1)
+	present := snapshot(t, f.dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := f.w.Rewind(ctx, RewindRequest{To: c1.ID, Progress: func(done, all int) {
+		if done == all {
+			cancel()
+		}
+	}}, "")
+	if !errors.Is(err, ErrRolledBack) {
+		t.Errorf("interrupted: %v, want ErrRolledBack", err)
+	}
+	f.expect(present)
+	done := f.rewind(RewindRequest{To: c1.ID})
+	same(t, "without the bit", done.NoSetgid, []string{"stripped"})
+	for name, want := range map[string]fs.FileMode{"gone": fs.ModeSetgid, "gone/sub": fs.ModeSetgid, "stripped": 0, "wide": fs.ModeSetgid} {
+		info, err := os.Stat(f.path(name))
+		must(t, err)
+		if got := info.Mode(); got&fs.ModeSetgid != want || got.Perm() != 0o755 {
+			t.Errorf("%s is %v, want setgid %v", name, got, want != 0)
+		}
+	}
+	must(t, undo(f))
+	f.expect(present)
 }

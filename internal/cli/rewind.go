@@ -243,6 +243,9 @@ func question(plan *checkpoint.Plan) string {
 func (a *app) tellLeftovers(done *checkpoint.Applied) {
 	a.tellRecovery(done.Recovered)
 	a.tellCleanup(done.CleanupError)
+	if len(done.NoSetgid) > 0 {
+		a.warn("without the set-group-id bit that they had, since you are not in their group: %s", few(done.NoSetgid, 10))
+	}
 	if done.IndexError != nil {
 		a.warn("the next checkpoint will take longer: %v", done.IndexError)
 	}
