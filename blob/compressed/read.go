@@ -96,8 +96,11 @@ func (s resolver) resolve(ctx context.Context, id blob.ID, r *record, steps *int
 		curID, cur = cur.base, next
 	}
 	bottom, err := s.bottom(ctx, curID, cur, end, steps)
-	if err != nil || len(segments) == 0 {
-		return bottom, leansOnUnlessSame(id, curID, err)
+	if err != nil {
+		return nil, leansOnUnlessSame(id, curID, err)
+	}
+	if len(segments) == 0 {
+		return fitting(bottom), nil
 	}
 	out := make([]byte, r.size)
 	copy(out, bottom)
@@ -109,6 +112,15 @@ func (s resolver) resolve(ctx context.Context, id blob.ID, r *record, steps *int
 		copy(out[g.from:g.to], literal)
 	}
 	return out, nil
+}
+
+// fitting copies the beginning of something larger, which would stay in memory for as
+// long as somebody has the part, such as a cache that counts only that.
+func fitting(part []byte) []byte {
+	if cap(part)/2 > len(part) {
+		return bytes.Clone(part)
+	}
+	return part
 }
 
 func leansOnUnlessSame(id, cause blob.ID, err error) error {

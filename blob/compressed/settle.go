@@ -18,7 +18,8 @@ const settleBytes = 1 << 20
 // are stored as they came, compares those that came with a hint, and returns how
 // many bytes that saved. What a hint names should be settled before, as it is in the
 // order in which blobs arrived. It may run beside all other calls, in several
-// processes, and be stopped at any time; blobs that are settled, or gone, cost a look.
+// processes, and be stopped at any time; blobs that are settled, or gone, cost a look,
+// and those that are damaged keep no others waiting.
 func (s *Store) Settle(ctx context.Context, blobs []blob.Info) (saved int64, err error) {
 	replacer, ok := s.inner.(blob.Replacer)
 	if !ok {
@@ -30,11 +31,18 @@ func (s *Store) Settle(ctx context.Context, blobs []blob.Info) (saved int64, err
 		if info.Stored <= minAlone && (info.Stored < leastHinted || !info.Base.IsZero()) {
 			continue
 		}
-		if err := b.add(ctx, info); err != nil && !errors.Is(err, blob.ErrNotFound) {
+		if err := b.add(ctx, info); err != nil && !staysAsItIs(err) {
 			return b.saved, fmt.Errorf("settle blob %s: %w", info.ID, err)
 		}
 	}
 	return b.saved, b.flush(ctx)
+}
+
+// staysAsItIs tells errors that are about one blob: it is gone, or damaged, which is
+// for those to tell who read or check it, or was replaced between two looks and
+// arrives once more.
+func staysAsItIs(err error) bool {
+	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrMismatch)
 }
 
 // leastHinted is the least that a record with a hint takes.
@@ -81,7 +89,7 @@ func (b *settling) addWhole(ctx context.Context, info blob.Info) error {
 func (b *settling) smaller(ctx context.Context, id blob.ID, data []byte) (*record, error) {
 	r, err := parse(id, data, b.opts.MaxBlob)
 	if err != nil {
-		return nil, nil // damage is for those to tell who read or check it
+		return nil, nil // see staysAsItIs
 	}
 	switch r.kind {
 	case kindRaw:
@@ -157,7 +165,7 @@ func (b *settling) standAlone(ctx context.Context, decided map[blob.ID]*record) 
 			continue
 		}
 		data, err := b.inner.Get(ctx, id)
-		if errors.Is(err, blob.ErrNotFound) {
+		if err != nil && staysAsItIs(err) {
 			continue
 		}
 		if err != nil {
