@@ -121,7 +121,7 @@ func apart(db *stet.DB, dir string) error {
 		return err
 	}
 	if store == dir || strings.HasPrefix(store, strings.TrimSuffix(dir, "/")+"/") {
-		return usage(fmt.Errorf("the store %s lies inside the workspace %s: go to a directory below it, name one with -C, or keep the store elsewhere (--store)", store, dir))
+		return usage(fmt.Errorf("the store %s lies inside the workspace %s, and a rewind would take it back, too (capture.force changes nothing about that): go to a directory below it, name one with -C, or keep the store elsewhere (--store)", store, dir))
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ var knownSettings = []setting{
 	{"capture.ignore", "true", isBool, "Whether .gitignore files are obeyed; what they exclude is not captured unless an agent wrote it."},
 	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured, and named as such."},
 	{"capture.threshold_ms", "0", isNumber, "Least time in milliseconds between two automatic checkpoints."},
-	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace."},
+	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace; the store must lie outside it even so."},
 	{"rewind.enabled", "true", isBool, "Whether rewinds are allowed."},
 	{"run.settle_ms", "1500", isNumber, "How long changes must rest, in milliseconds, before 'stet run' makes a checkpoint of them."},
 	{"settle.background", "true", isBool, "Whether commands that stored much leave a process behind that compresses it. Without, they do a part of it themselves."},
