@@ -1,7 +1,6 @@
 package encrypted
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,17 +120,33 @@ func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, resu
 	return err
 }
 
-func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) error {
-	name := f.info.ID
-	if f.info.Stored > maxWhole {
-		return s.resealStream(ctx, f, replacer)
+// tries is how often a blob is looked at again that was replaced between two looks.
+const tries = 4
+
+func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) (err error) {
+	for range tries {
+		if f.info.Stored <= maxWhole || !f.base.IsZero() {
+			return s.resealWhole(ctx, f, replacer)
+		}
+		if f.base, err = s.resealStream(ctx, f, replacer); !errors.Is(err, errMoved) {
+			return err
+		}
 	}
+	return err
+}
+
+// errMoved says that a blob was replaced between two looks.
+var errMoved = errors.New("blob was replaced meanwhile")
+
+// resealWhole goes by what it reads, and gives that to the store below with its base:
+// the blob may have another one since it was found, and may be removed and put anew
+// without one while this works.
+func (s *Store) resealWhole(ctx context.Context, f found, replacer blob.Replacer) error {
+	name := f.info.ID
 	stored, err := s.inner.Get(ctx, name)
 	if err != nil {
 		return err
 	}
-	// Its base may be another one than when it was found, so that what is read now
-	// counts.
 	o, err := s.opener(f.id, name, stored)
 	if err != nil {
 		return blame(f.id, err)
@@ -140,36 +155,58 @@ func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) err
 	if err != nil {
 		return blame(f.id, err)
 	}
-	sealed, err := s.sealWhole(f.id, o.base, name, content)
+	sealed, err := s.sealBlob(blob.Blob{ID: f.id, Data: content, Base: o.base})
 	if err != nil {
 		return fmt.Errorf("seal blob %s: %w", f.id, err)
 	}
-	if err := replacer.ReplaceFrom(ctx, name, bytes.NewReader(sealed), int64(len(sealed))); err != nil {
+	if err := replacer.Replace(ctx, sealed); err != nil {
 		return fmt.Errorf("replace sealed blob %s: %w", f.id, err)
 	}
 	return nil
 }
 
 // resealStream reads a large blob twice: once to learn its length and that it is
-// sound, once to seal it.
-func (s *Store) resealStream(ctx context.Context, f found, replacer blob.Replacer) error {
-	r, err := s.Open(ctx, f.id)
+// sound, once to seal it. It returns errMoved for one that changed meanwhile, with
+// the base that it has now. One without a base can be read whatever the store below
+// says that it leans on.
+func (s *Store) resealStream(ctx context.Context, f found, replacer blob.Replacer) (base blob.ID, err error) {
+	r, base, err := s.openStored(ctx, f)
 	if err != nil {
-		return err
+		return base, err
 	}
 	size, err := io.Copy(io.Discard, r)
 	if err = errors.Join(err, r.Close()); err != nil {
-		return err
+		return base, err
 	}
-	if r, err = s.Open(ctx, f.id); err != nil {
-		return err
+	if r, base, err = s.openStored(ctx, f); err != nil {
+		return base, err
 	}
-	src, stored, err := s.sealing(f.id, f.base, f.info.ID, r, size)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	src, stored, err := s.sealing(f.id, base, f.info.ID, r, size)
 	if err == nil {
 		err = replacer.ReplaceFrom(ctx, f.info.ID, src, stored)
 	}
-	if err = errors.Join(err, r.Close()); err != nil {
-		return fmt.Errorf("replace sealed blob %s: %w", f.id, err)
+	if errors.Is(err, blob.ErrMismatch) {
+		return base, fmt.Errorf("replace sealed blob %s: %w: %w", f.id, errMoved, err)
 	}
-	return nil
+	if err != nil {
+		return base, fmt.Errorf("replace sealed blob %s: %w", f.id, err)
+	}
+	return base, nil
+}
+
+// openStored opens a blob that was found, unless it has a base.
+func (s *Store) openStored(ctx context.Context, f found) (io.ReadCloser, blob.ID, error) {
+	below, err := blob.Open(ctx, s.inner, f.info.ID)
+	if err != nil {
+		return nil, blob.ID{}, err
+	}
+	r, err := s.openStream(f.id, f.info.ID, below)
+	if err != nil {
+		return nil, blob.ID{}, err
+	}
+	if base := r.o.base; !base.IsZero() {
+		return nil, base, errors.Join(errMoved, r.Close())
+	}
+	return r, blob.ID{}, nil
 }

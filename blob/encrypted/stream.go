@@ -21,7 +21,7 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 		name := s.sealedName(id)
 		r, err := blob.Open(ctx, s.inner, name)
 		if err == nil {
-			return s.openStream(id, name, r)
+			return readerOf(s.openStream(id, name, r))
 		}
 		if !errors.Is(err, blob.ErrNotFound) {
 			return nil, fmt.Errorf("open sealed blob %s: %w", id, err)
@@ -34,7 +34,15 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	return nil, s.absent(ctx, id)
 }
 
-func (s *Store) openStream(id, name blob.ID, r io.ReadCloser) (io.ReadCloser, error) {
+// readerOf keeps a nil pointer from becoming a reader that is not nil.
+func readerOf(u *unsealing, err error) (io.ReadCloser, error) {
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func (s *Store) openStream(id, name blob.ID, r io.ReadCloser) (*unsealing, error) {
 	head, err := readHead(r)
 	var o *opened
 	if err == nil {
