@@ -128,7 +128,15 @@ func millis(n float64) time.Time {
 	if n == 0 || math.IsNaN(n) || math.Abs(n) > 1e15 {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(n)).UTC()
+	return sensible(time.UnixMilli(int64(n)).UTC())
+}
+
+// sensible returns no time for one that JSON has no form for.
+func sensible(t time.Time) time.Time {
+	if t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
 }
 
 func parseTime(s string) time.Time {
@@ -136,5 +144,5 @@ func parseTime(s string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return t.UTC()
+	return sensible(t.UTC())
 }
