@@ -46,10 +46,16 @@ func (s *Store) CloudAgents(ctx context.Context) iter.Seq2[CloudAgent, error] {
 					continue
 				}
 				v, err := s.value(ctx, row.key)
-				if err == nil && v.Absent() {
+				var agent CloudAgent
+				switch {
+				case err == nil && v.Absent():
 					continue
+				case err == nil:
+					agent = decodeCloudAgent(id, v)
+				case ofRow(err):
+					agent, err = CloudAgent{ID: id, Problem: fmt.Errorf("read metadata of %s: %w", id, err)}, nil
 				}
-				if !yield(decodeCloudAgent(id, v), err) || err != nil {
+				if !yield(agent, err) || err != nil {
 					return
 				}
 			}

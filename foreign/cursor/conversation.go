@@ -201,6 +201,10 @@ func (s *Store) fillOriginals(ctx context.Context, c *Conversation) error {
 			continue
 		}
 		v, err := s.value(ctx, originalPrefix+c.ID+":"+uri)
+		if err != nil && ofRow(err) {
+			c.Problems = append(c.Problems, fmt.Errorf("read original of %s: %w", uri, err))
+			continue
+		}
 		if err != nil {
 			return err
 		}

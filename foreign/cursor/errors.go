@@ -104,6 +104,10 @@ func wrapSQLite(ctx context.Context, err error) error {
 	return err
 }
 
+// ofRow reports whether err is about the row that was read, so that others can still
+// be had.
+func ofRow(err error) bool { return damaged(err) || errors.Is(err, blob.ErrTooLarge) }
+
 // damaged reports whether err means that a database file is not sound.
 func damaged(err error) bool {
 	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrNotDatabase)

@@ -69,14 +69,17 @@ func (s *Store) editorHeader(ctx context.Context, id string, items map[string]He
 	item, listed := items[id]
 	delete(items, id)
 	h, found, err := s.tableHeader(ctx, id)
-	if err != nil {
+	if err != nil && !ofRow(err) {
 		return Header{}, false, err
 	}
-	if found {
+	if found && err == nil {
 		present, err := s.present(ctx, dataPrefix+id)
 		return mergeHeader(h, item), present, err
 	}
 	v, err := s.value(ctx, dataPrefix+id)
+	if err != nil && ofRow(err) {
+		return mergeHeader(Header{ID: id}, item), true, nil // who reads the conversation is told
+	}
 	if err != nil || v.Absent() {
 		return Header{}, false, err
 	}
@@ -132,6 +135,10 @@ func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, yie
 // fillHeader completes a conversation's header from the lists.
 func (s *Store) fillHeader(ctx context.Context, c *Conversation) error {
 	h, found, err := s.tableHeader(ctx, c.ID)
+	if err != nil && ofRow(err) {
+		c.Problems = append(c.Problems, fmt.Errorf("read header of %s: %w", c.ID, err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -189,7 +196,7 @@ func mergeHeader(h, other Header) Header {
 var itemKeys = []string{"composer.composerHeaders", "composer.composerData"}
 
 // itemHeaders reads the lists of conversations that older releases keep in
-// ItemTable. Lists that are no JSON are skipped: they only repeat what the rows
+// ItemTable. Lists that cannot be read are skipped: they only repeat what the rows
 // say.
 func (s *Store) itemHeaders(ctx context.Context) (map[string]Header, error) {
 	out := map[string]Header{}
@@ -198,6 +205,9 @@ func (s *Store) itemHeaders(ctx context.Context) (map[string]Header, error) {
 	}
 	for _, key := range itemKeys {
 		v, err := s.main.get(ctx, itemTable, key)
+		if err != nil && ofRow(err) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read list %s: %w", key, err)
 		}

@@ -241,7 +241,7 @@ func (j *job) readHeads(ctx context.Context) error {
 		return nil
 	}
 	prefix := messageHeadPrefix + j.conv.ID + ":"
-	for row, err := range j.im.src.scan(ctx, prefixRange(prefix), scanRows) {
+	for row, err := range j.im.src.scan(ctx, prefixRange(prefix), scanKeys) {
 		if err != nil {
 			if fatal(ctx, err) {
 				return err
@@ -250,23 +250,30 @@ func (j *job) readHeads(ctx context.Context) error {
 			return nil
 		}
 		message := row.key[len(prefix):]
-		if j.seen[message] || row.value.Absent() {
+		if j.seen[message] {
 			continue
 		}
-		root, err := parsePointer(row.value)
-		if err != nil {
-			j.lose(row.key, "%v", err)
-			continue
-		}
-		ok, err := j.bring(ctx, row.key, root, nil)
-		if err != nil {
+		if err := j.readHead(ctx, row.key, message); err != nil {
 			return err
-		}
-		if ok {
-			j.plan = append(j.plan, restorePoint{message, root, time.Time{}})
 		}
 	}
 	return nil
+}
+
+func (j *job) readHead(ctx context.Context, key, message string) error {
+	root, err := j.im.src.pointer(ctx, key)
+	if err != nil && !fatal(ctx, err) {
+		j.lose(key, "%v", err)
+		return nil
+	}
+	if err != nil || root.IsZero() {
+		return err
+	}
+	ok, err := j.bring(ctx, key, root, nil)
+	if ok {
+		j.plan = append(j.plan, restorePoint{message, root, time.Time{}})
+	}
+	return err
 }
 
 // readRuns brings the runs of an SDK agent, with the states after them.
@@ -275,6 +282,10 @@ func (j *job) readRuns(ctx context.Context) error {
 		return nil
 	}
 	for run, err := range j.im.src.Runs(ctx, j.conv.ID) {
+		if err != nil && !fatal(ctx, err) {
+			j.lose(j.conv.ID, "its runs cannot be read to the end: %v", err)
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -283,13 +294,8 @@ func (j *job) readRuns(ctx context.Context) error {
 		if err := j.source.row(ctx, key, encode(run)); err != nil {
 			return err
 		}
-		for event, err := range j.im.src.Events(ctx, run.ID, 0) {
-			if err != nil {
-				return err
-			}
-			if err := j.source.row(ctx, fmt.Sprintf("event:%s:%d", run.ID, event.Seq), encodeEvent(event)); err != nil {
-				return err
-			}
+		if err := j.readEvents(ctx, run); err != nil {
+			return err
 		}
 		if run.Latest.IsZero() {
 			continue
@@ -303,6 +309,22 @@ func (j *job) readRuns(ctx context.Context) error {
 		}
 	}
 	return j.source.endSegment(ctx)
+}
+
+func (j *job) readEvents(ctx context.Context, run Run) error {
+	for event, err := range j.im.src.Events(ctx, run.ID, 0) {
+		if err != nil && !fatal(ctx, err) {
+			j.lose("run:"+run.ID, "its events cannot be read to the end: %v", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := j.source.row(ctx, fmt.Sprintf("event:%s:%d", run.ID, event.Seq), encodeEvent(event)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // encodeEvent encodes an event; a payload that is no JSON becomes text.

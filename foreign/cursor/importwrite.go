@@ -59,7 +59,7 @@ func (j *job) readRest(ctx context.Context) error {
 		return nil
 	}
 	for _, prefix := range []string{codeDiffPrefix, requestPrefix} {
-		for row, err := range j.im.src.scan(ctx, prefixRange(prefix+j.conv.ID+":"), scanRows) {
+		for row, err := range j.im.src.scan(ctx, prefixRange(prefix+j.conv.ID+":"), scanKeys) {
 			if err != nil {
 				if fatal(ctx, err) {
 					return err
@@ -67,20 +67,13 @@ func (j *job) readRest(ctx context.Context) error {
 				j.lose(prefix+j.conv.ID, "rows cannot be read to the end: %v", err)
 				break
 			}
-			if row.value.Absent() {
-				continue
-			}
-			if err := j.keep(ctx, row.key, row.value.Data); err != nil {
+			if err := j.readRow(ctx, row.key, j.keep); err != nil {
 				return err
 			}
 		}
 	}
 	for _, name := range sortedKeys(j.contents) {
-		v, err := j.im.src.value(ctx, name)
-		if err == nil && !v.Absent() {
-			err = j.source.row(ctx, name, v.Data)
-		}
-		if err != nil {
+		if err := j.readRow(ctx, name, j.source.row); err != nil {
 			return err
 		}
 	}
@@ -88,6 +81,20 @@ func (j *job) readRest(ctx context.Context) error {
 		return err
 	}
 	return j.source.row(ctx, dataPrefix+j.conv.ID, j.conv.Raw)
+}
+
+// readRow gives the value of a row to fn, if there is one. One that cannot be read is
+// lost, and only that one.
+func (j *job) readRow(ctx context.Context, key string, fn func(context.Context, string, []byte) error) error {
+	v, err := j.im.src.value(ctx, key)
+	switch {
+	case err != nil && ofRow(err) && !fatal(ctx, err):
+		j.lose(key, "%v", err)
+		return nil
+	case err != nil || v.Absent():
+		return err
+	}
+	return fn(ctx, key, v.Data)
 }
 
 // readCheckpoints looks at the JSON checkpoints. One that cannot be read stays a

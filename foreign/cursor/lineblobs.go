@@ -2,6 +2,7 @@ package cursor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,9 @@ func (b *lineBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	}
 	result := blob.NotFound(id)
 	for item, err := range b.lines.blobs(ctx) {
+		if err != nil && ofLine(err) {
+			return nil, errors.Join(result, err) // it may have been there
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -34,6 +38,10 @@ func (b *lineBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return nil, result
 }
 
+// ofLine reports whether an error is about lines that are no objects, which hold no
+// blob that anyone could ask for.
+func ofLine(err error) bool { return errors.Is(err, ErrMalformed) || errors.Is(err, blob.ErrTooLarge) }
+
 // Has reports which blobs have a line.
 func (b *lineBlobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	if err := ctx.Err(); err != nil {
@@ -41,10 +49,12 @@ func (b *lineBlobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	}
 	there := map[blob.ID]bool{}
 	for item, err := range b.lines.blobs(ctx) {
-		if err != nil {
+		if err != nil && !ofLine(err) {
 			return nil, err
 		}
-		there[item.id] = true
+		if err == nil {
+			there[item.id] = true
+		}
 	}
 	out := make([]bool, len(ids))
 	for i, id := range ids {
@@ -60,10 +70,12 @@ func (b *lineBlobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) 
 	}
 	sizes := map[blob.ID]int64{}
 	for item, err := range b.lines.blobs(ctx) {
-		if err != nil {
+		if err != nil && !ofLine(err) {
 			return err
 		}
-		sizes[item.id] = int64(len(item.data))
+		if err == nil {
+			sizes[item.id] = int64(len(item.data))
+		}
 	}
 	ids := make([]blob.ID, 0, len(sizes))
 	for id := range sizes {

@@ -36,8 +36,9 @@ func (l *lineStore) close() error {
 	return nil
 }
 
-// each gives the objects of a file. A line that is no object is ErrMalformed
-// and ends the sequence; a file that is missing is empty.
+// each gives the objects of a file; one that is missing is empty. Lines that are no
+// object are left out, and told as one error, the last of the sequence: a crash can
+// leave one anywhere, where the next line went on in it.
 func (l *lineStore) each(ctx context.Context, name string) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
 		f, err := l.open(name)
@@ -50,30 +51,39 @@ func (l *lineStore) each(ctx context.Context, name string) iter.Seq2[Document, e
 		}
 		defer f.Close()
 		r := bufio.NewReaderSize(f, 64<<10)
+		var bad error // the first
 		for n := 1; ; n++ {
-			line, err := readLine(r, l.max)
-			if errors.Is(err, io.EOF) {
+			doc, err := readDocument(ctx, r, l.max)
+			switch {
+			case errors.Is(err, io.EOF):
+				if bad != nil {
+					yield(nil, bad)
+				}
 				return
-			}
-			if err == nil {
-				err = ctx.Err()
-			}
-			var doc Document
-			if err == nil && len(bytes.TrimSpace(line)) == 0 {
-				continue
-			}
-			if err == nil {
-				doc, err = parseDocument(line)
-			}
-			if err != nil {
+			case errors.Is(err, ErrMalformed) || errors.Is(err, blob.ErrTooLarge):
+				if bad == nil {
+					bad = fmt.Errorf("read %s line %d: %w", f.Name(), n, err)
+				}
+			case err != nil:
 				yield(nil, fmt.Errorf("read %s line %d: %w", f.Name(), n, err))
 				return
-			}
-			if !yield(doc, nil) {
+			case doc != nil && !yield(doc, nil):
 				return
 			}
 		}
 	}
+}
+
+// readDocument reads a line; one with nothing on it is nil.
+func readDocument(ctx context.Context, r *bufio.Reader, most int) (Document, error) {
+	line, err := readLine(r, most)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil || len(bytes.TrimSpace(line)) == 0 {
+		return nil, err
+	}
+	return parseDocument(line)
 }
 
 func (l *lineStore) open(name string) (*os.File, error) {
@@ -85,13 +95,19 @@ func (l *lineStore) open(name string) (*os.File, error) {
 	return os.Open(filepath.Join(l.dir, name))
 }
 
-// readLine returns the next whole line, or io.EOF.
+// readLine returns the next whole line, or io.EOF. One that is too long is passed
+// over.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
+	long := false
 	for {
 		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > most {
+		if long = long || len(line)+len(part) > most; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if err == nil && long {
 			return nil, blob.ErrTooLarge
 		}
 		if err == nil {
@@ -103,12 +119,13 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	}
 }
 
-// agents reads the agents, the last line of each winning.
+// agents reads the agents, the last line of each winning. Those before an error are
+// returned with it.
 func (l *lineStore) agents(ctx context.Context) (map[string]Document, error) {
 	out := map[string]Document{}
 	for doc, err := range l.each(ctx, "agents.ndjson") {
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		if id := doc.text("agentId"); id != "" {
 			out[id] = doc
@@ -127,24 +144,23 @@ func lineHeader(id string, doc Document) Header {
 func (s *Store) lineHeaders(ctx context.Context) iter.Seq2[Header, error] {
 	return func(yield func(Header, error) bool) {
 		agents, err := s.lines.agents(ctx)
-		if err != nil {
-			yield(Header{}, err)
-			return
-		}
 		for _, id := range sortedKeys(agents) {
 			if !yield(lineHeader(id, agents[id]), nil) {
 				return
 			}
+		}
+		if err != nil {
+			yield(Header{}, err)
 		}
 	}
 }
 
 func (s *Store) lineConversation(ctx context.Context, id string) (*Conversation, error) {
 	agents, err := s.lines.agents(ctx)
-	if err != nil {
+	doc := agents[id]
+	if doc == nil && err != nil {
 		return nil, err
 	}
-	doc := agents[id]
 	if doc == nil {
 		return nil, fmt.Errorf("read conversation %s: %w", id, ErrNotFound)
 	}
@@ -160,10 +176,11 @@ func (s *Store) lineConversation(ctx context.Context, id string) (*Conversation,
 func (l *lineStore) runs(ctx context.Context, agent string) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		byID := map[string]Run{}
+		var bad error
 		for doc, err := range l.each(ctx, "runs.ndjson") {
 			if err != nil {
-				yield(Run{}, err)
-				return
+				bad = err
+				break
 			}
 			if doc.text("agentId") == agent {
 				byID[doc.text("runId")] = lineRun(doc)
@@ -178,6 +195,9 @@ func (l *lineStore) runs(ctx context.Context, agent string) iter.Seq2[Run, error
 			if !yield(r, nil) {
 				return
 			}
+		}
+		if bad != nil {
+			yield(Run{}, bad)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package cursor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -96,10 +97,14 @@ func (s *Store) message(ctx context.Context, conv *Conversation, ref MessageRef)
 		m.Raw = encode(d)
 	} else {
 		v, err := s.value(ctx, messagePrefix+conv.ID+":"+ref.ID)
-		if err != nil {
+		switch {
+		case err == nil:
+			m = readMessage(ref.ID, v)
+		case ofRow(err):
+			m = Message{ID: ref.ID, Problem: fmt.Errorf("read message %s: %w", ref.ID, err)}
+		default:
 			return Message{}, err
 		}
-		m = readMessage(ref.ID, v)
 	}
 	if m.Role == RoleUnknown {
 		m.Role = ref.Role
@@ -124,7 +129,10 @@ func (s *Store) orphans(ctx context.Context, conv *Conversation, seen map[string
 			return
 		}
 		m.Orphan = true
-		if m.Raw != nil && !yield(m, nil) { // a tombstone is no message
+		if errors.Is(m.Problem, ErrNotFound) && m.Raw == nil {
+			continue // a tombstone is no message
+		}
+		if !yield(m, nil) {
 			return
 		}
 	}
@@ -133,7 +141,7 @@ func (s *Store) orphans(ctx context.Context, conv *Conversation, seen map[string
 // fillHead looks up the state pointer of a message.
 func (s *Store) fillHead(ctx context.Context, conversation string, m *Message) error {
 	id, err := s.MessageHead(ctx, conversation, m.ID)
-	if _, lost := err.(*DataLossError); lost {
+	if _, lost := err.(*DataLossError); lost || err != nil && ofRow(err) {
 		m.Problem = joinProblem(m.Problem, err)
 		return nil
 	}

@@ -127,10 +127,12 @@ func (s *Store) hydrate(ctx context.Context, c *Conversation, field json.RawMess
 	}
 	key := headPrefix + c.ID
 	v, err := s.value(ctx, key)
-	if err != nil {
+	switch {
+	case err != nil && ofRow(err):
+		keep(nil, key, err)
+	case err != nil:
 		return err
-	}
-	if !v.Absent() {
+	case !v.Absent():
 		state, err := s.stateAt(ctx, v)
 		if ctx.Err() != nil {
 			return ctx.Err()
