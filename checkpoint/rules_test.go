@@ -505,3 +505,21 @@ func TestPlanJSON(t *testing.T) {
 		t.Errorf("got %s", data)
 	}
 }
+
+// A rewind brings back an ignore file together with the mode of a directory that is
+// ignored by it and yet captured, since an agent touched what it holds.
+func TestModeOfWhatIsIgnoredAgain(t *testing.T) {
+	f := newFixture(t)
+	f.write(".gitignore", "out/\n", "out/made", "0\n", "out/other", "0\n")
+	want := snapshot(t, f.dir)
+	c1 := f.save(Request{Conversation: "c", Turn: 1, Side: Before, Touched: []string{"out/made"}})
+	f.write(".gitignore", "")
+	must(t, os.Chmod(f.path("out"), 0o700))
+	f.after("c", 1)
+	f.reopen()
+	present := snapshot(t, f.dir)
+	f.rewind(RewindRequest{To: c1.ID})
+	f.expect(want)
+	must(t, undo(f))
+	f.expect(present)
+}

@@ -138,12 +138,21 @@ func (w *worker) judge(j *dirJob, name string, kind fileKind, prev *indexEntry) 
 	case j.partial:
 	case prev != nil && prev.flags&flagBare == 0 && j.sameRules() && (prev.kind == Dir) == (kind == isDir):
 		if prev.flags&flagIgnored == 0 {
-			return 0, true
+			return prev.earlier(kind), true
 		}
 	case j.rules == nil || !j.rules.ignores(join(j.path, name), name, kind == isDir):
-		return 0, true
+		return prev.earlier(kind), true
 	}
 	return ignoredButCaptured(kind, prev, touched)
+}
+
+// earlier returns what an entry that no rule ignores keeps of an earlier verdict: the
+// rule may come back, by a rewind for one, and then the entry stays captured.
+func (e *indexEntry) earlier(kind fileKind) entryFlags {
+	if e == nil || !e.captured() || (e.kind == Dir) != (kind == isDir) {
+		return 0
+	}
+	return e.flags & (flagTouched | flagPartial)
 }
 
 // ignoredButCaptured tells whether an ignored entry is captured all the same:
@@ -195,7 +204,7 @@ func (w *worker) enter(j *dirJob, i int, flags entryFlags, prev *indexEntry) {
 	}
 	sub := &dirJob{
 		parent: j, slot: i, path: join(j.path, name), rules: j.rules,
-		forced: j.forced || flags&flagTouched != 0, partial: flags&flagPartial != 0,
+		forced: j.forced || flags&flagTouched != 0, partial: flags.partial(),
 		touched: j.touched.kid(name),
 	}
 	if j.hints != nil {
@@ -208,7 +217,7 @@ func (w *worker) enter(j *dirJob, i int, flags entryFlags, prev *indexEntry) {
 		sub.prevRef = subOf(prev, j.prev.subs)
 		s.same = prev.flags == flags
 	}
-	if flags&flagPartial != 0 {
+	if flags.partial() {
 		w.skip(j, name, Skipped{Reason: ReasonIgnored, Dir: true})
 	}
 	j.pending.Add(1)

@@ -74,10 +74,10 @@ const (
 	// flagIgnored: an ignore rule matches. Alone it means that the entry is not
 	// captured, and only its name and kind are kept.
 	flagIgnored entryFlags = 1 << iota
-	// flagTouched: captured although ignored, for ever.
+	// flagTouched: captured although ignored, for ever. It outlasts the rule.
 	flagTouched
 	// flagPartial: an ignored directory that is captured only as far as it leads
-	// to touched entries.
+	// to touched entries. It outlasts the rule, and means nothing until that is back.
 	flagPartial
 	// flagChunked: the content is a chunk list.
 	flagChunked
@@ -87,6 +87,9 @@ const (
 	// a rule ignored the entry is not known.
 	flagBare
 )
+
+// partial reports whether a directory is ignored but for touched entries.
+func (f entryFlags) partial() bool { return f&flagIgnored != 0 && f&flagPartial != 0 }
 
 // captured reports whether the entry is part of the tree.
 func (e *indexEntry) captured() bool {

@@ -226,6 +226,40 @@ func TestScanRulesChange(t *testing.T) {
 	wantList(t, "changed", changeList(last.Changed), "remove d/.gitignore", "add d/a.tmp")
 }
 
+// What an agent touched stays captured when the rule that ignores it goes and comes
+// back, in one scan or in another.
+func TestTouchedOutlastsTheRule(t *testing.T) {
+	for _, reopen := range []bool{false, true} {
+		root, store := t.TempDir(), newStore()
+		rules := "out/\nwhole/\n*.log\n"
+		write(t, root, map[string]string{
+			".gitignore": rules, "out/made": "1", "out/other": "2", "whole/a": "3", "whole/sub/b": "4", "run.log": "5", "other.log": "6",
+		})
+		first := mustScan(t, store, root, nil, &Options{Touched: []string{"out/made", "whole", "run.log"}})
+		write(t, root, map[string]string{".gitignore": ""})
+		lifted := mustScan(t, store, root, first.Index, nil)
+		wantList(t, "lifted", changeList(lifted.Changed), "modify .gitignore", "add other.log", "add out/other")
+		index := mustScan(t, store, root, lifted.Index, nil).Index // nothing is lost on the way
+		if reopen {
+			path := filepath.Join(t.TempDir(), "index")
+			if err := index.Save(path); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if index, err = OpenIndex(path); err != nil {
+				t.Fatal(err)
+			}
+			defer index.Close()
+		}
+		write(t, root, map[string]string{".gitignore": rules})
+		back := mustScan(t, store, root, index, nil)
+		wantList(t, "back", changeList(back.Changed), "modify .gitignore", "remove other.log", "remove out/other")
+		if back.Tree != first.Tree {
+			t.Error("the tree is not what it was")
+		}
+	}
+}
+
 func TestScanRefusesBigPlaces(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
