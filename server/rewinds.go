@@ -41,14 +41,30 @@ func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequ
 	if err := checkPaths(req.Paths); err != nil {
 		return nil, err
 	}
+	p, err := w.Plan(ctx, req)
+	if err != nil || !chooseShown(p, m, req.Choices) {
+		return p, err
+	}
 	return w.Plan(ctx, req)
+}
+
+// chooseShown adds choices for paths that are no text, of which the caller knows
+// only how they are shown. It reports whether there were any.
+func chooseShown(p *checkpoint.Plan, m *stetv1.PlanRewindRequest, choices map[string]checkpoint.Choice) bool {
+	some := false
+	for _, path := range p.Conflicts() {
+		if choice, ok := m.GetChoices()[valid(path)]; ok && valid(path) != path {
+			choices[path], some = checkpoint.Choice(choice), true
+		}
+	}
+	return some
 }
 
 // unchosen lists the conflicts about which nobody said what to do, or that could
 // not be merged as was asked.
 func unchosen(p *checkpoint.Plan, m *stetv1.PlanRewindRequest) []string {
 	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
-		choice, ok := m.GetChoices()[path]
+		choice, ok := m.GetChoices()[valid(path)]
 		if !ok {
 			choice = m.GetConflicts()
 		}
