@@ -271,6 +271,13 @@ func TestManyAtOnce(t *testing.T) {
 				}
 			}
 		})
+		wg.Go(func() {
+			for range 8 {
+				if _, err := w.Present(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 	wg.Wait()
 	n := uint64(0)
@@ -290,6 +297,9 @@ func TestManyAtOnce(t *testing.T) {
 	must(t, err)
 	if _, err := other.Checkpoint(t.Context(), Request{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("while another works: %v, want ErrBusy", err)
+	}
+	if _, err := other.Present(t.Context()); err != nil {
+		t.Errorf("a look while another works: %v", err)
 	}
 }
 
