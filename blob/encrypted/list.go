@@ -16,6 +16,7 @@ type UnreadableError struct {
 	Count int64
 	First blob.ID // stored name
 	Cause error
+	Names []blob.ID // stored names of all of them
 }
 
 func (e *UnreadableError) Error() string {
@@ -174,6 +175,7 @@ func (e *UnreadableError) add(f found) *UnreadableError {
 		e = &UnreadableError{First: f.info.ID, Cause: f.err}
 	}
 	e.Count++
+	e.Names = append(e.Names, f.info.ID)
 	return e
 }
 
