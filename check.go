@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/encrypted"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
@@ -29,8 +30,12 @@ func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conv
 	for _, roots := range db.roots() {
 		all.Extra = append(all.Extra, forgiving(roots, &stopped))
 	}
-	if all.Lister == nil && db.inventory != nil {
-		all.Lister = db.inventory
+	listed := &readable{Lister: all.Lister}
+	if listed.Lister == nil && db.inventory != nil {
+		listed.Lister = db.inventory
+	}
+	if listed.Lister != nil {
+		all.Lister = listed
 	}
 	rows, damagedRows, err := db.checkRows(ctx)
 	if err != nil {
@@ -43,6 +48,7 @@ func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conv
 	if err := db.checkPacks(ctx, report, all.ReadData); err != nil {
 		return nil, err
 	}
+	db.addUnreadable(report, listed.names)
 	report.Rows = rows
 	report.Damage = append(damagedRows, slices.DeleteFunc(report.Damage, func(d conversation.Damage) bool {
 		return d.Kind == conversation.DamageRow && slices.ContainsFunc(damagedRows, func(r conversation.Damage) bool { return r.Key == d.Key })
@@ -51,6 +57,44 @@ func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conv
 		err = db.checkTrees(ctx, report, all.ReadData)
 	}
 	return report, err
+}
+
+// readable lists the blobs that can be listed, and remembers the stored names of
+// those that do not say what they are: a check must not end with them.
+type readable struct {
+	blob.Lister
+	names []blob.ID
+}
+
+// List implements blob.Lister.
+func (r *readable) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
+	err := r.Lister.List(ctx, after, fn)
+	var unreadable *encrypted.UnreadableError
+	if errors.As(err, &unreadable) {
+		r.names = unreadable.Names
+		return nil
+	}
+	return err
+}
+
+// addUnreadable adds stored blobs that do not open. Those that something refers to
+// are in the report already.
+func (db *DB) addUnreadable(report *conversation.Report, names []blob.ID) {
+	if len(names) == 0 {
+		return
+	}
+	known := make(map[blob.ID]bool)
+	for _, d := range report.Damage {
+		if !d.ID.IsZero() && db.crypt != nil {
+			known[db.crypt.Name(d.ID)] = true
+		}
+	}
+	for _, name := range names {
+		if !known[name] {
+			err := blob.Corrupt(name, "it is stored under this name, does not open, and nothing that can be read refers to it")
+			report.Damage = append(report.Damage, conversation.Damage{Kind: conversation.DamageCorrupt, ID: name, Err: err})
+		}
+	}
 }
 
 // forgiving passes over what is damaged and remembers that there was something:
