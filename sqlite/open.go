@@ -17,6 +17,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
 )
 
 // Names of the files in a store's directory.
@@ -81,7 +82,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		db.opts = *opts
 	}
 	db.fillDefaults()
-	if err := db.open(); err != nil {
+	if err := db.open(ctx); err != nil {
 		db.release()
 		if db.disk != nil {
 			err = db.disk.explain("use the disk", err)
@@ -109,12 +110,12 @@ func (db *DB) fillDefaults() {
 
 func (db *DB) path() string { return filepath.Join(db.dir, databaseName) }
 
-func (db *DB) open() error {
+func (db *DB) open(ctx context.Context) error {
 	var err error
 	if db.disk, err = newDisk(db.opts.VFS); err != nil {
 		return err
 	}
-	if err := db.findOrCreate(); err != nil {
+	if err := db.findOrCreate(ctx); err != nil {
 		return err
 	}
 	if err := checkHeader(db.path()); err != nil {
@@ -138,7 +139,7 @@ func (db *DB) open() error {
 }
 
 // findOrCreate makes sure that there is a database file to open.
-func (db *DB) findOrCreate() error {
+func (db *DB) findOrCreate(ctx context.Context) error {
 	switch info, err := os.Stat(db.dir); {
 	case errors.Is(err, fs.ErrNotExist):
 		if db.opts.MustExist || db.opts.ReadOnly {
@@ -162,7 +163,7 @@ func (db *DB) findOrCreate() error {
 	case db.opts.MustExist || db.opts.ReadOnly:
 		return ErrNoStore
 	}
-	return db.create()
+	return db.create(ctx)
 }
 
 // makeDurably makes a directory and those above it, each with a durable name.
@@ -182,12 +183,12 @@ func makeDurably(f files, dir string) error {
 // create makes the database under another name and renames it when it is
 // complete and durable, so that a crash never leaves half a store. The lock
 // keeps two creators apart.
-func (db *DB) create() error {
+func (db *DB) create(ctx context.Context) error {
 	lock := flock.New(filepath.Join(db.dir, lockName))
-	if err := lock.Lock(); err != nil {
-		return fileError("lock", err)
-	}
 	defer lock.Close()
+	if err := db.waitForLock(ctx, lock); err != nil {
+		return err
+	}
 	if _, err := os.Lstat(db.path()); err == nil {
 		return nil // somebody else was faster
 	}
@@ -223,6 +224,18 @@ func (db *DB) create() error {
 		return fileError("sync directory", err)
 	}
 	return fileError("sync parent directory", db.opts.files.SyncDir(filepath.Dir(db.dir)))
+}
+
+// waitForLock does not wait for ever: who uses a store whose database was removed
+// keeps the lock for as long as that takes.
+func (db *DB) waitForLock(ctx context.Context, lock *flock.Flock) error {
+	limited, cancel := context.WithTimeout(ctx, db.opts.busyTimeout())
+	defer cancel()
+	_, err := lock.TryLockContext(limited, 5*time.Millisecond)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: there is no %s, and another process uses what is here", kv.ErrBusy, databaseName)
+	}
+	return fileError("lock", err)
 }
 
 func (db *DB) writeFresh(path, id string) error {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/kv"
@@ -232,5 +233,29 @@ func TestUseAfterClose(t *testing.T) {
 	}
 	if err := db.Close(); err != nil {
 		t.Errorf("second Close = %v", err)
+	}
+}
+
+// TestADatabaseThatIsRemovedWhileItIsUsed has nothing to wait for: whoever uses the
+// store keeps it locked.
+func TestADatabaseThatIsRemovedWhileItIsUsed(t *testing.T) {
+	db := openTest(t, nil)
+	if err := os.Rename(db.path(), db.path()+".away"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.Context(), db.dir, &Options{BusyTimeout: 20 * time.Millisecond})
+	if err == nil {
+		other.Close()
+	}
+	if !errors.Is(err, kv.ErrBusy) {
+		t.Errorf("Open = %v, want ErrBusy", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := Open(ctx, db.dir, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Open = %v, want the end of its context", err)
+	}
+	if err := os.Rename(db.path()+".away", db.path()); err != nil {
+		t.Fatal(err)
 	}
 }
