@@ -232,6 +232,24 @@ func TestCloseSaysWhatItGaveUp(t *testing.T) {
 	})
 }
 
+func TestASecondCloseEndsWithItsOwnContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		remote := blobtest.NewFaulty(memblob.New())
+		remote.On(func(blobtest.Call) *blobtest.Fault { return &blobtest.Fault{Delay: time.Hour} })
+		s := writethrough.New(memblob.New(), remote, nil)
+		must(t, s.Put(t.Context(), number(1)))
+		begin, first := time.Now(), make(chan error)
+		go func() { first <- s.Close(t.Context()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
+			t.Errorf("second close: got %v after %s, want the deadline after a second", err, time.Since(begin))
+		}
+		must(t, <-first)
+	})
+}
+
 func TestConcurrentFlushesAllWaitForWhatWasPut(t *testing.T) {
 	p := openPair(t, &writethrough.Options{MaxItems: 8})
 	calls := 0

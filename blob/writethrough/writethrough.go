@@ -251,8 +251,12 @@ func (s *Store) Close(ctx context.Context) error {
 	s.changeLocked()
 	s.mu.Unlock()
 	if already {
-		<-s.stopped
-		return nil
+		select {
+		case <-s.stopped:
+			return nil
+		case <-ctx.Done(): // the first one may have more patience
+			return ctx.Err()
+		}
 	}
 	err := s.Flush(ctx)
 	s.stop()
