@@ -34,6 +34,10 @@ type HydrateOptions struct {
 	// WithoutHeavyToolOutput puts a truncated call, which names the whole step, in
 	// the place of tool calls of more than 16 KiB.
 	WithoutHeavyToolOutput bool
+	// Lenient leaves parts that are missing or damaged without their bytes, and what
+	// only they name out, instead of failing. The state is partial then. The root
+	// itself must be whole.
+	Lenient bool
 }
 
 // heavyStep is the size from which a tool call's step counts as heavy.

@@ -200,3 +200,75 @@ func TestHostileStructuresAreRefused(t *testing.T) {
 	f.grow(t, c, "2")
 	f.expectTexts(t, "c", "1", "2")
 }
+
+// A tool can list more files than a reader parses. That step stays as it is.
+func TestAStepThatCannotBeParsedDoesNotHideTheOthers(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	files := make([]string, 100_001)
+	huge := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
+		Tool: &agentv1.ToolCall_GlobToolCall{GlobToolCall: &agentv1.GlobToolCall{Result: &agentv1.GlobToolResult{
+			Result: &agentv1.GlobToolResult_Success{Success: &agentv1.GlobToolSuccess{Files: files}},
+		}}},
+	}}}
+	check(t, c.AppendTurn(ctx, must(conversation.NewTurn(user("u"), huge, say("done")))))
+	must(c.Save(ctx, nil))
+	s, err := f.Hydrate(ctx, "c", &conversation.HydrateOptions{WithoutHeavyToolOutput: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if step, err := s.Turns[0].Steps[1].Decode(); err != nil || step.GetAssistantMessage().GetText() != "done" {
+		t.Errorf("the other step is %v, %v", step, err)
+	}
+}
+
+// A lenient reader gets everything that is there.
+func TestHydrateLenient(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	turns := []conversation.Turn{newTurn(t, "1", "a", "b"), newTurn(t, "2", "c")}
+	for _, turn := range turns {
+		check(t, c.AppendTurn(ctx, turn))
+	}
+	todo := &agentv1.TodoItem{Content: "lost"}
+	check(t, c.SetTodos(ctx, todo))
+	must(c.Save(ctx, nil))
+	check(t, c.SetFile(ctx, "a", conversation.File{Content: conversation.NewContent([]byte("file"))}))
+	must(c.Save(ctx, nil))
+	lost := map[blob.ID]bool{
+		turns[0].Steps[1].ID(): true, turns[1].Structure.ID(): true, must(conversation.NewItem(todo)).ID(): true, blob.Sum([]byte("file")): true,
+	}
+	damaged := conversation.New(holes{f.blobs, lost}, f.rows, nil)
+	if _, err := damaged.Hydrate(ctx, "c", nil); !errors.Is(err, conversation.ErrDataLoss) {
+		t.Errorf("read with %v, want data loss", err)
+	}
+	s, err := damaged.Hydrate(ctx, "c", &conversation.HydrateOptions{Lenient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := s.Turns[0]
+	if !s.Partial() || !first.UserMessage.Loaded() || !first.Steps[0].Loaded() || first.Steps[1].Loaded() || first.Steps[1].IsNone() {
+		t.Errorf("first turn %+v", first)
+	}
+	if s.Turns[1].Structure.Loaded() || s.Todos[0].Loaded() || s.Files["a"].Content.Loaded() {
+		t.Errorf("what is lost was read: %+v", s)
+	}
+	if whole := must(f.Hydrate(ctx, "c", &conversation.HydrateOptions{Lenient: true})); whole.Partial() {
+		t.Error("a whole state is partial")
+	}
+}
+
+// holes is a store that lacks some blobs.
+type holes struct {
+	blob.Store
+	lost map[blob.ID]bool
+}
+
+func (h holes) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if h.lost[id] {
+		return nil, blob.NotFound(id)
+	}
+	return h.Store.Get(ctx, id)
+}

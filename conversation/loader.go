@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
@@ -18,7 +19,8 @@ import (
 type loader struct {
 	store *Store
 	opts  HydrateOptions
-	first int // the number of the first turn
+	first int         // the number of the first turn
+	lost  atomic.Bool // something was left out, since it cannot be read
 	// beside are states of subagents that were read already, by their root.
 	beside map[blob.ID]*State
 }
@@ -45,7 +47,7 @@ func (l *loader) state(ctx context.Context, in *agentv1.ConversationStateStructu
 	}
 	s := &State{TotalTurns: len(in.Turns)}
 	var wants []want
-	b := binder{wants: &wants}
+	b := binder{wants: &wants, lenient: l.opts.Lenient}
 	s.Prompt = bindAll(&b, "root_prompt_messages_json", in.RootPromptMessagesJson, func(c *Content) *Content { return c })
 	s.OldTurns = bindAll(&b, "turns_old", in.TurnsOld, func(t *Turn) *Content { return &t.Old.Content })
 	s.Turns = bindAll(&b, "turns", in.Turns, func(t *Turn) *Content { return &t.Structure.Content })
@@ -73,6 +75,7 @@ func (l *loader) state(ctx context.Context, in *agentv1.ConversationStateStructu
 	}
 	clearParts(in)
 	s.Rest = in
+	s.partial = s.partial || b.lost || l.lost.Load()
 	return s, nil
 }
 
@@ -92,6 +95,10 @@ func (l *loader) files(b *binder, s *State, in *agentv1.ConversationStateStructu
 	}
 	for id, root := range in.SubagentStateRefs {
 		parsed, err := blob.IDFromBytes(root)
+		if err != nil && b.lenient {
+			b.lost = true
+			continue
+		}
 		if err != nil {
 			return nil, &HydrationError{Source: fmt.Sprintf("subagent_state_refs[%q]", id), Err: err}
 		}
@@ -169,11 +176,16 @@ func (l *loader) named(ctx context.Context, id string, root blob.ID) (*State, er
 // turns resolves what the turns name.
 func (l *loader) turns(ctx context.Context, s *State) error {
 	var wants []want
-	b := binder{wants: &wants}
+	b := binder{wants: &wants, lenient: l.opts.Lenient}
+	defer func() {
+		if b.lost {
+			l.lost.Store(true)
+		}
+	}()
 	for i := range s.OldTurns {
 		t := &s.OldTurns[i]
 		m := new(agentv1.AgentConversationTurnStructure)
-		if err := l.decode(t.Old.Content, m, "turns_old", i); err != nil {
+		if err := l.decode(&t.Old.Content, m, "turns_old", i); err != nil {
 			return err
 		}
 		b.agentTurn(fmt.Sprintf("turns_old[%d]", i), t, m)
@@ -181,7 +193,7 @@ func (l *loader) turns(ctx context.Context, s *State) error {
 	for i := range s.Turns {
 		t := &s.Turns[i]
 		m := new(agentv1.ConversationTurnStructure)
-		if err := l.decode(t.Structure.Content, m, "turns", l.first+i); err != nil {
+		if err := l.decode(&t.Structure.Content, m, "turns", l.first+i); err != nil {
 			return err
 		}
 		field := fmt.Sprintf("turns[%d]", l.first+i)
@@ -201,8 +213,15 @@ func (l *loader) turns(ctx context.Context, s *State) error {
 	return nil
 }
 
-func (l *loader) decode(c Content, m proto.Message, field string, i int) error {
+// decode parses a turn. One that cannot be parsed is as good as one without bytes.
+func (l *loader) decode(c *Content, m proto.Message, field string, i int) error {
 	if err := wirelimit.Unmarshal(c.data, m, partLimits); err != nil {
+		if l.opts.Lenient {
+			proto.Reset(m)
+			*c = Content{id: c.id}
+			l.lost.Store(true)
+			return nil
+		}
 		return &HydrationError{Source: fmt.Sprintf("%s[%d]", field, i), Err: err}
 	}
 	return nil
@@ -216,7 +235,12 @@ func (l *loader) load(ctx context.Context, wants []want) error {
 		g.Go(func() error {
 			data, err := l.store.blobs.Get(ctx, w.at.id)
 			if err != nil {
-				return l.store.lost("", w.String(), err)
+				err = l.store.lost("", w.String(), err)
+				if l.opts.Lenient && errors.Is(err, ErrDataLoss) {
+					l.lost.Store(true)
+					return nil
+				}
+				return err
 			}
 			w.at.data, w.at.loaded = data, true
 			return nil
@@ -227,8 +251,19 @@ func (l *loader) load(ctx context.Context, wants []want) error {
 
 // binder reads ids into contents and notes that their bytes are wanted.
 type binder struct {
-	wants *[]want
-	err   error
+	wants   *[]want
+	err     error
+	lenient bool
+	lost    bool // in lenient mode, what would be an error
+}
+
+// fail notes the first id that is none.
+func (b *binder) fail(source string, err error) {
+	if b.lenient {
+		b.lost = true
+	} else if b.err == nil {
+		b.err = &HydrationError{Source: source, Err: err}
+	}
 }
 
 func (b *binder) bind(field string, id []byte, at *Content) {
@@ -237,8 +272,8 @@ func (b *binder) bind(field string, id []byte, at *Content) {
 
 func (b *binder) bindAt(w want, id []byte) {
 	content, err := contentRef(id)
-	if err != nil && b.err == nil {
-		b.err = &HydrationError{Source: w.String(), Err: err}
+	if err != nil {
+		b.fail(w.String(), err)
 	}
 	*w.at = content
 	if !content.IsNone() {
@@ -261,8 +296,8 @@ func bindAll[T any](b *binder, field string, list [][]byte, content func(*T) *Co
 	}
 	out := make([]T, len(list))
 	for i, id := range list {
-		if len(id) == 0 && b.err == nil {
-			b.err = &HydrationError{Source: fmt.Sprintf("%s[%d]", field, i), Err: blob.ErrInvalidID}
+		if len(id) == 0 {
+			b.fail(fmt.Sprintf("%s[%d]", field, i), blob.ErrInvalidID)
 		}
 		b.bindAt(want{field: field, index: i, at: content(&out[i])}, id)
 	}

@@ -2,6 +2,7 @@ package conversation_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -205,5 +206,35 @@ func TestInlineNamesWhatItCannotSay(t *testing.T) {
 	}
 	if inline.FileStates["txt"].GetContent() != "text" || len(inline.Turns) != 1 {
 		t.Errorf("inline %v", inline)
+	}
+}
+
+// What a reader takes for damage must not be saved.
+func TestEntriesWithoutAnIDAreRefused(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	user := must(conversation.NewItem(user("u")))
+	turn := must(conversation.NewItem(&agentv1.ConversationTurnStructure{Turn: &agentv1.ConversationTurnStructure_AgentConversationTurn{
+		AgentConversationTurn: &agentv1.AgentConversationTurnStructure{UserMessage: user.ID().Bytes(), Steps: [][]byte{nil}},
+	}}))
+	check(t, f.blobs.Put(ctx, blob.New(user.Bytes()), blob.New(turn.Bytes())))
+	for name, s := range map[string]*agentv1.ConversationStateStructure{
+		"turn":     {Turns: [][]byte{nil}},
+		"step":     {Turns: [][]byte{turn.ID().Bytes()}},
+		"todo":     {Todos: [][]byte{nil}},
+		"prompt":   {RootPromptMessagesJson: [][]byte{nil}},
+		"archive":  {SummaryArchives: [][]byte{nil}},
+		"subagent": {SubagentStateRefs: map[string][]byte{"s": nil}},
+	} {
+		c := must(f.Create(ctx, conversation.Info{ID: name}))
+		check(t, c.SetStructure(ctx, must(proto.Marshal(s))))
+		if _, err := c.Save(ctx, nil); !errors.Is(err, conversation.ErrInvalid) {
+			_, lost := f.Hydrate(ctx, name, nil)
+			t.Errorf("%s: saved with %v, read with %v", name, err, lost)
+		}
+		must(c.Save(ctx, &conversation.SaveOptions{Lenient: true}))
+	}
+	if r := must(f.Check(ctx, nil)); len(r.Damage) != 6 {
+		t.Errorf("damage %+v, want six states or turns", r.Damage)
 	}
 }

@@ -192,7 +192,8 @@ func TestRefsReportsMalformedBytesAndKeepsTheRest(t *testing.T) {
 		refs int
 		bad  bool
 	}{
-		{"empty id", field(8, nil), 0, false},
+		{"no id", field(6, nil), 0, false},
+		{"no id in a list", append(field(8, nil), field(8, id(1))...), 1, true},
 		{"31 bytes", append(field(8, make([]byte, 31)), field(8, id(1))...), 1, true},
 		{"33 bytes", append(field(8, id(1)), field(8, make([]byte, 33))...), 1, true},
 		{"cut off", append(field(8, id(1)), 0x42, 0x20, 0x01), 1, true},

@@ -32,7 +32,8 @@ type Ref struct {
 }
 
 // Refs returns what the bytes of a blob of the given kind refer to, in the order
-// of the bytes. Empty ids mean "none" and are left out. With bytes that are
+// of the bytes. Empty ids mean "none" and are left out, except where an edge says
+// Always. With bytes that are
 // malformed it returns what it found before that, and an error that wraps
 // ErrMalformed.
 func Refs(kind Kind, data []byte) ([]Ref, error) {
@@ -125,7 +126,7 @@ func (s *scanner) value(e *resolved, value []byte, prefix string) error {
 		}
 		return s.message(value, e.into, e.dotted)
 	}
-	if len(value) == 0 {
+	if len(value) == 0 && !e.Always {
 		return nil
 	}
 	id, err := blob.IDFromBytes(value)

@@ -21,6 +21,9 @@ type Edge struct {
 	Into string
 	// Map says that the field is a map, whose values are meant.
 	Map bool
+	// Always says that each entry names a blob: in such a list or map there is no
+	// "none", and an empty id is malformed.
+	Always bool
 }
 
 const (
@@ -64,18 +67,18 @@ const (
 )
 
 var edges = []Edge{
-	{Message: state, Field: 1, Name: "root_prompt_messages_json", Target: Prompt},
-	{Message: state, Field: 2, Name: "turns_old", Target: AgentTurn},
-	{Message: state, Field: 3, Name: "todos", Target: Todo},
+	{Message: state, Field: 1, Name: "root_prompt_messages_json", Target: Prompt, Always: true},
+	{Message: state, Field: 2, Name: "turns_old", Target: AgentTurn, Always: true},
+	{Message: state, Field: 3, Name: "todos", Target: Todo, Always: true},
 	{Message: state, Field: 6, Name: "summary", Target: Summary},
 	{Message: state, Field: 7, Name: "plan", Target: Plan},
-	{Message: state, Field: 8, Name: "turns", Target: Turn},
+	{Message: state, Field: 8, Name: "turns", Target: Turn, Always: true},
 	{Message: state, Field: 11, Name: "summary_archive", Target: Archive},
 	{Message: state, Field: 12, Name: "file_states", Target: FileState, Map: true},
-	{Message: state, Field: 13, Name: "summary_archives", Target: Archive},
+	{Message: state, Field: 13, Name: "summary_archives", Target: Archive, Always: true},
 	{Message: state, Field: 15, Name: "file_states_v2", Into: fileV2, Map: true},
 	{Message: state, Field: 16, Name: "subagent_states", Into: subagent, Map: true},
-	{Message: state, Field: 31, Name: "subagent_state_refs", Target: State, Map: true},
+	{Message: state, Field: 31, Name: "subagent_state_refs", Target: State, Map: true, Always: true},
 	{Message: fileV2, Field: 1, Name: "content", Target: Bytes},
 	{Message: fileV2, Field: 2, Name: "initial_content", Target: Bytes},
 	{Message: subagent, Field: 1, Name: "conversation_state", Into: state},
@@ -83,12 +86,12 @@ var edges = []Edge{
 	{Message: turn, Field: 1, Name: "agent_conversation_turn", Into: agentTurn},
 	{Message: turn, Field: 2, Name: "shell_conversation_turn", Into: shellTurn},
 	{Message: agentTurn, Field: 1, Name: "user_message", Target: UserMessage},
-	{Message: agentTurn, Field: 2, Name: "steps", Target: Step},
+	{Message: agentTurn, Field: 2, Name: "steps", Target: Step, Always: true},
 	{Message: shellTurn, Field: 1, Name: "shell_command", Target: ShellCommand},
 	{Message: shellTurn, Field: 2, Name: "shell_output", Target: ShellOutput},
 
 	// Collectors that forget these two delete the history before a summary.
-	{Message: archive, Field: 1, Name: "summarized_messages", Target: Prompt},
+	{Message: archive, Field: 1, Name: "summarized_messages", Target: Prompt, Always: true},
 	{Message: archive, Field: 4, Name: "summary_message", Target: Prompt},
 
 	{Message: userMessage, Field: 3, Name: "selected_context", Into: selected},
