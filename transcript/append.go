@@ -114,16 +114,20 @@ func (b *Background) tail(ctx context.Context, t *Transcript, now *file, at int6
 			return err
 		}
 	}
-	goesOn := l.live
+	over := len(t.ids) // turns
+	if l.live {
+		over-- // at least the last one goes on
+		if l.turn > 0 {
+			over = l.turn - 1 // turns after it may have said nothing yet
+		}
+	}
 	if err := l.end(); err != nil {
 		return err
 	}
-	for len(now.ends) < len(t.ids) {
+	for len(now.ends) < over {
 		now.ends = append(now.ends, counted.n)
 	}
-	if goesOn {
-		now.ends = now.ends[:len(now.ends)-1]
-	}
+	now.ends = now.ends[:over]
 	now.turns, now.size = t.ids[:len(now.ends)], counted.n
 	return nil
 }

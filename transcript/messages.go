@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
@@ -95,6 +98,9 @@ func (w *walk) transcript(ctx context.Context, t *Transcript, subagent string, d
 	if depth > graph.MaxNested {
 		return fmt.Errorf("%w: more than %d nested subagents", conversation.ErrInvalid, graph.MaxNested)
 	}
+	if t.damage != nil && !w.opts.Lenient {
+		return t.damage
+	}
 	from, to := 0, len(t.ids)
 	if depth == 0 {
 		from, to = w.opts.span(len(t.ids))
@@ -126,14 +132,15 @@ func (w *walk) transcript(ctx context.Context, t *Transcript, subagent string, d
 func (t *Transcript) turns(ctx context.Context, from, to int, lenient bool, fn func(int, *conversation.Turn, time.Time, error) error) error {
 	old := len(t.head.OldTurns)
 	for i := from; i < min(to, old); i++ {
-		if err := fn(i+1, &t.head.OldTurns[i], time.Time{}, nil); err != nil {
+		turn := &t.head.OldTurns[i]
+		if err := fn(i+1, turn, time.Time{}, broken(turn, "turns_old", i)); err != nil {
 			return err
 		}
 	}
 	if !t.paged {
 		for i := max(from, old+t.missing); i < to; i++ {
-			n := i - old - t.missing
-			if err := fn(i+1, &t.head.Turns[n], t.TurnTime(i), nil); err != nil {
+			turn := &t.head.Turns[i-old-t.missing]
+			if err := fn(i+1, turn, t.TurnTime(i), broken(turn, "turns", i-old)); err != nil {
 				return err
 			}
 		}
@@ -147,9 +154,27 @@ func (t *Transcript) turns(ctx context.Context, from, to int, lenient bool, fn f
 	return nil
 }
 
+// errUnread says why a part of a state that was read leniently has no bytes.
+var errUnread = errors.New("a part of it is missing or damaged")
+
+// broken returns an error for a turn that a lenient reader could not read through.
+func broken(turn *conversation.Turn, field string, i int) error {
+	parts := []conversation.Content{
+		turn.Structure.Content, turn.Old.Content, turn.UserMessage.Content, turn.ShellCommand.Content, turn.ShellOutput.Content,
+	}
+	bad := func(c conversation.Content) bool { return !c.IsNone() && !c.Loaded() }
+	step := func(s conversation.Item[*agentv1.ConversationStep]) bool { return !s.Loaded() }
+	if !slices.ContainsFunc(parts, bad) && !slices.ContainsFunc(turn.Steps, step) {
+		return nil
+	}
+	return &conversation.HydrationError{Source: fmt.Sprintf("%s[%d]", field, i), Err: errUnread}
+}
+
 func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn func(int, *conversation.Turn, time.Time, error) error) error {
 	old := len(t.head.OldTurns)
-	s, err := t.reader.conversations.HydrateRoot(ctx, t.Root, &conversation.HydrateOptions{TurnFrom: from - old, TurnTo: to - old, OnlyTurns: true})
+	// Where something else is lost, strict reading would fail for every turn.
+	opts := &conversation.HydrateOptions{TurnFrom: from - old, TurnTo: to - old, OnlyTurns: true, Lenient: t.damage != nil}
+	s, err := t.reader.conversations.HydrateRoot(ctx, t.Root, opts)
 	switch {
 	case err != nil && !(lenient && errors.Is(err, conversation.ErrDataLoss)):
 		return err
@@ -163,7 +188,11 @@ func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn fu
 		return t.page(ctx, middle, to, lenient, fn)
 	}
 	for i := range s.Turns {
-		if err := fn(from+i+1, &s.Turns[i], t.TurnTime(from+i), nil); err != nil {
+		err := broken(&s.Turns[i], "turns", from-old+i)
+		if t.ids[from+i].IsZero() {
+			err = &conversation.HydrationError{Source: fmt.Sprintf("turns[%d]", from-old+i), Err: blob.ErrInvalidID}
+		}
+		if err := fn(from+i+1, &s.Turns[i], t.TurnTime(from+i), err); err != nil {
 			return err
 		}
 	}
@@ -207,22 +236,33 @@ func (w *walk) summaries(t *Transcript, subagent string) error {
 		archives = append([]conversation.Item[*agentv1.ConversationSummaryArchive]{t.head.Archive}, archives...)
 	}
 	for _, item := range archives {
-		m, err := item.Decode()
+		m, err := decode(item)
 		if err != nil {
-			return w.failure(0, "summary", subagent, err)
+			err = w.failure(0, "summary", subagent, err)
+		} else {
+			err = give(m.Summary)
 		}
-		if err := give(m.Summary); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	if t.head.Summary.IsNone() {
 		return nil
 	}
-	m, err := t.head.Summary.Decode()
+	m, err := decode(t.head.Summary)
 	if err != nil {
 		return w.failure(0, "summary", subagent, err)
 	}
 	return give(m.Summary)
+}
+
+// decode is Decode that tells lost bytes apart from other errors.
+func decode[M proto.Message](item conversation.Item[M]) (M, error) {
+	if !item.Loaded() {
+		var none M
+		return none, &conversation.HydrationError{Source: "summary", Err: errUnread}
+	}
+	return item.Decode()
 }
 
 // subagent gives the messages of a subagent that were not given yet.

@@ -40,6 +40,7 @@ type Transcript struct {
 
 	reader  *Reader
 	head    *conversation.State // without the turns if they are read in pages
+	damage  error               // what of it, outside of the turns, cannot be read
 	paged   bool
 	ids     []blob.ID // of all turns
 	times   []uint64  // in milliseconds, of the turns that are not old
@@ -65,13 +66,20 @@ func (r *Reader) Conversation(ctx context.Context, id string) (*Transcript, erro
 	return t, nil
 }
 
-// At returns the transcript of a root, such as that of an earlier save.
+// At returns the transcript of a root, such as that of an earlier save. What is lost
+// or damaged below the root is met by Messages.
 func (r *Reader) At(ctx context.Context, root blob.ID) (*Transcript, error) {
-	head, err := r.conversations.HydrateRoot(ctx, root, &conversation.HydrateOptions{TurnFrom: math.MaxInt, OnlyTurns: true})
+	opts := &conversation.HydrateOptions{TurnFrom: math.MaxInt, OnlyTurns: true}
+	head, err := r.conversations.HydrateRoot(ctx, root, opts)
+	var damage error
+	if errors.Is(err, conversation.ErrDataLoss) {
+		damage, opts.Lenient = err, true
+		head, err = r.conversations.HydrateRoot(ctx, root, opts)
+	}
 	if err != nil {
 		return nil, err
 	}
-	t := &Transcript{Root: root, reader: r, head: head, paged: true}
+	t := &Transcript{Root: root, reader: r, head: head, damage: damage, paged: true}
 	for _, turn := range head.OldTurns {
 		t.ids = append(t.ids, turn.Old.ID())
 	}
@@ -93,10 +101,7 @@ func (t *Transcript) readIDs(ctx context.Context) error {
 		t.times = append(t.times, timing.GetTimestampMs())
 	}
 	for _, id := range s.Turns {
-		parsed, err := blob.IDFromBytes(id)
-		if err != nil {
-			return fmt.Errorf("read root %s: %w", t.Root.Short(), err)
-		}
+		parsed, _ := blob.IDFromBytes(id) // who reads the turn is told what is wrong
 		t.ids = append(t.ids, parsed)
 	}
 	return nil
@@ -125,7 +130,7 @@ func (t *Transcript) Turns() int { return len(t.ids) }
 
 // TurnIDs returns the ids of the turns' blobs. Two transcripts say the same in
 // the turns whose ids are equal, but for their times. An id is zero for a turn
-// that was left out.
+// that was left out or has none.
 func (t *Transcript) TurnIDs() []blob.ID { return slices.Clone(t.ids) }
 
 // TurnTime returns when a turn, counted from 0, began; zero if that is not known.
