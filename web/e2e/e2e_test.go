@@ -16,8 +16,11 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 )
 
 const app = "../app"
@@ -155,6 +158,7 @@ func fill(t *testing.T, bin, store string) {
 		return fmt.Sprintf("question number %d", n), fmt.Sprintf("answer number %d", n)
 	})
 	add(t, db, "<script>hacked=1</script> and others", 1, func(int) (string, string) { return hostile, hostile })
+	forget(t, db)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +166,41 @@ func fill(t *testing.T, bin, store string) {
 	_ = serve.Wait() // ended by us
 }
 
+// forget adds a conversation of five checkpoints, of which three are gone. Retention
+// would let them grow old first.
+func forget(t *testing.T, db *stet.DB) {
+	t.Helper()
+	ctx := t.Context()
+	conv := add(t, db, "mostly forgotten", 1, func(int) (string, string) { return "five times", "done" })
+	dir := t.TempDir()
+	w, err := db.Checkpoints().Open(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	b := &kv.Batch{}
+	for n := range 5 {
+		if err := os.WriteFile(filepath.Join(dir, "a.txt"), fmt.Appendln(nil, "version", n), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		made, err := w.Checkpoint(ctx, checkpoint.Request{Conversation: conv, Turn: uint64(n + 1), Side: checkpoint.After})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := made.Record.ID; n > 0 && n < 4 {
+			b.Delete = append(b.Delete, keyspace.Checkpoint(id), keyspace.WorkspaceCheckpoint(w.ID(), id), keyspace.ConversationCheckpoint(conv, id))
+		}
+	}
+	if err := db.Rows().Commit(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
 const hostile = "<img src=x onerror=hacked=1> <script>hacked=1</script> [x](javascript:hacked=1) ![x](http://192.0.2.1/pixel.png)\n\n" +
 	"<iframe src=\"http://192.0.2.1/\"></iframe> <style>*{display:none}</style> <form action=\"http://192.0.2.1/\"><button>x</button></form>\n\n" +
 	"```html\n<script>hacked=1</script>\n```\n\n\x1b[31mred \u202eright to left"
 
-func add(t *testing.T, db *stet.DB, title string, turns int, say func(n int) (ask, answer string)) {
+func add(t *testing.T, db *stet.DB, title string, turns int, say func(n int) (ask, answer string)) string {
 	t.Helper()
 	conv, err := db.Conversations().Create(t.Context(), conversation.Info{Title: title, Agent: "test"})
 	if err != nil {
@@ -186,4 +220,5 @@ func add(t *testing.T, db *stet.DB, title string, turns int, say func(n int) (as
 	if _, err := conv.Save(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
+	return conv.ID()
 }

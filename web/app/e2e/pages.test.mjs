@@ -33,8 +33,7 @@ test("who has no token is asked for it, and comes back to the link", async () =>
   await other.fill("#token", "wrong");
   await other.click("button");
   await other.getByText("That is not the token").waitFor();
-  await other.fill("#token", server.token);
-  await other.click("button");
+  await other.goto(`${retry}#${server.token}`); // changes only the hash
   await other.locator("h1", { hasText: "add retry to checkout" }).waitFor();
   assert.equal(other.url(), retry);
   const call = await context.request.post(`${server.address}/stet.v1.StoreService/Info`, { headers: { cookie: "stet=wrong", "content-type": "application/json" }, data: "{}" });
@@ -295,17 +294,67 @@ test("what is not there is said so", async () => {
   await page.locator(".trouble, .link.ended").first().waitFor();
 });
 
+test("answers that take long are waited for", async () => {
+  const other = await page.context().newPage();
+  await other.clock.install();
+  let asked = 0;
+  let release;
+  const held = new Promise((done) => (release = done));
+  await other.route("**/stet.v1.ConversationService/Get", async (route) => {
+    asked++;
+    await held;
+    await route.continue();
+  });
+  const first = other.waitForRequest("**/stet.v1.ConversationService/Get");
+  await other.goto(retry);
+  await first;
+  await other.clock.runFor(20_000); // in which the page would like to know what is new
+  assert.equal(asked, 1, "asked again before there was an answer");
+  release();
+  await other.locator("h1", { hasText: "add retry to checkout" }).waitFor();
+  await other.close();
+});
+
+test("checkpoints that are no longer kept leave a gap", async () => {
+  const other = await page.context().newPage();
+  await other.goto(await find(other, server, "mostly forgotten"));
+  await other.locator(".point.gap", { hasText: "3 checkpoints no longer kept" }).waitFor();
+  assert.equal(await other.locator(".point-link").count(), 2);
+  await other.keyboard.press("j");
+  await other.keyboard.press("j");
+  await other.locator(".point.selected", { hasText: "c1" }).waitFor();
+  await other.close();
+});
+
+test("nothing is wider than a telephone", async () => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, storageState: await page.context().storageState() });
+  const narrow = await context.newPage();
+  for (const path of ["/", "/compare", "/operations", "/storage", "/search?q=retry", new URL(retry).pathname, `${new URL(retry).pathname}/diff`]) {
+    await narrow.goto(server.address + path);
+    await narrow.locator("h1").first().waitFor();
+    if (path === "/compare") await narrow.locator(".side select").first().waitFor();
+    assert.equal(await narrow.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, path);
+  }
+  await context.close();
+});
+
 test("a live tail goes on after the server was started anew, and says so", async () => {
   await page.goto(`${server.address}/live/demo-live`);
   await page.locator(".link.open").waitFor();
   const seq = async () => Number((await text(".live-head code")).replace(/\D/g, ""));
   await page.waitForFunction(() => Number(document.querySelector(".live-head code")?.textContent.replace(/\D/g, "")) > 3);
+  const other = await page.context().newPage();
+  await other.goto(server.address + "/");
+  await other.locator("a.row").first().waitFor();
   const listen = new URL(server.address).host;
   await server.stop();
+  await other.locator(".lost", { hasText: "The server does not answer" }).waitFor();
   await page.locator(".link.lost").waitFor();
   const last = await seq();
   server = await Server.start(listen);
   await page.locator(".event-note.resumed", { hasText: "Nothing was missed" }).waitFor();
+  await other.locator(".lost p").waitFor({ state: "detached" });
+  await other.close();
   await page.waitForFunction((n) => Number(document.querySelector(".live-head code")?.textContent.replace(/\D/g, "")) > n, last);
   const [, after] = /after event (\d+)/.exec(await text(".event-note.resumed"));
   assert.equal(Number(after), last);

@@ -2,19 +2,30 @@
 // sees, into a cookie that no script can read.
 const form = document.getElementById("login");
 async function login(token) {
-  const res = await fetch("/login", { method: "POST", body: new URLSearchParams({ token }) });
-  if (res.ok) {
-    location.reload(); // of the same address, which may be a link to something
-    return;
+  const said = document.getElementById("said");
+  said.textContent = "";
+  try {
+    const res = await fetch("/login", { method: "POST", body: new URLSearchParams({ token }) });
+    if (res.ok) {
+      location.reload(); // of the same address, which may be a link to something
+      return;
+    }
+    said.textContent = res.status === 401 ? "That is not the token of this server." : `The server cannot check the token now (${res.status}). Try again in a moment.`;
+  } catch {
+    said.textContent = "The server does not answer. Is stet serve still running?";
   }
-  document.getElementById("said").textContent = "That is not the token of this server.";
 }
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   login(document.getElementById("token").value.trim());
 });
-const given = location.hash.slice(1);
-if (given) {
-  history.replaceState(null, "", location.pathname + location.search);
-  login(given);
+// A link that is pasted over this page's own address changes only the hash.
+function fromHash() {
+  const given = location.hash.slice(1);
+  if (given) {
+    history.replaceState(null, "", location.pathname + location.search);
+    login(given);
+  }
 }
+addEventListener("hashchange", fromHash);
+fromHash();

@@ -24,14 +24,18 @@ export interface Problem {
   /** What may help, or empty. */
   help: string;
   code: string;
+  /** Whether the page is cut off from the server, so that what it shows may be old. */
+  lost: boolean;
 }
+
+const cutOff: ReadonlySet<Code> = new Set([Code.Unavailable, Code.Unknown, Code.Canceled, Code.Unauthenticated]);
 
 /** problemOf turns whatever was thrown into words. */
 export function problemOf(err: unknown): Problem {
   const e = ConnectError.from(err);
   const detail = e.rawMessage;
   const code = Code[e.code] ?? "Unknown";
-  const say = (title: string, help: string): Problem => ({ title, detail, help, code });
+  const say = (title: string, help: string): Problem => ({ title, detail, help, code, lost: cutOff.has(e.code) });
   switch (e.code) {
     case Code.NotFound:
       return say("There is no such thing here", "It may have been deleted, or collected as garbage. The search finds what is left.");
@@ -45,8 +49,11 @@ export function problemOf(err: unknown): Problem {
       return say("Things have changed", "Look at the plan again: nothing was changed.");
     case Code.Aborted:
       return say("Somebody else was faster", "Nothing was changed. Try again.");
+    case Code.ResourceExhausted:
+      return say("There is no room for this", "A limit is reached, or the disk is full. Nothing was changed.");
     case Code.Unavailable:
     case Code.Unknown:
+    case Code.Canceled: // by the server: it stops
       return say("The server does not answer", "Is stet serve still running? This page goes on when it is back.");
     case Code.InvalidArgument:
       return say("The server does not understand this", "The address may be mistyped.");
@@ -54,9 +61,4 @@ export function problemOf(err: unknown): Problem {
       return say("This store cannot do that", "A store on another machine cannot be enumerated from here.");
   }
   return say("Something went wrong", "The server's log tells more.");
-}
-
-/** isGone reports whether a call ended because nobody wants its answer any more. */
-export function isGone(err: unknown): boolean {
-  return ConnectError.from(err).code === Code.Canceled;
 }

@@ -1,8 +1,10 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
+import * as api from "./api.ts";
 import { everywhere, groups, useKeys } from "./keys.ts";
 import { lazy } from "./lazy.tsx";
 import { to } from "./lib/route.ts";
+import { lost, useEvery } from "./load.ts";
 import { go, query, route } from "./nav.ts";
 import { ConversationPage } from "./pages/conversation.tsx";
 import { HomePage } from "./pages/home.tsx";
@@ -42,9 +44,26 @@ function App() {
       <main id="main" tabIndex={-1} class={at.page}>
         <Page key={at.page + ("id" in at ? at.id : "")} />
       </main>
+      <Lost />
       <Notices />
       {helping.value && <Help />}
     </>
+  );
+}
+
+/** Lost says that the server is away while something older is shown. */
+function Lost() {
+  const problem = lost.value;
+  // Pages that do not ask by themselves learn so that the server is back.
+  useEvery(3000, () => lost.value && api.store.info({}).then(() => (lost.value = null), () => {}));
+  return (
+    <div class="lost" role="status">
+      {problem && (
+        <p>
+          <b>{problem.title}.</b> What you see may be old. {problem.help}
+        </p>
+      )}
+    </div>
   );
 }
 

@@ -9,7 +9,7 @@ import { type Event, emptyLog, fold, pause } from "../src/lib/live.ts";
 import { sorted } from "../src/lib/plan.ts";
 import { stacked } from "../src/lib/plot.ts";
 import { parse, to } from "../src/lib/route.ts";
-import { lanes } from "../src/lib/timeline.ts";
+import { isGap, lanes } from "../src/lib/timeline.ts";
 import { byTurn, pageTurns, pagesFor } from "../src/lib/turns.ts";
 
 test("times are told as people tell them", () => {
@@ -126,6 +126,7 @@ test("the timeline has one line and branches beside it", () => {
   );
   assert.equal(lanes([at(false), at(false, true)], true).length, 2);
   assert.deepEqual(lanes([]), []);
+  assert.ok(isGap({ checkpoint: { kind: "forgotten" } }) && !isGap({ checkpoint: { kind: "auto" } }) && !isGap({}));
 });
 
 const event = (kind: string, seq: bigint, more: Partial<Event> = {}): Event => ({

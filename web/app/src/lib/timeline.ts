@@ -6,6 +6,11 @@ export interface Point {
   quiet: boolean;
 }
 
+/** isGap tells an entry that stands for checkpoints which are no longer kept. */
+export function isGap(e: { checkpoint?: { kind: string } }): boolean {
+  return e.checkpoint?.kind === "forgotten";
+}
+
 export interface Lane<T> {
   entry: T;
   /** 0 is the line that stands, 1 a branch. */

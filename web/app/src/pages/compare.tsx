@@ -2,6 +2,7 @@ import type { TimelineEntry } from "@gen/stet/v1/page_service_pb";
 import * as api from "../api.ts";
 import { clock, count, hex, oneLine } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
+import { isGap } from "../lib/timeline.ts";
 import { useLoad } from "../load.ts";
 import { go, query } from "../nav.ts";
 import { Empty, Lines, Time, Trouble, Waiting } from "../ui.tsx";
@@ -14,7 +15,7 @@ export default function ComparePage() {
   const q = query.value;
   const list = useLoad((signal) => api.page.overview({}, { signal }).then((r) => r.rows.filter((row) => row.checkpoints > 0)), []);
   const c = q.get("c") || list.value?.[0]?.id || "";
-  const timeline = useLoad(async (signal) => (c ? (await api.page.timeline({ conversation: c }, { signal })).entries : []), [c]);
+  const timeline = useLoad(async (signal) => (c ? (await api.page.timeline({ conversation: c }, { signal })).entries.filter((e) => !isGap(e)) : []), [c]);
   if (list.problem) return <Trouble whole problem={list.problem} again={list.again} />;
   if (timeline.problem) return <Trouble whole problem={timeline.problem} again={timeline.again} />;
   if (!list.value || !timeline.value) return <Waiting />;

@@ -6,6 +6,7 @@ import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
 import { count, hex, oneLine } from "../lib/format.ts";
 import { type Tab, tabs, to } from "../lib/route.ts";
+import { isGap } from "../lib/timeline.ts";
 import { useEvery, useLoad } from "../load.ts";
 import { go, query, setQuery } from "../nav.ts";
 import { Copy, Empty, Time, Trouble, Waiting } from "../ui.tsx";
@@ -25,18 +26,27 @@ const tabNames: Record<Tab, string> = { transcript: "Transcript", files: "Files"
 export interface Shown {
   info: Conversation;
   timeline: TimelineResponse;
+  /** The entries of the timeline with those that stand for what is no longer kept. */
+  rows: TimelineEntry[];
   /** The checkpoint that is looked at; undefined for the newest. */
   entry: TimelineEntry | undefined;
   /** The state that is looked at, empty if there is none. */
   root: Uint8Array;
 }
 
+/** useTimeline fetches a timeline: its checkpoints, and all of its rows. */
+function useTimeline(id: string) {
+  const all = useLoad((signal) => api.page.timeline({ conversation: id }, { signal }), [id], true);
+  const checkpoints = useMemo(() => all.value && { ...all.value, entries: all.value.entries.filter((e) => !isGap(e)) }, [all.value]);
+  return [{ ...all, value: checkpoints }, all.value?.entries ?? []] as const;
+}
+
 export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
   const info = useLoad((signal) => api.conversations.get({ id }, { signal }).then((r) => r.conversation!), [id]);
   const rootKey = info.value ? hex(info.value.root) + info.value.head : "";
-  const timeline = useLoad((signal) => api.page.timeline({ conversation: id }, { signal }), [id], true);
+  const [timeline, rows] = useTimeline(id);
   const live = useLoad((signal) => api.agents.list({}, { signal }).then((r) => r.agents.find((a) => a.conversation === id && statusWord(a.status) === "running")), [id], true);
-  useEvery(3000, () => info.again());
+  useEvery(3000, info.poll);
   useEffect(() => {
     if (rootKey) timeline.again();
   }, [rootKey]);
@@ -56,7 +66,7 @@ export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
   if (info.problem && !info.value) return <Trouble whole problem={info.problem} again={info.again} />;
   if (!info.value || !timeline.value) return timeline.problem ? <Trouble whole problem={timeline.problem} again={timeline.again} /> : <Waiting />;
   document.title = `${oneLine(info.value.title, 60) || id} · stet`;
-  const shown: Shown = { info: info.value, timeline: timeline.value, entry, root: entry?.checkpoint?.root.length ? entry.checkpoint.root : info.value.root };
+  const shown: Shown = { info: info.value, timeline: timeline.value, rows, entry, root: entry?.checkpoint?.root.length ? entry.checkpoint.root : info.value.root };
   const reload = () => {
     info.again();
     timeline.again();

@@ -38,8 +38,8 @@ export function HomePage() {
   }, []);
   const [filter, setFilter] = useState("");
   useEvery(4000, () => {
-    newest.again();
-    running.again();
+    newest.poll();
+    running.poll();
   });
   useListKeys("Conversations", ".home a.row");
   const day = Math.floor(now.value / 3_600_000);

@@ -15,7 +15,7 @@ export default function OperationsPage() {
   document.title = "Operations · stet";
   const log = useLoad((signal) => api.checkpoints.operations({}, { signal }).then((r) => r.operations), [], true);
   const [asked, setAsked] = useState<{ op: Operation; what: "undo" | "redo" }>();
-  useEvery(4000, log.again);
+  useEvery(4000, log.poll);
   const next = (what: "undo" | "redo") => log.value?.find((o) => (what === "undo" ? o.canUndo : o.canRedo));
   const ask = (what: "undo" | "redo") => {
     const op = next(what);

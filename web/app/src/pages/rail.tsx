@@ -4,7 +4,7 @@ import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
 import { clock, count, oneLine } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
-import { type Lane, lanes } from "../lib/timeline.ts";
+import { type Lane, isGap, lanes } from "../lib/timeline.ts";
 import { go, setQuery } from "../nav.ts";
 import { Empty, Lines, Time, say } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
@@ -13,12 +13,13 @@ import type { Shown } from "./conversation.tsx";
 /** Rail is the timeline of a conversation: checkpoints, branches, pins, forks. */
 export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
   const [all, setAll] = useState(false);
-  const rows = useMemo(() => lanes(shown.timeline.entries, all), [shown.timeline, all]);
+  const rows = useMemo(() => lanes(shown.rows, all), [shown.rows, all]);
   const list = useRef<ListHandle>(null);
   const selected = shown.entry?.checkpoint?.id;
   const move = (step: 1 | -1) => {
-    const i = rows.findIndex((r) => r.entry.checkpoint?.id === selected);
-    const next = rows[i < 0 ? 0 : Math.max(0, Math.min(i + step, rows.length - 1))];
+    const points = rows.filter((r) => !isGap(r.entry));
+    const i = points.findIndex((r) => r.entry.checkpoint?.id === selected);
+    const next = points[i < 0 ? 0 : Math.max(0, Math.min(i + step, points.length - 1))];
     if (next) setQuery({ at: next.entry.checkpoint!.id, turn: undefined });
   };
   useKeys(
@@ -74,15 +75,21 @@ export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
 function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown; reload: () => void }) {
   const e = row.entry;
   const c = e.checkpoint!;
+  if (isGap(e)) {
+    return (
+      <div class={`point gap lane${row.lane}`}>
+        <Track row={row} />
+        {c.label}
+      </div>
+    );
+  }
   const selected = shown.entry?.checkpoint?.id === c.id;
   const pinned = c.pins.length > 0;
   const mark = pinned ? "P" : e.gone ? "x" : "o";
   const words = (c.side !== 1 && e.ask) || c.label || what(e);
   return (
     <div class={`point lane${row.lane}${selected ? " selected" : ""}${e.gone ? " gone" : ""}${e.current ? " current" : ""}`}>
-      <span class={`track${row.above ? " above" : ""}${row.below ? " below" : ""}${row.branchAbove ? " branch-above" : ""}${row.joins ? " joins" : ""}`} aria-hidden="true">
-        <span class={`dot ${mark}`} />
-      </span>
+      <Track row={row} mark={mark} />
       <a class="point-link" href={to.conversation(shown.info.id, currentTab(), { at: c.id })} aria-current={selected ? "true" : undefined}>
         <span class="point-top">
           <b>{e.name}</b>
@@ -106,6 +113,14 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
       </a>
       {selected && <Actions entry={e} shown={shown} reload={reload} />}
     </div>
+  );
+}
+
+function Track({ row, mark }: { row: Lane<TimelineEntry>; mark?: string }) {
+  return (
+    <span class={`track${row.above ? " above" : ""}${row.below ? " below" : ""}${row.branchAbove ? " branch-above" : ""}${row.joins ? " joins" : ""}`} aria-hidden="true">
+      {mark && <span class={`dot ${mark}`} />}
+    </span>
   );
 }
 

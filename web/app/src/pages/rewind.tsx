@@ -14,7 +14,9 @@ type Scope = "both" | "files" | "conversation";
  * refuses if anything has changed since the plan was made. */
 export default function RewindSheet({ shown, reference, onClose, reload }: { shown: Shown; reference: string; onClose: () => void; reload: () => void }) {
   const entry = shown.timeline.entries.find((e) => e.checkpoint?.id === reference);
-  const [scope, setScope] = useState<Scope>("both");
+  // Some checkpoints name no state of the conversation: of those only files go back.
+  const stateless = entry?.checkpoint?.root.length === 0;
+  const [scope, setScope] = useState<Scope>(stateless ? "files" : "both");
   const [chosen, setChosen] = useState<Record<string, Choice>>({});
   const [doing, setDoing] = useState(false);
   const [failed, setFailed] = useState<api.Problem>();
@@ -61,7 +63,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
       )}
       <div class="segments" role="group" aria-label="What goes back">
         {(["both", "files", "conversation"] as const).map((s) => (
-          <button type="button" key={s} aria-pressed={scope === s} onClick={() => setScope(s)}>
+          <button type="button" key={s} aria-pressed={scope === s} disabled={stateless && s !== "files"} onClick={() => setScope(s)}>
             {s === "both" ? "Files and conversation" : s === "files" ? "Files only" : "Conversation only"}
           </button>
         ))}
