@@ -105,6 +105,12 @@ func parseHeader(data []byte) (header, error) {
 	return h, nil
 }
 
+// KeyOf returns the id of the key that a stored blob is sealed with.
+func KeyOf(stored []byte) (keyring.KeyID, error) {
+	h, err := parseHeader(stored)
+	return h.key, err
+}
+
 // headSize is the number of bytes that the header and the sealed ids take.
 func (h *header) headSize() int {
 	if h.hasBase {
