@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/encrypted"
+	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/sqlite"
 )
 
@@ -16,6 +18,7 @@ type StoredBlobs struct {
 	kept    *sqlite.Blobs
 	name    func(blob.ID) blob.ID
 	sealing string
+	keys    map[keyring.KeyID]bool // that sealing tells of; nil where nothing is sealed
 }
 
 // Stored returns the blobs of an embedded store as they are kept, or nil for
@@ -26,7 +29,8 @@ func (db *DB) Stored() *StoredBlobs {
 	}
 	s := &StoredBlobs{kept: db.engine.Blobs(), name: func(id blob.ID) blob.ID { return id }, sealing: "none"}
 	if db.crypt != nil {
-		s.name, s.sealing = db.crypt.Name, db.sealedWith()
+		s.name = db.crypt.Name
+		s.sealing, s.keys = db.sealedWith()
 	}
 	return s
 }
@@ -34,14 +38,16 @@ func (db *DB) Stored() *StoredBlobs {
 // sealedWith is the same for two stores only if both have the same keys. The name
 // of a content that everybody knows stands for the key of names, and for the
 // tenant.
-func (db *DB) sealedWith() string {
-	var keys strings.Builder
+func (db *DB) sealedWith() (string, map[keyring.KeyID]bool) {
+	var sealing strings.Builder
 	known := db.crypt.Name(blob.Sum(nil))
-	keys.WriteString(hex.EncodeToString(known[:]))
+	sealing.WriteString(hex.EncodeToString(known[:]))
+	keys := make(map[keyring.KeyID]bool)
 	for _, k := range db.ring.List() {
-		fmt.Fprintf(&keys, " %s", k.ID)
+		fmt.Fprintf(&sealing, " %s", k.ID)
+		keys[k.ID] = true
 	}
-	return keys.String()
+	return sealing.String(), keys
 }
 
 // Sealing tells how the store seals: two stores that tell the same can read each
@@ -52,9 +58,17 @@ func (s *StoredBlobs) Sealing() string { return s.sealing }
 func (s *StoredBlobs) Name(id blob.ID) blob.ID { return s.name(id) }
 
 // Get returns a blob as it is kept, with its base. What is not durable yet is not
-// found.
+// found, nor is what is sealed with a key that came after Sealing: a store that told
+// the same could not read it.
 func (s *StoredBlobs) Get(ctx context.Context, name blob.ID) (blob.Blob, error) {
-	return s.kept.Kept(ctx, name)
+	kept, err := s.kept.Kept(ctx, name)
+	if err != nil || s.keys == nil {
+		return kept, err
+	}
+	if key, err := encrypted.KeyOf(kept.Data); err != nil || !s.keys[key] {
+		return blob.Blob{}, fmt.Errorf("sealed with another key: %w", blob.NotFound(name))
+	}
+	return kept, nil
 }
 
 // Has reports which names are kept.
