@@ -91,7 +91,14 @@ func New(inner blob.Store, opts *Options) *Store {
 
 // Get returns the content of a blob, put together from its chain of deltas.
 func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
-	return resolver{Store: s, below: s.inner}.content(ctx, id)
+	from := resolver{Store: s, below: s.inner}
+	data, err := from.content(ctx, id)
+	if errors.Is(err, blob.ErrCorrupt) {
+		// A collector may have taken what it leans on, and the blob with it, after that was
+		// read; or it was put anew, in another form. Damage is there a second time.
+		return from.content(ctx, id)
+	}
+	return data, err
 }
 
 // Put stores blobs, each in the smallest form that it found. Blobs that are

@@ -3,6 +3,7 @@ package compressed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -104,5 +105,42 @@ func TestAPartHoldsNoMore(t *testing.T) {
 	got, err := b.fresh().Get(t.Context(), part)
 	if err != nil || !bytes.Equal(got, whole[:2000]) || cap(got) > 2*2000 {
 		t.Errorf("got %d bytes in an array of %d, %v", len(got), cap(got), err)
+	}
+}
+
+// collected is a driver that calls a collector before it looks for a blob.
+type collected struct {
+	*sqlite.Blobs
+	before  blob.ID
+	collect func()
+}
+
+func (c *collected) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if id == c.before {
+		c.before = blob.ID{}
+		c.collect()
+	}
+	return c.Blobs.Get(ctx, id)
+}
+
+// TestACollectorBetweenABlobAndItsBase takes both, and perhaps somebody needs the blob
+// again: neither is damage.
+func TestACollectorBetweenABlobAndItsBase(t *testing.T) {
+	content := noise(4, 20_000)
+	edited := append(bytes.Clone(content), noise(5, 200)...)
+	for name, want := range map[string]error{"gone": blob.ErrNotFound, "put anew": nil} {
+		b := newBench(t, nearReads)
+		base := b.put(version{content: content})[0]
+		id := b.put(version{content: edited, like: base})[0]
+		driver := &collected{b.kept, base, func() {
+			b.collect(nil)
+			if want == nil {
+				b.put(version{content: edited})
+			}
+		}}
+		got, err := New(driver, nil).Get(t.Context(), id)
+		if !errors.Is(err, want) || want == nil && !bytes.Equal(got, edited) {
+			t.Errorf("%s: got %d bytes, %v, want %v", name, len(got), err, want)
+		}
 	}
 }
