@@ -27,6 +27,7 @@ type draft struct {
 	held    map[protowire.Number][]byte            // the last record of an append2 field
 	entries map[protowire.Number]map[string][]byte // the record of each key that counts
 	tail    map[protowire.Number][]byte            // all records of an inTail field
+	written map[protowire.Number]int               // records of a map, overruled ones included
 	dead    int64                                  // bytes of overruled entries in the builder
 	rebuild bool                                   // an entry was removed: only a new layout can say so
 
@@ -51,6 +52,7 @@ func newDraft(b *blob.Builder) *draft {
 		held:    make(map[protowire.Number][]byte),
 		entries: make(map[protowire.Number]map[string][]byte),
 		tail:    make(map[protowire.Number][]byte),
+		written: make(map[protowire.Number]int),
 
 		newHeld:  make(map[protowire.Number]bool),
 		newTail:  make(map[protowire.Number]bool),
@@ -135,6 +137,7 @@ func (d *draft) noteEntry(r record) error {
 	}
 	d.dead += int64(len(d.entries[r.num][key]))
 	d.entries[r.num][key] = bytes.Clone(r.raw)
+	d.written[r.num]++
 	return nil
 }
 
@@ -169,6 +172,7 @@ func layDraft(like blob.ID, records []record) (*draft, error) {
 		for _, key := range slices.Sorted(maps.Keys(d.entries[num])) {
 			d.builder.Append(d.entries[num][key])
 		}
+		d.written[num] = len(d.entries[num])
 	}
 	d.dead = 0
 	d.unchanged()
@@ -219,6 +223,7 @@ func (d *draft) put(num protowire.Number, key string, raw []byte) {
 	d.dead += int64(len(old))
 	d.entries[num][key] = raw
 	d.newEntry[entryName{num, key}] = true
+	d.written[num]++
 	d.builder.Append(raw)
 }
 
@@ -251,9 +256,38 @@ func (d *draft) stored(b blob.Blob) {
 const minDead = 64 << 10
 
 // wasteful reports whether the root must, or should, be laid out again. Half of
-// the bytes are overruled then, so that the cost is paid for by the saves since.
+// the bytes are overruled then, so that the cost is paid for by the saves since, or
+// there are more entries than a reader takes.
 func (d *draft) wasteful() bool {
+	for num, n := range d.written {
+		if n > maxEntries && n > len(d.entries[num]) {
+			return true
+		}
+	}
 	return d.rebuild || d.dead > minDead && d.dead > d.builder.Len()/2
+}
+
+// maxEntries is how many entries of a list or a map a reader takes.
+const maxEntries = 100_000
+
+// large reports whether a reader may refuse the root, by a generous estimate of what
+// it takes when it is parsed: a look at each record would cost as much as writing it.
+func (d *draft) large() bool {
+	memory := d.builder.Len()
+	for _, n := range d.counts {
+		if memory += 256 * int64(n); n > maxEntries {
+			return true
+		}
+	}
+	for _, n := range d.written {
+		if memory += 1024 * int64(n); n > maxEntries {
+			return true
+		}
+	}
+	for _, records := range d.tail {
+		memory += 64 * int64(len(records))
+	}
+	return memory > 32<<20
 }
 
 func (d *draft) turns() uint64 { return uint64(d.counts[fieldTurns] + d.counts[fieldOldTurns]) }

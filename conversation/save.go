@@ -104,6 +104,9 @@ func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt
 	a := &attempt{root: blob.Blob{ID: c.exact}, extend: opts.Extend, lenient: opts.Lenient}
 	if c.exact.IsZero() {
 		a.root = c.draft.blob()
+		if err := c.readable(ctx, a.root); err != nil {
+			return nil, err
+		}
 	}
 	a.save = c.next(a.root.ID, opts)
 	if c.head.Seq > 0 && a.root.ID == c.head.Root && opts.Extend == nil && a.save.Kind == KindSave &&
@@ -113,6 +116,19 @@ func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt
 	var err error
 	a.needs, err = c.closure(ctx, opts.Lenient)
 	return a, err
+}
+
+// readable refuses a root that is beyond the limits of readers: it would be lost as
+// soon as it is saved.
+func (c *Conversation) readable(ctx context.Context, root blob.Blob) error {
+	if !c.draft.large() {
+		return nil
+	}
+	whole, err := blob.Whole(ctx, c.store.blobs, root)
+	if err != nil {
+		return c.store.lost(c.id, "pointer", err)
+	}
+	return checkRoot(whole.Data)
 }
 
 func (c *Conversation) next(root blob.ID, opts *SaveOptions) Save {
