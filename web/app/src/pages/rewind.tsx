@@ -119,15 +119,7 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
   const { changes, conflicts, kept } = sorted(plan.files);
   return (
     <div class="plan" tabIndex={0} role="region" aria-label="Plan">
-      {changes.length > 0 && (
-        <ul class="plan-files">
-          {changes.map((f) => (
-            <FileLine key={f.path} file={f}>
-              {chosen[f.path] && <Chooser path={f.path} chosen={chosen[f.path]} choose={choose} />}
-            </FileLine>
-          ))}
-        </ul>
-      )}
+      {/* What needs an answer comes first: there may be thousands of changes. */}
       {conflicts.length > 0 && (
         <section>
           <h3>{conflicts.length === 1 ? "Conflict" : "Conflicts"}</h3>
@@ -139,6 +131,15 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
             ))}
           </ul>
         </section>
+      )}
+      {changes.length > 0 && (
+        <ul class="plan-files">
+          {changes.map((f) => (
+            <FileLine key={f.path} file={f}>
+              {chosen[f.path] && <Chooser path={f.path} chosen={chosen[f.path]} choose={choose} />}
+            </FileLine>
+          ))}
+        </ul>
       )}
       <section>
         <h3>Left alone</h3>
