@@ -34,19 +34,13 @@ func Lexer(name string) chroma.Lexer {
 	if len(name) > maxName {
 		return nil
 	}
+	name = alike(name)
 	lexer, ok := asked.get(name)
 	if !ok {
 		lexer = find(registry(), name)
 		asked.put(name, lexer)
 	}
 	return lexer
-}
-
-func find(r *chroma.LexerRegistry, name string) chroma.Lexer {
-	if lexer := r.Match(name); lexer != nil {
-		return lexer
-	}
-	return r.Get(name)
 }
 
 // asked has answers that were given: chroma tries every pattern of every language

@@ -2,11 +2,14 @@ package highlight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/alecthomas/chroma/v2"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 func TestNamesOfFilesAndLanguages(t *testing.T) {
@@ -29,6 +32,41 @@ func TestNamesOfFilesAndLanguages(t *testing.T) {
 	}
 }
 
+// Files that share an answer get the one that each would get by itself: with every
+// pattern and every name of a language, and with stems and endings of others.
+func TestAlikeNamesGetTheSameLexer(t *testing.T) {
+	var names []string
+	for _, lexer := range registry().Lexers {
+		c := lexer.Config()
+		for _, glob := range slices.Concat(c.Filenames, c.AliasFilenames) {
+			plain := strings.NewReplacer("*", "some", "?", "x", "[", "", "]", "").Replace(glob)
+			names = append(names, plain, "dir.d/"+plain, "a."+plain)
+		}
+		names = append(names, c.Name, "x."+c.Name)
+		names = append(names, c.Aliases...)
+	}
+	names = append(names, "a.go.orig", "a.go~", "a.unheard-of", "a.unheard-of.go", ".go", ".bashrc", "go", "Makefile.in", "CMakeLists.txt", "a.", "..", "vb.net", "x/.go")
+	shared := 0
+	for i, name := range names {
+		if key := alike(name); key != name {
+			if shared++; i%31 != 0 && !testenv.Long() {
+				continue // chroma takes its time
+			}
+			if got, want := find(registry(), key), find(registry(), name); got != want {
+				t.Errorf("%q shares the answer of %q, %v, and would get %v by itself", name, key, got, want)
+			}
+		}
+	}
+	if shared < len(names)/4 {
+		t.Errorf("only %d of %d names share answers", shared, len(names))
+	}
+	for _, pair := range [][2]string{{"server/a.go", "b.go"}, {"x/y/z.tsx", "App.tsx"}, {"1.unheard-of", "2.unheard-of"}} {
+		if alike(pair[0]) != alike(pair[1]) {
+			t.Errorf("%q and %q do not share an answer", pair[0], pair[1])
+		}
+	}
+}
+
 // Answers are kept, those without a lexer as well, but not without end.
 func TestAnswersAreKept(t *testing.T) {
 	for _, name := range []string{"a.go", "a.unheard-of"} {
@@ -38,7 +76,7 @@ func TestAnswersAreKept(t *testing.T) {
 				t.Errorf("%v for %q, want %v", got, name, want)
 			}
 		}
-		if got, ok := asked.get(name); !ok || got != want {
+		if got, ok := asked.get(alike(name)); !ok || got != want {
 			t.Errorf("kept %v %t for %q, want %v", got, ok, name, want)
 		}
 	}
