@@ -294,10 +294,9 @@ func TestStatesThatCouldNotBeReadAreRefused(t *testing.T) {
 	ctx, b := t.Context(), memory()
 	s := b.store()
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a"}))
-	long, _ := stateOf(0)
-	long.ConversationState = &agentv1.ConversationStateStructure{
+	long := &aiserverv1.CloudAgentState{ConversationState: &agentv1.ConversationStateStructure{
 		FileStatesV2: map[string]*agentv1.FileStateStructure{strings.Repeat("x", 5000): {}},
-	}
+	}}
 	for name, state := range map[string]*aiserverv1.CloudAgentState{"a path that is too long": long, "no state": nil} {
 		if saved, err := s.SaveState(ctx, "a", state, nil, nil); !errors.Is(err, cloudagent.ErrInvalid) {
 			t.Errorf("%s: saved as %s, %v, want ErrInvalid", name, saved.State.Short(), err)
