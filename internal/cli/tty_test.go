@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,9 +54,12 @@ func scriptTTY(ts *testscript.TestScript, _ bool, args []string) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "STET_STORE", "USER", "TZ", "TERM", "PATH", "NO_COLOR", "TESTSCRIPT_COMMAND"} {
+	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "STET_STORE", "USER", "TZ", "TERM", "PATH", "NO_COLOR", "TESTSCRIPT_COMMAND", backgroundSetting} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
+	// Who started the tests may ignore hangups, as nohup does, and commands inherit
+	// that; what is heard here they get as it is by default.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	ts.Check(cmd.Start())
 	ts.Check(slave.Close())
 	shown, err := converse(master, ts.ReadFile(args[0]), cmd.Process)
@@ -95,7 +99,7 @@ func converse(master *os.File, dialogue string, process *os.Process) (string, er
 	}()
 	var shown bytes.Buffer
 	seen := 0
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	wait := func(text string) error {
 		for {
 			if i := bytes.Index(shown.Bytes()[seen:], []byte(text)); text != "" && i >= 0 {
