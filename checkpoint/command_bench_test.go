@@ -21,19 +21,22 @@ func BenchmarkCommand(b *testing.B) {
 			b.Run(fmt.Sprintf("files=%d/changed=%d", files, changed), func(b *testing.B) {
 				x := newBench(b, files)
 				home, store := b.TempDir(), filepath.Join(b.TempDir(), "store")
-				checkpoint := func() {
-					cmd := exec.CommandContext(b.Context(), bin, "--store", store, "-C", x.dir, "-q", "checkpoint")
-					cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "STET_SETTLE_BACKGROUND=false")
+				run := func(verb string) {
+					cmd := exec.CommandContext(b.Context(), bin, "--store", store, "-C", x.dir, "-q", verb)
+					cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home)
 					if out, err := cmd.CombinedOutput(); err != nil {
-						b.Fatalf("stet checkpoint: %v\n%s", err, out)
+						b.Fatalf("stet %s: %v\n%s", verb, err, out)
 					}
 				}
+				checkpoint := func() { run("checkpoint") }
 				checkpoint()
+				run("settle")
 				x.shadowCommit()
 				b.ResetTimer()
 				for range b.N {
 					x.edit(changed)
 					timed(&x.ours, checkpoint)
+					run("settle") // else what is left behind would slow git down
 					timed(&x.theirs, x.shadowCommit)
 				}
 				x.report(b)
