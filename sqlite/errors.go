@@ -33,7 +33,8 @@ func sqlError(doing string, err error) error {
 	}
 	var kind error
 	switch {
-	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_SHMSIZE), // which needs room to be opened at all
+		errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		kind = blob.ErrFull
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
 		kind = kv.ErrBusy
@@ -64,7 +65,7 @@ func syncError(doing string, err error) error {
 // transaction was undone before anything of it could count. Nor does an error
 // that is not the library's: then somebody merely asked for what cannot be.
 func unsafeToGoOn(err error) bool {
-	if errors.Is(err, errSync) || errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) {
+	if errors.Is(err, errSync) || errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) || errors.Is(err, sqlite3.IOERR_SHMSIZE) {
 		return true
 	}
 	var code sqlite3.ExtendedErrorCode // an error without a message is only that
