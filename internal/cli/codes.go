@@ -90,7 +90,7 @@ func hinted(err error) error {
 	case errors.Is(err, checkpoint.ErrOtherFileSystem):
 		return fmt.Errorf("%w; name the paths to take back with '-- PATH…', or make what is mounted there a workspace of its own with -C", err)
 	case errors.Is(err, blob.ErrFull):
-		return fmt.Errorf("%w; 'stet du' shows what takes the room, and 'stet gc' gives some back", err)
+		return fmt.Errorf("%w; make some on that disk, then 'stet du' shows what takes it and 'stet gc' gives some back", err)
 	}
 	return err
 }

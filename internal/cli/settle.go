@@ -166,18 +166,19 @@ func (a *app) leaveBehind(dir string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{os.Args[0], "--store", dir, "-q"}
-	for flag, path := range map[string]string{"--key-file": a.keyFile, "--config": a.config} {
-		if path != "" {
-			if path, err = filepath.Abs(path); err != nil {
-				return err
-			}
-			args = append(args, flag, path)
+	env := append(os.Environ(), "GOMAXPROCS=1")
+	for name, path := range map[string]string{"STET_KEY_FILE": a.keyPath(), "STET_CONFIG": a.settingsFile()} {
+		if path == "" {
+			continue
 		}
+		if path, err = filepath.Abs(path); err != nil { // it starts in another directory
+			return err
+		}
+		env = append(env, name+"="+path)
 	}
 	cmd := &exec.Cmd{
-		Path: program, Args: append(args, "settle", "--background"),
-		Env: append(os.Environ(), "GOMAXPROCS=1"), Dir: "/", // in nobody's way
+		Path: program, Args: []string{os.Args[0], "--store", dir, "-q", "settle", "--background"},
+		Env: env, Dir: "/", // in nobody's way
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // stays when the terminal goes
 	}
 	if err := cmd.Start(); err != nil {
@@ -207,7 +208,12 @@ func noteFailure(dir string, failed error) error {
 	if failed != nil && !isCancelled(failed) {
 		text = strings.Join(strings.Fields(failed.Error()), " ") + "\n"
 	}
-	return os.WriteFile(filepath.Join(dir, settleLock), []byte(text), 0o600)
+	path := filepath.Join(dir, settleLock)
+	err := os.WriteFile(path, []byte(text), 0o600)
+	if err != nil && text != "" {
+		return os.Truncate(path, 1) // a hole needs no room, and tells that it failed
+	}
+	return err
 }
 
 // lastFailure returns why and when settling in the background failed, or the zero
@@ -222,7 +228,10 @@ func lastFailure(dir string) (why string, at time.Time) {
 	if err != nil {
 		return "", time.Time{}
 	}
-	return strings.TrimSpace(string(text)), info.ModTime()
+	if why = strings.Trim(string(text), "\x00\n"); why == "" {
+		why = "there was no room to note why"
+	}
+	return why, info.ModTime()
 }
 
 func failedLately(dir string) bool {

@@ -136,12 +136,23 @@ const inBackground = "STET_SETTLE_BACKGROUND=true"
 func TestCommandsLeaveAProcessBehind(t *testing.T) {
 	t.Parallel()
 	const phrase = "open sesame, and more"
-	for name, unlock := range map[string]*keyring.Unlock{"plain": nil, "with a passphrase": new(keyring.Passphrase(phrase, nil))} {
+	for name, begin := range map[string]func(h *household){
+		"plain": func(*household) {},
+		"with a passphrase": func(h *household) {
+			h.unlock = new(keyring.Passphrase(phrase, nil))
+			h.env = append(h.env, "STET_PASSPHRASE="+phrase)
+			h.stet(0, "keys", "init", "--passphrase")
+		},
+		"with files named from here": func(h *household) {
+			h.unlock = new(keyring.KeyFile(filepath.Join(h.dir, "my.key")))
+			h.env = append(h.env, "STET_KEY_FILE=my.key", "STET_CONFIG=my.toml")
+			h.stet(0, "keys", "init")
+			h.stet(0, "config", "set", "author", "me")
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHousehold(t, inBackground, "STET_PASSPHRASE="+phrase)
-			if h.unlock = unlock; unlock != nil {
-				h.stet(0, "keys", "init", "--passphrase")
-			}
+			h := newHousehold(t, inBackground)
+			begin(h)
 			for round := 0; !h.settles(); round++ { // a slow command may settle what it stores itself
 				if round == 20 {
 					t.Fatal("no process is left behind")
@@ -246,6 +257,12 @@ func TestAFailureIsNoted(t *testing.T) {
 	}
 	if why, _ := lastFailure(h.store); why != "" {
 		t.Errorf("to be stopped is noted as %q", why)
+	}
+	if err := os.Truncate(filepath.Join(h.store, settleLock), 1); err != nil { // as on a full disk
+		t.Fatal(err)
+	}
+	if why, _ := lastFailure(h.store); why != "there was no room to note why" || !failedLately(h.store) {
+		t.Errorf("without room it is noted as %q", why)
 	}
 	database := filepath.Join(h.store, "stet.db")
 	if err := os.WriteFile(database, []byte("no database"), 0o600); err != nil {
