@@ -95,6 +95,9 @@ type Plan struct {
 	present blob.ID // tree
 }
 
+// OnlyTurn returns the turn that the plan takes out of the middle, or 0.
+func (p *Plan) OnlyTurn() uint64 { return p.request.OnlyTurn }
+
 // Conflicts lists the paths that need a choice.
 func (p *Plan) Conflicts() []string {
 	var out []string

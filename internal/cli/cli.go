@@ -45,7 +45,6 @@ type app struct {
 	keyring      string       // likewise
 	background   bool         // whether a process may be left behind; only a setting
 	asked        bool         // whether the store's passphrase was asked for
-	turn         uint64       // --turn of rewind, for the text of its plan
 	fleet        *fleet.Fleet // the backend of the open store, if that is a database
 }
 

@@ -41,7 +41,7 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
 	rec := plan.Target
 	if rec == nil {
-		return a.turnOut(ctx, db, plan)
+		return turnOut(ctx, db, plan)
 	}
 	where := describe(rec)
 	if turn, err := turnOf(ctx, db, rec); err == nil && turn.text != "" {
@@ -56,17 +56,14 @@ func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan
 }
 
 // turnOut says which turn a plan takes out.
-func (a *app) turnOut(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
-	if a.turn == 0 {
-		return "Out   one turn; what came after it stays\n"
-	}
-	about := ""
+func turnOut(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
+	number, about := plan.OnlyTurn(), ""
 	if root, err := db.Conversations().Head(ctx, plan.Conversation); err == nil {
-		if turn, err := turnAt(ctx, db, root, int(a.turn)); err == nil && turn.text != "" {
+		if turn, err := turnAt(ctx, db, root, int(number)); err == nil && turn.text != "" {
 			about = fmt.Sprintf(" %q", clip(turn.text, 60))
 		}
 	}
-	return fmt.Sprintf("Out   turn %d%s; what came after it stays\n", a.turn, about)
+	return fmt.Sprintf("Out   turn %d%s; what came after it stays\n", number, about)
 }
 
 // planChanges lists what changes, and the conflicts.

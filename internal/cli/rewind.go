@@ -116,7 +116,6 @@ func (flags rewindFlags) wayOut() string {
 }
 
 func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) error {
-	a.turn = flags.turn
 	req, err := a.rewindRequest(ctx, p, refs, paths, flags)
 	if err != nil {
 		return err
