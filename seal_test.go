@@ -422,6 +422,18 @@ func TestSealIdlePassesDamage(t *testing.T) {
 	wantObjects(t, b, 2)
 }
 
+// onlyPack reads the one object of a bucket.
+func onlyPack(t *testing.T, b Backend) (key string, whole []byte) {
+	t.Helper()
+	must(t, b.Objects.ListObjects(t.Context(), "", "", func(o blob.ObjectInfo) error { key = o.Key; return nil }))
+	r, err := b.Objects.OpenObject(t.Context(), key, 0, -1)
+	must(t, err)
+	defer r.Close()
+	whole, err = io.ReadAll(r)
+	must(t, err)
+	return key, whole
+}
+
 // A pack that is damaged is found, and named with its conversation.
 func TestCheckFindsDamagedPacks(t *testing.T) {
 	b := memBackend()
@@ -429,12 +441,7 @@ func TestCheckFindsDamagedPacks(t *testing.T) {
 	talk(t, db, "c1", 2)
 	_, err := db.Seal(t.Context(), "c1")
 	must(t, err)
-	var key string
-	must(t, b.Objects.ListObjects(t.Context(), "", "", func(o blob.ObjectInfo) error { key = o.Key; return nil }))
-	r, err := b.Objects.OpenObject(t.Context(), key, 0, -1)
-	must(t, err)
-	whole, err := io.ReadAll(r)
-	must(t, err)
+	key, whole := onlyPack(t, b)
 	for name, data := range map[string][]byte{"record": append(slices.Clone(whole[:20]), append([]byte{whole[20] ^ 1}, whole[21:]...)...), "gone": nil} {
 		must(t, b.Objects.RemoveObjects(t.Context(), key))
 		if data != nil {
@@ -522,12 +529,7 @@ func TestCheckReadsPacksAgain(t *testing.T) {
 	_, err := db.Seal(t.Context(), "c1")
 	must(t, err)
 	seen(t, db, "c1")
-	var key string
-	must(t, b.Objects.ListObjects(t.Context(), "", "", func(o blob.ObjectInfo) error { key = o.Key; return nil }))
-	r, err := b.Objects.OpenObject(t.Context(), key, 0, -1)
-	must(t, err)
-	whole, err := io.ReadAll(r)
-	must(t, err)
+	key, whole := onlyPack(t, b)
 	for _, at := range []int{len("stetPACK"), 20} { // its format, a record
 		bad := slices.Clone(whole)
 		bad[at] ^= 2
