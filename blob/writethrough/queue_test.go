@@ -115,12 +115,14 @@ func TestBlobThatTheLocalStoreLostIsReportedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			local, remote := memblob.New(), blobtest.NewFaulty(memblob.New())
 			s := open(t, local, remote, nil)
-			remote.FailNext(blobtest.OpPut, 1, nil)
-			remote.FailNext(blobtest.OpPutFrom, 1, nil)
+			// The remote stays down until the flush is over: the flush repeats what the
+			// sender has tried before it, and must not succeed with that.
+			remote.FailWhen(func(c blobtest.Call) bool { return c.Op == blobtest.OpPut || c.Op == blobtest.OpPutFrom }, nil)
 			must(t, s.Put(ctx, b))
 			if err := s.Flush(ctx); !errors.Is(err, blobtest.ErrInjected) {
 				t.Fatalf("flush: got %v, want ErrInjected", err)
 			}
+			remote.Heal()
 			generation, err := local.Begin(ctx)
 			must(t, err)
 			_, err = local.Sweep(ctx, generation, blob.SweepOptions{Live: func(blob.ID) bool { return false }})
