@@ -14,6 +14,8 @@ NODE    := node=nodejs npm=npm
 BROWSER := chromium=chromium
 TOOLS   := curl=curl
 POSTGRES := pg_ctlcluster=postgresql
+# The compiler alone lacks the types that every .proto file may import.
+PROTOC  := protoc=protobuf-compiler /usr/include/google/protobuf/struct.proto=libprotobuf-dev
 
 # Packages in which goroutines share data are tested under the race detector.
 RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
@@ -52,7 +54,7 @@ bench: servers
 	go run ./internal/tools/bench
 
 lint: $(STATICCHECK)
-	$(SETUP) $(GIT) $(NODE) protoc=protobuf-compiler
+	$(SETUP) $(GIT) $(NODE) $(PROTOC)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	go vet ./...
 	$(STATICCHECK) ./...
@@ -64,7 +66,7 @@ $(STATICCHECK):
 	mv $(CACHE)/bin/staticcheck $@
 
 generate:
-	$(SETUP) $(NODE) protoc=protobuf-compiler
+	$(SETUP) $(NODE) $(PROTOC)
 	internal/tools/generate.sh
 
 clean:
