@@ -242,7 +242,7 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 			// It was there and not captured, so nobody created it now.
 			by = Writer{Class: ByUser, Checkpoint: rec.ID}
 		}
-		if _, unseen := after.at(c.Path); unseen && c.After == nil {
+		if _, unseen := after.lost(c.Path); unseen && c.After == nil {
 			by = Writer{Class: ByUser, Checkpoint: rec.ID}
 		}
 		h.writes[c.Path] = append(h.writes[c.Path], Write{Writer: by, After: c.After})

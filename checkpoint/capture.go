@@ -138,8 +138,10 @@ type capture struct {
 	changed []workspace.Change  // against the tip
 	scan    *workspace.Result   // or nil, where no scan captured it
 	hinted  bool
-	afresh  bool // nothing is taken for granted: every blob is named to the store
-	stats   workspace.Stats
+	// revealed are the paths that were looked at although a rule ignores them.
+	revealed map[string]bool
+	afresh   bool // nothing is taken for granted: every blob is named to the store
+	stats    workspace.Stats
 }
 
 // refs lists the blobs that a commit refers to which relies on the base tree. The
@@ -179,7 +181,11 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 		if err != nil {
 			return nil, err
 		}
-		return w.finish(ctx, st, index, res, res.NotCaptured)
+		c, err := w.finish(ctx, st, index, res, res.NotCaptured)
+		if err != nil {
+			return nil, err
+		}
+		return w.keepKnown(ctx, st, index, c)
 	}
 	if index.Tree() != st.tip.Tree {
 		index = workspace.NewIndex(st.tip.Tree)

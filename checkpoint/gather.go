@@ -80,7 +80,7 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 		return nil, err
 	}
 	if req.Scope != ConversationOnly {
-		if err := w.planFiles(ctx, st, p, present); err != nil {
+		if present, err = w.planFiles(ctx, st, p, present); err != nil {
 			return nil, err
 		}
 	}
@@ -143,27 +143,32 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// planFiles decides about every path that differs from the target.
-func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *capture) error {
+// planFiles decides about every path that differs from the target. It returns the
+// present that the plan was made from.
+func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *capture) (*capture, error) {
+	latest := st.tip != nil && st.tip.ID == p.Target.ID
+	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
+		states, err := w.statesSince(ctx, p, p.Target, present)
+		return states, Rules{
+			Choice: p.request.choice,
+			Mine: func(path string, by Writer) bool {
+				return mine(p.Conversation, by, latest && isIn(states, path))
+			},
+			Perhaps: func(by Writer) bool { return perhapsMine(p.Conversation, by, len(p.request.Paths) > 0) },
+		}, err
+	})
+}
+
+// statesSince puts together what is known about the paths in which the present
+// differs from a checkpoint, and who wrote them since.
+func (w *Workspace) statesSince(ctx context.Context, p *Plan, from *Record, present *capture) ([]PathState, error) {
 	now := w.safety(p)
 	now.Time = w.s.opts.Now()
-	h, err := w.since(ctx, p.Target, now, present)
+	h, err := w.since(ctx, from, now, present)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	states, err := w.states(ctx, h, p.Target, present, p.request.asks)
-	if err != nil {
-		return err
-	}
-	latest := st.tip != nil && st.tip.ID == p.Target.ID
-	rules := Rules{
-		Choice: p.request.choice,
-		Mine: func(path string, by Writer) bool {
-			return mine(p.Conversation, by, latest && isIn(states, path))
-		},
-		Perhaps: func(by Writer) bool { return perhapsMine(p.Conversation, by, len(p.request.Paths) > 0) },
-	}
-	return w.settle(ctx, p, states, rules)
+	return w.states(ctx, h, from, present, p.request.asks)
 }
 
 // isIn reports whether the target has a path.
@@ -230,7 +235,7 @@ func (w *Workspace) states(ctx context.Context, h *history, target *Record, pres
 			return nil, fmt.Errorf("refuse checkpoint %s: %w", target.ID, err)
 		}
 		s := PathState{Path: c.Path, Target: c.Before, Present: c.After, Writes: h.after(c.Path, c.Before), Excluded: !asks(c.Path)}
-		if k, ok := now.at(c.Path); ok && c.After == nil {
+		if k, ok := present.hides(now, c.Path); ok && c.After == nil {
 			s.NotCaptured = k.Reason
 		}
 		if k, ok := then.at(c.Path); ok {

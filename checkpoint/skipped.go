@@ -152,3 +152,14 @@ func (b blind) at(path string) (workspace.Skipped, bool) {
 	}
 	return workspace.Skipped{}, false
 }
+
+// lost returns why a tree says nothing about a path that the tree before it had. A
+// captured file in a directory that is ignored stays captured as long as it is there,
+// so that its absence says that it was removed.
+func (b blind) lost(path string) (workspace.Skipped, bool) {
+	k, ok := b.at(path)
+	if ok && k.Reason == workspace.ReasonIgnored && k.Path != path {
+		return workspace.Skipped{}, false
+	}
+	return k, ok
+}

@@ -21,20 +21,13 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 		return nil, err
 	}
 	p := &Plan{Conversation: conversation, request: req, present: present.tree, NotCaptured: present.skipped}
-	now := w.safety(p)
-	now.Time = w.s.opts.Now()
-	h, err := w.since(ctx, from, now, present)
+	present, err = w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
+		states, err := w.statesSince(ctx, p, from, present)
+		return states, Rules{Lift: true, Choice: req.choice, Mine: func(_ string, by Writer) bool {
+			return by.Class == ByConversation && by.Conversation == conversation && by.Turn == req.OnlyTurn
+		}}, err
+	})
 	if err != nil {
-		return nil, err
-	}
-	states, err := w.states(ctx, h, from, present, req.asks)
-	if err != nil {
-		return nil, err
-	}
-	rules := Rules{Lift: true, Choice: req.choice, Mine: func(_ string, by Writer) bool {
-		return by.Class == ByConversation && by.Conversation == conversation && by.Turn == req.OnlyTurn
-	}}
-	if err := w.settle(ctx, p, states, rules); err != nil {
 		return nil, err
 	}
 	p.Untouched = untouched(present, p.Actions)

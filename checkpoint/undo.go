@@ -137,7 +137,7 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	if err != nil {
 		return nil, err
 	}
-	if err := w.exchange(ctx, p, Exchange{To: target.Tree, Last: last.Tree, Paths: paths}, present); err != nil {
+	if present, err = w.exchange(ctx, st, p, Exchange{To: target.Tree, Last: last.Tree, Paths: paths}, present); err != nil {
 		return nil, err
 	}
 	if conflicts := p.unchosen(opts); len(conflicts) > 0 {
@@ -197,7 +197,7 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 		return nil, err
 	}
 	p := &Plan{Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped}
-	if err := w.exchange(ctx, p, *req.Exchange, present); err != nil {
+	if present, err = w.exchange(ctx, st, p, *req.Exchange, present); err != nil {
 		return nil, err
 	}
 	p.Untouched = untouched(present, p.Actions)
@@ -207,14 +207,12 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 
 // exchange decides about paths that lead from one tree to another: where the
 // present is as in the first, it becomes as in the second; elsewhere it is the
-// user's.
-func (w *Workspace) exchange(ctx context.Context, p *Plan, e Exchange, present *capture) error {
-	states, err := w.exchangeStates(ctx, e, present)
-	if err != nil {
-		return err
-	}
-	rules := Rules{Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Class == ByHand }}
-	return w.settle(ctx, p, states, rules)
+// user's. It returns the present that the plan was made from.
+func (w *Workspace) exchange(ctx context.Context, st *state, p *Plan, e Exchange, present *capture) (*capture, error) {
+	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
+		states, err := w.exchangeStates(ctx, e, present)
+		return states, Rules{Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Class == ByHand }}, err
+	})
 }
 
 func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *capture) ([]PathState, error) {
@@ -236,7 +234,7 @@ func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *cap
 		if !sameState(at[1], at[2]) {
 			s.Writes = append(s.Writes, Write{Writer: Writer{Class: ByUser}, After: at[2]})
 		}
-		if k, ok := now.at(path); ok && s.Present == nil {
+		if k, ok := present.hides(now, path); ok && s.Present == nil {
 			s.NotCaptured = k.Reason
 		}
 		states = append(states, s)

@@ -156,18 +156,19 @@ func (e *indexEntry) earlier(kind fileKind) entryFlags {
 }
 
 // ignoredButCaptured tells whether an ignored entry is captured all the same:
-// because an agent touched it, now or earlier. Where the index knows only that
-// the tree had it, it stays too: forgetting what was captured would be worse.
+// because an agent touched it, or because the previous tree has it. Rules decide
+// what is newly captured; a rule that comes later, by an agent for one, must not
+// take a file out of every checkpoint from then on. Of a directory that is kept
+// for that reason only what the tree had counts.
 func ignoredButCaptured(kind fileKind, prev *indexEntry, touched *pathSet) (entryFlags, bool) {
-	had := prev != nil && prev.captured()
-	inferred := had && prev.flags&flagBare != 0
+	had := prev != nil && prev.captured() && (kind != isDir || prev.kind == Dir)
 	whole := touched.whole() || had && prev.flags&flagTouched != 0
 	switch {
 	case whole:
 		return flagIgnored | flagTouched, true
-	case kind == isDir && (touched != nil || inferred || had && prev.flags&flagPartial != 0):
+	case kind == isDir && (touched != nil || had):
 		return flagIgnored | flagPartial, true
-	case inferred && kind != isDir:
+	case had:
 		return flagIgnored | flagTouched, true
 	}
 	return 0, false

@@ -74,7 +74,8 @@ const (
 	// flagIgnored: an ignore rule matches. Alone it means that the entry is not
 	// captured, and only its name and kind are kept.
 	flagIgnored entryFlags = 1 << iota
-	// flagTouched: captured although ignored, for ever. It outlasts the rule.
+	// flagTouched: captured although ignored, since an agent touched it or the tree
+	// had it before a rule ignored it. It outlasts the rule.
 	flagTouched
 	// flagPartial: an ignored directory that is captured only as far as it leads
 	// to touched entries. It outlasts the rule, and means nothing until that is back.

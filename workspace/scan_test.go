@@ -197,7 +197,8 @@ func TestScanObeysIgnoreFilesAndKeepsTouched(t *testing.T) {
 		t.Errorf("without ignoring: %v, left out %v", listTree(t, store, all.Tree), all.NotCaptured)
 	}
 	back := mustScan(t, store, root, all.Index, nil)
-	wantList(t, "not captured again", skippedList(back.NotCaptured), "a.log: ignored", "build: ignored", "local: ignored", "secret: ignored")
+	wantList(t, "captured once", changeList(back.Changed))
+	wantList(t, "not captured again", skippedList(back.NotCaptured), "build: ignored", "build/out: ignored")
 }
 
 func TestScanTouchedDirectoryIsTakenWhole(t *testing.T) {
@@ -212,18 +213,53 @@ func TestScanTouchedDirectoryIsTakenWhole(t *testing.T) {
 	}
 }
 
-func TestScanRulesChange(t *testing.T) {
+// A rule decides what is newly captured. What the tree has stays in it, by any
+// index, and new names that the rule fits do not come in.
+func TestRuleThatComesLater(t *testing.T) {
 	root, store := t.TempDir(), newStore()
-	write(t, root, map[string]string{"d/a.tmp": "1", "d/b": "2", "d/.gitignore": ""})
+	write(t, root, map[string]string{"d/a.tmp": "1", "d/b": "2", "d/gen/x": "3", "d/gen/sub/y": "4", "d/.gitignore": ""})
 	first := mustScan(t, store, root, nil, nil)
-	write(t, root, map[string]string{"d/.gitignore": "*.tmp\n"})
-	next := mustScanPaths(t, store, root, first.Index, []string{"d/.gitignore"}, nil)
-	wantList(t, "changed", changeList(next.Changed), "modify d/.gitignore", "remove d/a.tmp")
+	write(t, root, map[string]string{"d/.gitignore": "*.tmp\ngen/\n", "d/new.tmp": "n", "d/gen/new": "n", "d/gen/sub/new": "n"})
+	for name, index := range map[string]*Index{"index": first.Index, "saved index": restored(t, first.Index), "tree": NewIndex(first.Tree)} {
+		for _, hints := range [][]string{nil, {"d/.gitignore"}} {
+			next := mustScan(t, store, root, index, nil)
+			if hints != nil {
+				next = mustScanPaths(t, store, root, index, hints, nil)
+			}
+			wantList(t, name, changeList(next.Changed), "modify d/.gitignore")
+		}
+	}
+	next := mustScan(t, store, root, first.Index, nil)
+	write(t, root, map[string]string{"d/a.tmp": "changed", "d/gen/x": "changed"})
+	if err := os.Remove(filepath.Join(root, "d/gen/sub/y")); err != nil {
+		t.Fatal(err)
+	}
+	later := mustScan(t, store, root, next.Index, nil)
+	wantList(t, "later", changeList(later.Changed), "modify d/a.tmp", "remove d/gen/sub/y", "modify d/gen/x")
+	// Once gone, an ignored file is new when it is back.
+	write(t, root, map[string]string{"d/gen/sub/y": "again"})
+	back := mustScan(t, store, root, later.Index, nil)
+	wantList(t, "back", changeList(back.Changed))
 	if err := os.Remove(filepath.Join(root, "d/.gitignore")); err != nil {
 		t.Fatal(err)
 	}
-	last := mustScan(t, store, root, next.Index, nil)
-	wantList(t, "changed", changeList(last.Changed), "remove d/.gitignore", "add d/a.tmp")
+	last := mustScan(t, store, root, back.Index, nil)
+	wantList(t, "without the rule", changeList(last.Changed),
+		"remove d/.gitignore", "add d/gen/new", "add d/gen/sub/new", "add d/gen/sub/y", "add d/new.tmp")
+}
+
+// An ignored directory in the place of a captured file is not half captured.
+func TestIgnoredDirectoryInTheWay(t *testing.T) {
+	root, store := t.TempDir(), newStore()
+	write(t, root, map[string]string{"out": "file", ".gitignore": ""})
+	first := mustScan(t, store, root, nil, nil)
+	if err := os.Remove(filepath.Join(root, "out")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, map[string]string{"out/x": "1", ".gitignore": "out\n"})
+	next := mustScan(t, store, root, first.Index, nil)
+	wantList(t, "changed", changeList(next.Changed), "modify .gitignore", "remove out")
+	wantList(t, "left out", skippedList(next.NotCaptured), "out: ignored")
 }
 
 // What an agent touched stays captured when the rule that ignores it goes and comes
@@ -253,10 +289,10 @@ func TestTouchedOutlastsTheRule(t *testing.T) {
 		}
 		write(t, root, map[string]string{".gitignore": rules})
 		back := mustScan(t, store, root, index, nil)
-		wantList(t, "back", changeList(back.Changed), "modify .gitignore", "remove other.log", "remove out/other")
-		if back.Tree != first.Tree {
-			t.Error("the tree is not what it was")
-		}
+		wantList(t, "back", changeList(back.Changed), "modify .gitignore")
+		write(t, root, map[string]string{"out/new": "7", "whole/new": "8", "new.log": "9"})
+		last := mustScan(t, store, root, back.Index, nil)
+		wantList(t, "what is new", changeList(last.Changed), "add whole/new")
 	}
 }
 

@@ -32,6 +32,10 @@ changed since the last one is read. Everything counts: new, ignored-but-touched,
 empty and binary files, links and modes; .git is never touched. What could not be
 captured is named.
 
+Ignore files (.gitignore, .stetignore) decide what is newly captured: what an earlier
+checkpoint has stays captured and can be restored when a rule begins to ignore it. To
+stop that, move it away, run 'stet checkpoint', and move it back.
+
 An agent's hook says where in a conversation it is: -c names the conversation,
 --message or --turn the place, and --before or --after the side. What changes
 between the two sides counts as the conversation's work, everything else as yours.

@@ -33,7 +33,7 @@ var knownSettings = []setting{
 	{"color", "auto", oneOf("auto", "never"), "When to use colour: auto (on a terminal) or never."},
 	{"author", "", anything, "Name in the log of operations. The default is the login name."},
 	{"capture.enabled", "true", isBool, "Whether checkpoints are made at all."},
-	{"capture.ignore", "true", isBool, "Whether .gitignore files are obeyed; what they exclude is not captured unless an agent wrote it."},
+	{"capture.ignore", "true", isBool, "Whether .gitignore files are obeyed; what they exclude is not captured unless an agent wrote it or an earlier checkpoint has it."},
 	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured, and named as such."},
 	{"capture.threshold_ms", "0", isNumber, "Least time in milliseconds between two automatic checkpoints."},
 	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace; the store must lie outside it even so."},
