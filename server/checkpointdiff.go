@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/highlight"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -122,7 +123,7 @@ func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv
 	}
 	res.Truncated = int64(len(res.Content)) < e.Size
 	if res.Binary = isBinary(res.Content); !res.Binary {
-		res.Html = pageFile(path, valid(string(res.Content)))
+		res.Html = pageFile(ctx, path, valid(string(res.Content)))
 	}
 	return connect.NewResponse(res), nil
 }
@@ -164,11 +165,13 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	if m.GetStatOnly() {
 		room = -1
 	}
+	coloured, done := highlight.Request(ctx)
+	defer done()
 	for _, c := range changes {
 		if !ofFile(c) || !asked(m.GetPaths(), c.Path) {
 			continue
 		}
-		file, err := s.fileDiff(ctx, c, &room)
+		file, err := s.fileDiff(ctx, coloured, c, &room)
 		if err != nil {
 			return nil, lost(fmt.Errorf("compare %q: %w", c.Path, err))
 		}
@@ -212,8 +215,9 @@ func asked(paths []string, path string) bool {
 }
 
 // fileDiff compares the lines of a file. Room is what is left for lines in the
-// answer; if it is negative, lines are counted only.
-func (s *checkpointService) fileDiff(ctx context.Context, c workspace.Change, room *int) (*stetv1.FileDiff, error) {
+// answer; if it is negative, lines are counted only. Lines are highlighted until
+// coloured is done.
+func (s *checkpointService) fileDiff(ctx, coloured context.Context, c workspace.Change, room *int) (*stetv1.FileDiff, error) {
 	out := &stetv1.FileDiff{Path: valid(c.Path), Action: c.Op()}
 	if c.Before != nil && c.After != nil && c.Before.ID == c.After.ID && c.Before.Kind == c.After.Kind {
 		return out, nil // only the mode differs
@@ -243,7 +247,7 @@ func (s *checkpointService) fileDiff(ctx context.Context, c workspace.Change, ro
 	left := mine
 	var shade shades
 	if mine >= 0 {
-		shade = newShades(c.Path, before, after)
+		shade = newShades(coloured, c.Path, before, after)
 	}
 	for _, h := range textdiff.Hunks(string(before), string(after), option) {
 		addHunk(out, h, &left, shade)

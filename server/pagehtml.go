@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"html"
 	"strings"
 
@@ -10,28 +11,17 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// maxHighlighted bounds the text whose words get colours; the rest is as good to
-// read without.
-const maxHighlighted = 256 << 10
-
 // highlighted returns the lines of a text as HTML: escaped, with classes where the
 // name of the file, or of the language, tells what the text is. It is nil where
 // there is nothing to add to the escaped text.
-func highlighted(name, text string) []string {
-	if len(text) > maxHighlighted || text == "" {
-		return nil
-	}
-	lexer := highlight.Lexer(name)
-	if lexer == nil {
-		return nil
-	}
-	tokens, err := chroma.Coalesce(lexer).Tokenise(&chroma.TokeniseOptions{State: "root", EnsureLF: false}, text)
-	if err != nil {
+func highlighted(ctx context.Context, name, text string) []string {
+	tokens := highlight.Text(ctx, name, text)
+	if tokens == nil {
 		return nil
 	}
 	var lines []string
 	var line strings.Builder
-	for token := tokens(); token != chroma.EOF; token = tokens() {
+	for _, token := range tokens {
 		class := tokenClass(token.Type)
 		for i, part := range strings.Split(token.Value, "\n") {
 			if i > 0 {
@@ -74,16 +64,11 @@ func tokenClass(t chroma.TokenType) string {
 	return ""
 }
 
-// highlightCode is a transcript.Highlighter.
-func highlightCode(language, code string) string {
-	return strings.Join(highlighted(language, code), "\n")
-}
-
 // shades holds the highlighted lines of both sides of a diff.
 type shades struct{ before, after []string }
 
-func newShades(path string, before, after []byte) shades {
-	return shades{highlighted(path, valid(string(before))), highlighted(path, valid(string(after)))}
+func newShades(ctx context.Context, path string, before, after []byte) shades {
+	return shades{highlighted(ctx, path, valid(string(before))), highlighted(ctx, path, valid(string(after)))}
 }
 
 // line returns a line of a diff as HTML: number n, from 0, of one side.
@@ -99,16 +84,18 @@ func (s shades) line(op string, x, y int, text string) string {
 }
 
 // pageHTML is what the page shows of a message that is not a tool call.
-func pageHTML(m transcript.Message) string {
+func pageHTML(ctx context.Context, m transcript.Message) string {
 	if m.Kind != transcript.Text && m.Kind != transcript.Summary {
 		return ""
 	}
-	return transcript.Fragment(m.Text, highlightCode)
+	return transcript.Fragment(m.Text, func(language, code string) string {
+		return strings.Join(highlighted(ctx, language, code), "\n")
+	})
 }
 
 // pageFile is the content of a text file as HTML.
-func pageFile(path, text string) string {
-	if lines := highlighted(path, text); lines != nil {
+func pageFile(ctx context.Context, path, text string) string {
+	if lines := highlighted(ctx, path, text); lines != nil {
 		return strings.Join(lines, "\n")
 	}
 	return html.EscapeString(text)

@@ -3,7 +3,12 @@ package server
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/internal/highlight"
 )
+
+func init() { highlight.Patient(time.Hour) }
 
 func TestHighlightedLanguages(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
@@ -32,7 +37,7 @@ func TestHighlightedLanguages(t *testing.T) {
 		{"a.svelte", "{#if a}<p>x</p>{/if}", "{{k #if} a}<{nf p}>x</{nf p}>{{k /if}}"},
 		{"a.el", "(require 'x) ; c", "({nb require} {s 'x}) {c ; c}"},
 	} {
-		got := strings.Join(highlighted(c.name, c.text), "\n")
+		got := strings.Join(highlighted(t.Context(), c.name, c.text), "\n")
 		if got := short.Replace(got); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
 		}
@@ -48,9 +53,9 @@ func TestTextWithoutHighlights(t *testing.T) {
 		{"a.unheard-of", "var a"},
 		{"", "var a"},
 		{"a.go", ""},
-		{"a.go", strings.Repeat("a", maxHighlighted+1)},
+		{"a.go", strings.Repeat("a", highlight.MaxBytes+1)},
 	} {
-		if got := highlighted(c.name, c.text); got != nil {
+		if got := highlighted(t.Context(), c.name, c.text); got != nil {
 			t.Errorf("%q: %q, want nothing", c.name, got)
 		}
 	}

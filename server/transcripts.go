@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/highlight"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -35,13 +36,15 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 	if from == t.Turns() && from > 0 {
 		return connect.NewResponse(res), nil
 	}
+	coloured, done := highlight.Request(ctx)
+	defer done()
 	for message, err := range t.Messages(ctx, opts) {
 		if err != nil {
 			return nil, err
 		}
 		out := wireMessage(message)
 		if m.GetHtml() {
-			out.Html = pageHTML(message)
+			out.Html = pageHTML(coloured, message)
 		}
 		res.Messages = append(res.Messages, out)
 	}

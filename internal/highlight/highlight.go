@@ -1,5 +1,6 @@
-// Package highlight knows what to make of a text in a language: it finds chroma's
-// lexer for the name of a file or of a language.
+// Package highlight splits a text into the tokens of its language, within fixed
+// limits of size and time: texts come from any agent's output. The language is found
+// by the name of a file or of the language itself.
 //
 // Nothing happens before the first question. A command line starts in every hook of
 // an agent, and chroma's own package of lexers takes longer to set itself up than
@@ -7,11 +8,10 @@
 // data, lexers.zip, made from the module by `go generate`, and reads it when the
 // first text is to be shown.
 //
-//	lexer := highlight.Lexer("main.go") // or "go"
-//	if lexer == nil {
+//	tokens := highlight.Text(ctx, "main.go", text) // or "go"
+//	if tokens == nil {
 //		return plain
 //	}
-//	tokens, err := lexer.Tokenise(nil, text)
 //
 // Of chroma's languages two are left out, Haxe and Raku, as their rules are code;
 // and code blocks in reStructuredText are strings. What becomes of the tokens is the
@@ -28,9 +28,9 @@ import (
 
 var registry = sync.OnceValue(load)
 
-// Lexer returns the lexer for the name of a file, or else of a language, and nil if
-// there is none. It may be used by several goroutines at once.
-func Lexer(name string) chroma.Lexer {
+// forName returns the lexer for the name of a file, or else of a language, and nil
+// if there is none. It may be used by several goroutines at once.
+func forName(name string) chroma.Lexer {
 	if len(name) > maxName {
 		return nil
 	}

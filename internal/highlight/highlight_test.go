@@ -18,7 +18,7 @@ func TestNamesOfFilesAndLanguages(t *testing.T) {
 		"README.md": "markdown", "Makefile": "Makefile", "index.php": "PHP", "index.phtml": "PHTML",
 		"a.ts": "TypeScript", "a.tsx": "TypeScript", "a.py": "Python", "a.html": "HTML",
 	} {
-		lexer := Lexer(name)
+		lexer := forName(name)
 		if lexer == nil {
 			t.Errorf("nothing for %q, want %s", name, want)
 		} else if got := lexer.Config().Name; got != want {
@@ -26,7 +26,7 @@ func TestNamesOfFilesAndLanguages(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "noise", "a.unheard-of", "haxe", "raku"} {
-		if lexer := Lexer(name); lexer != nil {
+		if lexer := forName(name); lexer != nil {
 			t.Errorf("%s for %q, want nothing", lexer.Config().Name, name)
 		}
 	}
@@ -72,7 +72,7 @@ func TestAnswersAreKept(t *testing.T) {
 	for _, name := range []string{"a.go", "a.unheard-of"} {
 		want := find(registry(), name)
 		for range 2 {
-			if got := Lexer(name); got != want {
+			if got := forName(name); got != want {
 				t.Errorf("%v for %q, want %v", got, name, want)
 			}
 		}
@@ -90,7 +90,7 @@ func TestAnswersAreKept(t *testing.T) {
 			t.Fatalf("answer %d is lost", i)
 		}
 	}
-	if lexer := Lexer(strings.Repeat("a", maxName) + ".go"); lexer != nil {
+	if lexer := forName(strings.Repeat("a", maxName) + ".go"); lexer != nil {
 		t.Errorf("%s for a name without end", lexer.Config().Name)
 	}
 }
@@ -114,7 +114,7 @@ func TestFirstUseByMany(t *testing.T) {
 }
 
 func tokens(t *testing.T, name, text string) string {
-	all, err := chroma.Tokenise(Lexer(name), &chroma.TokeniseOptions{State: "root"}, text)
+	all, err := chroma.Tokenise(forName(name), &chroma.TokeniseOptions{State: "root"}, text)
 	if err != nil {
 		t.Error(err)
 	}

@@ -31,7 +31,7 @@ func load() *chroma.LexerRegistry {
 	r := chroma.NewLexerRegistry()
 	for _, f := range files.File {
 		if strings.HasSuffix(f.Name, ".xml") {
-			r.Register(chroma.MustNewXMLLexer(files, f.Name))
+			r.Register(newLexer(files, f.Name))
 		}
 	}
 	compose(r, files)
@@ -51,7 +51,7 @@ func compose(r *chroma.LexerRegistry, files fs.FS) {
 		r.Register(withWords(r.Get(strings.TrimPrefix(file, "words/")), files, file))
 	}
 	r.Register(chroma.TypeRemappingLexer(
-		chroma.MustNewXMLLexer(files, "coded/go_text_template.xml").SetConfig(&chroma.Config{Name: "Go raw string"}),
+		newLexer(files, "coded/go_text_template.xml").SetConfig(&chroma.Config{Name: "Go raw string"}),
 		chroma.TypeMapping{{From: chroma.Other, To: chroma.LiteralString}},
 	))
 	r.Register(&partsLexer{r.Get("markdown"), func(text string) []part { return markdownParts(r, text) }})

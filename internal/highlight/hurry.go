@@ -1,0 +1,67 @@
+package highlight
+
+import (
+	"encoding/xml"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/alecthomas/chroma/v2"
+)
+
+// newLexer reads a lexer of the archive whose rules give up when their time is over.
+// A lexer that runs inside another, or that finds no token, is not seen from outside
+// before it has ended.
+func newLexer(files fs.FS, path string) *chroma.RegexLexer {
+	head := chroma.MustNewXMLLexer(files, path) // reads the head only
+	return chroma.MustNewLexer(head.Config(), func() chroma.Rules {
+		data, err := fs.ReadFile(files, path)
+		if err != nil {
+			panic(err)
+		}
+		var lexer struct {
+			Rules chroma.Rules `xml:"rules"`
+		}
+		if err := xml.Unmarshal(data, &lexer); err != nil {
+			panic(err)
+		}
+		for _, rules := range lexer.Rules {
+			for i := range rules {
+				rules[i].Mutator = hurried(rules[i].Mutator)
+			}
+		}
+		return lexer.Rules
+	})
+}
+
+// hurried adds hurry to what a rule does when it matches. Mutators of the lexer
+// itself, such as include, are not rules of a text.
+func hurried(mutator chroma.Mutator) chroma.Mutator {
+	if mutator == nil {
+		return hurry{}
+	}
+	if _, ok := mutator.(chroma.LexerMutator); ok {
+		return mutator
+	}
+	return chroma.Mutators(hurry{}, mutator)
+}
+
+// hurry ends a lexer that has been at a text for long.
+type hurry struct{}
+
+type begunKey struct{}
+
+var errSlow = errors.New("this text takes too long")
+
+// Mutate implements chroma.Mutator.
+func (hurry) Mutate(state *chroma.LexerState) error {
+	begun, ok := state.Get(begunKey{}).(time.Time)
+	if !ok {
+		state.Set(begunKey{}, time.Now())
+		return nil
+	}
+	if time.Since(begun) > textTime {
+		return errSlow
+	}
+	return nil
+}
