@@ -44,7 +44,7 @@ var importMap = map[string][]string{
 	"blob/metered/prom": {},
 	"blob/blobtest/...": {"blob", "blob/blobtest/...", "blob/memblob", "internal/testenv"},
 	"kv/memkv":          {"blob", "kv"},
-	"kv/sealed":         {"blob", "kv", "keyring"},
+	"kv/sealed":         {"blob", "kv", "keyring", "internal/keyspace"},
 	"kv/kvtest/...":     {"blob", "kv", "kv/kvtest/...", "kv/memkv", "internal/keyspace", "internal/testenv"},
 	"sqlite":            {"blob", "kv"},
 	"postgres":          {"blob", "kv"},
