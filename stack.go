@@ -1,6 +1,8 @@
 package stet
 
 import (
+	"sync/atomic"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/cached"
 	"github.com/stet-dev/stet/blob/compressed"
@@ -57,7 +59,9 @@ type stack struct {
 //	compressed  before encryption, since ciphertext does not compress
 //	encrypted   below it nothing is readable
 //	packs       moves what is idle as it is stored, so that it stays unreadable
-func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
+//
+// unmarked says that the store is to be encrypted and nothing says so yet.
+func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) stack {
 	s := stack{inventory: b.Inventory}
 	blobs, rows, live := b.Blobs, b.Rows, b.Rows
 	if b.Objects != nil {
@@ -90,6 +94,10 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options) stack {
 	s.rows, s.live = s.seal, s.seal
 	if s.packs != nil {
 		s.live = sealed.New(live, seal)
+	}
+	if unmarked {
+		done := new(atomic.Bool)
+		s.rows, s.live = &marking{s.rows, done}, &marking{s.live, done}
 	}
 	if s.settler != nil {
 		s.settler.store, s.settler.rows = layer, s.rows

@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/sealed"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/sqlite"
@@ -56,6 +57,7 @@ type Options struct {
 type DB struct {
 	stack
 	ring          *keyring.Ring
+	unmarked      bool       // it is encrypted, and did not say so when it was opened
 	engine        *sqlite.DB // nil unless embedded
 	conversations *conversation.Store
 	presigner     cloudagent.Presigner // nil where there is none
@@ -72,8 +74,9 @@ type DB struct {
 }
 
 // Open opens the embedded store in dir, creating it where there is none. A store
-// that has a keyring is encrypted; Options.Unlock must then open it. Conversations
-// are sealed into files below "packs" in the same directory.
+// that has a keyring is encrypted; Options.Unlock must then open it. A store that is
+// encrypted and lost its keyring is refused, as is a key for one that has none.
+// Conversations are sealed into files below "packs" in the same directory.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -90,9 +93,14 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	back := Backend{Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Objects: pack.NewDir(dir), Close: engine.Close}
 	db, err := New(ctx, back, ring, opts)
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, explain(err)), engine.Close())
 	}
 	db.engine = engine
+	if db.unmarked {
+		if err := db.mark(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
+		}
+	}
 	if db.settler != nil {
 		db.settler.shrink = engine.Shrink
 	}
@@ -103,6 +111,9 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 func openRing(dir string, unlock *keyring.Unlock) (*keyring.Ring, error) {
 	path := filepath.Join(dir, KeyringName)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if unlock != nil {
+			return nil, fmt.Errorf("%w: a key was given, and there is no %s. If the store is encrypted, put that file back; if not, leave the key out", ErrNoKeyring, KeyringName)
+		}
 		return nil, nil
 	}
 	if unlock == nil {
@@ -112,15 +123,22 @@ func openRing(dir string, unlock *keyring.Unlock) (*keyring.Ring, error) {
 }
 
 // New returns a DB over any pair of drivers. With a ring, everything that goes
-// below is sealed.
-func New(_ context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB, error) {
+// below is sealed. It refuses encrypted data without a ring (ErrNoKeyring) and plain
+// data with one (ErrNotEncrypted). The first commit to an encrypted store leaves a
+// mark in it that says so.
+func New(ctx context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB, error) {
 	if b.Blobs == nil || b.Rows == nil {
 		return nil, errors.New("a backend needs both blobs and rows")
 	}
 	if opts == nil {
 		opts = &Options{}
 	}
-	db := &DB{stack: buildStack(b, ring, opts), ring: ring, presigner: opts.Presigner, close: b.Close, openSearch: opts.Search}
+	found, err := guard(ctx, b, ring, opts.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	unmarked := ring != nil && found != sealed.Marked
+	db := &DB{stack: buildStack(b, ring, opts, unmarked), ring: ring, unmarked: unmarked, presigner: opts.Presigner, close: b.Close, openSearch: opts.Search}
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db, nil
 }

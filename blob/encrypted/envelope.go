@@ -105,6 +105,9 @@ func parseHeader(data []byte) (header, error) {
 	return h, nil
 }
 
+// HeaderSize is how many bytes of a stored blob KeyOf needs.
+const HeaderSize = headerSize
+
 // KeyOf returns the id of the key that a stored blob is sealed with.
 func KeyOf(stored []byte) (keyring.KeyID, error) {
 	h, err := parseHeader(stored)

@@ -1,0 +1,139 @@
+package stet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/encrypted"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/sealed"
+)
+
+var (
+	// ErrNoKeyring says that a store is encrypted, or that a key was given for it, and
+	// that its keyring is missing. Nothing was written.
+	ErrNoKeyring = sealed.ErrNoKeyring
+	// ErrNotEncrypted says that a store has a keyring, or was given a key, and is not
+	// encrypted. Nothing was written.
+	ErrNotEncrypted = sealed.ErrNotEncrypted
+)
+
+// guard refuses a backend whose data is encrypted where there is no ring, and the
+// reverse. It tells what the rows say of themselves.
+func guard(ctx context.Context, b Backend, ring *keyring.Ring, tenant string) (sealed.Evidence, error) {
+	found, err := sealed.New(b.Rows, &sealed.Options{Ring: ring, Tenant: tenant}).Guard(ctx)
+	if err != nil || found != sealed.Nothing {
+		return found, err
+	}
+	// Without rows the first blob tells.
+	key, some, err := firstSealed(ctx, b)
+	switch {
+	case err != nil:
+		return found, fmt.Errorf("look whether blobs are encrypted: %w", err)
+	case !some:
+		return found, nil
+	case key == nil && ring != nil:
+		return found, fmt.Errorf("%w: there is a keyring, and the store holds plain data", ErrNotEncrypted)
+	case key != nil && ring == nil:
+		return found, fmt.Errorf("%w: the store is encrypted", ErrNoKeyring)
+	case key != nil:
+		if _, err := ring.Key(*key); err != nil {
+			return found, fmt.Errorf("the keyring is not that of this store: %w: %w", blob.ErrWrongKey, err)
+		}
+		return sealed.Keyed, nil
+	}
+	return sealed.Plain, nil
+}
+
+// sampled is how many blobs are looked at: more than one, since any may be damaged.
+const sampled = 8
+
+// firstSealed looks at the first blobs of a store: whether there are any, and with
+// which key one of them is sealed.
+func firstSealed(ctx context.Context, b Backend) (key *keyring.KeyID, some bool, err error) {
+	if b.Inventory == nil {
+		return nil, false, nil
+	}
+	var names []blob.ID
+	err = b.Inventory.List(ctx, blob.ID{}, func(i blob.Info) error {
+		if names = append(names, i.ID); len(names) == sampled {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, false, err
+	}
+	for _, name := range names {
+		head, err := headOf(ctx, b.Blobs, name)
+		if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+			continue // gone meanwhile, or it tells nothing
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		some = true
+		if id, err := encrypted.KeyOf(head); err == nil {
+			return &id, true, nil
+		}
+	}
+	return nil, some, nil
+}
+
+// headOf reads the first bytes of a stored blob.
+func headOf(ctx context.Context, blobs blob.Store, name blob.ID) ([]byte, error) {
+	r, err := blob.Open(ctx, blobs, name)
+	if err != nil {
+		return nil, err
+	}
+	head, err := io.ReadAll(io.LimitReader(r, encrypted.HeaderSize))
+	return head, errors.Join(err, r.Close())
+}
+
+// marking adds the mark of an encrypted store to its first commit, so that data and
+// mark appear together. A store that is only looked at stays as it is.
+type marking struct {
+	kv.Store
+	done *atomic.Bool
+}
+
+// Commit implements kv.Store.
+func (m *marking) Commit(ctx context.Context, b *kv.Batch) error {
+	if m.done.Load() || slices.ContainsFunc(b.Set, func(s kv.Set) bool { return s.Key == sealed.MarkKey }) {
+		return m.Store.Commit(ctx, b)
+	}
+	marked := *b
+	marked.Set = append(slices.Clip(b.Set), sealed.Mark())
+	err := m.Store.Commit(ctx, &marked)
+	if err == nil {
+		m.done.Store(true)
+	}
+	return err
+}
+
+// mark makes the mark of an encrypted store at once. A store that takes no writes
+// goes without it.
+func (db *DB) mark(ctx context.Context) error {
+	err := db.seal.Mark(ctx)
+	if errors.Is(err, blob.ErrReadOnly) || errors.Is(err, blob.ErrFull) {
+		return nil
+	}
+	return err
+}
+
+// explain says what to do about a store that does not go with its keyring.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, ErrNoKeyring):
+		return fmt.Errorf("%w; put %s back from a backup: without it nothing can be read", err, KeyringName)
+	case errors.Is(err, ErrNotEncrypted):
+		return fmt.Errorf("%w; if %s belongs to another store, take it away", err, KeyringName)
+	}
+	return err
+}
