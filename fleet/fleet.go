@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stet-dev/stet"
@@ -47,6 +48,7 @@ type Fleet struct {
 	bucket *s3blob.Bucket // nil where there is none
 	ring   *keyring.Ring  // nil unless encrypted
 	tokens *access.Tokens
+	marked atomic.Bool // the fleet is encrypted, and the database says so
 
 	ready readiness
 	words words

@@ -278,6 +278,14 @@ func TestAnEncryptedFleetShowsNothing(t *testing.T) {
 		t.Errorf("the database shows contents: %v, %v", found, err)
 	}
 	mustCheck(t, open(t, node(t, config), "shop"))
+	// A node that was given no keyring writes to no tenant, used or new.
+	bare := config
+	bare.Keyring, bare.Unlock = "", nil
+	for _, tenant := range []string{"shop", "new"} {
+		if _, err := node(t, bare).Open(t.Context(), tenant); !errors.Is(err, stet.ErrNoKeyring) {
+			t.Errorf("tenant %s without the keyring: %v", tenant, err)
+		}
+	}
 	// What belongs to one tenant is nothing under another's name.
 	tenant, err := f.Postgres().Tenant("shop")
 	if err != nil {

@@ -68,6 +68,9 @@ func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) 
 	case !errors.Is(err, kv.ErrNotFound):
 		return nil, fmt.Errorf("open tenant %s: %w", t.Name(), err)
 	}
+	if err := f.guard(ctx); err != nil {
+		return nil, fmt.Errorf("open tenant %s: %w", t.Name(), err)
+	}
 	opts := f.config.Options
 	opts.Tenant = sealedFor
 	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs()}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/kv/sealed"
 )
 
 func (a *app) fleetCommand() *cobra.Command {
@@ -117,22 +118,40 @@ func (a *app) initFleetKeys(ctx context.Context, passphrase bool) error {
 	if path == "" {
 		return usage(errors.New("name the file for the keys by the setting keyring or STET_KEYRING"))
 	}
+	if fileExists(path) {
+		return coded(ExitConflict, "%s has keys already", path)
+	}
 	bare := *a
 	bare.keyring = "" // it is not there yet
 	var tenants []string
+	var found sealed.Evidence
 	err := bare.withFleet(ctx, func(f *fleet.Fleet) (err error) {
-		tenants, err = f.Tenants(ctx)
+		if found, err = f.Seals(ctx); err == nil {
+			tenants, err = f.Tenants(ctx)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	if found == sealed.Marked || found == sealed.Keyed {
+		return coded(ExitConflict, "the database is encrypted already, and there is no keyring at %s; put a copy of it there", path)
+	}
+	if found == sealed.Plain {
+		return coded(ExitConflict, "the database holds tokens that are not encrypted; take an empty one")
+	}
 	if len(tenants) > 0 {
 		return coded(ExitConflict, "the database holds data that is not encrypted, of %s; take an empty one", plural(int64(len(tenants)), "tenant"))
 	}
-	unlock, protected, err := a.newUnlock(ctx, filepath.Dir(path), passphrase)
+	unlock, err := a.newUnlock(ctx, filepath.Dir(path), passphrase)
 	if err != nil {
 		return err
 	}
-	return a.createRing(shown(a.storePlace()), path, unlock, protected)
+	return a.createRing(shown(a.storePlace()), path, unlock, func() error {
+		f, err := fleet.Open(ctx, fleet.Config{Database: a.storePlace(), Blobs: a.bucket, Keyring: path, Unlock: &unlock.Unlock})
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Mark(ctx), f.Close())
+	})
 }
