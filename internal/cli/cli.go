@@ -38,6 +38,7 @@ type app struct {
 	noColor      bool
 	quiet        bool
 	keyFile      string       // --key-file
+	otherSide    bool         // store is the other side of a push or pull
 	config       string       // --config
 	storeFlag    bool         // whether --store was given
 	bucket       string       // --blobs, or the setting

@@ -87,6 +87,9 @@ func (a *app) openFleet(ctx context.Context, options stet.Options) (*fleet.Fleet
 // openFleetStore opens the store of the tenant that the settings name. Closing it
 // ends the connections.
 func (a *app) openFleetStore(ctx context.Context) (*stet.DB, error) {
+	if given := a.givenKey(); given != "" && a.keyring == "" {
+		return nil, coded(ExitConflict, "%s gives a key, and no keyring is named; name it by the setting keyring (STET_KEYRING), or leave the key out", given)
+	}
 	f, err := a.openFleet(ctx, stet.Options{})
 	if err != nil {
 		return nil, err

@@ -61,38 +61,55 @@ keyring (STET_KEYRING) names; give each node a copy.`,
 }
 
 func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
-	engine, err := sqlite.Open(ctx, dir, nil)
-	if err != nil {
-		return err
+	path := filepath.Join(dir, stet.KeyringName)
+	if fileExists(path) {
+		return coded(ExitConflict, "%s is encrypted already; 'stet keys list' lists its keys, 'stet keys rotate' changes them", dir)
 	}
-	empty, err := isEmpty(ctx, engine)
-	if err = errors.Join(err, engine.Close()); err != nil {
+	db, err := stet.Open(ctx, dir, nil)
+	if err != nil {
+		return err // also if it is encrypted and lost its keyring
+	}
+	empty, err := isEmpty(ctx, db.Engine())
+	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
 	if !empty {
 		return coded(ExitConflict, "%s holds data that is not encrypted; make a new store with keys and move the data there with 'stet push'", dir)
 	}
-	unlock, protected, err := a.newUnlock(ctx, dir, passphrase)
+	unlock, err := a.newUnlock(ctx, dir, passphrase)
 	if err != nil {
 		return err
 	}
-	return a.createRing(dir, filepath.Join(dir, stet.KeyringName), unlock, protected)
+	return a.createRing(dir, path, unlock, func() error {
+		db, err := stet.Open(ctx, dir, &stet.Options{Unlock: &unlock.Unlock})
+		if err != nil {
+			return err
+		}
+		return db.Close()
+	})
 }
 
-// createRing makes the keyring of a store.
-func (a *app) createRing(store, path string, unlock keyring.Unlock, protected string) error {
-	ring, err := keyring.Create(path, unlock)
+// createRing makes the keyring of a store. mark then makes the store itself say that
+// it is encrypted.
+func (a *app) createRing(store, path string, unlock newKey, mark func() error) error {
+	ring, err := keyring.Create(path, unlock.Unlock)
+	if err != nil {
+		unlock.discard()
+	}
 	if errors.Is(err, os.ErrExist) {
-		return coded(ExitConflict, "%s has keys already", store)
+		return coded(ExitConflict, "%s is encrypted already", store)
 	}
 	if err != nil {
+		return err
+	}
+	if err := mark(); err != nil {
 		return err
 	}
 	key, err := ring.Active()
 	if err != nil {
 		return err
 	}
-	a.say("%s is now encrypted; its keys are protected by %s. Keep that safe: without it nothing can be read.", store, protected)
+	a.say("%s is now encrypted; its keys are protected by %s. Keep that safe: without it nothing can be read.", store, unlock.about)
 	return a.print(map[string]any{"schema": "stet.key.v1", "id": key.ID().String(), "active": true}, key.ID().String()+"\n")
 }
 
@@ -111,32 +128,48 @@ func isEmpty(ctx context.Context, engine *sqlite.DB) (bool, error) {
 	return true, nil
 }
 
-func (a *app) newUnlock(ctx context.Context, dir string, passphrase bool) (keyring.Unlock, string, error) {
+// newKey is what a new keyring is locked with.
+type newKey struct {
+	keyring.Unlock
+	about string // for people
+	made  string // the key file, if it was made for this
+}
+
+// discard removes a key file that has become the key of nothing.
+func (k newKey) discard() {
+	if k.made != "" {
+		os.Remove(k.made) // it does no harm either, and the first error counts
+	}
+}
+
+func (a *app) newUnlock(ctx context.Context, dir string, passphrase bool) (newKey, error) {
 	if passphrase {
 		phrase := os.Getenv("STET_PASSPHRASE")
 		if phrase == "" {
 			var err error
 			if phrase, err = a.askTwice(ctx); isCancelled(err) {
-				return keyring.Unlock{}, "", err
+				return newKey{}, err
 			} else if err != nil {
-				return keyring.Unlock{}, "", usage(fmt.Errorf("%w; set STET_PASSPHRASE", err))
+				return newKey{}, usage(fmt.Errorf("%w; set STET_PASSPHRASE", err))
 			}
 		}
-		return keyring.Passphrase(phrase, nil), "your passphrase", nil
+		return newKey{Unlock: keyring.Passphrase(phrase, nil), about: "your passphrase"}, nil
 	}
 	path := a.keyPath()
 	if path == "" {
 		path = usualKeyFile(dir)
 	}
+	key := newKey{Unlock: keyring.KeyFile(path), about: "the key file " + path}
 	if !fileExists(path) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return keyring.Unlock{}, "", err
+			return newKey{}, err
 		}
 		if err := keyring.GenerateKeyFile(path); err != nil {
-			return keyring.Unlock{}, "", err
+			return newKey{}, err
 		}
+		key.made = path
 	}
-	return keyring.KeyFile(path), "the key file " + path, nil
+	return key, nil
 }
 
 func (a *app) askTwice(ctx context.Context) (string, error) {

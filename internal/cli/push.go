@@ -83,7 +83,7 @@ func (a *app) pullCommand() *cobra.Command {
 // move opens both stores and moves in the direction of the verb.
 func (a *app) move(ctx context.Context, verb string, args []string, flags moveFlags) error {
 	push := verb == "push"
-	remote := &app{in: a.in, out: a.out, err: a.err, store: args[0], json: a.json, quiet: a.quiet, keyFile: flags.remoteKey, config: a.config}
+	remote := &app{in: a.in, out: a.out, err: a.err, store: args[0], json: a.json, quiet: a.quiet, keyFile: flags.remoteKey, otherSide: true, config: a.config}
 	if fleet.IsAddress(args[0]) {
 		remote.bucket, remote.tenant, remote.keyring = a.bucket, a.tenant, a.keyring
 	}

@@ -66,6 +66,9 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 		return nil, errForeign(dir)
 	}
 	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create}}
+	if given := a.givenKey(); given != "" && !fileExists(filepath.Join(dir, stet.KeyringName)) {
+		return nil, a.keyForNothing(ctx, dir, given)
+	}
 	db, err := stet.Open(ctx, dir, opts)
 	if !errors.Is(err, stet.ErrLocked) {
 		return db, err
@@ -76,6 +79,36 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	}
 	opts.Unlock = &unlock
 	return stet.Open(ctx, dir, opts)
+}
+
+// givenKey names what gives a key for this very store: who gives one wants nothing
+// to be written that is not encrypted. What the environment says is about the store
+// in use, and not about the other side of a push.
+func (a *app) givenKey() string {
+	switch {
+	case a.keyFile != "":
+		return "--key-file"
+	case a.otherSide:
+	case os.Getenv("STET_KEY_FILE") != "":
+		return "STET_KEY_FILE"
+	case os.Getenv("STET_PASSPHRASE") != "":
+		return "STET_PASSPHRASE"
+	}
+	return ""
+}
+
+// keyForNothing explains why a key is refused for a store without a keyring.
+func (a *app) keyForNothing(ctx context.Context, dir, given string) error {
+	db, err := stet.Open(ctx, dir, &stet.Options{SQLite: &sqlite.Options{ReadOnly: true}})
+	switch {
+	case errors.Is(err, stet.ErrNoKeyring):
+		return err // it is encrypted, and its keyring was lost
+	case errors.Is(err, sqlite.ErrNoStore):
+		return coded(ExitConflict, "%s gives a key, and there is no encrypted store at %s; make one with 'stet keys init', or leave the key out", given, dir)
+	case err != nil:
+		return err
+	}
+	return errors.Join(coded(ExitConflict, "%s gives a key, and the store at %s is not encrypted; leave the key out, or make another store with 'stet keys init'", given, dir), db.Close())
 }
 
 // openRemote uses a server's store.
