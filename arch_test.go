@@ -25,7 +25,7 @@ var importMap = map[string][]string{
 	"internal/keyspace":    {"blob", "kv"},
 	"internal/highlight":   {},
 	"internal/testenv":     {},
-	"internal/realservers": {},
+	"internal/realservers": {"internal/testenv"},
 	"gen/agent/v1":         {},
 	"gen/anyrun/v1":        {},
 	"gen/aiserver/v1":      {"gen/agent/v1", "gen/anyrun/v1"},

@@ -261,7 +261,7 @@ func TestDiskStaysFull(t *testing.T) {
 		verb, _, _ := strings.Cut(call, " ")
 		return verb == "create" || verb == "write" || verb == "mkdir" || verb == "symlink"
 	}
-	for n := 1; n <= base.calls; n += testenv.Scale(3, 1) {
+	for n := 1; n <= base.calls; n += testenv.Sizes(9, 3, 1) {
 		if !grows(base.log[n-1]) {
 			continue
 		}

@@ -148,6 +148,7 @@ func TestGitHistory(t *testing.T) {
 // occasion.
 func gitRepo(t *testing.T) string {
 	t.Helper()
+	testenv.Need(t, "git")
 	if out, err := exec.Command("git", "rev-parse", "--show-toplevel").Output(); err == nil {
 		return strings.TrimSpace(string(out))
 	} else if errors.Is(err, exec.ErrNotFound) {

@@ -103,7 +103,7 @@ func mustCheck(t testing.TB, db *stet.DB) {
 }
 
 func TestTwoNodesShareWhatTenantsHaveAndTenantsShareNothing(t *testing.T) {
-	for _, version := range []int{15, 18} {
+	for _, version := range realservers.PostgresVersions() {
 		t.Run(fmt.Sprint("postgres ", version), func(t *testing.T) {
 			config := backends(t, version)
 			first, second := node(t, config), node(t, config)

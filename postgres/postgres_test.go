@@ -55,10 +55,10 @@ func newTenant(t testing.TB, db *DB) *Tenant {
 	return tenantOf(t, db, fmt.Sprintf("tenant %d", tenantCount.Add(1)))
 }
 
-// suites runs fn on both versions of the server. Where a suite takes long, the
+// suites runs fn on the versions of the server. Where a suite takes long, the
 // newer one is left to long runs: its own answers are few.
 func suites(t *testing.T, opts *Options, long bool, fn func(t *testing.T, db *DB)) {
-	for _, version := range []int{15, 18} {
+	for _, version := range realservers.PostgresVersions() {
 		if version != 15 && long && !testenv.Long() {
 			continue
 		}

@@ -139,6 +139,7 @@ func TestIgnoreAgreesWithGit(t *testing.T) {
 // disk, since git tells them from files by looking.
 func askGit(t *testing.T, c ignoreCase) []bool {
 	t.Helper()
+	testenv.Need(t, "git")
 	root := t.TempDir()
 	if out, err := git(root, "", "init", "-q", "."); err != nil {
 		t.Fatalf("git init: %v: %s", err, out)

@@ -36,9 +36,9 @@ type Options struct {
 	MaxBytes int64
 }
 
-// raceBytes bounds blobs under the race detector: hashing megabytes there takes
-// minutes over all packages and shares nothing between goroutines.
-const raceBytes = 8 << 20
+// quickBytes bounds blobs in a quick run: all packages together hash and store
+// gigabytes with the largest ones.
+const quickBytes = 8 << 20
 
 // Run opens a store for each case and reports every broken promise.
 func Run(t *testing.T, open func(t *testing.T) blob.Store) {
@@ -51,8 +51,8 @@ func RunWith(t *testing.T, open func(t *testing.T) blob.Store, opts *Options) {
 		opts = &Options{}
 	}
 	limit := opts.MaxBytes
-	if testenv.Race() && !testenv.Long() && limit == 0 {
-		limit = raceBytes
+	if testenv.Quick() && limit == 0 {
+		limit = quickBytes
 	}
 	for _, c := range Cases() {
 		if limit > 0 && c.Bytes > limit {

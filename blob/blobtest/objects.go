@@ -12,7 +12,7 @@ import (
 // reports every broken promise.
 func RunObjects(t *testing.T, open func(t *testing.T) blob.Objects) {
 	for _, c := range contract.ObjectCases() {
-		if testenv.Race() && !testenv.Long() && c.Bytes > raceBytes {
+		if testenv.Quick() && c.Bytes > quickBytes {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func TestPutThroughFaults(t *testing.T) {
 			ctx := t.Context()
 			b, p := throughProxy(t)
 			for i, size := range sizes {
-				if testenv.Race() && size > partSize && c.hits == nil && c.name != "no answer" {
+				if testenv.Quick() && size > partSize && c.hits == nil && c.name != "no answer" {
 					continue // takes minutes over all cases, and shares nothing more
 				}
 				hit := c.hits == nil || slices.Contains(c.hits, size)

@@ -11,13 +11,17 @@
 //		…
 //	}
 //
-// A program that is not installed fails the test and never skips it. What the
+// A program that is not installed fails the test. It is skipped only where setup
+// has recorded that this machine cannot have the program (testenv.Need). What the
 // servers are used for is left to the tests.
 package realservers
 
 import (
+	"flag"
 	"sync"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // ending is what Run does when the tests are over.
@@ -35,6 +39,9 @@ func atEnd(fn func()) {
 
 // Run runs the tests of a binary and stops the servers that they started.
 func Run(m *testing.M) int {
+	if testenv.LeftOut("postgres") != "" {
+		_ = flag.Set("test.skip", "^Example") // they have no testing.TB to skip with
+	}
 	code := m.Run()
 	ending.Lock()
 	defer ending.Unlock()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // PostgresOptions choose a server; the zero value is Postgres 15 that trusts the
@@ -44,6 +46,15 @@ type PostgresServer struct {
 	err    error         // why it could not be started
 }
 
+// PostgresVersions returns the versions that tests of this run use: the one that
+// Debian has, and in a full run the newest, too.
+func PostgresVersions() []int {
+	if testenv.Full() {
+		return []int{15, 18}
+	}
+	return []int{15}
+}
+
 var postgresShared struct {
 	sync.Mutex
 	servers map[PostgresOptions]*PostgresServer
@@ -56,6 +67,7 @@ func Postgres(tb testing.TB, opts PostgresOptions) *PostgresServer {
 	if opts.Version == 0 {
 		opts.Version = 15
 	}
+	testenv.Need(tb, map[int]string{15: "postgres", 18: "postgres18"}[opts.Version])
 	if opts.Own {
 		s := launchPostgres(opts)
 		tb.Cleanup(s.discard)

@@ -1,18 +1,18 @@
 package realservers
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // Kill ends the server and all its processes at once, as the power plug would.
@@ -161,11 +161,14 @@ func postgresPrograms(version int) (string, error) {
 	switch version {
 	case 15:
 		// Debian 12 has 15; on a later one the package brings a later version.
-		found, err := filepath.Glob("/usr/lib/postgresql/1[5-9]/bin/initdb")
-		if err != nil || len(found) == 0 {
-			return "", errors.Join(errors.New("postgres 15 is missing: install Debian's package postgresql"), err)
+		if found, _ := filepath.Glob("/usr/lib/postgresql/1[5-9]/bin/initdb"); len(found) > 0 {
+			return filepath.Dir(found[0]), nil
 		}
-		return filepath.Dir(found[0]), nil
+		found, err := exec.LookPath("initdb") // as other systems have it
+		if err != nil {
+			return "", fmt.Errorf("postgres 15 is missing: install Debian's package postgresql: %w", err)
+		}
+		return filepath.Dir(found), nil
 	case 18:
 		out, err := exec.Command(tool("postgres18.sh")).Output()
 		if err != nil {
@@ -192,10 +195,7 @@ func (s *PostgresServer) reachable() error {
 }
 
 // tool returns the path of a script in internal/tools.
-func tool(name string) string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "tools", name)
-}
+func tool(name string) string { return filepath.Join(testenv.Root(), "internal", "tools", name) }
 
 func stderrOf(err error) []byte {
 	if exit, ok := err.(*exec.ExitError); ok {

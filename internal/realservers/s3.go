@@ -19,6 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // s3AccessKey and s3SecretKey open the buckets of the test servers.
@@ -55,6 +57,7 @@ func S3(tb testing.TB) *S3Server {
 // OwnS3 returns a versitygw that the test may kill. It ends with the test.
 func OwnS3(tb testing.TB) *S3Server {
 	tb.Helper()
+	testenv.Need(tb, "versitygw")
 	s := launchS3("versitygw")
 	tb.Cleanup(s.discard)
 	if s.err != nil {
@@ -72,6 +75,7 @@ func Rclone(tb testing.TB) *S3Server {
 
 func sharedS3(tb testing.TB, program string) *S3Server {
 	tb.Helper()
+	testenv.Need(tb, program)
 	s3Shared.Lock()
 	defer s3Shared.Unlock()
 	s := s3Shared.servers[program]
@@ -125,8 +129,7 @@ func (s *S3Server) arguments() []string {
 	if s.program == "rclone" {
 		return []string{"serve", "s3", "--addr", s.addr(), "--config", filepath.Join(s.dir, "rclone.conf"), data}
 	}
-	// Metadata goes into files: not every file system has extended attributes.
-	return []string{"--port", s.addr(), "--region", s3Region, "--keep-alive", "--quiet", "posix", "--sidecar", filepath.Join(s.dir, "meta"), data}
+	return []string{s.addr(), s3Region, filepath.Join(s.dir, "meta"), data}
 }
 
 func (s *S3Server) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // run runs a command and returns what it prints.
@@ -42,6 +44,7 @@ func encode(t *testing.T, request any) []byte {
 type curl struct{ address, headers string }
 
 func withCurl(t *testing.T, address, workspace string) seen {
+	testenv.Need(t, "curl")
 	headers := filepath.Join(t.TempDir(), "headers") // a token does not belong on a command line
 	if err := os.WriteFile(headers, []byte("Authorization: Bearer "+token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -90,6 +93,10 @@ func (c *curl) stream(t *testing.T, method string, request any) []json.RawMessag
 type grpcurl struct{ path, address string }
 
 func withGRPCurl(t *testing.T, address, workspace string) seen {
+	if !testenv.Full() {
+		t.Skip("left to make check: grpcurl takes longer to build than everything here to run")
+	}
+	testenv.Need(t, "grpcurl")
 	path := strings.TrimSpace(string(run(t, nil, "../tools/grpcurl.sh")))
 	return drive(t, &grpcurl{path: path, address: strings.TrimPrefix(address, "http://")}, workspace)
 }
@@ -125,6 +132,7 @@ var buildTypeScript sync.Once
 // typescript builds the TypeScript client, once, and returns its directory.
 func typescript(t *testing.T) string {
 	t.Helper()
+	testenv.Need(t, "node", "typescript")
 	dir, err := filepath.Abs("../../clients/typescript")
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 // Heads are linearizable through three nodes of which one after the other is
 // killed: who asks another node than the one that answered before sees the same.
 func TestHeadsAreLinearizableThroughThreeNodes(t *testing.T) {
-	for _, version := range []int{15, 18} {
+	for _, version := range realservers.PostgresVersions() {
 		t.Run(fmt.Sprint("postgres ", version), func(t *testing.T) {
 			linearHeads(t, version, testenv.Scale(2_500, 80_000), testenv.Scale(3, 30))
 		})

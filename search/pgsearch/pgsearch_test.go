@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(realservers.Run(m)) }
 
 // versions are the releases of Postgres that are tested.
-var versions = []int{15, 18}
+var versions = realservers.PostgresVersions()
 
 func check(t testing.TB, err error) {
 	t.Helper()
