@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -63,27 +64,29 @@ func begun(t *testing.T, c *client, id string) *agentv1.ConversationStateStructu
 // The server has said everything and ended the stream; that saving takes longer
 // than it may be silent is no reason to lose what it said.
 func TestASlowSaveAtTheEndIsNotSilence(t *testing.T) {
-	const silence = 50 * time.Millisecond
-	slow := false
-	c := newClient(t, &agentrun.HandlerOptions{OnCheckpoint: func(ctx context.Context, cp agentrun.Checkpoint) error {
-		if slow = !slow; slow {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(6 * silence):
-			return nil
-		}
-	}})
-	first := begun(t, c, "m1")
-	last := proto.CloneOf(first)
-	last.ReadPaths = []string{"the end"}
-	req := c.request(say("m1", "hello"))
-	req.Silence = silence
-	_, err := agentrun.Run(context.Background(), &recorded{[]*agentv1.AgentServerMessage{checkpointOf(first), checkpointOf(last)}}, req)
-	must(t, err)
-	equal(t, "latest state", c.h.Latest(), last)
+	synctest.Test(t, func(t *testing.T) {
+		const silence = 50 * time.Millisecond
+		slow := false
+		c := newClient(t, &agentrun.HandlerOptions{OnCheckpoint: func(ctx context.Context, cp agentrun.Checkpoint) error {
+			if slow = !slow; slow {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(6 * silence):
+				return nil
+			}
+		}})
+		first := begun(t, c, "m1")
+		last := proto.CloneOf(first)
+		last.ReadPaths = []string{"the end"}
+		req := c.request(say("m1", "hello"))
+		req.Silence = silence
+		_, err := agentrun.Run(context.Background(), &recorded{[]*agentv1.AgentServerMessage{checkpointOf(first), checkpointOf(last)}}, req)
+		must(t, err)
+		equal(t, "latest state", c.h.Latest(), last)
+	})
 }
 
 // An executor that gives no result must not keep the server waiting.
