@@ -1,18 +1,25 @@
 #!/bin/sh
 # Prints the path of versitygw: a bucket as people run them, for tests, not part of the
-# product. It is built where it is not there yet.
+# product. It is built where it is not there yet, below .cache: its source is a module
+# of its own, which no command for the packages of stet must meet.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source=$root/internal/tools/versitygw
 cache=$root/.cache/bin
-program=$cache/versitygw-$(cat "$source/main.go" "$source/go.mod" | cksum | cut -d ' ' -f 1)
+version=$(cat "$source/main.go.txt" "$source/go.mod" | cksum | cut -d ' ' -f 1)
+program=$cache/versitygw-$version
 mkdir -p "$cache"
 exec 9>"$cache/versitygw.lock"
 flock 9
 if [ ! -x "$program" ]; then
-	# Under another name first, so that a build that is killed leaves no half binary.
-	CGO_ENABLED=0 GOFLAGS= go build -C "$source" -buildvcs=false -ldflags '-s -w' -o "$program.part" . >&2
-	mv "$program.part" "$program"
+	build=$cache/versitygw.build
+	trap 'rm -rf "$build"' EXIT
+	rm -rf "$build"
+	cp -R "$source" "$build"
+	mv "$build/main.go.txt" "$build/main.go"
+	# The name comes last, so that a build that is killed leaves no half binary under it.
+	CGO_ENABLED=0 GOFLAGS= go build -C "$build" -buildvcs=false -ldflags '-s -w' -o versitygw . >&2
+	mv "$build/versitygw" "$program"
 fi
 echo "$program"
