@@ -149,23 +149,6 @@ func (g *gate) shared(next http.Handler) http.Handler {
 	})
 }
 
-// pages serves the page, which asks for everything by calls of its own, and to
-// those without a token how to show one.
-func (g *gate) pages(login, page http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := g.guard.who(r)
-		switch {
-		case errors.Is(err, access.ErrDenied):
-			login.ServeHTTP(w, r)
-		case err != nil:
-			g.refuse(w, r, g.unauthenticated(r.Context(), err))
-		default:
-			callOf(r.Context()).Principal = who
-			page.ServeHTTP(w, r)
-		}
-	})
-}
-
 // refuse answers with an error in the protocol of the caller.
 func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	code := connect.CodeOf(err)

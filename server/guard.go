@@ -3,18 +3,17 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stet-dev/stet/access"
 )
 
-// cookieName carries the token of a browser that has logged in.
-const cookieName = "stet"
+// oldCookie carried the token in earlier releases. Cookies go to every port of a
+// host, so that another server on this machine could read it.
+const oldCookie = "stet"
 
 // contentPolicy lets the page load its own files and nothing else, and lets
 // nobody frame it.
@@ -67,6 +66,9 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if _, err := r.Cookie(oldCookie); err == nil {
+			http.SetCookie(w, &http.Cookie{Name: oldCookie, Path: "/", MaxAge: -1, HttpOnly: true})
+		}
 		if r.TLS != nil {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
@@ -95,16 +97,15 @@ func (g *guard) knows(host string) bool {
 	return slices.Contains(hosts, host) || slices.Contains(hosts, name) || parent != "" && slices.Contains(hosts, "*."+parent)
 }
 
-// who returns whose request it is. The token is never taken from the address,
-// which ends up in histories and logs.
+// who returns whose request it is. The token comes in a header that only programs
+// and our own page can set. It is never taken from the address, which ends up in
+// histories and logs, nor from a cookie, which browsers send to other servers of
+// this host.
 func (g *guard) who(r *http.Request) (access.Principal, error) {
 	if g.open {
 		return owner, nil
 	}
 	token := bearer(r)
-	if token == "" {
-		token = cookie(r)
-	}
 	if token == "" {
 		return access.Principal{}, access.ErrDenied
 	}
@@ -117,37 +118,4 @@ func bearer(r *http.Request) string {
 		return ""
 	}
 	return strings.TrimSpace(token)
-}
-
-func cookie(r *http.Request) string {
-	c, err := r.Cookie(cookieName)
-	if err != nil {
-		return ""
-	}
-	return c.Value
-}
-
-// login turns a token in the body into a cookie that scripts cannot read and
-// other sites cannot send.
-func (g *guard) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 4096)
-	token := r.PostFormValue("token")
-	if !g.open {
-		_, err := g.verify(token)
-		if err != nil && !errors.Is(err, access.ErrDenied) {
-			http.Error(w, "tokens cannot be checked at the moment", http.StatusServiceUnavailable)
-			return
-		}
-		if err != nil {
-			http.Error(w, "that is not the token", http.StatusUnauthorized)
-			return
-		}
-	}
-	// Where the page comes from elsewhere, a proxy has the certificate.
-	secure := r.TLS != nil || !isLoopback(hostName(r.Host))
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure,
-		MaxAge: int((30 * 24 * time.Hour).Seconds()),
-	})
-	w.WriteHeader(http.StatusNoContent)
 }

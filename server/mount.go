@@ -6,12 +6,11 @@ import (
 	"github.com/stet-dev/stet/web"
 )
 
-// mountPage adds the addresses of the page. Files that hold nothing of anybody's
-// are given to everybody; the rest is for those with a token.
-func mountPage(root *http.ServeMux, g *gate) {
-	page := g.pages(web.Login(), web.Handler())
+// mountPage adds the addresses of the page. Its files hold nothing of anybody's, so
+// everybody gets them; the page asks for a token and sends it with every call.
+func mountPage(root *http.ServeMux) {
 	for _, pattern := range web.Patterns() {
-		root.Handle("GET "+pattern, page)
+		root.Handle("GET "+pattern, web.Handler())
 	}
 	root.Handle("GET /assets/", web.Assets())
 }

@@ -25,8 +25,8 @@ const minCompressed = 1 << 10
 
 // Options shape a server; nil gives the defaults.
 type Options struct {
-	// Token must come with every call to a server of one store, as a bearer or a
-	// cookie; empty switches that off, for tests only. With tenants it is the
+	// Token must come with every call to a server of one store, as a bearer; empty
+	// switches that off, for tests only. With tenants it is the
 	// operator's: it opens /metrics, and nothing of anybody's.
 	Token string
 	// Hosts are the values of the Host header that are answered, beside loopback

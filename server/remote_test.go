@@ -117,7 +117,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		want   int
 	}{
 		{"the token as a bearer", "POST", call, with("Authorization", "Bearer "+token), 200},
-		{"the token as a cookie", "POST", call, with("Cookie", "stet="+token), 200},
+		{"the token as a cookie", "POST", call, with("Cookie", "stet="+token), 401},
 		{"no token", "POST", call, nil, 401},
 		{"another token", "POST", call, with("Authorization", "Bearer "+strings.Repeat("0", 32)), 401},
 		{"the token in the address", "POST", call + "?token=" + token, nil, 401},
@@ -128,8 +128,10 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"another site's page", "POST", call, func(r *http.Request) {
 			r.Header.Set("Sec-Fetch-Site", "cross-site")
 			r.Header.Set("Origin", "https://evil.example")
-			r.Header.Set("Cookie", "stet="+token)
+			r.Header.Set("Authorization", "Bearer "+token)
 		}, 403},
+		{"the page without a token", "GET", "/", nil, 200},
+		{"a login that sets a cookie", "POST", "/login", with("Authorization", "Bearer "+token), 404},
 		{"health without a token", "GET", "/healthz", nil, 200},
 		{"readiness without a token", "GET", "/readyz", nil, 200},
 	} {
@@ -138,5 +140,32 @@ func TestWhoIsLetIn(t *testing.T) {
 				t.Errorf("status %d, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+// Cookies go to every server of a host, whatever its port. Nothing that this server
+// sets is worth stealing, and what an earlier release set is removed.
+func TestNoCookieHoldsAToken(t *testing.T) {
+	address := start(t, nil)
+	for _, path := range []string{"/", "/c/x", "/assets/app.js"} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Cookie", "stet="+token)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		for _, c := range res.Cookies() {
+			if c.Value != "" || c.MaxAge >= 0 {
+				t.Errorf("%s sets the cookie %q", path, c)
+			}
+		}
+		if len(res.Cookies()) != 1 {
+			t.Errorf("%s: the old cookie is not removed", path)
+		}
 	}
 }

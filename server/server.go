@@ -147,7 +147,6 @@ func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Conte
 		root.Handle(path, g.shared(handler))
 	}
 	root.Handle("GET /metrics", metrics)
-	root.HandleFunc("POST /login", g.guard.login)
 	root.Handle(grpchealth.NewHandler(&health{known: grpchealth.NewStaticChecker(services...), ready: ready}))
 	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	root.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +156,7 @@ func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Conte
 		}
 		w.Write([]byte("ok\n"))
 	})
-	mountPage(root, g)
+	mountPage(root)
 	return opts.logged(unstalled(g.streams, opts.StallTime, g.guard.protect(root)))
 }
 

@@ -6,7 +6,8 @@
 // network. It gets everything through the services of the server. Transcripts are
 // hostile input: what reaches the page as HTML was made harmless by the server,
 // everything else is shown as text, and the policy that the server sends lets
-// nothing but these files run. Who may see the page is left to package server.
+// nothing but these files run. The page keeps the token of its user in the session
+// storage of the tab, which no other server can read, and sends it with every call.
 //
 //	mux.Handle("GET /assets/", web.Assets())
 //	for _, pattern := range web.Patterns() {
@@ -37,23 +38,17 @@ func Patterns() []string {
 	}
 }
 
-// Handler serves the page, whatever its address: the page knows what to show.
-func Handler() http.Handler { return document("index.html", http.StatusOK) }
-
-// Login serves the page for those who have not shown their token.
-func Login() http.Handler { return document("login.html", http.StatusUnauthorized) }
-
-// document serves one file of dist. It is not kept by the browser: what the address
-// shows depends on who asks.
-func document(name string, status int) http.Handler {
-	body, err := fs.ReadFile(dist, "dist/"+name)
+// Handler serves the page, whatever its address: the page knows what to show. It
+// holds no data; it asks for the token and fetches everything with it. Browsers do
+// not store it, so that a new release shows at once.
+func Handler() http.Handler {
+	body, err := fs.ReadFile(dist, "dist/index.html")
 	if err != nil {
 		panic(err) // the file is embedded
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
 		w.Write(body)
 	})
 }

@@ -1,14 +1,26 @@
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { CheckpointService } from "@gen/stet/v1/checkpoint_service_pb";
 import { CloudAgentService } from "@gen/stet/v1/cloudagent_service_pb";
 import { ConversationService } from "@gen/stet/v1/conversation_service_pb";
 import { PageService } from "@gen/stet/v1/page_service_pb";
 import { BlobService, StoreService } from "@gen/stet/v1/store_service_pb";
+import { type Verdict, bearer, close, state } from "./session.ts";
+
+// Every call carries the token; one that the server refuses is forgotten.
+const authorized: Interceptor = (next) => async (req) => {
+  if (bearer()) req.header.set("Authorization", `Bearer ${bearer()}`);
+  try {
+    return await next(req);
+  } catch (err) {
+    if (state.value === "open" && ConnectError.from(err).code === Code.Unauthenticated) close();
+    throw err;
+  }
+};
 
 // Requests go by POST although reads could be GETs: what is asked for then is in
 // no address, and so in no log.
-const transport = createConnectTransport({ baseUrl: location.origin, useBinaryFormat: true });
+const transport = createConnectTransport({ baseUrl: location.origin, useBinaryFormat: true, interceptors: [authorized] });
 
 export const conversations = createClient(ConversationService, transport);
 export const checkpoints = createClient(CheckpointService, transport);
@@ -16,6 +28,17 @@ export const agents = createClient(CloudAgentService, transport);
 export const page = createClient(PageService, transport);
 export const store = createClient(StoreService, transport);
 export const blobs = createClient(BlobService, transport);
+
+/** check asks the server whether it accepts the token that calls carry. */
+export async function check(): Promise<Verdict> {
+  try {
+    await store.info({});
+    return "open";
+  } catch (err) {
+    const { code } = ConnectError.from(err);
+    return code === Code.Unauthenticated ? "refused" : code === Code.PermissionDenied ? "open" : "away";
+  }
+}
 
 /** Problem is an error in words for people. */
 export interface Problem {

@@ -8,6 +8,8 @@ import { lost, useEvery } from "./load.ts";
 import { go, query, route } from "./nav.ts";
 import { ConversationPage } from "./pages/conversation.tsx";
 import { HomePage } from "./pages/home.tsx";
+import { Login } from "./pages/login.tsx";
+import * as session from "./session.ts";
 import "./style.css";
 import { cycleTheme, theme } from "./theme.ts";
 import { Dialog, Empty, Notices } from "./ui.tsx";
@@ -167,4 +169,16 @@ function Help() {
   );
 }
 
-render(<App />, document.getElementById("app")!);
+/** Door shows the page to those whose token the server accepts. */
+function Door() {
+  switch (session.state.value) {
+    case "open":
+      return <App />;
+    case "closed":
+      return <Login />;
+  }
+  return null;
+}
+
+render(<Door />, document.getElementById("app")!);
+void session.start(api.check);
