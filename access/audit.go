@@ -2,15 +2,13 @@ package access
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
-	"github.com/gofrs/flock"
 	"github.com/oklog/ulid/v2"
 )
 
@@ -18,48 +16,88 @@ import (
 const AuditName = "audit.jsonl"
 
 // Record is one line of the audit log. A call has two: one before it is done, so
-// that nothing happens unseen, and one with its result.
+// that nothing happens unseen, and one with its result. What needs no result, such
+// as a refused call, has one.
 type Record struct {
 	Schema string    `json:"schema"` // stet.audit.v1
 	Time   time.Time `json:"time"`
-	// ID is the same in both lines of a call.
+	// ID is the same in all lines of a call.
 	ID    string `json:"id"`
-	Phase string `json:"phase"` // begin or end
+	Phase string `json:"phase"`
 	// Token is the id of the token, never the token; Tenant is whose data it is.
 	// Calls from the command line have neither.
 	Token  string `json:"token,omitempty"`
 	Tenant string `json:"tenant,omitempty"`
+	// Address is where a call came from, without the port.
+	Address string `json:"address,omitempty"`
 	// Request is the id under which the server's log has the call.
 	Request string `json:"request,omitempty"`
-	// Action is what was called, Target what it was about.
+	// Action is what was called, Target what it was about. Both are printable and at
+	// most 256 bytes long.
 	Action string `json:"action"`
 	Target string `json:"target,omitempty"`
-	// Result is "ok" or the code of an error; only in the second line.
+	// Keys lists keys of rows that a call overwrites or removes, printable.
+	Keys []string `json:"keys,omitempty"`
+	// Result is "ok" or the code of an error; only where it is known.
 	Result string `json:"result,omitempty"`
+	// Seq counts the lines of the log, and Prev is the hash of the line before, so
+	// that a changed or removed line shows; see Verify.
+	Seq  uint64 `json:"seq,omitempty"`
+	Prev string `json:"prev,omitempty"`
 }
 
 // The phases of a call.
 const (
 	PhaseBegin = "begin"
+	PhaseKeys  = "keys" // between begin and end: which rows it is about
 	PhaseEnd   = "end"
+	PhaseNote  = "note" // a line by itself
 )
 
-// Audit is a log of calls that take something away, one line of JSON for each
-// step. Lines are only ever added, and durable when Begin and End return. Several
+const (
+	maxAuditText = 256 // bytes of an action or a target
+	maxAuditKeys = 64  // keys in one line
+)
+
+// AuditOptions shape a log; nil gives the defaults.
+type AuditOptions struct {
+	// MaxFile is the size at which the file is put aside and a new one begun, 64 MiB
+	// if 0. Files is how many that were put aside are kept, 8 if 0; older ones are
+	// removed.
+	MaxFile int64
+	Files   int
+}
+
+// Audit is a log of calls that remove or replace something, and of refused ones,
+// one line of JSON for each step. Lines are only ever added, each names the hash of
+// the one before, and they are durable when a method that adds one returns. Several
 // processes may write one log. It is safe for concurrent use.
 type Audit struct {
 	path string
+	opts AuditOptions
 	mu   sync.Mutex // one line at a time
 }
 
 // OpenAudit returns the log in a file, which need not exist yet.
-func OpenAudit(path string) *Audit { return &Audit{path: path} }
+func OpenAudit(path string, opts *AuditOptions) *Audit {
+	a := &Audit{path: path}
+	if opts != nil {
+		a.opts = *opts
+	}
+	if a.opts.MaxFile <= 0 {
+		a.opts.MaxFile = 64 << 20
+	}
+	if a.opts.Files <= 0 {
+		a.opts.Files = 8
+	}
+	return a
+}
 
 // Path returns where the log is.
 func (a *Audit) Path() string { return a.path }
 
 // Begin notes that something is about to be done. It must not be done if this
-// fails. The result is what End wants back.
+// fails. The result is what Keys and End want back.
 func (a *Audit) Begin(who Principal, request, action, target string) (Record, error) {
 	r := Record{
 		ID: ulid.Make().String(), Phase: PhaseBegin, Token: who.Token, Tenant: who.Tenant,
@@ -68,74 +106,69 @@ func (a *Audit) Begin(who Principal, request, action, target string) (Record, er
 	return r, a.add(r)
 }
 
+// Keys notes the keys of rows that a call is about to overwrite or remove.
+func (a *Audit) Keys(r Record, keys []string) error {
+	r.Phase = PhaseKeys
+	for len(keys) > 0 {
+		n := min(maxAuditKeys, len(keys))
+		r.Keys = make([]string, n)
+		for i, key := range keys[:n] {
+			r.Keys[i] = printable(key)
+		}
+		if err := a.add(r); err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
 // End notes what came of it.
 func (a *Audit) End(r Record, result string) error {
-	r.Phase, r.Result = PhaseEnd, result
+	r.Phase, r.Result, r.Keys = PhaseEnd, result, nil
+	return a.add(r)
+}
+
+// Note adds a line by itself, such as one for a call that was refused.
+func (a *Audit) Note(r Record) error {
+	r.ID, r.Phase = ulid.Make().String(), PhaseNote
 	return a.add(r)
 }
 
 func (a *Audit) add(r Record) error {
 	r.Schema, r.Time = "stet.audit.v1", time.Now().UTC()
-	line, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("write audit log: %w", err)
-	}
+	r.Action, r.Target = cut(printable(r.Action)), cut(printable(r.Target))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.append(append(line, '\n')); err != nil {
+	if err := a.append(r); err != nil {
 		return fmt.Errorf("write audit log: %w", err)
 	}
 	return nil
 }
 
-// append opens the file each time, so that it may be moved away while the server
-// runs, and locks it against other processes.
-func (a *Audit) append(line []byte) (err error) {
-	lock := flock.New(a.path + ".lock")
-	if err := lock.Lock(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	f, err := os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	torn, err := endsTorn(f)
-	if err != nil {
-		return err
-	}
-	if torn { // a line that a crash cut off stays one line
-		line = append([]byte{'\n'}, line...)
-	}
-	if _, err := f.Write(line); err != nil {
-		return err
-	}
-	return f.Sync()
+// printable escapes what a terminal or a log reader could take for something else.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-func endsTorn(f *os.File) (bool, error) {
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil || end == 0 {
-		return false, err
+// cut shortens a text to what a line of the log may hold.
+func cut(text string) string {
+	if len(text) <= maxAuditText {
+		return text
 	}
-	var last [1]byte
-	_, err = f.ReadAt(last[:], end-1)
-	return last[0] != '\n', err
+	const more = "…"
+	end := maxAuditText - len(more)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + more
 }
 
-// Records calls fn for every line of the log, the oldest first. A line that a
-// crash cut off is left out; a missing log is empty.
+// Records calls fn for every line of the log, the oldest first, also of files that
+// were put aside. A line that a crash cut off is left out; a missing log is empty.
 func (a *Audit) Records(fn func(Record) error) error {
-	f, err := os.Open(a.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read audit log: %w", err)
-	}
-	defer f.Close()
-	return eachLine(f, func(line []byte) error {
+	return a.eachLine(func(_ string, _ int, line []byte) error {
 		var r Record
 		if json.Unmarshal(line, &r) != nil {
 			return nil

@@ -2,11 +2,14 @@ package access
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 func records(t *testing.T, a *Audit) []Record {
@@ -19,7 +22,7 @@ func records(t *testing.T, a *Audit) []Record {
 }
 
 func TestACallHasTwoLines(t *testing.T) {
-	a := OpenAudit(filepath.Join(t.TempDir(), AuditName))
+	a := OpenAudit(filepath.Join(t.TempDir(), AuditName), nil)
 	if got := records(t, a); len(got) != 0 {
 		t.Errorf("an empty log has %v", got)
 	}
@@ -47,7 +50,7 @@ func TestACallHasTwoLines(t *testing.T) {
 
 // What a crash cut off neither hides the next line nor is changed by it.
 func TestATornLineStaysOneLine(t *testing.T) {
-	a := OpenAudit(filepath.Join(t.TempDir(), AuditName))
+	a := OpenAudit(filepath.Join(t.TempDir(), AuditName), nil)
 	if _, err := a.Begin(Principal{}, "", "one", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,7 @@ func TestManyWriteOneLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), AuditName)
 	var wg sync.WaitGroup
 	for range 4 {
-		a := OpenAudit(path) // each as a process of its own
+		a := OpenAudit(path, nil) // each as a process of its own
 		for range 5 {
 			wg.Go(func() {
 				r, err := a.Begin(Principal{}, "", "call", strings.Repeat("x", 5000))
@@ -108,8 +111,119 @@ func TestManyWriteOneLog(t *testing.T) {
 }
 
 func TestALogThatCannotBeWritten(t *testing.T) {
-	a := OpenAudit(filepath.Join(t.TempDir(), "missing", AuditName))
+	a := OpenAudit(filepath.Join(t.TempDir(), "missing", AuditName), nil)
 	if _, err := a.Begin(Principal{}, "", "call", ""); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestTargetsArePrintableAndShort(t *testing.T) {
+	a := OpenAudit(filepath.Join(t.TempDir(), AuditName), nil)
+	for _, target := range []string{"a\x1b[2Jb\nc", strings.Repeat("é", 400), strings.Repeat("\x00", 400), `say "yes"`} {
+		if _, err := a.Begin(Principal{}, "", "call", target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := records(t, a)
+	if got[0].Target != `a\x1b[2Jb\nc` || got[3].Target != `say "yes"` {
+		t.Errorf("targets %q and %q", got[0].Target, got[3].Target)
+	}
+	for _, r := range got {
+		if len(r.Target) > 256 || !utf8.ValidString(r.Target) {
+			t.Errorf("%d bytes: %q", len(r.Target), r.Target)
+		}
+	}
+}
+
+// changeLine rewrites line n of a file, or removes it where change returns "".
+func changeLine(t *testing.T, path string, n int, change func(string) string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	lines[n] = change(lines[n])
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A line that was changed, removed, or cut off the end shows.
+func TestTheChainShowsWhatWasRemoved(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, path string){
+		"nothing": func(*testing.T, string) {},
+		"changed": func(t *testing.T, path string) {
+			changeLine(t, path, 3, func(l string) string { return strings.Replace(l, "call3", "call9", 1) })
+		},
+		"removed": func(t *testing.T, path string) { changeLine(t, path, 3, func(string) string { return "" }) },
+		"garbage": func(t *testing.T, path string) { changeLine(t, path, 3, func(string) string { return "{\n" }) },
+		"the end": func(t *testing.T, path string) { changeLine(t, path, 7, func(string) string { return "" }) },
+		"the log": func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := OpenAudit(filepath.Join(t.TempDir(), AuditName), nil)
+			for n := range 8 {
+				if err := a.Note(Record{Action: "call" + strconv.Itoa(n)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			change(t, a.Path())
+			_, err := a.Verify()
+			if name == "nothing" && err != nil || name != "nothing" && !errors.Is(err, ErrAuditChanged) {
+				t.Errorf("verify: %v", err)
+			}
+		})
+	}
+}
+
+// The log is put aside in time, the oldest files go, and the chain goes on.
+func TestTheLogIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	a := OpenAudit(filepath.Join(dir, AuditName), &AuditOptions{MaxFile: 2000, Files: 3})
+	for n := range 100 {
+		if err := a.Note(Record{Action: "call" + strconv.Itoa(n)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Verify(); err != nil {
+			t.Fatalf("after %d lines: %v", n+1, err)
+		}
+	}
+	got := records(t, a)
+	if len(got) < 15 || len(got) > 60 || got[len(got)-1].Action != "call99" || got[len(got)-1].Seq != 100 {
+		t.Errorf("%d lines, the last is %+v", len(got), got[len(got)-1])
+	}
+	aside, err := filepath.Glob(filepath.Join(dir, AuditName+".[0-9]*"))
+	if err != nil || len(aside) != 3 {
+		t.Errorf("put aside: %q, %v", aside, err)
+	}
+	for i := 1; i < len(got); i++ {
+		if got[i].Seq != got[i-1].Seq+1 {
+			t.Errorf("line %d follows line %d", got[i].Seq, got[i-1].Seq)
+		}
+	}
+}
+
+// A log that an earlier release began goes on, and what is new is chained.
+func TestAnOlderLogGoesOn(t *testing.T) {
+	a := OpenAudit(filepath.Join(t.TempDir(), AuditName), nil)
+	old := `{"schema":"stet.audit.v1","time":"2026-01-02T03:04:05Z","id":"1","phase":"begin","action":"Delete"}` + "\n"
+	if err := os.WriteFile(a.Path(), []byte(old+old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Note(Record{Action: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.Verify(); n != 3 || err != nil {
+		t.Errorf("%d lines, %v", n, err)
+	}
+	changeLine(t, a.Path(), 1, func(string) string { return "" })
+	changeLine(t, a.Path(), 0, func(l string) string { return strings.Replace(l, "Delete", "Nothing", 1) })
+	if _, err := a.Verify(); !errors.Is(err, ErrAuditChanged) {
+		t.Errorf("verify: %v", err)
 	}
 }
