@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"sync"
 
 	"connectrpc.com/connect"
+	"golang.org/x/time/rate"
 
 	"github.com/stet-dev/stet/access"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -29,50 +33,143 @@ func target(msg any) (string, bool) {
 		return "pin " + m.GetName(), true
 	case *stetv1.ArchiveAgentRequest:
 		return "agent " + m.GetId(), true
-	case *stetv1.CommitRequest:
-		rows, ranges := len(m.GetDelete()), len(m.GetDeleteRange())
-		return fmt.Sprintf("%d rows, %d ranges of rows", rows, ranges), rows+ranges > 0
 	}
-	return "", false
+	return "", false // for raw rows see rowService
 }
 
 // auditing writes calls that take something away to the audit log: before they
-// are done, so that none is done unseen, and after.
+// are done, so that none is done unseen, and after. Refused calls get a line, too.
 type auditing struct {
-	log     *access.Audit
+	log     *access.Audit // nil: nothing is noted
 	logger  *slog.Logger
 	metrics *metrics
 	known   func(error) connect.Code // of the backend's errors; may be nil
+
+	refusals *rate.Limiter // of lines for refused calls: anybody can cause them
+	mu       sync.Mutex    // guards what follows
+	unnoted  int           // refusals since the last line that could not be noted
+	seen     map[string]bool
+}
+
+// The most lines for refused calls in a second, and at once; and the most pairs of
+// token and address that are remembered.
+const (
+	refusalRate, refusalBurst = 10, 100
+	maxSeen                   = 4096
+)
+
+func newAuditing(opts *Options, m *metrics) *auditing {
+	return &auditing{
+		log: opts.Audit, logger: opts.errorLogger(), metrics: m, known: opts.Code,
+		refusals: rate.NewLimiter(refusalRate, refusalBurst), seen: make(map[string]bool),
+	}
 }
 
 func (a *auditing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+	return func(ctx context.Context, req connect.AnyRequest) (res connect.AnyResponse, err error) {
 		what, ok := target(req.Any())
 		if !ok {
 			return next(ctx, req)
 		}
-		c := callOf(ctx)
-		if c.meter != nil {
-			defer c.meter.Changed()
-		}
-		if a.log == nil {
-			return next(ctx, req)
-		}
-		begun, err := a.log.Begin(c.Principal, c.request, req.Spec().Procedure, what)
-		if err != nil {
-			a.failed(ctx, err)
-			return nil, connect.NewError(connect.CodeUnavailable, errors.New("nothing was done: the audit log cannot be written"))
-		}
-		res, err := next(ctx, req)
-		result := "ok"
-		if err != nil {
-			result = connect.CodeOf(backendError(err, a.known)).String()
-		}
-		if err := a.log.End(begun, result); err != nil {
-			a.failed(ctx, err) // it is done, and its beginning is in the log
-		}
+		err = a.around(ctx, req.Spec().Procedure, what, nil, func() (err error) {
+			res, err = next(ctx, req)
+			return err
+		})
 		return res, err
 	}
+}
+
+// around does something with lines before and after it. keys are those of rows that
+// it is about to overwrite or remove.
+func (a *auditing) around(ctx context.Context, action, what string, keys []string, do func() error) error {
+	c := callOf(ctx)
+	if c.meter != nil {
+		defer c.meter.Changed()
+	}
+	if a.log == nil {
+		return do()
+	}
+	begun, err := a.log.Begin(c.Principal, c.request, action, what)
+	if err == nil {
+		err = a.log.Keys(begun, keys)
+	}
+	if err != nil {
+		a.failed(ctx, err)
+		return connect.NewError(connect.CodeUnavailable, errors.New("nothing was done: the audit log cannot be written"))
+	}
+	err = do()
+	result := "ok"
+	if err != nil {
+		result = connect.CodeOf(backendError(err, a.known)).String()
+	}
+	if err := a.log.End(begun, result); err != nil {
+		a.failed(ctx, err) // it is done, and its beginning is in the log
+	}
+	return err
+}
+
+// refused notes a call that was refused for want of a valid token or of a scope.
+// Those beyond a rate are counted, and the next line says how many they were.
+func (a *auditing) refused(r *http.Request, code connect.Code) {
+	if a.log == nil || code != connect.CodeUnauthenticated && code != connect.CodePermissionDenied {
+		return
+	}
+	a.mu.Lock()
+	if !a.refusals.Allow() {
+		a.unnoted++
+		a.mu.Unlock()
+		return
+	}
+	missed := a.unnoted
+	a.unnoted = 0
+	a.mu.Unlock()
+	text := "refused"
+	if missed > 0 {
+		text = fmt.Sprintf("refused, after %d other refusals", missed)
+	}
+	a.note(r, text, code.String())
+}
+
+// used notes the first use of a token from an address since the server started.
+func (a *auditing) used(r *http.Request, who access.Principal) {
+	if a.log == nil {
+		return
+	}
+	key := who.Token + " " + peerOf(r)
+	a.mu.Lock()
+	known := a.seen[key]
+	if !known {
+		if len(a.seen) >= maxSeen {
+			clear(a.seen)
+		}
+		a.seen[key] = true
+	}
+	a.mu.Unlock()
+	if !known {
+		a.note(r, "first use of the token from this address", "ok")
+	}
+}
+
+func (a *auditing) note(r *http.Request, text, result string) {
+	c := callOf(r.Context())
+	action := c.procedure
+	if action == "" {
+		action = "other" // what somebody typed may hold anything, a token too
+	}
+	err := a.log.Note(access.Record{
+		Token: c.Token, Tenant: c.Tenant, Address: peerOf(r), Request: c.request, Action: action, Target: text, Result: result,
+	})
+	if err != nil {
+		a.failed(r.Context(), err)
+	}
+}
+
+// peerOf returns the address of the peer, without the port.
+func peerOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
 }
 
 func (a *auditing) failed(ctx context.Context, err error) {

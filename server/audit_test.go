@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,7 +49,11 @@ func audited(t *testing.T, log *access.Audit) []string {
 	t.Helper()
 	var got []string
 	err := log.Records(func(r access.Record) error {
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", r.Phase, r.Tenant, r.Action[strings.LastIndexByte(r.Action, '/')+1:], r.Target, r.Result)))
+		line := strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", r.Phase, r.Tenant, r.Action[strings.LastIndexByte(r.Action, '/')+1:], r.Target, r.Result))
+		if len(r.Keys) > 0 {
+			line += " " + fmt.Sprint(r.Keys)
+		}
+		got = append(got, line)
 		return nil
 	})
 	if err != nil {
@@ -58,7 +63,7 @@ func audited(t *testing.T, log *access.Audit) []string {
 }
 
 func TestWhatIsTakenAwayIsAudited(t *testing.T) {
-	log := access.OpenAudit(filepath.Join(t.TempDir(), access.AuditName))
+	log := access.OpenAudit(filepath.Join(t.TempDir(), access.AuditName), nil)
 	h := newHouse(t, &server.Options{Audit: log})
 	hc, base := h.client("a", access.Admin).HTTP()
 	conversations := stetv1connect.NewConversationServiceClient(hc, base)
@@ -68,18 +73,24 @@ func TestWhatIsTakenAwayIsAudited(t *testing.T) {
 	call(t, conversations.List, &stetv1.ListConversationsRequest{})
 	call(t, rows.Commit, &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: []byte("x"), Value: []byte("x")}}})
 	call(t, store.Collect, &stetv1.CollectRequest{DryRun: true})
-	if got := audited(t, log); len(got) != 0 {
+	const first = "note a Create first use of the token from this address ok"
+	if got := audited(t, log); !slices.Equal(got, []string{first}) {
 		t.Errorf("what takes nothing away is in the log: %q", got)
 	}
 	call(t, conversations.Delete, &stetv1.DeleteConversationRequest{Id: "c1"})
 	refuse(t, conversations.Delete, &stetv1.DeleteConversationRequest{Id: "c1"}, connect.CodeNotFound)
-	call(t, rows.Commit, &stetv1.CommitRequest{Delete: [][]byte{[]byte("x")}})
+	call(t, rows.Commit, &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: []byte("x"), Value: []byte("y")}, {Key: []byte("y\n\x1b"), Value: []byte("y")}}})
+	call(t, rows.Commit, &stetv1.CommitRequest{DeleteRange: []*stetv1.KeyRange{{Start: []byte("x"), End: []byte("z")}}})
 	call(t, store.Collect, &stetv1.CollectRequest{GraceSeconds: 7})
 	refuse(t, stetv1connect.NewCheckpointServiceClient(hc, base).Undo, &stetv1.UndoRequest{Workspace: "/nowhere"}, connect.CodePermissionDenied)
 	want := []string{
+		first,
 		"begin a Delete conversation c1", "end a Delete conversation c1 ok",
 		"begin a Delete conversation c1", "end a Delete conversation c1 not_found",
-		"begin a Commit 1 rows, 0 ranges of rows", "end a Commit 1 rows, 0 ranges of rows ok",
+		"begin a Commit 1 rows overwritten or removed", `keys a Commit 1 rows overwritten or removed [x]`,
+		"end a Commit 1 rows overwritten or removed ok",
+		"begin a Commit 2 rows overwritten or removed", `keys a Commit 2 rows overwritten or removed [x y\n\x1b]`,
+		"end a Commit 2 rows overwritten or removed ok",
 		"begin a Collect grace 7 s", "end a Collect grace 7 s ok",
 		"begin a Undo workspace /nowhere", "end a Undo workspace /nowhere permission_denied",
 	}
@@ -88,10 +99,45 @@ func TestWhatIsTakenAwayIsAudited(t *testing.T) {
 	}
 }
 
+// Refused calls are in the log, but nobody without a token can fill the disk with
+// them.
+func TestRefusedCallsAreAudited(t *testing.T) {
+	log := access.OpenAudit(filepath.Join(t.TempDir(), access.AuditName), nil)
+	h := newHouse(t, &server.Options{Audit: log})
+	hc, base := h.client("a", access.Read).HTTP()
+	refuse(t, stetv1connect.NewConversationServiceClient(hc, base).Delete, &stetv1.DeleteConversationRequest{Id: "c1"}, connect.CodePermissionDenied)
+	for range 500 {
+		if got := status(t, "POST", h.address, "/stet.v1.ConversationService/Delete", nil); got != 401 {
+			t.Fatalf("status %d", got)
+		}
+	}
+	got := audited(t, log)
+	if want := []string{"note a Delete first use of the token from this address ok", "note a Delete refused permission_denied", "note  Delete refused unauthenticated"}; !slices.Equal(got[:3], want) {
+		t.Errorf("the log begins with %q, want %q", got[:3], want)
+	}
+	if len(got) > 400 {
+		t.Errorf("the log has %d lines", len(got))
+	}
+	if n, err := log.Verify(); err != nil || n != len(got) {
+		t.Errorf("%d lines, %v", n, err)
+	}
+}
+
+// What writes raw rows could replace anything of the tenant's: no token for saving
+// conversations allows it.
+func TestRawRowsNeedTheAdminScope(t *testing.T) {
+	h := newHouse(t, nil)
+	hc, base := h.client("a", access.Write).HTTP()
+	rows := stetv1connect.NewRowServiceClient(hc, base)
+	refuse(t, rows.Commit, &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: []byte("x"), Value: []byte("x")}}}, connect.CodePermissionDenied)
+	refuse(t, rows.Commit, &stetv1.CommitRequest{DeleteRange: []*stetv1.KeyRange{{Start: []byte("a"), End: []byte("z")}}}, connect.CodePermissionDenied)
+	call(t, rows.Scan, &stetv1.ScanRowsRequest{})
+}
+
 // What cannot be noted is not done.
 func TestNothingIsTakenAwayUnseen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
-	h := newHouse(t, &server.Options{Audit: access.OpenAudit(filepath.Join(dir, access.AuditName))})
+	h := newHouse(t, &server.Options{Audit: access.OpenAudit(filepath.Join(dir, access.AuditName), nil)})
 	hc, base := h.client("a", access.Admin).HTTP()
 	conversations := stetv1connect.NewConversationServiceClient(hc, base)
 	call(t, conversations.Create, &stetv1.CreateConversationRequest{Id: "c1"})
@@ -115,7 +161,7 @@ func TestTokensShowNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &lines{}
-	audit := access.OpenAudit(filepath.Join(t.TempDir(), access.AuditName))
+	audit := access.OpenAudit(filepath.Join(t.TempDir(), access.AuditName), nil)
 	h := newHouse(t, &server.Options{
 		Token: token, Audit: audit, Logger: slog.New(slog.NewJSONHandler(log, nil)), Limits: access.Limits{Bytes: 1 << 10},
 		MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter)), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 
@@ -22,6 +21,7 @@ type gate struct {
 	meter   func(tenant string) *access.Meter
 	enter   func(ctx context.Context, tenant string) (*site, func(), error)
 	peers   *peers
+	audit   *auditing
 	metrics *metrics
 	logger  *slog.Logger
 	hide    bool                     // what is unforeseen is told to the log only
@@ -37,6 +37,7 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 	}
 	c := callOf(r.Context())
 	c.Principal = who
+	g.audit.used(r, who)
 	c.meter = g.meter(who.Tenant)
 	if err := c.meter.Request(); err != nil {
 		return nil, nil, g.exhausted(r.Context(), who, err)
@@ -90,7 +91,7 @@ func (g *gate) exhausted(ctx context.Context, who access.Principal, err error) e
 
 // stream counts an open stream for its peer and its tenant.
 func (g *gate) stream(r *http.Request, c *call) (end func(), err error) {
-	left, err := g.peers.enter(r.RemoteAddr)
+	left, err := g.peers.enter(peerOf(r))
 	if err != nil {
 		return nil, g.exhausted(r.Context(), c.Principal, err)
 	}
@@ -153,6 +154,7 @@ func (g *gate) shared(next http.Handler) http.Handler {
 func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	code := connect.CodeOf(err)
 	callOf(r.Context()).code = code.String()
+	g.audit.refused(r, code)
 	if code == connect.CodeUnauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
 	}
@@ -186,11 +188,7 @@ type peers struct {
 	open map[string]int
 }
 
-func (p *peers) enter(address string) (leave func(), err error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
+func (p *peers) enter(host string) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open[host] >= p.max {

@@ -130,9 +130,8 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	audit := &auditing{log: o.Audit, logger: o.errorLogger(), metrics: g.metrics, known: o.Code}
 	return []connect.HandlerOption{
-		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger(), known: o.Code}, draining{}, &storing{gate: g}, audit),
+		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger(), known: o.Code}, draining{}, &storing{gate: g}, g.audit),
 		connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(minCompressed),
 		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
 	}, nil

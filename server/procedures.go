@@ -24,7 +24,7 @@ var scopes = map[string]access.Scope{
 	stetv1connect.RowServiceGetProcedure:    access.Read,
 	stetv1connect.RowServiceScanProcedure:   access.Read,
 	stetv1connect.RowServiceWatchProcedure:  access.Read,
-	stetv1connect.RowServiceCommitProcedure: access.Write,
+	stetv1connect.RowServiceCommitProcedure: access.Admin, // rows of every service, unseen by it
 
 	stetv1connect.StoreServiceInfoProcedure:    access.Read,
 	stetv1connect.StoreServiceStatsProcedure:   access.Read,

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -13,7 +15,10 @@ import (
 )
 
 // rowService is stet.v1.RowService.
-type rowService struct{ db *stet.DB }
+type rowService struct {
+	db    *stet.DB
+	audit *auditing
+}
 
 func (s *rowService) Get(ctx context.Context, req *connect.Request[stetv1.GetRowRequest]) (*connect.Response[stetv1.GetRowResponse], error) {
 	row, err := s.db.Rows().Get(ctx, string(req.Msg.GetKey()))
@@ -73,10 +78,40 @@ func (s *rowService) Commit(ctx context.Context, req *connect.Request[stetv1.Com
 		}
 		b.Refs = append(b.Refs, id)
 	}
-	if err := s.db.Rows().Commit(ctx, b); err != nil {
+	keys, err := s.lost(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	commit := func() error { return s.db.Rows().Commit(ctx, b) }
+	if len(keys) == 0 {
+		err = commit()
+	} else {
+		err = s.audit.around(ctx, req.Spec().Procedure, fmt.Sprintf("%d rows overwritten or removed", len(keys)), keys, commit)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.CommitResponse{}), nil
+}
+
+// lost lists the keys of the rows that a batch overwrites or removes. A row that is
+// there and cannot be read is one of them.
+func (s *rowService) lost(ctx context.Context, b *kv.Batch) ([]string, error) {
+	keys := slices.Clone(b.Delete)
+	for _, r := range b.DeleteRange {
+		for row, err := range s.db.Rows().Scan(ctx, r, kv.ScanOptions{KeysOnly: true}) {
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, row.Key)
+		}
+	}
+	for _, set := range b.Set {
+		if _, err := s.db.Rows().Get(ctx, set.Key); !errors.Is(err, kv.ErrNotFound) {
+			keys = append(keys, set.Key)
+		}
+	}
+	return keys, nil
 }
 
 // Watch sends its first message at once, so that the caller knows that nothing

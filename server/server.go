@@ -43,7 +43,7 @@ func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{db: db, handler: register(db, opts, handlerOpts), where: where}
+	s := &site{db: db, handler: register(db, opts, g.audit, handlerOpts), where: where}
 	g.enter = func(context.Context, string) (*site, func(), error) { return s, func() {}, nil }
 	meter := access.NewMeter(access.Limits{}, nil)
 	g.meter = func(string) *access.Meter { return meter }
@@ -90,7 +90,7 @@ func NewTenants(tenants Tenants, verify func(token string) (access.Principal, er
 			if s.db, err = tenants.Open(ctx, s.tenant); err != nil {
 				return err
 			}
-			s.handler = register(s.db, opts, handlerOpts)
+			s.handler = register(s.db, opts, g.audit, handlerOpts)
 			return nil
 		},
 	}
@@ -134,6 +134,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 	}
 	return &gate{
 		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m, logger: opts.errorLogger(), code: opts.Code,
+		audit:  newAuditing(opts, m),
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),
 	}, nil
@@ -185,11 +186,11 @@ func operator(token string, metrics http.Handler) http.Handler {
 }
 
 // register returns what answers for a store.
-func register(db *stet.DB, opts *Options, handlerOpts []connect.HandlerOption) http.Handler {
+func register(db *stet.DB, opts *Options, audit *auditing, handlerOpts []connect.HandlerOption) http.Handler {
 	mux := http.NewServeMux()
 	add := func(path string, handler http.Handler) { mux.Handle(path, handler) }
 	add(stetv1connect.NewBlobServiceHandler(&blobService{db: db, shared: opts.Shared}, handlerOpts...))
-	add(stetv1connect.NewRowServiceHandler(&rowService{db}, handlerOpts...))
+	add(stetv1connect.NewRowServiceHandler(&rowService{db: db, audit: audit}, handlerOpts...))
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
 	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
