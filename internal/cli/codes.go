@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/s3blob"
 	"github.com/stet-dev/stet/checkpoint"
@@ -36,6 +37,7 @@ var serviceCodes = []struct {
 	{workspace.ErrRootRefused, ExitUsage},
 	{workspace.ErrBadPath, ExitUsage},
 	{conversation.ErrDataLoss, ExitDamage},
+	{access.ErrAuditChanged, ExitDamage},
 	{conversation.ErrNotFound, ExitNotFound},
 	{conversation.ErrExists, ExitConflict},
 	{conversation.ErrStale, ExitConflict},

@@ -42,7 +42,7 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 		},
 	}
 	if path := all.text("serve.audit"); path != "" {
-		opts.Audit = access.OpenAudit(path)
+		opts.Audit = openAudit(all, path)
 	}
 	if opts.Certificate, err = certificate(all, logger); err != nil {
 		return nil, err

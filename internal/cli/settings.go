@@ -60,6 +60,8 @@ var knownSettings = []setting{
 	{"serve.streams_per_peer", "2000", isNumber, "Streams that may be open from one address."},
 	{"serve.open_stores", "128", isNumber, "Stores of tenants that are kept open."},
 	{"serve.audit", "", anything, "File of the audit log. The default is audit.jsonl in the store's directory in server mode, none in local mode."},
+	{"serve.audit_max", "64MiB", isSize, "Size at which the audit log is put aside and a new file is begun."},
+	{"serve.audit_files", "8", isNumber, "How many audit files that were put aside are kept; older ones are removed."},
 	{"serve.log", "off", oneOf("off", "json", "text"), "Whether and how requests are logged on standard error."},
 	{"serve.agent", "none", oneOf("none", "scripted", "openai"), "What decides for agents that clients run on the server."},
 	{"serve.agent_script", "", anything, "File with the script of the scripted agent; without it a demonstration is played."},

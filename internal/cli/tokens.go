@@ -44,18 +44,23 @@ func (a *app) withTokens(ctx context.Context, fn func(*access.Tokens, *access.Au
 	if err != nil {
 		return err
 	}
-	log := auditFile(all, dir)
+	path := auditFile(all, dir)
+	log := openAudit(all, path)
 	if !fleet.IsAddress(a.storePlace()) {
-		return fn(access.OpenTokens(filepath.Join(dir, access.TokensName)), access.OpenAudit(log))
+		return fn(access.OpenTokens(filepath.Join(dir, access.TokensName)), log)
 	}
-	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	f, err := a.openFleet(ctx, stet.Options{})
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(f.Tokens(), access.OpenAudit(log)), f.Close())
+	return errors.Join(fn(f.Tokens(), log), f.Close())
+}
+
+func openAudit(all settings, path string) *access.Audit {
+	return access.OpenAudit(path, &access.AuditOptions{MaxFile: all.size("serve.audit_max"), Files: int(all.number("serve.audit_files"))})
 }
 
 func auditFile(all settings, dir string) string {

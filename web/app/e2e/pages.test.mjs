@@ -218,7 +218,7 @@ test("a rewind does what its plan says, and is undone and redone", async () => {
 test("a plan that has become stale is refused", async () => {
   const workspace = shop();
   const post = async (method, data) => {
-    const res = await page.context().request.post(`${server.address}/stet.v1.CheckpointService/${method}`, { data, headers: { "content-type": "application/json" } });
+    const res = await page.context().request.post(`${server.address}/stet.v1.CheckpointService/${method}`, { data, headers: { authorization: `Bearer ${server.token}`, "content-type": "application/json" } });
     return [res.status(), await res.json()];
   };
   const id = decodeURIComponent(new URL(retry).pathname.slice(3));
@@ -335,8 +335,10 @@ test("checkpoints that are no longer kept leave a gap", async () => {
 });
 
 test("nothing is wider than a telephone", async () => {
-  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, storageState: await page.context().storageState() });
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 } });
   const narrow = await context.newPage();
+  await narrow.goto(`${server.address}/#${server.token}`);
+  await narrow.locator("a.row").first().waitFor();
   for (const path of ["/", "/compare", "/operations", "/storage", "/search?q=retry", new URL(retry).pathname, `${new URL(retry).pathname}/diff`]) {
     await narrow.goto(server.address + path);
     await narrow.locator("h1").first().waitFor();

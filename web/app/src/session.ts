@@ -33,23 +33,18 @@ export function close(): void {
 // Tabs of this page hand the token on, so that a link opens in a new tab without
 // another login. A channel reaches pages of the same scheme, host and port only.
 const tabs = new BroadcastChannel("stet.session");
-tabs.onmessage = (e: MessageEvent<{ ask?: boolean; token?: string }>) => {
-  if (e.data.ask && token && state.value === "open") tabs.postMessage({ token });
-};
 
-function fromTabs(): Promise<string> {
-  return new Promise((done) => {
-    const asking = new BroadcastChannel("stet.session");
-    const end = (value: string) => {
-      clearTimeout(timer);
-      asking.close();
-      done(value);
-    };
-    const timer = setTimeout(end, 250, "");
-    asking.onmessage = (e: MessageEvent<{ token?: string }>) => e.data.token && end(e.data.token);
-    asking.postMessage({ ask: true });
-  });
+/** listen answers other tabs, and takes what they hand on, also while the login is
+ * shown: a busy tab may answer late. */
+function listen(check: () => Promise<Verdict>): void {
+  tabs.onmessage = (e: MessageEvent<{ ask?: boolean; token?: string }>) => {
+    if (e.data.ask && token && state.value === "open") tabs.postMessage({ token });
+    if (e.data.token && state.value !== "open") void open(e.data.token, check);
+  };
 }
+
+/** patience is how long a new tab waits for another one before it shows the login. */
+const patience = 250;
 
 /** fromHash takes the token out of the address, where stet serve prints it behind
  * the '#': no server and no log sees that part. */
@@ -80,21 +75,20 @@ export async function open(value: string, check: () => Promise<Verdict>): Promis
 /** start finds a token: in the address, in this tab, in another tab. A server that
  * wants none takes the empty one. */
 export async function start(check: () => Promise<Verdict>): Promise<void> {
+  listen(check);
   addEventListener("hashchange", () => {
     const given = fromHash();
     if (given) void open(given, check);
   });
-  const tries = [async () => fromHash(), async () => token, fromTabs, async () => ""];
-  for (const next of tries) {
-    const value = await next();
-    if (!value && next !== tries[tries.length - 1]) continue;
+  for (const value of new Set([fromHash(), token, ""])) {
     const verdict = await open(value, check);
-    if (verdict === "away") {
+    if (verdict === "away" && value) {
       keep(value); // the page says that the server does not answer, and goes on when it does
-      state.value = value ? "open" : "closed";
-      return;
+      state.value = "open";
     }
-    if (verdict === "open") return;
+    if (verdict === "open" || state.value === "open") return;
   }
-  close();
+  keep("");
+  tabs.postMessage({ ask: true });
+  setTimeout(() => state.value === "looking" && close(), patience);
 }
