@@ -207,7 +207,7 @@ func perhapsMine(conversation string, by Writer, asked bool) bool {
 
 // settle turns states into the actions of a plan.
 func (w *Workspace) settle(ctx context.Context, p *Plan, states []PathState, rules Rules) error {
-	actions := Reconcile(Decide(states, rules), states)
+	actions := Reconcile(Decide(states, rules), states, rules)
 	if err := w.mergeAll(ctx, actions, p.request.choice); err != nil {
 		return err
 	}

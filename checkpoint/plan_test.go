@@ -149,6 +149,9 @@ func TestReconcile(t *testing.T) {
 		{"the user's file is in the way of a directory",
 			[]string{"d|d/|v|user:v", "d/a|v||c:"}, nil,
 			[]string{"keep d", "conflict d/a"}},
+		{"the user's file gives way to a directory for what is taken",
+			[]string{"d|d/|v|user:v", "d/a|v||c:"}, map[string]Choice{"d/a": Theirs},
+			[]string{"restore d", "create d/a"}},
 		{"a directory with the user's file is in the way of a file",
 			[]string{"d|v|d/|c:d/", "d/mine||v|user:v"}, nil,
 			[]string{"conflict d", "keep d/mine"}},
@@ -171,7 +174,7 @@ func TestReconcile(t *testing.T) {
 				Choice: func(path string) Choice { return tt.choice[path] },
 			}
 			var got []string
-			for _, a := range Reconcile(Decide(states, rules), states) {
+			for _, a := range Reconcile(Decide(states, rules), states, rules) {
 				got = append(got, fmt.Sprintf("%s %s", a.Kind, a.Path))
 			}
 			same(t, "actions", got, tt.want)

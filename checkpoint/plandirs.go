@@ -9,8 +9,10 @@ import (
 // Reconcile makes the actions of a plan fit together: no file without its
 // directory, no directory removed while something in it stays. It works on what
 // Decide returned for all paths that differ, in place, and may add directories.
-func Reconcile(actions []Action, states []PathState) []Action {
-	r := reconciler{byPath: make(map[string]int, len(actions)), states: make(map[string]*PathState, len(states))}
+// Something else in the place of a directory stays, unless the rules choose the
+// target's state for what comes back in it.
+func Reconcile(actions []Action, states []PathState, rules Rules) []Action {
+	r := reconciler{rules: rules, byPath: make(map[string]int, len(actions)), states: make(map[string]*PathState, len(states))}
 	for i := range states {
 		r.states[states[i].Path] = &states[i]
 	}
@@ -30,6 +32,7 @@ func Reconcile(actions []Action, states []PathState) []Action {
 }
 
 type reconciler struct {
+	rules   Rules
 	actions []Action
 	byPath  map[string]int
 	states  map[string]*PathState
@@ -48,7 +51,7 @@ func (r *reconciler) parents(i int) {
 			return
 		}
 		at += n
-		if !r.directory(path[:at]) {
+		if !r.directory(path[:at], !r.rules.Lift && r.rules.Choice(path) == Theirs) {
 			a := &r.actions[i] // the slice may have grown
 			a.undo, a.Merged = nil, false
 			a.Kind, a.After = Conflict, a.Before
@@ -58,18 +61,20 @@ func (r *reconciler) parents(i int) {
 	}
 }
 
-// directory makes sure that a path is a directory afterwards, if it can.
-func (r *reconciler) directory(path string) bool {
+// directory makes sure that a path is a directory afterwards, if it can. With replace
+// it may take the place of something else.
+func (r *reconciler) directory(path string, replace bool) bool {
 	if i, ok := r.byPath[path]; ok {
 		a := &r.actions[i]
 		if isDir(a.After) {
 			return true
 		}
 		st := r.states[path]
-		if a.Before != nil || st == nil || !isDir(st.Target) || st.NotCaptured != "" {
+		if a.Before != nil && !replace || st == nil || !isDir(st.Target) || st.NotCaptured != "" {
 			return false
 		}
 		a.become(st.Target)
+		a.undo, a.Merged = nil, false
 		a.Reason = "holds what comes back"
 		return true
 	}

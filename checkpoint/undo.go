@@ -218,16 +218,14 @@ func (w *Workspace) exchange(ctx context.Context, st *state, p *Plan, e Exchange
 func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *capture) ([]PathState, error) {
 	now := newBlind(present.skipped)
 	states := make([]PathState, 0, len(e.Paths))
+	listed := make(map[string]bool, len(e.Paths))
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(e.Paths))) {
 		if err := workspace.CheckPath(path); err != nil {
 			return nil, err
 		}
-		var at [3]*workspace.Entry
-		for i, tree := range []blob.ID{e.To, e.Last, present.tree} {
-			var err error
-			if at[i], err = lookup(ctx, w.s.blobs, tree, path); err != nil {
-				return nil, err
-			}
+		at, err := w.entriesAt(ctx, path, e.To, e.Last, present.tree)
+		if err != nil {
+			return nil, err
 		}
 		s := PathState{Path: path, Target: at[0], Present: at[2]}
 		s.Writes = []Write{{Writer: Writer{Class: ByHand}, After: at[1]}}
@@ -238,6 +236,49 @@ func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *cap
 			s.NotCaptured = k.Reason
 		}
 		states = append(states, s)
+		listed[path] = true
 	}
+	above, err := w.statesAbove(ctx, e, present, now, listed)
+	if err != nil {
+		return nil, err
+	}
+	states = append(states, above...)
 	return states, w.occupied(states)
+}
+
+// statesAbove puts together what is known about the directories that hold the paths
+// of an exchange, where they differ. They are the user's: each stays as it is unless
+// something comes back in it.
+func (w *Workspace) statesAbove(ctx context.Context, e Exchange, present *capture, now blind, listed map[string]bool) ([]PathState, error) {
+	var states []PathState
+	for _, path := range e.Paths {
+		for dir, _ := splitPath(path); dir != "" && !listed[dir]; dir, _ = splitPath(dir) {
+			listed[dir] = true
+			at, err := w.entriesAt(ctx, dir, e.To, present.tree)
+			if err != nil {
+				return nil, err
+			}
+			if at[0] == nil || sameState(at[0], at[1]) {
+				continue
+			}
+			s := PathState{Path: dir, Target: at[0], Present: at[1], Writes: []Write{{Writer: Writer{Class: ByUser}, After: at[1]}}}
+			if k, ok := present.hides(now, dir); ok && s.Present == nil {
+				s.NotCaptured = k.Reason
+			}
+			states = append(states, s)
+		}
+	}
+	return states, nil
+}
+
+// entriesAt returns what each of some trees has at a path.
+func (w *Workspace) entriesAt(ctx context.Context, path string, trees ...blob.ID) ([]*workspace.Entry, error) {
+	at := make([]*workspace.Entry, len(trees))
+	for i, tree := range trees {
+		var err error
+		if at[i], err = lookup(ctx, w.s.blobs, tree, path); err != nil {
+			return nil, err
+		}
+	}
+	return at, nil
 }
