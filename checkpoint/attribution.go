@@ -24,6 +24,8 @@ const (
 	// ByUser: made while no conversation was at work, and not seen by a checkpoint
 	// of somebody's own.
 	ByUser WriterClass = "user"
+	// ByUnseen: made while the path was not captured, so that nobody saw by whom.
+	ByUnseen WriterClass = "unseen"
 	// ByForgotten: made between two checkpoints of which those between are no
 	// longer kept, or were never sent along.
 	ByForgotten WriterClass = "forgotten"
@@ -240,10 +242,10 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 		by := writer
 		if _, unseen := before.at(c.Path); unseen && c.Before == nil {
 			// It was there and not captured, so nobody created it now.
-			by = Writer{Class: ByUser, Checkpoint: rec.ID}
+			by = Writer{Class: ByUnseen, Checkpoint: rec.ID}
 		}
 		if _, unseen := after.lost(c.Path); unseen && c.After == nil {
-			by = Writer{Class: ByUser, Checkpoint: rec.ID}
+			by = Writer{Class: ByUnseen, Checkpoint: rec.ID}
 		}
 		h.writes[c.Path] = append(h.writes[c.Path], Write{Writer: by, After: c.After})
 	}

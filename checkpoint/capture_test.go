@@ -346,9 +346,11 @@ func TestLostIndexForgetsNothing(t *testing.T) {
 func TestCollectorTookWhatTheIndexPromised(t *testing.T) {
 	for name, next := range map[string]func(f *fixture, first *Record) *Record{
 		"checkpoint": func(f *fixture, _ *Record) *Record { return f.save(Request{}) },
-		"rewind":     func(f *fixture, first *Record) *Record { return f.rewind(RewindRequest{To: first.ID}).Saved },
+		"rewind": func(f *fixture, first *Record) *Record {
+			return f.rewind(RewindRequest{To: first.ID, Exact: true}).Saved
+		},
 		"plan": func(f *fixture, first *Record) *Record {
-			same(f.t, "plan", lines(f.plan(RewindRequest{To: first.ID})), []string{"restore d/b.txt"})
+			same(f.t, "plan", lines(f.plan(RewindRequest{To: first.ID, Exact: true})), []string{"restore d/b.txt"})
 			return f.save(Request{})
 		},
 		"present": func(f *fixture, _ *Record) *Record {

@@ -96,6 +96,9 @@ func checkRequest(req *RewindRequest) error {
 	default:
 		return fmt.Errorf("%w: scope %q", ErrBadRef, req.Scope)
 	}
+	if req.Exact && (req.OnlyTurn != 0 || req.Exchange != nil || req.Choice != "" && req.Choice != Theirs || len(req.Choices) > 0) {
+		return fmt.Errorf("%w: exact leaves no choice, and goes to a checkpoint", ErrBadRef)
+	}
 	req.Paths = slices.Clone(req.Paths)
 	for _, p := range req.Paths {
 		if err := workspace.CheckPath(p); err != nil {
@@ -146,14 +149,12 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 // planFiles decides about every path that differs from the target. It returns the
 // present that the plan was made from.
 func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *capture) (*capture, error) {
-	latest := st.tip != nil && st.tip.ID == p.Target.ID
 	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
 		states, err := w.statesSince(ctx, p, p.Target, present)
 		return states, Rules{
-			Choice: p.request.choice,
-			Mine: func(path string, by Writer) bool {
-				return mine(p.Conversation, by, latest && isIn(states, path))
-			},
+			Exact:   p.request.Exact,
+			Choice:  p.request.choice,
+			Mine:    func(_ string, by Writer) bool { return mine(p.Conversation, by) },
 			Perhaps: func(by Writer) bool { return perhapsMine(p.Conversation, by, len(p.request.Paths) > 0) },
 		}, err
 	})
@@ -171,38 +172,33 @@ func (w *Workspace) statesSince(ctx context.Context, p *Plan, from *Record, pres
 	return w.states(ctx, h, from, present, p.request.asks)
 }
 
-// isIn reports whether the target has a path.
-func isIn(states []PathState, path string) bool {
-	i, ok := slices.BinarySearchFunc(states, path, func(s PathState, path string) int {
-		if s.Path < path {
-			return -1
-		} else if s.Path > path {
-			return 1
-		}
-		return 0
-	})
-	return ok && states[i].Target != nil
-}
-
 // mine reports whether a rewind of a conversation takes back a change. One of no
-// conversation takes back what any checkpoint saw; and, if it goes back to the
-// latest one, what was changed since in files that this one has, for else it
-// would do nothing at all.
-func mine(conversation string, by Writer, latest bool) bool {
+// conversation takes back what any checkpoint saw.
+func mine(conversation string, by Writer) bool {
 	switch by.Class {
 	case ByConversation:
 		return conversation == "" || conversation == by.Conversation
 	case BySeveral, ByHand, ByForgotten:
 		return conversation == ""
 	}
-	return conversation == "" && latest
+	return false
 }
 
 // perhapsMine reports whether a change may be of a conversation although nobody
 // knows that. Where another one may have made it as well, that counts only for
-// paths that were asked for: no choice for all of them shall undo the other's work.
+// paths that were asked for: no choice for all of them may undo the other's work.
+// So do the user's own changes since the last checkpoint in a rewind of no
+// conversation, which is about the user's own work.
 func perhapsMine(conversation string, by Writer, asked bool) bool {
-	return by.Class == ByForgotten || asked && by.Class == BySeveral && slices.Contains(by.Among, conversation)
+	switch by.Class {
+	case ByForgotten:
+		return true
+	case BySeveral:
+		return asked && slices.Contains(by.Among, conversation)
+	case ByUser, ByUnseen:
+		return asked && conversation == ""
+	}
+	return false
 }
 
 // settle turns states into the actions of a plan.

@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/stet-dev/stet/workspace"
 )
@@ -69,6 +68,9 @@ type Rules struct {
 	Perhaps func(w Writer) bool
 	// Choice says what to do about a conflict at a path.
 	Choice func(path string) Choice
+	// Exact takes every path to the target's state, whoever wrote it. What is not
+	// captured, now or then, is left alone all the same.
+	Exact bool
 	// Lift says that the changes of others on top are to be kept, as when one turn
 	// is taken out of the middle: what merges without collision is no conflict.
 	Lift bool
@@ -84,6 +86,8 @@ type Action struct {
 	Add, Del uint64
 	// Reason tells people why; it is empty where there is nothing to explain.
 	Reason string
+	// Why says the same to programs, where the path is left as it is.
+	Why Why
 	// Writer is who changed the path last; nil if nobody is known.
 	Writer *Writer
 	// Merged says that After is a mixture of several versions.
@@ -123,13 +127,17 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 	}
 	switch {
 	case p.Excluded:
-		a.Reason = "not asked for"
+		a.left(WhyNotAsked, "not asked for")
 		return a, true
 	case p.NotCaptured != "":
-		a.Reason = "not captured: " + string(p.NotCaptured)
+		a.left(whyNotCaptured(p.NotCaptured), "not captured: "+string(p.NotCaptured))
 		return a, true
 	case p.NotCapturedThen != "" && p.Target == nil:
-		a.Reason = "not captured then: " + string(p.NotCapturedThen)
+		a.left(WhyNotCapturedThen, "not captured then: "+string(p.NotCapturedThen))
+		return a, true
+	case rules.Exact:
+		a.become(p.Target)
+		_, a.Reason = whose(a.Writer, p)
 		return a, true
 	}
 	mine, perhaps := 0, false
@@ -142,7 +150,7 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 	}
 	switch {
 	case mine == 0 && !perhaps:
-		a.Reason = whose(a.Writer)
+		a.left(whose(a.Writer, p))
 		return a, !rules.Lift
 	case mine == len(p.Writes):
 		a.become(p.Target)
@@ -156,21 +164,25 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 // wrote, or nobody knows who.
 func collide(a *Action, p *PathState, rules *Rules) {
 	choice := rules.Choice(p.Path)
+	why, reason := whose(a.Writer, p)
 	switch {
 	case choice == Theirs && !rules.Lift:
 		a.become(p.Target)
-		a.Reason = "taken although " + whose(a.Writer)
+		a.Reason = "taken although " + reason
 		return
 	case choice == Merge || choice == MergeMarkers || rules.Lift:
 		a.undo = inverses(p, rules)
 	}
 	a.Kind = Conflict
-	a.Reason = whose(a.Writer)
+	a.left(why, reason)
 }
+
+// left says why the path stays as it is.
+func (a *Action) left(why Why, reason string) { a.Why, a.Reason = why, reason }
 
 // become makes the action one that leads to the given state.
 func (a *Action) become(after *workspace.Entry) {
-	a.After = after
+	a.After, a.Why = after, ""
 	switch {
 	case after == nil:
 		a.Kind = Delete
@@ -195,22 +207,4 @@ func inverses(p *PathState, rules *Rules) []inverse {
 		out = append(out, inverse{from: p.Writes[i].After, to: before})
 	}
 	return out
-}
-
-// whose says in words who changed a path last.
-func whose(w *Writer) string {
-	if w == nil {
-		return "nobody known changed it"
-	}
-	switch w.Class {
-	case ByConversation:
-		return "changed by conversation " + w.Conversation
-	case BySeveral:
-		return "changed by one of the conversations " + strings.Join(w.Among, ", ")
-	case ByHand:
-		return "yours, saved in a checkpoint"
-	case ByForgotten:
-		return "changed between checkpoints that are no longer kept"
-	}
-	return "yours, changed since"
 }

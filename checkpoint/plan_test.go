@@ -87,7 +87,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := PathState{Path: "p", Target: entry(tt.target), Present: entry(tt.present), Writes: written(tt.writes)}
 			got := Decide([]PathState{p}, Rules{
-				Mine:    func(_ string, w Writer) bool { return mine(tt.owner, w, false) },
+				Mine:    func(_ string, w Writer) bool { return mine(tt.owner, w) },
 				Perhaps: func(w Writer) bool { return perhapsMine(tt.owner, w, true) },
 				Choice:  func(string) Choice { return tt.choice },
 			})
@@ -170,7 +170,7 @@ func TestReconcile(t *testing.T) {
 				states = append(states, PathState{Path: part[0], Target: entry(part[1]), Present: entry(part[2]), Writes: written(part[3])})
 			}
 			rules := Rules{
-				Mine:   func(_ string, w Writer) bool { return mine("c", w, false) },
+				Mine:   func(_ string, w Writer) bool { return mine("c", w) },
 				Choice: func(path string) Choice { return tt.choice[path] },
 			}
 			var got []string

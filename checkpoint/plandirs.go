@@ -55,7 +55,7 @@ func (r *reconciler) parents(i int) {
 			a := &r.actions[i] // the slice may have grown
 			a.undo, a.Merged = nil, false
 			a.Kind, a.After = Conflict, a.Before
-			a.Reason = "something else is in the way at " + path[:at]
+			a.left(WhyInTheWay, "something else is in the way at "+path[:at])
 			return
 		}
 	}
@@ -100,7 +100,7 @@ func (r *reconciler) stays() {
 				a.Kind = Conflict
 			}
 			a.After, a.undo = a.Before, nil
-			a.Reason = "holds " + why
+			a.left(WhyHolds, "holds "+why)
 		}
 		if a.After != nil {
 			dir, name := splitPath(a.Path)

@@ -34,6 +34,11 @@ type RewindRequest struct {
 	Scope        Scope
 	// Paths limits the rewind to these paths and what is below them.
 	Paths []string
+	// Exact makes the files exactly those of the checkpoint, whoever changed them
+	// since: nothing is a conflict, nothing captured is kept. What no checkpoint could
+	// have, such as ignored files that were never captured and special files, stays,
+	// and so does what was there then and not captured. It goes with To and Paths only.
+	Exact bool
 	// OnlyTurn takes back what one turn of the conversation changed and keeps
 	// what came after it. To is not used; conversations are not moved.
 	OnlyTurn uint64
@@ -58,6 +63,9 @@ type Exchange struct {
 }
 
 func (r *RewindRequest) choice(path string) Choice {
+	if r.Exact {
+		return Theirs
+	}
 	if c, ok := r.Choices[path]; ok {
 		return c
 	}
@@ -134,6 +142,9 @@ func (p *Plan) sign(workspace string) {
 	if p.Target != nil {
 		put(p.Target.ID, p.Target.Tree.String())
 	}
+	if p.request.Exact {
+		put("exact")
+	}
 	if e := p.request.Exchange; e != nil {
 		put("exchange", e.To.String(), e.Last.String())
 	}
@@ -167,11 +178,13 @@ const PlanSchema = "stet.rewind.plan.v1"
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	type file struct {
 		Path   string     `json:"path"`
+		Bytes  []byte     `json:"path_bytes,omitempty"`
 		Action ActionKind `json:"action"`
 		Add    uint64     `json:"add"`
 		Del    uint64     `json:"del"`
 		Kind   string     `json:"kind,omitempty"`
 		Reason string     `json:"reason,omitempty"`
+		Why    Why        `json:"why,omitempty"`
 		Merged bool       `json:"merged,omitempty"`
 		Writer *Writer    `json:"writer,omitempty"`
 	}
@@ -184,12 +197,14 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Schema       string              `json:"schema"`
 		To           *RecordJSON         `json:"to"`
 		Token        string              `json:"plan_token"`
+		Exact        bool                `json:"exact,omitempty"`
+		Partial      bool                `json:"partial"`
 		Files        []file              `json:"files"`
 		Untouched    int                 `json:"untouched"`
 		NotCaptured  []workspace.Skipped `json:"not_captured"`
 		Conversation *move               `json:"conversation,omitempty"`
 	}{
-		Schema: PlanSchema, Token: p.Token, Untouched: p.Untouched,
+		Schema: PlanSchema, Token: p.Token, Exact: p.request.Exact, Partial: p.Partial(), Untouched: p.Untouched,
 		Files: make([]file, 0, len(p.Actions)), NotCaptured: append([]workspace.Skipped{}, p.NotCaptured...),
 	}
 	if p.Target != nil {
@@ -200,7 +215,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		f := file{Path: a.Path, Action: a.Kind, Add: a.Add, Del: a.Del, Reason: a.Reason, Merged: a.Merged, Writer: a.Writer}
+		f := file{Path: a.Path, Bytes: workspace.PathBytes(a.Path), Action: a.Kind, Add: a.Add, Del: a.Del, Reason: a.Reason, Why: a.Why, Merged: a.Merged, Writer: a.Writer}
 		if e := cmpEntry(a.Before, a.After); e != nil {
 			f.Kind = e.Kind.String()
 		}

@@ -97,6 +97,10 @@ func hidden(states []PathState, rules *Rules) []string {
 		if s.NotCaptured != workspace.ReasonIgnored || s.Target == nil || isDir(s.Target) || s.Excluded {
 			continue
 		}
+		if rules.Exact {
+			paths = append(paths, s.Path)
+			continue
+		}
 		for _, w := range s.Writes {
 			if rules.Mine(s.Path, w.Writer) || rules.Perhaps != nil && rules.Perhaps(w.Writer) {
 				paths = append(paths, s.Path)

@@ -157,7 +157,7 @@ func TestManualCheckpoints(t *testing.T) {
 	same(t, "to the first", lines(f.plan(RewindRequest{To: c1.Name()})),
 		[]string{"conflict a", "restore b", "keep c", "delete made", "keep new"})
 	same(t, "to the last", lines(f.plan(RewindRequest{To: c2.Name()})),
-		[]string{"restore a", "restore c", "keep new"})
+		[]string{"keep a", "keep c", "keep new"})
 }
 
 // A rewind without a conversation takes back what agents did in between.

@@ -55,7 +55,7 @@ func (s *checkpointService) lookup(ctx context.Context, tree blob.ID, path strin
 }
 
 func wireFile(path string, e workspace.Entry) *stetv1.CheckpointFile {
-	return &stetv1.CheckpointFile{Path: valid(path), Kind: e.Kind.String(), Mode: e.Mode, Size: e.Size, Id: e.ID.Bytes()}
+	return &stetv1.CheckpointFile{Path: valid(path), PathBytes: workspace.PathBytes(path), Kind: e.Kind.String(), Mode: e.Mode, Size: e.Size, Id: e.ID.Bytes()}
 }
 
 // Files lists what is below a directory, sorted by path. A list that is too long
@@ -218,7 +218,7 @@ func asked(paths []string, path string) bool {
 // answer; if it is negative, lines are counted only. Lines are highlighted until
 // coloured is done.
 func (s *checkpointService) fileDiff(ctx, coloured context.Context, c workspace.Change, room *int) (*stetv1.FileDiff, error) {
-	out := &stetv1.FileDiff{Path: valid(c.Path), Action: c.Op()}
+	out := &stetv1.FileDiff{Path: valid(c.Path), PathBytes: workspace.PathBytes(c.Path), Action: c.Op()}
 	if c.Before != nil && c.After != nil && c.Before.ID == c.After.ID && c.Before.Kind == c.After.Kind {
 		return out, nil // only the mode differs
 	}

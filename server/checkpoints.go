@@ -390,7 +390,7 @@ func (d *describer) checkpoint(ctx context.Context, rec *checkpoint.Record) (*st
 func wireSkipped(skipped []workspace.Skipped) []*stetv1.SkippedFile {
 	out := make([]*stetv1.SkippedFile, len(skipped))
 	for i, k := range skipped {
-		out[i] = &stetv1.SkippedFile{Path: valid(k.Path), Reason: string(k.Reason)}
+		out[i] = &stetv1.SkippedFile{Path: valid(k.Path), PathBytes: workspace.PathBytes(k.Path), Reason: string(k.Reason)}
 	}
 	return out
 }

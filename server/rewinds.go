@@ -13,13 +13,14 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // plan makes the plan that a request asks for.
 func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequest) (*checkpoint.Plan, error) {
 	req := checkpoint.RewindRequest{
 		To: m.GetRef(), Conversation: m.GetConversation(), Paths: m.GetPaths(), OnlyTurn: uint64(m.GetOnlyTurn()),
-		Choice: checkpoint.Choice(m.GetConflicts()), Choices: make(map[string]checkpoint.Choice),
+		Choice: checkpoint.Choice(m.GetConflicts()), Choices: make(map[string]checkpoint.Choice), Exact: m.GetExact(),
 	}
 	for path, choice := range m.GetChoices() {
 		req.Choices[path] = checkpoint.Choice(choice)
@@ -86,6 +87,7 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 	}
 	res := &stetv1.PlanRewindResponse{
 		PlanToken: p.Token, Untouched: uint32(p.Untouched), NotCaptured: wireSkipped(p.NotCaptured), NeedsChoice: len(unchosen(p, req.Msg)) > 0,
+		Files: wirePlanned(p.Actions), Partial: p.Partial(),
 	}
 	if p.Target != nil {
 		d, err := s.describer(ctx)
@@ -96,17 +98,24 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 			return nil, err
 		}
 	}
-	for _, a := range p.Actions {
-		file := &stetv1.PlannedFile{Path: valid(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del), Reason: a.Reason}
-		if a.Writer != nil {
-			file.ByConversation, file.ByTurn = a.Writer.Conversation, uint32(a.Writer.Turn)
-		}
-		res.Files = append(res.Files, file)
-	}
 	if moves(p) {
 		res.ConversationEffect = s.effect(ctx, p)
 	}
 	return connect.NewResponse(res), nil
+}
+
+func wirePlanned(actions []checkpoint.Action) []*stetv1.PlannedFile {
+	files := make([]*stetv1.PlannedFile, len(actions))
+	for i, a := range actions {
+		files[i] = &stetv1.PlannedFile{
+			Path: valid(a.Path), PathBytes: workspace.PathBytes(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del),
+			Reason: a.Reason, Why: string(a.Why),
+		}
+		if a.Writer != nil {
+			files[i].ByConversation, files[i].ByTurn = a.Writer.Conversation, uint32(a.Writer.Turn)
+		}
+	}
+	return files
 }
 
 // effect says in words what becomes of the conversation. A state that cannot be
@@ -161,7 +170,7 @@ func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[ste
 			return nil, fmt.Errorf("rewind: %w", &checkpoint.ConflictError{Paths: paths, Plan: p})
 		}
 		if p.Changes() == 0 && !moves(p) {
-			return &checkpoint.Applied{}, nil
+			return &checkpoint.Applied{Plan: p}, nil
 		}
 		return w.Apply(ctx, p, token)
 	})
@@ -184,6 +193,8 @@ func (s *checkpointService) back(ctx context.Context, place string, do func(*che
 			return err
 		}
 		res.Files = uint32(done.Files)
+		res.Left = wirePlanned(done.Plan.Left())
+		res.Partial = len(res.Left) > 0
 		if done.Operation != nil {
 			res.Operation = done.Operation.ID()
 		}

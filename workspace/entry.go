@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/stet-dev/stet/blob"
@@ -121,4 +122,13 @@ type Skipped struct {
 	Size int64 `json:"size,omitempty"`
 	// Err is the cause, where the reason alone does not tell.
 	Err error `json:"-"`
+}
+
+// MarshalJSON adds the bytes of a path that is not text.
+func (s Skipped) MarshalJSON() ([]byte, error) {
+	type plain Skipped
+	return json.Marshal(struct {
+		plain
+		PathBytes []byte `json:"path_bytes,omitempty"`
+	}{plain(s), PathBytes(s.Path)})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"unicode/utf8"
 )
 
 // StagePrefix begins the names under which a restore stages new contents inside
@@ -99,6 +100,15 @@ func plainName(name string) bool {
 		}
 	}
 	return true
+}
+
+// PathBytes returns a path for a field beside its text, or nil where the text says it
+// all: names are bytes, and where they are not UTF-8, text shows several alike.
+func PathBytes(path string) []byte {
+	if utf8.ValidString(path) {
+		return nil
+	}
+	return []byte(path)
 }
 
 // foldName drops the code points that HFS+ ignores in names and lowers the case.

@@ -109,6 +109,7 @@ type diffJSON struct {
 
 type fileDiffJSON struct {
 	Path   string `json:"path"`
+	Bytes  []byte `json:"path_bytes,omitempty"`
 	Op     string `json:"op"`
 	Kind   string `json:"kind"`
 	Add    int    `json:"add"`
@@ -159,7 +160,7 @@ func sideID(s side) string {
 
 // fileDiff compares one path.
 func fileDiff(ctx context.Context, store blob.Store, c workspace.Change) (fileDiffJSON, error) {
-	file := fileDiffJSON{Path: c.Path, Op: c.Op(), Kind: kindOf(c)}
+	file := fileDiffJSON{Path: c.Path, Bytes: workspace.PathBytes(c.Path), Op: c.Op(), Kind: kindOf(c)}
 	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {
 		file.Mode = fmt.Sprintf("%04o to %04o", c.Before.Mode, c.After.Mode)
 	}

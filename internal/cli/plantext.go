@@ -27,6 +27,9 @@ func (a *app) printPlan(ctx context.Context, p *place, plan *checkpoint.Plan) er
 func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) string {
 	var text strings.Builder
 	text.WriteString(a.planTarget(ctx, p.db, plan))
+	if plan.Exact() {
+		text.WriteString("Exact  everybody's changes are taken back, yours too; ignored files that were never captured stay\n")
+	}
 	text.WriteString(a.planChanges(plan))
 	text.WriteString(planLeft(p, plan))
 	if bad := notIgnored(plan.NotCaptured); len(bad) > 0 {
@@ -155,30 +158,43 @@ func conflictReason(act *checkpoint.Action) string {
 	return act.Reason
 }
 
+// leftGroups are the words for what stays, in the order of the plan.
+var leftGroups = []struct{ key, text string }{
+	{"removed", "removed by you"},
+	{string(checkpoint.WhyYours), "yours"},
+	{string(checkpoint.WhyConversation), "of other conversations"},
+	{string(checkpoint.WhySeveral), "several conversations were at work, nobody knows whose; '-- FILE' asks for one"},
+	{string(checkpoint.WhyUnknown), "nobody knows who changed it"},
+	{string(checkpoint.WhyIgnored), "ignored"},
+	{string(checkpoint.WhySpecial), "special file"},
+	{string(checkpoint.WhyNotCaptured), "cannot be captured"},
+	{string(checkpoint.WhyNotCapturedThen), "there then, but not captured"},
+	{string(checkpoint.WhyHolds), "holds what stays"},
+	{string(checkpoint.WhyNotAsked), "not asked for"},
+}
+
 // planLeft sums up what stays.
 func planLeft(p *place, plan *checkpoint.Plan) string {
-	var yours, unknown, others []string
+	groups := map[string][]string{}
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
-		switch {
-		case act.Kind != checkpoint.Keep:
-		case act.Writer != nil && (act.Writer.Class == checkpoint.ByUser || act.Writer.Class == checkpoint.ByHand):
-			yours = append(yours, act.Path)
-		case act.Writer != nil && act.Writer.Class == checkpoint.BySeveral:
-			unknown = append(unknown, act.Path)
-		default:
-			others = append(others, act.Path)
+		if act.Kind != checkpoint.Keep {
+			continue
 		}
+		key := string(act.Why)
+		switch {
+		case act.Why == "":
+			key = string(checkpoint.WhyYours) // merged, and only the user's lines are left
+		case act.Why == checkpoint.WhyYours && act.After == nil:
+			key = "removed"
+		}
+		groups[key] = append(groups[key], act.Path)
 	}
 	var parts []string
-	if len(yours) > 0 {
-		parts = append(parts, few(yours, 4)+" (yours)")
-	}
-	if len(unknown) > 0 {
-		parts = append(parts, few(unknown, 4)+" (several conversations were at work, nobody knows whose; '-- FILE' asks for one)")
-	}
-	if len(others) > 0 {
-		parts = append(parts, few(others, 4)+" (of others, or not asked for)")
+	for _, g := range leftGroups {
+		if paths := groups[g.key]; len(paths) > 0 {
+			parts = append(parts, few(paths, 4)+" ("+g.text+")")
+		}
 	}
 	if plan.Untouched > 0 {
 		parts = append(parts, plural(int64(plan.Untouched), "other"))

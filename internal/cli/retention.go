@@ -14,6 +14,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // saveLimits are the flags about saves of conversations.
@@ -145,6 +146,7 @@ type forgotten struct {
 type forgottenJSON struct {
 	Workspace string   `json:"workspace"`
 	Path      string   `json:"path"`
+	PathBytes []byte   `json:"path_bytes,omitempty"`
 	IDs       []string `json:"ids"`
 	First     string   `json:"first"`
 	Last      string   `json:"last"`
@@ -190,7 +192,7 @@ func retainCheckpoints(ctx context.Context, db *stet.DB, policy checkpoint.Polic
 			return out, err
 		}
 		name := func(id string) string { return fmt.Sprintf("c%d", numbers[id]) }
-		out.list = append(out.list, forgottenJSON{Workspace: ws, Path: path, IDs: ids, First: name(ids[0]), Last: name(ids[len(ids)-1])})
+		out.list = append(out.list, forgottenJSON{Workspace: ws, Path: path, PathBytes: workspace.PathBytes(path), IDs: ids, First: name(ids[0]), Last: name(ids[len(ids)-1])})
 	}
 	if !dryRun {
 		_, err = service.ApplyRetention(ctx, plan, author())

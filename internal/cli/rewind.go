@@ -14,6 +14,7 @@ type rewindFlags struct {
 	files, conversation          bool
 	keepMine, theirs             bool
 	merge, markers, dryRun, sure bool
+	exact                        bool
 	plan                         string
 	turn                         uint64
 }
@@ -42,6 +43,11 @@ a terminal you are asked; with -y a conflict that needs a choice ends the rewind
 with exit code 4 and nothing changed. Exit code 5 says that it failed half-way and
 everything was put back.
 
+--exact takes everybody's changes back, yours too: the files become exactly those of
+the checkpoint. Only what no checkpoint could have stays, such as ignored files that
+were never captured. Without it, a rewind that leaves something as it is although it
+differs from the checkpoint says "partial" and names it.
+
 --dry-run prints the plan and changes nothing. Its token, given to --plan, makes
 sure that exactly this plan is carried out.`,
 		Example: `  stet rewind c5
@@ -65,12 +71,16 @@ sure that exactly this plan is carried out.`,
 	f.BoolVar(&flags.conversation, "conversation", false, "only the conversation")
 	f.StringVarP(&a.conversation, "of", "c", "", "conversation whose work is taken back (id or unique prefix)")
 	_ = cmd.RegisterFlagCompletionFunc("of", a.completeConversationFlag) // fails for unknown flags only
+	f.BoolVar(&flags.exact, "exact", false, "make the files exactly those of the checkpoint, and keep nothing")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show the plan, change nothing")
 	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	f.Uint64Var(&flags.turn, "turn", 0, "take back one turn only, and keep what came after it")
 	choiceFlags(cmd, &flags)
 	cmd.MarkFlagsMutuallyExclusive("files", "conversation")
+	for _, other := range []string{"conversation", "turn", "keep-mine", "theirs", "merge", "markers"} {
+		cmd.MarkFlagsMutuallyExclusive("exact", other)
+	}
 	return cmd
 }
 
@@ -142,7 +152,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		return err
 	}
 	if plan.Changes() == 0 && !moves(plan) {
-		a.say("nothing to do")
+		a.say("%s", nothingText(plan))
 		return a.printApplied(&checkpoint.Applied{Plan: plan}, "")
 	}
 	done, err := p.space.Apply(ctx, plan, plan.Token)
@@ -160,7 +170,7 @@ func moves(plan *checkpoint.Plan) bool {
 }
 
 func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) (checkpoint.RewindRequest, error) {
-	req := checkpoint.RewindRequest{OnlyTurn: flags.turn, Choice: flags.choice(), Author: author()}
+	req := checkpoint.RewindRequest{OnlyTurn: flags.turn, Choice: flags.choice(), Exact: flags.exact, Author: author()}
 	var err error
 	if req.Conversation, err = a.named(ctx, p.db); err != nil {
 		return req, err
@@ -248,30 +258,4 @@ func (a *app) tellLeftovers(done *checkpoint.Applied) {
 	if done.IndexError != nil {
 		a.warn("the next checkpoint will take longer: %v", done.IndexError)
 	}
-}
-
-type appliedJSON struct {
-	Schema    string   `json:"schema"`
-	Operation string   `json:"operation"`
-	Saved     string   `json:"saved"`
-	Record    string   `json:"checkpoint"`
-	Files     int      `json:"files"`
-	Conflicts []string `json:"conflicts"`
-}
-
-// printApplied tells what was done, and the verb that takes it back.
-func (a *app) printApplied(done *checkpoint.Applied, back string) error {
-	value := appliedJSON{Schema: "stet.rewind.v1", Files: done.Files, Conflicts: append([]string{}, done.Plan.Conflicts()...)}
-	if done.Operation == nil {
-		return a.print(value, "")
-	}
-	value.Operation, value.Saved, value.Record = done.Operation.ID(), done.Saved.ID, done.Record.ID
-	text := fmt.Sprintf("%s  saved the present as %s", a.paint().green("ok"), done.Saved.Name())
-	if done.Files > 0 {
-		text += fmt.Sprintf(" · %d/%s verified", done.Files, plural(int64(done.Files), "file"))
-	}
-	if n := len(value.Conflicts); n > 0 {
-		text += fmt.Sprintf(" · %s kept as yours", plural(int64(n), "file"))
-	}
-	return a.print(value, text+" · "+back+": stet "+back+"\n")
 }

@@ -83,8 +83,9 @@ type statusJSON struct {
 }
 
 type changeJSON struct {
-	Path string `json:"path"`
-	Op   string `json:"op"`
+	Path      string `json:"path"`
+	PathBytes []byte `json:"path_bytes,omitempty"`
+	Op        string `json:"op"`
 }
 
 func (a *app) status(ctx context.Context, p *place) error {
@@ -130,7 +131,7 @@ func (v *statusJSON) compare(ctx context.Context, p *place, now blob.ID) error {
 		return err
 	}
 	for _, c := range files(changes) {
-		v.Changes = append(v.Changes, changeJSON{c.Path, c.Op()})
+		v.Changes = append(v.Changes, changeJSON{c.Path, workspace.PathBytes(c.Path), c.Op()})
 	}
 	if v.last.Conversation == "" {
 		return nil

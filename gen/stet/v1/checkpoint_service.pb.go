@@ -203,9 +203,11 @@ func (x *Checkpoint) GetPins() []string {
 }
 
 type SkippedFile struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Path   string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Reason string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The path as it is, where it is not text; path then shows it.
+	PathBytes     []byte `protobuf:"bytes,3,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -252,6 +254,13 @@ func (x *SkippedFile) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *SkippedFile) GetPathBytes() []byte {
+	if x != nil {
+		return x.PathBytes
+	}
+	return nil
 }
 
 type CreateCheckpointRequest struct {
@@ -685,12 +694,14 @@ func (x *CheckpointFilesRequest) GetPath() string {
 }
 
 type CheckpointFile struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`
-	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
-	Id            []byte                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Kind  string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Mode  uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`
+	Size  int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Id    []byte                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	// The path as it is, where it is not text; path then shows it.
+	PathBytes     []byte `protobuf:"bytes,6,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -756,6 +767,13 @@ func (x *CheckpointFile) GetSize() int64 {
 func (x *CheckpointFile) GetId() []byte {
 	if x != nil {
 		return x.Id
+	}
+	return nil
+}
+
+func (x *CheckpointFile) GetPathBytes() []byte {
+	if x != nil {
+		return x.PathBytes
 	}
 	return nil
 }
@@ -1035,14 +1053,16 @@ func (x *DiffRequest) GetStatOnly() bool {
 }
 
 type FileDiff struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
-	Added         uint32                 `protobuf:"varint,3,opt,name=added,proto3" json:"added,omitempty"`
-	Removed       uint32                 `protobuf:"varint,4,opt,name=removed,proto3" json:"removed,omitempty"`
-	Binary        bool                   `protobuf:"varint,5,opt,name=binary,proto3" json:"binary,omitempty"`
-	Hunks         []*DiffHunk            `protobuf:"bytes,6,rep,name=hunks,proto3" json:"hunks,omitempty"`
-	Truncated     bool                   `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Path      string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Action    string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	Added     uint32                 `protobuf:"varint,3,opt,name=added,proto3" json:"added,omitempty"`
+	Removed   uint32                 `protobuf:"varint,4,opt,name=removed,proto3" json:"removed,omitempty"`
+	Binary    bool                   `protobuf:"varint,5,opt,name=binary,proto3" json:"binary,omitempty"`
+	Hunks     []*DiffHunk            `protobuf:"bytes,6,rep,name=hunks,proto3" json:"hunks,omitempty"`
+	Truncated bool                   `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// The path as it is, where it is not text; path then shows it.
+	PathBytes     []byte `protobuf:"bytes,8,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1124,6 +1144,13 @@ func (x *FileDiff) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
+}
+
+func (x *FileDiff) GetPathBytes() []byte {
+	if x != nil {
+		return x.PathBytes
+	}
+	return nil
 }
 
 type DiffHunk struct {
@@ -1320,7 +1347,10 @@ type PlanRewindRequest struct {
 	Choices   map[string]string `protobuf:"bytes,7,rep,name=choices,proto3" json:"choices,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Paths     []string          `protobuf:"bytes,8,rep,name=paths,proto3" json:"paths,omitempty"`
 	// Take back this one turn instead of everything after ref; 0 is none.
-	OnlyTurn      uint32 `protobuf:"varint,9,opt,name=only_turn,json=onlyTurn,proto3" json:"only_turn,omitempty"`
+	OnlyTurn uint32 `protobuf:"varint,9,opt,name=only_turn,json=onlyTurn,proto3" json:"only_turn,omitempty"`
+	// The files become exactly those of the checkpoint, whoever changed them since.
+	// Ignored files that were never captured stay.
+	Exact         bool `protobuf:"varint,10,opt,name=exact,proto3" json:"exact,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1418,6 +1448,13 @@ func (x *PlanRewindRequest) GetOnlyTurn() uint32 {
 	return 0
 }
 
+func (x *PlanRewindRequest) GetExact() bool {
+	if x != nil {
+		return x.Exact
+	}
+	return false
+}
+
 type PlannedFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -1428,8 +1465,13 @@ type PlannedFile struct {
 	Reason         string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	ByConversation string `protobuf:"bytes,6,opt,name=by_conversation,json=byConversation,proto3" json:"by_conversation,omitempty"`
 	ByTurn         uint32 `protobuf:"varint,7,opt,name=by_turn,json=byTurn,proto3" json:"by_turn,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Why the path is left alone: yours, conversation, several, unknown, ignored,
+	// special, not-captured, not-captured-then, not-asked, holds or in-the-way.
+	Why string `protobuf:"bytes,8,opt,name=why,proto3" json:"why,omitempty"`
+	// The path as it is, where it is not text; path then shows it.
+	PathBytes     []byte `protobuf:"bytes,9,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlannedFile) Reset() {
@@ -1511,6 +1553,20 @@ func (x *PlannedFile) GetByTurn() uint32 {
 	return 0
 }
 
+func (x *PlannedFile) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *PlannedFile) GetPathBytes() []byte {
+	if x != nil {
+		return x.PathBytes
+	}
+	return nil
+}
+
 type PlanRewindResponse struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	PlanToken          string                 `protobuf:"bytes,1,opt,name=plan_token,json=planToken,proto3" json:"plan_token,omitempty"`
@@ -1520,8 +1576,11 @@ type PlanRewindResponse struct {
 	NotCaptured        []*SkippedFile         `protobuf:"bytes,5,rep,name=not_captured,json=notCaptured,proto3" json:"not_captured,omitempty"`
 	ConversationEffect string                 `protobuf:"bytes,6,opt,name=conversation_effect,json=conversationEffect,proto3" json:"conversation_effect,omitempty"`
 	NeedsChoice        bool                   `protobuf:"varint,7,opt,name=needs_choice,json=needsChoice,proto3" json:"needs_choice,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Something that differs from the checkpoint is left alone: the files whose
+	// action is keep or conflict.
+	Partial       bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanRewindResponse) Reset() {
@@ -1603,6 +1662,13 @@ func (x *PlanRewindResponse) GetNeedsChoice() bool {
 	return false
 }
 
+func (x *PlanRewindResponse) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
 type RewindRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Plan          *PlanRewindRequest     `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
@@ -1656,10 +1722,13 @@ func (x *RewindRequest) GetPlanToken() string {
 }
 
 type RewindResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Operation     string                 `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
-	Saved         string                 `protobuf:"bytes,2,opt,name=saved,proto3" json:"saved,omitempty"`
-	Files         uint32                 `protobuf:"varint,3,opt,name=files,proto3" json:"files,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Operation string                 `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	Saved     string                 `protobuf:"bytes,2,opt,name=saved,proto3" json:"saved,omitempty"`
+	Files     uint32                 `protobuf:"varint,3,opt,name=files,proto3" json:"files,omitempty"`
+	// Something that differs from the checkpoint was left alone.
+	Partial       bool           `protobuf:"varint,4,opt,name=partial,proto3" json:"partial,omitempty"`
+	Left          []*PlannedFile `protobuf:"bytes,5,rep,name=left,proto3" json:"left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1713,6 +1782,20 @@ func (x *RewindResponse) GetFiles() uint32 {
 		return x.Files
 	}
 	return 0
+}
+
+func (x *RewindResponse) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+func (x *RewindResponse) GetLeft() []*PlannedFile {
+	if x != nil {
+		return x.Left
+	}
+	return nil
 }
 
 type UndoRequest struct {
@@ -2382,10 +2465,12 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\rlines_removed\x18\x0f \x01(\rR\flinesRemoved\x127\n" +
 	"\fnot_captured\x18\x10 \x03(\v2\x14.stet.v1.SkippedFileR\vnotCaptured\x12\x12\n" +
 	"\x04kind\x18\x11 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04pins\x18\x12 \x03(\tR\x04pins\"9\n" +
+	"\x04pins\x18\x12 \x03(\tR\x04pins\"X\n" +
 	"\vSkippedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x89\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"path_bytes\x18\x03 \x01(\fR\tpathBytes\"\x89\x02\n" +
 	"\x17CreateCheckpointRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x1d\n" +
@@ -2420,13 +2505,15 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x16CheckpointFilesRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\"p\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\"\x8f\x01\n" +
 	"\x0eCheckpointFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x0e\n" +
-	"\x02id\x18\x05 \x01(\fR\x02id\"f\n" +
+	"\x02id\x18\x05 \x01(\fR\x02id\x12\x1d\n" +
+	"\n" +
+	"path_bytes\x18\x06 \x01(\fR\tpathBytes\"f\n" +
 	"\x17CheckpointFilesResponse\x12-\n" +
 	"\x05files\x18\x01 \x03(\v2\x17.stet.v1.CheckpointFileR\x05files\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"[\n" +
@@ -2446,7 +2533,7 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\tworkspace\x18\x03 \x01(\tR\tworkspace\x12\"\n" +
 	"\fconversation\x18\x04 \x01(\tR\fconversation\x12\x14\n" +
 	"\x05paths\x18\x05 \x03(\tR\x05paths\x12\x1b\n" +
-	"\tstat_only\x18\x06 \x01(\bR\bstatOnly\"\xc5\x01\n" +
+	"\tstat_only\x18\x06 \x01(\bR\bstatOnly\"\xe4\x01\n" +
 	"\bFileDiff\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -2454,7 +2541,9 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\aremoved\x18\x04 \x01(\rR\aremoved\x12\x16\n" +
 	"\x06binary\x18\x05 \x01(\bR\x06binary\x12'\n" +
 	"\x05hunks\x18\x06 \x03(\v2\x11.stet.v1.DiffHunkR\x05hunks\x12\x1c\n" +
-	"\ttruncated\x18\a \x01(\bR\ttruncated\"i\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\x12\x1d\n" +
+	"\n" +
+	"path_bytes\x18\b \x01(\fR\tpathBytes\"i\n" +
 	"\bDiffHunk\x12\x1b\n" +
 	"\tfrom_line\x18\x01 \x01(\rR\bfromLine\x12\x17\n" +
 	"\ato_line\x18\x02 \x01(\rR\x06toLine\x12'\n" +
@@ -2466,7 +2555,7 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\fDiffResponse\x12'\n" +
 	"\x05files\x18\x01 \x03(\v2\x11.stet.v1.FileDiffR\x05files\x12\x14\n" +
 	"\x05added\x18\x02 \x01(\rR\x05added\x12\x18\n" +
-	"\aremoved\x18\x03 \x01(\rR\aremoved\"\xfa\x02\n" +
+	"\aremoved\x18\x03 \x01(\rR\aremoved\"\x90\x03\n" +
 	"\x11PlanRewindRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\"\n" +
@@ -2476,10 +2565,12 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\tconflicts\x18\x06 \x01(\tR\tconflicts\x12A\n" +
 	"\achoices\x18\a \x03(\v2'.stet.v1.PlanRewindRequest.ChoicesEntryR\achoices\x12\x14\n" +
 	"\x05paths\x18\b \x03(\tR\x05paths\x12\x1b\n" +
-	"\tonly_turn\x18\t \x01(\rR\bonlyTurn\x1a:\n" +
+	"\tonly_turn\x18\t \x01(\rR\bonlyTurn\x12\x14\n" +
+	"\x05exact\x18\n" +
+	" \x01(\bR\x05exact\x1a:\n" +
 	"\fChoicesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb7\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe8\x01\n" +
 	"\vPlannedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x10\n" +
@@ -2487,7 +2578,10 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x03del\x18\x04 \x01(\rR\x03del\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12'\n" +
 	"\x0fby_conversation\x18\x06 \x01(\tR\x0ebyConversation\x12\x17\n" +
-	"\aby_turn\x18\a \x01(\rR\x06byTurn\"\xaf\x02\n" +
+	"\aby_turn\x18\a \x01(\rR\x06byTurn\x12\x10\n" +
+	"\x03why\x18\b \x01(\tR\x03why\x12\x1d\n" +
+	"\n" +
+	"path_bytes\x18\t \x01(\fR\tpathBytes\"\xc9\x02\n" +
 	"\x12PlanRewindResponse\x12\x1d\n" +
 	"\n" +
 	"plan_token\x18\x01 \x01(\tR\tplanToken\x12#\n" +
@@ -2496,15 +2590,18 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\tuntouched\x18\x04 \x01(\rR\tuntouched\x127\n" +
 	"\fnot_captured\x18\x05 \x03(\v2\x14.stet.v1.SkippedFileR\vnotCaptured\x12/\n" +
 	"\x13conversation_effect\x18\x06 \x01(\tR\x12conversationEffect\x12!\n" +
-	"\fneeds_choice\x18\a \x01(\bR\vneedsChoice\"^\n" +
+	"\fneeds_choice\x18\a \x01(\bR\vneedsChoice\x12\x18\n" +
+	"\apartial\x18\b \x01(\bR\apartial\"^\n" +
 	"\rRewindRequest\x12.\n" +
 	"\x04plan\x18\x01 \x01(\v2\x1a.stet.v1.PlanRewindRequestR\x04plan\x12\x1d\n" +
 	"\n" +
-	"plan_token\x18\x02 \x01(\tR\tplanToken\"Z\n" +
+	"plan_token\x18\x02 \x01(\tR\tplanToken\"\x9e\x01\n" +
 	"\x0eRewindResponse\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05saved\x18\x02 \x01(\tR\x05saved\x12\x14\n" +
-	"\x05files\x18\x03 \x01(\rR\x05files\"+\n" +
+	"\x05files\x18\x03 \x01(\rR\x05files\x12\x18\n" +
+	"\apartial\x18\x04 \x01(\bR\apartial\x12(\n" +
+	"\x04left\x18\x05 \x03(\v2\x14.stet.v1.PlannedFileR\x04left\"+\n" +
 	"\vUndoRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\"+\n" +
 	"\vRedoRequest\x12\x1c\n" +
@@ -2639,42 +2736,43 @@ var file_stet_v1_checkpoint_service_proto_depIdxs = []int32{
 	19, // 14: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
 	1,  // 15: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
 	18, // 16: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
-	37, // 17: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
-	26, // 18: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
-	33, // 19: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
-	2,  // 20: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
-	4,  // 21: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
-	6,  // 22: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
-	8,  // 23: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
-	11, // 24: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
-	13, // 25: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
-	18, // 26: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
-	21, // 27: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
-	23, // 28: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
-	24, // 29: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
-	25, // 30: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
-	28, // 31: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
-	30, // 32: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
-	32, // 33: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
-	3,  // 34: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
-	5,  // 35: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
-	7,  // 36: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
-	10, // 37: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
-	12, // 38: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
-	17, // 39: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
-	20, // 40: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
-	22, // 41: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
-	22, // 42: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
-	22, // 43: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
-	27, // 44: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
-	29, // 45: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
-	31, // 46: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
-	34, // 47: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
-	34, // [34:48] is the sub-list for method output_type
-	20, // [20:34] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	19, // 17: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
+	37, // 18: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
+	26, // 19: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
+	33, // 20: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
+	2,  // 21: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
+	4,  // 22: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
+	6,  // 23: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
+	8,  // 24: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
+	11, // 25: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
+	13, // 26: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
+	18, // 27: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
+	21, // 28: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
+	23, // 29: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
+	24, // 30: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
+	25, // 31: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
+	28, // 32: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
+	30, // 33: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
+	32, // 34: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
+	3,  // 35: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
+	5,  // 36: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
+	7,  // 37: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
+	10, // 38: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
+	12, // 39: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
+	17, // 40: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
+	20, // 41: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
+	22, // 42: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
+	22, // 43: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
+	22, // 44: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
+	27, // 45: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
+	29, // 46: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
+	31, // 47: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
+	34, // 48: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
+	35, // [35:49] is the sub-list for method output_type
+	21, // [21:35] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_checkpoint_service_proto_init() }

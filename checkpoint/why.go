@@ -1,0 +1,94 @@
+package checkpoint
+
+import (
+	"strings"
+
+	"github.com/stet-dev/stet/workspace"
+)
+
+// Why says why a plan leaves a path as it is although it differs from the target.
+type Why string
+
+// The reasons.
+const (
+	// WhyYours: the user changed it, by hand or between the turns of agents.
+	WhyYours Why = "yours"
+	// WhyConversation: another conversation changed it.
+	WhyConversation Why = "conversation"
+	// WhySeveral: one of several conversations changed it, and nobody knows which.
+	WhySeveral Why = "several"
+	// WhyUnknown: nobody knows who changed it.
+	WhyUnknown Why = "unknown"
+	// WhyIgnored: an ignore rule leaves it out of the present.
+	WhyIgnored Why = "ignored"
+	// WhySpecial: it is a pipe, a socket or a device.
+	WhySpecial Why = "special"
+	// WhyNotCaptured: the present leaves it out for another reason, which Reason tells.
+	WhyNotCaptured Why = "not-captured"
+	// WhyNotCapturedThen: it was there at the target and not captured.
+	WhyNotCapturedThen Why = "not-captured-then"
+	// WhyNotAsked: the request is about other paths.
+	WhyNotAsked Why = "not-asked"
+	// WhyHolds: a directory in which something stays.
+	WhyHolds Why = "holds"
+	// WhyInTheWay: something else is where a directory would have to be.
+	WhyInTheWay Why = "in-the-way"
+)
+
+func whyNotCaptured(r workspace.Reason) Why {
+	switch r {
+	case workspace.ReasonIgnored:
+		return WhyIgnored
+	case workspace.ReasonSpecial:
+		return WhySpecial
+	}
+	return WhyNotCaptured
+}
+
+// whose says who changed a path last.
+func whose(w *Writer, p *PathState) (Why, string) {
+	verb := "changed"
+	switch {
+	case p.Present == nil:
+		verb = "removed"
+	case p.Target == nil:
+		verb = "created"
+	}
+	if w == nil {
+		return WhyUnknown, "nobody known " + verb + " it"
+	}
+	switch w.Class {
+	case ByConversation:
+		return WhyConversation, verb + " by conversation " + w.Conversation
+	case BySeveral:
+		return WhySeveral, verb + " by one of the conversations " + strings.Join(w.Among, ", ")
+	case ByHand:
+		return WhyYours, "yours, saved in a checkpoint"
+	case ByUser:
+		return WhyYours, "yours, " + verb + " since"
+	case ByForgotten:
+		return WhyUnknown, verb + " between checkpoints that are no longer kept"
+	case ByUnseen:
+		return WhyUnknown, verb + " while it was not captured, nobody knows by whom"
+	}
+	return WhyUnknown, verb + ", nobody knows by whom"
+}
+
+// Left lists what the plan leaves as it is although it differs from the target, and
+// the conflicts that it does not settle. Where it takes out a single turn there is no
+// target, and only conflicts count.
+func (p *Plan) Left() []Action {
+	var left []Action
+	for _, a := range p.Actions {
+		if a.Kind == Conflict || a.Kind == Keep && p.request.OnlyTurn == 0 {
+			left = append(left, a)
+		}
+	}
+	return left
+}
+
+// Partial reports whether something that differs from the target is left as it is.
+func (p *Plan) Partial() bool { return len(p.Left()) > 0 }
+
+// Exact reports whether the plan was asked for exactly the target's files.
+func (p *Plan) Exact() bool { return p.request.Exact }
