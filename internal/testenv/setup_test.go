@@ -89,7 +89,10 @@ func TestWhatCannotBeBroughtIsLeftOutAndNamed(t *testing.T) {
 			c.prepare(m)
 			m.write("bin/git", "#!/bin/sh\n")
 			m.write("internal/tools/versitygw.sh", "#!/bin/sh\nexit 1\n")
-			m.expect(0, "git", "browser", "versitygw")
+			m.expect(0, "git", "browser", "versitygw", "node", "page")
+			if got := leftOut(m.dir, "page"); got != "it needs node" {
+				t.Errorf("the page's modules: %q, want them to need node", got)
+			}
 			m.expect(0, "--has", "git")
 			m.expect(1, "--has", "git", "browser")
 			want := "left out, with every test that uses it: browser (" + c.why + "; install chromium), versitygw (it could not be downloaded or built)\n"

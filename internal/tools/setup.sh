@@ -93,6 +93,17 @@ bring() {
 	done
 }
 
+# bring_modules does that for parts that come from npm.
+bring_modules() {
+	if [ ! -e "$record/node" ]; then
+		bring "$@"
+		return
+	fi
+	for part in "$@"; do
+		leave_out "$part" "it needs node"
+	done
+}
+
 left_out() { # PART… prints those that were not brought as PART (REASON), …
 	comma=""
 	for part in "$@"; do
@@ -139,7 +150,7 @@ done
 	install $debian &
 	bring $built
 	wait $!
-	bring $modules
+	bring_modules $modules
 }
 list=$(left_out "$@")
 if [ -n "$list" ] && [ "${CI:-}" = true ]; then
