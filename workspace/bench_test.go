@@ -116,24 +116,53 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 }
 
+// BenchmarkOpened is a scan that finds nothing changed, with the index read from its
+// file as a command does.
+func BenchmarkOpened(b *testing.B) {
+	for name, seal := range map[string]Sealer{"plain": nil, "sealed": newTestKeys()} {
+		b.Run(name, func(b *testing.B) {
+			root, store := benchTree(b, benchFiles()), newStore()
+			path := filepath.Join(b.TempDir(), "index")
+			if err := mustScan(b, store, root, nil, nil).Index.SaveSealed(path, seal); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				x, err := OpenSealedIndex(path, seal)
+				if err != nil {
+					b.Fatal(err)
+				}
+				mustScan(b, store, root, x, nil)
+				if err := x.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkHints captures one edited file by name, with the index saved before
 // and after as a command does.
 func BenchmarkHints(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchHints(b, nil) })
+	b.Run("sealed", func(b *testing.B) { benchHints(b, newTestKeys()) })
+}
+
+func benchHints(b *testing.B, seal Sealer) {
 	root, store := benchTree(b, benchFiles()), newStore()
 	path := filepath.Join(b.TempDir(), "index")
-	if err := mustScan(b, store, root, nil, nil).Index.Save(path); err != nil {
+	if err := mustScan(b, store, root, nil, nil).Index.SaveSealed(path, seal); err != nil {
 		b.Fatal(err)
 	}
 	var ours time.Duration
 	for round := 0; b.Loop(); round++ {
 		write(b, root, edited(1, round))
 		start := time.Now()
-		prev, err := OpenIndex(path)
+		prev, err := OpenSealedIndex(path, seal)
 		if err != nil {
 			b.Fatal(err)
 		}
 		res := mustScanPaths(b, store, root, prev, []string{editedName(0)}, nil)
-		if err := res.Index.Save(path); err != nil {
+		if err := res.Index.SaveSealed(path, seal); err != nil {
 			b.Fatal(err)
 		}
 		if err := prev.Close(); err != nil {

@@ -49,15 +49,20 @@ func TestIndexRoundTrip(t *testing.T) {
 }
 
 func TestIndexSaveAppendsAndCompacts(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { indexSaveAppendsAndCompacts(t, nil) })
+	t.Run("sealed", func(t *testing.T) { indexSaveAppendsAndCompacts(t, newTestKeys()) })
+}
+
+func indexSaveAppendsAndCompacts(t *testing.T, seal Sealer) {
 	root, store, res := indexedTree(t)
 	path := filepath.Join(t.TempDir(), "index")
-	if err := res.Index.Save(path); err != nil {
+	if err := res.Index.SaveSealed(path, seal); err != nil {
 		t.Fatal(err)
 	}
 	first := size(t, path)
 	grew, shrank := false, false
 	for i := range 120 {
-		prev, err := OpenIndex(path)
+		prev, err := OpenSealedIndex(path, seal)
 		if err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}
@@ -67,7 +72,7 @@ func TestIndexSaveAppendsAndCompacts(t *testing.T) {
 		if len(next.Changed) != 1 {
 			t.Fatalf("round %d: changed %v", i, changeList(next.Changed))
 		}
-		if err := next.Index.Save(path); err != nil {
+		if err := next.Index.SaveSealed(path, seal); err != nil {
 			t.Fatal(err)
 		}
 		if err := prev.Close(); err != nil {
@@ -82,7 +87,7 @@ func TestIndexSaveAppendsAndCompacts(t *testing.T) {
 	if !grew || !shrank {
 		t.Errorf("appended: %v, compacted: %v; want both", grew, shrank)
 	}
-	last, err := OpenIndex(path)
+	last, err := OpenSealedIndex(path, seal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,17 +108,22 @@ func size(t *testing.T, path string) int64 {
 
 // Two processes that save over each other lose time at most.
 func TestIndexSaveByTwo(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { indexSaveByTwo(t, nil) })
+	t.Run("sealed", func(t *testing.T) { indexSaveByTwo(t, newTestKeys()) })
+}
+
+func indexSaveByTwo(t *testing.T, seal Sealer) {
 	root, store, res := indexedTree(t)
 	path := filepath.Join(t.TempDir(), "index")
-	if err := res.Index.Save(path); err != nil {
+	if err := res.Index.SaveSealed(path, seal); err != nil {
 		t.Fatal(err)
 	}
-	one, err := OpenIndex(path)
+	one, err := OpenSealedIndex(path, seal)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	two, err := OpenIndex(path)
+	two, err := OpenSealedIndex(path, seal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,12 +133,12 @@ func TestIndexSaveByTwo(t *testing.T) {
 		a := mustScanPaths(t, store, root, one, []string{"d1/s1/f1"}, nil)
 		b := mustScanPaths(t, store, root, two, []string{"d2/s1/f7"}, nil)
 		for _, x := range []*Index{a.Index, b.Index} {
-			if err := x.Save(path); err != nil {
+			if err := x.SaveSealed(path, seal); err != nil {
 				t.Fatal(err)
 			}
 		}
 		one, two = a.Index, b.Index
-		last, err := OpenIndex(path)
+		last, err := OpenSealedIndex(path, seal)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,11 @@ const (
 
 	indexHeaderLen = 8
 	recordHeadLen  = 8
-	trailerLen     = 4 + 4 + 8 + 8 + blob.IDSize + eraLen
+	trailerLen     = 4 + 4 + endLen
+	endLen         = 8 + 8 + blob.IDSize + eraLen // what the trailer says
+
+	sealRecordLen  = 4 + nonceLen // before the sealed payload
+	sealTrailerLen = 4 + nonceLen + endLen + tagLen
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -40,8 +44,9 @@ func recordSum(off int64, payload []byte) uint32 {
 // one source.
 type indexSource struct {
 	r     io.ReaderAt
-	path  string // of the file, or ""
-	base  int64  // size when the whole was last written anew
+	path  string    // of the file, or ""
+	box   *indexBox // what it is sealed with, or nil
+	base  int64     // size when the whole was last written anew
 	end   atomic.Int64
 	start atomic.Pointer[[]byte] // of the file, once a scan needed all of it
 
@@ -73,33 +78,72 @@ func (l *location) readInto(d *indexDir, node blob.ID) bool {
 	return err == nil && d.decode(payload, l.src, l.off) == nil && d.node == node
 }
 
-// openSource checks the frame of a stored index of the given size.
-func openSource(r io.ReaderAt, size int64) (*indexSource, error) {
-	if size < indexHeaderLen+trailerLen {
+// layout is how large the parts around payloads are.
+type layout struct{ header, head, tail, trailer int64 }
+
+func layoutOf(box *indexBox) layout {
+	if box != nil {
+		return layout{sealHeaderLen, sealRecordLen, tagLen, sealTrailerLen}
+	}
+	return layout{indexHeaderLen, recordHeadLen, 0, trailerLen}
+}
+
+// openSource checks the frame of a stored index of the given size; with a sealer, of
+// a sealed one.
+func openSource(r io.ReaderAt, size int64, seal Sealer) (*indexSource, error) {
+	s := &indexSource{r: r}
+	head := make([]byte, indexHeaderLen)
+	if seal != nil {
+		head = make([]byte, sealHeaderLen)
+	}
+	if size < int64(len(head))+trailerLen {
 		return nil, fmt.Errorf("%w: %d bytes", ErrBadIndex, size)
 	}
-	var head [indexHeaderLen]byte
-	if _, err := r.ReadAt(head[:], 0); err != nil {
+	if _, err := r.ReadAt(head, 0); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
 	}
-	if head != indexHeader() {
+	if plain := indexHeader(); seal == nil && string(head) != string(plain[:]) {
 		return nil, fmt.Errorf("%w: not an index of version %d", ErrBadIndex, indexVersion)
 	}
-	off := size - trailerLen
-	var t [trailerLen]byte
-	if _, err := r.ReadAt(t[:], off); err != nil && !errors.Is(err, io.EOF) {
+	if seal != nil {
+		var err error
+		if s.box, err = openBox(head, seal); err != nil {
+			return nil, err
+		}
+	}
+	s.end.Store(size)
+	end, err := s.readEnd(size)
+	if err != nil {
+		return nil, err
+	}
+	s.root = int64(binary.LittleEndian.Uint64(end))
+	s.base = int64(binary.LittleEndian.Uint64(end[8:]))
+	copy(s.node[:], end[16:])
+	copy(s.era[:], end[16+blob.IDSize:])
+	return s, nil
+}
+
+// readEnd returns what the trailer of a file of the given size says.
+func (s *indexSource) readEnd(size int64) ([]byte, error) {
+	lay := layoutOf(s.box)
+	off := size - lay.trailer
+	if off < lay.header {
+		return nil, fmt.Errorf("%w: %d bytes", ErrBadIndex, size)
+	}
+	t := make([]byte, lay.trailer)
+	if _, err := s.r.ReadAt(t, off); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: %w", ErrBadIndex, err)
 	}
-	if string(t[:4]) != endMagic || binary.LittleEndian.Uint32(t[4:]) != recordSum(off, t[8:]) {
+	if string(t[:4]) != endMagic {
 		return nil, fmt.Errorf("%w: torn or damaged at its end", ErrBadIndex)
 	}
-	s := &indexSource{r: r}
-	s.end.Store(size)
-	s.root = int64(binary.LittleEndian.Uint64(t[8:]))
-	s.base = int64(binary.LittleEndian.Uint64(t[16:]))
-	copy(s.node[:], t[24:])
-	copy(s.era[:], t[24+blob.IDSize:])
-	return s, nil
+	if s.box != nil {
+		return s.box.openPart(t[4:], partEnd, off)
+	}
+	if binary.LittleEndian.Uint32(t[4:]) != recordSum(off, t[8:]) {
+		return nil, fmt.Errorf("%w: torn or damaged at its end", ErrBadIndex)
+	}
+	return t[8:], nil
 }
 
 func indexHeader() (h [indexHeaderLen]byte) {
@@ -108,15 +152,11 @@ func indexHeader() (h [indexHeaderLen]byte) {
 	return h
 }
 
-func appendTrailer(buf []byte, off, root, base int64, node blob.ID, in era) []byte {
-	t := make([]byte, trailerLen)
-	copy(t, endMagic)
-	binary.LittleEndian.PutUint64(t[8:], uint64(root))
-	binary.LittleEndian.PutUint64(t[16:], uint64(base))
-	copy(t[24:], node[:])
-	copy(t[24+blob.IDSize:], in[:])
-	binary.LittleEndian.PutUint32(t[4:], recordSum(off, t[8:]))
-	return append(buf, t...)
+func appendEnd(buf []byte, root, base int64, node blob.ID, in era) []byte {
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(root))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(base))
+	buf = append(buf, node[:]...)
+	return append(buf, in[:]...)
 }
 
 // maxWhole is the largest index that is read at once. One of a million files has
@@ -154,16 +194,17 @@ func (s *indexSource) bytes(off, least, most int64) ([]byte, error) {
 
 // record returns the payload of the record at off.
 func (s *indexSource) record(off int64) ([]byte, error) {
-	limit := s.end.Load() - trailerLen
-	if off < indexHeaderLen || off > limit-recordHeadLen {
+	lay := layoutOf(s.box)
+	limit := s.end.Load() - lay.trailer
+	if off < lay.header || off > limit-lay.head {
 		return nil, fmt.Errorf("%w: no record at %d", ErrBadIndex, off)
 	}
 	// Most records fit into what is read first.
-	buf, err := s.bytes(off, recordHeadLen, min(firstRead, limit-off))
+	buf, err := s.bytes(off, lay.head, min(firstRead, limit-off))
 	if err != nil {
 		return nil, err
 	}
-	size, sum := recordHeadLen+int64(binary.LittleEndian.Uint32(buf)), binary.LittleEndian.Uint32(buf[4:])
+	size := lay.head + int64(binary.LittleEndian.Uint32(buf)) + lay.tail
 	if size > limit-off {
 		return nil, fmt.Errorf("%w: record of %d bytes at %d", ErrBadIndex, size, off)
 	}
@@ -172,8 +213,11 @@ func (s *indexSource) record(off int64) ([]byte, error) {
 			return nil, err
 		}
 	}
+	if s.box != nil {
+		return s.box.openPart(buf[4:size], partRecord, off)
+	}
 	payload := buf[recordHeadLen:size]
-	if recordSum(off, payload) != sum {
+	if recordSum(off, payload) != binary.LittleEndian.Uint32(buf[4:]) {
 		return nil, fmt.Errorf("%w: damaged record at %d", ErrBadIndex, off)
 	}
 	return payload, nil

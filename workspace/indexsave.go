@@ -11,7 +11,7 @@ import (
 
 // MarshalBinary returns the whole index as bytes for ParseIndex.
 func (x *Index) MarshalBinary() ([]byte, error) {
-	w := newIndexWriter(nil, 0)
+	w := newIndexWriter(nil, 0, nil)
 	root, err := w.dir(x.root)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (x *Index) MarshalBinary() ([]byte, error) {
 // ParseIndex reads an index from bytes, which it keeps: the caller must not
 // change them. The error wraps ErrBadIndex.
 func ParseIndex(data []byte) (*Index, error) {
-	src, err := openSource(bytes.NewReader(data), int64(len(data)))
+	src, err := openSource(bytes.NewReader(data), int64(len(data)), nil)
 	if err == nil {
 		src.start.Store(&data)
 	}
@@ -43,20 +43,40 @@ func indexFrom(src *indexSource, err error) (*Index, error) {
 // the file; directories follow as scans need them. A file that is missing gives
 // fs.ErrNotExist, one that is no good ErrBadIndex: in both cases scan without it.
 // Close the index when neither it nor one that a scan derived from it is needed.
-func OpenIndex(path string) (*Index, error) {
+func OpenIndex(path string) (*Index, error) { return OpenSealedIndex(path, nil) }
+
+// OpenSealedIndex is OpenIndex for a file that SaveSealed wrote with keys of the
+// same sealer. A file that is not sealed shows what the store hides: it is removed.
+// Without a sealer it is OpenIndex.
+func OpenSealedIndex(path string, seal Sealer) (*Index, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
-	x, err := indexOfFile(f, path)
+	x, err := indexOfFile(f, path, seal)
 	if err != nil {
 		f.Close()
+		if seal != nil {
+			err = errors.Join(err, removePlain(path))
+		}
 		return nil, fmt.Errorf("open index %s: %w", path, err)
 	}
 	return x, nil
 }
 
-func indexOfFile(f *os.File, path string) (*Index, error) {
+// removePlain removes an index that is not sealed. If somebody else put a sealed one
+// there meanwhile, that is lost too, which costs a longer scan.
+func removePlain(path string) error {
+	if is, err := describeIndex(path); err != nil || is.Sealed {
+		return nil // gone, or to be replaced by the next Save
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func indexOfFile(f *os.File, path string, seal Sealer) (*Index, error) {
 	if err := lockFile(f); err != nil { // or we might see half of what another appends
 		return nil, err
 	}
@@ -65,7 +85,7 @@ func indexOfFile(f *os.File, path string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	src, err := openSource(f, info.Size())
+	src, err := openSource(f, info.Size(), seal)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +107,15 @@ func (x *Index) Close() error {
 // derived from, only the directories that differ are appended; else, or when
 // half of the file has become useless, it is replaced as a whole. A crash leaves
 // the old index, the new one, or one that OpenIndex refuses.
-func (x *Index) Save(path string) error {
-	done, err := x.appendTo(path)
+func (x *Index) Save(path string) error { return x.SaveSealed(path, nil) }
+
+// SaveSealed is Save for a store whose index files are sealed. A file that is sealed
+// with another key than the active one is replaced as a whole. Without a sealer it
+// is Save.
+func (x *Index) SaveSealed(path string, seal Sealer) error {
+	done, err := x.appendTo(path, seal)
 	if err == nil && !done {
-		err = x.replace(path)
+		err = x.replace(path, seal)
 	}
 	if err != nil {
 		return fmt.Errorf("save index %s: %w", path, err)
@@ -100,10 +125,13 @@ func (x *Index) Save(path string) error {
 
 // appendTo adds what is new to the file, if the file is still what the index
 // was read from.
-func (x *Index) appendTo(path string) (done bool, err error) {
+func (x *Index) appendTo(path string, seal Sealer) (done bool, err error) {
 	src := x.oldSource(path)
 	if src == nil || !canLock {
 		return false, nil
+	}
+	if fits, err := src.fits(seal); err != nil || !fits {
+		return false, err
 	}
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -115,7 +143,7 @@ func (x *Index) appendTo(path string) (done bool, err error) {
 	if lockFile(f) != nil || !src.isStill(f) {
 		return false, nil
 	}
-	w := newIndexWriter(src, src.end.Load())
+	w := newIndexWriter(src, src.end.Load(), src.box)
 	root, err := w.dir(x.root)
 	if err != nil || root == 0 {
 		return false, err
@@ -132,6 +160,15 @@ func (x *Index) appendTo(path string) (done bool, err error) {
 	}
 	w.moved(src, root, x)
 	return true, nil
+}
+
+// fits reports whether a sealer would seal a new file as this one is.
+func (s *indexSource) fits(seal Sealer) (bool, error) {
+	if seal == nil || s.box == nil {
+		return (seal == nil) == (s.box == nil), nil
+	}
+	id, err := seal.Active()
+	return id == s.box.key(), err
 }
 
 // isStill reports whether nobody else changed the file since we did.
@@ -174,8 +211,15 @@ func (x *Index) oldSource(path string) *indexSource {
 }
 
 // replace writes the whole index beside the file and renames it into place.
-func (x *Index) replace(path string) error {
-	w := newIndexWriter(nil, 0)
+func (x *Index) replace(path string, seal Sealer) error {
+	var box *indexBox
+	if seal != nil {
+		var err error
+		if box, err = newBox(seal); err != nil {
+			return err
+		}
+	}
+	w := newIndexWriter(nil, 0, box)
 	root, err := w.dir(x.root)
 	if err != nil {
 		return err
@@ -192,7 +236,7 @@ func (x *Index) replace(path string) error {
 	if err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	w.moved(&indexSource{r: f, path: path, base: int64(len(data))}, root, x)
+	w.moved(&indexSource{r: f, path: path, box: box, base: int64(len(data))}, root, x)
 	return nil
 }
 
@@ -200,6 +244,8 @@ func (x *Index) replace(path string) error {
 type indexWriter struct {
 	keep  *indexSource // records that are there already
 	start int64        // where buf will be written
+	box   *indexBox    // what they are sealed with, or nil
+	nonce *nonces
 	buf   []byte
 	put   []placed
 }
@@ -209,10 +255,16 @@ type placed struct {
 	off int64
 }
 
-func newIndexWriter(keep *indexSource, start int64) *indexWriter {
-	w := &indexWriter{keep: keep, start: start}
-	if start == 0 {
-		h := indexHeader()
+func newIndexWriter(keep *indexSource, start int64, box *indexBox) *indexWriter {
+	w := &indexWriter{keep: keep, start: start, box: box}
+	if box != nil {
+		w.nonce = newNonces()
+	}
+	switch h := indexHeader(); {
+	case start > 0:
+	case box != nil:
+		w.buf = append(w.buf, box.header[:]...)
+	default:
 		w.buf = append(w.buf, h[:]...)
 	}
 	return w
@@ -242,15 +294,20 @@ func (w *indexWriter) dir(r *dirRef) (int64, error) {
 		places[i] = place
 	}
 	off := w.start + int64(len(w.buf))
-	w.buf = append(w.buf, make([]byte, recordHeadLen)...)
+	head := len(w.buf)
+	w.buf = append(w.buf, make([]byte, layoutOf(w.box).head)...)
 	begin := len(w.buf)
 	w.buf = appendDir(w.buf, d, places)
-	payload := w.buf[begin:]
-	if int64(len(payload)) > 1<<32-1 {
-		return 0, fmt.Errorf("directory record of %d bytes is too large", len(payload))
+	size := len(w.buf) - begin
+	if int64(size) > 1<<32-1 {
+		return 0, fmt.Errorf("directory record of %d bytes is too large", size)
 	}
-	binary.LittleEndian.PutUint32(w.buf[begin-8:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(w.buf[begin-4:], recordSum(off, payload))
+	binary.LittleEndian.PutUint32(w.buf[head:], uint32(size))
+	if w.box != nil {
+		w.buf = w.box.sealTail(w.buf, begin, w.nonce.take(), partRecord, off)
+	} else {
+		binary.LittleEndian.PutUint32(w.buf[head+4:], recordSum(off, w.buf[begin:]))
+	}
 	w.put = append(w.put, placed{r, off})
 	return off, nil
 }
@@ -258,9 +315,19 @@ func (w *indexWriter) dir(r *dirRef) (int64, error) {
 func (w *indexWriter) finish(root, base int64, x *Index) []byte {
 	off := w.start + int64(len(w.buf))
 	if base == 0 {
-		base = off + trailerLen
+		base = off + layoutOf(w.box).trailer
 	}
-	w.buf = appendTrailer(w.buf, off, root, base, x.Tree(), x.era)
+	head := len(w.buf)
+	w.buf = append(w.buf, endMagic...)
+	if w.box != nil {
+		w.buf = append(w.buf, make([]byte, nonceLen)...)
+		w.buf = appendEnd(w.buf, root, base, x.Tree(), x.era)
+		w.buf = w.box.sealTail(w.buf, head+4+nonceLen, w.nonce.take(), partEnd, off)
+		return w.buf
+	}
+	w.buf = append(w.buf, 0, 0, 0, 0)
+	w.buf = appendEnd(w.buf, root, base, x.Tree(), x.era)
+	binary.LittleEndian.PutUint32(w.buf[head+4:], recordSum(off, w.buf[head+8:]))
 	return w.buf
 }
 
