@@ -1,9 +1,15 @@
 package stet
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // IndexName is the directory, in that of an embedded store, for what is only of
@@ -26,5 +32,45 @@ func (db *DB) CheckpointOptions() checkpoint.Options {
 	if db.engine != nil {
 		opts.IndexDir = filepath.Join(db.engine.Dir(), IndexName)
 	}
+	if db.ring != nil {
+		opts.IndexSeal = indexSeal{db.ring}
+	}
 	return opts
+}
+
+// indexSeal derives the keys of stat indexes from the data keys of a store.
+type indexSeal struct{ ring *keyring.Ring }
+
+// Active implements workspace.Sealer.
+func (s indexSeal) Active() ([8]byte, error) {
+	key, err := s.ring.Active()
+	return key.ID(), err
+}
+
+// Key implements workspace.Sealer.
+func (s indexSeal) Key(id [8]byte, salt []byte) ([]byte, error) {
+	key, err := s.ring.Key(id)
+	if err != nil {
+		return nil, err
+	}
+	return key.Derive(salt, "stet workspace index v1", 32)
+}
+
+// dropIndexes removes the stat indexes for which due says so, and tells how many.
+// They are made again when they are needed.
+func (db *DB) dropIndexes(due func(workspace.IndexFile) bool) (n int, err error) {
+	files, err := workspace.IndexFiles(filepath.Join(db.engine.Dir(), IndexName))
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		if !due(f) {
+			continue
+		}
+		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return n, fmt.Errorf("remove index: %w", err)
+		}
+		n++
+	}
+	return n, nil
 }

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/encrypted"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/workspace"
 )
 
 var (
@@ -117,11 +120,15 @@ func (m *marking) Commit(ctx context.Context, b *kv.Batch) error {
 	return err
 }
 
-// mark makes the mark of an encrypted store at once. A store that takes no writes
-// goes without it.
+// mark makes the mark of an encrypted store at once. What earlier releases left in
+// plain beside the store goes first, so that a mark says that it is gone. A store
+// that takes no writes goes without both.
 func (db *DB) mark(ctx context.Context) error {
-	err := db.seal.Mark(ctx)
-	if errors.Is(err, blob.ErrReadOnly) || errors.Is(err, blob.ErrFull) {
+	_, err := db.dropIndexes(func(f workspace.IndexFile) bool { return !f.Sealed })
+	if err == nil {
+		err = db.seal.Mark(ctx)
+	}
+	if errors.Is(err, blob.ErrReadOnly) || errors.Is(err, blob.ErrFull) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil
 	}
 	return err

@@ -227,7 +227,7 @@ func (w *Workspace) openIndex(st *state) *workspace.Index {
 		return w.index
 	}
 	// Another process may have captured since: its index knows more than ours.
-	index, err := workspace.OpenIndex(w.s.file(w.id, ".index"))
+	index, err := workspace.OpenSealedIndex(w.s.file(w.id, ".index"), w.s.opts.IndexSeal)
 	if err != nil {
 		return w.index // an index is only a cache; a scan without it is right, too
 	}
@@ -247,7 +247,7 @@ func (w *Workspace) keepIndex(index *workspace.Index) error {
 	if w.s.opts.IndexDir == "" {
 		return nil
 	}
-	return index.Save(w.s.file(w.id, ".index"))
+	return index.SaveSealed(w.s.file(w.id, ".index"), w.s.opts.IndexSeal)
 }
 
 // dropIndex forgets an index whose blobs are gone, also where another process

@@ -33,7 +33,7 @@ func (w *Workspace) Present(ctx context.Context) (*workspace.Result, error) {
 func (w *Workspace) presentBy(ctx context.Context, st *state) (*workspace.Result, error) {
 	var index *workspace.Index
 	if w.s.opts.IndexDir != "" {
-		if saved, err := workspace.OpenIndex(w.s.file(w.id, ".index")); err == nil { // else it takes longer
+		if saved, err := workspace.OpenSealedIndex(w.s.file(w.id, ".index"), w.s.opts.IndexSeal); err == nil { // else it takes longer
 			defer saved.Close() // only read
 			index = saved
 		}

@@ -32,6 +32,8 @@ type Options struct {
 	// index and the lock of each workspace. Without it every Open scans from
 	// nothing and only this process is kept from working on a workspace twice.
 	IndexDir string
+	// IndexSeal seals the stat indexes of an encrypted store; nil leaves them plain.
+	IndexSeal workspace.Sealer
 	// Conversations moves conversations along with files. Without it a rewind can
 	// move files only.
 	Conversations Conversations
