@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stet-dev/stet/internal/private"
 )
 
 // TokensName is the usual name of the file of tokens, in the directory of a store.
@@ -235,7 +237,7 @@ func (t *Tokens) read() (*file, error) {
 		}
 		return parse(data)
 	}
-	data, err := os.ReadFile(t.path)
+	data, err := private.ReadFile(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return parse(nil)
 	}
@@ -290,7 +292,7 @@ func (t *Tokens) change(do func(*file) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	old, err := os.ReadFile(t.path)
+	old, err := private.ReadFile(t.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read tokens: %w", err)
 	}

@@ -203,3 +203,16 @@ func TestScopes(t *testing.T) {
 		t.Errorf("none: %v", err)
 	}
 }
+
+func TestTokensThatOthersCanReadAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), TokensName)
+	if err := os.WriteFile(path, []byte(`{"version": 1, "tokens": []}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenTokens(path).List(); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
+		t.Errorf("mode 0640: %v", err)
+	}
+}

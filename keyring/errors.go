@@ -1,6 +1,10 @@
 package keyring
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/stet-dev/stet/internal/private"
+)
 
 // Errors that callers branch on with errors.Is. None carries a secret.
 var (
@@ -16,6 +20,8 @@ var (
 	// ErrWeak says that the parameters of a passphrase are outside the limits:
 	// too cheap to guess, or too costly to try.
 	ErrWeak = errors.New("key derivation parameters are outside the limits")
+	// ErrExposed says that others can read the keyring or the key file.
+	ErrExposed = private.ErrExposed
 	// ErrUnusable says that a zero Ring, a zero Unlock, an empty passphrase or a
 	// key of the wrong length was used.
 	ErrUnusable = errors.New("unusable key")

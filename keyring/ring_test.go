@@ -406,3 +406,23 @@ func TestNothingPrintsASecret(t *testing.T) {
 		}
 	}
 }
+
+func TestFilesThatOthersCanReadAreRefused(t *testing.T) {
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := GenerateKeyFile(keyFile); err != nil {
+		t.Fatal(err)
+	}
+	r := create(t, KeyFile(keyFile))
+	for _, path := range []string{keyFile, r.path} {
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(r.path, KeyFile(keyFile)); !errors.Is(err, ErrExposed) || !strings.Contains(err.Error(), "chmod 600 "+path) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		reopen(t, r, KeyFile(keyFile))
+	}
+}

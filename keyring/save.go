@@ -9,6 +9,8 @@ import (
 	"runtime"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stet-dev/stet/internal/private"
 )
 
 // locked runs fn while no other goroutine and no other process changes the file.
@@ -120,6 +122,9 @@ func readStat(path string) ([]byte, os.FileInfo, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := private.Check(path, info); err != nil {
 		return nil, nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))

@@ -6,15 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/stet-dev/stet/internal/private"
 )
 
 // TokenName is the usual name of the token file, in the directory of the store.
 const TokenName = "token"
 
 // TokenFile returns the token in a file, making both where there is none. Only
-// the owner may read it.
+// the owner may read it: a file that others can read is refused.
 func TokenFile(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := private.ReadFile(path)
 	if err == nil && len(strings.TrimSpace(string(data))) >= 32 {
 		return strings.TrimSpace(string(data)), nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/agentrun"
 	"github.com/stet-dev/stet/agentrun/openai"
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
+	"github.com/stet-dev/stet/internal/private"
 )
 
 // demoLines is what the scripted agent plays if it has no script. It touches no
@@ -74,7 +75,7 @@ func openaiAgent(all settings) (agentrun.Agent, error) {
 	}
 	agent := &openai.Agent{URL: address, Model: model, Client: &http.Client{Timeout: 5 * time.Minute}}
 	if path := all.text("serve.agent_key_file"); path != "" {
-		key, err := os.ReadFile(path)
+		key, err := private.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the agent's key: %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/internal/private"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -125,7 +126,7 @@ func openRemote(ctx context.Context, address string) (*stet.DB, error) {
 func dialRemote(ctx context.Context, address string) (*client.Client, error) {
 	token := os.Getenv("STET_TOKEN")
 	if path := os.Getenv("STET_TOKEN_FILE"); token == "" && path != "" {
-		data, err := os.ReadFile(path)
+		data, err := private.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the token: %w", err)
 		}
