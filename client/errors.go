@@ -25,7 +25,7 @@ const reasonHeader = "Stet-Error"
 var reasons = map[string]error{
 	"full": blob.ErrFull, "blob-too-large": blob.ErrTooLarge, "row-too-large": kv.ErrTooLarge, "update-too-large": cloudagent.ErrTooLarge,
 	"read-only": blob.ErrReadOnly, "wrong-key": blob.ErrWrongKey, "mismatch": blob.ErrMismatch, "invalid-id": blob.ErrInvalidID,
-	"invalid-key": kv.ErrInvalidKey, "invalid-batch": kv.ErrInvalidBatch, "corrupt-row": kv.ErrCorrupt,
+	"invalid-key": kv.ErrInvalidKey, "invalid-batch": kv.ErrInvalidBatch, "corrupt-row": kv.ErrCorrupt, "uncertain": kv.ErrUncertain,
 	"archived": cloudagent.ErrArchived, "newer-format": cloudagent.ErrNewerFormat,
 }
 

@@ -32,6 +32,10 @@ var (
 	// ErrBusy says that another process held the store for longer than this one
 	// was willing to wait. Nothing was changed.
 	ErrBusy = errors.New("store is busy")
+	// ErrUncertain says that a commit failed in a way that leaves open whether it took
+	// place. The store takes no writes until it is opened again, and what it shows then
+	// is what happened; what it shows before may differ.
+	ErrUncertain = errors.New("whether the commit took place shows when the store is opened again")
 	// ErrInvalidBatch says that a batch contradicts itself.
 	ErrInvalidBatch = errors.New("invalid batch")
 )

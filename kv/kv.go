@@ -97,7 +97,8 @@ type Store interface {
 	Scan(ctx context.Context, r Range, opts ScanOptions) iter.Seq2[Row, error]
 	// Commit applies a batch durably, or returns an error and changes nothing:
 	// ErrConflict (an expectation failed), a MissingBlobsError, ErrInvalidKey,
-	// ErrTooLarge, or a failure of the store.
+	// ErrTooLarge, or a failure of the store. Only after ErrUncertain the batch may
+	// have been applied all the same.
 	Commit(ctx context.Context, b *Batch) error
 	// Watch returns a channel that gets a value soon after rows in the range may
 	// have changed, until ctx is done. Hints can be lost, merged or wrong: read the

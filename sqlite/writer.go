@@ -386,6 +386,11 @@ func (w *writer) tryTransact(fn func(*conn) error) error {
 	err := fn(w.conn)
 	if err == nil {
 		err = sqlError("commit transaction", w.conn.exec(`COMMIT`))
+		if unsafeToGoOn(err) {
+			// The library forgets the transaction, but all of it may be in the log, and
+			// whoever reads that anew finds it.
+			err = fmt.Errorf("%w: %w", kv.ErrUncertain, err)
+		}
 	}
 	if err != nil && !w.conn.GetAutocommit() {
 		if rollback := w.conn.exec(`ROLLBACK`); rollback != nil {
