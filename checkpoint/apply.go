@@ -327,6 +327,12 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 	err := r.w.s.record(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		return r.commit(ctx, after, rec, op)
 	})
+	if errors.Is(err, kv.ErrUncertain) {
+		// The files are in place. If the commit took place, that is how it stays; if not,
+		// the journal is there, and recovery takes them back. Now nobody can tell.
+		r.closeStage()
+		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
 	if err != nil {
 		settled, lookErr := r.happened(ctx)
 		if lookErr != nil {
@@ -337,12 +343,17 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 		}
 	}
 	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Changes(), Plan: r.plan, NoSetgid: r.noSetgid}
-	if r.stage != nil {
-		r.stage.close()
+	if r.closeStage(); r.stage != nil {
 		done.CleanupError = r.disk.removeStage(r.stage.name)
 	}
 	done.IndexError = r.w.keepIndex(after.index)
 	return done, nil
+}
+
+func (r *rewinding) closeStage() {
+	if r.stage != nil {
+		r.stage.close()
+	}
 }
 
 // result describes the checkpoint after the rewind.

@@ -38,8 +38,9 @@ var (
 	ErrTimeout = errors.New("file system too slow")
 	// ErrRolledBack says that a rewind failed and was taken back.
 	ErrRolledBack = errors.New("rewind failed and was rolled back")
-	// ErrUnsettled says that a rewind ended in between, since taking it back
-	// failed too. The next Open of the workspace settles it.
+	// ErrUnsettled says that a rewind ended in between: taking it back failed too, or
+	// the store cannot tell whether it took place. The next Open of the workspace,
+	// after one of the store, settles it.
 	ErrUnsettled = errors.New("rewind not settled: open the workspace again")
 	// ErrBusy says that somebody else works on the workspace.
 	ErrBusy = errors.New("workspace is busy")

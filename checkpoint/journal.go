@@ -125,6 +125,9 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 		return nil, fmt.Errorf("settle rewind: %w", err)
 	}
 	defer d.close()
+	if row, err = w.claim(ctx, row); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
 	out := &Recovery{Started: time.UnixMilli(rec.TimeMs), Saved: rec.Saved, Steps: len(steps)}
 	if out.Left, err = takeBack(d, string(rec.Stage), steps); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
@@ -137,6 +140,25 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	// keep that to ourselves: the next Open tries again.
 	out.CleanupError = d.removeStage(string(rec.Stage))
 	return out, nil
+}
+
+// claim writes the journal once more before anything is taken back. Where that
+// succeeds, what is seen now is what stays: the rewind did not take place. A store
+// whose last commit ended in doubt takes no writes, and shows after it was opened
+// again whether it did.
+func (w *Workspace) claim(ctx context.Context, row kv.Row) (kv.Row, error) {
+	err := w.s.rows.Commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: row.Key, Version: row.Version}},
+		Set:    []kv.Set{{Key: row.Key, Value: row.Value}},
+	})
+	if err != nil {
+		return kv.Row{}, fmt.Errorf("claim journal: %w", err)
+	}
+	again, err := w.s.rows.Get(ctx, row.Key)
+	if err != nil {
+		return kv.Row{}, fmt.Errorf("claim journal: %w", err)
+	}
+	return again, nil
 }
 
 func takeBack(d *disk, stage string, steps []*step) (left []string, err error) {
