@@ -220,13 +220,37 @@ func (d damage) writeSectors(data []byte, c change, stopped map[int64]bool) []by
 var imageSeed = maphash.MakeSeed()
 
 // hash names an image.
-func (img image) hash() uint64 { return img.hashWith(func(wal []byte) []byte { return wal }) }
+func (img image) hash() uint64 { return img.hashWith(asItIs, asItIs) }
+
+func asItIs(data []byte) []byte { return data }
 
 // effect names what an image means: of the log only the frames count that
-// recovery will find valid and committed.
-func (img image) effect() uint64 { return img.hashWith(committedFrames) }
+// recovery will find valid and committed, and of the mark whether it fits the log.
+func (img image) effect() uint64 { return img.hashWith(committedFrames, withoutMark) }
 
-func (img image) hashWith(log func([]byte) []byte) uint64 {
+func withoutMark(database []byte) []byte {
+	database = slices.Clone(database)
+	part, _ := overMark(database, 0)
+	clear(part)
+	return database
+}
+
+// wrongLog tells what the mark has against the log, of which there should be nothing
+// after any power loss.
+func (img image) wrongLog() (string, error) {
+	database := bytes.NewReader(img[databaseName])
+	m, _, err := readMark(database)
+	if err != nil {
+		return "", err
+	}
+	log, there := img[databaseName+logSuffix]
+	if !there {
+		return m.judge(nil, "log", true)
+	}
+	return m.judge(bytes.NewReader(log), "log", true)
+}
+
+func (img image) hashWith(log, database func([]byte) []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(imageSeed)
 	for _, path := range slices.Sorted(maps.Keys(img)) {
@@ -235,6 +259,9 @@ func (img image) hashWith(log func([]byte) []byte) uint64 {
 		maphash.WriteComparable(&h, len(data) > 0) // Open asks whether there is a log
 		if strings.HasSuffix(path, "-wal") {
 			data = log(data)
+		}
+		if path == databaseName {
+			data = database(data)
 		}
 		maphash.WriteComparable(&h, len(data))
 		h.Write(data)

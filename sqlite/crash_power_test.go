@@ -51,6 +51,9 @@ func (e *examiner) examine(img image) *found {
 	if f := e.seen[hash]; f != nil {
 		return f
 	}
+	if wrong, err := img.wrongLog(); wrong != "" || err != nil {
+		return &found{err: fmt.Errorf("the log is refused: %s, %v", wrong, err)}
+	}
 	effect := img.effect()
 	f := e.effects[effect]
 	if f == nil || testenv.Long() || e.rng.IntN(sampling) == 0 {

@@ -2,14 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +33,9 @@ type Options struct {
 	MustExist bool
 	// ReadOnly opens an existing store without ever writing to it.
 	ReadOnly bool
+	// ForgetLog opens a database that ErrWrongLog is about without its log, which
+	// loses what only that had. A log that is there is kept under another name.
+	ForgetLog bool
 	// BusyTimeout is how long to wait for another process; 15 s by default.
 	BusyTimeout time.Duration
 	// ObjectSize is the size from which blobs become files; 128 KiB by default.
@@ -121,6 +119,13 @@ func (db *DB) open(ctx context.Context) error {
 	if err := checkHeader(db.path()); err != nil {
 		return err
 	}
+	alone, err := db.tryLock()
+	if err != nil {
+		return err
+	}
+	if err := db.checkLog(alone); err != nil {
+		return err
+	}
 	write, err := db.openWriter()
 	if err != nil {
 		return err
@@ -129,198 +134,10 @@ func (db *DB) open(ctx context.Context) error {
 	db.watch = newWatchers()
 	db.objects = newObjects(filepath.Join(db.dir, objectsName), db.opts.files)
 	db.writer = newWriter(db, write)
-	if !db.opts.ReadOnly {
-		if err := db.shareLock(); err != nil {
-			return err
-		}
+	if err := db.shareLock(alone); err != nil {
+		return err
 	}
 	go db.writer.run()
-	return nil
-}
-
-// findOrCreate makes sure that there is a database file to open.
-func (db *DB) findOrCreate(ctx context.Context) error {
-	switch info, err := os.Stat(db.dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		if db.opts.MustExist || db.opts.ReadOnly {
-			return ErrNoStore
-		}
-		if err := makeDurably(db.opts.files, db.dir); err != nil {
-			return err
-		}
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%w: it is a file, a store is a directory", ErrForeign)
-	}
-	switch info, err := os.Lstat(db.path()); {
-	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("%w: %s is not a regular file", ErrForeign, databaseName)
-	case err == nil:
-		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	case db.opts.MustExist || db.opts.ReadOnly:
-		return ErrNoStore
-	}
-	return db.create(ctx)
-}
-
-// makeDurably makes a directory and those above it, each with a durable name.
-func makeDurably(f files, dir string) error {
-	parent := filepath.Dir(dir)
-	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
-		if err := makeDurably(f, parent); err != nil {
-			return err
-		}
-	}
-	if err := f.MkdirAll(dir); err != nil {
-		return fileError("make directory", err)
-	}
-	return fileError("sync directory", f.SyncDir(parent))
-}
-
-// create makes the database under another name and renames it when it is
-// complete and durable, so that a crash never leaves half a store. The lock
-// keeps two creators apart.
-func (db *DB) create(ctx context.Context) error {
-	lock := flock.New(filepath.Join(db.dir, lockName))
-	defer lock.Close()
-	if err := db.waitForLock(ctx, lock); err != nil {
-		return err
-	}
-	if _, err := os.Lstat(db.path()); err == nil {
-		return nil // somebody else was faster
-	}
-	if err := db.refuseForeign(); err != nil {
-		return err
-	}
-	fresh := db.path() + newSuffix
-	for _, leftover := range []string{fresh, fresh + "-journal", fresh + "-wal", fresh + "-shm"} {
-		if err := ignoreMissing(db.opts.files.Remove(leftover)); err != nil {
-			return fileError("remove leftover", err)
-		}
-	}
-	id := newStoreID()
-	if err := db.writeFresh(fresh, id); err != nil {
-		return err
-	}
-	objects := filepath.Join(db.dir, objectsName)
-	if err := db.opts.files.MkdirAll(objects); err != nil {
-		return fileError("make directory", err)
-	}
-	if err := writeDurably(db.opts.files, filepath.Join(objects, storeFileName), []byte(id+"\n")); err != nil {
-		return err
-	}
-	// The names above must be durable before the database gets its own: a store
-	// whose objects are missing counts as damaged.
-	if err := db.opts.files.SyncDir(db.dir); err != nil {
-		return fileError("sync directory", err)
-	}
-	if err := db.opts.files.Rename(fresh, db.path()); err != nil {
-		return fileError("name the database", err)
-	}
-	if err := db.opts.files.SyncDir(db.dir); err != nil {
-		return fileError("sync directory", err)
-	}
-	return fileError("sync parent directory", db.opts.files.SyncDir(filepath.Dir(db.dir)))
-}
-
-// waitForLock does not wait for ever: who uses a store whose database was removed
-// keeps the lock for as long as that takes.
-func (db *DB) waitForLock(ctx context.Context, lock *flock.Flock) error {
-	limited, cancel := context.WithTimeout(ctx, db.opts.busyTimeout())
-	defer cancel()
-	_, err := lock.TryLockContext(limited, 5*time.Millisecond)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: there is no %s, and another process uses what is here", kv.ErrBusy, databaseName)
-	}
-	return fileError("lock", err)
-}
-
-func (db *DB) writeFresh(path, id string) error {
-	c, err := openConn(path, db.disk, &db.opts, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE)
-	if err != nil {
-		return sqlError("create database", err)
-	}
-	_, err = c.pragma("auto_vacuum = INCREMENTAL") // for Shrink; can only be said to an empty file
-	if err == nil {
-		err = createSchema(c, id)
-	}
-	if err == nil {
-		_, err = c.pragma("journal_mode = WAL")
-	}
-	if closeErr := c.close(); err == nil {
-		err = closeErr
-	}
-	return sqlError("create database", err)
-}
-
-// refuseForeign keeps a store out of a directory that is used for other things,
-// and away from the remains of a store whose database is gone.
-func (db *DB) refuseForeign() error {
-	entries, err := os.ReadDir(db.dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		name := e.Name()
-		if name == lockName || strings.HasPrefix(name, databaseName+newSuffix) {
-			continue
-		}
-		if name == objectsName || strings.HasPrefix(name, databaseName) {
-			if name == objectsName && onlyStoreFile(filepath.Join(db.dir, name)) {
-				continue // an earlier creation ended before the database got its name
-			}
-			return fmt.Errorf("%w: %s is missing beside %s", ErrDamaged, databaseName, name)
-		}
-		return fmt.Errorf("%w: the directory holds %q", ErrForeign, name)
-	}
-	return nil
-}
-
-// checkHeader reads the first page by hand, before the SQL library may touch
-// the file: what is not ours, or newer than us, stays as it is.
-func checkHeader(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fileError("open database", err)
-	}
-	defer f.Close()
-	var h [100]byte
-	if _, err := io.ReadFull(f, h[:]); err != nil {
-		return fmt.Errorf("%w: database is truncated to less than its header", ErrDamaged)
-	}
-	if string(h[:16]) != "SQLite format 3\x00" {
-		return fmt.Errorf("%w: %s is not a database", ErrDamaged, databaseName)
-	}
-	if id := binary.BigEndian.Uint32(h[68:]); id != applicationID {
-		return fmt.Errorf("%w: the database belongs to application %#x", ErrForeign, id)
-	}
-	if v := binary.BigEndian.Uint32(h[60:]); v > FormatVersion {
-		return fmt.Errorf("%w: version %d, this release knows up to %d", ErrNewerFormat, v, FormatVersion)
-	}
-	return checkLength(f, h[:])
-}
-
-// checkLength finds a database that lost its end. While a WAL exists, pages may
-// live there only, and the library decides.
-func checkLength(f *os.File, h []byte) error {
-	if info, err := os.Stat(f.Name() + "-wal"); err == nil && info.Size() > 0 {
-		return nil
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	pageSize := int64(binary.BigEndian.Uint16(h[16:]))
-	if pageSize == 1 {
-		pageSize = 65536
-	}
-	pages := int64(binary.BigEndian.Uint32(h[28:]))
-	if pages*pageSize > info.Size() {
-		return fmt.Errorf("%w: database has %d bytes, its header says %d", ErrDamaged, info.Size(), pages*pageSize)
-	}
 	return nil
 }
 
@@ -417,15 +234,38 @@ func (db *DB) openReader() (*conn, error) {
 	return c, c.Exec(`PRAGMA query_only = ON`)
 }
 
-// shareLock marks the store as in use. Whoever finds that nobody else uses it
-// may sweep what killed processes left.
-func (db *DB) shareLock() error {
+// tryLock finds out whether somebody else uses the store, who may write to it.
+func (db *DB) tryLock() (alone bool, err error) {
+	if db.opts.ReadOnly {
+		return false, nil
+	}
 	db.lock = flock.New(filepath.Join(db.dir, lockName))
-	alone, err := db.lock.TryLock()
-	if err != nil {
-		return fileError("lock", err)
+	alone, err = db.lock.TryLock()
+	return alone, fileError("lock", err)
+}
+
+// checkLog refuses a log that is not the database's own.
+func (db *DB) checkLog(alone bool) error {
+	err := checkLog(db.path(), alone)
+	if !db.opts.ForgetLog || !errors.Is(err, ErrWrongLog) {
+		return err
+	}
+	if !alone {
+		return fmt.Errorf("%w: another process uses the store: %w", kv.ErrBusy, err)
+	}
+	return db.forgetLog()
+}
+
+// shareLock marks the store as in use. Whoever finds that nobody else uses it
+// may sweep what killed processes left, and change the format.
+func (db *DB) shareLock(alone bool) error {
+	if db.opts.ReadOnly {
+		return nil
 	}
 	if alone {
+		if err := db.upgrade(); err != nil {
+			return err
+		}
 		if err := db.sweepOrphans(); err != nil {
 			return err
 		}
@@ -434,6 +274,20 @@ func (db *DB) shareLock() error {
 		}
 	}
 	return fileError("lock", db.lock.RLock())
+}
+
+// upgrade makes a store of an earlier format one of this format: from now on the
+// database names its log. A process of an earlier release would not keep that up; it
+// cannot be at it now, and does not open the store afterwards.
+func (db *DB) upgrade() error {
+	version, err := db.writer.conn.pragma("user_version")
+	if err != nil || version != "1" {
+		return sqlError("read the format", err)
+	}
+	return db.writer.transact(func(c *conn) error {
+		_, err := c.pragma(fmt.Sprintf("user_version = %d", FormatVersion))
+		return sqlError("change the format", err)
+	})
 }
 
 // ID returns the random name that the store got when it was created.

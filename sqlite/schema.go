@@ -8,7 +8,7 @@ import (
 
 // FormatVersion is the format that this release writes. Older ones are migrated
 // at open, newer ones are refused.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // applicationID marks the database file as ours, at offset 68: "stet".
 const applicationID = 0x73746574

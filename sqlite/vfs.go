@@ -4,22 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// disk is the file system of one DB's database, the library's own with one
-// addition: it remembers why a write failed. The library keeps the cause of an
+// disk is the file system of one DB's database, the library's own with two
+// additions. It remembers why a write failed: the library keeps the cause of an
 // error only until its next system call, and rolling back makes many, so that
-// without it a full disk could not be told from a broken one.
+// without it a full disk could not be told from a broken one. And it keeps the mark
+// in the database that says which log belongs to it.
 type disk struct {
 	vfs.VFSFilename
 	name string
 
-	mu    sync.Mutex // guards cause
-	cause error
+	mu        sync.Mutex // guards what follows
+	cause     error
+	databases map[string]*databaseFile // those that can be written, by path
 }
 
 var disks atomic.Int64
@@ -30,7 +33,10 @@ func newDisk(below string) (*disk, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: there is no file system %q", ErrUnsupported, below)
 	}
-	d := &disk{VFSFilename: inner, name: fmt.Sprintf("stet%d", disks.Add(1))}
+	d := &disk{
+		VFSFilename: inner, name: fmt.Sprintf("stet%d", disks.Add(1)),
+		databases: make(map[string]*databaseFile),
+	}
 	vfs.Register(d.name, d)
 	return d, nil
 }
@@ -87,14 +93,53 @@ func (d *disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	if err != nil {
 		return nil, flags, d.note(err)
 	}
-	if inner, ok := file.(osFile); ok {
-		return &diskFile{osFile: inner, disk: d}, flags, nil
+	inner, ok := file.(osFile)
+	if !ok {
+		return file, flags, nil
 	}
-	return file, flags, nil
+	on := diskFile{osFile: inner, disk: d}
+	switch {
+	case flags&vfs.OPEN_MAIN_DB != 0:
+		return d.openDatabase(on, name.String(), flags), flags, nil
+	case flags&vfs.OPEN_WAL != 0:
+		return openLog(on, name), flags, nil
+	}
+	return &on, flags, nil
 }
 
-// Delete implements vfs.VFS.
+// openDatabase remembers who can write a database: its mark is changed when its log
+// is removed, too.
+func (d *disk) openDatabase(on diskFile, path string, flags vfs.OpenFlag) *databaseFile {
+	f := &databaseFile{diskFile: on, path: path}
+	if flags&vfs.OPEN_READWRITE != 0 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.databases[path] = f
+	}
+	return f
+}
+
+func (d *disk) closed(f *databaseFile) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.databases[f.path] == f {
+		delete(d.databases, f.path)
+	}
+}
+
+// Delete implements vfs.VFS. The library removes a log whose frames are all in the
+// database, and when nobody else uses it: the mark says so first.
 func (d *disk) Delete(path string, syncDir bool) error {
+	if base, isLog := strings.CutSuffix(path, logSuffix); isLog {
+		d.mu.Lock()
+		database := d.databases[base]
+		d.mu.Unlock()
+		if database != nil {
+			if err := database.dropLog(); err != nil {
+				return d.note(err)
+			}
+		}
+	}
 	err := d.VFSFilename.Delete(path, syncDir)
 	if _, missing := os.Lstat(path); missing != nil {
 		return err // SQLite deletes files to be sure that they are gone

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+)
+
+// The mark binds the log to its database. It is in the 20 bytes of the database's
+// header that the library reserves and leaves alone, so that it goes wherever the
+// database goes:
+//
+//	 0   8  salts of the log that the database is used with, from the log's header
+//	 8   4  frames of that log that were copied into the database, or were about to be;
+//	        the highest bit is set once that has all and nobody uses the log any more
+//	12   4  second checksum of the last of these frames
+//	16   4  CRC-32C of the bytes before
+//
+// All zeros mean that there was never a log.
+const (
+	markOffset = 72
+	markSize   = 20
+	markClosed = 1 << 31
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// mark says which log belongs to a database.
+type mark struct {
+	salts  [8]byte
+	frames uint32 // so many were durable in the log when it was copied
+	sum    uint32 // of the last of them
+	closed bool   // all are in the database, the log is not needed
+}
+
+// none reports whether there was never a log.
+func (m mark) none() bool { return m == mark{} }
+
+func (m mark) encode() []byte {
+	if m.none() {
+		return make([]byte, markSize)
+	}
+	frames := m.frames
+	if m.closed {
+		frames |= markClosed
+	}
+	b := append(make([]byte, 0, markSize), m.salts[:]...)
+	b = binary.BigEndian.AppendUint32(b, frames)
+	b = binary.BigEndian.AppendUint32(b, m.sum)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// decodeMark fails for bytes that no store wrote, or that a disk has torn.
+func decodeMark(b []byte) (m mark, ok bool) {
+	if string(b) == string(make([]byte, markSize)) {
+		return mark{}, true
+	}
+	if crc32.Checksum(b[:16], castagnoli) != binary.BigEndian.Uint32(b[16:]) {
+		return mark{}, false
+	}
+	copy(m.salts[:], b)
+	frames := binary.BigEndian.Uint32(b[8:])
+	m.frames, m.closed = frames&^markClosed, frames&markClosed != 0
+	m.sum = binary.BigEndian.Uint32(b[12:])
+	return m, true
+}
+
+// readMark returns the mark of a database file. A file that has no header yet has
+// no mark either.
+func readMark(f io.ReaderAt) (m mark, ok bool, err error) {
+	var b [markSize]byte
+	if n, err := f.ReadAt(b[:], markOffset); n < len(b) {
+		if err == io.EOF {
+			return mark{}, true, nil
+		}
+		return mark{}, false, err
+	}
+	m, ok = decodeMark(b[:])
+	return m, ok, nil
+}
+
+// overMark returns the part of p, which is at off in a database file, that the mark
+// takes, and where in the mark that begins.
+func overMark(p []byte, off int64) (part []byte, from int) {
+	start, end := max(off, markOffset), min(off+int64(len(p)), markOffset+markSize)
+	if start >= end {
+		return nil, 0
+	}
+	return p[start-off : end-off], int(start - markOffset)
+}
