@@ -137,6 +137,9 @@ func (db *DB) open(ctx context.Context) error {
 	if err := db.shareLock(alone); err != nil {
 		return err
 	}
+	if !db.opts.ReadOnly {
+		db.narrow()
+	}
 	go db.writer.run()
 	return nil
 }

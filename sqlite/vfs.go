@@ -93,6 +93,9 @@ func (d *disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	if err != nil {
 		return nil, flags, d.note(err)
 	}
+	if flags&vfs.OPEN_CREATE != 0 && name != nil {
+		narrow(name.String(), privateFile)
+	}
 	inner, ok := file.(osFile)
 	if !ok {
 		return file, flags, nil
