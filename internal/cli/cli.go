@@ -32,6 +32,7 @@ type app struct {
 
 	store        string // --store
 	blobs        string // --blobs
+	forgetLog    bool   // fsck --forget-log
 	workspace    string // -C
 	conversation string // -c
 	json         bool

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/postgres"
 	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/workspace"
@@ -89,6 +90,10 @@ func hinted(err error) error {
 		return fmt.Errorf("%w; 'stet help diff' lists the forms of a reference", err)
 	case errors.Is(err, checkpoint.ErrNotFound):
 		return fmt.Errorf("%w; 'stet log --all' shows what there is", err)
+	case errors.Is(err, sqlite.ErrWrongLog):
+		return fmt.Errorf("%w; to go on without it: 'stet fsck --forget-log'", err)
+	case errors.Is(err, kv.ErrUncertain):
+		return fmt.Errorf("%w; the next command shows which it is", err)
 	case errors.Is(err, checkpoint.ErrOtherFileSystem):
 		return fmt.Errorf("%w; name the paths to take back with '-- PATH…', or make what is mounted there a workspace of its own with -C", err)
 	case errors.Is(err, blob.ErrFull):

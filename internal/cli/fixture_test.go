@@ -26,11 +26,16 @@ import (
 //	fixture big ID                save a file that is kept as an object of its own
 //	fixture bytes FILE            write a file that is kept as an object of its own
 //	fixture truncate FILE         cut a file in half
+//	fixture killed ID TITLE TEXT… as chat, but the process ends before it closes the store
 func fixtureMain(args []string) int {
 	err := errors.New("no such fixture")
 	switch args[0] {
 	case "chat":
 		err = fixtureChat(args[1], args[2], args[3:])
+	case "killed":
+		if err = fixtureChatIn(args[1], args[2], args[3:], func(*stet.DB) {}); err == nil {
+			os.Exit(0)
+		}
 	case "aged":
 		err = fixtureAged(args[1], args[2:])
 	case "flip":
@@ -52,12 +57,16 @@ func fixtureMain(args []string) int {
 }
 
 func fixtureChat(id, title string, texts []string) error {
+	return fixtureChatIn(id, title, texts, func(db *stet.DB) { db.Close() })
+}
+
+func fixtureChatIn(id, title string, texts []string, closing func(*stet.DB)) error {
 	ctx := context.Background()
 	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer closing(db)
 	dir, err := os.Getwd()
 	if err != nil {
 		return err

@@ -25,13 +25,18 @@ that a conversation or checkpoint refers to is there and can be followed. With
 any changed bit. Nothing is changed.
 
 Damage is named, one line each, with the conversations that it affects, and gives
-exit code 6.`,
+exit code 6.
+
+A store whose log (stet.db-wal) is missing, or is not its own, is refused by every
+verb: put the right one in its place, or restore a backup. Where neither is possible,
+--forget-log goes on with the database alone. What only the log had is lost; a log
+that is there is kept as stet.db-wal.refused.`,
 		Example: "  stet fsck\n  stet fsck --read-data --json | jq .damage",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			db, err := a.openStore(cmd.Context(), false)
 			if errors.Is(err, sqlite.ErrDamaged) {
-				return a.reportDamage(fsckJSON{Damage: []damageJSON{{Kind: "database", Message: err.Error(), Conversations: []string{}}}})
+				return a.reportDamage(fsckJSON{Damage: []damageJSON{{Kind: "database", Message: hinted(err).Error(), Conversations: []string{}}}})
 			}
 			if err != nil {
 				return err
@@ -40,6 +45,7 @@ exit code 6.`,
 		},
 	}
 	cmd.Flags().BoolVar(&readData, "read-data", false, "read every byte and compare it with its SHA-256")
+	cmd.Flags().BoolVar(&a.forgetLog, "forget-log", false, "give up a log that is missing or not the store's own")
 	return cmd
 }
 

@@ -66,7 +66,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	if foreignStore(dir) {
 		return nil, errForeign(dir)
 	}
-	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create}}
+	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog}}
 	if given := a.givenKey(); given != "" && !fileExists(filepath.Join(dir, stet.KeyringName)) {
 		return nil, a.keyForNothing(ctx, dir, given)
 	}
