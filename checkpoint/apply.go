@@ -153,7 +153,7 @@ func (r *rewinding) announce(ctx context.Context) error {
 			return err
 		}
 	}
-	b, err := w.prepare(ctx, r.st, r.job.present, r.saved)
+	b, err := w.prepare(ctx, r.st, r.job.present, r.saved, Holder{})
 	if err != nil {
 		return err
 	}
@@ -393,7 +393,7 @@ func (r *rewinding) operation() *Operation {
 // the entry of the log, all at once.
 func (r *rewinding) commit(ctx context.Context, after *capture, rec *Record, op *Operation) error {
 	w := r.w
-	b, err := w.prepare(ctx, r.st, after, rec)
+	b, err := w.prepare(ctx, r.st, after, rec, Holder{})
 	if err != nil {
 		return err
 	}

@@ -3,47 +3,10 @@ package checkpoint
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/workspace"
 )
-
-// WriterClass says what is known about who made a change.
-type WriterClass string
-
-// The classes.
-const (
-	// ByConversation: seen at the end of a conversation's turn, or during it.
-	ByConversation WriterClass = "conversation"
-	// BySeveral: made while several conversations were at work, none of which
-	// said that it was theirs.
-	BySeveral WriterClass = "several"
-	// ByHand: seen by a checkpoint of no conversation.
-	ByHand WriterClass = "checkpoint"
-	// ByUser: made while no conversation was at work, and not seen by a checkpoint
-	// of somebody's own.
-	ByUser WriterClass = "user"
-	// ByUnseen: made while the path was not captured, so that nobody saw by whom.
-	ByUnseen WriterClass = "unseen"
-	// ByForgotten: made between two checkpoints of which those between are no
-	// longer kept, or were never sent along.
-	ByForgotten WriterClass = "forgotten"
-)
-
-// Writer says who made a change, as far as the checkpoints tell.
-type Writer struct {
-	Class        WriterClass `json:"class"`
-	Conversation string      `json:"conversation,omitempty"`
-	Turn         uint64      `json:"turn,omitempty"`
-	MessageID    string      `json:"message_id,omitempty"`
-	Tool         string      `json:"tool,omitempty"`
-	Author       string      `json:"author,omitempty"`
-	// Checkpoint is the one that saw the change; empty for the present.
-	Checkpoint string `json:"checkpoint,omitempty"`
-	// Among lists the conversations that it may have been, for BySeveral.
-	Among []string `json:"among,omitempty"`
-}
 
 // Write is one change of a path: who made it and what was there afterwards.
 type Write struct {
@@ -51,79 +14,11 @@ type Write struct {
 	After  *workspace.Entry
 }
 
-// bracketLife is how long a turn counts as going on without a sign of life. An
-// agent that was killed never says that its turn ended.
-const bracketLife = time.Hour
-
-// brackets are the turns that are going on, by conversation.
-type brackets map[string]*Record
-
-// step moves on to a checkpoint.
-func (b brackets) step(rec *Record) {
-	switch {
-	case rec.Conversation == "" || rec.Kind == Safety:
-	case rec.Side == Before:
-		b[rec.Conversation] = rec
-	default:
-		delete(b, rec.Conversation)
-	}
-}
-
-// others lists the conversations at work when rec was made, without its own.
-func (b brackets) others(rec *Record) []string {
-	var out []string
-	for conv, opened := range b {
-		if conv != rec.Conversation && rec.Time.Sub(opened.Time) < bracketLife {
-			out = append(out, conv)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// writer says who made the changes that rec saw.
-func (b brackets) writer(rec *Record) Writer {
-	others := b.others(rec)
-	own := rec.Conversation != "" && rec.Side != Before && rec.Kind != Safety
-	switch {
-	case rec.Kind == Rewound && rec.Conversation == "":
-		return writerOf(rec, ByHand)
-	case rec.Kind == Rewound || own && len(others) == 0:
-		return writerOf(rec, ByConversation)
-	case own:
-		w := writerOf(rec, BySeveral)
-		w.Among = append(others, rec.Conversation)
-		return w
-	}
-	if opened := b[rec.Conversation]; opened != nil && rec.Kind == Safety && rec.Time.Sub(opened.Time) < bracketLife {
-		others = append(others, rec.Conversation)
-	}
-	switch len(others) {
-	case 0:
-		if rec.Kind == Safety || rec.Side == Before {
-			return Writer{Class: ByUser, Author: "user", Checkpoint: rec.ID}
-		}
-		return writerOf(rec, ByHand)
-	case 1:
-		w := writerOf(b[others[0]], ByConversation)
-		w.Checkpoint = rec.ID
-		return w
-	}
-	return Writer{Class: BySeveral, Among: others, Checkpoint: rec.ID}
-}
-
-func writerOf(rec *Record, class WriterClass) Writer {
-	return Writer{
-		Class: class, Conversation: rec.Conversation, Turn: rec.Turn, MessageID: rec.MessageID,
-		Tool: rec.Tool, Author: rec.Author, Checkpoint: rec.ID,
-	}
-}
-
 // history collects, per path, the changes after a checkpoint, oldest first.
 type history struct {
 	w      *Workspace
-	open   brackets
 	writes map[string][]Write
+	claims map[string]claimed
 	first  map[string]*workspace.Entry // what was there before the writes
 	past   map[string][][]Write        // what writes were before rewinds, latest last
 	blind  map[string]blind            // by blob of the list
@@ -135,20 +30,23 @@ type history struct {
 // since returns the history of the workspace after the checkpoint from, up to
 // the present, which is given as the safety record that would be made of it.
 func (w *Workspace) since(ctx context.Context, from *Record, now *Record, present *capture) (*history, error) {
-	h := &history{w: w, open: brackets{}, writes: map[string][]Write{}, first: map[string]*workspace.Entry{}, past: map[string][][]Write{}, blind: map[string]blind{}, diffs: map[[2]blob.ID][]workspace.Change{}, from: from}
+	h := &history{
+		w: w, from: from, writes: map[string][]Write{}, claims: map[string]claimed{}, first: map[string]*workspace.Entry{},
+		past: map[string][][]Write{}, blind: map[string]blind{}, diffs: map[[2]blob.ID][]workspace.Change{},
+	}
 	chain, err := w.chain(ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	last := from
 	for _, rec := range chain {
-		if rec.Number > from.Number {
-			if err := h.segment(ctx, last, rec); err != nil {
-				return nil, err
-			}
-			last = rec
+		if rec.Number <= from.Number {
+			continue
 		}
-		h.open.step(rec)
+		if err := h.segment(ctx, last, rec); err != nil {
+			return nil, err
+		}
+		last = rec
 	}
 	changes, err := h.diff(ctx, last.Tree, present.tree)
 	if err != nil {
@@ -161,21 +59,48 @@ func (w *Workspace) since(ctx context.Context, from *Record, now *Record, presen
 	return h, h.add(ctx, now, changes, before, newBlind(present.skipped))
 }
 
-// chain returns the checkpoints from a little before the given one up to the
-// latest, oldest first. The ones before tell which turns were going on.
+// chain returns the checkpoints from the given one up to the latest, oldest first.
+// If that is of a release that did not keep which turns were at work, those of the
+// hour before come first, which tell.
 func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) {
 	var chain []*Record
 	for rec, err := range w.newestFirst(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Number < from.Number && from.Time.Sub(rec.Time) >= bracketLife {
+		if rec.Number < from.Number && from.Time.Sub(rec.Time) >= turnLife {
 			break
 		}
 		chain = append(chain, rec)
+		if rec.Number <= from.Number && !rec.unaware {
+			break
+		}
 	}
 	slices.Reverse(chain)
+	workedOut(chain)
 	return chain, nil
+}
+
+// workedOut finds out, for checkpoints of releases that did not keep it, which
+// turns were at work. The checkpoints are given oldest first. It returns the turns
+// that go on after the last.
+func workedOut(chain []*Record) Turns {
+	var open Turns
+	for _, rec := range chain {
+		if rec.unaware {
+			rec.AtWork, open = open.Observe(rec, Holder{}, nil)
+			continue
+		}
+		open = nil
+		for _, t := range rec.AtWork {
+			if !t.Lost {
+				t.Since, t.Seen = rec.Time, rec.Time
+				open = append(open, t)
+			}
+		}
+		_, open = open.Observe(rec, Holder{}, nil)
+	}
+	return open
 }
 
 // segment adds what changed between two neighbours.
@@ -227,7 +152,7 @@ func (h *history) begin(c workspace.Change) {
 }
 
 func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Change, before, after blind) error {
-	writer := h.open.writer(rec)
+	writer := rec.Writer()
 	for _, c := range changes {
 		h.begin(c)
 		if rec.Kind == Rewound {
@@ -258,6 +183,7 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 // nobody is known to have written it.
 func (h *history) restored(ctx context.Context, c workspace.Change) (bool, error) {
 	writes := h.writes[c.Path]
+	delete(h.claims, c.Path) // it counts writes
 	if len(writes) > 0 {
 		h.past[c.Path] = append(h.past[c.Path], writes)
 	}
@@ -310,6 +236,9 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (Writer, bool,
 				break
 			}
 		}
+		slices.Reverse(h.older)
+		workedOut(h.older)
+		slices.Reverse(h.older)
 	}
 	for i := 0; i+1 < len(h.older); i++ {
 		changes, err := h.diff(ctx, h.older[i+1].Tree, h.older[i].Tree)
@@ -321,34 +250,38 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (Writer, bool,
 		}
 		for _, old := range changes {
 			if old.Path == c.Path && sameState(old.After, c.After) {
-				return h.openBefore(i).writer(h.older[i]), true, nil
+				return h.older[i].Writer(), true, nil
 			}
 		}
 	}
 	return Writer{}, false, nil
 }
 
-// openBefore returns the turns that were going on when an older record was made.
-func (h *history) openBefore(i int) brackets {
-	open := brackets{}
-	for k := len(h.older) - 1; k > i; k-- {
-		open.step(h.older[k])
-	}
-	return open
+// claimed is a change of one of several conversations that one of them claims.
+type claimed struct {
+	write int // its place among the writes of its path
+	among []string
 }
 
-// claim settles who of several made a change when one says that it did.
+// claim settles who of several made a change when one says that it did. What two of
+// them say that they wrote is nobody's again.
 func (h *history) claim(rec *Record) {
 	if rec.Conversation == "" || rec.Side == Before {
 		return
 	}
 	for _, path := range rec.Touched {
-		writes := h.writes[path]
-		if len(writes) == 0 {
+		n := len(h.writes[path]) - 1
+		if n < 0 {
 			continue
 		}
-		last := &writes[len(writes)-1].Writer
-		if last.Class == BySeveral && slices.Contains(last.Among, rec.Conversation) {
+		last, was := &h.writes[path][n].Writer, h.claims[path]
+		switch {
+		case was.write == n && slices.Contains(was.among, rec.Conversation):
+			if last.Conversation != rec.Conversation {
+				*last = Writer{Class: BySeveral, Among: was.among, Checkpoint: last.Checkpoint}
+			}
+		case last.Class == BySeveral && slices.Contains(last.Among, rec.Conversation):
+			h.claims[path] = claimed{n, last.Among}
 			*last = writerOf(rec, ByConversation)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,8 @@ import (
 type Request struct {
 	// Conversation, Root, MessageID, Turn and Side place the checkpoint in a
 	// conversation. What changes between a checkpoint before a turn and one after
-	// it counts as written by the conversation.
+	// it counts as written by the conversation. A turn that has no checkpoint after
+	// it ends with its Holder.
 	Conversation string
 	Root         blob.ID
 	MessageID    string
@@ -34,6 +36,12 @@ type Request struct {
 	// Paths, if not nil, limits the look to these paths: everything else is taken
 	// to be as it was.
 	Paths []string
+	// Holder is whoever makes the turn's checkpoints and keeps it open. The same one
+	// is given with all checkpoints of a turn; its processes count in the one before.
+	Holder Holder
+	// Unfinished says that the turn goes on although the checkpoint is on its after
+	// side.
+	Unfinished bool
 	// Auto marks a checkpoint that nobody asked for.
 	Auto bool
 	// Progress is called now and then during a long scan.
@@ -83,6 +91,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	rec := &Record{
 		Conversation: req.Conversation, Root: req.Root, MessageID: req.MessageID, Turn: req.Turn, Side: req.Side,
 		Author: req.Author, Label: req.Label, Tool: req.Tool, Touched: req.Touched, Kind: Manual,
+		unfinished: req.Unfinished,
 	}
 	if req.Auto {
 		rec.Kind = Auto
@@ -90,7 +99,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	res := &Result{Recovered: st.recovered}
 	cap, err := w.captured(ctx, st, &req)
 	if err == nil {
-		err = w.commit(ctx, st, cap, rec)
+		err = w.commit(ctx, st, cap, rec, req.Holder)
 	}
 	if isLost(err) {
 		// A collector took blobs that the index promised: read everything again.
@@ -100,7 +109,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		}
 		if err == nil {
 			cap.afresh = true
-			err = w.commit(ctx, st, cap, rec)
+			err = w.commit(ctx, st, cap, rec, req.Holder)
 		}
 	}
 	if err != nil {
@@ -178,6 +187,9 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 	index := st.known(w.openIndex(st))
 	if req.Paths == nil || st.tip == nil {
 		res, err := workspace.Scan(ctx, w.s.blobs, w.path, index, &opts)
+		if req.Side == After && w.isGone() {
+			return w.capturedGone(ctx, st)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -205,6 +217,26 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 	return c, err
 }
 
+// isGone reports whether the workspace itself is not there.
+func (w *Workspace) isGone() bool {
+	_, err := os.Lstat(w.path)
+	return isNotExist(err)
+}
+
+// capturedGone captures a workspace that a turn removed: everything in it went, and
+// whoever makes the directory again can have it back.
+func (w *Workspace) capturedGone(ctx context.Context, st *state) (*capture, error) {
+	node, err := workspace.EncodeNode(nil)
+	if err != nil {
+		return nil, err
+	}
+	empty := blob.New(node)
+	if err := w.s.blobs.Put(ctx, empty); err != nil {
+		return nil, err
+	}
+	return w.finish(ctx, st, nil, &workspace.Result{Tree: empty.ID, Index: workspace.NewIndex(empty.ID)}, nil)
+}
+
 func (w *Workspace) finish(ctx context.Context, st *state, prev *workspace.Index, res *workspace.Result, skipped []workspace.Skipped) (*capture, error) {
 	c := &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: res.Changed, scan: res, stats: res.Stats}
 	if st.tip == nil {
@@ -221,8 +253,8 @@ func (w *Workspace) finish(ctx context.Context, st *state, prev *workspace.Index
 }
 
 // commit stores a checkpoint of a captured tree.
-func (w *Workspace) commit(ctx context.Context, st *state, c *capture, rec *Record) error {
-	b, err := w.prepare(ctx, st, c, rec)
+func (w *Workspace) commit(ctx context.Context, st *state, c *capture, rec *Record, by Holder) error {
+	b, err := w.prepare(ctx, st, c, rec, by)
 	if err != nil {
 		return err
 	}
@@ -232,8 +264,8 @@ func (w *Workspace) commit(ctx context.Context, st *state, c *capture, rec *Reco
 	return nil
 }
 
-// prepare fills the record and returns the batch that stores it.
-func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Record) (*kv.Batch, error) {
+// prepare fills the record, which by makes, and returns the batch that stores it.
+func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Record, by Holder) (*kv.Batch, error) {
 	now := w.s.opts.Now()
 	id, err := nextID(now, st.row.LastCheckpoint)
 	if err != nil {
@@ -273,7 +305,7 @@ func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Rec
 	if !rec.Root.IsZero() {
 		b.Refs = append(b.Refs, rec.Root)
 	}
-	row, err := w.advance(st, rec)
+	row, err := w.advance(ctx, st, rec, by)
 	if err != nil {
 		return nil, err
 	}

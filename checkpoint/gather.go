@@ -150,7 +150,7 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 // present that the plan was made from.
 func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *capture) (*capture, error) {
 	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
-		states, err := w.statesSince(ctx, p, p.Target, present)
+		states, err := w.statesSince(ctx, st, p, p.Target, present)
 		return states, Rules{
 			Exact:   p.request.Exact,
 			Choice:  p.request.choice,
@@ -162,9 +162,11 @@ func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *
 
 // statesSince puts together what is known about the paths in which the present
 // differs from a checkpoint, and who wrote them since.
-func (w *Workspace) statesSince(ctx context.Context, p *Plan, from *Record, present *capture) ([]PathState, error) {
-	now := w.safety(p)
-	now.Time = w.s.opts.Now()
+func (w *Workspace) statesSince(ctx context.Context, st *state, p *Plan, from *Record, present *capture) ([]PathState, error) {
+	now, err := w.unsaved(ctx, st, p)
+	if err != nil {
+		return nil, err
+	}
 	h, err := w.since(ctx, from, now, present)
 	if err != nil {
 		return nil, err

@@ -200,8 +200,14 @@ func (w *Workspace) latest(ctx context.Context) (*Record, error) {
 	return nil, nil
 }
 
-// advance returns the row of the workspace after another checkpoint.
-func (w *Workspace) advance(st *state, rec *Record) (kv.Set, error) {
+// advance notes which turns were at work until a checkpoint, which by makes, and
+// returns the row of the workspace after it.
+func (w *Workspace) advance(ctx context.Context, st *state, rec *Record, by Holder) (kv.Set, error) {
+	turns, err := w.turns(ctx, st)
+	if err != nil {
+		return kv.Set{}, err
+	}
+	rec.AtWork, turns = turns.Observe(rec, by, w.s.opts.life)
 	row := proto.CloneOf(st.row)
 	if row.Id == "" {
 		row = &stetv1.WorkspaceRecord{
@@ -212,7 +218,7 @@ func (w *Workspace) advance(st *state, rec *Record) (kv.Set, error) {
 			return kv.Set{}, fmt.Errorf("describe workspace: %w", err)
 		}
 	}
-	row.LastCheckpoint, row.LastNumber = rec.ID, rec.Number
+	row.LastCheckpoint, row.LastNumber, row.Turns = rec.ID, rec.Number, turns.encode()
 	data, err := marshal(row)
 	return kv.Set{Key: keyspace.Workspace(w.id), Value: data}, err
 }

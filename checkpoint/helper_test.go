@@ -229,6 +229,15 @@ func (f *fixture) setRow(id string, data []byte) error {
 	return f.rows.Commit(f.t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Checkpoint(id), Value: data}}})
 }
 
+// setWorkspace overwrites the row of the workspace.
+func (f *fixture) setWorkspace(st *state) error {
+	data, err := marshal(st.row)
+	if err != nil {
+		return err
+	}
+	return f.rows.Commit(f.t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Workspace(f.w.ID()), Value: data}}})
+}
+
 // dropCheckpoint removes a checkpoint, as a retention policy would.
 func (f *fixture) dropCheckpoint(id string) error {
 	return f.rows.Commit(f.t.Context(), &kv.Batch{Delete: []string{

@@ -60,6 +60,9 @@ type Record struct {
 	Time         time.Time
 	// Touched lists the paths that the tool said it wrote.
 	Touched []string
+	// AtWork lists the turns that were at work at any time since the checkpoint
+	// before; Writer goes by it.
+	AtWork Turns
 	// FilesChanged, LinesAdded and LinesRemoved compare with the parent. Lines are
 	// counted in text files only, and not for the first checkpoint. LinesPartial
 	// says that so many files changed that not all were counted.
@@ -73,6 +76,8 @@ type Record struct {
 
 	notCaptured blob.ID // blob of the list, or zero
 	version     uint64  // of the row, or 0
+	unaware     bool    // made by a release that did not keep AtWork
+	unfinished  bool    // its turn goes on, although it is on its after side
 }
 
 // Name returns the short name of the checkpoint within its workspace, such as
@@ -88,6 +93,9 @@ func (r *Record) encode() ([]byte, error) {
 		LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
 		NotCaptured: idBytes(r.notCaptured), NotCapturedCount: r.NotCaptured, Hinted: r.Hinted,
 		LinesPartial: r.LinesPartial,
+	}
+	if !r.unaware {
+		m.AtWork = r.AtWork.encode()
 	}
 	return marshal(m)
 }
@@ -111,7 +119,7 @@ func decodeRecord(data []byte) (*Record, error) {
 		Author: m.Author, Label: m.Label, Tool: m.Tool, Kind: m.Kind, Time: time.UnixMilli(m.TimeMs),
 		Touched: pathStrings(m.Touched), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
 		LinesRemoved: m.LinesRemoved, NotCaptured: m.NotCapturedCount, Hinted: m.Hinted, notCaptured: skipped,
-		LinesPartial: m.LinesPartial,
+		LinesPartial: m.LinesPartial, AtWork: decodeTurns(m.AtWork), unaware: m.AtWork == nil,
 	}, nil
 }
 

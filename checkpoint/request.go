@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/workspace"
@@ -95,6 +96,9 @@ type Plan struct {
 	NotCaptured []workspace.Skipped
 	// Conversation is whose changes are taken back; empty for everybody's.
 	Conversation string
+	// AtWork lists the turns that are going on in the workspace: they may change
+	// files again as soon as the rewind is done.
+	AtWork Turns
 	// RootBefore and RootAfter are the states of the conversation before and after;
 	// RootAfter is zero if the conversation stays where it is.
 	RootBefore, RootAfter blob.ID
@@ -203,9 +207,11 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Untouched    int                 `json:"untouched"`
 		NotCaptured  []workspace.Skipped `json:"not_captured"`
 		Conversation *move               `json:"conversation,omitempty"`
+		AtWork       []TurnJSON          `json:"at_work,omitempty"`
 	}{
 		Schema: PlanSchema, Token: p.Token, Exact: p.request.Exact, Partial: p.Partial(), Untouched: p.Untouched,
 		Files: make([]file, 0, len(p.Actions)), NotCaptured: append([]workspace.Skipped{}, p.NotCaptured...),
+		AtWork: p.AtWork.JSON(),
 	}
 	if p.Target != nil {
 		out.To = p.Target.JSON()
@@ -253,11 +259,13 @@ type RecordJSON struct {
 	LinesPartial bool   `json:"lines_partial,omitempty"`
 }
 
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
 // JSON returns the checkpoint in its stable JSON form.
 func (r *Record) JSON() *RecordJSON {
 	out := &RecordJSON{
 		ID: r.ID, Name: r.Name(), Conversation: r.Conversation, Tree: r.Tree.String(), MessageID: r.MessageID, Turn: r.Turn,
-		Author: r.Author, Label: r.Label, Tool: r.Tool, Time: r.Time.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		Author: r.Author, Label: r.Label, Tool: r.Tool, Time: stamp(r.Time),
 		FilesChanged: r.FilesChanged, LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved, LinesPartial: r.LinesPartial,
 	}
 	if !r.Root.IsZero() {

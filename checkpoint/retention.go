@@ -43,7 +43,7 @@ const undoDepth = 10
 
 // youngest is the age below which no checkpoint is forgotten: a turn may be going
 // on that began with it.
-const youngest = bracketLife
+const youngest = turnLife
 
 // Retained is a checkpoint as a policy sees it.
 type Retained struct {

@@ -61,6 +61,8 @@ type Options struct {
 	// hook is called before every call that changes the workspace; an error takes
 	// the place of the call. For fault injection in tests.
 	hook func(call, path string) error
+	// life looks whether a process lives. Tests replace it.
+	life func(Process) Life
 }
 
 func (o *Options) timeout(operations int) time.Duration {
@@ -90,6 +92,9 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Service {
 	}
 	if s.opts.Now == nil {
 		s.opts.Now = time.Now
+	}
+	if s.opts.life == nil {
+		s.opts.life = Process.Life
 	}
 	if s.opts.LockWait == 0 {
 		s.opts.LockWait = 30 * time.Second

@@ -22,7 +22,7 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 	}
 	p := &Plan{Conversation: conversation, request: req, present: present.tree, NotCaptured: present.skipped}
 	present, err = w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
-		states, err := w.statesSince(ctx, p, from, present)
+		states, err := w.statesSince(ctx, st, p, from, present)
 		return states, Rules{Lift: true, Choice: req.choice, Mine: func(_ string, by Writer) bool {
 			return by.Class == ByConversation && by.Conversation == conversation && by.Turn == req.OnlyTurn
 		}}, err

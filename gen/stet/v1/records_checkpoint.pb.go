@@ -161,7 +161,9 @@ type WorkspaceRecord struct {
 	LastCheckpoint string `protobuf:"bytes,5,opt,name=last_checkpoint,json=lastCheckpoint,proto3" json:"last_checkpoint,omitempty"`
 	LastNumber     uint64 `protobuf:"varint,6,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
 	// Milliseconds since the Unix epoch.
-	CreatedAtMs   int64 `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	CreatedAtMs int64 `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	// The turns that are going on. Missing in rows of releases that did not keep them.
+	Turns         *TurnsAtWork `protobuf:"bytes,8,opt,name=turns,proto3" json:"turns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -245,6 +247,264 @@ func (x *WorkspaceRecord) GetCreatedAtMs() int64 {
 	return 0
 }
 
+func (x *WorkspaceRecord) GetTurns() *TurnsAtWork {
+	if x != nil {
+		return x.Turns
+	}
+	return nil
+}
+
+// TurnsAtWork are turns of conversations that are going on in a workspace.
+type TurnsAtWork struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Turns         []*TurnAtWork          `protobuf:"bytes,1,rep,name=turns,proto3" json:"turns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnsAtWork) Reset() {
+	*x = TurnsAtWork{}
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnsAtWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnsAtWork) ProtoMessage() {}
+
+func (x *TurnsAtWork) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnsAtWork.ProtoReflect.Descriptor instead.
+func (*TurnsAtWork) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *TurnsAtWork) GetTurns() []*TurnAtWork {
+	if x != nil {
+		return x.Turns
+	}
+	return nil
+}
+
+// TurnAtWork is one turn that is going on. Checkpoints keep only what says whose
+// turn it is, and lost.
+type TurnAtWork struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Conversation string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	Turn         uint64                 `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`
+	MessageId    string                 `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	Author       string                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
+	// It ended between the previous checkpoint and this one, and nobody said when.
+	Lost bool `protobuf:"varint,5,opt,name=lost,proto3" json:"lost,omitempty"`
+	// The checkpoint that the turn began with.
+	Began string `protobuf:"bytes,6,opt,name=began,proto3" json:"began,omitempty"`
+	// When it began, and when it last made a checkpoint. Milliseconds since the Unix
+	// epoch.
+	SinceMs int64 `protobuf:"varint,7,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	SeenMs  int64 `protobuf:"varint,8,opt,name=seen_ms,json=seenMs,proto3" json:"seen_ms,omitempty"`
+	// Tells turns of one conversation apart that go on at the same time.
+	Holder string `protobuf:"bytes,9,opt,name=holder,proto3" json:"holder,omitempty"`
+	// The turn is over when all of them are gone.
+	Processes     []*TurnProcess `protobuf:"bytes,10,rep,name=processes,proto3" json:"processes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnAtWork) Reset() {
+	*x = TurnAtWork{}
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnAtWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnAtWork) ProtoMessage() {}
+
+func (x *TurnAtWork) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnAtWork.ProtoReflect.Descriptor instead.
+func (*TurnAtWork) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TurnAtWork) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
+func (x *TurnAtWork) GetTurn() uint64 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *TurnAtWork) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *TurnAtWork) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+func (x *TurnAtWork) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+func (x *TurnAtWork) GetBegan() string {
+	if x != nil {
+		return x.Began
+	}
+	return ""
+}
+
+func (x *TurnAtWork) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *TurnAtWork) GetSeenMs() int64 {
+	if x != nil {
+		return x.SeenMs
+	}
+	return 0
+}
+
+func (x *TurnAtWork) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *TurnAtWork) GetProcesses() []*TurnProcess {
+	if x != nil {
+		return x.Processes
+	}
+	return nil
+}
+
+// TurnProcess is a process that a turn is held by, named so that it cannot be
+// taken for another one.
+type TurnProcess struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Random id of the system's start.
+	Boot string `protobuf:"bytes,1,opt,name=boot,proto3" json:"boot,omitempty"`
+	// The namespace that pid is of.
+	PidNamespace string `protobuf:"bytes,2,opt,name=pid_namespace,json=pidNamespace,proto3" json:"pid_namespace,omitempty"`
+	Pid          uint64 `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
+	// When the process started, in ticks since the system's start.
+	Start uint64 `protobuf:"varint,4,opt,name=start,proto3" json:"start,omitempty"`
+	// For people.
+	Command       string `protobuf:"bytes,5,opt,name=command,proto3" json:"command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnProcess) Reset() {
+	*x = TurnProcess{}
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnProcess) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnProcess) ProtoMessage() {}
+
+func (x *TurnProcess) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnProcess.ProtoReflect.Descriptor instead.
+func (*TurnProcess) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TurnProcess) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *TurnProcess) GetPidNamespace() string {
+	if x != nil {
+		return x.PidNamespace
+	}
+	return ""
+}
+
+func (x *TurnProcess) GetPid() uint64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *TurnProcess) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *TurnProcess) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
 // CheckpointRecord ties a state of a workspace to a state of a conversation. The
 // checkpoints of a workspace form one sequence, whatever conversation they are of.
 type CheckpointRecord struct {
@@ -285,14 +545,17 @@ type CheckpointRecord struct {
 	// Only the hinted paths were looked at.
 	Hinted bool `protobuf:"varint,23,opt,name=hinted,proto3" json:"hinted,omitempty"`
 	// More files changed than were counted: lines are those of the first ones.
-	LinesPartial  bool `protobuf:"varint,24,opt,name=lines_partial,json=linesPartial,proto3" json:"lines_partial,omitempty"`
+	LinesPartial bool `protobuf:"varint,24,opt,name=lines_partial,json=linesPartial,proto3" json:"lines_partial,omitempty"`
+	// The turns that were at work at any time since the previous checkpoint. Missing
+	// in records of releases that did not keep them.
+	AtWork        *TurnsAtWork `protobuf:"bytes,25,opt,name=at_work,json=atWork,proto3" json:"at_work,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckpointRecord) Reset() {
 	*x = CheckpointRecord{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[1]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -304,7 +567,7 @@ func (x *CheckpointRecord) String() string {
 func (*CheckpointRecord) ProtoMessage() {}
 
 func (x *CheckpointRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[1]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -317,7 +580,7 @@ func (x *CheckpointRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRecord.ProtoReflect.Descriptor instead.
 func (*CheckpointRecord) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{1}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CheckpointRecord) GetFormat() uint32 {
@@ -488,6 +751,13 @@ func (x *CheckpointRecord) GetLinesPartial() bool {
 	return false
 }
 
+func (x *CheckpointRecord) GetAtWork() *TurnsAtWork {
+	if x != nil {
+		return x.AtWork
+	}
+	return nil
+}
+
 // NotCapturedList is the content of the blob that CheckpointRecord.not_captured
 // names, sorted by path.
 type NotCapturedList struct {
@@ -499,7 +769,7 @@ type NotCapturedList struct {
 
 func (x *NotCapturedList) Reset() {
 	*x = NotCapturedList{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[2]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +781,7 @@ func (x *NotCapturedList) String() string {
 func (*NotCapturedList) ProtoMessage() {}
 
 func (x *NotCapturedList) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[2]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +794,7 @@ func (x *NotCapturedList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotCapturedList.ProtoReflect.Descriptor instead.
 func (*NotCapturedList) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{2}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NotCapturedList) GetEntries() []*NotCaptured {
@@ -548,7 +818,7 @@ type NotCaptured struct {
 
 func (x *NotCaptured) Reset() {
 	*x = NotCaptured{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[3]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +830,7 @@ func (x *NotCaptured) String() string {
 func (*NotCaptured) ProtoMessage() {}
 
 func (x *NotCaptured) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[3]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +843,7 @@ func (x *NotCaptured) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotCaptured.ProtoReflect.Descriptor instead.
 func (*NotCaptured) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{3}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NotCaptured) GetPath() []byte {
@@ -625,7 +895,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[4]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +907,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[4]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +920,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{4}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JournalRecord) GetFormat() uint32 {
@@ -705,7 +975,7 @@ type JournalSteps struct {
 
 func (x *JournalSteps) Reset() {
 	*x = JournalSteps{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[5]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +987,7 @@ func (x *JournalSteps) String() string {
 func (*JournalSteps) ProtoMessage() {}
 
 func (x *JournalSteps) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[5]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +1000,7 @@ func (x *JournalSteps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalSteps.ProtoReflect.Descriptor instead.
 func (*JournalSteps) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{5}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JournalSteps) GetSteps() []*JournalStep {
@@ -761,7 +1031,7 @@ type JournalStep struct {
 
 func (x *JournalStep) Reset() {
 	*x = JournalStep{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +1043,7 @@ func (x *JournalStep) String() string {
 func (*JournalStep) ProtoMessage() {}
 
 func (x *JournalStep) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +1056,7 @@ func (x *JournalStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalStep.ProtoReflect.Descriptor instead.
 func (*JournalStep) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{6}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JournalStep) GetKind() JournalStepKind {
@@ -886,7 +1156,7 @@ type OperationRecord struct {
 
 func (x *OperationRecord) Reset() {
 	*x = OperationRecord{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +1168,7 @@ func (x *OperationRecord) String() string {
 func (*OperationRecord) ProtoMessage() {}
 
 func (x *OperationRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1181,7 @@ func (x *OperationRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationRecord.ProtoReflect.Descriptor instead.
 func (*OperationRecord) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{7}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OperationRecord) GetFormat() uint32 {
@@ -1036,7 +1306,7 @@ type PathList struct {
 
 func (x *PathList) Reset() {
 	*x = PathList{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1318,7 @@ func (x *PathList) String() string {
 func (*PathList) ProtoMessage() {}
 
 func (x *PathList) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1331,7 @@ func (x *PathList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathList.ProtoReflect.Descriptor instead.
 func (*PathList) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{8}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PathList) GetPaths() [][]byte {
@@ -1086,7 +1356,7 @@ type CheckpointPin struct {
 
 func (x *CheckpointPin) Reset() {
 	*x = CheckpointPin{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1368,7 @@ func (x *CheckpointPin) String() string {
 func (*CheckpointPin) ProtoMessage() {}
 
 func (x *CheckpointPin) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1381,7 @@ func (x *CheckpointPin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointPin.ProtoReflect.Descriptor instead.
 func (*CheckpointPin) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{9}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckpointPin) GetFormat() uint32 {
@@ -1146,7 +1416,7 @@ var File_stet_v1_records_checkpoint_proto protoreflect.FileDescriptor
 
 const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\n" +
-	" stet/v1/records_checkpoint.proto\x12\astet.v1\x1a\x14stet/v1/common.proto\"\xd1\x01\n" +
+	" stet/v1/records_checkpoint.proto\x12\astet.v1\x1a\x14stet/v1/common.proto\"\xfd\x01\n" +
 	"\x0fWorkspaceRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
@@ -1155,7 +1425,30 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x0flast_checkpoint\x18\x05 \x01(\tR\x0elastCheckpoint\x12\x1f\n" +
 	"\vlast_number\x18\x06 \x01(\x04R\n" +
 	"lastNumber\x12\"\n" +
-	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\"\xc5\x05\n" +
+	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\x12*\n" +
+	"\x05turns\x18\b \x01(\v2\x14.stet.v1.TurnsAtWorkR\x05turns\"8\n" +
+	"\vTurnsAtWork\x12)\n" +
+	"\x05turns\x18\x01 \x03(\v2\x13.stet.v1.TurnAtWorkR\x05turns\"\xa5\x02\n" +
+	"\n" +
+	"TurnAtWork\x12\"\n" +
+	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x12\n" +
+	"\x04turn\x18\x02 \x01(\x04R\x04turn\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x03 \x01(\tR\tmessageId\x12\x16\n" +
+	"\x06author\x18\x04 \x01(\tR\x06author\x12\x12\n" +
+	"\x04lost\x18\x05 \x01(\bR\x04lost\x12\x14\n" +
+	"\x05began\x18\x06 \x01(\tR\x05began\x12\x19\n" +
+	"\bsince_ms\x18\a \x01(\x03R\asinceMs\x12\x17\n" +
+	"\aseen_ms\x18\b \x01(\x03R\x06seenMs\x12\x16\n" +
+	"\x06holder\x18\t \x01(\tR\x06holder\x122\n" +
+	"\tprocesses\x18\n" +
+	" \x03(\v2\x14.stet.v1.TurnProcessR\tprocesses\"\x88\x01\n" +
+	"\vTurnProcess\x12\x12\n" +
+	"\x04boot\x18\x01 \x01(\tR\x04boot\x12#\n" +
+	"\rpid_namespace\x18\x02 \x01(\tR\fpidNamespace\x12\x10\n" +
+	"\x03pid\x18\x03 \x01(\x04R\x03pid\x12\x14\n" +
+	"\x05start\x18\x04 \x01(\x04R\x05start\x12\x18\n" +
+	"\acommand\x18\x05 \x01(\tR\acommand\"\xf4\x05\n" +
 	"\x10CheckpointRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -1183,7 +1476,8 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\fnot_captured\x18\x15 \x01(\fR\vnotCaptured\x12,\n" +
 	"\x12not_captured_count\x18\x16 \x01(\x04R\x10notCapturedCount\x12\x16\n" +
 	"\x06hinted\x18\x17 \x01(\bR\x06hinted\x12#\n" +
-	"\rlines_partial\x18\x18 \x01(\bR\flinesPartial\"A\n" +
+	"\rlines_partial\x18\x18 \x01(\bR\flinesPartial\x12-\n" +
+	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\"A\n" +
 	"\x0fNotCapturedList\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\"_\n" +
 	"\vNotCaptured\x12\x12\n" +
@@ -1268,33 +1562,40 @@ func file_stet_v1_records_checkpoint_proto_rawDescGZIP() []byte {
 }
 
 var file_stet_v1_records_checkpoint_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_stet_v1_records_checkpoint_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_stet_v1_records_checkpoint_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_stet_v1_records_checkpoint_proto_goTypes = []any{
 	(CheckpointKind)(0),      // 0: stet.v1.CheckpointKind
 	(JournalStepKind)(0),     // 1: stet.v1.JournalStepKind
 	(*WorkspaceRecord)(nil),  // 2: stet.v1.WorkspaceRecord
-	(*CheckpointRecord)(nil), // 3: stet.v1.CheckpointRecord
-	(*NotCapturedList)(nil),  // 4: stet.v1.NotCapturedList
-	(*NotCaptured)(nil),      // 5: stet.v1.NotCaptured
-	(*JournalRecord)(nil),    // 6: stet.v1.JournalRecord
-	(*JournalSteps)(nil),     // 7: stet.v1.JournalSteps
-	(*JournalStep)(nil),      // 8: stet.v1.JournalStep
-	(*OperationRecord)(nil),  // 9: stet.v1.OperationRecord
-	(*PathList)(nil),         // 10: stet.v1.PathList
-	(*CheckpointPin)(nil),    // 11: stet.v1.CheckpointPin
-	(Side)(0),                // 12: stet.v1.Side
+	(*TurnsAtWork)(nil),      // 3: stet.v1.TurnsAtWork
+	(*TurnAtWork)(nil),       // 4: stet.v1.TurnAtWork
+	(*TurnProcess)(nil),      // 5: stet.v1.TurnProcess
+	(*CheckpointRecord)(nil), // 6: stet.v1.CheckpointRecord
+	(*NotCapturedList)(nil),  // 7: stet.v1.NotCapturedList
+	(*NotCaptured)(nil),      // 8: stet.v1.NotCaptured
+	(*JournalRecord)(nil),    // 9: stet.v1.JournalRecord
+	(*JournalSteps)(nil),     // 10: stet.v1.JournalSteps
+	(*JournalStep)(nil),      // 11: stet.v1.JournalStep
+	(*OperationRecord)(nil),  // 12: stet.v1.OperationRecord
+	(*PathList)(nil),         // 13: stet.v1.PathList
+	(*CheckpointPin)(nil),    // 14: stet.v1.CheckpointPin
+	(Side)(0),                // 15: stet.v1.Side
 }
 var file_stet_v1_records_checkpoint_proto_depIdxs = []int32{
-	12, // 0: stet.v1.CheckpointRecord.side:type_name -> stet.v1.Side
-	0,  // 1: stet.v1.CheckpointRecord.kind:type_name -> stet.v1.CheckpointKind
-	5,  // 2: stet.v1.NotCapturedList.entries:type_name -> stet.v1.NotCaptured
-	8,  // 3: stet.v1.JournalSteps.steps:type_name -> stet.v1.JournalStep
-	1,  // 4: stet.v1.JournalStep.kind:type_name -> stet.v1.JournalStepKind
-	5,  // [5:5] is the sub-list for method output_type
-	5,  // [5:5] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	3,  // 0: stet.v1.WorkspaceRecord.turns:type_name -> stet.v1.TurnsAtWork
+	4,  // 1: stet.v1.TurnsAtWork.turns:type_name -> stet.v1.TurnAtWork
+	5,  // 2: stet.v1.TurnAtWork.processes:type_name -> stet.v1.TurnProcess
+	15, // 3: stet.v1.CheckpointRecord.side:type_name -> stet.v1.Side
+	0,  // 4: stet.v1.CheckpointRecord.kind:type_name -> stet.v1.CheckpointKind
+	3,  // 5: stet.v1.CheckpointRecord.at_work:type_name -> stet.v1.TurnsAtWork
+	8,  // 6: stet.v1.NotCapturedList.entries:type_name -> stet.v1.NotCaptured
+	11, // 7: stet.v1.JournalSteps.steps:type_name -> stet.v1.JournalStep
+	1,  // 8: stet.v1.JournalStep.kind:type_name -> stet.v1.JournalStepKind
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_records_checkpoint_proto_init() }
@@ -1309,7 +1610,7 @@ func file_stet_v1_records_checkpoint_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_records_checkpoint_proto_rawDesc), len(file_stet_v1_records_checkpoint_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/records_checkpoint.proto.
  */
 export const file_stet_v1_records_checkpoint: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2hlY2twb2ludC5wcm90bxIHc3RldC52MSKPAQoPV29ya3NwYWNlUmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIMCgRwYXRoGAMgASgMEg0KBW5vbmNlGAQgASgMEhcKD2xhc3RfY2hlY2twb2ludBgFIAEoCRITCgtsYXN0X251bWJlchgGIAEoBBIVCg1jcmVhdGVkX2F0X21zGAcgASgDIuQDChBDaGVja3BvaW50UmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSDgoGbnVtYmVyGAQgASgEEg4KBnBhcmVudBgFIAEoCRIMCgR0cmVlGAYgASgMEhQKDGNvbnZlcnNhdGlvbhgHIAEoCRIMCgRyb290GAggASgMEhIKCm1lc3NhZ2VfaWQYCSABKAkSDAoEdHVybhgKIAEoBBIbCgRzaWRlGAsgASgOMg0uc3RldC52MS5TaWRlEg4KBmF1dGhvchgMIAEoCRINCgVsYWJlbBgNIAEoCRIMCgR0b29sGA4gASgJEiUKBGtpbmQYDyABKA4yFy5zdGV0LnYxLkNoZWNrcG9pbnRLaW5kEg8KB3RpbWVfbXMYECABKAMSDwoHdG91Y2hlZBgRIAMoDBIVCg1maWxlc19jaGFuZ2VkGBIgASgEEhMKC2xpbmVzX2FkZGVkGBMgASgEEhUKDWxpbmVzX3JlbW92ZWQYFCABKAQSFAoMbm90X2NhcHR1cmVkGBUgASgMEhoKEm5vdF9jYXB0dXJlZF9jb3VudBgWIAEoBBIOCgZoaW50ZWQYFyABKAgSFQoNbGluZXNfcGFydGlhbBgYIAEoCCI4Cg9Ob3RDYXB0dXJlZExpc3QSJQoHZW50cmllcxgBIAMoCzIULnN0ZXQudjEuTm90Q2FwdHVyZWQiRgoLTm90Q2FwdHVyZWQSDAoEcGF0aBgBIAEoDBIOCgZyZWFzb24YAiABKAkSCwoDZGlyGAMgASgIEgwKBHNpemUYBCABKAQicAoNSm91cm5hbFJlY29yZBIOCgZmb3JtYXQYASABKA0SEQoJd29ya3NwYWNlGAIgASgJEg0KBXN0YWdlGAMgASgMEg0KBXN0ZXBzGAQgASgMEg0KBXNhdmVkGAUgASgJEg8KB3RpbWVfbXMYBiABKAMiMwoMSm91cm5hbFN0ZXBzEiMKBXN0ZXBzGAEgAygLMhQuc3RldC52MS5Kb3VybmFsU3RlcCLEAQoLSm91cm5hbFN0ZXASJgoEa2luZBgBIAEoDjIYLnN0ZXQudjEuSm91cm5hbFN0ZXBLaW5kEgwKBHBhdGgYAiABKAwSDAoEc2xvdBgDIAEoBBIRCgluZXdfaW5vZGUYBCABKAQSEAoIbmV3X3NpemUYBSABKAQSFAoMbmV3X210aW1lX25zGAYgASgDEhIKCm5ld19pc19kaXIYByABKAgSEAoIb2xkX21vZGUYCCABKA0SEAoIbmV3X21vZGUYCSABKA0inQIKD09wZXJhdGlvblJlY29yZBIOCgZmb3JtYXQYASABKA0SCwoDc2VxGAIgASgEEgwKBGtpbmQYAyABKAkSDgoGYXV0aG9yGAQgASgJEg8KB3RpbWVfbXMYBSABKAMSEwoLZGVzY3JpcHRpb24YBiABKAkSEQoJd29ya3NwYWNlGAcgASgJEhQKDGNvbnZlcnNhdGlvbhgIIAEoCRIOCgZiZWZvcmUYCSABKAkSDQoFYWZ0ZXIYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhMKC3Jvb3RfYmVmb3JlGAwgASgMEhIKCnJvb3RfYWZ0ZXIYDSABKAwSCgoCb2YYDiABKAQSDQoFZmlsZXMYDyABKAQSDQoFcGF0aHMYECABKAwiGQoIUGF0aExpc3QSDQoFcGF0aHMYASADKAwiUgoNQ2hlY2twb2ludFBpbhIOCgZmb3JtYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgpjaGVja3BvaW50GAMgASgJEg8KB3RpbWVfbXMYBCABKAMquwEKDkNoZWNrcG9pbnRLaW5kEh8KG0NIRUNLUE9JTlRfS0lORF9VTlNQRUNJRklFRBAAEhoKFkNIRUNLUE9JTlRfS0lORF9NQU5VQUwQARIYChRDSEVDS1BPSU5UX0tJTkRfQVVUTxACEhoKFkNIRUNLUE9JTlRfS0lORF9TQUZFVFkQAxIaChZDSEVDS1BPSU5UX0tJTkRfUkVXSU5EEAQSGgoWQ0hFQ0tQT0lOVF9LSU5EX0lNUE9SVBAFKqoBCg9Kb3VybmFsU3RlcEtpbmQSIQodSk9VUk5BTF9TVEVQX0tJTkRfVU5TUEVDSUZJRUQQABIcChhKT1VSTkFMX1NURVBfS0lORF9SRU1PVkUQARIaChZKT1VSTkFMX1NURVBfS0lORF9TV0FQEAISHQoZSk9VUk5BTF9TVEVQX0tJTkRfSU5TVEFMTBADEhsKF0pPVVJOQUxfU1RFUF9LSU5EX0NITU9EEARCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z", [file_stet_v1_common]);
+  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2hlY2twb2ludC5wcm90bxIHc3RldC52MSK0AQoPV29ya3NwYWNlUmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIMCgRwYXRoGAMgASgMEg0KBW5vbmNlGAQgASgMEhcKD2xhc3RfY2hlY2twb2ludBgFIAEoCRITCgtsYXN0X251bWJlchgGIAEoBBIVCg1jcmVhdGVkX2F0X21zGAcgASgDEiMKBXR1cm5zGAggASgLMhQuc3RldC52MS5UdXJuc0F0V29yayIxCgtUdXJuc0F0V29yaxIiCgV0dXJucxgBIAMoCzITLnN0ZXQudjEuVHVybkF0V29yayLNAQoKVHVybkF0V29yaxIUCgxjb252ZXJzYXRpb24YASABKAkSDAoEdHVybhgCIAEoBBISCgptZXNzYWdlX2lkGAMgASgJEg4KBmF1dGhvchgEIAEoCRIMCgRsb3N0GAUgASgIEg0KBWJlZ2FuGAYgASgJEhAKCHNpbmNlX21zGAcgASgDEg8KB3NlZW5fbXMYCCABKAMSDgoGaG9sZGVyGAkgASgJEicKCXByb2Nlc3NlcxgKIAMoCzIULnN0ZXQudjEuVHVyblByb2Nlc3MiXwoLVHVyblByb2Nlc3MSDAoEYm9vdBgBIAEoCRIVCg1waWRfbmFtZXNwYWNlGAIgASgJEgsKA3BpZBgDIAEoBBINCgVzdGFydBgEIAEoBBIPCgdjb21tYW5kGAUgASgJIosEChBDaGVja3BvaW50UmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSDgoGbnVtYmVyGAQgASgEEg4KBnBhcmVudBgFIAEoCRIMCgR0cmVlGAYgASgMEhQKDGNvbnZlcnNhdGlvbhgHIAEoCRIMCgRyb290GAggASgMEhIKCm1lc3NhZ2VfaWQYCSABKAkSDAoEdHVybhgKIAEoBBIbCgRzaWRlGAsgASgOMg0uc3RldC52MS5TaWRlEg4KBmF1dGhvchgMIAEoCRINCgVsYWJlbBgNIAEoCRIMCgR0b29sGA4gASgJEiUKBGtpbmQYDyABKA4yFy5zdGV0LnYxLkNoZWNrcG9pbnRLaW5kEg8KB3RpbWVfbXMYECABKAMSDwoHdG91Y2hlZBgRIAMoDBIVCg1maWxlc19jaGFuZ2VkGBIgASgEEhMKC2xpbmVzX2FkZGVkGBMgASgEEhUKDWxpbmVzX3JlbW92ZWQYFCABKAQSFAoMbm90X2NhcHR1cmVkGBUgASgMEhoKEm5vdF9jYXB0dXJlZF9jb3VudBgWIAEoBBIOCgZoaW50ZWQYFyABKAgSFQoNbGluZXNfcGFydGlhbBgYIAEoCBIlCgdhdF93b3JrGBkgASgLMhQuc3RldC52MS5UdXJuc0F0V29yayI4Cg9Ob3RDYXB0dXJlZExpc3QSJQoHZW50cmllcxgBIAMoCzIULnN0ZXQudjEuTm90Q2FwdHVyZWQiRgoLTm90Q2FwdHVyZWQSDAoEcGF0aBgBIAEoDBIOCgZyZWFzb24YAiABKAkSCwoDZGlyGAMgASgIEgwKBHNpemUYBCABKAQicAoNSm91cm5hbFJlY29yZBIOCgZmb3JtYXQYASABKA0SEQoJd29ya3NwYWNlGAIgASgJEg0KBXN0YWdlGAMgASgMEg0KBXN0ZXBzGAQgASgMEg0KBXNhdmVkGAUgASgJEg8KB3RpbWVfbXMYBiABKAMiMwoMSm91cm5hbFN0ZXBzEiMKBXN0ZXBzGAEgAygLMhQuc3RldC52MS5Kb3VybmFsU3RlcCLEAQoLSm91cm5hbFN0ZXASJgoEa2luZBgBIAEoDjIYLnN0ZXQudjEuSm91cm5hbFN0ZXBLaW5kEgwKBHBhdGgYAiABKAwSDAoEc2xvdBgDIAEoBBIRCgluZXdfaW5vZGUYBCABKAQSEAoIbmV3X3NpemUYBSABKAQSFAoMbmV3X210aW1lX25zGAYgASgDEhIKCm5ld19pc19kaXIYByABKAgSEAoIb2xkX21vZGUYCCABKA0SEAoIbmV3X21vZGUYCSABKA0inQIKD09wZXJhdGlvblJlY29yZBIOCgZmb3JtYXQYASABKA0SCwoDc2VxGAIgASgEEgwKBGtpbmQYAyABKAkSDgoGYXV0aG9yGAQgASgJEg8KB3RpbWVfbXMYBSABKAMSEwoLZGVzY3JpcHRpb24YBiABKAkSEQoJd29ya3NwYWNlGAcgASgJEhQKDGNvbnZlcnNhdGlvbhgIIAEoCRIOCgZiZWZvcmUYCSABKAkSDQoFYWZ0ZXIYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhMKC3Jvb3RfYmVmb3JlGAwgASgMEhIKCnJvb3RfYWZ0ZXIYDSABKAwSCgoCb2YYDiABKAQSDQoFZmlsZXMYDyABKAQSDQoFcGF0aHMYECABKAwiGQoIUGF0aExpc3QSDQoFcGF0aHMYASADKAwiUgoNQ2hlY2twb2ludFBpbhIOCgZmb3JtYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgpjaGVja3BvaW50GAMgASgJEg8KB3RpbWVfbXMYBCABKAMquwEKDkNoZWNrcG9pbnRLaW5kEh8KG0NIRUNLUE9JTlRfS0lORF9VTlNQRUNJRklFRBAAEhoKFkNIRUNLUE9JTlRfS0lORF9NQU5VQUwQARIYChRDSEVDS1BPSU5UX0tJTkRfQVVUTxACEhoKFkNIRUNLUE9JTlRfS0lORF9TQUZFVFkQAxIaChZDSEVDS1BPSU5UX0tJTkRfUkVXSU5EEAQSGgoWQ0hFQ0tQT0lOVF9LSU5EX0lNUE9SVBAFKqoBCg9Kb3VybmFsU3RlcEtpbmQSIQodSk9VUk5BTF9TVEVQX0tJTkRfVU5TUEVDSUZJRUQQABIcChhKT1VSTkFMX1NURVBfS0lORF9SRU1PVkUQARIaChZKT1VSTkFMX1NURVBfS0lORF9TV0FQEAISHQoZSk9VUk5BTF9TVEVQX0tJTkRfSU5TVEFMTBADEhsKF0pPVVJOQUxfU1RFUF9LSU5EX0NITU9EEARCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z", [file_stet_v1_common]);
 
 /**
  * WorkspaceRecord is what is known about a directory that has checkpoints.
@@ -67,6 +67,13 @@ export type WorkspaceRecord = Message<"stet.v1.WorkspaceRecord"> & {
    * @generated from field: int64 created_at_ms = 7;
    */
   createdAtMs: bigint;
+
+  /**
+   * The turns that are going on. Missing in rows of releases that did not keep them.
+   *
+   * @generated from field: stet.v1.TurnsAtWork turns = 8;
+   */
+  turns?: TurnsAtWork | undefined;
 };
 
 /**
@@ -75,6 +82,149 @@ export type WorkspaceRecord = Message<"stet.v1.WorkspaceRecord"> & {
  */
 export const WorkspaceRecordSchema: GenMessage<WorkspaceRecord> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_checkpoint, 0);
+
+/**
+ * TurnsAtWork are turns of conversations that are going on in a workspace.
+ *
+ * @generated from message stet.v1.TurnsAtWork
+ */
+export type TurnsAtWork = Message<"stet.v1.TurnsAtWork"> & {
+  /**
+   * @generated from field: repeated stet.v1.TurnAtWork turns = 1;
+   */
+  turns: TurnAtWork[];
+};
+
+/**
+ * Describes the message stet.v1.TurnsAtWork.
+ * Use `create(TurnsAtWorkSchema)` to create a new message.
+ */
+export const TurnsAtWorkSchema: GenMessage<TurnsAtWork> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_checkpoint, 1);
+
+/**
+ * TurnAtWork is one turn that is going on. Checkpoints keep only what says whose
+ * turn it is, and lost.
+ *
+ * @generated from message stet.v1.TurnAtWork
+ */
+export type TurnAtWork = Message<"stet.v1.TurnAtWork"> & {
+  /**
+   * @generated from field: string conversation = 1;
+   */
+  conversation: string;
+
+  /**
+   * @generated from field: uint64 turn = 2;
+   */
+  turn: bigint;
+
+  /**
+   * @generated from field: string message_id = 3;
+   */
+  messageId: string;
+
+  /**
+   * @generated from field: string author = 4;
+   */
+  author: string;
+
+  /**
+   * It ended between the previous checkpoint and this one, and nobody said when.
+   *
+   * @generated from field: bool lost = 5;
+   */
+  lost: boolean;
+
+  /**
+   * The checkpoint that the turn began with.
+   *
+   * @generated from field: string began = 6;
+   */
+  began: string;
+
+  /**
+   * When it began, and when it last made a checkpoint. Milliseconds since the Unix
+   * epoch.
+   *
+   * @generated from field: int64 since_ms = 7;
+   */
+  sinceMs: bigint;
+
+  /**
+   * @generated from field: int64 seen_ms = 8;
+   */
+  seenMs: bigint;
+
+  /**
+   * Tells turns of one conversation apart that go on at the same time.
+   *
+   * @generated from field: string holder = 9;
+   */
+  holder: string;
+
+  /**
+   * The turn is over when all of them are gone.
+   *
+   * @generated from field: repeated stet.v1.TurnProcess processes = 10;
+   */
+  processes: TurnProcess[];
+};
+
+/**
+ * Describes the message stet.v1.TurnAtWork.
+ * Use `create(TurnAtWorkSchema)` to create a new message.
+ */
+export const TurnAtWorkSchema: GenMessage<TurnAtWork> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_checkpoint, 2);
+
+/**
+ * TurnProcess is a process that a turn is held by, named so that it cannot be
+ * taken for another one.
+ *
+ * @generated from message stet.v1.TurnProcess
+ */
+export type TurnProcess = Message<"stet.v1.TurnProcess"> & {
+  /**
+   * Random id of the system's start.
+   *
+   * @generated from field: string boot = 1;
+   */
+  boot: string;
+
+  /**
+   * The namespace that pid is of.
+   *
+   * @generated from field: string pid_namespace = 2;
+   */
+  pidNamespace: string;
+
+  /**
+   * @generated from field: uint64 pid = 3;
+   */
+  pid: bigint;
+
+  /**
+   * When the process started, in ticks since the system's start.
+   *
+   * @generated from field: uint64 start = 4;
+   */
+  start: bigint;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string command = 5;
+   */
+  command: string;
+};
+
+/**
+ * Describes the message stet.v1.TurnProcess.
+ * Use `create(TurnProcessSchema)` to create a new message.
+ */
+export const TurnProcessSchema: GenMessage<TurnProcess> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_checkpoint, 3);
 
 /**
  * CheckpointRecord ties a state of a workspace to a state of a conversation. The
@@ -228,6 +378,14 @@ export type CheckpointRecord = Message<"stet.v1.CheckpointRecord"> & {
    * @generated from field: bool lines_partial = 24;
    */
   linesPartial: boolean;
+
+  /**
+   * The turns that were at work at any time since the previous checkpoint. Missing
+   * in records of releases that did not keep them.
+   *
+   * @generated from field: stet.v1.TurnsAtWork at_work = 25;
+   */
+  atWork?: TurnsAtWork | undefined;
 };
 
 /**
@@ -235,7 +393,7 @@ export type CheckpointRecord = Message<"stet.v1.CheckpointRecord"> & {
  * Use `create(CheckpointRecordSchema)` to create a new message.
  */
 export const CheckpointRecordSchema: GenMessage<CheckpointRecord> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 1);
+  messageDesc(file_stet_v1_records_checkpoint, 4);
 
 /**
  * NotCapturedList is the content of the blob that CheckpointRecord.not_captured
@@ -255,7 +413,7 @@ export type NotCapturedList = Message<"stet.v1.NotCapturedList"> & {
  * Use `create(NotCapturedListSchema)` to create a new message.
  */
 export const NotCapturedListSchema: GenMessage<NotCapturedList> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 2);
+  messageDesc(file_stet_v1_records_checkpoint, 5);
 
 /**
  * NotCaptured is a path that was seen and left out of a tree.
@@ -291,7 +449,7 @@ export type NotCaptured = Message<"stet.v1.NotCaptured"> & {
  * Use `create(NotCapturedSchema)` to create a new message.
  */
 export const NotCapturedSchema: GenMessage<NotCaptured> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 3);
+  messageDesc(file_stet_v1_records_checkpoint, 6);
 
 /**
  * JournalRecord is a rewind under way. While the row exists, the workspace may
@@ -346,7 +504,7 @@ export type JournalRecord = Message<"stet.v1.JournalRecord"> & {
  * Use `create(JournalRecordSchema)` to create a new message.
  */
 export const JournalRecordSchema: GenMessage<JournalRecord> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 4);
+  messageDesc(file_stet_v1_records_checkpoint, 7);
 
 /**
  * JournalSteps is what a rewind does, in order.
@@ -365,7 +523,7 @@ export type JournalSteps = Message<"stet.v1.JournalSteps"> & {
  * Use `create(JournalStepsSchema)` to create a new message.
  */
 export const JournalStepsSchema: GenMessage<JournalSteps> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 5);
+  messageDesc(file_stet_v1_records_checkpoint, 8);
 
 /**
  * JournalStep is one change of one path.
@@ -430,7 +588,7 @@ export type JournalStep = Message<"stet.v1.JournalStep"> & {
  * Use `create(JournalStepSchema)` to create a new message.
  */
 export const JournalStepSchema: GenMessage<JournalStep> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 6);
+  messageDesc(file_stet_v1_records_checkpoint, 9);
 
 /**
  * OperationRecord is one entry of the log of operations.
@@ -542,7 +700,7 @@ export type OperationRecord = Message<"stet.v1.OperationRecord"> & {
  * Use `create(OperationRecordSchema)` to create a new message.
  */
 export const OperationRecordSchema: GenMessage<OperationRecord> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 7);
+  messageDesc(file_stet_v1_records_checkpoint, 10);
 
 /**
  * PathList is a list of paths as raw bytes, sorted.
@@ -561,7 +719,7 @@ export type PathList = Message<"stet.v1.PathList"> & {
  * Use `create(PathListSchema)` to create a new message.
  */
 export const PathListSchema: GenMessage<PathList> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 8);
+  messageDesc(file_stet_v1_records_checkpoint, 11);
 
 /**
  * CheckpointPin is a name for a checkpoint, kept whatever a retention policy says.
@@ -599,7 +757,7 @@ export type CheckpointPin = Message<"stet.v1.CheckpointPin"> & {
  * Use `create(CheckpointPinSchema)` to create a new message.
  */
 export const CheckpointPinSchema: GenMessage<CheckpointPin> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 9);
+  messageDesc(file_stet_v1_records_checkpoint, 12);
 
 /**
  * CheckpointKind is why a checkpoint was made.

@@ -1,0 +1,72 @@
+package checkpoint
+
+import "strings"
+
+// Process names a process so that it cannot be taken for another one, also after
+// its number was given to a new one or the system was started again.
+type Process struct {
+	PID int
+	// Start is when it started, in ticks since the system's start.
+	Start uint64
+	// Boot is the random id of the system's start, and Namespace the one that PID
+	// is a number of.
+	Boot, Namespace string
+	// Command is for people.
+	Command string
+}
+
+// Life is what is known about a process.
+type Life int
+
+// What is known.
+const (
+	// Unknown: it is out of sight, as in another container.
+	Unknown Life = iota
+	// Alive: it is running.
+	Alive
+	// Gone: it has ended.
+	Gone
+)
+
+// ProcessOf names a process that is running or has ended and not been waited for.
+// It returns false where that is not possible on this system.
+func ProcessOf(pid int, command string) (Process, bool) {
+	p := here()
+	if p.Boot == "" {
+		return Process{}, false
+	}
+	start, _, err := processStart(pid)
+	if err != nil {
+		return Process{}, false
+	}
+	const most = 200
+	command = strings.ToValidUTF8(command, "\uFFFD")
+	if len(command) > most {
+		command = strings.ToValidUTF8(command[:most], "") + "…"
+	}
+	p.PID, p.Start, p.Command = pid, start, command
+	return p, true
+}
+
+// Life looks whether the process is running.
+func (p Process) Life() Life {
+	me := here()
+	switch {
+	case me.Boot == "" || p.Boot == "":
+		return Unknown
+	case p.Boot != me.Boot:
+		return Gone // the system was started again, or it is another one
+	case p.Namespace != me.Namespace:
+		return Unknown
+	}
+	start, ended, err := processStart(p.PID)
+	switch {
+	case isNotExist(err):
+		return Gone
+	case err != nil:
+		return Unknown
+	case ended || start != p.Start:
+		return Gone
+	}
+	return Alive
+}

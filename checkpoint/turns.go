@@ -1,0 +1,192 @@
+package checkpoint
+
+import (
+	"slices"
+	"time"
+
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+)
+
+// turnLife is how long a turn that no process holds counts as going on without a
+// checkpoint of its own. An agent that was killed never says that its turn ended.
+const turnLife = time.Hour
+
+// Holder is whoever keeps a turn open. The zero value is an agent that only says
+// when its turns begin and end.
+type Holder struct {
+	// ID tells turns of one conversation apart that go on at the same time: a
+	// checkpoint continues or ends the turn that one with the same ID began.
+	ID string
+	// Processes are those that do the work: when all of them are gone the turn has
+	// ended, at its last checkpoint. Without any it ends when it made no checkpoint
+	// for an hour.
+	Processes []Process
+}
+
+// Turn is a turn of a conversation that is going on in a workspace.
+type Turn struct {
+	Conversation string
+	Number       uint64
+	MessageID    string
+	Author       string
+	// Lost says that the turn ended after the previous checkpoint and before this one
+	// or, of a turn of the present, the next one.
+	Lost bool
+
+	// What follows is known of turns that are going on now.
+
+	// Began is the id of the checkpoint that the turn began with.
+	Began string
+	// Since is when it began, and Seen when it made its last checkpoint.
+	Since, Seen time.Time
+	Holder      Holder
+}
+
+// Turns are the turns that are going on in a workspace: at most one of each
+// conversation and holder.
+type Turns []Turn
+
+// Observe moves on to a checkpoint, which by made. It returns the turns that were
+// at work at any time since the checkpoint before, as Record.AtWork has them, and
+// the turns that go on. It looks at nothing but its arguments.
+//
+// A turn ends with a checkpoint on its after side, when its holder begins another
+// one, or when its holder is gone. In the latter two cases it ended at its last
+// checkpoint, and what came since may or may not be its work.
+func (ts Turns) Observe(rec *Record, by Holder, life func(Process) Life) (atWork, after Turns) {
+	speaks := rec.Conversation != "" && rec.Kind != Safety && rec.Kind != Rewound
+	for _, t := range ts {
+		own := speaks && rec.Conversation == t.Conversation && by.ID == t.Holder.ID
+		seen := Turn{Conversation: t.Conversation, Number: t.Number, MessageID: t.MessageID, Author: t.Author}
+		switch {
+		case t.Lost || own && rec.Side == Before:
+			seen.Lost = true
+		case own && rec.Side == After && !t.newerThan(rec) && !rec.unfinished:
+		case own || t.alive(rec.Time, life):
+			if own || speaks && rec.Conversation == t.Conversation && t.Holder.ID == "" {
+				t.Seen = rec.Time
+			}
+			after = append(after, t)
+		default:
+			seen.Lost = true
+		}
+		atWork = append(atWork, seen)
+	}
+	if speaks && rec.Side == Before {
+		after = append(after, Turn{
+			Conversation: rec.Conversation, Number: rec.Turn, MessageID: rec.MessageID, Author: rec.Author,
+			Began: rec.ID, Since: rec.Time, Seen: rec.Time, Holder: by,
+		})
+	}
+	return atWork, after
+}
+
+// newerThan reports whether the turn came after the one of a checkpoint: the end of
+// an earlier turn, which went on in the background, is not its end. A holder with an
+// ID has one turn at a time.
+func (t *Turn) newerThan(rec *Record) bool {
+	return t.Holder.ID == "" && rec.Turn != 0 && t.Number > rec.Turn
+}
+
+// alive reports whether the turn is going on.
+func (t *Turn) alive(now time.Time, life func(Process) Life) bool {
+	gone := 0
+	for _, p := range t.Holder.Processes {
+		switch life(p) {
+		case Alive:
+			return true
+		case Gone:
+			gone++
+		}
+	}
+	if gone > 0 && gone == len(t.Holder.Processes) {
+		return false
+	}
+	return now.Sub(t.Seen) < turnLife
+}
+
+// conversations lists, sorted, the conversations that had a turn which was, or was
+// not, lost.
+func (ts Turns) conversations(lost bool) []string {
+	var out []string
+	for _, t := range ts {
+		if t.Lost == lost {
+			out = append(out, t.Conversation)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Living lists the processes that keep the turn going, as far as they can be seen.
+func (t *Turn) Living() []Process {
+	return slices.DeleteFunc(slices.Clone(t.Holder.Processes), func(p Process) bool { return p.Life() == Gone })
+}
+
+// TurnJSON is a turn that is going on in its stable JSON form.
+type TurnJSON struct {
+	Conversation string        `json:"conversation"`
+	Turn         uint64        `json:"turn,omitempty"`
+	Since        string        `json:"since"`
+	Seen         string        `json:"seen"`
+	Processes    []ProcessJSON `json:"processes"`
+}
+
+// ProcessJSON is a process in its stable JSON form.
+type ProcessJSON struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command,omitempty"`
+}
+
+// JSON returns the turns in their stable JSON form, with the processes that live.
+func (ts Turns) JSON() []TurnJSON {
+	out := make([]TurnJSON, 0, len(ts))
+	for _, t := range ts {
+		j := TurnJSON{Conversation: t.Conversation, Turn: t.Number, Since: stamp(t.Since), Seen: stamp(t.Seen), Processes: []ProcessJSON{}}
+		for _, p := range t.Living() {
+			j.Processes = append(j.Processes, ProcessJSON{p.PID, p.Command})
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func (ts Turns) encode() *stetv1.TurnsAtWork {
+	m := &stetv1.TurnsAtWork{}
+	for _, t := range ts {
+		out := &stetv1.TurnAtWork{
+			Conversation: t.Conversation, Turn: t.Number, MessageId: t.MessageID, Author: t.Author, Lost: t.Lost,
+			Began: t.Began, Holder: t.Holder.ID,
+		}
+		if !t.Since.IsZero() {
+			out.SinceMs, out.SeenMs = t.Since.UnixMilli(), t.Seen.UnixMilli()
+		}
+		for _, p := range t.Holder.Processes {
+			out.Processes = append(out.Processes, &stetv1.TurnProcess{
+				Boot: p.Boot, PidNamespace: p.Namespace, Pid: uint64(p.PID), Start: p.Start, Command: p.Command,
+			})
+		}
+		m.Turns = append(m.Turns, out)
+	}
+	return m
+}
+
+func decodeTurns(m *stetv1.TurnsAtWork) Turns {
+	var ts Turns
+	for _, in := range m.GetTurns() {
+		t := Turn{
+			Conversation: in.GetConversation(), Number: in.GetTurn(), MessageID: in.GetMessageId(), Author: in.GetAuthor(), Lost: in.GetLost(),
+			Began: in.GetBegan(), Holder: Holder{ID: in.GetHolder()},
+		}
+		if in.GetSinceMs() != 0 {
+			t.Since, t.Seen = time.UnixMilli(in.GetSinceMs()), time.UnixMilli(in.GetSeenMs())
+		}
+		for _, p := range in.GetProcesses() {
+			t.Holder.Processes = append(t.Holder.Processes, Process{
+				PID: int(p.GetPid()), Start: p.GetStart(), Boot: p.GetBoot(), Namespace: p.GetPidNamespace(), Command: p.GetCommand(),
+			})
+		}
+		ts = append(ts, t)
+	}
+	return ts
+}

@@ -1,0 +1,103 @@
+package checkpoint
+
+import (
+	"cmp"
+	"slices"
+)
+
+// WriterClass says what is known about who made a change.
+type WriterClass string
+
+// The classes.
+const (
+	// ByConversation: seen at the end of a conversation's turn, or during it.
+	ByConversation WriterClass = "conversation"
+	// BySeveral: made while several conversations were at work, none of which
+	// said that it was theirs.
+	BySeveral WriterClass = "several"
+	// ByHand: seen by a checkpoint of no conversation.
+	ByHand WriterClass = "checkpoint"
+	// ByUser: made while no conversation was at work, and not seen by a checkpoint
+	// of somebody's own.
+	ByUser WriterClass = "user"
+	// ByUnseen: made while the path was not captured, so that nobody saw by whom.
+	ByUnseen WriterClass = "unseen"
+	// ByForgotten: made between two checkpoints of which those between are no
+	// longer kept, or were never sent along.
+	ByForgotten WriterClass = "forgotten"
+)
+
+// Writer says who made a change, as far as the checkpoints tell.
+type Writer struct {
+	Class        WriterClass `json:"class"`
+	Conversation string      `json:"conversation,omitempty"`
+	Turn         uint64      `json:"turn,omitempty"`
+	MessageID    string      `json:"message_id,omitempty"`
+	Tool         string      `json:"tool,omitempty"`
+	Author       string      `json:"author,omitempty"`
+	// Checkpoint is the one that saw the change; empty for the present.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	// Among lists the conversations that it may have been, for BySeveral.
+	Among []string `json:"among,omitempty"`
+}
+
+// Writer says who made the changes that the checkpoint saw, compared with the one
+// before it. It goes by the record alone: what is known of turns that go on now
+// changes nothing about it.
+func (r *Record) Writer() Writer {
+	own := r.Conversation != "" && r.Side != Before && r.Kind != Safety
+	if r.Kind == Rewound {
+		if own {
+			return writerOf(r, ByConversation)
+		}
+		return writerOf(r, ByHand)
+	}
+	suspects := r.AtWork.conversations(false)
+	if own && !slices.Contains(suspects, r.Conversation) {
+		suspects = append(suspects, r.Conversation)
+	}
+	if len(suspects) == 0 { // what came after the last evidence of a lost turn is not its work
+		if r.Kind == Safety || r.Side == Before {
+			return Writer{Class: ByUser, Author: "user", Checkpoint: r.ID}
+		}
+		return writerOf(r, ByHand)
+	}
+	suspects = append(suspects, r.AtWork.conversations(true)...)
+	slices.Sort(suspects)
+	suspects = slices.Compact(suspects)
+	if len(suspects) > 1 {
+		return Writer{Class: BySeveral, Among: suspects, Checkpoint: r.ID}
+	}
+	return r.turnOf(suspects[0], own)
+}
+
+// turnOf returns the only conversation that can have made the changes, and its turn
+// if there was but one.
+func (r *Record) turnOf(conversation string, own bool) Writer {
+	w := Writer{Class: ByConversation, Conversation: conversation, Checkpoint: r.ID}
+	several := false
+	if own {
+		w.Turn, w.MessageID, w.Tool, w.Author = r.Turn, r.MessageID, r.Tool, r.Author
+	}
+	for _, t := range r.AtWork {
+		if t.Conversation != conversation {
+			continue
+		}
+		if w.Turn == 0 && w.MessageID == "" {
+			w.Turn, w.MessageID = t.Number, t.MessageID
+		}
+		w.Author = cmp.Or(w.Author, t.Author)
+		several = several || t.Number != 0 && t.Number != w.Turn
+	}
+	if several {
+		w.Turn, w.MessageID = 0, ""
+	}
+	return w
+}
+
+func writerOf(rec *Record, class WriterClass) Writer {
+	return Writer{
+		Class: class, Conversation: rec.Conversation, Turn: rec.Turn, MessageID: rec.MessageID,
+		Tool: rec.Tool, Author: rec.Author, Checkpoint: rec.ID,
+	}
+}
