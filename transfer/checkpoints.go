@@ -144,5 +144,6 @@ func (m *mover) workspace(ctx context.Context, rec *stetv1.CheckpointRecord) (*s
 	ws.Nonce = make([]byte, 4)
 	rand.Read(ws.Nonce) // never fails
 	ws.LastCheckpoint, ws.LastNumber, ws.CreatedAtMs = "", 0, rec.GetTimeMs()
+	ws.Turns = &stetv1.TurnsAtWork{} // those of the source do not go on here
 	return ws, nil
 }
