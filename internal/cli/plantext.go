@@ -35,6 +35,9 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 	if bad := notIgnored(plan.NotCaptured); len(bad) > 0 {
 		fmt.Fprintf(&text, "Not captured  %s\n", skippedText(bad, 5))
 	}
+	for i := range plan.AtWork {
+		fmt.Fprintf(&text, "At work  %s: it may change files again\n", atWorkText(&plan.AtWork[i]))
+	}
 	if moves(plan) {
 		fmt.Fprintf(&text, "Conversation  %s\n", conversationMove(ctx, p.db, plan))
 	}

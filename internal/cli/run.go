@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,7 +44,12 @@ yourself. This works for any agent, script or generator.
 The command has your terminal, gets your signals, and its exit code is passed on.
 Each run is a turn of a conversation: a new one, or the one of -c. A command that
 cannot be run gives exit code 127 or 126, as in a shell; if no checkpoint can be
-made, the command is not started.`,
+made, the command is not started.
+
+While several commands or agents are at work in one directory nobody knows whose
+change is whose: a rewind leaves alone what changed meanwhile, unless you name the
+file. If the run is killed, its turn ends with its command, and what changed after
+its last checkpoint counts as yours; 'stet status' names a command that goes on.`,
 		Example: "  stet run -- claude\n  stet run -- make generate\n  stet -c 01JCX4 run -- codex exec 'add a test'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,13 +63,23 @@ made, the command is not started.`,
 	return cmd
 }
 
+// runName is how a run's own process is called in the list of those that hold a
+// turn.
+const runName = "stet run"
+
+// heartbeat is how often a run says that its turn goes on, to those who cannot see
+// its processes, as from another container. A turn without a sign of life ends
+// after an hour.
+const heartbeat = 15 * time.Minute
+
 // supervised is a run of a command.
 type supervised struct {
 	app   *app
 	p     *place
 	conv  *conversation.Conversation
 	turn  uint64
-	root  blob.ID // of the conversation before the run
+	by    checkpoint.Holder // of the turn: this process and the command
+	root  blob.ID           // of the conversation before the run
 	first *checkpoint.Record
 	last  *checkpoint.Record
 	made  bool // the conversation is new
@@ -84,6 +100,9 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 	if err != nil {
 		return err
 	}
+	if err := a.tellAtWork(ctx, p); err != nil {
+		return err
+	}
 	if err := s.begin(ctx); err != nil {
 		return fmt.Errorf("not started: %w", err)
 	}
@@ -98,7 +117,6 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 	}
 	if err := s.end(ctx, args, code); err != nil {
 		a.warn("what the command changed since %s is not saved: %v", s.last.Name(), err)
-		s.tellGone()
 		if code == 0 {
 			code = ExitError
 		}
@@ -162,8 +180,21 @@ func (a *app) supervise(ctx context.Context, p *place, agent string, args []stri
 	if err != nil {
 		return nil, err
 	}
+	open, err := p.space.AtWork(ctx)
+	if err != nil {
+		return nil, err
+	}
 	info := s.conv.Info()
 	s.turn, s.root = info.Turns+1, info.Root
+	for _, t := range open {
+		if t.Conversation == info.ID && t.Number >= s.turn {
+			s.turn = t.Number + 1
+		}
+	}
+	s.by.ID = rand.Text() // another run may be at work on the same conversation
+	if me, ok := checkpoint.ProcessOf(os.Getpid(), runName); ok {
+		s.by.Processes = []checkpoint.Process{me}
+	}
 	return s, nil
 }
 
@@ -187,7 +218,7 @@ func (s *supervised) end(ctx context.Context, args []string, code int) error {
 func (s *supervised) tellGone() {
 	dir := s.p.space.Path()
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		s.app.warn("the workspace is gone; to have it back: mkdir %s, then stet -C %s rewind %s", dir, dir, s.first.Name())
+		s.app.warn("the command removed the workspace; to have it back: mkdir %s, then stet -C %s rewind %s", dir, dir, s.first.Name())
 	}
 }
 
@@ -195,6 +226,7 @@ func (s *supervised) tellGone() {
 func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 	res, err := s.p.space.Checkpoint(ctx, checkpoint.Request{
 		Conversation: s.conv.ID(), Root: s.root, Turn: s.turn, Side: side, Author: author(), Auto: true,
+		Holder: s.by,
 	})
 	if err != nil {
 		return err
@@ -244,18 +276,36 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 	if err := cmd.Start(); err != nil {
 		return 0, coded(exitNotExecutable, "%w", err)
 	}
+	// Nothing else gets the process's number before it is waited for.
+	child, known := checkpoint.ProcessOf(cmd.Process.Pid, strings.Join(args, " "))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	over := make(chan struct{})
 	defer close(over)
 	go s.forward(cmd.Process, signals, over) // beside, since a checkpoint may take long
+	if known {
+		s.hold(ctx, child)
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
 	for {
 		select {
 		case err := <-ended:
 			return exitCode(cmd, err)
+		case <-beat.C:
+			_ = s.p.space.Hold(ctx, s.conv.ID(), s.by) // the next one will do
 		case <-hints.settled:
 			s.burst(ctx)
 		}
+	}
+}
+
+// hold ties the turn to the command as well, which goes on if this process is
+// killed.
+func (s *supervised) hold(ctx context.Context, command checkpoint.Process) {
+	s.by.Processes = append(s.by.Processes, command)
+	if err := s.p.space.Hold(ctx, s.conv.ID(), s.by); err != nil {
+		s.app.warn("should this process be killed, what the command changes then counts as yours: %v", err)
 	}
 }
 
@@ -292,14 +342,23 @@ func (s *supervised) record(ctx context.Context, args []string, code int) error 
 	if err != nil {
 		return err
 	}
-	if err := s.conv.AppendTurn(ctx, turn); err != nil {
-		return err
+	for {
+		if err := s.conv.AppendTurn(ctx, turn); err != nil {
+			return err
+		}
+		save, err := s.conv.Save(ctx, &conversation.SaveOptions{Author: author()})
+		if err == nil {
+			s.root = save.Root
+		}
+		if !errors.Is(err, conversation.ErrStale) {
+			return err
+		}
+		// Another run of the conversation began or ended meanwhile. Each writes once,
+		// so this comes to an end.
+		if s.conv, err = s.p.db.Conversations().Open(ctx, s.conv.ID()); err != nil {
+			return err
+		}
 	}
-	save, err := s.conv.Save(ctx, &conversation.SaveOptions{Author: author()})
-	if err == nil {
-		s.root = save.Root
-	}
-	return err
 }
 
 // report says what the run changed and how to take it back.
@@ -310,6 +369,7 @@ func (s *supervised) report(ctx context.Context, code int) error {
 		return err
 	}
 	n := len(files(changes))
+	s.tellGone()
 	if a.json {
 		return a.printJSON(map[string]any{
 			"schema": "stet.run.v1", "conversation": s.conv.ID(), "turn": s.turn, "before": s.first.ID, "after": s.last.ID,

@@ -58,7 +58,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Short:   "Show the store, the workspace, and what changed since the last checkpoint",
 		GroupID: groupStart,
 		Long: `Show which store and workspace are in use, whether capture is on, the last
-checkpoint, what changed since, what cannot be captured, and the last operation.`,
+checkpoint, who is at work here, what changed since, what cannot be captured, and
+the last operation. Who is at work: commands of 'stet run', also those that go on
+after it was killed, and agents that said that a turn began.`,
 		Example: "  stet status\n  stet status --json | jq '.changes[].path'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -79,7 +81,9 @@ type statusJSON struct {
 	Changes      []changeJSON           `json:"changes"`
 	NotCaptured  []workspace.Skipped    `json:"not_captured"`
 	Operation    *operationJSON         `json:"operation,omitempty"`
+	AtWork       []checkpoint.TurnJSON  `json:"at_work"`
 	last         *checkpoint.Record
+	atWork       checkpoint.Turns
 }
 
 type changeJSON struct {
@@ -104,6 +108,10 @@ func (a *app) status(ctx context.Context, p *place) error {
 	if err != nil {
 		return err
 	}
+	if value.atWork, err = p.space.AtWork(ctx); err != nil {
+		return err
+	}
+	value.AtWork = value.atWork.JSON()
 	value.NotCaptured = append([]workspace.Skipped{}, now.NotCaptured...)
 	if value.last != nil {
 		value.Last = value.last.JSON()
@@ -172,6 +180,12 @@ func (a *app) statusText(v statusJSON) string {
 	line("last", "%s  %s  %s", p.yellow(v.last.Name()), when(v.last.Time, now()), describe(v.last))
 	if v.Conversation != nil {
 		line("conversation", "%s  %q", printable(v.Conversation.ID), clip(v.Conversation.Title, 60))
+	}
+	for i := range v.atWork {
+		line("at work", "%s", atWorkText(&v.atWork[i]))
+	}
+	if len(v.atWork) > 0 {
+		line("", "%s", atWorkMeaning(v.atWork))
 	}
 	if op := v.Operation; op != nil {
 		line("operation", "%s  %s", op.ID, clip(op.Description, 60))
