@@ -138,7 +138,9 @@ func PutFile(ctx context.Context, store blob.Store, content io.Reader) (Entry, e
 		}
 		return Entry{Kind: File, Size: int64(len(head)), ID: b.ID}, nil
 	}
-	return putChunks(ctx, store, io.MultiReader(bytes.NewReader(head), content), blob.ID{})
+	return putChunks(io.MultiReader(bytes.NewReader(head), content), blob.ID{}, func(b blob.Blob) error {
+		return store.Put(ctx, b)
+	})
 }
 
 // PutLink stores the target of a symbolic link and returns an entry for it
@@ -151,9 +153,9 @@ func PutLink(ctx context.Context, store blob.Store, target string) (Entry, error
 	return Entry{Kind: Symlink, Size: int64(len(target)), ID: b.ID}, nil
 }
 
-// putChunks stores content as chunks and their list. What it stored before an
-// error is garbage that a collector finds.
-func putChunks(ctx context.Context, store blob.Store, content io.Reader, like blob.ID) (Entry, error) {
+// putChunks gives content as chunks, and then their list, to put. What was stored
+// before an error is garbage that a collector finds.
+func putChunks(content io.Reader, like blob.ID, put func(blob.Blob) error) (Entry, error) {
 	w := window{r: content, buf: make([]byte, 2*maxChunk)}
 	var chunks []Chunk
 	e := Entry{Kind: File, Chunked: true}
@@ -167,7 +169,7 @@ func putChunks(ctx context.Context, store blob.Store, content io.Reader, like bl
 		}
 		n := cut(data)
 		b := blob.New(data[:n])
-		if err := store.Put(ctx, b); err != nil {
+		if err := put(b); err != nil {
 			return Entry{}, &storeError{fmt.Errorf("store chunk: %w", err)}
 		}
 		chunks = append(chunks, Chunk{Size: int64(n), ID: b.ID})
@@ -180,7 +182,7 @@ func putChunks(ctx context.Context, store blob.Store, content io.Reader, like bl
 	}
 	b := blob.New(list)
 	b.Like = like
-	if err := store.Put(ctx, b); err != nil {
+	if err := put(b); err != nil {
 		return Entry{}, &storeError{fmt.Errorf("store chunk list: %w", err)}
 	}
 	e.ID = b.ID

@@ -38,6 +38,7 @@ type trust struct {
 	era     era    // of the new index
 	dev     uint64 // of the root: what is mounted below may be of any kind
 	began   int64  // the clock before any directory was opened
+	local   bool   // the root's file system knows all its users
 	believe bool   // stamps of the previous index are of this era
 	record  bool   // stamps of the new index will be
 }
@@ -52,9 +53,9 @@ func newTrust(root dirFD, prev *Index, everything bool) (trust, error) {
 		return t, err
 	}
 	t.dev, t.era = st.dev, eraOf(root, st.dev)
-	known := t.era != era{}
-	t.believe = known && prev != nil && prev.era == t.era
-	t.record = t.believe || known && everything
+	t.local = t.era != era{}
+	t.believe = t.local && prev != nil && prev.era == t.era
+	t.record = t.believe || t.local && everything
 	if !everything {
 		t.era = prev.era
 	}

@@ -18,8 +18,10 @@
 //     directories are content. What is not captured is named in
 //     [Result.NotCaptured] with the reason.
 //   - A file that changes while it is read is read again; a mixture of two
-//     versions is never part of a tree. Writes through shared memory mappings,
-//     which leave no time stamp, are the exception.
+//     versions is never part of a tree. Where somebody has the file open for
+//     writing, or mapped, two equal readings have to do, and every scan reads it
+//     again until that has ended: one long write() and stores through a mapping
+//     move no time stamp.
 //   - .git is never captured, in any spelling and at any depth, and nothing
 //     outside the root is read, also while directories turn into links.
 //   - The index only saves time. A lost, damaged or outdated one costs a longer

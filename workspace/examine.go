@@ -91,7 +91,7 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 	case isFile:
 		w.stats.Files++
 		if unknown {
-			return w.capture(j, i, flags, blob.ID{})
+			return w.capture(j, i, flags, nil)
 		}
 		return w.file(j, i, st, flags, prev)
 	case isLink:
@@ -238,17 +238,16 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 	if w.written(j, i, st, flags) {
 		return nil
 	}
-	var like blob.ID
-	if prev != nil && prev.kind == File && prev.captured() {
-		like = prev.id
+	if prev != nil && (prev.kind != File || !prev.captured()) {
+		prev = nil
 	}
-	return w.capture(j, i, flags, like)
+	return w.capture(j, i, flags, prev)
 }
 
-// capture reads a regular file.
-func (w *worker) capture(j *dirJob, i int, flags entryFlags, like blob.ID) error {
+// capture reads a regular file. prev is the file that the index knows there, or nil.
+func (w *worker) capture(j *dirJob, i int, flags entryFlags, prev *indexEntry) error {
 	name := j.names[i].name
-	got, err := w.readFile(j.fd, name, like)
+	got, err := w.readFile(j.fd, name, prev)
 	switch {
 	case errors.Is(err, errNotReadable) && got.st.kind == isFile:
 		w.skip(j, name, Skipped{Reason: ReasonTooLarge, Size: got.st.size})
@@ -261,6 +260,9 @@ func (w *worker) capture(j *dirJob, i int, flags entryFlags, like blob.ID) error
 	s := &j.slots[i]
 	s.found = true
 	s.e = newEntry(name, File, got.st, flags|got.flags, got.id)
+	if prev != nil {
+		s.same = s.e == *prev // as a file that is read again and again while it is open
+	}
 	return nil
 }
 
@@ -294,7 +296,7 @@ func (w *worker) link(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 func newEntry(name string, kind Kind, st fileStat, flags entryFlags, id blob.ID) indexEntry {
 	return indexEntry{
 		name: name, kind: kind, flags: flags, mode: st.mode, size: st.size,
-		mtime: st.mtime, ctime: st.ctime, ino: st.ino, id: id,
+		mtime: st.mtime, ctime: st.ctime, ino: st.ino, id: id, sub: -1,
 	}
 }
 

@@ -75,11 +75,11 @@ type stored struct {
 	flags entryFlags
 }
 
-// readFile reads and stores a file. It returns errChanging if no attempt saw the
-// file unchanged from beginning to end.
-func (w *worker) readFile(d dirFD, name string, like blob.ID) (stored, error) {
+// readFile reads and stores a file. prev is what the index knows of it, or nil. It
+// returns errChanging if no attempt saw the file unchanged from beginning to end.
+func (w *worker) readFile(d dirFD, name string, prev *indexEntry) (stored, error) {
 	for range readAttempts {
-		got, err := w.readOnce(d, name, like)
+		got, err := w.readOnce(d, name, prev)
 		if !errors.Is(err, errChanging) {
 			return got, err
 		}
@@ -91,7 +91,7 @@ func (w *worker) readFile(d dirFD, name string, like blob.ID) (stored, error) {
 	return stored{}, errChanging
 }
 
-func (w *worker) readOnce(d dirFD, name string, like blob.ID) (stored, error) {
+func (w *worker) readOnce(d dirFD, name string, prev *indexEntry) (stored, error) {
 	f, err := d.openFile(name)
 	if err != nil {
 		return stored{}, err
@@ -104,14 +104,19 @@ func (w *worker) readOnce(d dirFD, name string, like blob.ID) (stored, error) {
 	if st.kind != isFile || st.size > w.s.maxFile {
 		return stored{st: st}, errNotReadable
 	}
-	got := stored{st: st}
-	if weak {
-		got.flags |= flagUnsure
+	r := reading{w: w, f: f, st: st, weak: weak, prev: prev}
+	if prev != nil {
+		r.like = prev.id
 	}
+	got := stored{st: st}
 	if st.size >= ChunkedFrom {
-		err = w.readLarge(f, &got, weak, like)
+		got.id, err = r.large()
+		got.flags |= flagChunked
 	} else {
-		err = w.readSmall(f, &got, weak, like)
+		got.id, err = r.small()
+	}
+	if r.weak {
+		got.flags |= flagUnsure
 	}
 	return got, err
 }
@@ -120,34 +125,73 @@ func (w *worker) readOnce(d dirFD, name string, like blob.ID) (stored, error) {
 // beside it tells why.
 var errNotReadable = errors.New("not a file to capture")
 
-func (w *worker) readSmall(f *openedFile, got *stored, weak bool, like blob.ID) error {
-	buf := w.room(int(got.st.size) + 1) // one more, to notice growth
-	data, err := readAll(f, buf)
-	if err != nil {
-		return err
+// reading is one attempt to read a file.
+type reading struct {
+	w    *worker
+	f    *openedFile
+	st   fileStat    // before
+	weak bool        // stamps prove nothing about the file
+	prev *indexEntry // or nil
+	like blob.ID     // what prev had
+}
+
+// stored reports whether the store has the content since the index says so. Where
+// that knows no more than a tree, the blobs of the tree may be lost.
+func (r *reading) stored(id blob.ID) bool {
+	return r.prev != nil && r.prev.flags&flagBare == 0 && r.prev.id == id
+}
+
+// check is called once the file has been read. It finds out whether the reading
+// counts, and whether a second one has to confirm it: because there are no stamps to
+// rely on, or because somebody may be in the middle of writing. Two scans that read
+// the same are two readings.
+func (r *reading) check(read int64, id blob.ID) (again bool, err error) {
+	if err := unchanged(r.f, r.st, read); err != nil {
+		return false, err
 	}
-	if err := unchanged(f, got.st, int64(len(data))); err != nil {
-		return err
+	if r.weak {
+		return true, nil
+	}
+	by := r.w.writers(r.f, r.st)
+	if by != nobody {
+		r.weak = true
+		r.w.stats.Racy++
+	}
+	return by == somebody && (r.prev == nil || r.prev.id != id), nil
+}
+
+func (r *reading) small() (blob.ID, error) {
+	w := r.w
+	buf := w.room(int(r.st.size) + 1) // one more, to notice growth
+	data, err := readAll(r.f, buf)
+	if err != nil {
+		return blob.ID{}, err
 	}
 	b := blob.New(data)
-	b.Like, got.id = like, b.ID
-	if weak {
-		// Without stamps to rely on, two equal readings have to do.
-		if err := f.rewind(); err != nil {
-			return err
+	again, err := r.check(int64(len(data)), b.ID)
+	if err != nil {
+		return blob.ID{}, err
+	}
+	if again {
+		if err := r.f.rewind(); err != nil {
+			return blob.ID{}, err
 		}
-		again, err := readAll(f, make([]byte, len(data)+1))
+		second, err := readAll(r.f, make([]byte, len(data)+1))
 		if err != nil {
-			return err
+			return blob.ID{}, err
 		}
-		if !bytes.Equal(data, again) {
-			return errChanging
+		if !bytes.Equal(data, second) {
+			return blob.ID{}, errChanging
 		}
 	}
-	w.taken(len(data))
 	w.stats.Read++
 	w.stats.Bytes += int64(len(data))
-	return w.put(b)
+	if r.stored(b.ID) {
+		return b.ID, nil
+	}
+	b.Like = r.like
+	w.taken(len(data))
+	return b.ID, w.put(b)
 }
 
 // readAll fills buf, which is one byte longer than the file should be: to read all
@@ -178,32 +222,62 @@ func unchanged(f *openedFile, before fileStat, read int64) error {
 	return nil
 }
 
-// readLarge stores a file as chunks. Chunks of an attempt that failed are in the
-// store by then, but no tree names them.
-func (w *worker) readLarge(f *openedFile, got *stored, weak bool, like blob.ID) error {
-	limit := io.LimitReader(f, got.st.size+1)
-	e, err := putChunks(w.s.ctx, w.s.store, limit, like)
+// large stores a file as chunks. Chunks of an attempt that failed are in the store
+// by then, but no tree names them.
+func (r *reading) large() (blob.ID, error) {
+	w := r.w
+	had := r.chunks()
+	e, err := putChunks(r.content(), r.like, func(b blob.Blob) error {
+		if had[b.ID] {
+			return nil
+		}
+		return w.s.store.Put(w.s.ctx, b)
+	})
 	if err != nil {
-		return err
+		return blob.ID{}, err
 	}
-	if err := unchanged(f, got.st, e.Size); err != nil {
-		return err
+	again, err := r.check(e.Size, e.ID)
+	if err != nil {
+		return blob.ID{}, err
 	}
-	if weak {
-		if err := f.rewind(); err != nil {
-			return err
+	if again {
+		if err := r.f.rewind(); err != nil {
+			return blob.ID{}, err
 		}
-		again, err := putChunks(w.s.ctx, w.s.store, io.LimitReader(f, got.st.size+1), blob.ID{})
+		second, err := putChunks(r.content(), blob.ID{}, func(blob.Blob) error { return nil })
 		if err != nil {
-			return err
+			return blob.ID{}, err
 		}
-		if again.ID != e.ID {
-			return errChanging
+		if second.ID != e.ID {
+			return blob.ID{}, errChanging
 		}
 	}
-	got.id = e.ID
-	got.flags |= flagChunked
 	w.stats.Read++
 	w.stats.Bytes += e.Size
-	return nil
+	return e.ID, nil
+}
+
+// content reads the file, and a byte beyond its end if it grew.
+func (r *reading) content() io.Reader { return io.LimitReader(r.f, r.st.size+1) }
+
+// chunks returns the blobs of a large file that are stored already, as the index
+// says. A list that cannot be read is none: then all chunks are stored again.
+func (r *reading) chunks() map[blob.ID]bool {
+	if r.prev == nil || r.prev.flags&(flagChunked|flagBare) != flagChunked {
+		return nil
+	}
+	data, err := r.w.s.store.Get(r.w.s.ctx, r.prev.id)
+	if err != nil {
+		return nil
+	}
+	chunks, err := DecodeChunks(data)
+	if err != nil {
+		return nil
+	}
+	had := make(map[blob.ID]bool, len(chunks)+1)
+	had[r.prev.id] = true
+	for _, c := range chunks {
+		had[c.ID] = true
+	}
+	return had
 }

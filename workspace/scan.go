@@ -46,6 +46,7 @@ type Stats struct {
 	Bytes  int64 // bytes of content read
 	Stored int64 // blobs given to the store
 	Reread int64 // attempts that were thrown away since the file was changing
+	Racy   int64 // files read that somebody may be writing to, to be read again by the next scan
 
 	listed int64 // directories whose names were not known from the index
 }

@@ -24,6 +24,7 @@ type scanner struct {
 	maxFile int64
 	opts    Options
 	trust   trust
+	open    openFiles
 
 	queue jobQueue
 

@@ -75,6 +75,7 @@ func (w *worker) report() {
 	sum.Bytes += add.Bytes
 	sum.Stored += add.Stored
 	sum.Reread += add.Reread
+	sum.Racy += add.Racy
 	sum.listed += add.listed
 	w.stats = Stats{}
 	w.s.skipped = append(w.s.skipped, w.skipped...)

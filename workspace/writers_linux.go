@@ -1,0 +1,88 @@
+package workspace
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// writers asks the kernel whether somebody has the file open for writing or mapped:
+// it grants a read lease on files only that nobody can write to. The lease is given
+// back at once; whoever opens the file in between waits that long. Leases are for
+// owners and for root, on file systems that know all their users.
+func (f *openedFile) writers() writing {
+	// A signal that programs ignore unless they ask for it: SIGIO, which is sent to
+	// the holder otherwise, ends those that do not expect it.
+	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_SETSIG, int(unix.SIGURG)); err != nil {
+		return notKnown
+	}
+	switch _, err := unix.FcntlInt(uintptr(f.fd), unix.F_SETLEASE, unix.F_RDLCK); err {
+	case nil:
+		_, _ = unix.FcntlInt(uintptr(f.fd), unix.F_SETLEASE, unix.F_UNLCK) // closing the file does it too
+		return nobody
+	case unix.EAGAIN:
+		return somebody
+	}
+	return notKnown
+}
+
+// listWritten returns the inodes of files that processes have open for writing, or
+// mapped so that stores reach the file. It sees the processes that the caller may
+// look into: all of the same user, and everybody's for root. The device is left out,
+// for some file systems report another one there: a file too many is only read again.
+func listWritten() map[uint64]struct{} {
+	inos := map[uint64]struct{}{}
+	procs, err := os.ReadDir("/proc")
+	if err != nil {
+		return inos
+	}
+	for _, p := range procs {
+		if _, err := strconv.ParseUint(p.Name(), 10, 32); err != nil {
+			continue
+		}
+		addOpen(inos, "/proc/"+p.Name()+"/fd")
+		if maps, err := os.ReadFile("/proc/" + p.Name() + "/maps"); err == nil {
+			addMapped(inos, maps)
+		}
+	}
+	return inos
+}
+
+// addOpen adds what the descriptors in a directory write to. The mode of a
+// descriptor's link says how it was opened.
+func addOpen(inos map[uint64]struct{}, dir string) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return
+	}
+	var st unix.Stat_t
+	for _, name := range names {
+		if unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&0o200 == 0 {
+			continue
+		}
+		if unix.Fstatat(int(d.Fd()), name, &st, 0) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+			inos[st.Ino] = struct{}{}
+		}
+	}
+}
+
+// addMapped adds what the lines of a maps file name as writable and shared. A line
+// is: addresses, permissions, offset, device, inode, path.
+func addMapped(inos map[uint64]struct{}, maps []byte) {
+	for line := range bytes.Lines(maps) {
+		f := bytes.Fields(line)
+		if len(f) < 5 || len(f[1]) < 4 || f[1][1] != 'w' || f[1][3] != 's' {
+			continue
+		}
+		if ino, err := strconv.ParseUint(string(f[4]), 10, 64); err == nil && ino != 0 {
+			inos[ino] = struct{}{}
+		}
+	}
+}
