@@ -92,7 +92,7 @@ func (w *Workspace) tryAgain(ctx context.Context, make func(*state) (*job, error
 }
 
 func (w *Workspace) tryChange(ctx context.Context, st *state, make func(*state) (*job, error)) (*Applied, error) {
-	job, err := make(st)
+	job, err := w.confirmed(ctx, func() (*job, error) { return make(st) })
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (r *rewinding) execute(ctx context.Context) (*capture, error) {
 
 // recheck makes sure, by content, that the paths are what the plan saw.
 func (r *rewinding) recheck(ctx context.Context) error {
-	res, err := r.scan(ctx, nil, nil)
+	res, err := r.scan(ctx, workspace.Options{Reread: replaced(r.plan.Actions)})
 	if err != nil {
 		return err
 	}
@@ -229,9 +229,9 @@ func (r *rewinding) recheck(ctx context.Context) error {
 }
 
 // scan looks at the paths of the steps.
-func (r *rewinding) scan(ctx context.Context, touched []string, written map[string]workspace.Written) (*workspace.Result, error) {
+func (r *rewinding) scan(ctx context.Context, with workspace.Options) (*workspace.Result, error) {
 	opts := r.w.s.opts.Scan
-	opts.Force, opts.Touched, opts.Written = r.w.s.opts.Force, touched, written
+	opts.Force, opts.Touched, opts.Written, opts.Reread = r.w.s.opts.Force, with.Touched, with.Written, with.Reread
 	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, r.job.present.index, stepPaths(r.steps), &opts)
 }
 
@@ -288,7 +288,7 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 		}
 	}
 	touched := r.touched(want)
-	res, err := r.scan(ctx, touched, r.written())
+	res, err := r.scan(ctx, workspace.Options{Touched: touched, Written: r.written()})
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}

@@ -123,29 +123,6 @@ func (s *stageDir) sameAs(slot string, st *step) error {
 	return err
 }
 
-// undisturbed looks once more at all that was replaced: programs that had a file
-// open, or worked in a directory, go on writing there, and it is about to go.
-func (s *stageDir) undisturbed(steps []*step) error {
-	for _, st := range steps {
-		slot := st.oldSlot()
-		switch st.kind {
-		case stepSwap:
-			if _, traded, err := s.has(st.newSlot()); err != nil {
-				return err
-			} else if traded {
-				slot = st.newSlot()
-			}
-		case stepRemove:
-		default:
-			continue
-		}
-		if err := s.sameAs(slot, st); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func changedIf(err, cause error, path, what string) error {
 	if errors.Is(err, cause) {
 		return fmt.Errorf("%w: %q %s", ErrChanged, path, what)

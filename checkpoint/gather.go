@@ -22,10 +22,11 @@ func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) 
 		return nil, fmt.Errorf("plan rewind: %w", err)
 	}
 	defer leave()
-	job, err := w.plan(ctx, st, req)
+	plan := func() (*job, error) { return w.plan(ctx, st, req) }
+	job, err := w.confirmed(ctx, plan)
 	if isLost(err) { // as in change
 		if err = w.dropIndex(); err == nil {
-			job, err = w.plan(ctx, st, req)
+			job, err = w.confirmed(ctx, plan)
 		}
 	}
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,6 +45,17 @@ func (s *stageDir) stat(slot string) (stat, error) {
 		return stat{}, &fs.PathError{Op: "lstat", Path: s.path(slot), Err: err}
 	}
 	return st, nil
+}
+
+// open opens what is in a slot for reading.
+func (s *stageDir) open(slot string) (*os.File, error) {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(s.fd, slot, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: s.path(slot), Err: err}
+	}
+	return os.NewFile(uintptr(fd), s.path(slot)), nil
 }
 
 // file stages a file, with sync makes its content durable, and says what it
@@ -323,61 +333,6 @@ func moveNew(fromDir int, from string, toDir int, to string) error {
 		return unix.EEXIST
 	}
 	return unix.Renameat(fromDir, from, toDir, to)
-}
-
-// removeStage deletes the staging directory with all it holds.
-func (d *disk) removeStage(name string) error {
-	if err := d.about("cleanup", name); err != nil {
-		return err
-	}
-	err := removeAll(d.root, name, removeWorkers)
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return &fs.PathError{Op: "remove", Path: name, Err: err}
-	}
-	return nil
-}
-
-// removeWorkers is the number of old files that are removed side by side. Some
-// file systems tell the disk about each before they go on to the next: one after
-// the other, 1,000 of them took seconds.
-const removeWorkers = 8
-
-// removeAll deletes a name and, if it is a directory, what it holds, without
-// following links.
-func removeAll(dir int, name string, workers int) error {
-	err := unix.Unlinkat(dir, name, 0)
-	if err == nil || !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
-		return err
-	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.EACCES) { // an old directory that its owner may not read
-		if err = unix.Fchmodat(dir, name, 0o700, 0); err == nil {
-			fd, err = unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	if err != nil {
-		return err
-	}
-	var g errgroup.Group
-	g.SetLimit(workers)
-	for _, n := range names {
-		g.Go(func() error {
-			if err := removeAll(fd, n, 1); !errors.Is(err, unix.ENOENT) {
-				return err
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
 // empty reports whether a staged directory holds nothing.

@@ -15,6 +15,7 @@ type step struct {
 	kind stetv1.JournalStepKind
 	path string
 	slot int
+	from *workspace.Entry // what the path has, for a swap or a removal
 	to   *workspace.Entry // what is staged, for a swap or an install
 
 	staged  stat   // of what is staged
@@ -56,10 +57,10 @@ func steps(actions []Action) []*step {
 		switch {
 		case fromDir && toDir:
 		case a.Before != nil && a.After != nil && !fromDir && !toDir:
-			swaps = append(swaps, &step{kind: stepSwap, path: a.Path, to: a.After})
+			swaps = append(swaps, &step{kind: stepSwap, path: a.Path, from: a.Before, to: a.After})
 		default:
 			if a.Before != nil {
-				removes = append(removes, &step{kind: stepRemove, path: a.Path})
+				removes = append(removes, &step{kind: stepRemove, path: a.Path, from: a.Before})
 			}
 			if a.After != nil {
 				installs = append(installs, &step{kind: stepInstall, path: a.Path, to: a.After})

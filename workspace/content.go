@@ -127,20 +127,27 @@ func (r *chunkReader) Close() error {
 // PutFile stores a content of any length and returns an entry for it without
 // name and mode. It holds at most a few MiB at a time.
 func PutFile(ctx context.Context, store blob.Store, content io.Reader) (Entry, error) {
+	return putFile(content, func(b blob.Blob) error { return store.Put(ctx, b) })
+}
+
+// HashFile returns the entry that PutFile would, and stores nothing.
+func HashFile(content io.Reader) (Entry, error) {
+	return putFile(content, func(blob.Blob) error { return nil })
+}
+
+func putFile(content io.Reader, put func(blob.Blob) error) (Entry, error) {
 	head, err := io.ReadAll(io.LimitReader(content, ChunkedFrom))
 	if err != nil {
 		return Entry{}, fmt.Errorf("store file: %w", err)
 	}
 	if len(head) < ChunkedFrom {
 		b := blob.New(head)
-		if err := store.Put(ctx, b); err != nil {
+		if err := put(b); err != nil {
 			return Entry{}, fmt.Errorf("store file: %w", err)
 		}
 		return Entry{Kind: File, Size: int64(len(head)), ID: b.ID}, nil
 	}
-	return putChunks(io.MultiReader(bytes.NewReader(head), content), blob.ID{}, func(b blob.Blob) error {
-		return store.Put(ctx, b)
-	})
+	return putChunks(io.MultiReader(bytes.NewReader(head), content), blob.ID{}, put)
 }
 
 // PutLink stores the target of a symbolic link and returns an entry for it

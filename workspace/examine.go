@@ -231,7 +231,7 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 		w.skip(j, j.names[i].name, Skipped{Reason: ReasonTooLarge, Size: st.size})
 		return nil
 	}
-	if prev.fits(File, st) {
+	if prev.fits(File, st) && !w.distrusts(j, j.names[i].name) {
 		j.slots[i].reuse(prev, flags)
 		return nil
 	}
@@ -242,6 +242,11 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 		prev = nil
 	}
 	return w.capture(j, i, flags, prev)
+}
+
+// distrusts reports whether a file is read although its stamps are as they were.
+func (w *worker) distrusts(j *dirJob, name string) bool {
+	return w.s.opts.Full || w.s.opts.Reread != nil && w.s.opts.Reread[join(j.path, name)]
 }
 
 // capture reads a regular file. prev is the file that the index knows there, or nil.
@@ -272,7 +277,7 @@ func (w *worker) link(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 	name := j.names[i].name
 	s := &j.slots[i]
 	st.mode = 0
-	if prev.fits(Symlink, st) {
+	if prev.fits(Symlink, st) && !w.s.opts.Full {
 		s.reuse(prev, flags)
 		return nil
 	}

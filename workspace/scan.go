@@ -23,6 +23,12 @@ type Options struct {
 	// Written lists files, by path relative to the root, that need not be read if
 	// they are still as the caller left them.
 	Written map[string]Written
+	// Full reads every file, whatever its stamps say. What the index has already is
+	// not stored again.
+	Full bool
+	// Reread lists files, by path relative to the root, that are read whatever their
+	// stamps say.
+	Reread map[string]bool
 	// NoIgnore captures everything: no ignore file is obeyed. The index of such a
 	// scan does not know which paths were touched.
 	NoIgnore bool
@@ -77,7 +83,7 @@ type Result struct {
 }
 
 // Scan captures the directory root. With the index of an earlier scan it reads
-// only files whose stat data changed since; with a nil index, or one whose tree
+// only files whose stat data changed since, or proves nothing; with a nil index, or one whose tree
 // the store does not have, it reads everything.
 //
 // Files and directories that vanish meanwhile are treated as absent. A file that

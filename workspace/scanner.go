@@ -65,6 +65,9 @@ func scan(ctx context.Context, store blob.Store, root string, prev *Index, paths
 	if s.trust, err = newTrust(s.root, prev, prev == nil || paths == nil); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", root, err)
 	}
+	if s.opts.Full {
+		s.trust.believe = false
+	}
 	res, err := s.run(ctx, prev, job)
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", root, err)
