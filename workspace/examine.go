@@ -231,11 +231,13 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 		w.skip(j, j.names[i].name, Skipped{Reason: ReasonTooLarge, Size: st.size})
 		return nil
 	}
-	if prev.fits(File, st) && !w.distrusts(j, j.names[i].name) {
+	if prev.fits(File, st) && !w.distrusts(j, j.names[i].name, st) {
 		j.slots[i].reuse(prev, flags)
+		w.stats.Size += st.size
 		return nil
 	}
 	if w.written(j, i, st, flags) {
+		w.stats.Size += st.size
 		return nil
 	}
 	if prev != nil && (prev.kind != File || !prev.captured()) {
@@ -245,8 +247,9 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 }
 
 // distrusts reports whether a file is read although its stamps are as they were.
-func (w *worker) distrusts(j *dirJob, name string) bool {
-	return w.s.opts.Full || w.s.opts.Reread != nil && w.s.opts.Reread[join(j.path, name)]
+func (w *worker) distrusts(j *dirJob, name string, st fileStat) bool {
+	o := &w.s.opts
+	return o.Full || o.Share.has(st, name) || o.Reread != nil && o.Reread[join(j.path, name)]
 }
 
 // capture reads a regular file. prev is the file that the index knows there, or nil.
@@ -262,6 +265,7 @@ func (w *worker) capture(j *dirJob, i int, flags entryFlags, prev *indexEntry) e
 	case err != nil:
 		return w.leaveOut(j, name, false, err)
 	}
+	w.stats.Size += got.st.size
 	s := &j.slots[i]
 	s.found = true
 	s.e = newEntry(name, File, got.st, flags|got.flags, got.id)

@@ -26,6 +26,9 @@ type Options struct {
 	// Full reads every file, whatever its stamps say. What the index has already is
 	// not stored again.
 	Full bool
+	// Share is read whatever its stamps say. A caller that gives each scan the next
+	// share has every file read now and then, without a scan that takes long.
+	Share Share
 	// Reread lists files, by path relative to the root, that are read whatever their
 	// stamps say.
 	Reread map[string]bool
@@ -50,6 +53,7 @@ type Stats struct {
 	Files  int64 // files and links looked at
 	Read   int64 // files that were read, because they are new or changed
 	Bytes  int64 // bytes of content read
+	Size   int64 // bytes of the files looked at
 	Stored int64 // blobs given to the store
 	Reread int64 // attempts that were thrown away since the file was changing
 	Racy   int64 // files read that somebody may be writing to, to be read again by the next scan

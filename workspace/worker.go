@@ -73,6 +73,7 @@ func (w *worker) report() {
 	sum.Files += add.Files
 	sum.Read += add.Read
 	sum.Bytes += add.Bytes
+	sum.Size += add.Size
 	sum.Stored += add.Stored
 	sum.Reread += add.Reread
 	sum.Racy += add.Racy
