@@ -46,6 +46,8 @@ type Request struct {
 	Auto bool
 	// Progress is called now and then during a long scan.
 	Progress func(workspace.Stats)
+
+	share workspace.Share // to be read again
 }
 
 // Reasons why a request made no checkpoint.
@@ -97,6 +99,10 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		rec.Kind = Auto
 	}
 	res := &Result{Recovered: st.recovered}
+	var next *round
+	if req.Paths == nil {
+		req.share, next = w.due()
+	}
 	cap, err := w.captured(ctx, st, &req)
 	if err == nil {
 		err = w.commit(ctx, st, cap, rec, req.Holder)
@@ -116,7 +122,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	res.Record, res.NotCaptured, res.Stats = rec, cap.skipped, cap.stats
-	res.IndexError = w.keepIndex(cap.index)
+	res.IndexError = errors.Join(w.keepIndex(cap.index), w.keepRound(next, cap.stats))
 	return res, nil
 }
 
@@ -184,6 +190,7 @@ func (st *state) known(index *workspace.Index) *workspace.Index {
 func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*capture, error) {
 	opts := w.s.opts.Scan
 	opts.Touched, opts.Progress, opts.Force = req.Touched, req.Progress, w.s.opts.Force
+	opts.Share = req.share
 	index := st.known(w.openIndex(st))
 	if req.Paths == nil || st.tip == nil {
 		res, err := workspace.Scan(ctx, w.s.blobs, w.path, index, &opts)

@@ -37,8 +37,13 @@ type Options struct {
 	// Conversations moves conversations along with files. Without it a rewind can
 	// move files only.
 	Conversations Conversations
-	// Scan says how trees are captured. Touched, Force and Progress are ignored.
+	// Scan says how trees are captured. Touched, Force, Progress, Written, Reread and
+	// Share are ignored.
 	Scan workspace.Options
+	// RereadEvery is the time within which checkpoints read every file again, a share
+	// at a time, whatever its stamps say: 7 days if 0, never if negative. Large trees
+	// take longer. It needs IndexDir. Scan.Full reads all at once.
+	RereadEvery time.Duration
 	// Force accepts a home directory or the root of the file system as a workspace.
 	Force bool
 	// ThresholdMS is the least time in milliseconds between two automatic
