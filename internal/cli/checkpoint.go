@@ -39,7 +39,9 @@ stop that, move it away, run 'stet checkpoint', and move it back.
 An agent's hook says where in a conversation it is: -c names the conversation,
 --message or --turn the place, and --before or --after the side. What changes
 between the two sides counts as the conversation's work, everything else as yours.
-With PATHs only these are looked at, which is fast in large trees.`,
+With PATHs only these are looked at, which is fast in large trees. A file whose time
+stamps did not change is taken to be as it was, unless somebody had it open for
+writing; --full reads all.`,
 		Example: "  stet checkpoint -m 'before the refactoring'\n  stet -c 01JCX4 checkpoint --turn 5 --before",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,6 +63,7 @@ With PATHs only these are looked at, which is fast in large trees.`,
 	f.StringVar(&flags.author, "author", "", "who asks for it (default: you)")
 	f.StringArrayVar(&flags.touched, "touched", nil, "path that the tool wrote; captured although it is ignored (may be repeated)")
 	f.BoolVar(&flags.auto, "auto", false, "nobody asked for it: may be left out if it comes too soon")
+	a.fullFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("before", "after")
 	return cmd
 }

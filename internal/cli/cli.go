@@ -38,6 +38,7 @@ type app struct {
 	json         bool
 	noColor      bool
 	quiet        bool
+	full         bool         // --full
 	keyFile      string       // --key-file
 	otherSide    bool         // store is the other side of a push or pull
 	config       string       // --config

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
@@ -33,8 +36,19 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 	opts.DisableRead = !all.on("rewind.enabled")
 	opts.Force = all.on("capture.force")
 	opts.ThresholdMS = all.number("capture.threshold_ms")
-	opts.Scan = workspace.Options{MaxFile: all.size("capture.max_file"), NoIgnore: !all.on("capture.ignore"), Force: opts.Force}
+	opts.Scan = workspace.Options{
+		MaxFile: all.size("capture.max_file"), NoIgnore: !all.on("capture.ignore"), Force: opts.Force, Full: a.full,
+	}
+	opts.RereadEvery = time.Duration(all.number("capture.reread_days")) * 24 * time.Hour
+	if opts.RereadEvery == 0 {
+		opts.RereadEvery = -1
+	}
 	return checkpoint.New(db.Blobs(), db.Rows(), &opts), opts, nil
+}
+
+// fullFlag adds the flag that trusts no time stamps.
+func (a *app) fullFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.full, "full", false, "read every file, also those whose time stamps did not change")
 }
 
 // openPlace opens the workspace of -C or the one that the current directory is

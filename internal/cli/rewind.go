@@ -77,6 +77,7 @@ sure that exactly this plan is carried out.`,
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	f.Uint64Var(&flags.turn, "turn", 0, "take back one turn only, and keep what came after it")
 	choiceFlags(cmd, &flags)
+	a.fullFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("files", "conversation")
 	for _, other := range []string{"conversation", "turn", "keep-mine", "theirs", "merge", "markers"} {
 		cmd.MarkFlagsMutuallyExclusive("exact", other)

@@ -36,6 +36,7 @@ var knownSettings = []setting{
 	{"capture.ignore", "true", isBool, "Whether .gitignore files are obeyed; what they exclude is not captured unless an agent wrote it or an earlier checkpoint has it."},
 	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured, and named as such."},
 	{"capture.threshold_ms", "0", isNumber, "Least time in milliseconds between two automatic checkpoints."},
+	{"capture.reread_days", "7", isNumber, "Days within which checkpoints read every file again, a share at a time, whatever its time stamps say; 0 for never."},
 	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace; the store must lie outside it even so."},
 	{"rewind.enabled", "true", isBool, "Whether rewinds are allowed."},
 	{"run.settle_ms", "1500", isNumber, "How long changes must rest, in milliseconds, before 'stet run' makes a checkpoint of them."},

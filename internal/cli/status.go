@@ -53,7 +53,7 @@ func (a *app) initialize(ctx context.Context, db *stet.DB) error {
 }
 
 func (a *app) statusCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show the store, the workspace, and what changed since the last checkpoint",
 		GroupID: groupStart,
@@ -67,6 +67,8 @@ after it was killed, and agents that said that a turn began.`,
 			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.status(cmd.Context(), p) })
 		},
 	}
+	a.fullFlag(cmd)
+	return cmd
 }
 
 type statusJSON struct {

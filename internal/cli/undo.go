@@ -54,6 +54,7 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 		},
 	}
 	choiceFlags(cmd, &flags)
+	a.fullFlag(cmd)
 	return cmd
 }
 
