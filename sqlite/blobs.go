@@ -92,7 +92,7 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 		return b.db.writer.put(ctx, []*record{{id: id, renewal: true}})
 	}
 	if b.db.opts.ReadOnly {
-		return blob.ErrReadOnly
+		return b.putScratch(ctx, id, base, r, size)
 	}
 	suffix, err := b.db.objects.write(id, r, size)
 	if err != nil {
@@ -107,6 +107,18 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 	return nil
 }
 
+// putScratch holds a large blob in memory where nothing can be stored.
+func (b *Blobs) putScratch(ctx context.Context, id, base blob.ID, r io.Reader, size int64) error {
+	if size > int64(b.db.opts.Scratch) {
+		return blob.ErrReadOnly
+	}
+	data, err := blob.ReadExactly(r, size)
+	if err != nil {
+		return fmt.Errorf("store blob %s: %w", id, err)
+	}
+	return b.db.writer.put(ctx, []*record{{id: id, base: base, size: size, data: data}})
+}
+
 func checkSize(r io.Reader, size int64) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, size+1))
 	if err == nil && n != size {
@@ -118,7 +130,7 @@ func checkSize(r io.Reader, size int64) error {
 // Flush implements blob.Store.
 func (b *Blobs) Flush(ctx context.Context) error {
 	if b.db.opts.ReadOnly {
-		return ctx.Err()
+		return errors.Join(ctx.Err(), b.db.writer.scratched())
 	}
 	return b.db.writer.do(&request{ctx: ctx})
 }

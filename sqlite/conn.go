@@ -17,6 +17,7 @@ import (
 type conn struct {
 	*sqlite3.Conn
 	prepared map[string]*sqlite3.Stmt
+	stamp    stamp // of a frozen store, when it was opened
 }
 
 // openConn opens the database file. It never creates one.
@@ -37,6 +38,9 @@ func openConn(path string, on *disk, opts *Options, flags sqlite3.OpenFlag) (*co
 		// Without this a statement with a range is prepared anew whenever other ends
 		// are bound, which takes six times as long as reading a few rows.
 		_, err = c.Config(sqlite3.DBCONFIG_ENABLE_QPSG, true)
+	}
+	if err == nil && on.frozen {
+		err = c.Exec(`PRAGMA locking_mode = EXCLUSIVE`) // for an index of the log that is not shared
 	}
 	if err == nil {
 		err = c.Exec(`PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY`)
@@ -136,6 +140,7 @@ func (c *conn) close() error {
 // pool hands out reading connections, at most as many as its capacity.
 type pool struct {
 	open   func() (*conn, error)
+	stamp  func() stamp // nil unless the store is frozen
 	idle   chan *conn
 	room   chan struct{}
 	closed chan struct{}
@@ -157,7 +162,18 @@ func (p *pool) with(ctx context.Context, fn func(*conn) error) error {
 		return err
 	}
 	defer p.give(c)
-	return fn(c)
+	if err := fn(c); err != nil {
+		return err
+	}
+	return p.same(c)
+}
+
+// same fails if a frozen store changed since the connection was opened.
+func (p *pool) same(c *conn) error {
+	if p.stamp != nil && p.stamp() != c.stamp {
+		return errThawed
+	}
+	return nil
 }
 
 // take returns a connection for the caller alone, who must give it back.
@@ -174,15 +190,30 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	}
 	select {
 	case c := <-p.idle:
-		return c, nil
+		if p.same(c) == nil {
+			return c, nil
+		}
+		c.close()
 	default:
 	}
-	c, err := p.open()
+	c, err := p.openNow()
 	if err != nil {
 		<-p.room
 		return nil, sqlError("open a reading connection", err)
 	}
 	return c, nil
+}
+
+func (p *pool) openNow() (*conn, error) {
+	var before stamp
+	if p.stamp != nil {
+		before = p.stamp()
+	}
+	c, err := p.open()
+	if err == nil {
+		c.stamp = before
+	}
+	return c, err
 }
 
 func (p *pool) give(c *conn) {

@@ -89,6 +89,9 @@ func (v *view) close() error {
 		return nil
 	}
 	err := v.end()
+	if err == nil {
+		err = v.readers.same(v.conn)
+	}
 	v.readers.give(v.conn)
 	v.conn = nil
 	return err

@@ -33,6 +33,10 @@ type Options struct {
 	MustExist bool
 	// ReadOnly opens an existing store without ever writing to it.
 	ReadOnly bool
+	// Scratch is how many bytes of blobs a store that is open for reading takes into
+	// memory, for those who compare what is stored with what is not. Put fails with
+	// blob.ErrReadOnly beyond it; Flush and Commit always do. 0 takes none.
+	Scratch int
 	// ForgetLog opens a database that ErrWrongLog is about without its log, which
 	// loses what only that had. A log that is there is kept under another name.
 	ForgetLog bool
@@ -70,22 +74,38 @@ type DB struct {
 // Open opens the store in dir, creating it in a missing or empty directory. It
 // refuses, with an error that says why, a directory of something else, a damaged
 // or truncated database, and a newer format; it never puts a fresh store in the
-// place of one that it cannot read.
+// place of one that it cannot read. A store that can be read and not written, as on
+// read-only media or without permission, is opened as with Options.ReadOnly.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	db := &DB{dir: dir}
+	var o Options
 	if opts != nil {
-		db.opts = *opts
+		o = *opts
 	}
+	db, err := openWith(ctx, dir, o)
+	if errors.Is(err, blob.ErrReadOnly) && !o.ReadOnly {
+		o.ReadOnly = true
+		if readable, readErr := openWith(ctx, dir, o); readErr == nil {
+			return readable, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return db, nil
+}
+
+func openWith(ctx context.Context, dir string, opts Options) (*DB, error) {
+	db := &DB{dir: dir, opts: opts}
 	db.fillDefaults()
 	if err := db.open(ctx); err != nil {
 		db.release()
 		if db.disk != nil {
 			err = db.disk.explain("use the disk", err)
 		}
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+		return nil, err
 	}
 	return db, nil
 }
@@ -126,11 +146,17 @@ func (db *DB) open(ctx context.Context) error {
 	if err := db.checkLog(alone); err != nil {
 		return err
 	}
+	if db.opts.ReadOnly {
+		db.disk.readOnly, db.disk.frozen = true, db.isFrozen()
+	}
 	write, err := db.openWriter()
 	if err != nil {
 		return err
 	}
 	db.readers = newPool(db.opts.Readers, db.openReader)
+	if db.disk.frozen {
+		db.readers.stamp = db.stamp
+	}
 	db.watch = newWatchers()
 	db.objects = newObjects(filepath.Join(db.dir, objectsName), db.opts.files)
 	db.writer = newWriter(db, write)
@@ -295,6 +321,10 @@ func (db *DB) upgrade() error {
 
 // ID returns the random name that the store got when it was created.
 func (db *DB) ID() string { return db.id }
+
+// ReadOnly reports whether the store is open for reading only, by choice or since it
+// cannot be written.
+func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
 
 // Dir returns the directory of the store.
 func (db *DB) Dir() string { return db.dir }

@@ -18,7 +18,9 @@ import (
 // in the database that says which log belongs to it.
 type disk struct {
 	vfs.VFSFilename
-	name string
+	name     string
+	readOnly bool // nothing is made or written
+	frozen   bool // see frozen.go
 
 	mu        sync.Mutex // guards what follows
 	cause     error
@@ -89,7 +91,7 @@ type osFile interface {
 
 // OpenFilename implements vfs.VFSFilename.
 func (d *disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
-	file, flags, err := d.VFSFilename.OpenFilename(name, flags)
+	file, flags, err := d.openFile(name, flags)
 	if err != nil {
 		return nil, flags, d.note(err)
 	}
@@ -102,12 +104,25 @@ func (d *disk) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	}
 	on := diskFile{osFile: inner, disk: d}
 	switch {
+	case flags&vfs.OPEN_MAIN_DB != 0 && d.frozen:
+		return &frozenDatabase{databaseFile: d.openDatabase(on, name.String(), flags)}, flags, nil
 	case flags&vfs.OPEN_MAIN_DB != 0:
 		return d.openDatabase(on, name.String(), flags), flags, nil
 	case flags&vfs.OPEN_WAL != 0:
 		return openLog(on, name), flags, nil
 	}
 	return &on, flags, nil
+}
+
+func (d *disk) openFile(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	if d.frozen && flags&vfs.OPEN_WAL != 0 {
+		return d.openReadOnly(name, flags)
+	}
+	file, out, err := d.VFSFilename.OpenFilename(name, flags)
+	if err != nil && d.readOnly && flags&vfs.OPEN_WAL != 0 {
+		return d.openReadOnly(name, flags)
+	}
+	return file, out, err
 }
 
 // openDatabase remembers who can write a database: its mark is changed when its log

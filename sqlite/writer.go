@@ -128,6 +128,9 @@ func (w *writer) put(ctx context.Context, recs []*record) error {
 func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.db.opts.ReadOnly && !w.stopping {
+		return nil, w.scratchLocked(r)
+	}
 	if err := w.refusalLocked(); err != nil {
 		return nil, err
 	}
@@ -150,6 +153,29 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 	w.bytes += r.weight()
 	w.lingerLocked()
 	return nil, nil
+}
+
+// scratchLocked holds a blob that will not be stored.
+func (w *writer) scratchLocked(r *record) error {
+	if w.bytes+r.weight() > w.db.opts.Scratch {
+		return blob.ErrReadOnly
+	}
+	if _, there := w.pending[r.id]; there || r.renewal {
+		return nil
+	}
+	w.pending[r.id] = r
+	w.bytes += r.weight()
+	return nil
+}
+
+// scratched fails if blobs were put that will not be stored.
+func (w *writer) scratched() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) > 0 {
+		return blob.ErrReadOnly
+	}
+	return nil
 }
 
 // lingerLocked makes sure that what is queued is written even if nobody flushes.
