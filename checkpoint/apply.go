@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
@@ -167,6 +168,9 @@ func (r *rewinding) announce(ctx context.Context) error {
 		r.journaled = true
 	}
 	if err := w.s.rows.Commit(ctx, b); err != nil {
+		if errors.Is(err, blob.ErrReadOnly) && !errors.Is(err, kv.ErrUncertain) {
+			r.journaled = false // nor could it be removed
+		}
 		return fmt.Errorf("save the present: %w", err)
 	}
 	recovered := r.st.recovered
