@@ -73,10 +73,11 @@ type DB struct {
 	openSearch      func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
 }
 
-// Open opens the embedded store in dir, creating it where there is none. A store
-// that has a keyring is encrypted; Options.Unlock must then open it. A store that is
-// encrypted and lost its keyring is refused, as is a key for one that has none.
-// Conversations are sealed into files below "packs" in the same directory.
+// Open opens the embedded store in dir, creating it where there is none. One that
+// cannot be written is opened for reading, and writes fail with blob.ErrReadOnly. A
+// store that has a keyring is encrypted; Options.Unlock must then open it. A store
+// that is encrypted and lost its keyring is refused, as is a key for one that has
+// none. Conversations are sealed into files below "packs" in the same directory.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -85,7 +86,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	engine, err := sqlite.Open(ctx, dir, opts.SQLite)
+	engine, err := sqlite.Open(ctx, dir, withScratch(opts.SQLite))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, explain(err)), engine.Close())
 	}
 	db.engine = engine
-	if db.unmarked {
+	if db.unmarked && !engine.ReadOnly() {
 		if err := db.mark(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
 		}
@@ -105,6 +106,19 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		db.settler.shrink = engine.Shrink
 	}
 	return db, nil
+}
+
+// withScratch lets the present of a workspace be compared with a store that cannot
+// be written.
+func withScratch(opts *sqlite.Options) *sqlite.Options {
+	var out sqlite.Options
+	if opts != nil {
+		out = *opts
+	}
+	if out.Scratch == 0 {
+		out.Scratch = 256 << 20
+	}
+	return &out
 }
 
 // openRing returns nil for a store without a keyring.
