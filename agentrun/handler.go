@@ -2,9 +2,11 @@ package agentrun
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 
@@ -64,6 +66,7 @@ type Handler struct {
 	conv  *conversation.Conversation
 	opts  HandlerOptions
 	index *messageIndex
+	by    checkpoint.Holder // of the turns in the workspace
 
 	handling sync.Mutex // held while a checkpoint is saved
 
@@ -81,6 +84,10 @@ func NewHandler(ctx context.Context, blobs blob.Store, conv *conversation.Conver
 	h := &Handler{blobs: blobs, conv: conv, index: newMessageIndex(blobs), touched: make(map[string]bool)}
 	if opts != nil {
 		h.opts = *opts
+	}
+	h.by.ID = rand.Text() // other runs of the conversation may be at work there
+	if me, ok := checkpoint.ProcessOf(os.Getpid(), "agent of "+conv.ID()); ok {
+		h.by.Processes = []checkpoint.Process{me}
 	}
 	head := conv.Head()
 	if head.Seq == 0 {
@@ -198,7 +205,7 @@ func (h *Handler) captureBefore(ctx context.Context, message string) error {
 	head := h.conv.Head()
 	_, err := h.opts.Workspace.Checkpoint(ctx, checkpoint.Request{
 		Conversation: h.conv.ID(), Root: head.Root, MessageID: message, Turn: head.Turns + 1,
-		Side: checkpoint.Before, Author: h.opts.Author, Auto: true,
+		Side: checkpoint.Before, Author: h.opts.Author, Auto: true, Holder: h.by,
 	})
 	if err != nil {
 		return fmt.Errorf("capture workspace before turn %d: %w", head.Turns+1, err)
@@ -216,7 +223,8 @@ func (h *Handler) captureAfter(ctx context.Context, save conversation.Save) (*ch
 	}
 	res, err := h.opts.Workspace.Checkpoint(ctx, checkpoint.Request{
 		Conversation: h.conv.ID(), Root: save.Root, MessageID: save.MessageID, Turn: save.Turns,
-		Side: checkpoint.After, Author: h.opts.Author, Touched: touched, Auto: true,
+		Side: checkpoint.After, Author: h.opts.Author, Touched: touched, Auto: true, Holder: h.by,
+		Unfinished: true, // more states of the turn may come; endTurn ends it
 	})
 	if err != nil {
 		h.executed() // what was not captured is still to be captured
@@ -228,6 +236,19 @@ func (h *Handler) captureAfter(ctx context.Context, save conversation.Save) (*ch
 		delete(h.touched, p)
 	}
 	return res, nil
+}
+
+// endTurn says that the turn is over: what changes in the workspace from now on is
+// not its work.
+func (h *Handler) endTurn(ctx context.Context) error {
+	if h.opts.Workspace == nil {
+		return nil
+	}
+	err := h.opts.Workspace.Release(context.WithoutCancel(ctx), h.conv.ID(), h.by)
+	if errors.Is(err, checkpoint.ErrNotFound) { // nothing was captured before it
+		return nil
+	}
+	return err
 }
 
 // Wait returns when the transcripts of all checkpoints are written, with the

@@ -123,7 +123,8 @@ func (r *runner) next(ctx context.Context) (*agentv1.ConversationAction, string,
 }
 
 // turn runs an action to its end, on as many streams as that takes.
-func (r *runner) turn(ctx context.Context, action *agentv1.ConversationAction, fromQueue string) error {
+func (r *runner) turn(ctx context.Context, action *agentv1.ConversationAction, fromQueue string) (err error) {
+	defer func() { err = errors.Join(err, r.req.Handler.endTurn(ctx)) }()
 	action, message := withMessageID(action)
 	if action.GetResumeAction() != nil && r.req.Handler.Latest() == nil {
 		return fmt.Errorf("resume: %w", ErrNoCheckpoint)

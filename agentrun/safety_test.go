@@ -315,8 +315,15 @@ func TestTheWorkspaceIsCapturedInStep(t *testing.T) {
 	w, err := checkpoint.New(c.blobs, c.rows, &checkpoint.Options{Conversations: checkpoint.Of(c.store)}).Open(ctx, c.tools.dir)
 	must(t, err)
 	defer w.Close()
+	atWork := func(when string, want int) {
+		t.Helper()
+		if open, err := w.AtWork(ctx); err != nil || len(open) != want {
+			t.Errorf("%s: at work are %+v, %v; want %d", when, open, err, want)
+		}
+	}
 	var files []*checkpoint.Result
 	c.h, err = agentrun.NewHandler(ctx, c.blobs, c.conv, &agentrun.HandlerOptions{Workspace: w, Author: "agent", OnCheckpoint: func(_ context.Context, cp agentrun.Checkpoint) error {
+		atWork("after a state of the turn", 1)
 		if cp.Files != nil {
 			files = append(files, cp.Files)
 		}
@@ -326,6 +333,7 @@ func TestTheWorkspaceIsCapturedInStep(t *testing.T) {
 	for _, id := range []string{"m1", "m2"} {
 		_, err := agentrun.Run(ctx, agentrun.Connect(s.client), c.request(say(id, "hello")))
 		must(t, err)
+		atWork("after the turn", 0)
 	}
 	if len(files) != 2 {
 		t.Fatalf("%d checkpoints of the workspace, want one for each edit", len(files))
