@@ -64,6 +64,9 @@ type Result struct {
 	Skipped string
 	// NotCaptured lists what was seen and left out.
 	NotCaptured []workspace.Skipped
+	// IgnoredChanged lists, at the end of a turn, the ignored files that changed during
+	// it and were not captured before: no rewind brings them back.
+	IgnoredChanged []string
 	// Recovered tells about an interrupted rewind that was settled first, or is nil.
 	Recovered *Recovery
 	// IndexError is why the stat index could not be saved, or nil. The checkpoint
@@ -103,7 +106,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	if req.Paths == nil {
 		req.share, next = w.due()
 	}
-	cap, err := w.captured(ctx, st, &req)
+	cap, err := w.capturedTurn(ctx, st, &req, rec)
 	if err == nil {
 		err = w.commit(ctx, st, cap, rec, req.Holder)
 	}
@@ -111,7 +114,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		// A collector took blobs that the index promised: read everything again.
 		req.Paths = nil
 		if err = w.dropIndex(); err == nil {
-			cap, err = w.captured(ctx, st, &req)
+			cap, err = w.capturedTurn(ctx, st, &req, rec)
 		}
 		if err == nil {
 			cap.afresh = true
@@ -121,9 +124,18 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	res.Record, res.NotCaptured, res.Stats = rec, cap.skipped, cap.stats
+	res.Record, res.NotCaptured, res.Stats, res.IgnoredChanged = rec, cap.skipped, cap.stats, cap.changedIgnored
 	res.IndexError = errors.Join(w.keepIndex(cap.index), w.keepRound(next, cap.stats))
 	return res, nil
+}
+
+// capturedTurn is captured, with a look at ignored files where a turn begins or ends.
+func (w *Workspace) capturedTurn(ctx context.Context, st *state, req *Request, rec *Record) (*capture, error) {
+	c, err := w.captured(ctx, st, req)
+	if err != nil {
+		return nil, err
+	}
+	return w.notice(ctx, st, c, rec)
 }
 
 // isLost reports whether an error says that the store does not have a blob. One of
@@ -153,6 +165,10 @@ type capture struct {
 	changed []workspace.Change  // against the tip
 	scan    *workspace.Result   // or nil, where no scan captured it
 	hinted  bool
+	// stamps are of ignored files at the beginning of a turn, changedIgnored those that
+	// changed when it ends.
+	stamps         []workspace.IgnoredStamp
+	changedIgnored []string
 	// revealed are the paths that were looked at although a rule ignores them.
 	revealed map[string]bool
 	afresh   bool // nothing is taken for granted: every blob is named to the store
@@ -306,7 +322,7 @@ func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Rec
 	if err := side.Wait(); err != nil {
 		return nil, err
 	}
-	if err := w.s.putSkipped(ctx, c.skipped, rec, b); err != nil {
+	if err := w.s.putSkipped(ctx, c, rec, b); err != nil {
 		return nil, err
 	}
 	if !rec.Root.IsZero() {

@@ -84,6 +84,9 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 		if present, err = w.planFiles(ctx, st, p, present); err != nil {
 			return nil, err
 		}
+		if err := w.nameIgnored(ctx, p); err != nil {
+			return nil, err
+		}
 	}
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)

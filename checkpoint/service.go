@@ -44,6 +44,8 @@ type Options struct {
 	// at a time, whatever its stamps say: 7 days if 0, never if negative. Large trees
 	// take longer. It needs IndexDir. Scan.Full reads all at once.
 	RereadEvery time.Duration
+	// Ignored says what to do about ignored files at the beginning of turns.
+	Ignored IgnoredFiles
 	// Force accepts a home directory or the root of the file system as a workspace.
 	Force bool
 	// ThresholdMS is the least time in milliseconds between two automatic

@@ -19,12 +19,15 @@ import (
 
 // putSkipped stores the list of what a tree leaves out. Most checkpoints of a
 // workspace share one list, so it is a blob of its own.
-func (s *Service) putSkipped(ctx context.Context, skipped []workspace.Skipped, rec *Record, b *kv.Batch) error {
+func (s *Service) putSkipped(ctx context.Context, c *capture, rec *Record, b *kv.Batch) error {
+	skipped := c.skipped
 	rec.NotCaptured, rec.notCaptured = uint64(len(skipped)), blob.ID{}
-	if len(skipped) == 0 {
+	if len(skipped) == 0 && len(c.stamps) == 0 && len(c.changedIgnored) == 0 {
 		return nil
 	}
-	list := &stetv1.NotCapturedList{Entries: make([]*stetv1.NotCaptured, len(skipped))}
+	list := &stetv1.NotCapturedList{
+		Entries: make([]*stetv1.NotCaptured, len(skipped)), Stamps: wireStamps(c.stamps), ChangedIgnored: pathBytes(c.changedIgnored),
+	}
 	for i, k := range skipped {
 		// An ignored directory is named by itself; sizes of logs that grow would
 		// make every list a new one, so only limits on size keep theirs.
@@ -49,6 +52,19 @@ func (s *Service) putSkipped(ctx context.Context, skipped []workspace.Skipped, r
 
 // NotCaptured lists, sorted by path, what a checkpoint saw and left out.
 func (s *Service) NotCaptured(ctx context.Context, rec *Record) ([]workspace.Skipped, error) {
+	list, err := s.skippedList(ctx, rec)
+	if err != nil || len(list.GetEntries()) == 0 {
+		return nil, err
+	}
+	out := make([]workspace.Skipped, len(list.Entries))
+	for i, e := range list.Entries {
+		out[i] = workspace.Skipped{Path: string(e.Path), Reason: workspace.Reason(e.Reason), Dir: e.Dir, Size: int64(e.Size)}
+	}
+	return out, nil
+}
+
+// skippedList reads the list of a checkpoint; without one it returns nil.
+func (s *Service) skippedList(ctx context.Context, rec *Record) (*stetv1.NotCapturedList, error) {
 	if rec == nil || rec.notCaptured.IsZero() {
 		return nil, nil
 	}
@@ -60,11 +76,7 @@ func (s *Service) NotCaptured(ctx context.Context, rec *Record) ([]workspace.Ski
 	if err := proto.Unmarshal(data, &list); err != nil {
 		return nil, fmt.Errorf("read what checkpoint %s left out: %w: %v", rec.ID, ErrBadRecord, err)
 	}
-	out := make([]workspace.Skipped, len(list.Entries))
-	for i, e := range list.Entries {
-		out[i] = workspace.Skipped{Path: string(e.Path), Reason: workspace.Reason(e.Reason), Dir: e.Dir, Size: int64(e.Size)}
-	}
-	return out, nil
+	return &list, nil
 }
 
 // mergeSkipped replaces, in the list of a whole workspace, what concerns the

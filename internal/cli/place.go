@@ -35,6 +35,13 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 	opts.DisableWrite = !all.on("capture.enabled")
 	opts.DisableRead = !all.on("rewind.enabled")
 	opts.Force = all.on("capture.force")
+	switch opts.Ignored = checkpoint.IgnoredFiles(all.text("capture.ignored")); {
+	case opts.Ignored != "auto":
+	case db.Ring() != nil:
+		opts.Ignored = checkpoint.CaptureIgnored
+	default:
+		opts.Ignored = checkpoint.NoticeIgnored
+	}
 	opts.ThresholdMS = all.number("capture.threshold_ms")
 	opts.Scan = workspace.Options{
 		MaxFile: all.size("capture.max_file"), NoIgnore: !all.on("capture.ignore"), Force: opts.Force, Full: a.full,

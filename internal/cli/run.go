@@ -84,6 +84,8 @@ type supervised struct {
 	last  *checkpoint.Record
 	made  bool // the conversation is new
 	told  bool // that a checkpoint failed
+
+	ignored []string // files that changed although no checkpoint has them
 }
 
 func (a *app) runWith(ctx context.Context, p *place, agent string, args []string) error {
@@ -240,7 +242,7 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 			s.app.warn("not captured: %s", skippedText(bad, 5))
 		}
 	}
-	s.last = res.Record
+	s.last, s.ignored = res.Record, res.IgnoredChanged
 	return nil
 }
 
@@ -373,8 +375,11 @@ func (s *supervised) report(ctx context.Context, code int) error {
 	if a.json {
 		return a.printJSON(map[string]any{
 			"schema": "stet.run.v1", "conversation": s.conv.ID(), "turn": s.turn, "before": s.first.ID, "after": s.last.ID,
-			"files": n, "exit_code": code,
+			"files": n, "exit_code": code, "ignored_changed": namesJSON(s.ignored),
 		})
+	}
+	if len(s.ignored) > 0 {
+		a.warn("%s", ignoredText(s.ignored))
 	}
 	a.say("stet: %s to %s  %s changed · take back: stet rewind %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.first.Name())
 	return nil

@@ -34,6 +34,7 @@ var knownSettings = []setting{
 	{"author", "", anything, "Name in the log of operations. The default is the login name."},
 	{"capture.enabled", "true", isBool, "Whether checkpoints are made at all."},
 	{"capture.ignore", "true", isBool, "Whether .gitignore files are obeyed; what they exclude is not captured unless an agent wrote it or an earlier checkpoint has it."},
+	{"capture.ignored", "auto", oneOf("auto", "off", "notice", "small"), "What to do about ignored files, such as a .env, that are there when an agent's turn begins: notice (name those that change during it), small (capture those of up to 64 KiB, at most 200, so that a rewind brings them back), off, or auto: small in an encrypted store, else notice, since they often hold secrets."},
 	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured, and named as such."},
 	{"capture.threshold_ms", "0", isNumber, "Least time in milliseconds between two automatic checkpoints."},
 	{"capture.reread_days", "7", isNumber, "Days within which checkpoints read every file again, a share at a time, whatever its time stamps say; 0 for never."},

@@ -82,8 +82,10 @@ type statusJSON struct {
 	Conversation *conversationJSON      `json:"conversation,omitempty"`
 	Changes      []changeJSON           `json:"changes"`
 	NotCaptured  []workspace.Skipped    `json:"not_captured"`
+	Ignored      []nameJSON             `json:"ignored_changed,omitempty"`
 	Operation    *operationJSON         `json:"operation,omitempty"`
 	AtWork       []checkpoint.TurnJSON  `json:"at_work"`
+	ignored      []string
 	last         *checkpoint.Record
 	atWork       checkpoint.Turns
 }
@@ -117,6 +119,12 @@ func (a *app) status(ctx context.Context, p *place) error {
 	value.NotCaptured = append([]workspace.Skipped{}, now.NotCaptured...)
 	if value.last != nil {
 		value.Last = value.last.JSON()
+		if value.ignored, err = p.service.IgnoredChanges(ctx, value.last); err != nil {
+			return err
+		}
+		if len(value.ignored) > 0 {
+			value.Ignored = namesJSON(value.ignored)
+		}
 		if err := value.compare(ctx, p, now.Tree); err != nil {
 			return err
 		}
@@ -204,6 +212,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	if more := len(v.Changes) - most; more > 0 {
 		fmt.Fprintf(&text, "  and %d more\n", more)
+	}
+	if len(v.ignored) > 0 {
+		line("ignored", "%s", ignoredText(v.ignored))
 	}
 	if bad := notIgnored(v.NotCaptured); len(bad) > 0 {
 		line("not captured", "%s", skippedText(bad, 8))

@@ -163,7 +163,11 @@ type WorkspaceRecord struct {
 	// Milliseconds since the Unix epoch.
 	CreatedAtMs int64 `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
 	// The turns that are going on. Missing in rows of releases that did not keep them.
-	Turns         *TurnsAtWork `protobuf:"bytes,8,opt,name=turns,proto3" json:"turns,omitempty"`
+	Turns *TurnsAtWork `protobuf:"bytes,8,opt,name=turns,proto3" json:"turns,omitempty"`
+	// Of the directory when the latest checkpoint was made; 0 where they are not known.
+	// They find a directory again that was renamed.
+	Device        uint64 `protobuf:"varint,9,opt,name=device,proto3" json:"device,omitempty"`
+	Inode         uint64 `protobuf:"varint,10,opt,name=inode,proto3" json:"inode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -252,6 +256,20 @@ func (x *WorkspaceRecord) GetTurns() *TurnsAtWork {
 		return x.Turns
 	}
 	return nil
+}
+
+func (x *WorkspaceRecord) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *WorkspaceRecord) GetInode() uint64 {
+	if x != nil {
+		return x.Inode
+	}
+	return 0
 }
 
 // TurnsAtWork are turns of conversations that are going on in a workspace.
@@ -761,10 +779,14 @@ func (x *CheckpointRecord) GetAtWork() *TurnsAtWork {
 // NotCapturedList is the content of the blob that CheckpointRecord.not_captured
 // names, sorted by path.
 type NotCapturedList struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entries       []*NotCaptured         `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Entries []*NotCaptured         `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// At the beginning of a turn: what shows whether an ignored file changes in it.
+	Stamps []*IgnoredStamp `protobuf:"bytes,2,rep,name=stamps,proto3" json:"stamps,omitempty"`
+	// At the end of a turn: ignored files that changed in it, as raw bytes.
+	ChangedIgnored [][]byte `protobuf:"bytes,3,rep,name=changed_ignored,json=changedIgnored,proto3" json:"changed_ignored,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *NotCapturedList) Reset() {
@@ -804,6 +826,98 @@ func (x *NotCapturedList) GetEntries() []*NotCaptured {
 	return nil
 }
 
+func (x *NotCapturedList) GetStamps() []*IgnoredStamp {
+	if x != nil {
+		return x.Stamps
+	}
+	return nil
+}
+
+func (x *NotCapturedList) GetChangedIgnored() [][]byte {
+	if x != nil {
+		return x.ChangedIgnored
+	}
+	return nil
+}
+
+// IgnoredStamp is an ignored file as it was when a turn began, without its content.
+type IgnoredStamp struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Size  int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// Nanoseconds since the Unix epoch.
+	Mtime         int64  `protobuf:"varint,3,opt,name=mtime,proto3" json:"mtime,omitempty"`
+	Ctime         int64  `protobuf:"varint,4,opt,name=ctime,proto3" json:"ctime,omitempty"`
+	Inode         uint64 `protobuf:"varint,5,opt,name=inode,proto3" json:"inode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IgnoredStamp) Reset() {
+	*x = IgnoredStamp{}
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IgnoredStamp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IgnoredStamp) ProtoMessage() {}
+
+func (x *IgnoredStamp) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IgnoredStamp.ProtoReflect.Descriptor instead.
+func (*IgnoredStamp) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *IgnoredStamp) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *IgnoredStamp) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *IgnoredStamp) GetMtime() int64 {
+	if x != nil {
+		return x.Mtime
+	}
+	return 0
+}
+
+func (x *IgnoredStamp) GetCtime() int64 {
+	if x != nil {
+		return x.Ctime
+	}
+	return 0
+}
+
+func (x *IgnoredStamp) GetInode() uint64 {
+	if x != nil {
+		return x.Inode
+	}
+	return 0
+}
+
 // NotCaptured is a path that was seen and left out of a tree.
 type NotCaptured struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -818,7 +932,7 @@ type NotCaptured struct {
 
 func (x *NotCaptured) Reset() {
 	*x = NotCaptured{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +944,7 @@ func (x *NotCaptured) String() string {
 func (*NotCaptured) ProtoMessage() {}
 
 func (x *NotCaptured) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[6]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +957,7 @@ func (x *NotCaptured) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotCaptured.ProtoReflect.Descriptor instead.
 func (*NotCaptured) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{6}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NotCaptured) GetPath() []byte {
@@ -895,7 +1009,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1021,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[7]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1034,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{7}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JournalRecord) GetFormat() uint32 {
@@ -975,7 +1089,7 @@ type JournalSteps struct {
 
 func (x *JournalSteps) Reset() {
 	*x = JournalSteps{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1101,7 @@ func (x *JournalSteps) String() string {
 func (*JournalSteps) ProtoMessage() {}
 
 func (x *JournalSteps) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[8]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1114,7 @@ func (x *JournalSteps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalSteps.ProtoReflect.Descriptor instead.
 func (*JournalSteps) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{8}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JournalSteps) GetSteps() []*JournalStep {
@@ -1031,7 +1145,7 @@ type JournalStep struct {
 
 func (x *JournalStep) Reset() {
 	*x = JournalStep{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1157,7 @@ func (x *JournalStep) String() string {
 func (*JournalStep) ProtoMessage() {}
 
 func (x *JournalStep) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[9]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1170,7 @@ func (x *JournalStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalStep.ProtoReflect.Descriptor instead.
 func (*JournalStep) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{9}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JournalStep) GetKind() JournalStepKind {
@@ -1156,7 +1270,7 @@ type OperationRecord struct {
 
 func (x *OperationRecord) Reset() {
 	*x = OperationRecord{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[10]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1282,7 @@ func (x *OperationRecord) String() string {
 func (*OperationRecord) ProtoMessage() {}
 
 func (x *OperationRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[10]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1295,7 @@ func (x *OperationRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationRecord.ProtoReflect.Descriptor instead.
 func (*OperationRecord) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{10}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OperationRecord) GetFormat() uint32 {
@@ -1306,7 +1420,7 @@ type PathList struct {
 
 func (x *PathList) Reset() {
 	*x = PathList{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[11]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1432,7 @@ func (x *PathList) String() string {
 func (*PathList) ProtoMessage() {}
 
 func (x *PathList) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[11]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1445,7 @@ func (x *PathList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathList.ProtoReflect.Descriptor instead.
 func (*PathList) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{11}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PathList) GetPaths() [][]byte {
@@ -1356,7 +1470,7 @@ type CheckpointPin struct {
 
 func (x *CheckpointPin) Reset() {
 	*x = CheckpointPin{}
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[12]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1482,7 @@ func (x *CheckpointPin) String() string {
 func (*CheckpointPin) ProtoMessage() {}
 
 func (x *CheckpointPin) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[12]
+	mi := &file_stet_v1_records_checkpoint_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1495,7 @@ func (x *CheckpointPin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointPin.ProtoReflect.Descriptor instead.
 func (*CheckpointPin) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{12}
+	return file_stet_v1_records_checkpoint_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CheckpointPin) GetFormat() uint32 {
@@ -1416,7 +1530,7 @@ var File_stet_v1_records_checkpoint_proto protoreflect.FileDescriptor
 
 const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\n" +
-	" stet/v1/records_checkpoint.proto\x12\astet.v1\x1a\x14stet/v1/common.proto\"\xfd\x01\n" +
+	" stet/v1/records_checkpoint.proto\x12\astet.v1\x1a\x14stet/v1/common.proto\"\xab\x02\n" +
 	"\x0fWorkspaceRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
@@ -1426,7 +1540,10 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\vlast_number\x18\x06 \x01(\x04R\n" +
 	"lastNumber\x12\"\n" +
 	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\x12*\n" +
-	"\x05turns\x18\b \x01(\v2\x14.stet.v1.TurnsAtWorkR\x05turns\"8\n" +
+	"\x05turns\x18\b \x01(\v2\x14.stet.v1.TurnsAtWorkR\x05turns\x12\x16\n" +
+	"\x06device\x18\t \x01(\x04R\x06device\x12\x14\n" +
+	"\x05inode\x18\n" +
+	" \x01(\x04R\x05inode\"8\n" +
 	"\vTurnsAtWork\x12)\n" +
 	"\x05turns\x18\x01 \x03(\v2\x13.stet.v1.TurnAtWorkR\x05turns\"\xa5\x02\n" +
 	"\n" +
@@ -1477,9 +1594,17 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x12not_captured_count\x18\x16 \x01(\x04R\x10notCapturedCount\x12\x16\n" +
 	"\x06hinted\x18\x17 \x01(\bR\x06hinted\x12#\n" +
 	"\rlines_partial\x18\x18 \x01(\bR\flinesPartial\x12-\n" +
-	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\"A\n" +
+	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\"\x99\x01\n" +
 	"\x0fNotCapturedList\x12.\n" +
-	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\"_\n" +
+	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\x12-\n" +
+	"\x06stamps\x18\x02 \x03(\v2\x15.stet.v1.IgnoredStampR\x06stamps\x12'\n" +
+	"\x0fchanged_ignored\x18\x03 \x03(\fR\x0echangedIgnored\"x\n" +
+	"\fIgnoredStamp\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
+	"\x05mtime\x18\x03 \x01(\x03R\x05mtime\x12\x14\n" +
+	"\x05ctime\x18\x04 \x01(\x03R\x05ctime\x12\x14\n" +
+	"\x05inode\x18\x05 \x01(\x04R\x05inode\"_\n" +
 	"\vNotCaptured\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x10\n" +
@@ -1562,7 +1687,7 @@ func file_stet_v1_records_checkpoint_proto_rawDescGZIP() []byte {
 }
 
 var file_stet_v1_records_checkpoint_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_stet_v1_records_checkpoint_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_stet_v1_records_checkpoint_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_stet_v1_records_checkpoint_proto_goTypes = []any{
 	(CheckpointKind)(0),      // 0: stet.v1.CheckpointKind
 	(JournalStepKind)(0),     // 1: stet.v1.JournalStepKind
@@ -1572,30 +1697,32 @@ var file_stet_v1_records_checkpoint_proto_goTypes = []any{
 	(*TurnProcess)(nil),      // 5: stet.v1.TurnProcess
 	(*CheckpointRecord)(nil), // 6: stet.v1.CheckpointRecord
 	(*NotCapturedList)(nil),  // 7: stet.v1.NotCapturedList
-	(*NotCaptured)(nil),      // 8: stet.v1.NotCaptured
-	(*JournalRecord)(nil),    // 9: stet.v1.JournalRecord
-	(*JournalSteps)(nil),     // 10: stet.v1.JournalSteps
-	(*JournalStep)(nil),      // 11: stet.v1.JournalStep
-	(*OperationRecord)(nil),  // 12: stet.v1.OperationRecord
-	(*PathList)(nil),         // 13: stet.v1.PathList
-	(*CheckpointPin)(nil),    // 14: stet.v1.CheckpointPin
-	(Side)(0),                // 15: stet.v1.Side
+	(*IgnoredStamp)(nil),     // 8: stet.v1.IgnoredStamp
+	(*NotCaptured)(nil),      // 9: stet.v1.NotCaptured
+	(*JournalRecord)(nil),    // 10: stet.v1.JournalRecord
+	(*JournalSteps)(nil),     // 11: stet.v1.JournalSteps
+	(*JournalStep)(nil),      // 12: stet.v1.JournalStep
+	(*OperationRecord)(nil),  // 13: stet.v1.OperationRecord
+	(*PathList)(nil),         // 14: stet.v1.PathList
+	(*CheckpointPin)(nil),    // 15: stet.v1.CheckpointPin
+	(Side)(0),                // 16: stet.v1.Side
 }
 var file_stet_v1_records_checkpoint_proto_depIdxs = []int32{
 	3,  // 0: stet.v1.WorkspaceRecord.turns:type_name -> stet.v1.TurnsAtWork
 	4,  // 1: stet.v1.TurnsAtWork.turns:type_name -> stet.v1.TurnAtWork
 	5,  // 2: stet.v1.TurnAtWork.processes:type_name -> stet.v1.TurnProcess
-	15, // 3: stet.v1.CheckpointRecord.side:type_name -> stet.v1.Side
+	16, // 3: stet.v1.CheckpointRecord.side:type_name -> stet.v1.Side
 	0,  // 4: stet.v1.CheckpointRecord.kind:type_name -> stet.v1.CheckpointKind
 	3,  // 5: stet.v1.CheckpointRecord.at_work:type_name -> stet.v1.TurnsAtWork
-	8,  // 6: stet.v1.NotCapturedList.entries:type_name -> stet.v1.NotCaptured
-	11, // 7: stet.v1.JournalSteps.steps:type_name -> stet.v1.JournalStep
-	1,  // 8: stet.v1.JournalStep.kind:type_name -> stet.v1.JournalStepKind
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	9,  // 6: stet.v1.NotCapturedList.entries:type_name -> stet.v1.NotCaptured
+	8,  // 7: stet.v1.NotCapturedList.stamps:type_name -> stet.v1.IgnoredStamp
+	12, // 8: stet.v1.JournalSteps.steps:type_name -> stet.v1.JournalStep
+	1,  // 9: stet.v1.JournalStep.kind:type_name -> stet.v1.JournalStepKind
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_records_checkpoint_proto_init() }
@@ -1610,7 +1737,7 @@ func file_stet_v1_records_checkpoint_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_records_checkpoint_proto_rawDesc), len(file_stet_v1_records_checkpoint_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

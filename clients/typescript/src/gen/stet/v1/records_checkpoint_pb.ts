@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/records_checkpoint.proto.
  */
 export const file_stet_v1_records_checkpoint: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2hlY2twb2ludC5wcm90bxIHc3RldC52MSK0AQoPV29ya3NwYWNlUmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIMCgRwYXRoGAMgASgMEg0KBW5vbmNlGAQgASgMEhcKD2xhc3RfY2hlY2twb2ludBgFIAEoCRITCgtsYXN0X251bWJlchgGIAEoBBIVCg1jcmVhdGVkX2F0X21zGAcgASgDEiMKBXR1cm5zGAggASgLMhQuc3RldC52MS5UdXJuc0F0V29yayIxCgtUdXJuc0F0V29yaxIiCgV0dXJucxgBIAMoCzITLnN0ZXQudjEuVHVybkF0V29yayLNAQoKVHVybkF0V29yaxIUCgxjb252ZXJzYXRpb24YASABKAkSDAoEdHVybhgCIAEoBBISCgptZXNzYWdlX2lkGAMgASgJEg4KBmF1dGhvchgEIAEoCRIMCgRsb3N0GAUgASgIEg0KBWJlZ2FuGAYgASgJEhAKCHNpbmNlX21zGAcgASgDEg8KB3NlZW5fbXMYCCABKAMSDgoGaG9sZGVyGAkgASgJEicKCXByb2Nlc3NlcxgKIAMoCzIULnN0ZXQudjEuVHVyblByb2Nlc3MiXwoLVHVyblByb2Nlc3MSDAoEYm9vdBgBIAEoCRIVCg1waWRfbmFtZXNwYWNlGAIgASgJEgsKA3BpZBgDIAEoBBINCgVzdGFydBgEIAEoBBIPCgdjb21tYW5kGAUgASgJIosEChBDaGVja3BvaW50UmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSDgoGbnVtYmVyGAQgASgEEg4KBnBhcmVudBgFIAEoCRIMCgR0cmVlGAYgASgMEhQKDGNvbnZlcnNhdGlvbhgHIAEoCRIMCgRyb290GAggASgMEhIKCm1lc3NhZ2VfaWQYCSABKAkSDAoEdHVybhgKIAEoBBIbCgRzaWRlGAsgASgOMg0uc3RldC52MS5TaWRlEg4KBmF1dGhvchgMIAEoCRINCgVsYWJlbBgNIAEoCRIMCgR0b29sGA4gASgJEiUKBGtpbmQYDyABKA4yFy5zdGV0LnYxLkNoZWNrcG9pbnRLaW5kEg8KB3RpbWVfbXMYECABKAMSDwoHdG91Y2hlZBgRIAMoDBIVCg1maWxlc19jaGFuZ2VkGBIgASgEEhMKC2xpbmVzX2FkZGVkGBMgASgEEhUKDWxpbmVzX3JlbW92ZWQYFCABKAQSFAoMbm90X2NhcHR1cmVkGBUgASgMEhoKEm5vdF9jYXB0dXJlZF9jb3VudBgWIAEoBBIOCgZoaW50ZWQYFyABKAgSFQoNbGluZXNfcGFydGlhbBgYIAEoCBIlCgdhdF93b3JrGBkgASgLMhQuc3RldC52MS5UdXJuc0F0V29yayI4Cg9Ob3RDYXB0dXJlZExpc3QSJQoHZW50cmllcxgBIAMoCzIULnN0ZXQudjEuTm90Q2FwdHVyZWQiRgoLTm90Q2FwdHVyZWQSDAoEcGF0aBgBIAEoDBIOCgZyZWFzb24YAiABKAkSCwoDZGlyGAMgASgIEgwKBHNpemUYBCABKAQicAoNSm91cm5hbFJlY29yZBIOCgZmb3JtYXQYASABKA0SEQoJd29ya3NwYWNlGAIgASgJEg0KBXN0YWdlGAMgASgMEg0KBXN0ZXBzGAQgASgMEg0KBXNhdmVkGAUgASgJEg8KB3RpbWVfbXMYBiABKAMiMwoMSm91cm5hbFN0ZXBzEiMKBXN0ZXBzGAEgAygLMhQuc3RldC52MS5Kb3VybmFsU3RlcCLEAQoLSm91cm5hbFN0ZXASJgoEa2luZBgBIAEoDjIYLnN0ZXQudjEuSm91cm5hbFN0ZXBLaW5kEgwKBHBhdGgYAiABKAwSDAoEc2xvdBgDIAEoBBIRCgluZXdfaW5vZGUYBCABKAQSEAoIbmV3X3NpemUYBSABKAQSFAoMbmV3X210aW1lX25zGAYgASgDEhIKCm5ld19pc19kaXIYByABKAgSEAoIb2xkX21vZGUYCCABKA0SEAoIbmV3X21vZGUYCSABKA0inQIKD09wZXJhdGlvblJlY29yZBIOCgZmb3JtYXQYASABKA0SCwoDc2VxGAIgASgEEgwKBGtpbmQYAyABKAkSDgoGYXV0aG9yGAQgASgJEg8KB3RpbWVfbXMYBSABKAMSEwoLZGVzY3JpcHRpb24YBiABKAkSEQoJd29ya3NwYWNlGAcgASgJEhQKDGNvbnZlcnNhdGlvbhgIIAEoCRIOCgZiZWZvcmUYCSABKAkSDQoFYWZ0ZXIYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhMKC3Jvb3RfYmVmb3JlGAwgASgMEhIKCnJvb3RfYWZ0ZXIYDSABKAwSCgoCb2YYDiABKAQSDQoFZmlsZXMYDyABKAQSDQoFcGF0aHMYECABKAwiGQoIUGF0aExpc3QSDQoFcGF0aHMYASADKAwiUgoNQ2hlY2twb2ludFBpbhIOCgZmb3JtYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgpjaGVja3BvaW50GAMgASgJEg8KB3RpbWVfbXMYBCABKAMquwEKDkNoZWNrcG9pbnRLaW5kEh8KG0NIRUNLUE9JTlRfS0lORF9VTlNQRUNJRklFRBAAEhoKFkNIRUNLUE9JTlRfS0lORF9NQU5VQUwQARIYChRDSEVDS1BPSU5UX0tJTkRfQVVUTxACEhoKFkNIRUNLUE9JTlRfS0lORF9TQUZFVFkQAxIaChZDSEVDS1BPSU5UX0tJTkRfUkVXSU5EEAQSGgoWQ0hFQ0tQT0lOVF9LSU5EX0lNUE9SVBAFKqoBCg9Kb3VybmFsU3RlcEtpbmQSIQodSk9VUk5BTF9TVEVQX0tJTkRfVU5TUEVDSUZJRUQQABIcChhKT1VSTkFMX1NURVBfS0lORF9SRU1PVkUQARIaChZKT1VSTkFMX1NURVBfS0lORF9TV0FQEAISHQoZSk9VUk5BTF9TVEVQX0tJTkRfSU5TVEFMTBADEhsKF0pPVVJOQUxfU1RFUF9LSU5EX0NITU9EEARCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z", [file_stet_v1_common]);
+  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2hlY2twb2ludC5wcm90bxIHc3RldC52MSLTAQoPV29ya3NwYWNlUmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIMCgRwYXRoGAMgASgMEg0KBW5vbmNlGAQgASgMEhcKD2xhc3RfY2hlY2twb2ludBgFIAEoCRITCgtsYXN0X251bWJlchgGIAEoBBIVCg1jcmVhdGVkX2F0X21zGAcgASgDEiMKBXR1cm5zGAggASgLMhQuc3RldC52MS5UdXJuc0F0V29yaxIOCgZkZXZpY2UYCSABKAQSDQoFaW5vZGUYCiABKAQiMQoLVHVybnNBdFdvcmsSIgoFdHVybnMYASADKAsyEy5zdGV0LnYxLlR1cm5BdFdvcmsizQEKClR1cm5BdFdvcmsSFAoMY29udmVyc2F0aW9uGAEgASgJEgwKBHR1cm4YAiABKAQSEgoKbWVzc2FnZV9pZBgDIAEoCRIOCgZhdXRob3IYBCABKAkSDAoEbG9zdBgFIAEoCBINCgViZWdhbhgGIAEoCRIQCghzaW5jZV9tcxgHIAEoAxIPCgdzZWVuX21zGAggASgDEg4KBmhvbGRlchgJIAEoCRInCglwcm9jZXNzZXMYCiADKAsyFC5zdGV0LnYxLlR1cm5Qcm9jZXNzIl8KC1R1cm5Qcm9jZXNzEgwKBGJvb3QYASABKAkSFQoNcGlkX25hbWVzcGFjZRgCIAEoCRILCgNwaWQYAyABKAQSDQoFc3RhcnQYBCABKAQSDwoHY29tbWFuZBgFIAEoCSKLBAoQQ2hlY2twb2ludFJlY29yZBIOCgZmb3JtYXQYASABKA0SCgoCaWQYAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEg4KBm51bWJlchgEIAEoBBIOCgZwYXJlbnQYBSABKAkSDAoEdHJlZRgGIAEoDBIUCgxjb252ZXJzYXRpb24YByABKAkSDAoEcm9vdBgIIAEoDBISCgptZXNzYWdlX2lkGAkgASgJEgwKBHR1cm4YCiABKAQSGwoEc2lkZRgLIAEoDjINLnN0ZXQudjEuU2lkZRIOCgZhdXRob3IYDCABKAkSDQoFbGFiZWwYDSABKAkSDAoEdG9vbBgOIAEoCRIlCgRraW5kGA8gASgOMhcuc3RldC52MS5DaGVja3BvaW50S2luZBIPCgd0aW1lX21zGBAgASgDEg8KB3RvdWNoZWQYESADKAwSFQoNZmlsZXNfY2hhbmdlZBgSIAEoBBITCgtsaW5lc19hZGRlZBgTIAEoBBIVCg1saW5lc19yZW1vdmVkGBQgASgEEhQKDG5vdF9jYXB0dXJlZBgVIAEoDBIaChJub3RfY2FwdHVyZWRfY291bnQYFiABKAQSDgoGaGludGVkGBcgASgIEhUKDWxpbmVzX3BhcnRpYWwYGCABKAgSJQoHYXRfd29yaxgZIAEoCzIULnN0ZXQudjEuVHVybnNBdFdvcmsieAoPTm90Q2FwdHVyZWRMaXN0EiUKB2VudHJpZXMYASADKAsyFC5zdGV0LnYxLk5vdENhcHR1cmVkEiUKBnN0YW1wcxgCIAMoCzIVLnN0ZXQudjEuSWdub3JlZFN0YW1wEhcKD2NoYW5nZWRfaWdub3JlZBgDIAMoDCJXCgxJZ25vcmVkU3RhbXASDAoEcGF0aBgBIAEoDBIMCgRzaXplGAIgASgDEg0KBW10aW1lGAMgASgDEg0KBWN0aW1lGAQgASgDEg0KBWlub2RlGAUgASgEIkYKC05vdENhcHR1cmVkEgwKBHBhdGgYASABKAwSDgoGcmVhc29uGAIgASgJEgsKA2RpchgDIAEoCBIMCgRzaXplGAQgASgEInAKDUpvdXJuYWxSZWNvcmQSDgoGZm9ybWF0GAEgASgNEhEKCXdvcmtzcGFjZRgCIAEoCRINCgVzdGFnZRgDIAEoDBINCgVzdGVwcxgEIAEoDBINCgVzYXZlZBgFIAEoCRIPCgd0aW1lX21zGAYgASgDIjMKDEpvdXJuYWxTdGVwcxIjCgVzdGVwcxgBIAMoCzIULnN0ZXQudjEuSm91cm5hbFN0ZXAixAEKC0pvdXJuYWxTdGVwEiYKBGtpbmQYASABKA4yGC5zdGV0LnYxLkpvdXJuYWxTdGVwS2luZBIMCgRwYXRoGAIgASgMEgwKBHNsb3QYAyABKAQSEQoJbmV3X2lub2RlGAQgASgEEhAKCG5ld19zaXplGAUgASgEEhQKDG5ld19tdGltZV9ucxgGIAEoAxISCgpuZXdfaXNfZGlyGAcgASgIEhAKCG9sZF9tb2RlGAggASgNEhAKCG5ld19tb2RlGAkgASgNIp0CCg9PcGVyYXRpb25SZWNvcmQSDgoGZm9ybWF0GAEgASgNEgsKA3NlcRgCIAEoBBIMCgRraW5kGAMgASgJEg4KBmF1dGhvchgEIAEoCRIPCgd0aW1lX21zGAUgASgDEhMKC2Rlc2NyaXB0aW9uGAYgASgJEhEKCXdvcmtzcGFjZRgHIAEoCRIUCgxjb252ZXJzYXRpb24YCCABKAkSDgoGYmVmb3JlGAkgASgJEg0KBWFmdGVyGAogASgJEg4KBnRhcmdldBgLIAEoCRITCgtyb290X2JlZm9yZRgMIAEoDBISCgpyb290X2FmdGVyGA0gASgMEgoKAm9mGA4gASgEEg0KBWZpbGVzGA8gASgEEg0KBXBhdGhzGBAgASgMIhkKCFBhdGhMaXN0Eg0KBXBhdGhzGAEgAygMIlIKDUNoZWNrcG9pbnRQaW4SDgoGZm9ybWF0GAEgASgNEgwKBG5hbWUYAiABKAkSEgoKY2hlY2twb2ludBgDIAEoCRIPCgd0aW1lX21zGAQgASgDKrsBCg5DaGVja3BvaW50S2luZBIfChtDSEVDS1BPSU5UX0tJTkRfVU5TUEVDSUZJRUQQABIaChZDSEVDS1BPSU5UX0tJTkRfTUFOVUFMEAESGAoUQ0hFQ0tQT0lOVF9LSU5EX0FVVE8QAhIaChZDSEVDS1BPSU5UX0tJTkRfU0FGRVRZEAMSGgoWQ0hFQ0tQT0lOVF9LSU5EX1JFV0lORBAEEhoKFkNIRUNLUE9JTlRfS0lORF9JTVBPUlQQBSqqAQoPSm91cm5hbFN0ZXBLaW5kEiEKHUpPVVJOQUxfU1RFUF9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYSk9VUk5BTF9TVEVQX0tJTkRfUkVNT1ZFEAESGgoWSk9VUk5BTF9TVEVQX0tJTkRfU1dBUBACEh0KGUpPVVJOQUxfU1RFUF9LSU5EX0lOU1RBTEwQAxIbChdKT1VSTkFMX1NURVBfS0lORF9DSE1PRBAEQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_stet_v1_common]);
 
 /**
  * WorkspaceRecord is what is known about a directory that has checkpoints.
@@ -74,6 +74,19 @@ export type WorkspaceRecord = Message<"stet.v1.WorkspaceRecord"> & {
    * @generated from field: stet.v1.TurnsAtWork turns = 8;
    */
   turns?: TurnsAtWork | undefined;
+
+  /**
+   * Of the directory when the latest checkpoint was made; 0 where they are not known.
+   * They find a directory again that was renamed.
+   *
+   * @generated from field: uint64 device = 9;
+   */
+  device: bigint;
+
+  /**
+   * @generated from field: uint64 inode = 10;
+   */
+  inode: bigint;
 };
 
 /**
@@ -406,6 +419,20 @@ export type NotCapturedList = Message<"stet.v1.NotCapturedList"> & {
    * @generated from field: repeated stet.v1.NotCaptured entries = 1;
    */
   entries: NotCaptured[];
+
+  /**
+   * At the beginning of a turn: what shows whether an ignored file changes in it.
+   *
+   * @generated from field: repeated stet.v1.IgnoredStamp stamps = 2;
+   */
+  stamps: IgnoredStamp[];
+
+  /**
+   * At the end of a turn: ignored files that changed in it, as raw bytes.
+   *
+   * @generated from field: repeated bytes changed_ignored = 3;
+   */
+  changedIgnored: Uint8Array[];
 };
 
 /**
@@ -414,6 +441,47 @@ export type NotCapturedList = Message<"stet.v1.NotCapturedList"> & {
  */
 export const NotCapturedListSchema: GenMessage<NotCapturedList> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_checkpoint, 5);
+
+/**
+ * IgnoredStamp is an ignored file as it was when a turn began, without its content.
+ *
+ * @generated from message stet.v1.IgnoredStamp
+ */
+export type IgnoredStamp = Message<"stet.v1.IgnoredStamp"> & {
+  /**
+   * @generated from field: bytes path = 1;
+   */
+  path: Uint8Array;
+
+  /**
+   * @generated from field: int64 size = 2;
+   */
+  size: bigint;
+
+  /**
+   * Nanoseconds since the Unix epoch.
+   *
+   * @generated from field: int64 mtime = 3;
+   */
+  mtime: bigint;
+
+  /**
+   * @generated from field: int64 ctime = 4;
+   */
+  ctime: bigint;
+
+  /**
+   * @generated from field: uint64 inode = 5;
+   */
+  inode: bigint;
+};
+
+/**
+ * Describes the message stet.v1.IgnoredStamp.
+ * Use `create(IgnoredStampSchema)` to create a new message.
+ */
+export const IgnoredStampSchema: GenMessage<IgnoredStamp> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_checkpoint, 6);
 
 /**
  * NotCaptured is a path that was seen and left out of a tree.
@@ -449,7 +517,7 @@ export type NotCaptured = Message<"stet.v1.NotCaptured"> & {
  * Use `create(NotCapturedSchema)` to create a new message.
  */
 export const NotCapturedSchema: GenMessage<NotCaptured> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 6);
+  messageDesc(file_stet_v1_records_checkpoint, 7);
 
 /**
  * JournalRecord is a rewind under way. While the row exists, the workspace may
@@ -504,7 +572,7 @@ export type JournalRecord = Message<"stet.v1.JournalRecord"> & {
  * Use `create(JournalRecordSchema)` to create a new message.
  */
 export const JournalRecordSchema: GenMessage<JournalRecord> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 7);
+  messageDesc(file_stet_v1_records_checkpoint, 8);
 
 /**
  * JournalSteps is what a rewind does, in order.
@@ -523,7 +591,7 @@ export type JournalSteps = Message<"stet.v1.JournalSteps"> & {
  * Use `create(JournalStepsSchema)` to create a new message.
  */
 export const JournalStepsSchema: GenMessage<JournalSteps> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 8);
+  messageDesc(file_stet_v1_records_checkpoint, 9);
 
 /**
  * JournalStep is one change of one path.
@@ -588,7 +656,7 @@ export type JournalStep = Message<"stet.v1.JournalStep"> & {
  * Use `create(JournalStepSchema)` to create a new message.
  */
 export const JournalStepSchema: GenMessage<JournalStep> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 9);
+  messageDesc(file_stet_v1_records_checkpoint, 10);
 
 /**
  * OperationRecord is one entry of the log of operations.
@@ -700,7 +768,7 @@ export type OperationRecord = Message<"stet.v1.OperationRecord"> & {
  * Use `create(OperationRecordSchema)` to create a new message.
  */
 export const OperationRecordSchema: GenMessage<OperationRecord> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 10);
+  messageDesc(file_stet_v1_records_checkpoint, 11);
 
 /**
  * PathList is a list of paths as raw bytes, sorted.
@@ -719,7 +787,7 @@ export type PathList = Message<"stet.v1.PathList"> & {
  * Use `create(PathListSchema)` to create a new message.
  */
 export const PathListSchema: GenMessage<PathList> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 11);
+  messageDesc(file_stet_v1_records_checkpoint, 12);
 
 /**
  * CheckpointPin is a name for a checkpoint, kept whatever a retention policy says.
@@ -757,7 +825,7 @@ export type CheckpointPin = Message<"stet.v1.CheckpointPin"> & {
  * Use `create(CheckpointPinSchema)` to create a new message.
  */
 export const CheckpointPinSchema: GenMessage<CheckpointPin> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_checkpoint, 12);
+  messageDesc(file_stet_v1_records_checkpoint, 13);
 
 /**
  * CheckpointKind is why a checkpoint was made.

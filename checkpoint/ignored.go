@@ -1,0 +1,171 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// IgnoredFiles says what to do about ignored files, such as a .env, that are there
+// when a turn begins.
+type IgnoredFiles string
+
+// The ways. The empty one is NoticeIgnored.
+const (
+	// NoticeIgnored: their stamps are kept, and those that change during the turn are
+	// named. Their contents are not read.
+	NoticeIgnored IgnoredFiles = "notice"
+	// CaptureIgnored: small ones are captured, and a rewind brings them back.
+	CaptureIgnored IgnoredFiles = "small"
+	// PassIgnored: nothing is done about them.
+	PassIgnored IgnoredFiles = "off"
+)
+
+// How many ignored files are looked at when a turn begins, and which are captured.
+// Files deep inside ignored directories, such as node_modules, are not looked at.
+const (
+	maxNoticed       = 4096
+	maxIgnoredFiles  = 200
+	maxIgnoredBytes  = 64 << 10
+	maxIgnoredLookup = 64 // checkpoints back to the beginning of a turn
+)
+
+// notice looks at ignored files at the beginning and at the end of a turn.
+func (w *Workspace) notice(ctx context.Context, st *state, c *capture, rec *Record) (*capture, error) {
+	mode := w.s.opts.Ignored
+	if mode == PassIgnored || rec.Conversation == "" || w.s.opts.Scan.NoIgnore {
+		return c, nil
+	}
+	switch rec.Side {
+	case Before:
+		return w.noticeBegin(ctx, st, c, mode)
+	case After:
+		return c, w.noticeEnd(ctx, c, rec)
+	}
+	return c, nil
+}
+
+// noticeBegin keeps the stamps of ignored files, or captures them.
+func (w *Workspace) noticeBegin(ctx context.Context, st *state, c *capture, mode IgnoredFiles) (*capture, error) {
+	var failed error
+	captured := func(path string) bool {
+		e, err := lookup(ctx, w.s.blobs, c.tree, path)
+		failed = errors.Join(failed, err)
+		return e != nil
+	}
+	stamps, _, err := workspace.StampIgnored(w.path, c.skipped, maxNoticed, captured)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("look at ignored files: %w", err)
+	}
+	if mode == CaptureIgnored {
+		var small []string
+		stamps = slices.DeleteFunc(stamps, func(s workspace.IgnoredStamp) bool {
+			fits := s.Size <= maxIgnoredBytes && len(small) < maxIgnoredFiles
+			if fits {
+				small = append(small, s.Path)
+			}
+			return fits
+		})
+		if len(small) > 0 {
+			if c, err = w.reveal(ctx, st, c, small); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.stamps = stamps
+	return c, nil
+}
+
+// noticeEnd finds the ignored files that changed since the turn began.
+func (w *Workspace) noticeEnd(ctx context.Context, c *capture, rec *Record) error {
+	looked := 0
+	for began, err := range w.newestFirst(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if began.Conversation == rec.Conversation && began.Turn == rec.Turn && began.MessageID == rec.MessageID && began.Side == Before {
+			list, err := w.s.skippedList(ctx, began)
+			if err != nil {
+				return err
+			}
+			c.changedIgnored, err = workspace.ChangedIgnored(w.path, stampsOf(list))
+			return err
+		}
+		if looked++; looked == maxIgnoredLookup {
+			break
+		}
+	}
+	return nil
+}
+
+// IgnoredChanges lists the ignored files that changed during the turn that a
+// checkpoint ended, and whose earlier contents no checkpoint has.
+func (s *Service) IgnoredChanges(ctx context.Context, rec *Record) ([]string, error) {
+	list, err := s.skippedList(ctx, rec)
+	return pathStrings(list.GetChangedIgnored()), err
+}
+
+func stampsOf(list *stetv1.NotCapturedList) []workspace.IgnoredStamp {
+	var out []workspace.IgnoredStamp
+	for _, s := range list.GetStamps() {
+		out = append(out, workspace.IgnoredStamp{Path: string(s.GetPath()), Size: s.GetSize(), Mtime: s.GetMtime(), Ctime: s.GetCtime(), Inode: s.GetInode()})
+	}
+	return out
+}
+
+func wireStamps(stamps []workspace.IgnoredStamp) []*stetv1.IgnoredStamp {
+	var out []*stetv1.IgnoredStamp
+	for _, s := range stamps {
+		out = append(out, &stetv1.IgnoredStamp{Path: []byte(s.Path), Size: s.Size, Mtime: s.Mtime, Ctime: s.Ctime, Inode: s.Inode})
+	}
+	return out
+}
+
+// nameIgnored adds to a plan the ignored files that changed in turns which it takes
+// back: nobody can bring them back, and that must not go unsaid.
+func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
+	listed := make(map[string]bool, len(p.Actions))
+	for i := range p.Actions {
+		listed[p.Actions[i].Path] = true
+	}
+	for rec, err := range w.newestFirst(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if rec.Number <= p.Target.Number {
+			break
+		}
+		if rec.Side != After || p.Conversation != "" && rec.Conversation != p.Conversation {
+			continue
+		}
+		paths, err := w.s.IgnoredChanges(ctx, rec)
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			if listed[path] || !p.request.asks(path) {
+				continue
+			}
+			listed[path] = true
+			at, err := w.entriesAt(ctx, path, p.Target.Tree, p.present)
+			if err != nil {
+				return err
+			}
+			if at[0] != nil || at[1] != nil {
+				continue // captured since, and compared
+			}
+			by := writerOf(rec, ByConversation)
+			p.Actions = append(p.Actions, Action{
+				Path: path, Kind: Keep, Why: WhyIgnored, Writer: &by,
+				Reason: fmt.Sprintf("ignored, changed in turn %d and not captured before", rec.Turn),
+			})
+		}
+	}
+	slices.SortFunc(p.Actions, func(a, b Action) int { return cmp.Compare(a.Path, b.Path) })
+	return nil
+}
