@@ -219,6 +219,9 @@ func (w *Workspace) advance(ctx context.Context, st *state, rec *Record, by Hold
 		}
 	}
 	row.LastCheckpoint, row.LastNumber, row.Turns = rec.ID, rec.Number, turns.encode()
+	if device, inode := identity(w.path); inode != 0 {
+		row.Device, row.Inode = device, inode
+	}
 	data, err := marshal(row)
 	return kv.Set{Key: keyspace.Workspace(w.id), Value: data}, err
 }

@@ -49,6 +49,7 @@ var codes = []struct {
 	{checkpoint.ErrConflict, connect.CodeFailedPrecondition},
 	{checkpoint.ErrDisabled, connect.CodeFailedPrecondition},
 	{checkpoint.ErrNothing, connect.CodeFailedPrecondition},
+	{checkpoint.ErrInPlace, connect.CodeFailedPrecondition},
 	{checkpoint.ErrNoConversations, connect.CodeFailedPrecondition},
 	{checkpoint.ErrNewerFormat, connect.CodeFailedPrecondition},
 	{checkpoint.ErrBusy, connect.CodeUnavailable},

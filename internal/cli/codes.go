@@ -34,6 +34,7 @@ var serviceCodes = []struct {
 	{checkpoint.ErrBadRef, ExitUsage},
 	{checkpoint.ErrNotFound, ExitNotFound},
 	{checkpoint.ErrNothing, ExitNotFound},
+	{checkpoint.ErrInPlace, ExitConflict},
 	{checkpoint.ErrOtherWorkspace, ExitConflict},
 	{workspace.ErrRootRefused, ExitUsage},
 	{workspace.ErrBadPath, ExitUsage},

@@ -31,6 +31,7 @@ func TestErrorsHaveTheirExitCodes(t *testing.T) {
 		{checkpoint.ErrBadRef, ExitUsage, "invalid_argument"},
 		{checkpoint.ErrNotFound, ExitNotFound, "not_found"},
 		{checkpoint.ErrNothing, ExitNotFound, "not_found"},
+		{checkpoint.ErrInPlace, ExitConflict, "conflict"},
 		{workspace.ErrRootRefused, ExitUsage, "invalid_argument"},
 		{conversation.ErrNotFound, ExitNotFound, "not_found"},
 		{conversation.ErrStale, ExitConflict, "conflict"},

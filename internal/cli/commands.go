@@ -25,6 +25,7 @@ func (a *app) commands() []*cobra.Command {
 		a.pinCommand(),
 		a.unpinCommand(),
 		a.forkCommand(),
+		a.moveCommand(),
 		a.importCommand(),
 		a.exportCommand(),
 		a.pushCommand(),

@@ -228,7 +228,7 @@ func (a *app) log(ctx context.Context, p *place, limit int, all bool) error {
 			return a.logSaves(ctx, p, conv)
 		}
 		a.say("no checkpoints in %s yet; 'stet checkpoint' makes one", tilde(p.space.Path()))
-		return nil
+		return a.tellMoved(ctx, p)
 	}
 	if err := a.printLog(ctx, p, shown); err != nil {
 		return err

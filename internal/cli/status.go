@@ -139,6 +139,11 @@ func (a *app) status(ctx context.Context, p *place) error {
 			break
 		}
 	}
+	if value.last == nil {
+		if err := a.tellMoved(ctx, p); err != nil {
+			return err
+		}
+	}
 	return a.print(value, a.statusText(value))
 }
 
