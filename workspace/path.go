@@ -34,8 +34,8 @@ func CheckName(name string) error {
 // or written inside a workspace, with an error that wraps ErrBadPath if not. It
 // refuses what could lead outside (absolute, "..", empty components, NUL), what
 // belongs to git or to a running restore (.git and StagePrefix in any case or
-// disguise that some file system resolves to them), names of devices, and what
-// is too long.
+// disguise that some file system resolves to them), what is too long, and on Windows
+// names of devices.
 func CheckPath(path string) error {
 	if len(path) > MaxPath {
 		return fmt.Errorf("%w: path of %d bytes, at most %d", ErrBadPath, len(path), MaxPath)
@@ -77,7 +77,7 @@ func forbiddenName(name string) string {
 			return "the name of a git directory"
 		case strings.HasPrefix(part, StagePrefix):
 			return "the name of a staged file"
-		case isDevice(base):
+		case runtime.GOOS == "windows" && isDevice(base):
 			return "the name of a device"
 		}
 	}

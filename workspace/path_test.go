@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -21,12 +22,20 @@ func TestCheckPath(t *testing.T) {
 		".git", ".git/hooks/x", ".GIT/config", "sub/.Git", ".gIt/x", "a/.git",
 		".g\u200cit/config", "\u200d.git", ".git\ufeff", "a/.G\u202aIT/x", ".gi\u206ft",
 		".git.", ".git ", ".git. . /x", ".git::$INDEX_ALLOCATION/x", ".git:stream", `a\.git\config`, `.git\config`, "git~1", "GIT~1/config", "git~12", "GIT~1.",
-		"CON", "con", "a/NUL", "nul.", "aux ", "COM1", "lpt9", "PRN/x", "CONIN$", "nul:",
 		StagePrefix + "x", ".STET-STAGE-x/y", ".stet\u200c-stage-1",
 		strings.Repeat("n", 256), strings.Repeat("n/", 2100) + "n",
 	} {
 		if err := CheckPath(path); !errors.Is(err, ErrBadPath) {
 			t.Errorf("CheckPath(%q) = %v, want ErrBadPath", path, err)
+		}
+	}
+}
+
+// Names that Windows gives to devices are ordinary elsewhere.
+func TestNamesOfDevices(t *testing.T) {
+	for _, path := range []string{"CON", "con", "a/NUL", "nul.", "aux ", "COM1", "lpt9", "PRN/x", "CONIN$", "nul:"} {
+		if err := CheckPath(path); (err == nil) != (runtime.GOOS != "windows") {
+			t.Errorf("CheckPath(%q) = %v", path, err)
 		}
 	}
 }
