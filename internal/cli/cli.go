@@ -8,6 +8,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -66,7 +67,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if err == nil {
 		return ExitOK
 	}
-	if ctx.Err() != nil && isCancelled(err) {
+	if errors.Is(err, errInterrupted) || ctx.Err() != nil && isCancelled(err) {
 		err = interrupted(err)
 	}
 	return a.fail(err)

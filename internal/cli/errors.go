@@ -106,7 +106,7 @@ func (a *app) fail(err error) int {
 		line, _ := json.Marshal(map[string]string{"schema": "stet.error.v1", "code": name, "message": err.Error()})
 		fmt.Fprintf(a.err, "%s\n", line)
 	} else {
-		fmt.Fprintf(a.err, "stet: %v\n", err)
+		fmt.Fprintf(a.err, "stet: %s\n", printableLines(err.Error()))
 	}
 	return code
 }

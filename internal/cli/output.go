@@ -32,7 +32,7 @@ func (a *app) printJSON(value any) error {
 // say speaks to people, unless they asked for quiet or for JSON.
 func (a *app) say(format string, args ...any) {
 	if !a.quiet && !a.json {
-		fmt.Fprintf(a.err, format+"\n", args...)
+		fmt.Fprintln(a.err, printableLines(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -97,6 +97,16 @@ func printable(text string) string {
 	}, text)
 }
 
+// printableLines is printable for messages of several lines. Messages quote names of
+// files and what others wrote, which must not reach the terminal as commands to it.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(strings.ReplaceAll(lines[i], "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // width returns the number of columns of the terminal, or a good one for files.
 func (a *app) width() int {
 	if w, _ := terminalSize(a.out); w > 0 {
@@ -174,5 +184,5 @@ func now() time.Time { return time.Now() }
 
 // warn tells people something that they must not miss, also with -q.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.err, "stet: "+format+"\n", args...)
+	fmt.Fprintf(a.err, "stet: %s\n", printableLines(fmt.Sprintf(format, args...)))
 }
