@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -114,6 +115,22 @@ func (h *holds) of(r *Retained, now time.Time) Held {
 	return ""
 }
 
+// begun lists the checkpoints that the turns which are going on began with, given
+// the row of a workspace. If that cannot be read, nothing can be rewound there.
+func (s *Service) begun(row []byte) []string {
+	var m stetv1.WorkspaceRecord
+	if err := unmarshal(row, &m); err != nil {
+		return nil
+	}
+	var out []string
+	for _, t := range decodeTurns(m.GetTurns()) {
+		if !t.Lost && t.alive(s.opts.Now(), s.opts.life) {
+			out = append(out, t.Began)
+		}
+	}
+	return out
+}
+
 // held finds out what must stay.
 func (s *Service) held(ctx context.Context) (*holds, error) {
 	h := &holds{ids: map[string]Held{}, rewinds: map[string]bool{}}
@@ -128,9 +145,12 @@ func (s *Service) held(ctx context.Context) (*holds, error) {
 			}
 		}
 	}
-	for row, err := range s.rows.Scan(ctx, keyspace.Workspaces(), kv.ScanOptions{KeysOnly: true}) {
+	for row, err := range s.rows.Scan(ctx, keyspace.Workspaces(), kv.ScanOptions{}) {
 		if err != nil {
 			return nil, fmt.Errorf("list workspaces: %w", err)
+		}
+		for _, began := range s.begun(row.Value) {
+			h.ids[began] = HeldTurn
 		}
 		latest, err := (&Workspace{s: s, id: keyspace.Last(row.Key)}).latest(ctx)
 		if err != nil {

@@ -33,6 +33,7 @@ const (
 	HeldPinned Held = "pinned"
 	HeldLatest Held = "the latest of its workspace"
 	HeldUndo   Held = "needed to undo or redo"
+	HeldTurn   Held = "a turn that began with it is going on"
 	HeldYoung  Held = "less than an hour old"
 	HeldRewind Held = "its workspace has an unfinished rewind"
 )

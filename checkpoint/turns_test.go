@@ -268,6 +268,27 @@ func TestHoldAndRelease(t *testing.T) {
 	same(t, "B", lines(f.plan(RewindRequest{To: b.ID})), []string{"delete b"})
 }
 
+// The checkpoint that a turn began with is kept as long as the turn goes on: whoever
+// takes it back needs it.
+func TestRetentionKeepsWhereATurnBegan(t *testing.T) {
+	f := newFixture(t)
+	c := newClock()
+	f.opts.Now = c.Now
+	f.processes(1)
+	c1 := f.save(hold("A", 1, 1).at(Before))
+	c.advance(3 * time.Hour)
+	f.save(Request{})
+	for _, want := range []Held{HeldTurn, ""} {
+		all, err := f.w.s.Retainable(t.Context(), nil)
+		must(t, err)
+		i := slices.IndexFunc(all, func(r Retained) bool { return r.ID == c1.ID })
+		if got := all[i].Held; got != want {
+			t.Errorf("held since %q, want %q", got, want)
+		}
+		f.processes() // it is killed
+	}
+}
+
 // Records of releases that did not keep which turns were at work say it by their
 // sides, for an hour after the last of them.
 func TestOldRecordsOfTurns(t *testing.T) {
