@@ -3,6 +3,7 @@ package cloudagent
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
@@ -36,19 +37,32 @@ func (s *Store) GetLatestState(ctx context.Context, agent string) (*aiserverv1.G
 // from one of its states. For another it answers ErrNotFound, whether the store
 // has it or not.
 func (s *Store) GetBlob(ctx context.Context, agent string, id blob.ID) ([]byte, error) {
-	if err := checkID("agent", agent); err != nil {
+	if err := s.checkOwner(ctx, agent, id); err != nil {
 		return nil, err
+	}
+	return s.blobs.Get(ctx, id)
+}
+
+// OpenBlob is GetBlob as a stream, for callers that do not want all of a large blob in
+// memory.
+func (s *Store) OpenBlob(ctx context.Context, agent string, id blob.ID) (io.ReadCloser, error) {
+	if err := s.checkOwner(ctx, agent, id); err != nil {
+		return nil, err
+	}
+	return blob.Open(ctx, s.blobs, id)
+}
+
+func (s *Store) checkOwner(ctx context.Context, agent string, id blob.ID) error {
+	if err := checkID("agent", agent); err != nil {
+		return err
 	}
 	l := s.lane(agent)
 	defer s.release(l)
 	ok, err := s.owns(ctx, l, id)
-	if err != nil {
-		return nil, err
+	if err == nil && !ok {
+		err = fmt.Errorf("blob %s of agent %s: %w", id, agent, ErrNotFound)
 	}
-	if !ok {
-		return nil, fmt.Errorf("blob %s of agent %s: %w", id, agent, ErrNotFound)
-	}
-	return s.blobs.Get(ctx, id)
+	return err
 }
 
 // owns reports whether a blob belongs to an agent. What was found is remembered,

@@ -144,6 +144,9 @@ func (s *Store) readRange(ctx context.Context, key string, offset, length int64)
 
 // read returns a record. The slice belongs to the caller.
 func (s *Store) read(ctx context.Context, o object, at extent) ([]byte, error) {
+	if err := blob.Reserve(ctx, at.length); err != nil {
+		return nil, err
+	}
 	var data []byte
 	var err error
 	if at.length > blockSize {

@@ -44,6 +44,9 @@ func (b *Blobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	if p.object == "" {
 		return p.data, nil
 	}
+	if err := blob.Reserve(ctx, p.size); err != nil {
+		return nil, err
+	}
 	r, err := b.openObject(ctx, id, p)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,11 @@ func (s *followService) GetBlobForAgentKV(ctx context.Context, req *connect.Requ
 	if err != nil {
 		return nil, err
 	}
-	data, err := s.db.Agents().GetBlob(ctx, req.Msg.GetBcId(), id)
+	r, err := s.db.Agents().OpenBlob(ctx, req.Msg.GetBcId(), id)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readMessage(r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -89,16 +93,18 @@ func (s *agentService) Get(ctx context.Context, req *connect.Request[stetv1.GetA
 }
 
 func (s *agentService) List(ctx context.Context, req *connect.Request[stetv1.ListAgentsRequest]) (*connect.Response[stetv1.ListAgentsResponse], error) {
-	page := cloudagent.Page{After: req.Msg.GetPage().GetCursor(), Limit: int(req.Msg.GetPage().GetLimit())}
-	agents, next, err := s.db.Agents().List(ctx, page)
-	if err != nil {
-		return nil, err
-	}
-	res := &stetv1.ListAgentsResponse{NextCursor: next}
-	for _, a := range agents {
-		res.Agents = append(res.Agents, wireAgent(a))
-	}
-	return connect.NewResponse(res), nil
+	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListAgentsResponse, error) {
+		page := cloudagent.Page{After: req.Msg.GetPage().GetCursor(), Limit: limit}
+		agents, next, err := s.db.Agents().List(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		res := &stetv1.ListAgentsResponse{NextCursor: next}
+		for _, a := range agents {
+			res.Agents = append(res.Agents, wireAgent(a))
+		}
+		return res, nil
+	})
 }
 
 func (s *agentService) AppendUpdate(ctx context.Context, req *connect.Request[stetv1.AppendUpdateRequest]) (*connect.Response[stetv1.AppendUpdateResponse], error) {

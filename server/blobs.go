@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
@@ -13,8 +15,9 @@ import (
 )
 
 const (
-	chunkSize = 256 << 10 // bytes of a streamed blob in one message
-	pageLimit = 1000      // entries of a page, at the most
+	chunkSize = 256 << 10          // bytes of a streamed blob in one message
+	pageLimit = 1000               // entries of a page, at the most
+	maxUnary  = maxMessage - 1<<10 // bytes of a blob in an answer, with room for what surrounds it
 )
 
 // blobService is stet.v1.BlobService.
@@ -37,11 +40,26 @@ func (s *blobService) Get(ctx context.Context, req *connect.Request[stetv1.GetBl
 	if err != nil {
 		return nil, err
 	}
-	data, err := s.db.Blobs().Get(ctx, id)
+	r, err := blob.Open(ctx, s.db.Blobs(), id)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readMessage(r, id)
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.GetBlobResponse{Data: data}), nil
+}
+
+// readMessage reads a blob that fits into one message, and no more of a larger one. It
+// closes r.
+func readMessage(r io.ReadCloser, id blob.ID) (data []byte, err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(r, maxUnary+1))
+	if err == nil && len(data) > maxUnary {
+		err = fmt.Errorf("%w: %s has more than %d bytes, which is the most that one message holds; read it as a stream, by stet.v1.BlobService/Open", blob.ErrTooLarge, id, maxUnary)
+	}
+	return data, err
 }
 
 func (s *blobService) Put(ctx context.Context, req *connect.Request[stetv1.PutBlobsRequest]) (*connect.Response[stetv1.PutBlobsResponse], error) {
@@ -128,6 +146,26 @@ func (s *blobService) List(ctx context.Context, req *connect.Request[stetv1.List
 		return nil, err
 	}
 	return connect.NewResponse(res), nil
+}
+
+// fitting makes a page by list, with ever smaller limits until it fits into a message:
+// an entry is as large as its writer made it. Limit 0 is the default of the list.
+func fitting[T any, M interface {
+	*T
+	proto.Message
+}](limit uint32, list func(limit int) (M, error)) (*connect.Response[T], error) {
+	for limit := int(min(limit, pageLimit)); ; limit /= 2 {
+		res, err := list(limit)
+		if err != nil {
+			return nil, err
+		}
+		if limit == 1 || proto.Size(res) <= maxMessage/2 {
+			return connect.NewResponse((*T)(res)), nil
+		}
+		if limit == 0 {
+			limit = pageLimit
+		}
+	}
 }
 
 func pageSize(asked uint32) int {

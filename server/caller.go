@@ -14,6 +14,7 @@ type call struct {
 	request string // an id, for logs and for people who ask about a failure
 	access.Principal
 	meter     *access.Meter // nil without limits
+	memory    *allowance    // nil without
 	where     *places       // in which workspaces may lie; nil for none
 	procedure string
 	code      string // of the error that it ended with

@@ -28,6 +28,8 @@ const (
 	maxCompared = 4 << 20   // size of the largest file whose lines are compared
 	fastDiff    = 128 << 10 // above it a quick comparison has to do
 	maxFiles    = 10_000    // entries of a list of files
+	fileBytes   = 64        // bytes of an entry beside its path
+	lineBytes   = 16        // bytes of a line in an answer beside its texts
 	looksBinary = 8000      // bytes in which a NUL makes a file binary
 )
 
@@ -76,7 +78,7 @@ func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stet
 		path string
 		node blob.ID
 	}
-	res := &stetv1.CheckpointFilesResponse{}
+	res, bytes := &stetv1.CheckpointFilesResponse{}, maxMessage/2
 	for todo := []dir{{req.Msg.GetPath(), top.ID}}; len(todo) > 0; todo = todo[1:] {
 		entries, err := workspace.Load(ctx, s.db.Blobs(), todo[0].node)
 		if err != nil {
@@ -89,6 +91,10 @@ func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stet
 			path := e.Name
 			if todo[0].path != "" {
 				path = todo[0].path + "/" + e.Name
+			}
+			if bytes -= len(path) + fileBytes; bytes < 0 {
+				res.Truncated = true
+				break
 			}
 			res.Files = append(res.Files, wireFile(path, e))
 			if e.Kind == workspace.Dir {
@@ -243,16 +249,14 @@ func (s *checkpointService) fileDiff(ctx, coloured context.Context, c workspace.
 	if len(before)+len(after) > fastDiff {
 		option = diff.Fast()
 	}
-	mine := min(*room, maxShown) // of the room
-	left := mine
+	text := maxShown // bytes of lines of this file
 	var shade shades
-	if mine >= 0 {
+	if *room >= 0 {
 		shade = newShades(coloured, c.Path, before, after)
 	}
 	for _, h := range textdiff.Hunks(string(before), string(after), option) {
-		addHunk(out, h, &left, shade)
+		addHunk(out, h, &text, room, shade)
 	}
-	*room -= mine - left
 	return out, nil
 }
 
@@ -268,8 +272,9 @@ func (s *checkpointService) text(ctx context.Context, e *workspace.Entry) ([]byt
 	return workspace.ReadFile(ctx, s.db.Blobs(), *e)
 }
 
-// addHunk counts the lines of a hunk and adds as many of them as there is room for.
-func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], room *int, shade shades) {
+// addHunk counts the lines of a hunk and adds as many of them as there is room for: in
+// the text of its file, and in the answer, which has every line twice.
+func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], text, room *int, shade shades) {
 	hunk := &stetv1.DiffHunk{FromLine: firstLine(h.LineNoX, h.EndLineNoX), ToLine: firstLine(h.LineNoY, h.EndLineNoY)}
 	for _, edit := range h.Edits {
 		op := " "
@@ -284,13 +289,16 @@ func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], room *int, shade sha
 		if *room < 0 || out.Truncated {
 			continue
 		}
-		if len(edit.Line) > *room {
+		line := valid(strings.TrimSuffix(edit.Line, "\n"))
+		html := shade.line(op, edit.LineNoX, edit.LineNoY, line)
+		size := len(line) + len(html) + lineBytes
+		if len(edit.Line) > *text || size > *room {
 			out.Truncated = true // and nothing after it, lest there be gaps
 			continue
 		}
-		*room -= len(edit.Line)
-		line := valid(strings.TrimSuffix(edit.Line, "\n"))
-		hunk.Lines = append(hunk.Lines, &stetv1.DiffLine{Op: op, Text: line, Html: shade.line(op, edit.LineNoX, edit.LineNoY, line)})
+		*text -= len(edit.Line)
+		*room -= size
+		hunk.Lines = append(hunk.Lines, &stetv1.DiffLine{Op: op, Text: line, Html: html})
 	}
 	if len(hunk.Lines) > 0 {
 		out.Hunks = append(out.Hunks, hunk)

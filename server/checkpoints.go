@@ -140,15 +140,6 @@ func isCheckpointID(ref string) bool {
 	return len(ref) == 26 && strings.Trim(strings.ToLower(ref), "0123456789abcdefghjkmnpqrstvwxyz") == ""
 }
 
-func checkPaths(paths []string) error {
-	for _, path := range paths {
-		if err := workspace.CheckPath(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Create captures a workspace.
 func (s *checkpointService) Create(ctx context.Context, req *connect.Request[stetv1.CreateCheckpointRequest]) (*connect.Response[stetv1.CreateCheckpointResponse], error) {
 	m := req.Msg
@@ -206,50 +197,51 @@ func (s *checkpointService) rootAt(ctx context.Context, conv, message string) (r
 
 // List leaves out what checkpoints did not capture; Get tells.
 func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv1.ListCheckpointsRequest]) (*connect.Response[stetv1.ListCheckpointsResponse], error) {
-	m, before := req.Msg, req.Msg.GetPage().GetCursor()
-	if before != "" && !isCheckpointID(before) {
-		return nil, invalid("that is no cursor of this list")
-	}
-	d, err := s.describer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	res := &stetv1.ListCheckpointsResponse{}
-	fill := func(records iter.Seq2[*checkpoint.Record, error]) error {
-		limit := pageSize(m.GetPage().GetLimit())
-		for rec, err := range records {
-			if err != nil {
-				return err
-			}
-			if before != "" && rec.ID >= before {
-				continue
-			}
-			if len(res.Checkpoints) == limit {
-				res.NextCursor = res.Checkpoints[limit-1].GetId()
-				return nil
-			}
-			out, err := d.checkpoint(ctx, rec)
-			if err != nil {
-				return err
-			}
-			res.Checkpoints = append(res.Checkpoints, out)
+	return fitting(uint32(pageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
+		m, before := req.Msg, req.Msg.GetPage().GetCursor()
+		if before != "" && !isCheckpointID(before) {
+			return nil, invalid("that is no cursor of this list")
 		}
-		return nil
-	}
-	switch {
-	case m.GetWorkspace() != "":
-		err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) error {
-			return fill(w.List(ctx, &checkpoint.ListOptions{Conversation: m.GetConversation(), Before: before}))
-		})
-	case m.GetConversation() != "":
-		err = fill(s.db.Checkpoints().ListConversation(ctx, m.GetConversation()))
-	default:
-		err = fill(s.everything(ctx, before))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return connect.NewResponse(res), nil
+		d, err := s.describer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		res := &stetv1.ListCheckpointsResponse{}
+		fill := func(records iter.Seq2[*checkpoint.Record, error]) error {
+			for rec, err := range records {
+				if err != nil {
+					return err
+				}
+				if before != "" && rec.ID >= before {
+					continue
+				}
+				if len(res.Checkpoints) == limit {
+					res.NextCursor = res.Checkpoints[limit-1].GetId()
+					return nil
+				}
+				out, err := d.checkpoint(ctx, rec)
+				if err != nil {
+					return err
+				}
+				res.Checkpoints = append(res.Checkpoints, out)
+			}
+			return nil
+		}
+		switch {
+		case m.GetWorkspace() != "":
+			err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) error {
+				return fill(w.List(ctx, &checkpoint.ListOptions{Conversation: m.GetConversation(), Before: before}))
+			})
+		case m.GetConversation() != "":
+			err = fill(s.db.Checkpoints().ListConversation(ctx, m.GetConversation()))
+		default:
+			err = fill(s.everything(ctx, before))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return res, nil
+	})
 }
 
 // everything gives the checkpoints of all workspaces, newest first.
@@ -388,9 +380,13 @@ func (d *describer) checkpoint(ctx context.Context, rec *checkpoint.Record) (*st
 }
 
 func wireSkipped(skipped []workspace.Skipped) []*stetv1.SkippedFile {
-	out := make([]*stetv1.SkippedFile, len(skipped))
+	var out []*stetv1.SkippedFile
+	room := maxMessage / 4
 	for i, k := range skipped {
-		out[i] = &stetv1.SkippedFile{Path: valid(k.Path), PathBytes: workspace.PathBytes(k.Path), Reason: string(k.Reason)}
+		if room -= len(k.Path) + fileBytes; room < 0 {
+			return append(out, &stetv1.SkippedFile{Path: fmt.Sprintf("and %d more", len(skipped)-i), Reason: "too many to list"})
+		}
+		out = append(out, &stetv1.SkippedFile{Path: valid(k.Path), PathBytes: workspace.PathBytes(k.Path), Reason: string(k.Reason)})
 	}
 	return out
 }

@@ -164,7 +164,11 @@ func (s *conversationService) Get(ctx context.Context, req *connect.Request[stet
 	}
 	res := &stetv1.GetConversationResponse{Conversation: wireConversation(info)}
 	if req.Msg.GetWithState() && !info.Root.IsZero() {
-		raw, err := s.db.Blobs().Get(ctx, info.Root)
+		r, err := blob.Open(ctx, s.db.Blobs(), info.Root)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := readMessage(r, info.Root)
 		if err != nil {
 			return nil, err
 		}
@@ -177,45 +181,48 @@ func (s *conversationService) Get(ctx context.Context, req *connect.Request[stet
 }
 
 func (s *conversationService) List(ctx context.Context, req *connect.Request[stetv1.ListConversationsRequest]) (*connect.Response[stetv1.ListConversationsResponse], error) {
-	page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{
-		Cursor: req.Msg.GetPage().GetCursor(), Limit: int(req.Msg.GetPage().GetLimit()),
-		Workspace: req.Msg.GetWorkspace(), Agent: req.Msg.GetAgent(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	res := &stetv1.ListConversationsResponse{NextCursor: page.Next}
-	for _, info := range page.Conversations {
-		res.Conversations = append(res.Conversations, wireConversation(info))
-	}
-	return connect.NewResponse(res), nil
-}
-
-func (s *conversationService) History(ctx context.Context, req *connect.Request[stetv1.ConversationHistoryRequest]) (*connect.Response[stetv1.ConversationHistoryResponse], error) {
-	limit := pageSize(req.Msg.GetPage().GetLimit())
-	opts := &conversation.HistoryOptions{Newest: true, Limit: limit + 1}
-	if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
-		before, err := strconv.ParseUint(cursor, 10, 64)
-		if err != nil || before < 2 {
-			return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("that is no cursor of this list"))
-		}
-		opts.To = before - 1
-	}
-	if _, err := s.db.Conversations().Get(ctx, req.Msg.GetId()); err != nil {
-		return nil, err
-	}
-	res := &stetv1.ConversationHistoryResponse{}
-	for save, err := range s.db.Conversations().History(ctx, req.Msg.GetId(), opts) {
+	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListConversationsResponse, error) {
+		page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{
+			Cursor: req.Msg.GetPage().GetCursor(), Limit: limit,
+			Workspace: req.Msg.GetWorkspace(), Agent: req.Msg.GetAgent(),
+		})
 		if err != nil {
 			return nil, err
 		}
-		if len(res.Saves) == limit {
-			res.NextCursor = strconv.FormatUint(res.Saves[limit-1].GetSeq(), 10)
-			break
+		res := &stetv1.ListConversationsResponse{NextCursor: page.Next}
+		for _, info := range page.Conversations {
+			res.Conversations = append(res.Conversations, wireConversation(info))
 		}
-		res.Saves = append(res.Saves, wireSave(save))
-	}
-	return connect.NewResponse(res), nil
+		return res, nil
+	})
+}
+
+func (s *conversationService) History(ctx context.Context, req *connect.Request[stetv1.ConversationHistoryRequest]) (*connect.Response[stetv1.ConversationHistoryResponse], error) {
+	return fitting(uint32(pageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ConversationHistoryResponse, error) {
+		opts := &conversation.HistoryOptions{Newest: true, Limit: limit + 1}
+		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
+			before, err := strconv.ParseUint(cursor, 10, 64)
+			if err != nil || before < 2 {
+				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("that is no cursor of this list"))
+			}
+			opts.To = before - 1
+		}
+		if _, err := s.db.Conversations().Get(ctx, req.Msg.GetId()); err != nil {
+			return nil, err
+		}
+		res := &stetv1.ConversationHistoryResponse{}
+		for save, err := range s.db.Conversations().History(ctx, req.Msg.GetId(), opts) {
+			if err != nil {
+				return nil, err
+			}
+			if len(res.Saves) == limit {
+				res.NextCursor = strconv.FormatUint(res.Saves[limit-1].GetSeq(), 10)
+				break
+			}
+			res.Saves = append(res.Saves, wireSave(save))
+		}
+		return res, nil
+	})
 }
 
 func (s *conversationService) Fork(ctx context.Context, req *connect.Request[stetv1.ForkConversationRequest]) (*connect.Response[stetv1.ForkConversationResponse], error) {

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/blob"
 )
 
 // gate lets calls in: it finds out who asks, what that needs, whether limits
@@ -22,6 +23,7 @@ type gate struct {
 	enter   func(ctx context.Context, tenant string) (*site, func(), error)
 	peers   *peers
 	audit   *auditing
+	memory  *memory
 	metrics *metrics
 	logger  *slog.Logger
 	hide    bool                     // what is unforeseen is told to the log only
@@ -120,8 +122,10 @@ func (g *gate) calls() http.Handler {
 			return
 		}
 		defer leave()
-		callOf(r.Context()).where = s.where
-		s.handler.ServeHTTP(w, r)
+		c := callOf(r.Context())
+		c.where, c.memory = s.where, &allowance{memory: g.memory}
+		defer c.memory.end() // the answer is written
+		s.handler.ServeHTTP(w, r.WithContext(blob.WithReserve(r.Context(), c.memory.reserve)))
 	})
 }
 

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"unicode/utf8"
 
 	"connectrpc.com/connect"
@@ -20,6 +22,9 @@ import (
 // inspectText bounds the text of a blob, or of one field, that is shown.
 const inspectText = 64 << 10
 
+// inspectRefs bounds the references that are shown, each of about 100 bytes.
+const inspectRefs = 20_000
+
 // Inspect shows one blob: what it refers to, and its fields where it is a message.
 func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[stetv1.InspectRequest]) (*connect.Response[stetv1.InspectResponse], error) {
 	id, err := blob.IDFromBytes(req.Msg.GetId())
@@ -30,7 +35,14 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 	if err != nil {
 		return nil, err
 	}
-	data, err := s.db.Blobs().Get(ctx, id) // verified: else it is an error
+	r, err := blob.Open(ctx, s.db.Blobs(), id) // verified: else it is an error
+	if err != nil {
+		return nil, err
+	}
+	if kind.Message() == "" {
+		return inspectBytes(r, kind)
+	}
+	data, err := readMessage(r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +51,48 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("this blob is no %s: %w", kind, err))
 	}
-	for _, r := range refs {
+	for i, r := range refs {
+		if i == inspectRefs {
+			res.Truncated = true
+			break
+		}
 		res.Fields = append(res.Fields, &stetv1.InspectField{Name: r.Field, Ref: r.ID.Bytes(), RefKind: r.Kind.String()})
 	}
-	if kind.Message() == "" {
-		res.Text, res.Truncated = clip(data)
-		return connect.NewResponse(res), nil
-	}
 	return connect.NewResponse(res), addFields(res, kind, data)
+}
+
+// inspectBytes shows the beginning of a blob that is no message. The rest is read as
+// well, to count it and to verify all of it.
+func inspectBytes(r io.ReadCloser, kind graph.Kind) (res *connect.Response[stetv1.InspectResponse], err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	data, err := io.ReadAll(io.LimitReader(r, inspectText+utf8.UTFMax))
+	if err != nil {
+		return nil, err
+	}
+	more, err := io.Copy(io.Discard, r)
+	if err != nil {
+		return nil, err
+	}
+	out := &stetv1.InspectResponse{Kind: kind.String(), Size: int64(len(data)) + more, HashOk: true}
+	if more > 0 {
+		data = wholeRunes(data)
+	}
+	out.Text, out.Truncated = clip(data)
+	out.Truncated = out.Truncated || more > 0
+	return connect.NewResponse(out), nil
+}
+
+// wholeRunes leaves out the beginning of a character that text was cut in.
+func wholeRunes(text []byte) []byte {
+	for i := 1; i <= min(utf8.UTFMax, len(text)); i++ {
+		if at := len(text) - i; utf8.RuneStart(text[at]) {
+			if !utf8.FullRune(text[at:]) {
+				return text[:at]
+			}
+			break
+		}
+	}
+	return text
 }
 
 func parseKind(name string) (graph.Kind, error) {

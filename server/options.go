@@ -49,6 +49,9 @@ type Options struct {
 	// StreamsPerPeer is how many streams may be open from one address; 2,000 by
 	// default.
 	StreamsPerPeer int
+	// AnswerBytes is the memory that all answers under way may take together, 256 MiB
+	// by default. A call that finds none left waits for it.
+	AnswerBytes int64
 	// OpenStores is how many tenants' stores may be open, 128 by default, and
 	// IdleTime after which one that is not used is closed, five minutes by default.
 	OpenStores int
@@ -92,6 +95,9 @@ func (o *Options) withDefaults() *Options {
 	if out.StreamsPerPeer <= 0 {
 		out.StreamsPerPeer = 2000
 	}
+	if out.AnswerBytes <= 0 {
+		out.AnswerBytes = 256 << 20
+	}
 	if out.OpenStores <= 0 {
 		out.OpenStores = 128
 	}
@@ -131,7 +137,7 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 		return nil, err
 	}
 	return []connect.HandlerOption{
-		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger(), known: o.Code}, draining{}, &storing{gate: g}, g.audit),
+		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger(), known: o.Code}, draining{}, answering{g.memory}, &storing{gate: g}, g.audit),
 		connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(minCompressed),
 		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
 	}, nil

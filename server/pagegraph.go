@@ -75,8 +75,15 @@ func (s *pageService) Graph(ctx context.Context, req *connect.Request[stetv1.Gra
 // node reads a blob and what it refers to.
 func (s *pageService) node(ctx context.Context, at graphStep) (*stetv1.GraphNode, []graph.Ref, error) {
 	node := &stetv1.GraphNode{Id: at.ref.ID.Bytes(), Kind: at.ref.Kind.String(), Depth: at.depth}
-	data, err := s.db.Blobs().Get(ctx, at.ref.ID)
+	r, err := blob.Open(ctx, s.db.Blobs(), at.ref.ID)
+	var data []byte
+	if err == nil {
+		data, err = readMessage(r, at.ref.ID)
+	}
 	switch {
+	case errors.Is(err, blob.ErrTooLarge):
+		node.Error = "too large to show"
+		return node, nil, nil
 	case errors.Is(err, blob.ErrNotFound):
 		node.Error = "missing"
 		return node, nil, nil

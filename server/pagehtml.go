@@ -95,8 +95,8 @@ func pageHTML(ctx context.Context, m transcript.Message) string {
 
 // pageFile is the content of a text file as HTML.
 func pageFile(ctx context.Context, path, text string) string {
-	if lines := highlighted(ctx, path, text); lines != nil {
-		return strings.Join(lines, "\n")
+	if lines := strings.Join(highlighted(ctx, path, text), "\n"); lines != "" && len(lines) <= maxMessage/2 {
+		return lines
 	}
 	return html.EscapeString(text)
 }

@@ -30,35 +30,36 @@ const overviewCheckpoints = 5000
 
 // Overview gives the rows of the first page.
 func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.OverviewRequest]) (*connect.Response[stetv1.OverviewResponse], error) {
-	limit := int(req.Msg.GetPage().GetLimit())
-	if limit == 0 || limit > overviewRows {
-		limit = overviewRows
-	}
-	page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{Cursor: req.Msg.GetPage().GetCursor(), Limit: limit})
-	if err != nil {
-		return nil, err
-	}
-	res := &stetv1.OverviewResponse{NextCursor: page.Next}
-	for _, info := range page.Conversations {
-		row := &stetv1.OverviewRow{
-			Id: info.ID, Title: info.Title, Workspace: info.Workspace, Agent: info.Agent, Turns: uint32(info.Turns), Saves: info.Save,
-			CreatedMs: info.Created.UnixMilli(), UpdatedMs: info.Updated.UnixMilli(), Parent: info.ForkedFrom,
+	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.OverviewResponse, error) {
+		if limit == 0 || limit > overviewRows {
+			limit = overviewRows
 		}
-		for rec, err := range s.db.Checkpoints().ListConversation(ctx, info.ID) {
-			if err != nil {
-				return nil, err
-			}
-			if row.Checkpoints++; row.Checkpoints > overviewCheckpoints {
-				break
-			}
-			if quietRecord(rec) || rec.Side == checkpoint.Before {
-				continue // what we and the user did is not the agent's work
-			}
-			row.Files += uint32(rec.FilesChanged)
-			row.Added += uint32(rec.LinesAdded)
-			row.Removed += uint32(rec.LinesRemoved)
+		page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{Cursor: req.Msg.GetPage().GetCursor(), Limit: limit})
+		if err != nil {
+			return nil, err
 		}
-		res.Rows = append(res.Rows, row)
-	}
-	return connect.NewResponse(res), nil
+		res := &stetv1.OverviewResponse{NextCursor: page.Next}
+		for _, info := range page.Conversations {
+			row := &stetv1.OverviewRow{
+				Id: info.ID, Title: info.Title, Workspace: info.Workspace, Agent: info.Agent, Turns: uint32(info.Turns), Saves: info.Save,
+				CreatedMs: info.Created.UnixMilli(), UpdatedMs: info.Updated.UnixMilli(), Parent: info.ForkedFrom,
+			}
+			for rec, err := range s.db.Checkpoints().ListConversation(ctx, info.ID) {
+				if err != nil {
+					return nil, err
+				}
+				if row.Checkpoints++; row.Checkpoints > overviewCheckpoints {
+					break
+				}
+				if quietRecord(rec) || rec.Side == checkpoint.Before {
+					continue // what we and the user did is not the agent's work
+				}
+				row.Files += uint32(rec.FilesChanged)
+				row.Added += uint32(rec.LinesAdded)
+				row.Removed += uint32(rec.LinesRemoved)
+			}
+			res.Rows = append(res.Rows, row)
+		}
+		return res, nil
+	})
 }

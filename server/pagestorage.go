@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	storageFresh  = 15 * time.Second // how long a report is as good as a new one, at least
-	storageSaves  = 64               // of a conversation that are looked at: the states of one are alike
-	storageTrees  = 4000             // of the workspaces together
-	storagePoints = 160              // of a plot
-	storageRead   = 1 << 30          // bytes that are read at the most
+	storageFresh         = 15 * time.Second // how long a report is as good as a new one, at least
+	storageSaves         = 64               // of a conversation that are looked at: the states of one are alike
+	storageTrees         = 4000             // of the workspaces together
+	storagePoints        = 160              // of a plot
+	storageConversations = 1000             // that are listed, the largest
+	storageRead          = 1 << 30          // bytes that are read at the most
 )
 
 // storageReport is what was found out about a store.
@@ -107,6 +108,7 @@ func (s *pageService) measureStorage(ctx context.Context) (*storageReport, error
 	slices.SortFunc(res.Conversations, func(a, b *stetv1.ConversationSize) int {
 		return cmp.Or(cmp.Compare(b.GetBytes(), a.GetBytes()), cmp.Compare(a.GetId(), b.GetId()))
 	})
+	res.Conversations = res.Conversations[:min(len(res.Conversations), storageConversations)]
 	if engine := s.db.Engine(); engine != nil {
 		if res.DiskBytes, err = diskBytes(engine.Dir()); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
@@ -64,6 +65,7 @@ func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.
 	if err != nil {
 		return nil, err
 	}
+	room := maxMessage / 2
 	for _, rec := range records {
 		out, err := d.checkpoint(ctx, rec)
 		if err != nil {
@@ -72,6 +74,10 @@ func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.
 		e := &stetv1.TimelineEntry{Checkpoint: out, Name: rec.Name(), Current: rec.ID == line.tip, Quiet: quietRecord(rec) && len(out.Pins) == 0 && rec.Parent != ""}
 		if at, ok := line.gone[rec.ID]; ok {
 			e.Gone, e.GoneMs = true, at.UnixMilli()
+		}
+		if room -= proto.Size(out); room < 0 {
+			res.Truncated = true
+			break
 		}
 		if len(res.Entries) < timelineAsks && !e.Quiet {
 			if e.Ask, e.Tools, err = s.ask(ctx, rec.Root, int(rec.Turn)); err != nil {

@@ -210,53 +210,55 @@ func (s *checkpointService) back(ctx context.Context, place string, do func(*che
 }
 
 func (s *checkpointService) Operations(ctx context.Context, req *connect.Request[stetv1.OperationsRequest]) (*connect.Response[stetv1.OperationsResponse], error) {
-	place, before := req.Msg.GetWorkspace(), uint64(0)
-	if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
-		var err error
-		if before, err = strconv.ParseUint(cursor, 10, 64); err != nil || before == 0 {
-			return nil, invalid("that is no cursor of this list")
+	return fitting(uint32(pageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.OperationsResponse, error) {
+		place, before := req.Msg.GetWorkspace(), uint64(0)
+		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
+			var err error
+			if before, err = strconv.ParseUint(cursor, 10, 64); err != nil || before == 0 {
+				return nil, invalid("that is no cursor of this list")
+			}
 		}
-	}
-	if filepath.IsAbs(place) { // what happened in a directory outlives it
-		if resolved, err := filepath.EvalSymlinks(place); err == nil {
-			place = resolved
+		if filepath.IsAbs(place) { // what happened in a directory outlives it
+			if resolved, err := filepath.EvalSymlinks(place); err == nil {
+				place = resolved
+			}
+			place = checkpoint.WorkspaceID(filepath.Clean(place))
 		}
-		place = checkpoint.WorkspaceID(filepath.Clean(place))
-	}
-	var log []*checkpoint.Operation // whole, since the next undo may be anywhere in it
-	for op, err := range s.db.Checkpoints().Operations(ctx) {
+		var log []*checkpoint.Operation // whole, since the next undo may be anywhere in it
+		for op, err := range s.db.Checkpoints().Operations(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if place == "" || op.Workspace == place {
+				log = append(log, op)
+			}
+		}
+		undo, redo := nextMoves(log)
+		d, err := s.describer(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if place == "" || op.Workspace == place {
-			log = append(log, op)
+		res := &stetv1.OperationsResponse{}
+		for _, op := range log {
+			if before != 0 && op.Seq >= before {
+				continue
+			}
+			if len(res.Operations) == limit {
+				res.NextCursor = strconv.FormatUint(before, 10)
+				break
+			}
+			where, err := d.path(ctx, op.Workspace)
+			if err != nil {
+				return nil, err
+			}
+			res.Operations = append(res.Operations, &stetv1.Operation{
+				Id: op.ID(), Kind: op.Kind, TimeMs: op.Time.UnixMilli(), Author: op.Author, Workspace: where, Conversation: op.Conversation,
+				Summary: op.Description, CanUndo: undo[op.Seq], CanRedo: redo[op.Seq], Saved: op.Before,
+			})
+			before = op.Seq
 		}
-	}
-	undo, redo := nextMoves(log)
-	d, err := s.describer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	res, limit := &stetv1.OperationsResponse{}, pageSize(req.Msg.GetPage().GetLimit())
-	for _, op := range log {
-		if before != 0 && op.Seq >= before {
-			continue
-		}
-		if len(res.Operations) == limit {
-			res.NextCursor = strconv.FormatUint(before, 10)
-			break
-		}
-		where, err := d.path(ctx, op.Workspace)
-		if err != nil {
-			return nil, err
-		}
-		res.Operations = append(res.Operations, &stetv1.Operation{
-			Id: op.ID(), Kind: op.Kind, TimeMs: op.Time.UnixMilli(), Author: op.Author, Workspace: where, Conversation: op.Conversation,
-			Summary: op.Description, CanUndo: undo[op.Seq], CanRedo: redo[op.Seq], Saved: op.Before,
-		})
-		before = op.Seq
-	}
-	return connect.NewResponse(res), nil
+		return res, nil
+	})
 }
 
 // nextMoves finds, in a log that begins with the newest entry, the operation that
@@ -300,4 +302,13 @@ func move(from, to *[]uint64) {
 		*to = append(*to, (*from)[n-1])
 		*from = (*from)[:n-1]
 	}
+}
+
+func checkPaths(paths []string) error {
+	for _, path := range paths {
+		if err := workspace.CheckPath(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }

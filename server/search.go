@@ -19,25 +19,27 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 	if _, err := index.Update(ctx); err != nil {
 		return nil, err
 	}
-	page, err := index.Search(ctx, req.Msg.GetQuery(), &search.SearchOptions{
-		Limit: int(req.Msg.GetPage().GetLimit()), Cursor: req.Msg.GetPage().GetCursor(), Conversation: req.Msg.GetConversation(),
+	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.SearchResponse, error) {
+		page, err := index.Search(ctx, req.Msg.GetQuery(), &search.SearchOptions{
+			Limit: limit, Cursor: req.Msg.GetPage().GetCursor(), Conversation: req.Msg.GetConversation(),
+		})
+		if errors.Is(err, search.ErrEmptyQuery) || errors.Is(err, search.ErrInvalidCursor) {
+			return nil, connect.NewError(connect.CodeInvalidArgument, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		res := &stetv1.SearchResponse{NextCursor: page.Next}
+		for _, h := range page.Hits {
+			hit := &stetv1.SearchHit{
+				Conversation: h.Conversation, Title: h.Title, Turn: uint32(h.Turn), MessageId: h.MessageID,
+				Role: string(h.Role), Snippet: h.Snippet.Text, TimeMs: h.Time.UnixMilli(),
+			}
+			for _, m := range h.Snippet.Matches {
+				hit.Matches = append(hit.Matches, uint32(m.Start), uint32(m.End))
+			}
+			res.Hits = append(res.Hits, hit)
+		}
+		return res, nil
 	})
-	if errors.Is(err, search.ErrEmptyQuery) || errors.Is(err, search.ErrInvalidCursor) {
-		return nil, connect.NewError(connect.CodeInvalidArgument, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	res := &stetv1.SearchResponse{NextCursor: page.Next}
-	for _, h := range page.Hits {
-		hit := &stetv1.SearchHit{
-			Conversation: h.Conversation, Title: h.Title, Turn: uint32(h.Turn), MessageId: h.MessageID,
-			Role: string(h.Role), Snippet: h.Snippet.Text, TimeMs: h.Time.UnixMilli(),
-		}
-		for _, m := range h.Snippet.Matches {
-			hit.Matches = append(hit.Matches, uint32(m.Start), uint32(m.End))
-		}
-		res.Hits = append(res.Hits, hit)
-	}
-	return connect.NewResponse(res), nil
 }

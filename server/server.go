@@ -136,6 +136,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m, logger: opts.errorLogger(), code: opts.Code,
 		audit:  newAuditing(opts, m),
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
+		memory: newMemory(opts.AnswerBytes),
 		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),
 	}, nil
 }

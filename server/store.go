@@ -104,6 +104,12 @@ func (s *storeService) Fsck(ctx context.Context, req *connect.Request[stetv1.Fsc
 			damage.Detail = d.Err.Error()
 		}
 		res.Damage = append(res.Damage, damage)
+		if len(res.Damage) == pageLimit { // the last message has what is left, and the result
+			if err := stream.Send(&stetv1.FsckResponse{Checked: report.Blobs, Damage: res.Damage}); err != nil {
+				return err
+			}
+			res.Damage = nil
+		}
 	}
 	return stream.Send(res)
 }

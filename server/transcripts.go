@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -14,6 +15,24 @@ import (
 
 // transcriptTurns is how many turns a page has if nobody says otherwise.
 const transcriptTurns = 50
+
+// transcriptPart bounds each text of a message: what was said, or what a tool was given
+// or answered.
+const transcriptPart = 256 << 10
+
+// wholeTurns ends a page before a message for which it has no room: at the end of the
+// turn before, where the next page can begin. The first turn is given as far as it goes,
+// and its rest is missing.
+func wholeTurns(messages []*stetv1.TranscriptMessage, next *stetv1.TranscriptMessage) []*stetv1.TranscriptMessage {
+	for end := len(messages); end > 0; end-- {
+		if last := messages[end-1]; last.GetTurn() != next.GetTurn() {
+			return messages[:end]
+		}
+	}
+	return append(messages, &stetv1.TranscriptMessage{
+		Turn: next.GetTurn(), Kind: string(transcript.Failure), Role: next.GetRole(), Text: "The rest of this turn is too large to be shown; stet export has all of it.",
+	})
+}
 
 // Transcript gives messages in place of what is damaged, so that a reader sees
 // the rest.
@@ -36,6 +55,7 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 	if from == t.Turns() && from > 0 {
 		return connect.NewResponse(res), nil
 	}
+	room := maxMessage / 2
 	coloured, done := highlight.Request(ctx)
 	defer done()
 	for message, err := range t.Messages(ctx, opts) {
@@ -43,8 +63,15 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 			return nil, err
 		}
 		out := wireMessage(message)
-		if m.GetHtml() {
+		if m.GetHtml() && len(message.Text) <= transcriptPart {
 			out.Html = pageHTML(coloured, message)
+		}
+		if len(out.Html) > transcriptPart {
+			out.Html = ""
+		}
+		if room -= proto.Size(out); room < 0 {
+			res.Messages = wholeTurns(res.Messages, out)
+			break
 		}
 		res.Messages = append(res.Messages, out)
 	}
@@ -71,21 +98,30 @@ func (s *conversationService) transcript(ctx context.Context, m *stetv1.Transcri
 
 func wireMessage(m transcript.Message) *stetv1.TranscriptMessage {
 	out := &stetv1.TranscriptMessage{
-		Id: m.ID, Turn: uint32(m.Turn), Role: string(m.Role), Kind: string(m.Kind), Text: m.Text,
+		Id: m.ID, Turn: uint32(m.Turn), Role: string(m.Role), Kind: string(m.Kind), Text: part(m.Text),
 	}
 	if !m.Time.IsZero() {
 		out.TimeMs = m.Time.UnixMilli()
 	}
 	if t := m.Tool; t != nil {
 		out.Tool = &stetv1.TranscriptTool{
-			Name: t.Name, Status: string(t.Status), Output: t.Output, Path: t.Path, Diff: t.Diff,
-			Added: int32(t.Added), Removed: int32(t.Removed), Truncated: t.Omitted > 0, Subagent: t.Subagent,
+			Name: t.Name, Status: string(t.Status), Output: part(t.Output), Path: t.Path, Diff: part(t.Diff),
+			Added: int32(t.Added), Removed: int32(t.Removed), Subagent: t.Subagent,
+			Truncated: t.Omitted > 0 || len(t.Output) > transcriptPart || len(t.Diff) > transcriptPart,
 		}
-		if input, err := json.Marshal(t.Input); err == nil && t.Input != nil {
+		if input, err := json.Marshal(t.Input); err == nil && t.Input != nil && len(input) <= transcriptPart {
 			out.Tool.InputJson = string(input)
 		}
 	}
 	return out
+}
+
+// part returns as much of a text as an answer shows.
+func part(text string) string {
+	if len(text) <= transcriptPart {
+		return text
+	}
+	return valid(text[:transcriptPart]) + "…"
 }
 
 // Export streams a conversation as a file.

@@ -134,6 +134,9 @@ func (l look) load(ctx context.Context, id blob.ID, p place) (place, error) {
 		return p, err
 	}
 	defer f.Close()
+	if err := blob.Reserve(ctx, p.size); err != nil {
+		return place{}, err
+	}
 	p.data = make([]byte, p.size)
 	if n, err := io.ReadFull(f, p.data); err != nil {
 		return place{}, blob.Corrupt(id, "object file has %d bytes, want %d", n, p.size)

@@ -76,6 +76,9 @@ func (s resolver) resolve(ctx context.Context, id blob.ID, r *record, steps *int
 	if r.isContent() {
 		return r.payload, nil
 	}
+	if err := blob.Reserve(ctx, r.size); err != nil {
+		return nil, err
+	}
 	var segments []segment
 	curID, cur, end := id, r, r.size
 	for cur.isExtension() && end > 0 {

@@ -60,6 +60,7 @@ var knownSettings = []setting{
 	{"serve.quota_requests", "0", isNumber, "Calls that a tenant may begin in a second; 0 for no limit."},
 	{"serve.quota_streams", "0", isNumber, "Streams that a tenant may have open; 0 for no limit."},
 	{"serve.streams_per_peer", "2000", isNumber, "Streams that may be open from one address."},
+	{"serve.answer_bytes", "256MiB", isSize, "Memory that all answers under way may take together. A call that finds none left waits."},
 	{"serve.open_stores", "128", isNumber, "Stores of tenants that are kept open."},
 	{"serve.audit", "", anything, "File of the audit log. The default is audit.jsonl in the store's directory in server mode, none in local mode."},
 	{"serve.audit_max", "64MiB", isSize, "Size at which the audit log is put aside and a new file is begun."},
