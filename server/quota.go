@@ -15,16 +15,23 @@ import (
 // storing counts what a tenant sends to be stored.
 type storing struct{ gate *gate }
 
-// store counts a message. The caller calls end when the call has ended.
-func (s *storing) store(ctx context.Context, procedure string, msg any) (end func(), err error) {
-	c := callOf(ctx)
-	n := int64(0)
-	if c.meter != nil && scopeOf(procedure).Allows(access.Write) {
-		n = kept(msg)
+// storedAtOnce is how many bytes of a stream are counted together.
+const storedAtOnce = 256 << 10
+
+// size returns how many bytes of a message count for the tenant.
+func (s *storing) size(ctx context.Context, procedure string, msg any) int64 {
+	if callOf(ctx).meter == nil || !scopeOf(procedure).Allows(access.Write) {
+		return 0
 	}
+	return kept(msg)
+}
+
+// count counts bytes. The caller calls end when the call has ended.
+func (s *storing) count(ctx context.Context, n int64) (end func(), err error) {
 	if n == 0 {
 		return func() {}, nil
 	}
+	c := callOf(ctx)
 	end, err = c.meter.Store(ctx, n)
 	if errors.Is(err, access.ErrExhausted) {
 		err = s.gate.exhausted(ctx, c.Principal, err)
@@ -63,7 +70,7 @@ func (s *storing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if m := callOf(ctx).meter; m != nil && captures(req.Any()) {
 			defer m.Changed()
 		}
-		end, err := s.store(ctx, req.Spec().Procedure, req.Any())
+		end, err := s.count(ctx, s.size(ctx, req.Spec().Procedure, req.Any()))
 		if err != nil {
 			return nil, err
 		}
@@ -90,15 +97,21 @@ type storingConn struct {
 	ctx     context.Context // of the stream, which Receive is not given
 	storing *storing
 	ends    []func()
+	waiting int64 // bytes that are not counted yet
 }
 
 func (c *storingConn) Receive(msg any) error {
 	if err := c.StreamingHandlerConn.Receive(msg); err != nil {
 		return err
 	}
-	end, err := c.storing.store(c.ctx, c.Spec().Procedure, msg)
+	// Small messages are counted by many at a time: each count takes more memory than
+	// such a message, for as long as the stream lasts.
+	if c.waiting += c.storing.size(c.ctx, c.Spec().Procedure, msg); c.waiting < storedAtOnce {
+		return nil
+	}
+	end, err := c.storing.count(c.ctx, c.waiting)
 	if err == nil {
-		c.ends = append(c.ends, end)
+		c.ends, c.waiting = append(c.ends, end), 0
 	}
 	return err
 }
@@ -106,5 +119,8 @@ func (c *storingConn) Receive(msg any) error {
 func (c *storingConn) end() {
 	for _, end := range c.ends {
 		end()
+	}
+	if m := callOf(c.ctx).meter; m != nil && c.waiting > 0 {
+		m.Changed() // what was not counted is measured
 	}
 }
