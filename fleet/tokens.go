@@ -17,7 +17,7 @@ import (
 const (
 	// tokensAge is how old what a node knows of the tokens may be. A token that was
 	// revoked elsewhere ends so late at most.
-	tokensAge = 2 * time.Second
+	tokensAge = 400 * time.Millisecond
 	// tokensTime bounds a question about tokens.
 	tokensTime = 10 * time.Second
 )

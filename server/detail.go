@@ -31,6 +31,9 @@ func (c coding) code(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(context.Cause(ctx), errRevoked) {
+		err = connect.NewError(connect.CodeUnauthenticated, errRevoked)
+	}
 	coded := backendError(err, c.known)
 	at := callOf(ctx)
 	at.code = connect.CodeOf(coded).String()

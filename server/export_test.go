@@ -1,6 +1,11 @@
 package server
 
-import "context"
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
 
 // NewMemory, and what it gives, are the memory of a server for its tests.
 func NewMemory(total int64) *memory { return newMemory(total) }
@@ -11,3 +16,10 @@ func (m *memory) Call() *allowance { return &allowance{memory: m} }
 func (a *allowance) Grow(ctx context.Context, n int64) error { return a.grow(ctx, n) }
 func (a *allowance) Shrink(n int64)                          { a.shrink(n) }
 func (a *allowance) End()                                    { a.end() }
+
+// ServeStrictly is Serve with other limits for strangers.
+func ServeStrictly(ctx context.Context, listener net.Listener, handler http.Handler, deadline time.Duration, connections int) error {
+	srv := newHTTPServer(handler)
+	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.WriteTimeout = deadline, deadline, deadline
+	return serveBy(ctx, srv, newDoor(listener, connections))
+}

@@ -23,6 +23,7 @@ type gate struct {
 	enter   func(ctx context.Context, tenant string) (*site, func(), error)
 	peers   *peers
 	audit   *auditing
+	revoked *revocations
 	memory  *memory
 	metrics *metrics
 	logger  *slog.Logger
@@ -122,6 +123,12 @@ func (g *gate) calls() http.Handler {
 			return
 		}
 		defer leave()
+		patient(w, r)
+		if g.streams[r.URL.Path] {
+			ctx, left := g.revoked.watch(w, r)
+			defer left()
+			r = r.WithContext(ctx)
+		}
 		c := callOf(r.Context())
 		c.where, c.memory = s.where, &allowance{memory: g.memory}
 		defer c.memory.end() // the answer is written
@@ -150,7 +157,10 @@ func (g *gate) shared(next http.Handler) http.Handler {
 			return
 		}
 		defer end()
-		next.ServeHTTP(w, r)
+		patient(w, r)
+		ctx, left := g.revoked.watch(w, r)
+		defer left()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -160,6 +170,9 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	callOf(r.Context()).code = code.String()
 	g.audit.refused(r, code)
 	if code == connect.CodeUnauthenticated {
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // the rest of the request is not waited for
+		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
 	}
 	if g.errors.IsSupported(r) {

@@ -16,23 +16,39 @@ const (
 	endTime   = 2 * time.Second
 )
 
+// headTime is how long the head of a request may take, and strangerTime all of it, as
+// long as nobody knows whose it is: deadlines of the connection, which hold whether a
+// handler reads or not. See patient.
+const (
+	headTime     = 10 * time.Second
+	strangerTime = 20 * time.Second
+)
+
+// strangers is how many connections may be open from one address on which no valid token
+// has come.
+const strangers = 256
+
 // Serve answers on a listener until ctx is done, then lets calls that are under
 // way finish for a while. HTTP/2 works without TLS too, since streams need it.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	return serve(ctx, listener, handler)
+	return serve(ctx, newDoor(listener, strangers), handler)
 }
 
 // ServeTLS is Serve with a certificate.
 func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, cert *Certificate) error {
 	config := cert.config()
 	config.NextProtos = []string{"h2", "http/1.1"}
-	return serve(ctx, tls.NewListener(listener, config), handler)
+	return serve(ctx, tls.NewListener(newDoor(listener, strangers), config), handler)
 }
 
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	return serveBy(ctx, newHTTPServer(handler), listener)
+}
+
+func serveBy(ctx context.Context, srv *http.Server, listener net.Listener) error {
 	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
 	defer endCalls()
-	srv := newHTTPServer(handler)
+	srv.ConnContext = withGuest
 	srv.BaseContext = func(net.Listener) context.Context { return withDrain(calls, ctx) }
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(listener) }()
@@ -63,7 +79,9 @@ func newHTTPServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		Protocols:         protocols,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: headTime,
+		ReadTimeout:       strangerTime,
+		WriteTimeout:      2 * strangerTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		HTTP2: &http.HTTP2Config{

@@ -132,9 +132,10 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 	if err != nil {
 		return nil, err
 	}
+	guard := newGuard(opts.hosts, verify)
 	return &gate{
-		guard: newGuard(opts.hosts, verify), streams: streaming(services), metrics: m, logger: opts.errorLogger(), code: opts.Code,
-		audit:  newAuditing(opts, m),
+		guard: guard, revoked: newRevocations(guard.who), audit: newAuditing(opts, m),
+		streams: streaming(services), metrics: m, logger: opts.errorLogger(), code: opts.Code,
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		memory: newMemory(opts.AnswerBytes),
 		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stet-dev/stet/access"
+)
+
+const (
+	tokenCheck = 400 * time.Millisecond // between two looks at the tokens of open streams
+	tokenGrace = 300 * time.Millisecond // for a stream to say why it ends
+)
+
+// errRevoked ends a stream whose token is no longer valid.
+var errRevoked = errors.New("the token is no longer valid: it was revoked or has expired")
+
+// revocations ends the streams of tokens that are no longer valid. One goroutine looks
+// at each token once, however many streams it has, and only while there are any.
+type revocations struct {
+	who   func(*http.Request) (access.Principal, error)
+	every time.Duration
+
+	mu   sync.Mutex // guards the rest
+	open map[string]map[*openStream]bool
+	stop chan struct{} // ends the goroutine, with the last stream
+}
+
+type openStream struct {
+	request *http.Request // as it came, with what shows whose it is
+	end     func()
+}
+
+func newRevocations(who func(*http.Request) (access.Principal, error)) *revocations {
+	return &revocations{who: who, every: tokenCheck, open: make(map[string]map[*openStream]bool)}
+}
+
+// watch returns the context of a stream. It ends when the token of the request does.
+// The caller calls leave when the stream has ended.
+func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (ctx context.Context, leave func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	control := http.NewResponseController(w)
+	var late *time.Timer
+	s := &openStream{request: r}
+	s.end = sync.OnceFunc(func() {
+		cancel(errRevoked)
+		_ = control.SetReadDeadline(time.Now()) // it may wait for the peer
+		late = time.AfterFunc(tokenGrace, func() { _ = control.SetWriteDeadline(time.Now()) })
+	})
+	key := strings.Join(r.Header["Authorization"], "\n") + "\n" + strings.Join(r.Header["Cookie"], "\n")
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.open) == 0 {
+		v.stop = make(chan struct{})
+		go v.run(v.stop)
+	}
+	if v.open[key] == nil {
+		v.open[key] = make(map[*openStream]bool)
+	}
+	v.open[key][s] = true
+	return ctx, func() {
+		cancel(nil)
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if late != nil {
+			late.Stop()
+		}
+		if delete(v.open[key], s); len(v.open[key]) == 0 {
+			delete(v.open, key)
+		}
+		if len(v.open) == 0 {
+			close(v.stop)
+		}
+	}
+}
+
+// run looks at the tokens until it is stopped.
+func (v *revocations) run(stop chan struct{}) {
+	tick := time.NewTicker(v.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			v.look()
+		case <-stop:
+			return
+		}
+	}
+}
+
+// look ends the streams whose tokens are not valid. Tokens that cannot be read at the
+// moment end nothing.
+func (v *revocations) look() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, streams := range v.open {
+		var err error
+		for s := range streams {
+			_, err = v.who(s.request)
+			break
+		}
+		if !errors.Is(err, access.ErrDenied) {
+			continue
+		}
+		for s := range streams {
+			s.end()
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package server_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/access"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+)
+
+// A stream ends when its token does, whether it waits for its server or for its client;
+// those of other tokens go on.
+func TestStreamsEndWithTheirTokens(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	watch := func(token string) *connect.ServerStreamForClient[stetv1.WatchResponse] {
+		hc, base := dial(t, h.address, token).HTTP()
+		stream, err := stetv1connect.NewRowServiceClient(hc, base).Watch(ctx, connect.NewRequest(&stetv1.WatchRequest{Range: &stetv1.KeyRange{}}))
+		if err != nil || !stream.Receive() {
+			t.Fatalf("watch: %v, %v", err, stream.Err())
+		}
+		return stream
+	}
+	revoked, info, err := h.tokens.Create(access.Grant{Tenant: "a", Scope: access.Write})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays, watched := watch(h.token("a", access.Read)), watch(revoked)
+
+	hc, base := dial(t, h.address, revoked).HTTP()
+	upload := stetv1connect.NewBlobServiceClient(hc, base).PutStream(ctx)
+	if err := upload.Send(&stetv1.PutBlobStreamRequest{Id: make([]byte, 32), Size: 8 << 20, Chunk: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.tokens.Revoke(info.ID); err != nil {
+		t.Fatal(err)
+	}
+	for watched.Receive() {
+	}
+	if code := connect.CodeOf(watched.Err()); code != connect.CodeUnauthenticated {
+		t.Errorf("the stream ended with %v", watched.Err())
+	}
+	for err = nil; err == nil; { // the client notices when it sends
+		err = upload.Send(&stetv1.PutBlobStreamRequest{Chunk: make([]byte, 64<<10)})
+	}
+	if err != io.EOF && connect.CodeOf(err) == connect.CodeDeadlineExceeded {
+		t.Errorf("the upload goes on: %v", err)
+	}
+	call(t, stetv1connect.NewRowServiceClient(dialHTTP(t, h, "a")).Commit, &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: []byte("k"), Value: []byte("v")}}})
+	if !stays.Receive() {
+		t.Errorf("the stream of another token ended: %v", stays.Err())
+	}
+}
+
+func dialHTTP(t *testing.T, h *house, tenant string) (connect.HTTPClient, string) {
+	return dial(t, h.address, h.token(tenant, access.Admin)).HTTP()
+}
