@@ -15,6 +15,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -66,7 +67,7 @@ func New(address string, opts *Options) (*Client, error) {
 		c.http = defaultHTTP()
 	}
 	if opts.Token != "" {
-		c.http = &http.Client{Transport: &bearer{token: opts.Token, next: c.http.Transport}}
+		c.http = &http.Client{Transport: &bearer{token: opts.Token, next: c.http.Transport}, CheckRedirect: refuseRedirect}
 	}
 	c.blobs = stetv1connect.NewBlobServiceClient(c.http, c.base, connect.WithHTTPGet())
 	c.rows = stetv1connect.NewRowServiceClient(c.http, c.base)
@@ -98,6 +99,24 @@ func (c *Client) HTTP() (*http.Client, string) { return c.http, c.base }
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
+}
+
+// refuseRedirect keeps the token from going where an answer points to. Servers of
+// this protocol never redirect.
+func refuseRedirect(r *http.Request, _ []*http.Request) error {
+	return fmt.Errorf("the server redirects to %s, which is not followed: the token is for this server only", r.URL.Redacted())
+}
+
+// Exposed reports whether a token that is sent to an address can be read on the way:
+// the address is one of another machine, and without TLS.
+func Exposed(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	ip := net.ParseIP(host)
+	return host != "localhost" && !strings.HasSuffix(host, ".localhost") && (ip == nil || !ip.IsLoopback())
 }
 
 func defaultHTTP() *http.Client {
