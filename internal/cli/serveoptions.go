@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel"
 	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
@@ -35,12 +35,7 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 		Limits: access.Limits{
 			Bytes: all.size("serve.quota_bytes"), Requests: float64(all.number("serve.quota_requests")), Streams: int(all.number("serve.quota_streams")),
 		},
-		Ready: func(context.Context) error {
-			if _, err := os.ReadDir(dir); err != nil {
-				return errors.New("its directory cannot be read")
-			}
-			return nil
-		},
+		Ready: (&diskReady{dir: dir, create: os.CreateTemp}).check,
 	}
 	if path := all.text("serve.audit"); path != "" {
 		opts.Audit = openAudit(all, path)
@@ -95,6 +90,7 @@ func certificate(all settings, logger *slog.Logger) (*server.Certificate, error)
 // run before the instruments are used; those made earlier are connected too.
 func exposeMetrics() (http.Handler, error) {
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
 	if err != nil {
 		return nil, err

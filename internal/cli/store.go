@@ -136,6 +136,9 @@ func dialRemote(ctx context.Context, address string) (*client.Client, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
+	if token != "" && client.Exposed(address) {
+		fmt.Fprintf(os.Stderr, "stet: %s is another machine and the address is without TLS: whoever is on the way can read the token; use https\n", address)
+	}
 	if _, err := c.Blobs().Has(ctx, blob.ID{}); err != nil {
 		if connect.CodeOf(err) == connect.CodeUnauthenticated {
 			err = fmt.Errorf("%s wants a token: give STET_TOKEN_FILE or STET_TOKEN", address)
