@@ -155,6 +155,14 @@ func gitRepo(t *testing.T) string {
 		t.Fatal("git is needed for this test")
 	}
 	dir := t.TempDir()
+	t.Cleanup(func() { // for others than root to remove it
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				return os.Chmod(path, 0o755)
+			}
+			return nil
+		})
+	})
 	git(t, dir, "init", "-q")
 	a := &agent{&fixture{t: t, dir: dir}, rand.New(rand.NewPCG(7, 7))}
 	for i := range 12 {
