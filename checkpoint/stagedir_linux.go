@@ -120,9 +120,11 @@ func (s *stageDir) createNear(slot, target string) (int, error) {
 
 // stagedFile is a file that is being staged.
 type stagedFile struct {
-	d    *disk
-	fd   int
-	path string
+	d     *disk
+	fd    int
+	path  string
+	size  int64 // what was written so far, holes included
+	holes bool
 }
 
 func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, own owner) (stat, error) {
@@ -131,6 +133,11 @@ func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, own owner) (
 	}
 	if err := write(f); err != nil {
 		return stat{}, err
+	}
+	if f.holes { // one at the end is there only if the size says so
+		if err := unix.Ftruncate(f.fd, f.size); err != nil {
+			return stat{}, &fs.PathError{Op: "truncate", Path: f.path, Err: err}
+		}
 	}
 	st, err := f.stat()
 	if err != nil {
@@ -200,19 +207,6 @@ func (f *stagedFile) stat() (stat, error) {
 		return stat{}, &fs.PathError{Op: "stat", Path: f.path, Err: err}
 	}
 	return toStat(&st), nil
-}
-
-// Write writes all of p, as io.Writer asks.
-func (f *stagedFile) Write(p []byte) (int, error) {
-	done := 0
-	for done < len(p) {
-		n, err := retry(func() (int, error) { return unix.Write(f.fd, p[done:]) })
-		if err != nil {
-			return done, &fs.PathError{Op: "write", Path: f.path, Err: err}
-		}
-		done += n
-	}
-	return done, nil
 }
 
 // link stages a symbolic link.
