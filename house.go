@@ -82,6 +82,8 @@ func (db *DB) Reencrypt(ctx context.Context, progress func()) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.seal.Reseal(ctx, kv.Range{})
-	return err
+	if _, err = db.seal.Reseal(ctx, kv.Range{}); err != nil || db.engine == nil {
+		return err
+	}
+	return db.dropStaleIndexes()
 }

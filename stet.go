@@ -90,6 +90,12 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ring != nil {
+		// Keys may have come and gone while the store was waited for.
+		if err := ring.Refresh(); err != nil {
+			return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), engine.Close())
+		}
+	}
 	blobs := engine.Blobs()
 	back := Backend{Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Objects: pack.NewDir(dir), Close: engine.Close}
 	db, err := New(ctx, back, ring, opts)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,6 +183,31 @@ func (r *Ring) Rotate() error {
 		return fmt.Errorf("rotate keyring: %w", err)
 	}
 	return nil
+}
+
+// Remove takes retired keys out of the ring. What is sealed with them cannot be read
+// any more, except with copies of the old file. The active key is refused with
+// ErrUnusable, and then nothing changes; keys that the ring does not hold are passed
+// over.
+func (r *Ring) Remove(ids ...KeyID) error {
+	err := r.change(func(s *state) (*state, error) {
+		if slices.Contains(ids, s.keys[s.active].key.id) {
+			return nil, fmt.Errorf("%w: %s is the active key", ErrUnusable, s.keys[s.active].key.id)
+		}
+		return s.without(ids), nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove keys: %w", err)
+	}
+	return nil
+}
+
+// Refresh reads the file again if another process changed it.
+func (r *Ring) Refresh() error {
+	if r.state.Load() == nil {
+		return ErrUnusable
+	}
+	return r.refresh()
 }
 
 // Rewrap locks the same data keys with another passphrase or key. What is sealed

@@ -426,3 +426,26 @@ func TestFilesThatOthersCanReadAreRefused(t *testing.T) {
 		reopen(t, r, KeyFile(keyFile))
 	}
 }
+
+func TestRemoveTakesRetiredKeysOnly(t *testing.T) {
+	r := create(t, rawUnlock(1))
+	first := active(t, r)
+	if err := r.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	other := reopen(t, r, rawUnlock(1))
+	if err := r.Remove(r.List()[0].ID, r.List()[1].ID); !errors.Is(err, ErrUnusable) || len(reopen(t, r, rawUnlock(1)).List()) != 2 {
+		t.Errorf("with the active key: %v, %d keys left", err, len(reopen(t, r, rawUnlock(1)).List()))
+	}
+	if err := r.Remove(r.List()[0].ID, KeyID{9}); err != nil {
+		t.Fatal(err)
+	}
+	for name, ring := range map[string]*Ring{"itself": r, "from disk": reopen(t, r, rawUnlock(1))} {
+		if keys := ring.List(); len(keys) != 1 || !keys[0].Active || active(t, ring) == first {
+			t.Errorf("%s: %v", name, keys)
+		}
+	}
+	if err := other.Refresh(); err != nil || len(other.List()) != 1 {
+		t.Errorf("another process: %v, %d keys", err, len(other.List()))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -45,6 +46,17 @@ func (s *state) with(l *locker) *state {
 	c := &state{id: s.id, locker: l, name: s.name, byID: make(map[KeyID]int, len(s.keys)+1)}
 	for _, e := range s.keys {
 		c.add(e)
+	}
+	return c
+}
+
+// without returns a copy that lacks some keys.
+func (s *state) without(ids []KeyID) *state {
+	c := &state{id: s.id, locker: s.locker, name: s.name, byID: make(map[KeyID]int, len(s.keys))}
+	for _, e := range s.keys {
+		if !slices.Contains(ids, e.key.id) {
+			c.add(e)
+		}
 	}
 	return c
 }

@@ -21,7 +21,7 @@ import (
 func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "keys",
-		Short:   "Encrypt a store, list and rotate its keys",
+		Short:   "Encrypt a store, list, rotate and prune its keys",
 		GroupID: groupHouse,
 		Long: `An encrypted store keeps everything sealed with AES-256-GCM under data keys that
 are themselves wrapped by your key: a key file or a passphrase. Without it nothing
@@ -30,7 +30,7 @@ loses the key loses the content; there is no back door.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.keysInit(), a.keysList(), a.keysRotate())
+	cmd.AddCommand(a.keysInit(), a.keysList(), a.keysRotate(), a.keysPrune())
 	return cmd
 }
 
@@ -259,6 +259,60 @@ which takes no longer for a large store than for a small one.`,
 	flags.BoolVar(&newPassphrase, "new-passphrase", false, "protect the data keys with a new passphrase from now on (env STET_NEW_PASSPHRASE)")
 	cmd.MarkFlagsMutuallyExclusive("reencrypt", "new-key-file", "new-passphrase")
 	return cmd
+}
+
+func (a *app) keysPrune() *cobra.Command {
+	return &cobra.Command{
+		Use:   "prune",
+		Short: "Remove data keys with which nothing is sealed any more",
+		Long: `Remove the data keys that only read from the keyring, after 'stet keys rotate
+--reencrypt' sealed everything anew. The whole store is looked at first: while a blob,
+a row or a sealed conversation needs one of them nothing is removed (exit code 4).
+Other processes that use the store must end before (exit code 7): those that began
+before the rotation still seal with the old key. Copies of the old keyring and copies
+of the store stay as they are.`,
+		Example: "  stet keys rotate --reencrypt && stet keys prune",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.pruneKeys(cmd.Context()) },
+	}
+}
+
+func (a *app) pruneKeys(ctx context.Context) error {
+	if place := a.storePlace(); isRemote(place) || fleet.IsAddress(place) {
+		return usage(errors.New("only the keys of a local store can be pruned: what other nodes of a fleet seal meanwhile cannot be seen from here"))
+	}
+	dir, err := a.storeDir()
+	if err != nil {
+		return err
+	}
+	if !fileExists(filepath.Join(dir, stet.KeyringName)) {
+		return a.withRing(ctx, func(*stet.DB, *keyring.Ring) error { return nil }) // which says what is wrong
+	}
+	unlock, err := a.unlock(ctx, dir)
+	if err != nil {
+		return err
+	}
+	result, err := stet.PruneKeys(ctx, dir, unlock)
+	switch {
+	case errors.Is(err, stet.ErrKeyInUse):
+		return coded(ExitConflict, "%w; run 'stet keys rotate --reencrypt' first", err)
+	case errors.Is(err, kv.ErrBusy):
+		return fmt.Errorf("%w; end it and run this again", err)
+	case err != nil:
+		return err
+	}
+	if result.Unreadable > 0 {
+		a.warn("%s cannot be read with any key; see 'stet fsck'", plural(result.Unreadable, "stored part"))
+	}
+	if len(result.Removed) == 0 {
+		a.say("there is no key to remove")
+	}
+	for _, id := range result.Removed {
+		if err := a.print(map[string]any{"schema": "stet.key.v1", "id": id.String(), "removed": true}, fmt.Sprintf("%s  removed\n", id)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *app) rewrap(ctx context.Context, ring *keyring.Ring, path string, passphrase bool) error {

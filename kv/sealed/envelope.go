@@ -184,6 +184,18 @@ func keyOf(rowKey string, data []byte) (keyring.KeyID, error) {
 	return keyring.KeyID(data[prefixSize:offNonce]), nil
 }
 
+// KeyOf returns the id of the data key that a row, as it is stored, is sealed with.
+func KeyOf(row kv.Row) (keyring.KeyID, error) {
+	form, err := parsePrefix(row.Key, row.Value)
+	if err != nil {
+		return keyring.KeyID{}, err
+	}
+	if form&formKeyed == 0 {
+		return keyring.KeyID{}, fmt.Errorf("%w: %q is not encrypted", keyring.ErrUnknownKey, row.Key)
+	}
+	return keyOf(row.Key, row.Value)
+}
+
 func (s *Store) decrypt(rowKey string, data []byte) ([]byte, error) {
 	id, err := keyOf(rowKey, data)
 	if err != nil {
