@@ -40,8 +40,8 @@ budget remove whole conversations, those changed longest ago first.
 
 Checkpoints have a policy of their own (--checkpoint-max-age and so on, or
 gc.checkpoint_* in the settings). The oldest go first. Pinned ones stay, the latest
-of each directory, those that the next ten undos or redos need, and all that are
-less than an hour old.
+of each directory, those that the next ten undos or redos need, those that a turn
+which is going on began with, and all that are less than an hour old.
 
 What was stored in haste is compressed at the end. Of a store in a database,
 objects of the bucket that nothing names any more go once they are a day old.
