@@ -29,6 +29,8 @@ var (
 	ErrTooLarge = errors.New("row too large")
 	// ErrCorrupt says that a stored row is not what was written.
 	ErrCorrupt = errors.New("row is corrupt")
+	// ErrNewerFormat says that a row was written by a newer release.
+	ErrNewerFormat = errors.New("row has a newer format")
 	// ErrBusy says that another process held the store for longer than this one
 	// was willing to wait. Nothing was changed.
 	ErrBusy = errors.New("store is busy")

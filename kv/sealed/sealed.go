@@ -32,7 +32,7 @@ import (
 )
 
 // ErrUnknownEnvelope says that a row is sealed in a form of another release.
-var ErrUnknownEnvelope = errors.New("unknown row envelope")
+var ErrUnknownEnvelope = fmt.Errorf("unknown row envelope: %w", kv.ErrNewerFormat)
 
 // Options shape the layer; nil and the zero value work.
 type Options struct {

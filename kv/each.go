@@ -1,0 +1,93 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// eachPage is how many rows Each reads at once.
+const eachPage = 512
+
+// Damaged reports whether an error says that a stored row cannot be read, now and
+// later: its bytes are not those that were written, a newer release wrote it, or
+// its data key is lost. Other rows can be read all the same.
+func Damaged(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNewerFormat) || errors.Is(err, blob.ErrWrongKey)
+}
+
+// Each gives the rows of a range like Scan and does not end at one that cannot be
+// read: that one is given with its key and an error, and those after it follow. An
+// error without a key ends the rows. They are read a page at a time, so that no
+// scan is open, with the connection that it may hold, while the caller works.
+func Each(ctx context.Context, s Store, in Range, reverse bool) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		in := in
+		for {
+			page, err := eachOf(ctx, s, in, ScanOptions{Reverse: reverse, Limit: eachPage})
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, row := range page {
+				if errors.Is(row.err, ErrNotFound) {
+					continue // deleted since its key was read
+				}
+				if !yield(row.Row, row.err) {
+					return
+				}
+			}
+			if len(page) < eachPage {
+				return
+			}
+			if last := page[len(page)-1].Key; reverse {
+				in.End = last
+			} else {
+				in.Start = last + "\x00"
+			}
+		}
+	}
+}
+
+// readRow is a row, or only its key and why it cannot be read.
+type readRow struct {
+	Row
+	err error
+}
+
+// eachOf reads rows at once or, where a scan ends at one that is damaged, one by
+// one.
+func eachOf(ctx context.Context, s Store, in Range, opts ScanOptions) ([]readRow, error) {
+	page, err := scanned(ctx, s, in, opts)
+	if err == nil || ctx.Err() != nil {
+		return page, err
+	}
+	opts.KeysOnly = true
+	if page, err = scanned(ctx, s, in, opts); err != nil {
+		return nil, err
+	}
+	for i := range page {
+		row, err := s.Get(ctx, page[i].Key)
+		if ctx.Err() != nil || errors.Is(err, ErrBusy) {
+			return nil, err
+		}
+		if err == nil {
+			page[i].Row = row
+		}
+		page[i].err = err
+	}
+	return page, nil
+}
+
+func scanned(ctx context.Context, s Store, in Range, opts ScanOptions) ([]readRow, error) {
+	page := make([]readRow, 0, eachPage)
+	for row, err := range s.Scan(ctx, in, opts) {
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, readRow{Row: row})
+	}
+	return page, nil
+}
