@@ -97,7 +97,7 @@ func DecodeChunks(data []byte) ([]Chunk, error) {
 	for i := range chunks {
 		chunks[i].Size = int64(r.uvarintMax(math.MaxInt64))
 		chunks[i].ID = r.id()
-		if r.err == nil && (chunks[i].Size == 0 || chunks[i].ID.IsZero() || chunks[i].Size > math.MaxInt64-total) {
+		if r.err == nil && (chunks[i].Size == 0 || chunks[i].ID.IsZero() || chunks[i].Size > maxBlobSize || chunks[i].Size > MaxFileSize-total) {
 			r.fail("chunk %d is impossible", i)
 		}
 		if r.err != nil {

@@ -15,6 +15,12 @@ const (
 	MaxPath = 4096
 	// MaxEntries is the largest number of entries in one directory.
 	MaxEntries = 1 << 20
+	// MaxFileSize is the size of the largest file that a tree may hold: what a list
+	// of chunks can name.
+	MaxFileSize = 1 << 44
+	// maxBlobSize is the size of the largest content that is one blob. Scans cut files
+	// into chunks long before that; no store takes a larger blob.
+	maxBlobSize = 1 << 32
 	// MaxTree is the largest number of entries that Walk and Diff go through. A few
 	// nodes that name each other many times make a tree without end, which no scan
 	// ever wrote.
@@ -82,6 +88,8 @@ func checkEntry(e *Entry, last string, first bool) error {
 		return fmt.Errorf("%w: %q has mode %#o", ErrBadNode, e.Name, e.Mode)
 	case e.Size < 0, e.Kind == Dir && e.Size != 0, e.Kind == Symlink && e.Size > MaxPath:
 		return fmt.Errorf("%w: %q has size %d", ErrBadNode, e.Name, e.Size)
+	case e.Size > MaxFileSize, e.Size > maxBlobSize && !e.Chunked:
+		return fmt.Errorf("%w: %q claims %d bytes", ErrBadNode, e.Name, e.Size)
 	case e.ID.IsZero():
 		return fmt.Errorf("%w: %q has no id", ErrBadNode, e.Name)
 	}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -135,4 +136,29 @@ func FuzzChunks(f *testing.F) {
 			t.Errorf("decoded and encoded again: %x, %v; want %x", again, err, data)
 		}
 	})
+}
+
+// A size that no content can have is refused: nobody makes room for it.
+func TestImpossibleSizesAreRefused(t *testing.T) {
+	id := blob.Sum([]byte("x"))
+	for _, e := range []Entry{
+		{Name: "whole", Kind: File, Mode: 0o644, Size: 1<<32 + 1, ID: id},
+		{Name: "chunked", Kind: File, Mode: 0o644, Size: 1<<44 + 1, ID: id, Chunked: true},
+		{Name: "huge", Kind: File, Mode: 0o644, Size: 1 << 50, ID: id},
+	} {
+		if _, err := EncodeNode([]Entry{e}); !errors.Is(err, ErrBadNode) {
+			t.Errorf("encode %s: %v", e.Name, err)
+		}
+		data := append([]byte("stWd\x01\x01\x01\xa4\x03\x01f"), binary.AppendUvarint(nil, uint64(e.Size))...)
+		if e.Chunked {
+			data[6] |= chunkedBit
+		}
+		if _, err := DecodeNode(append(data, id[:]...)); !errors.Is(err, ErrBadNode) {
+			t.Errorf("decode %s: %v", e.Name, err)
+		}
+	}
+	list := append([]byte("stWc\x01\x01"), binary.AppendUvarint(nil, 1<<50)...)
+	if _, err := DecodeChunks(append(list, id[:]...)); !errors.Is(err, ErrBadNode) {
+		t.Errorf("decode chunks: %v", err)
+	}
 }

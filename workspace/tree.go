@@ -122,7 +122,13 @@ func search(entries []Entry, name string) (int, bool) {
 // lists and chunks. A blob for which visit returns false is not followed, so
 // that a caller who keeps the set of seen ids walks shared directories once.
 func Refs(ctx context.Context, store blob.Store, tree blob.ID, visit func(blob.ID) bool) error {
-	if tree.IsZero() || !visit(tree) {
+	return SizedRefs(ctx, store, tree, func(id blob.ID, _ int64) bool { return visit(id) })
+}
+
+// SizedRefs is Refs, and visit is given the size that the tree claims for a content
+// or a chunk; -1 for what is read as a part of the tree.
+func SizedRefs(ctx context.Context, store blob.Store, tree blob.ID, visit func(id blob.ID, size int64) bool) error {
+	if tree.IsZero() || !visit(tree, -1) {
 		return nil
 	}
 	entries, err := Load(ctx, store, tree)
@@ -137,11 +143,15 @@ func Refs(ctx context.Context, store blob.Store, tree blob.ID, visit func(blob.I
 	return nil
 }
 
-func entryRefs(ctx context.Context, store blob.Store, e Entry, visit func(blob.ID) bool) error {
+func entryRefs(ctx context.Context, store blob.Store, e Entry, visit func(blob.ID, int64) bool) error {
 	if e.Kind == Dir {
-		return Refs(ctx, store, e.ID, visit)
+		return SizedRefs(ctx, store, e.ID, visit)
 	}
-	if !visit(e.ID) || !e.Chunked {
+	if !e.Chunked {
+		visit(e.ID, e.Size)
+		return nil
+	}
+	if !visit(e.ID, -1) {
 		return nil
 	}
 	chunks, err := loadChunks(ctx, store, e)
@@ -149,7 +159,7 @@ func entryRefs(ctx context.Context, store blob.Store, e Entry, visit func(blob.I
 		return err
 	}
 	for _, c := range chunks {
-		visit(c.ID)
+		visit(c.ID, c.Size)
 	}
 	return nil
 }
