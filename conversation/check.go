@@ -111,13 +111,13 @@ func (k *checker) rows(ctx context.Context) error {
 			return err
 		}
 	}
-	err := k.scan(ctx, keyspace.ByTimes(), func(row kv.Row) (string, error) { return keyspace.Last(row.Key), nil })
+	err := k.scan(ctx, keyspace.ByTimes(), func(row kv.Row) (string, error) { return keyspace.Last(row.Key), checkByTime(row) })
 	if err != nil {
 		return err
 	}
 	return k.scan(ctx, keyspace.Conversations(), func(row kv.Row) (string, error) {
-		rec := new(stetv1.ConversationRecord)
-		if err := decodeRow(row, rec); err != nil {
+		rec, err := decodeConversation(row)
+		if err != nil {
 			return keyspace.Last(row.Key), err
 		}
 		return rec.Id, k.conversation(ctx, rec)
@@ -126,7 +126,7 @@ func (k *checker) rows(ctx context.Context) error {
 
 // scan reads the rows of a range; those that read refuses are damage.
 func (k *checker) scan(ctx context.Context, r kv.Range, read func(kv.Row) (string, error)) error {
-	for row, err := range k.store.paged(ctx, r, false) {
+	for row, err := range kv.Each(ctx, k.store.rows, r, false) {
 		if err != nil && row.Key == "" {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/kv"
 )
 
 // Errors that callers branch on with errors.Is.
@@ -30,7 +31,7 @@ var (
 	// *HydrationError.
 	ErrDataLoss = errors.New("data loss")
 	// ErrNewerFormat says that a row was written by a newer release.
-	ErrNewerFormat = errors.New("row has a newer format")
+	ErrNewerFormat = kv.ErrNewerFormat
 )
 
 // HydrationError tells from where a state could not be read. It wraps

@@ -209,7 +209,17 @@ func decodePin(row kv.Row) (Pin, error) {
 	}
 	root, err := blob.IDFromBytes(rec.Root)
 	if err != nil {
-		return Pin{}, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+		return Pin{}, corrupt(row, "%w", err)
+	}
+	ids, err := idsOf(row, keyspace.Pins().Start, 1)
+	switch {
+	case err != nil:
+		return Pin{}, err
+	case rec.Name != ids[0] || rec.Seq == 0 || rec.Seq > MaxSeq:
+		return Pin{}, corrupt(row, "it says pin %q on save %d", rec.Name, rec.Seq)
+	}
+	if err := errors.Join(checkID("conversation", rec.Conversation), checkTime(row, rec.TimeMs)); err != nil {
+		return Pin{}, corrupt(row, "%w", err)
 	}
 	return Pin{Name: rec.Name, Conversation: rec.Conversation, Seq: rec.Seq, Root: root, Time: time.UnixMilli(rec.TimeMs)}, nil
 }

@@ -58,6 +58,9 @@ func (s *Store) Open(ctx context.Context, id string) (*Conversation, error) {
 		if err != nil {
 			return nil, err
 		}
+		if rec.Epoch >= MaxSeq {
+			return nil, invalid("conversation %s cannot be opened for writing: its epochs are used up", id)
+		}
 		rec.Epoch++
 		rec.Writer = newWriter()
 		value, err := marshal(rec)

@@ -200,6 +200,10 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	if _, err := c.store.loadState(ctx, c.id, target.Root); err != nil {
 		return Save{}, err // nobody wants to arrive at a state that cannot be read
 	}
+	next, err := nextSeq(c.head.Seq)
+	if err != nil {
+		return Save{}, err
+	}
 	c.discardLocked()
 	branch := opts.Branch
 	if branch == "" {
@@ -207,7 +211,7 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	}
 	a := &attempt{
 		save: Save{
-			Seq: c.head.Seq + 1, Parent: seq, Root: target.Root, MessageID: target.MessageID,
+			Seq: next, Parent: seq, Root: target.Root, MessageID: target.MessageID,
 			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq,
 		},
 		root: blob.Blob{ID: target.Root},

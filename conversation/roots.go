@@ -42,16 +42,18 @@ func rootRows() []struct {
 	rows   kv.Range
 	decode func(kv.Row) (blob.ID, string, error)
 } {
-	pointer := func(row kv.Row) (blob.ID, string, error) {
-		id, err := parseHead(row)
-		return id, keyspace.Parts(row.Key)[2], err
+	pointer := func(decode func(kv.Row) (blob.ID, error)) func(kv.Row) (blob.ID, string, error) {
+		return func(row kv.Row) (blob.ID, string, error) {
+			id, err := decode(row)
+			return id, keyspace.Parts(row.Key)[2], err
+		}
 	}
 	return []struct {
 		rows   kv.Range
 		decode func(kv.Row) (blob.ID, string, error)
 	}{
-		{keyspace.Heads(), pointer},
-		{keyspace.AllMessageHeads(), pointer},
+		{keyspace.Heads(), pointer(decodeHead)},
+		{keyspace.AllMessageHeads(), pointer(decodeMessageHead)},
 		{keyspace.AllSaves(), func(row kv.Row) (blob.ID, string, error) {
 			save, err := decodeSave(row)
 			return save.Root, keyspace.Parts(row.Key)[2], err
@@ -67,7 +69,7 @@ func rootRows() []struct {
 func (s *Store) namedRoots(ctx context.Context) iter.Seq2[namedRoot, error] {
 	return func(yield func(namedRoot, error) bool) {
 		for _, table := range rootRows() {
-			for row, err := range s.paged(ctx, table.rows, true) {
+			for row, err := range kv.Each(ctx, s.rows, table.rows, true) {
 				if err != nil {
 					if !yield(namedRoot{}, fmt.Errorf("read roots: %w", err)) || row.Key == "" {
 						return

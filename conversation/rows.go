@@ -2,9 +2,7 @@ package conversation
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -99,8 +97,8 @@ func decodeSave(row kv.Row) (Save, error) {
 	if err != nil {
 		return Save{}, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
 	}
-	if n, err := keyspace.ParseNumber(keyspace.Last(row.Key)); err != nil || n != rec.Seq || rec.Parent >= rec.Seq {
-		return Save{}, fmt.Errorf("%w: row %q says save %d after %d", kv.ErrCorrupt, row.Key, rec.Seq, rec.Parent)
+	if err := checkSave(row, rec); err != nil {
+		return Save{}, err
 	}
 	return Save{
 		Seq: rec.Seq, Parent: rec.Parent, Root: root, MessageID: rec.MessageId, Time: time.UnixMilli(rec.TimeMs),
@@ -126,82 +124,4 @@ func parseHead(row kv.Row) (blob.ID, error) {
 		return blob.ID{}, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
 	}
 	return id, nil
-}
-
-// pageSize is how many rows are read at once where something else is read
-// between them.
-const pageSize = 512
-
-// paged gives the rows of a range like Scan, but reads them a page at a time, so
-// that no scan is open, with the connection that it may hold, while the caller
-// reads blobs and other rows. A row that cannot be read is given with its key and
-// an error, and the ones after it follow; an error without a key ends the rows.
-func (s *Store) paged(ctx context.Context, r kv.Range, reverse bool) iter.Seq2[kv.Row, error] {
-	return func(yield func(kv.Row, error) bool) {
-		opts := kv.ScanOptions{Reverse: reverse, Limit: pageSize}
-		for {
-			page, err := s.page(ctx, r, opts)
-			if err != nil {
-				yield(kv.Row{}, err)
-				return
-			}
-			for _, row := range page {
-				if errors.Is(row.err, kv.ErrNotFound) {
-					continue // deleted since its key was read
-				}
-				if !yield(row.Row, row.err) {
-					return
-				}
-			}
-			if len(page) < pageSize {
-				return
-			}
-			if last := page[len(page)-1].Key; reverse {
-				r.End = last
-			} else {
-				r.Start = last + "\x00"
-			}
-		}
-	}
-}
-
-// readRow is a row, or only its key and why it cannot be read.
-type readRow struct {
-	kv.Row
-	err error
-}
-
-// page reads rows at once or, where a scan ends at one that is damaged, one by
-// one.
-func (s *Store) page(ctx context.Context, r kv.Range, opts kv.ScanOptions) ([]readRow, error) {
-	page, err := s.scanned(ctx, r, opts)
-	if err == nil || ctx.Err() != nil {
-		return page, err
-	}
-	opts.KeysOnly = true
-	if page, err = s.scanned(ctx, r, opts); err != nil {
-		return nil, err
-	}
-	for i := range page {
-		row, err := s.rows.Get(ctx, page[i].Key)
-		if ctx.Err() != nil || errors.Is(err, kv.ErrBusy) {
-			return nil, err
-		}
-		if err == nil {
-			page[i].Row = row
-		}
-		page[i].err = err
-	}
-	return page, nil
-}
-
-func (s *Store) scanned(ctx context.Context, r kv.Range, opts kv.ScanOptions) ([]readRow, error) {
-	page := make([]readRow, 0, pageSize)
-	for row, err := range s.rows.Scan(ctx, r, opts) {
-		if err != nil {
-			return nil, err
-		}
-		page = append(page, readRow{Row: row})
-	}
-	return page, nil
 }

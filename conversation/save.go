@@ -108,12 +108,14 @@ func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt
 			return nil, err
 		}
 	}
-	a.save = c.next(a.root.ID, opts)
+	var err error
+	if a.save, err = c.next(a.root.ID, opts); err != nil {
+		return nil, err
+	}
 	if c.head.Seq > 0 && a.root.ID == c.head.Root && opts.Extend == nil && a.save.Kind == KindSave &&
 		(opts.MessageID == "" || opts.MessageID == c.head.MessageID) {
 		return nil, nil
 	}
-	var err error
 	a.needs, err = c.closure(ctx, opts.Lenient)
 	return a, err
 }
@@ -131,16 +133,20 @@ func (c *Conversation) readable(ctx context.Context, root blob.Blob) error {
 	return checkRoot(whole.Data)
 }
 
-func (c *Conversation) next(root blob.ID, opts *SaveOptions) Save {
+func (c *Conversation) next(root blob.ID, opts *SaveOptions) (Save, error) {
+	seq, err := nextSeq(c.head.Seq)
+	if err != nil {
+		return Save{}, err
+	}
 	s := Save{
-		Seq: c.head.Seq + 1, Parent: c.head.Seq, Root: root, MessageID: opts.MessageID,
+		Seq: seq, Parent: c.head.Seq, Root: root, MessageID: opts.MessageID,
 		Time: c.store.now(), Author: opts.Author, Turns: c.draft.turns(),
 		Kind: opts.Kind, Branch: c.head.Branch,
 	}
 	if s.Kind == 0 {
 		s.Kind = KindSave
 	}
-	return s
+	return s, nil
 }
 
 // layOut writes the draft's root in a new order, without what no longer counts.

@@ -166,11 +166,8 @@ func (s *Store) record(ctx context.Context, id string) (*stetv1.ConversationReco
 	if err != nil {
 		return nil, 0, fmt.Errorf("read conversation %s: %w", id, err)
 	}
-	rec := new(stetv1.ConversationRecord)
-	if err := decodeRow(row, rec); err != nil {
-		return nil, 0, err
-	}
-	return rec, row.Version, nil
+	rec, err := decodeConversation(row)
+	return rec, row.Version, err
 }
 
 // Get returns what is known about a conversation.

@@ -196,6 +196,12 @@ func WorkspaceCheckpoints(workspace string) kv.Range {
 	return Prefix(key("stet:ckpt-of-ws:", workspace) + ":")
 }
 
+// AllConversationCheckpoints covers the lists of all conversations.
+func AllConversationCheckpoints() kv.Range { return Prefix("stet:ckpt-of-conv:") }
+
+// AllWorkspaceCheckpoints covers the lists of all workspaces.
+func AllWorkspaceCheckpoints() kv.Range { return Prefix("stet:ckpt-of-ws:") }
+
 // Workspace is the record of a workspace, by the hash of its path.
 func Workspace(id string) string { return key("stet:workspace:", id) }
 
@@ -231,6 +237,9 @@ func AgentEvents(agent string, seq uint64) kv.Range {
 	p.Start = AgentEvent(agent, seq)
 	return p
 }
+
+// AllAgentEvents covers the logs of all cloud agents.
+func AllAgentEvents() kv.Range { return Prefix("stet:event:") }
 
 // Exec is one part of what is known about a tool call of a conversation's run.
 func Exec(conversation, call string, part uint64) string {
