@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/stet-dev/stet/kv"
 )
 
 // Errors that callers branch on with errors.Is.
@@ -15,9 +17,9 @@ var (
 	// ErrBadRef says that a reference cannot be read.
 	ErrBadRef = errors.New("malformed checkpoint reference")
 	// ErrBadRecord says that a stored row or list cannot be read.
-	ErrBadRecord = errors.New("malformed checkpoint record")
+	ErrBadRecord = fmt.Errorf("malformed checkpoint record: %w", kv.ErrCorrupt)
 	// ErrNewerFormat says that a row was written by a newer release.
-	ErrNewerFormat = errors.New("checkpoint record of a newer format")
+	ErrNewerFormat = fmt.Errorf("checkpoint record: %w", kv.ErrNewerFormat)
 	// ErrDisabled says that capture or rewind is switched off.
 	ErrDisabled = errors.New("checkpoints are switched off")
 	// ErrOtherWorkspace says that a checkpoint is of another directory.

@@ -180,7 +180,7 @@ func (w *Workspace) load(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load workspace %s: %w", w.id, err)
 	}
-	if err := unmarshal(row.Value, st.row); err != nil {
+	if st.row, err = readWorkspace(row); err != nil {
 		return nil, fmt.Errorf("load workspace %s: %w", w.id, err)
 	}
 	st.version = row.Version
@@ -212,7 +212,7 @@ func (w *Workspace) advance(ctx context.Context, st *state, rec *Record, by Hold
 	if row.Id == "" {
 		row = &stetv1.WorkspaceRecord{
 			Format: format, Id: w.id, Path: []byte(w.path),
-			Nonce: make([]byte, 4), CreatedAtMs: rec.Time.UnixMilli(),
+			Nonce: make([]byte, nonceSize), CreatedAtMs: rec.Time.UnixMilli(),
 		}
 		if _, err := rand.Read(row.Nonce); err != nil {
 			return kv.Set{}, fmt.Errorf("describe workspace: %w", err)

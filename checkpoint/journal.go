@@ -75,8 +75,8 @@ func (w *Workspace) unsettled(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look for an interrupted rewind: %w", err)
 	}
-	var rec stetv1.WorkspaceRecord
-	if err := unmarshal(row.Value, &rec); err != nil {
+	rec, err := readWorkspace(row)
+	if err != nil {
 		return false, fmt.Errorf("load workspace %s: %w", w.id, err)
 	}
 	names, err := w.leftovers(rec.Nonce)
@@ -112,11 +112,11 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for an interrupted rewind: %w", err)
 	}
-	var rec stetv1.JournalRecord
-	if err := unmarshal(row.Value, &rec); err != nil {
+	rec, err := readJournal(row)
+	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
-	steps, err := w.readSteps(ctx, &rec)
+	steps, err := w.readSteps(ctx, rec)
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}

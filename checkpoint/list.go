@@ -22,12 +22,7 @@ func (s *Service) Get(ctx context.Context, id string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load checkpoint %q: %w", id, err)
 	}
-	rec, err := decodeRecord(row.Value)
-	if err != nil {
-		return nil, err
-	}
-	rec.version = row.Version
-	return rec, nil
+	return readRecord(row)
 }
 
 // ListOptions shape a list; nil gives everything, newest first.

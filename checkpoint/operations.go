@@ -67,6 +67,9 @@ func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error 
 
 // appendAt is Append with a number that the caller found to be free.
 func (s *Service) appendAt(ctx context.Context, seq uint64, op *Operation, b *kv.Batch) error {
+	if seq == 0 || seq > maxNumber {
+		return bad("the log of operations is full at %d", seq-1)
+	}
 	op.Seq = seq
 	if op.Time.IsZero() {
 		op.Time = s.opts.Now().Truncate(time.Millisecond)
@@ -139,7 +142,7 @@ func (s *Service) Operations(ctx context.Context) iter.Seq2[*Operation, error] {
 				yield(nil, fmt.Errorf("read log of operations: %w", err))
 				return
 			}
-			op, err := decodeOperation(row.Value)
+			op, err := readOperation(row)
 			if !yield(op, err) || err != nil {
 				return
 			}

@@ -85,11 +85,11 @@ func (s *Service) Pinned(ctx context.Context, name string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read pin %q: %w", name, err)
 	}
-	var m stetv1.CheckpointPin
-	if err := unmarshal(row.Value, &m); err != nil {
+	pin, err := readPin(row)
+	if err != nil {
 		return nil, fmt.Errorf("read pin %q: %w", name, err)
 	}
-	return s.Get(ctx, m.Checkpoint)
+	return s.Get(ctx, pin.Checkpoint)
 }
 
 // Pins gives all names, in order.
@@ -100,9 +100,8 @@ func (s *Service) Pins(ctx context.Context) iter.Seq2[Pin, error] {
 				yield(Pin{}, fmt.Errorf("list pins: %w", err))
 				return
 			}
-			var m stetv1.CheckpointPin
-			err := unmarshal(row.Value, &m)
-			if !yield(Pin{Name: m.Name, Checkpoint: m.Checkpoint, Time: time.UnixMilli(m.TimeMs)}, err) || err != nil {
+			pin, err := readPin(row)
+			if !yield(pin, err) || err != nil {
 				return
 			}
 		}

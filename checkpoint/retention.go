@@ -124,7 +124,7 @@ func (s *Service) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained
 		if err != nil {
 			return nil, fmt.Errorf("list checkpoints: %w", err)
 		}
-		rec, err := decodeRecord(row.Value)
+		rec, err := readRecord(row)
 		if err != nil {
 			return nil, err
 		}

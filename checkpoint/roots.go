@@ -7,7 +7,6 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
-	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
@@ -56,7 +55,7 @@ func (r *rooter) give(kind graph.Kind, id blob.ID) (more bool) {
 }
 
 func (r *rooter) checkpoint(row kv.Row) bool {
-	rec, err := decodeRecord(row.Value)
+	rec, err := readRecord(row)
 	if err != nil {
 		return r.yield(graph.Root{}, err)
 	}
@@ -80,8 +79,8 @@ func (r *rooter) tree(tree blob.ID) bool {
 }
 
 func (r *rooter) journal(row kv.Row) bool {
-	var rec stetv1.JournalRecord
-	if err := unmarshal(row.Value, &rec); err != nil {
+	rec, err := readJournal(row)
+	if err != nil {
 		return r.yield(graph.Root{}, err)
 	}
 	steps, err := optionalID(rec.Steps)
@@ -92,7 +91,7 @@ func (r *rooter) journal(row kv.Row) bool {
 }
 
 func (r *rooter) operation(row kv.Row) bool {
-	op, err := decodeOperation(row.Value)
+	op, err := readOperation(row)
 	if err != nil {
 		return r.yield(graph.Root{}, err)
 	}

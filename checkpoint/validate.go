@@ -1,0 +1,202 @@
+package checkpoint
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+const (
+	// maxNumber bounds numbers of checkpoints and operations, so that the next one
+	// can always be counted.
+	maxNumber = math.MaxInt64
+	// maxTimeMS is the end of the year 9999: what lies beyond is not a time.
+	maxTimeMS = 253402300799999
+	// nonceSize is the length of a workspace's nonce. A shorter one would fit the
+	// staging directories of others.
+	nonceSize = 4
+	// maxKeyID bounds the ids that a key holds.
+	maxKeyID = 256
+)
+
+// CheckRow reports what a reader of this package would refuse about a row, and
+// accepts the rows of others. Whoever takes rows from outside calls it before
+// anything is written: the rules are those of the readers, in one place.
+func CheckRow(row kv.Row) error {
+	for _, family := range rowRules {
+		if !family.rows.Contains(row.Key) {
+			continue
+		}
+		if err := family.check(row); err != nil {
+			return fmt.Errorf("row %q: %w", row.Key, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// rowRules says how each kind of row is read.
+var rowRules = []struct {
+	rows  kv.Range
+	check func(kv.Row) error
+}{
+	{keyspace.Checkpoints(), func(row kv.Row) error { _, err := readRecord(row); return err }},
+	{keyspace.Workspaces(), func(row kv.Row) error { _, err := readWorkspace(row); return err }},
+	{keyspace.Operations(), func(row kv.Row) error { _, err := readOperation(row); return err }},
+	{keyspace.CheckpointPins(), func(row kv.Row) error { _, err := readPin(row); return err }},
+	{keyspace.Journals(), func(row kv.Row) error { _, err := readJournal(row); return err }},
+	{keyspace.AllWorkspaceCheckpoints(), checkListed},
+	{keyspace.AllConversationCheckpoints(), checkListed},
+}
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBadRecord, fmt.Sprintf(format, args...))
+}
+
+// checkID refuses what is not an id of a checkpoint: such a one could not be
+// counted on from, and would not be found.
+func checkID(id string) error {
+	parsed, err := ulid.ParseStrict(strings.ToUpper(id))
+	if err != nil || strings.ToLower(parsed.String()) != id || parsed.Time() > maxTimeMS {
+		return bad("%q is not the id of a checkpoint", id)
+	}
+	return nil
+}
+
+// checkKeyID refuses what cannot be a part of a key.
+func checkKeyID(what, id string) error {
+	if id == "" || len(id) > maxKeyID || !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return bad("%q is not the id of a %s", id, what)
+	}
+	return nil
+}
+
+func checkTime(at time.Time) error {
+	if ms := at.UnixMilli(); ms < 0 || ms > maxTimeMS {
+		return bad("%d is not a time", ms)
+	}
+	return nil
+}
+
+// readRecord reads the row of a checkpoint.
+func readRecord(row kv.Row) (*Record, error) {
+	rec, err := decodeRecord(row.Value)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRecord(row.Key, rec); err != nil {
+		return nil, fmt.Errorf("read checkpoint %q: %w", keyspace.Last(row.Key), err)
+	}
+	rec.version = row.Version
+	return rec, nil
+}
+
+func checkRecord(key string, rec *Record) error {
+	switch {
+	case keyspace.Checkpoint(rec.ID) != key:
+		return bad("it says that it is %q", rec.ID)
+	case rec.Number == 0 || rec.Number >= maxNumber:
+		return bad("it has the number %d", rec.Number)
+	case rec.Parent != "" && rec.Parent >= rec.ID: // ids only grow, so none leads in a circle
+		return bad("it comes after %q", rec.Parent)
+	}
+	if rec.Parent != "" {
+		if err := checkID(rec.Parent); err != nil {
+			return err
+		}
+	}
+	if rec.Conversation != "" {
+		if err := checkKeyID("conversation", rec.Conversation); err != nil {
+			return err
+		}
+	}
+	for _, err := range []error{checkID(rec.ID), checkKeyID("workspace", rec.Workspace), checkTime(rec.Time)} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readWorkspace reads the row of a workspace.
+func readWorkspace(row kv.Row) (*stetv1.WorkspaceRecord, error) {
+	rec := new(stetv1.WorkspaceRecord)
+	if err := unmarshal(row.Value, rec); err != nil {
+		return nil, err
+	}
+	switch {
+	case keyspace.Workspace(rec.Id) != row.Key:
+		return nil, bad("it says that it is %q", rec.Id)
+	case rec.LastNumber >= maxNumber:
+		return nil, bad("its latest checkpoint has the number %d", rec.LastNumber)
+	case len(rec.Nonce) != nonceSize:
+		return nil, bad("its nonce has %d bytes", len(rec.Nonce))
+	}
+	if rec.LastCheckpoint != "" {
+		if err := checkID(rec.LastCheckpoint); err != nil {
+			return nil, err
+		}
+	}
+	return rec, checkKeyID("workspace", rec.Id)
+}
+
+// readOperation reads an entry of the log.
+func readOperation(row kv.Row) (*Operation, error) {
+	op, err := decodeOperation(row.Value)
+	if err != nil {
+		return nil, err
+	}
+	if op.Seq == 0 || op.Seq > maxNumber || keyspace.Operation(op.Seq) != row.Key {
+		return nil, bad("it says that it is operation %d", op.Seq)
+	}
+	return op, checkTime(op.Time)
+}
+
+// readPin reads the row of a pin.
+func readPin(row kv.Row) (Pin, error) {
+	var m stetv1.CheckpointPin
+	if err := unmarshal(row.Value, &m); err != nil {
+		return Pin{}, err
+	}
+	if keyspace.CheckpointPin(m.Name) != row.Key {
+		return Pin{}, bad("it says that it is pin %q", m.Name)
+	}
+	pin := Pin{Name: m.Name, Checkpoint: m.Checkpoint, Time: time.UnixMilli(m.TimeMs)}
+	if err := checkTime(pin.Time); err != nil {
+		return Pin{}, err
+	}
+	return pin, checkID(m.Checkpoint)
+}
+
+// readJournal reads the row of a rewind that is under way.
+func readJournal(row kv.Row) (*stetv1.JournalRecord, error) {
+	rec := new(stetv1.JournalRecord)
+	if err := unmarshal(row.Value, rec); err != nil {
+		return nil, err
+	}
+	if keyspace.Journal(rec.Workspace) != row.Key {
+		return nil, bad("it says that it is of workspace %q", rec.Workspace)
+	}
+	_, err := optionalID(rec.Steps)
+	return rec, err
+}
+
+// checkListed holds the rules for a row that lists a checkpoint.
+func checkListed(row kv.Row) error {
+	parts := keyspace.Parts(row.Key)
+	if len(parts) != 4 {
+		return bad("its key has %d parts", len(parts))
+	}
+	if err := checkKeyID("list", parts[2]); err != nil {
+		return err
+	}
+	return checkID(parts[3])
+}
