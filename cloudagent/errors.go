@@ -3,6 +3,8 @@ package cloudagent
 import (
 	"errors"
 	"fmt"
+
+	"github.com/stet-dev/stet/kv"
 )
 
 // Errors that callers branch on with errors.Is.
@@ -26,7 +28,7 @@ var (
 	// read any more.
 	ErrDataLoss = errors.New("data loss")
 	// ErrNewerFormat says that a row was written by a newer release.
-	ErrNewerFormat = errors.New("row has a newer format")
+	ErrNewerFormat = kv.ErrNewerFormat
 	// ErrTooLarge says that an update does not fit into a row.
 	ErrTooLarge = errors.New("update too large")
 )

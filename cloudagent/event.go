@@ -51,7 +51,7 @@ func decodeEvent(row kv.Row) (event, error) {
 		return event{}, err
 	}
 	n, err := keyspace.ParseNumber(keyspace.Last(row.Key))
-	if err != nil || n != e.rec.Seq || n == 0 {
+	if err != nil || n != e.rec.Seq || n == 0 || n > maxSeq {
 		return event{}, fmt.Errorf("%w: row %q says event %d", kv.ErrCorrupt, row.Key, e.rec.Seq)
 	}
 	e.at = Offset{Seq: n, Tag: binary.BigEndian.Uint64(row.Value)}

@@ -119,6 +119,17 @@ func decodeRecord(row kv.Row) (*stetv1.AgentRecord, error) {
 	if rec.Id != keyspace.Last(row.Key) || rec.Epoch == 0 {
 		return nil, fmt.Errorf("%w: row %q is of agent %q", kv.ErrCorrupt, row.Key, rec.Id)
 	}
+	if rec.Head.GetSeq() >= maxSeq || rec.StateAt.GetSeq() > rec.Head.GetSeq() {
+		return nil, fmt.Errorf("%w: row %q says state %d of %d events", kv.ErrCorrupt, row.Key, rec.StateAt.GetSeq(), rec.Head.GetSeq())
+	}
+	if err := checkID("agent", rec.Id); err != nil {
+		return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+	}
+	for _, ms := range []int64{rec.CreatedMs, rec.UpdatedMs} {
+		if ms < 0 || ms > maxTimeMS {
+			return nil, fmt.Errorf("%w: row %q: %d is not a time", kv.ErrCorrupt, row.Key, ms)
+		}
+	}
 	if len(rec.State) > 0 {
 		if _, err := blob.IDFromBytes(rec.State); err != nil {
 			return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
