@@ -91,7 +91,7 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 		s.lister = s.inventory
 	}
 	s.seal, s.sealing = sealed.New(rows, seal), seal
-	s.rows, s.live = s.seal, s.seal
+	s.rows, s.live = door{s.seal}, s.seal
 	if s.packs != nil {
 		s.live = sealed.New(live, seal)
 	}
