@@ -165,6 +165,9 @@ func target(err error) error {
 // fatal reports whether an error is about more than the thing that was read.
 func fatal(ctx context.Context, err error) bool {
 	var ours targetError
+	if ctx.Err() == nil && (errors.Is(err, kv.ErrInvalidBatch) || kv.Damaged(err)) {
+		return false // one conversation that the store does not take, or cannot read
+	}
 	return ctx.Err() != nil || errors.As(err, &ours) ||
 		errors.Is(err, ErrBusy) || errors.Is(err, ErrReplaced) || errors.Is(err, blob.ErrClosed)
 }
