@@ -60,7 +60,7 @@ var importMap = map[string][]string{
 	"kvstream/...":      {"blob", "gen/...", "kvstream/..."},
 	"agentrun/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
 	"transcript/...":    {"blob", "conversation/...", "gen/...", "transcript/..."},
-	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "workspace"},
+	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint", "workspace"},
 	"search/...":        {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
 	"foreign/...":       {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},

@@ -24,11 +24,19 @@ type mover struct {
 	from, to Side
 	opts     Options
 	report   *Report
-	seen     graph.Set            // what earlier units reach, or the target is known to have
+	seen     *graph.Set           // what earlier units reach, or the target is known to have
 	listed   map[blob.ID]struct{} // what was sent, or found there
+	sizes    map[blob.ID]int64    // of contents, as trees claim them
 	sent     map[blob.ID]struct{} // names that were sent as they are stored
 	root     blob.ID              // the state that is sent
 	before   blob.ID              // the one that the target got, or had, before it
+}
+
+// forget begins with nothing known to be at the target, after a unit that was looked
+// at was not sent.
+func (m *mover) forget() {
+	m.seen, m.listed, m.sent = new(graph.Set), make(map[blob.ID]struct{}), make(map[blob.ID]struct{})
+	m.sizes = make(map[blob.ID]int64)
 }
 
 func (m *mover) progress() {
@@ -39,11 +47,11 @@ func (m *mover) progress() {
 	}
 }
 
-// state moves what a root reaches and returns it, without what earlier units had.
+// state returns what a root reaches, without what earlier units have.
 func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	var ids []blob.ID
 	roots := graph.Roots(graph.Root{Kind: graph.State, ID: root})
-	err := graph.Walk(ctx, m.from.Blobs, roots, &graph.Options{Seen: &m.seen}, func(n graph.Node) error {
+	err := graph.Walk(ctx, m.from.Blobs, roots, &graph.Options{Seen: m.seen}, func(n graph.Node) error {
 		if errors.Is(n.Err, blob.ErrNotFound) {
 			return fmt.Errorf("%w: %s %s: %w", ErrIncomplete, n.Field, n.ID.Short(), n.Err)
 		}
@@ -53,19 +61,16 @@ func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 		ids = m.list(ids, n.ID)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	m.root = root
-	err = m.send(ctx, ids)
-	m.before = root
 	return ids, err
 }
 
-// tree moves what a captured tree needs, and other blobs with it.
+// tree returns what a captured tree needs, and other blobs with it.
 func (m *mover) tree(ctx context.Context, tree blob.ID, more ...blob.ID) ([]blob.ID, error) {
 	var ids []blob.ID
-	err := workspace.Refs(ctx, m.from.Blobs, tree, func(id blob.ID) bool {
+	err := workspace.SizedRefs(ctx, m.from.Blobs, tree, func(id blob.ID, size int64) bool {
+		if size >= 0 {
+			m.sizes[id] = size
+		}
 		before := len(ids)
 		ids = m.list(ids, id)
 		return len(ids) > before
@@ -81,7 +86,7 @@ func (m *mover) tree(ctx context.Context, tree blob.ID, more ...blob.ID) ([]blob
 			ids = m.list(ids, id)
 		}
 	}
-	return ids, m.send(ctx, ids)
+	return ids, nil
 }
 
 // list adds an id that is new to this transfer.
@@ -128,6 +133,13 @@ func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 		asStored = &parcel{m: m, put: m.to.Stored.Put}
 	}
 	for _, id := range ids {
+		data, err := m.from.Blobs.Get(ctx, id)
+		if err != nil {
+			return incomplete(err)
+		}
+		if size, ok := m.sizes[id]; ok && size != int64(len(data)) {
+			return fmt.Errorf("%w: a tree claims %d bytes for %s, which has %d", workspace.ErrBadNode, size, id, len(data))
+		}
 		if asStored != nil {
 			chain, err := m.stored(ctx, id)
 			if err != nil {
@@ -139,10 +151,6 @@ func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 				}
 				continue
 			}
-		}
-		data, err := m.from.Blobs.Get(ctx, id)
-		if err != nil {
-			return incomplete(err)
 		}
 		one := blob.Blob{ID: id, Data: data}
 		if id == m.root && id != m.before { // else each save of a long conversation would be kept whole

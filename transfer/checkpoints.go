@@ -14,63 +14,93 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// checkpoints adds the checkpoints of a conversation that the target lacks, the
-// oldest first, each by a commit of its own.
-func (m *mover) checkpoints(ctx context.Context, conversation string, moved *Moved) error {
+// captured is a checkpoint that the target lacks, with what it needs.
+type captured struct {
+	row kv.Row
+	rec *stetv1.CheckpointRecord
+	ws  *stetv1.WorkspaceRecord // of the source; nil if it has none
+	ids []blob.ID               // without what earlier units need
+}
+
+// lookAtCheckpoints finds the checkpoints of a conversation that the target lacks,
+// the oldest first, and what they need.
+func (m *mover) lookAtCheckpoints(ctx context.Context, conversation string) ([]captured, error) {
 	var ids []string
 	for row, err := range m.from.Rows.Scan(ctx, keyspace.ConversationCheckpoints(conversation), kv.ScanOptions{KeysOnly: true}) {
 		if err != nil {
-			return fmt.Errorf("list checkpoints: %w", err)
+			return nil, fmt.Errorf("list checkpoints: %w", err)
 		}
 		ids = append(ids, keyspace.Last(row.Key))
 	}
+	var all []captured
 	for _, id := range ids {
-		added, err := m.checkpoint(ctx, conversation, id)
+		one, err := m.lookAtCheckpoint(ctx, conversation, id)
 		if err != nil {
-			return fmt.Errorf("checkpoint %s: %w", id, err)
+			return nil, fmt.Errorf("checkpoint %s: %w", id, err)
 		}
-		if added {
-			moved.Checkpoints++
-			m.progress()
+		if one != nil {
+			all = append(all, *one)
 		}
+	}
+	return all, nil
+}
+
+// lookAtCheckpoint returns nil if the target has the checkpoint.
+func (m *mover) lookAtCheckpoint(ctx context.Context, conversation, id string) (*captured, error) {
+	key := keyspace.Checkpoint(id)
+	_, err := m.to.Rows.Get(ctx, key)
+	if !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	row, err := m.from.Rows.Get(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil // removed since it was listed
+	}
+	if err != nil {
+		return nil, err
+	}
+	one := &captured{row: row, rec: new(stetv1.CheckpointRecord)}
+	if err := decode(row, one.rec); err != nil {
+		return nil, err
+	}
+	if one.rec.GetConversation() != conversation {
+		return nil, fmt.Errorf("%w: row %q: it is listed with conversation %q and says %q", kv.ErrCorrupt, key, conversation, one.rec.GetConversation())
+	}
+	if one.ws, err = m.workspace(ctx, one.rec); err != nil {
+		return nil, err
+	}
+	one.ids, err = m.captured(ctx, one.rec)
+	return one, err
+}
+
+// checkpoints adds checkpoints, whose blobs were sent, each by a commit of its own.
+func (m *mover) checkpoints(ctx context.Context, all []captured, moved *Moved) error {
+	for _, one := range all {
+		if !m.opts.DryRun {
+			if err := m.checkpoint(ctx, one); err != nil {
+				return fmt.Errorf("checkpoint %s: %w", one.rec.GetId(), err)
+			}
+		}
+		moved.Checkpoints++
+		m.progress()
 	}
 	return nil
 }
 
-// checkpoint reports whether the target got a checkpoint that it lacked.
-func (m *mover) checkpoint(ctx context.Context, conversation, id string) (bool, error) {
-	key := keyspace.Checkpoint(id)
-	_, err := m.to.Rows.Get(ctx, key)
-	if !errors.Is(err, kv.ErrNotFound) {
-		return false, err
-	}
-	row, err := m.from.Rows.Get(ctx, key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return false, nil // removed since it was listed
-	}
-	if err != nil {
-		return false, err
-	}
-	rec := new(stetv1.CheckpointRecord)
-	if err := decode(row, rec); err != nil {
-		return false, err
-	}
-	refs, err := m.captured(ctx, rec)
-	if err != nil || m.opts.DryRun {
-		return err == nil, err
-	}
+func (m *mover) checkpoint(ctx context.Context, one captured) error {
+	key := one.row.Key
 	b := &kv.Batch{
 		Expect: []kv.Expect{{Key: key}},
-		Set:    []kv.Set{{Key: key, Value: row.Value}, {Key: keyspace.ConversationCheckpoint(conversation, id)}},
-		Refs:   refs,
+		Set:    []kv.Set{{Key: key, Value: one.row.Value}, {Key: keyspace.ConversationCheckpoint(one.rec.GetConversation(), one.rec.GetId())}},
+		Refs:   one.ids,
 	}
-	if err := m.place(ctx, rec, b); err != nil {
-		return false, err
+	if err := m.place(ctx, one, b); err != nil {
+		return err
 	}
-	return true, m.commit(ctx, b)
+	return m.commit(ctx, b)
 }
 
-// captured moves the blobs of a checkpoint.
+// captured returns the blobs of a checkpoint.
 func (m *mover) captured(ctx context.Context, rec *stetv1.CheckpointRecord) ([]blob.ID, error) {
 	var ids [3]blob.ID
 	for i, raw := range [][]byte{rec.GetTree(), rec.GetRoot(), rec.GetNotCaptured()} {
@@ -96,14 +126,15 @@ func (m *mover) captured(ctx context.Context, rec *stetv1.CheckpointRecord) ([]b
 // it: the checkpoints of a directory are one sequence with numbers of their own,
 // and a store that watches the same directory has its own sequence. Elsewhere the
 // checkpoint is found by its conversation and its id.
-func (m *mover) place(ctx context.Context, rec *stetv1.CheckpointRecord, b *kv.Batch) error {
+func (m *mover) place(ctx context.Context, one captured, b *kv.Batch) error {
+	rec := one.rec
 	key := keyspace.Workspace(rec.GetWorkspace())
 	there := &stetv1.WorkspaceRecord{}
 	row, err := m.to.Rows.Get(ctx, key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		if there, err = m.workspace(ctx, rec); err != nil || there == nil {
-			return err
+		if there = one.ws; there == nil {
+			return nil
 		}
 	case err != nil:
 		return err

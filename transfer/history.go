@@ -3,22 +3,20 @@ package transfer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
-// recordFormat is the newest format of rows that is understood here.
-const recordFormat = 1
-
 // ErrNewerFormat says that a row was written by a newer release.
-var ErrNewerFormat = errors.New("row has a newer format")
+var ErrNewerFormat = kv.ErrNewerFormat
 
 // history is a conversation as one side has it.
 type history struct {
@@ -69,20 +67,15 @@ func load(ctx context.Context, rows kv.Store, id string) (*history, error) {
 	return h, nil
 }
 
-func decode(row kv.Row, into interface {
-	proto.Message
-	GetFormat() uint32
-}) error {
-	if err := proto.Unmarshal(row.Value, into); err != nil {
-		return fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+// decode reads a row by the rules of its readers: what they refuse is not taken
+// along, and not built upon.
+func decode(row kv.Row, into proto.Message) error {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow} {
+		if err := check(row); err != nil {
+			return err
+		}
 	}
-	switch f := into.GetFormat(); {
-	case f == 0:
-		return fmt.Errorf("%w: row %q has no format", kv.ErrCorrupt, row.Key)
-	case f > recordFormat:
-		return fmt.Errorf("%w: row %q has %d, this release knows %d", ErrNewerFormat, row.Key, f, recordFormat)
-	}
-	return nil
+	return proto.Unmarshal(row.Value, into)
 }
 
 func encode(m proto.Message) ([]byte, error) {

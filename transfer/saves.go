@@ -9,38 +9,60 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
+// save is one that the target lacks, with what it needs.
+type save struct {
+	rec  *stetv1.SaveRecord
+	root blob.ID
+	ids  []blob.ID // without what earlier units need
+}
+
+// lookAtSaves finds out what the saves that are to be added need.
+func (m *mover) lookAtSaves(ctx context.Context, p plan) ([]save, error) {
+	if p.base != nil {
+		if err := m.skip(ctx, p.base); err != nil {
+			return nil, err
+		}
+	}
+	saves := make([]save, 0, len(p.add))
+	for _, rec := range p.add {
+		root, err := blob.IDFromBytes(rec.GetRoot())
+		if err != nil {
+			return nil, fmt.Errorf("%w: save %d: %w", kv.ErrCorrupt, rec.GetSeq(), err)
+		}
+		ids, err := m.state(ctx, root)
+		if err != nil {
+			return nil, fmt.Errorf("save %d: %w", rec.GetSeq(), err)
+		}
+		saves = append(saves, save{rec, root, ids})
+	}
+	return saves, nil
+}
+
 // saves adds the saves that the target lacks, each by a commit of its own: a
 // transfer that is cut leaves the target at an earlier save, which is as good as
 // any, and is resumed from there.
-func (m *mover) saves(ctx context.Context, here, there *history, p plan, moved *Moved) error {
-	if p.base != nil {
-		if err := m.skip(ctx, p.base); err != nil {
-			return err
-		}
-	}
+func (m *mover) saves(ctx context.Context, here, there *history, p plan, saves []save, moved *Moved) error {
 	w := &writer{m: m, there: there, numbers: p.numbers}
 	if there.record == nil {
 		if err := w.create(ctx, here); err != nil {
 			return err
 		}
 	}
-	for _, s := range p.add {
-		root, err := blob.IDFromBytes(s.GetRoot())
-		if err != nil {
-			return fmt.Errorf("%w: save %d: %w", kv.ErrCorrupt, s.GetSeq(), err)
+	for _, s := range saves {
+		m.root = s.root
+		err := m.send(ctx, s.ids)
+		if m.before = s.root; err == nil {
+			err = w.add(ctx, s.rec, moved.Status, s.ids)
 		}
-		refs, err := m.state(ctx, root)
 		if err != nil {
-			return fmt.Errorf("save %d: %w", s.GetSeq(), err)
-		}
-		if err := w.add(ctx, s, moved.Status, refs); err != nil {
-			return fmt.Errorf("save %d: %w", s.GetSeq(), err)
+			return fmt.Errorf("save %d: %w", s.rec.GetSeq(), err)
 		}
 		moved.Saves++
 		m.progress()
@@ -88,7 +110,7 @@ func (w *writer) create(ctx context.Context, here *history) error {
 		return nil
 	}
 	rec := proto.CloneOf(here.record)
-	rec.Writer = randomWriter() // nobody who writes to the source may write here
+	rec.Epoch, rec.Writer = 1, randomWriter() // nobody who writes to the source may write here
 	value, err := encode(rec)
 	if err != nil {
 		return err
@@ -150,6 +172,9 @@ func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, r
 	}
 	if !w.ours {
 		rec := proto.CloneOf(w.there.record)
+		if rec.GetEpoch() >= conversation.MaxSeq {
+			return errors.New("its epochs at the target are used up")
+		}
 		rec.Epoch, rec.Writer = rec.GetEpoch()+1, randomWriter()
 		value, err := encode(rec)
 		if err != nil {
@@ -185,10 +210,10 @@ func (w *writer) renumber(s *stetv1.SaveRecord, status Status) (*stetv1.SaveReco
 		return next, nil
 	}
 	w.shifted = true
-	next.Seq = last + 1
-	if next.Seq == 0 {
-		return nil, errors.New("the history is full")
+	if last >= conversation.MaxSeq {
+		return nil, fmt.Errorf("%w: the history of the target is full", kv.ErrInvalidBatch)
 	}
+	next.Seq = last + 1
 	next.Parent = w.numbers[s.GetParent()]
 	next.RewoundFrom = w.numbers[s.GetRewoundFrom()]
 	switch {

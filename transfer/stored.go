@@ -32,12 +32,9 @@ func (m *mover) alike() bool {
 }
 
 // stored returns a blob as the source keeps it, after the bases that the target
-// lacks, or nothing if the source cannot tell.
+// lacks, or nothing if the source cannot tell. The caller has read it: only what can
+// be read is worth moving, and sealed bytes do not show damage.
 func (m *mover) stored(ctx context.Context, id blob.ID) ([]blob.Blob, error) {
-	// Only what can be read is worth moving: sealed bytes do not show damage.
-	if _, err := m.from.Blobs.Get(ctx, id); err != nil {
-		return nil, err
-	}
 	var chain []blob.Blob
 	for name := m.from.Stored.Name(id); !name.IsZero(); {
 		one, err := m.from.Stored.Get(ctx, name)

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/conversation/wirelimit"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // Errors that callers branch on with errors.Is.
@@ -65,6 +69,10 @@ const (
 	Diverged Status = "diverged"
 	// Forced says that both went on, and the source's head was taken.
 	Forced Status = "forced"
+	// Failed says that the conversation cannot be read at one of the sides, or that
+	// the target would not be able to read it; Moved.Err says why. The others were
+	// moved.
+	Failed Status = "failed"
 )
 
 // Moved tells about one conversation.
@@ -74,6 +82,8 @@ type Moved struct {
 	Status Status
 	// Saves and Checkpoints count what was added.
 	Saves, Checkpoints int
+	// Err is why it failed, if it did.
+	Err error
 }
 
 // Report is the outcome of a transfer.
@@ -96,10 +106,14 @@ func (r *Report) Diverged() []string {
 }
 
 // Run moves conversations, all of them if none is named, from one store to the
-// other. After an error the report tells what had been moved; doing it again goes
-// on from there.
+// other. A conversation is looked at as a whole before anything of it is written:
+// what readers would refuse stays out, and leaves no row behind. One that fails does
+// not keep the others from being moved; the error is then a *FailedError. After
+// another error the report tells what had been moved; doing it again goes on from
+// there.
 func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Report, error) {
-	m := &mover{from: from, to: to, report: &Report{}, listed: make(map[blob.ID]struct{}), sent: make(map[blob.ID]struct{})}
+	m := &mover{from: from, to: to, report: &Report{}}
+	m.forget()
 	if opts != nil {
 		m.opts = *opts
 	}
@@ -113,16 +127,61 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 			return m.report, err
 		}
 	}
+	failed := &FailedError{}
 	for _, id := range ids {
 		err := m.conversation(ctx, id)
-		if all && errors.Is(err, ErrNotFound) {
-			continue // deleted since it was listed
+		if err == nil || all && errors.Is(err, ErrNotFound) { // deleted since it was listed
+			continue
 		}
-		if err != nil {
-			return m.report, fmt.Errorf("move conversation %s: %w", id, err)
+		err = fmt.Errorf("move conversation %s: %w", id, err)
+		if ctx.Err() != nil || !ofOne(err) {
+			return m.report, err
 		}
+		m.failed(id, err)
+		failed.Errs = append(failed.Errs, err)
+		m.forget()
+	}
+	if len(failed.Errs) > 0 {
+		return m.report, failed
 	}
 	return m.report, nil
+}
+
+// FailedError says that some conversations were not moved, and the others were.
+type FailedError struct{ Errs []error }
+
+func (e *FailedError) Error() string {
+	texts := make([]string, len(e.Errs))
+	for i, err := range e.Errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the error of each conversation.
+func (e *FailedError) Unwrap() []error { return e.Errs }
+
+// ofOne reports whether an error is about a conversation and not about a store.
+func ofOne(err error) bool {
+	for _, class := range []error{
+		ErrNotFound, ErrChanged, ErrIncomplete, blob.ErrCorrupt, blob.ErrInvalidID, blob.ErrMismatch, kv.ErrInvalidKey, kv.ErrInvalidBatch, kv.ErrTooLarge,
+		graph.ErrMalformed, graph.ErrTooDeep, wirelimit.ErrMalformed, wirelimit.ErrExceeded, workspace.ErrBadNode, workspace.ErrBadPath,
+	} {
+		if errors.Is(err, class) {
+			return true
+		}
+	}
+	return kv.Damaged(err)
+}
+
+// failed notes what became of a conversation.
+func (m *mover) failed(id string, err error) {
+	list := m.report.Conversations
+	if n := len(list); n == 0 || list[n-1].ID != id {
+		m.report.Conversations = append(list, Moved{ID: id})
+	}
+	at := &m.report.Conversations[len(m.report.Conversations)-1]
+	at.Status, at.Err = Failed, err
 }
 
 func allConversations(ctx context.Context, rows kv.Store) ([]string, error) {
@@ -136,7 +195,8 @@ func allConversations(ctx context.Context, rows kv.Store) ([]string, error) {
 	return ids, nil
 }
 
-// conversation moves one conversation: saves in their order, then checkpoints.
+// conversation moves one conversation: first all of it is looked at, then saves are
+// added in their order, then checkpoints.
 func (m *mover) conversation(ctx context.Context, id string) error {
 	m.root, m.before = blob.ID{}, blob.ID{}
 	here, err := load(ctx, m.from.Rows, id)
@@ -160,8 +220,23 @@ func (m *mover) conversation(ctx context.Context, id string) error {
 	if moved.Status == Diverged {
 		return nil
 	}
-	if err := m.saves(ctx, here, there, p, at); err != nil {
+	saves, err := m.lookAtSaves(ctx, p)
+	if err != nil {
 		return err
 	}
-	return m.checkpoints(ctx, id, at)
+	checkpoints, err := m.lookAtCheckpoints(ctx, id)
+	if err != nil {
+		return err
+	}
+	// Contents are compared with what trees claim about them when they are sent, so
+	// they go before the first row.
+	for _, one := range checkpoints {
+		if err := m.send(ctx, one.ids); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", one.rec.GetId(), err)
+		}
+	}
+	if err := m.saves(ctx, here, there, p, saves, at); err != nil {
+		return err
+	}
+	return m.checkpoints(ctx, checkpoints, at)
 }

@@ -166,6 +166,7 @@ type movedJSON struct {
 	Status      transfer.Status `json:"status"`
 	Saves       int             `json:"saves"`
 	Checkpoints int             `json:"checkpoints"`
+	Error       string          `json:"error,omitempty"`
 }
 
 type moveJSON struct {
@@ -183,31 +184,56 @@ func (a *app) transfer(ctx context.Context, verb string, from, to transfer.Side,
 		Progress: func(r transfer.Report) { sent.set(int64(r.Blobs)) },
 	})
 	sent.done()
+	var failed *transfer.FailedError
+	if errors.As(err, &failed) {
+		return a.moved(verb, report, flags, failed)
+	}
 	switch {
 	case errors.Is(err, transfer.ErrPlain):
 		return coded(ExitUsage, "%w: nothing was moved; make the target encrypted ('stet keys init'), or give --decrypt", err)
-	case errors.Is(err, transfer.ErrNotFound):
-		return coded(ExitNotFound, "%w", err)
-	case errors.Is(err, transfer.ErrIncomplete):
-		return coded(ExitDamage, "%w; see 'stet fsck'", err)
-	case errors.Is(err, transfer.ErrChanged):
-		return coded(ExitConflict, "%w; do it again", err)
 	case err != nil:
 		a.say("%s moved so far; do it again to go on", plural(int64(report.Blobs), "blob"))
 		return err
 	}
+	return a.moved(verb, report, flags, nil)
+}
+
+// moved prints what was moved and what was not.
+func (a *app) moved(verb string, report *transfer.Report, flags moveFlags, failed *transfer.FailedError) error {
 	value := moveJSON{Schema: "stet." + verb + ".v1", DryRun: flags.dryRun, Conversations: []movedJSON{}, Blobs: report.Blobs, Bytes: report.Bytes}
 	for _, c := range report.Conversations {
-		value.Conversations = append(value.Conversations, movedJSON{c.ID, c.Title, c.Status, c.Saves, c.Checkpoints})
+		one := movedJSON{ID: c.ID, Title: c.Title, Status: c.Status, Saves: c.Saves, Checkpoints: c.Checkpoints}
+		if c.Err != nil {
+			one.Error = c.Err.Error()
+		}
+		value.Conversations = append(value.Conversations, one)
 	}
 	if err := a.print(value, moveText(value)); err != nil {
 		return err
+	}
+	if failed != nil {
+		return notMoved(failed)
 	}
 	if diverged := report.Diverged(); len(diverged) > 0 {
 		return coded(ExitConflict, "%s went on at both sides and stay as they are: %s; --force takes this head and keeps the other as a branch",
 			plural(int64(len(diverged)), "conversation"), few(diverged, 5))
 	}
 	return nil
+}
+
+// notMoved says which conversations failed, with the code of the worst.
+func notMoved(failed *transfer.FailedError) error {
+	code, hint := ExitConflict, "do it again"
+	for _, err := range failed.Errs {
+		switch {
+		case errors.Is(err, transfer.ErrChanged):
+		case errors.Is(err, transfer.ErrNotFound) && code != ExitDamage:
+			code, hint = ExitNotFound, "'stet ls' lists those that are there"
+		case !errors.Is(err, transfer.ErrNotFound):
+			code, hint = ExitDamage, "'stet fsck' at both sides says more"
+		}
+	}
+	return coded(code, "%s not moved: %w; %s", plural(int64(len(failed.Errs)), "conversation"), failed, hint)
 }
 
 func moveText(v moveJSON) string {
