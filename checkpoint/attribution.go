@@ -2,9 +2,11 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -65,6 +67,10 @@ func (w *Workspace) since(ctx context.Context, from *Record, now *Record, presen
 func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) {
 	var chain []*Record
 	for rec, err := range w.newestFirst(ctx, "") {
+		var unread *UnreadableError
+		if errors.As(err, &unread) && unread.ID < from.ID {
+			continue // what was before the target does not matter
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -226,6 +232,9 @@ const originDepth = 500
 func (h *history) origin(ctx context.Context, c workspace.Change) (Writer, bool, error) {
 	if h.older == nil {
 		for rec, err := range h.w.newestFirst(ctx, "") {
+			if kv.Damaged(err) {
+				continue // then those beside it are not neighbours
+			}
 			if err != nil {
 				return Writer{}, false, err
 			}

@@ -53,6 +53,18 @@ var (
 	ErrNoConversations = errors.New("conversations are not connected")
 )
 
+// UnreadableError names a checkpoint that a list has and that cannot be read. The
+// list goes on after it.
+type UnreadableError struct {
+	ID  string
+	Err error
+}
+
+func (e *UnreadableError) Error() string { return fmt.Sprintf("checkpoint %s: %v", e.ID, e.Err) }
+
+// Unwrap returns the cause.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
 // AmbiguousError lists what a prefix fits. It wraps ErrAmbiguous.
 type AmbiguousError struct {
 	Ref        string

@@ -53,6 +53,9 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	if err := checkRequest(&req); err != nil {
 		return nil, err
 	}
+	if err := w.listsTip(ctx, st); err != nil {
+		return nil, err
+	}
 	if req.OnlyTurn != 0 {
 		return w.planTurn(ctx, st, req)
 	}

@@ -81,13 +81,52 @@ func (s *Service) listed(ctx context.Context, r kv.Range, reverse bool) iter.Seq
 				yield(nil, fmt.Errorf("list checkpoints: %w", err))
 				return
 			}
-			rec, err := s.Get(ctx, keyspace.Last(row.Key))
+			id := keyspace.Last(row.Key)
+			rec, err := s.Get(ctx, id)
 			if errors.Is(err, ErrNotFound) {
-				continue // removed since the scan began
+				if err = s.dangling(ctx, row); err == nil {
+					continue // removed since the scan began
+				}
 			}
-			if !yield(rec, err) || err != nil {
+			if kv.Damaged(err) {
+				rec, err = nil, &UnreadableError{ID: id, Err: err}
+			} else if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(rec, err) {
 				return
 			}
 		}
 	}
+}
+
+// dangling returns an error if a list still names a checkpoint that is not there:
+// they come and go in one commit, so that one of the two was lost.
+func (s *Service) dangling(ctx context.Context, listed kv.Row) error {
+	_, err := s.rows.Get(ctx, listed.Key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	if _, err = s.Get(ctx, keyspace.Last(listed.Key)); errors.Is(err, ErrNotFound) {
+		return bad("row %q lists a checkpoint that is not there", listed.Key)
+	}
+	return nil
+}
+
+// listsTip fails if the list of the workspace lacks its latest checkpoint. Whatever
+// that one saw would count as the user's work, and a rewind would leave it alone.
+func (w *Workspace) listsTip(ctx context.Context, st *state) error {
+	if st.tip == nil {
+		return nil
+	}
+	key := keyspace.WorkspaceCheckpoint(w.id, st.tip.ID)
+	_, err := w.s.rows.Get(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return bad("row %q is missing, so that the latest checkpoint, %s, is not listed; 'stet fsck' names all damage", key, st.tip.Name())
+	}
+	return err
 }

@@ -106,13 +106,20 @@ func (w *Workspace) byNumber(ctx context.Context, number uint64) (*Record, error
 
 // find returns the newest checkpoint that fits.
 func (w *Workspace) find(ctx context.Context, fits func(*Record) bool) (*Record, error) {
+	var unread *UnreadableError
 	for rec, err := range w.newestFirst(ctx, "") {
+		if errors.As(err, &unread) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		if fits(rec) {
 			return rec, nil
 		}
+	}
+	if unread != nil { // it may be the one
+		return nil, unread
 	}
 	return nil, ErrNotFound
 }

@@ -116,17 +116,20 @@ func PlanRetention(all []Retained, p Policy, now time.Time) RetentionPlan {
 	return plan
 }
 
-// Retainable returns all checkpoints for PlanRetention. It measures bytes only if
+// Retainable returns all checkpoints for PlanRetention that can be read. It measures bytes only if
 // sizes is not nil, which costs a walk through all trees; sizes lists the blobs.
 func (s *Service) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, error) {
 	var all []Retained
-	for row, err := range s.rows.Scan(ctx, keyspace.Checkpoints(), kv.ScanOptions{}) {
-		if err != nil {
+	for row, err := range kv.Each(ctx, s.rows, keyspace.Checkpoints(), false) {
+		if err != nil && (row.Key == "" || !kv.Damaged(err)) {
 			return nil, fmt.Errorf("list checkpoints: %w", err)
 		}
-		rec, err := readRecord(row)
+		var rec *Record
+		if err == nil {
+			rec, err = readRecord(row)
+		}
 		if err != nil {
-			return nil, err
+			continue // it stays: a policy cannot tell how old it is
 		}
 		all = append(all, Retained{
 			ID: rec.ID, Workspace: rec.Workspace, Number: rec.Number, Time: rec.Time, tree: rec.Tree, skipped: rec.notCaptured,

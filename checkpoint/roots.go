@@ -14,7 +14,8 @@ import (
 
 // Roots gives the blobs that checkpoints, journals and operations need: states
 // of conversations as such, everything else blob by blob. It is a
-// conversation.Roots, for the collector.
+// conversation.Roots, for the collector. A row or tree that cannot be read is an
+// error, and those after it follow.
 func (s *Service) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		r := rooter{s: s, ctx: ctx, yield: yield, seen: map[blob.ID]struct{}{}}
@@ -33,10 +34,12 @@ type rooter struct {
 
 // rows calls fn for every row; it returns false when the caller wants no more.
 func (r *rooter) rows(rng kv.Range, fn func(kv.Row) bool) bool {
-	for row, err := range r.s.rows.Scan(r.ctx, rng, kv.ScanOptions{}) {
+	for row, err := range kv.Each(r.ctx, r.s.rows, rng, false) {
 		if err != nil {
-			r.yield(graph.Root{}, fmt.Errorf("read roots of checkpoints: %w", err))
-			return false
+			if !r.yield(graph.Root{}, fmt.Errorf("read roots of checkpoints: %w", err)) || row.Key == "" {
+				return false
+			}
+			continue
 		}
 		if !fn(row) {
 			return false

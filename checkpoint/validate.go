@@ -189,6 +189,19 @@ func readJournal(row kv.Row) (*stetv1.JournalRecord, error) {
 	return rec, err
 }
 
+// DecodeRecord reads the row of a checkpoint.
+func DecodeRecord(row kv.Row) (*Record, error) { return readRecord(row) }
+
+// DecodePin reads the row of a pin.
+func DecodePin(row kv.Row) (Pin, error) { return readPin(row) }
+
+// LastOf returns the id of the latest checkpoint that the row of a workspace names,
+// or "".
+func LastOf(row kv.Row) (string, error) {
+	rec, err := readWorkspace(row)
+	return rec.GetLastCheckpoint(), err
+}
+
 // checkListed holds the rules for a row that lists a checkpoint.
 func checkListed(row kv.Row) error {
 	parts := keyspace.Parts(row.Key)
