@@ -477,9 +477,11 @@ func (x *ListCheckpointsRequest) GetPage() *Page {
 }
 
 type ListCheckpointsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Checkpoints   []*Checkpoint          `protobuf:"bytes,1,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
-	NextCursor    string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoints []*Checkpoint          `protobuf:"bytes,1,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	NextCursor  string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	// Checkpoints of this part of the list that are damaged.
+	Damaged       []*Unreadable `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -526,6 +528,13 @@ func (x *ListCheckpointsResponse) GetNextCursor() string {
 		return x.NextCursor
 	}
 	return ""
+}
+
+func (x *ListCheckpointsResponse) GetDamaged() []*Unreadable {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
 }
 
 type GetCheckpointRequest struct {
@@ -2489,11 +2498,12 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x16ListCheckpointsRequest\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12!\n" +
-	"\x04page\x18\x03 \x01(\v2\r.stet.v1.PageR\x04page\"q\n" +
+	"\x04page\x18\x03 \x01(\v2\r.stet.v1.PageR\x04page\"\xa0\x01\n" +
 	"\x17ListCheckpointsResponse\x125\n" +
 	"\vcheckpoints\x18\x01 \x03(\v2\x13.stet.v1.CheckpointR\vcheckpoints\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"j\n" +
+	"nextCursor\x12-\n" +
+	"\adamaged\x18\x03 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"j\n" +
 	"\x14GetCheckpointRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x1c\n" +
@@ -2717,6 +2727,7 @@ var file_stet_v1_checkpoint_service_proto_goTypes = []any{
 	nil,                              // 35: stet.v1.PlanRewindRequest.ChoicesEntry
 	(Side)(0),                        // 36: stet.v1.Side
 	(*Page)(nil),                     // 37: stet.v1.Page
+	(*Unreadable)(nil),               // 38: stet.v1.Unreadable
 }
 var file_stet_v1_checkpoint_service_proto_depIdxs = []int32{
 	36, // 0: stet.v1.Checkpoint.side:type_name -> stet.v1.Side
@@ -2725,54 +2736,55 @@ var file_stet_v1_checkpoint_service_proto_depIdxs = []int32{
 	0,  // 3: stet.v1.CreateCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
 	37, // 4: stet.v1.ListCheckpointsRequest.page:type_name -> stet.v1.Page
 	0,  // 5: stet.v1.ListCheckpointsResponse.checkpoints:type_name -> stet.v1.Checkpoint
-	0,  // 6: stet.v1.GetCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
-	9,  // 7: stet.v1.CheckpointFilesResponse.files:type_name -> stet.v1.CheckpointFile
-	9,  // 8: stet.v1.CheckpointFileResponse.file:type_name -> stet.v1.CheckpointFile
-	15, // 9: stet.v1.FileDiff.hunks:type_name -> stet.v1.DiffHunk
-	16, // 10: stet.v1.DiffHunk.lines:type_name -> stet.v1.DiffLine
-	14, // 11: stet.v1.DiffResponse.files:type_name -> stet.v1.FileDiff
-	35, // 12: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
-	0,  // 13: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
-	19, // 14: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
-	1,  // 15: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
-	18, // 16: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
-	19, // 17: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
-	37, // 18: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
-	26, // 19: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
-	33, // 20: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
-	2,  // 21: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
-	4,  // 22: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
-	6,  // 23: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
-	8,  // 24: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
-	11, // 25: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
-	13, // 26: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
-	18, // 27: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
-	21, // 28: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
-	23, // 29: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
-	24, // 30: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
-	25, // 31: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
-	28, // 32: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
-	30, // 33: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
-	32, // 34: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
-	3,  // 35: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
-	5,  // 36: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
-	7,  // 37: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
-	10, // 38: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
-	12, // 39: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
-	17, // 40: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
-	20, // 41: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
-	22, // 42: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
-	22, // 43: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
-	22, // 44: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
-	27, // 45: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
-	29, // 46: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
-	31, // 47: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
-	34, // 48: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
-	35, // [35:49] is the sub-list for method output_type
-	21, // [21:35] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	38, // 6: stet.v1.ListCheckpointsResponse.damaged:type_name -> stet.v1.Unreadable
+	0,  // 7: stet.v1.GetCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
+	9,  // 8: stet.v1.CheckpointFilesResponse.files:type_name -> stet.v1.CheckpointFile
+	9,  // 9: stet.v1.CheckpointFileResponse.file:type_name -> stet.v1.CheckpointFile
+	15, // 10: stet.v1.FileDiff.hunks:type_name -> stet.v1.DiffHunk
+	16, // 11: stet.v1.DiffHunk.lines:type_name -> stet.v1.DiffLine
+	14, // 12: stet.v1.DiffResponse.files:type_name -> stet.v1.FileDiff
+	35, // 13: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
+	0,  // 14: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
+	19, // 15: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
+	1,  // 16: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
+	18, // 17: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
+	19, // 18: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
+	37, // 19: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
+	26, // 20: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
+	33, // 21: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
+	2,  // 22: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
+	4,  // 23: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
+	6,  // 24: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
+	8,  // 25: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
+	11, // 26: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
+	13, // 27: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
+	18, // 28: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
+	21, // 29: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
+	23, // 30: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
+	24, // 31: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
+	25, // 32: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
+	28, // 33: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
+	30, // 34: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
+	32, // 35: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
+	3,  // 36: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
+	5,  // 37: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
+	7,  // 38: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
+	10, // 39: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
+	12, // 40: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
+	17, // 41: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
+	20, // 42: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
+	22, // 43: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
+	22, // 44: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
+	22, // 45: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
+	27, // 46: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
+	29, // 47: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
+	31, // 48: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
+	34, // 49: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
+	36, // [36:50] is the sub-list for method output_type
+	22, // [22:36] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_checkpoint_service_proto_init() }

@@ -394,9 +394,11 @@ func (x *ListAgentsRequest) GetPage() *Page {
 }
 
 type ListAgentsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Agents        []*Agent               `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
-	NextCursor    string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Agents     []*Agent               `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
+	NextCursor string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	// Agents of this part of the list that are damaged.
+	Damaged       []*Unreadable `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +445,13 @@ func (x *ListAgentsResponse) GetNextCursor() string {
 		return x.NextCursor
 	}
 	return ""
+}
+
+func (x *ListAgentsResponse) GetDamaged() []*Unreadable {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
 }
 
 type AppendUpdateRequest struct {
@@ -970,11 +979,12 @@ const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	"\x10GetAgentResponse\x12$\n" +
 	"\x05agent\x18\x01 \x01(\v2\x0e.stet.v1.AgentR\x05agent\"6\n" +
 	"\x11ListAgentsRequest\x12!\n" +
-	"\x04page\x18\x01 \x01(\v2\r.stet.v1.PageR\x04page\"]\n" +
+	"\x04page\x18\x01 \x01(\v2\r.stet.v1.PageR\x04page\"\x8c\x01\n" +
 	"\x12ListAgentsResponse\x12&\n" +
 	"\x06agents\x18\x01 \x03(\v2\x0e.stet.v1.AgentR\x06agents\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"\x85\x01\n" +
+	"nextCursor\x12-\n" +
+	"\adamaged\x18\x03 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"\x85\x01\n" +
 	"\x13AppendUpdateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x125\n" +
 	"\aupdates\x18\x02 \x03(\v2\x1b.agent.v1.InteractionUpdateR\aupdates\x12'\n" +
@@ -1047,10 +1057,11 @@ var file_stet_v1_cloudagent_service_proto_goTypes = []any{
 	(*AgentSnapshotResponse)(nil),    // 16: stet.v1.AgentSnapshotResponse
 	(v1.CloudAgentWorkflowStatus)(0), // 17: aiserver.v1.CloudAgentWorkflowStatus
 	(*Page)(nil),                     // 18: stet.v1.Page
-	(*v11.InteractionUpdate)(nil),    // 19: agent.v1.InteractionUpdate
-	(*v1.CloudAgentState)(nil),       // 20: aiserver.v1.CloudAgentState
-	(*v1.PreFetchedBlob)(nil),        // 21: aiserver.v1.PreFetchedBlob
-	(*v12.ExternalSnapshot)(nil),     // 22: anyrun.v1.ExternalSnapshot
+	(*Unreadable)(nil),               // 19: stet.v1.Unreadable
+	(*v11.InteractionUpdate)(nil),    // 20: agent.v1.InteractionUpdate
+	(*v1.CloudAgentState)(nil),       // 21: aiserver.v1.CloudAgentState
+	(*v1.PreFetchedBlob)(nil),        // 22: aiserver.v1.PreFetchedBlob
+	(*v12.ExternalSnapshot)(nil),     // 23: anyrun.v1.ExternalSnapshot
 }
 var file_stet_v1_cloudagent_service_proto_depIdxs = []int32{
 	17, // 0: stet.v1.Agent.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
@@ -1058,32 +1069,33 @@ var file_stet_v1_cloudagent_service_proto_depIdxs = []int32{
 	0,  // 2: stet.v1.GetAgentResponse.agent:type_name -> stet.v1.Agent
 	18, // 3: stet.v1.ListAgentsRequest.page:type_name -> stet.v1.Page
 	0,  // 4: stet.v1.ListAgentsResponse.agents:type_name -> stet.v1.Agent
-	19, // 5: stet.v1.AppendUpdateRequest.updates:type_name -> agent.v1.InteractionUpdate
-	20, // 6: stet.v1.SaveAgentStateRequest.state:type_name -> aiserver.v1.CloudAgentState
-	21, // 7: stet.v1.SaveAgentStateRequest.blobs:type_name -> aiserver.v1.PreFetchedBlob
-	17, // 8: stet.v1.SetAgentStatusRequest.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
-	22, // 9: stet.v1.AgentSnapshotResponse.snapshot:type_name -> anyrun.v1.ExternalSnapshot
-	1,  // 10: stet.v1.CloudAgentService.Create:input_type -> stet.v1.CreateAgentRequest
-	3,  // 11: stet.v1.CloudAgentService.Get:input_type -> stet.v1.GetAgentRequest
-	5,  // 12: stet.v1.CloudAgentService.List:input_type -> stet.v1.ListAgentsRequest
-	7,  // 13: stet.v1.CloudAgentService.AppendUpdate:input_type -> stet.v1.AppendUpdateRequest
-	9,  // 14: stet.v1.CloudAgentService.SaveState:input_type -> stet.v1.SaveAgentStateRequest
-	11, // 15: stet.v1.CloudAgentService.SetStatus:input_type -> stet.v1.SetAgentStatusRequest
-	13, // 16: stet.v1.CloudAgentService.Archive:input_type -> stet.v1.ArchiveAgentRequest
-	15, // 17: stet.v1.CloudAgentService.Snapshot:input_type -> stet.v1.AgentSnapshotRequest
-	2,  // 18: stet.v1.CloudAgentService.Create:output_type -> stet.v1.CreateAgentResponse
-	4,  // 19: stet.v1.CloudAgentService.Get:output_type -> stet.v1.GetAgentResponse
-	6,  // 20: stet.v1.CloudAgentService.List:output_type -> stet.v1.ListAgentsResponse
-	8,  // 21: stet.v1.CloudAgentService.AppendUpdate:output_type -> stet.v1.AppendUpdateResponse
-	10, // 22: stet.v1.CloudAgentService.SaveState:output_type -> stet.v1.SaveAgentStateResponse
-	12, // 23: stet.v1.CloudAgentService.SetStatus:output_type -> stet.v1.SetAgentStatusResponse
-	14, // 24: stet.v1.CloudAgentService.Archive:output_type -> stet.v1.ArchiveAgentResponse
-	16, // 25: stet.v1.CloudAgentService.Snapshot:output_type -> stet.v1.AgentSnapshotResponse
-	18, // [18:26] is the sub-list for method output_type
-	10, // [10:18] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	19, // 5: stet.v1.ListAgentsResponse.damaged:type_name -> stet.v1.Unreadable
+	20, // 6: stet.v1.AppendUpdateRequest.updates:type_name -> agent.v1.InteractionUpdate
+	21, // 7: stet.v1.SaveAgentStateRequest.state:type_name -> aiserver.v1.CloudAgentState
+	22, // 8: stet.v1.SaveAgentStateRequest.blobs:type_name -> aiserver.v1.PreFetchedBlob
+	17, // 9: stet.v1.SetAgentStatusRequest.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
+	23, // 10: stet.v1.AgentSnapshotResponse.snapshot:type_name -> anyrun.v1.ExternalSnapshot
+	1,  // 11: stet.v1.CloudAgentService.Create:input_type -> stet.v1.CreateAgentRequest
+	3,  // 12: stet.v1.CloudAgentService.Get:input_type -> stet.v1.GetAgentRequest
+	5,  // 13: stet.v1.CloudAgentService.List:input_type -> stet.v1.ListAgentsRequest
+	7,  // 14: stet.v1.CloudAgentService.AppendUpdate:input_type -> stet.v1.AppendUpdateRequest
+	9,  // 15: stet.v1.CloudAgentService.SaveState:input_type -> stet.v1.SaveAgentStateRequest
+	11, // 16: stet.v1.CloudAgentService.SetStatus:input_type -> stet.v1.SetAgentStatusRequest
+	13, // 17: stet.v1.CloudAgentService.Archive:input_type -> stet.v1.ArchiveAgentRequest
+	15, // 18: stet.v1.CloudAgentService.Snapshot:input_type -> stet.v1.AgentSnapshotRequest
+	2,  // 19: stet.v1.CloudAgentService.Create:output_type -> stet.v1.CreateAgentResponse
+	4,  // 20: stet.v1.CloudAgentService.Get:output_type -> stet.v1.GetAgentResponse
+	6,  // 21: stet.v1.CloudAgentService.List:output_type -> stet.v1.ListAgentsResponse
+	8,  // 22: stet.v1.CloudAgentService.AppendUpdate:output_type -> stet.v1.AppendUpdateResponse
+	10, // 23: stet.v1.CloudAgentService.SaveState:output_type -> stet.v1.SaveAgentStateResponse
+	12, // 24: stet.v1.CloudAgentService.SetStatus:output_type -> stet.v1.SetAgentStatusResponse
+	14, // 25: stet.v1.CloudAgentService.Archive:output_type -> stet.v1.ArchiveAgentResponse
+	16, // 26: stet.v1.CloudAgentService.Snapshot:output_type -> stet.v1.AgentSnapshotResponse
+	19, // [19:27] is the sub-list for method output_type
+	11, // [11:19] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_cloudagent_service_proto_init() }

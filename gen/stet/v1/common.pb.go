@@ -184,6 +184,60 @@ func (x *Page) GetLimit() uint32 {
 	return 0
 }
 
+// Unreadable is an entry of a list that is stored and cannot be read.
+type Unreadable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Why, for people.
+	Detail        string `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unreadable) Reset() {
+	*x = Unreadable{}
+	mi := &file_stet_v1_common_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unreadable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unreadable) ProtoMessage() {}
+
+func (x *Unreadable) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_common_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unreadable.ProtoReflect.Descriptor instead.
+func (*Unreadable) Descriptor() ([]byte, []int) {
+	return file_stet_v1_common_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Unreadable) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Unreadable) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 var File_stet_v1_common_proto protoreflect.FileDescriptor
 
 const file_stet_v1_common_proto_rawDesc = "" +
@@ -194,7 +248,11 @@ const file_stet_v1_common_proto_rawDesc = "" +
 	"\x04size\x18\x02 \x01(\x04R\x04size\"4\n" +
 	"\x04Page\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\rR\x05limit*=\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"4\n" +
+	"\n" +
+	"Unreadable\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail*=\n" +
 	"\x04Side\x12\x14\n" +
 	"\x10SIDE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSIDE_BEFORE\x10\x01\x12\x0e\n" +
@@ -214,11 +272,12 @@ func file_stet_v1_common_proto_rawDescGZIP() []byte {
 }
 
 var file_stet_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_stet_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_stet_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_stet_v1_common_proto_goTypes = []any{
-	(Side)(0),       // 0: stet.v1.Side
-	(*BlobRef)(nil), // 1: stet.v1.BlobRef
-	(*Page)(nil),    // 2: stet.v1.Page
+	(Side)(0),          // 0: stet.v1.Side
+	(*BlobRef)(nil),    // 1: stet.v1.BlobRef
+	(*Page)(nil),       // 2: stet.v1.Page
+	(*Unreadable)(nil), // 3: stet.v1.Unreadable
 }
 var file_stet_v1_common_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -239,7 +298,7 @@ func file_stet_v1_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_common_proto_rawDesc), len(file_stet_v1_common_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

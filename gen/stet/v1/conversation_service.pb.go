@@ -751,6 +751,8 @@ type ListConversationsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Conversations []*Conversation        `protobuf:"bytes,1,rep,name=conversations,proto3" json:"conversations,omitempty"`
 	NextCursor    string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	// Conversations of this part of the list that are damaged. They match every filter.
+	Damaged       []*Unreadable `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -797,6 +799,13 @@ func (x *ListConversationsResponse) GetNextCursor() string {
 		return x.NextCursor
 	}
 	return ""
+}
+
+func (x *ListConversationsResponse) GetDamaged() []*Unreadable {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
 }
 
 type ConversationHistoryRequest struct {
@@ -1816,9 +1825,11 @@ func (x *SearchHit) GetTimeMs() int64 {
 }
 
 type SearchResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hits          []*SearchHit           `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
-	NextCursor    string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Hits       []*SearchHit           `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
+	NextCursor string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	// Conversations that are damaged, so that not all of them is found.
+	Damaged       []string `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1865,6 +1876,13 @@ func (x *SearchResponse) GetNextCursor() string {
 		return x.NextCursor
 	}
 	return ""
+}
+
+func (x *SearchResponse) GetDamaged() []string {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
 }
 
 type InspectRequest struct {
@@ -2160,11 +2178,12 @@ const file_stet_v1_conversation_service_proto_rawDesc = "" +
 	"\x18ListConversationsRequest\x12!\n" +
 	"\x04page\x18\x01 \x01(\v2\r.stet.v1.PageR\x04page\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\x14\n" +
-	"\x05agent\x18\x03 \x01(\tR\x05agent\"y\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\"\xa8\x01\n" +
 	"\x19ListConversationsResponse\x12;\n" +
 	"\rconversations\x18\x01 \x03(\v2\x15.stet.v1.ConversationR\rconversations\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"O\n" +
+	"nextCursor\x12-\n" +
+	"\adamaged\x18\x03 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"O\n" +
 	"\x1aConversationHistoryRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
 	"\x04page\x18\x02 \x01(\v2\r.stet.v1.PageR\x04page\"c\n" +
@@ -2239,11 +2258,12 @@ const file_stet_v1_conversation_service_proto_rawDesc = "" +
 	"\x04role\x18\x05 \x01(\tR\x04role\x12\x18\n" +
 	"\asnippet\x18\x06 \x01(\tR\asnippet\x12\x18\n" +
 	"\amatches\x18\a \x03(\rR\amatches\x12\x17\n" +
-	"\atime_ms\x18\b \x01(\x03R\x06timeMs\"Y\n" +
+	"\atime_ms\x18\b \x01(\x03R\x06timeMs\"s\n" +
 	"\x0eSearchResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.stet.v1.SearchHitR\x04hits\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"4\n" +
+	"nextCursor\x12\x18\n" +
+	"\adamaged\x18\x03 \x03(\tR\adamaged\"4\n" +
 	"\x0eInspectRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\"\x8f\x01\n" +
@@ -2325,6 +2345,7 @@ var file_stet_v1_conversation_service_proto_goTypes = []any{
 	(*v1.ConversationStateStructure)(nil), // 32: agent.v1.ConversationStateStructure
 	(*v1.ConversationState)(nil),          // 33: agent.v1.ConversationState
 	(*Page)(nil),                          // 34: stet.v1.Page
+	(*Unreadable)(nil),                    // 35: stet.v1.Unreadable
 }
 var file_stet_v1_conversation_service_proto_depIdxs = []int32{
 	30, // 0: stet.v1.Conversation.labels:type_name -> stet.v1.Conversation.LabelsEntry
@@ -2337,43 +2358,44 @@ var file_stet_v1_conversation_service_proto_depIdxs = []int32{
 	32, // 7: stet.v1.GetConversationResponse.structure:type_name -> agent.v1.ConversationStateStructure
 	34, // 8: stet.v1.ListConversationsRequest.page:type_name -> stet.v1.Page
 	0,  // 9: stet.v1.ListConversationsResponse.conversations:type_name -> stet.v1.Conversation
-	34, // 10: stet.v1.ConversationHistoryRequest.page:type_name -> stet.v1.Page
-	5,  // 11: stet.v1.ConversationHistoryResponse.saves:type_name -> stet.v1.Save
-	0,  // 12: stet.v1.ForkConversationResponse.conversation:type_name -> stet.v1.Conversation
-	20, // 13: stet.v1.TranscriptResponse.messages:type_name -> stet.v1.TranscriptMessage
-	21, // 14: stet.v1.TranscriptMessage.tool:type_name -> stet.v1.TranscriptTool
-	34, // 15: stet.v1.SearchRequest.page:type_name -> stet.v1.Page
-	25, // 16: stet.v1.SearchResponse.hits:type_name -> stet.v1.SearchHit
-	28, // 17: stet.v1.InspectResponse.fields:type_name -> stet.v1.InspectField
-	1,  // 18: stet.v1.ConversationService.Create:input_type -> stet.v1.CreateConversationRequest
-	3,  // 19: stet.v1.ConversationService.Save:input_type -> stet.v1.SaveConversationRequest
-	6,  // 20: stet.v1.ConversationService.Get:input_type -> stet.v1.GetConversationRequest
-	8,  // 21: stet.v1.ConversationService.List:input_type -> stet.v1.ListConversationsRequest
-	10, // 22: stet.v1.ConversationService.History:input_type -> stet.v1.ConversationHistoryRequest
-	12, // 23: stet.v1.ConversationService.Fork:input_type -> stet.v1.ForkConversationRequest
-	14, // 24: stet.v1.ConversationService.Delete:input_type -> stet.v1.DeleteConversationRequest
-	16, // 25: stet.v1.ConversationService.SetTitle:input_type -> stet.v1.SetConversationTitleRequest
-	18, // 26: stet.v1.ConversationService.Transcript:input_type -> stet.v1.TranscriptRequest
-	22, // 27: stet.v1.ConversationService.Export:input_type -> stet.v1.ExportConversationRequest
-	24, // 28: stet.v1.ConversationService.Search:input_type -> stet.v1.SearchRequest
-	27, // 29: stet.v1.ConversationService.Inspect:input_type -> stet.v1.InspectRequest
-	2,  // 30: stet.v1.ConversationService.Create:output_type -> stet.v1.CreateConversationResponse
-	4,  // 31: stet.v1.ConversationService.Save:output_type -> stet.v1.SaveConversationResponse
-	7,  // 32: stet.v1.ConversationService.Get:output_type -> stet.v1.GetConversationResponse
-	9,  // 33: stet.v1.ConversationService.List:output_type -> stet.v1.ListConversationsResponse
-	11, // 34: stet.v1.ConversationService.History:output_type -> stet.v1.ConversationHistoryResponse
-	13, // 35: stet.v1.ConversationService.Fork:output_type -> stet.v1.ForkConversationResponse
-	15, // 36: stet.v1.ConversationService.Delete:output_type -> stet.v1.DeleteConversationResponse
-	17, // 37: stet.v1.ConversationService.SetTitle:output_type -> stet.v1.SetConversationTitleResponse
-	19, // 38: stet.v1.ConversationService.Transcript:output_type -> stet.v1.TranscriptResponse
-	23, // 39: stet.v1.ConversationService.Export:output_type -> stet.v1.ExportConversationResponse
-	26, // 40: stet.v1.ConversationService.Search:output_type -> stet.v1.SearchResponse
-	29, // 41: stet.v1.ConversationService.Inspect:output_type -> stet.v1.InspectResponse
-	30, // [30:42] is the sub-list for method output_type
-	18, // [18:30] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	35, // 10: stet.v1.ListConversationsResponse.damaged:type_name -> stet.v1.Unreadable
+	34, // 11: stet.v1.ConversationHistoryRequest.page:type_name -> stet.v1.Page
+	5,  // 12: stet.v1.ConversationHistoryResponse.saves:type_name -> stet.v1.Save
+	0,  // 13: stet.v1.ForkConversationResponse.conversation:type_name -> stet.v1.Conversation
+	20, // 14: stet.v1.TranscriptResponse.messages:type_name -> stet.v1.TranscriptMessage
+	21, // 15: stet.v1.TranscriptMessage.tool:type_name -> stet.v1.TranscriptTool
+	34, // 16: stet.v1.SearchRequest.page:type_name -> stet.v1.Page
+	25, // 17: stet.v1.SearchResponse.hits:type_name -> stet.v1.SearchHit
+	28, // 18: stet.v1.InspectResponse.fields:type_name -> stet.v1.InspectField
+	1,  // 19: stet.v1.ConversationService.Create:input_type -> stet.v1.CreateConversationRequest
+	3,  // 20: stet.v1.ConversationService.Save:input_type -> stet.v1.SaveConversationRequest
+	6,  // 21: stet.v1.ConversationService.Get:input_type -> stet.v1.GetConversationRequest
+	8,  // 22: stet.v1.ConversationService.List:input_type -> stet.v1.ListConversationsRequest
+	10, // 23: stet.v1.ConversationService.History:input_type -> stet.v1.ConversationHistoryRequest
+	12, // 24: stet.v1.ConversationService.Fork:input_type -> stet.v1.ForkConversationRequest
+	14, // 25: stet.v1.ConversationService.Delete:input_type -> stet.v1.DeleteConversationRequest
+	16, // 26: stet.v1.ConversationService.SetTitle:input_type -> stet.v1.SetConversationTitleRequest
+	18, // 27: stet.v1.ConversationService.Transcript:input_type -> stet.v1.TranscriptRequest
+	22, // 28: stet.v1.ConversationService.Export:input_type -> stet.v1.ExportConversationRequest
+	24, // 29: stet.v1.ConversationService.Search:input_type -> stet.v1.SearchRequest
+	27, // 30: stet.v1.ConversationService.Inspect:input_type -> stet.v1.InspectRequest
+	2,  // 31: stet.v1.ConversationService.Create:output_type -> stet.v1.CreateConversationResponse
+	4,  // 32: stet.v1.ConversationService.Save:output_type -> stet.v1.SaveConversationResponse
+	7,  // 33: stet.v1.ConversationService.Get:output_type -> stet.v1.GetConversationResponse
+	9,  // 34: stet.v1.ConversationService.List:output_type -> stet.v1.ListConversationsResponse
+	11, // 35: stet.v1.ConversationService.History:output_type -> stet.v1.ConversationHistoryResponse
+	13, // 36: stet.v1.ConversationService.Fork:output_type -> stet.v1.ForkConversationResponse
+	15, // 37: stet.v1.ConversationService.Delete:output_type -> stet.v1.DeleteConversationResponse
+	17, // 38: stet.v1.ConversationService.SetTitle:output_type -> stet.v1.SetConversationTitleResponse
+	19, // 39: stet.v1.ConversationService.Transcript:output_type -> stet.v1.TranscriptResponse
+	23, // 40: stet.v1.ConversationService.Export:output_type -> stet.v1.ExportConversationResponse
+	26, // 41: stet.v1.ConversationService.Search:output_type -> stet.v1.SearchResponse
+	29, // 42: stet.v1.ConversationService.Inspect:output_type -> stet.v1.InspectResponse
+	31, // [31:43] is the sub-list for method output_type
+	19, // [19:31] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_conversation_service_proto_init() }

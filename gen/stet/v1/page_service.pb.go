@@ -210,9 +210,11 @@ func (x *OverviewRow) GetRemoved() uint32 {
 }
 
 type OverviewResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rows          []*OverviewRow         `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
-	NextCursor    string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Rows       []*OverviewRow         `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	NextCursor string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	// Conversations of this part of the list that are damaged.
+	Damaged       []*Unreadable `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,6 +261,13 @@ func (x *OverviewResponse) GetNextCursor() string {
 		return x.NextCursor
 	}
 	return ""
+}
+
+func (x *OverviewResponse) GetDamaged() []*Unreadable {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
 }
 
 type TimelineRequest struct {
@@ -1237,11 +1246,12 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	" \x01(\rR\vcheckpoints\x12\x14\n" +
 	"\x05files\x18\v \x01(\rR\x05files\x12\x14\n" +
 	"\x05added\x18\f \x01(\rR\x05added\x12\x18\n" +
-	"\aremoved\x18\r \x01(\rR\aremoved\"]\n" +
+	"\aremoved\x18\r \x01(\rR\aremoved\"\x8c\x01\n" +
 	"\x10OverviewResponse\x12(\n" +
 	"\x04rows\x18\x01 \x03(\v2\x14.stet.v1.OverviewRowR\x04rows\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"5\n" +
+	"nextCursor\x12-\n" +
+	"\adamaged\x18\x03 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"5\n" +
 	"\x0fTimelineRequest\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\"\xdd\x01\n" +
 	"\rTimelineEntry\x123\n" +
@@ -1357,37 +1367,39 @@ var file_stet_v1_page_service_proto_goTypes = []any{
 	(*FollowRequest)(nil),    // 14: stet.v1.FollowRequest
 	(*FollowResponse)(nil),   // 15: stet.v1.FollowResponse
 	(*Page)(nil),             // 16: stet.v1.Page
-	(*Checkpoint)(nil),       // 17: stet.v1.Checkpoint
-	(*KindStats)(nil),        // 18: stet.v1.KindStats
-	(*ConversationSize)(nil), // 19: stet.v1.ConversationSize
+	(*Unreadable)(nil),       // 17: stet.v1.Unreadable
+	(*Checkpoint)(nil),       // 18: stet.v1.Checkpoint
+	(*KindStats)(nil),        // 19: stet.v1.KindStats
+	(*ConversationSize)(nil), // 20: stet.v1.ConversationSize
 }
 var file_stet_v1_page_service_proto_depIdxs = []int32{
 	16, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
 	1,  // 1: stet.v1.OverviewResponse.rows:type_name -> stet.v1.OverviewRow
-	17, // 2: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
-	4,  // 3: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
-	5,  // 4: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
-	8,  // 5: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
-	9,  // 6: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
-	18, // 7: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
-	12, // 8: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
-	18, // 9: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
-	19, // 10: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
-	0,  // 11: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
-	3,  // 12: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
-	7,  // 13: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
-	11, // 14: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
-	14, // 15: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
-	2,  // 16: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
-	6,  // 17: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
-	10, // 18: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
-	13, // 19: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
-	15, // 20: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	17, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
+	18, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
+	4,  // 4: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
+	5,  // 5: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
+	8,  // 6: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
+	9,  // 7: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
+	19, // 8: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
+	12, // 9: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
+	19, // 10: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
+	20, // 11: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
+	0,  // 12: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
+	3,  // 13: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
+	7,  // 14: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
+	11, // 15: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
+	14, // 16: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
+	2,  // 17: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
+	6,  // 18: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
+	10, // 19: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
+	13, // 20: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
+	15, // 21: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
+	17, // [17:22] is the sub-list for method output_type
+	12, // [12:17] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_page_service_proto_init() }

@@ -1825,14 +1825,20 @@ func (x *CollectRequest) GetSkipDamaged() bool {
 }
 
 type CollectResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Removed       int64                  `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
-	RemovedBytes  int64                  `protobuf:"varint,2,opt,name=removed_bytes,json=removedBytes,proto3" json:"removed_bytes,omitempty"`
-	Kept          int64                  `protobuf:"varint,3,opt,name=kept,proto3" json:"kept,omitempty"`
-	KeptBytes     int64                  `protobuf:"varint,4,opt,name=kept_bytes,json=keptBytes,proto3" json:"kept_bytes,omitempty"`
-	Live          int64                  `protobuf:"varint,5,opt,name=live,proto3" json:"live,omitempty"`
-	Missing       int64                  `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"`
-	Damaged       int64                  `protobuf:"varint,7,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Removed      int64                  `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
+	RemovedBytes int64                  `protobuf:"varint,2,opt,name=removed_bytes,json=removedBytes,proto3" json:"removed_bytes,omitempty"`
+	Kept         int64                  `protobuf:"varint,3,opt,name=kept,proto3" json:"kept,omitempty"`
+	KeptBytes    int64                  `protobuf:"varint,4,opt,name=kept_bytes,json=keptBytes,proto3" json:"kept_bytes,omitempty"`
+	Live         int64                  `protobuf:"varint,5,opt,name=live,proto3" json:"live,omitempty"`
+	Missing      int64                  `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"`
+	Damaged      int64                  `protobuf:"varint,7,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	// Rows and blobs that cannot be read, for people. What they keep is not known, so
+	// that nothing was removed, unless damage was to be skipped.
+	Unreadable []string `protobuf:"bytes,8,rep,name=unreadable,proto3" json:"unreadable,omitempty"`
+	// What would have been removed without them.
+	Withheld      int64 `protobuf:"varint,9,opt,name=withheld,proto3" json:"withheld,omitempty"`
+	WithheldBytes int64 `protobuf:"varint,10,opt,name=withheld_bytes,json=withheldBytes,proto3" json:"withheld_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1912,6 +1918,27 @@ func (x *CollectResponse) GetMissing() int64 {
 func (x *CollectResponse) GetDamaged() int64 {
 	if x != nil {
 		return x.Damaged
+	}
+	return 0
+}
+
+func (x *CollectResponse) GetUnreadable() []string {
+	if x != nil {
+		return x.Unreadable
+	}
+	return nil
+}
+
+func (x *CollectResponse) GetWithheld() int64 {
+	if x != nil {
+		return x.Withheld
+	}
+	return 0
+}
+
+func (x *CollectResponse) GetWithheldBytes() int64 {
+	if x != nil {
+		return x.WithheldBytes
 	}
 	return 0
 }
@@ -2219,7 +2246,7 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\x0eCollectRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12#\n" +
 	"\rgrace_seconds\x18\x02 \x01(\x03R\fgraceSeconds\x12!\n" +
-	"\fskip_damaged\x18\x03 \x01(\bR\vskipDamaged\"\xcb\x01\n" +
+	"\fskip_damaged\x18\x03 \x01(\bR\vskipDamaged\"\xae\x02\n" +
 	"\x0fCollectResponse\x12\x18\n" +
 	"\aremoved\x18\x01 \x01(\x03R\aremoved\x12#\n" +
 	"\rremoved_bytes\x18\x02 \x01(\x03R\fremovedBytes\x12\x12\n" +
@@ -2228,7 +2255,13 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"kept_bytes\x18\x04 \x01(\x03R\tkeptBytes\x12\x12\n" +
 	"\x04live\x18\x05 \x01(\x03R\x04live\x12\x18\n" +
 	"\amissing\x18\x06 \x01(\x03R\amissing\x12\x18\n" +
-	"\adamaged\x18\a \x01(\x03R\adamaged\"*\n" +
+	"\adamaged\x18\a \x01(\x03R\adamaged\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\b \x03(\tR\n" +
+	"unreadable\x12\x1a\n" +
+	"\bwithheld\x18\t \x01(\x03R\bwithheld\x12%\n" +
+	"\x0ewithheld_bytes\x18\n" +
+	" \x01(\x03R\rwithheldBytes\"*\n" +
 	"\vFsckRequest\x12\x1b\n" +
 	"\tread_data\x18\x01 \x01(\bR\breadData\"n\n" +
 	"\n" +

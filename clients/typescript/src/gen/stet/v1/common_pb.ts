@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/common.proto.
  */
 export const file_stet_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChRzdGV0L3YxL2NvbW1vbi5wcm90bxIHc3RldC52MSIjCgdCbG9iUmVmEgoKAmlkGAEgASgMEgwKBHNpemUYAiABKAQiJQoEUGFnZRIOCgZjdXJzb3IYASABKAkSDQoFbGltaXQYAiABKA0qPQoEU2lkZRIUChBTSURFX1VOU1BFQ0lGSUVEEAASDwoLU0lERV9CRUZPUkUQARIOCgpTSURFX0FGVEVSEAJCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z");
+  fileDesc("ChRzdGV0L3YxL2NvbW1vbi5wcm90bxIHc3RldC52MSIjCgdCbG9iUmVmEgoKAmlkGAEgASgMEgwKBHNpemUYAiABKAQiJQoEUGFnZRIOCgZjdXJzb3IYASABKAkSDQoFbGltaXQYAiABKA0iKAoKVW5yZWFkYWJsZRIKCgJpZBgBIAEoCRIOCgZkZXRhaWwYAiABKAkqPQoEU2lkZRIUChBTSURFX1VOU1BFQ0lGSUVEEAASDwoLU0lERV9CRUZPUkUQARIOCgpTSURFX0FGVEVSEAJCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z");
 
 /**
  * BlobRef names a blob and tells how large it is, so that a reader can plan
@@ -71,6 +71,32 @@ export type Page = Message<"stet.v1.Page"> & {
  */
 export const PageSchema: GenMessage<Page> = /*@__PURE__*/
   messageDesc(file_stet_v1_common, 1);
+
+/**
+ * Unreadable is an entry of a list that is stored and cannot be read.
+ *
+ * @generated from message stet.v1.Unreadable
+ */
+export type Unreadable = Message<"stet.v1.Unreadable"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string detail = 2;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message stet.v1.Unreadable.
+ * Use `create(UnreadableSchema)` to create a new message.
+ */
+export const UnreadableSchema: GenMessage<Unreadable> = /*@__PURE__*/
+  messageDesc(file_stet_v1_common, 2);
 
 /**
  * Side is the side of a message on which a checkpoint was taken.
