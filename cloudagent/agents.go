@@ -144,37 +144,56 @@ type Page struct {
 	Limit int
 }
 
-// List returns agents in the order of their ids, and the cursor of the next page,
-// which is empty after the last. Agents that were imported appear with their
-// first change.
-func (s *Store) List(ctx context.Context, page Page) ([]Agent, string, error) {
+// Unreadable is an agent that cannot be read, and why.
+type Unreadable struct {
+	ID  string
+	Err error
+}
+
+// Listed is a page of a list.
+type Listed struct {
+	Agents []Agent
+	// Damaged are the agents of the page that cannot be read.
+	Damaged []Unreadable
+	// Next is the cursor of the following page, empty after the last.
+	Next string
+}
+
+// List returns agents in the order of their ids. Agents that were imported appear
+// with their first change.
+func (s *Store) List(ctx context.Context, page Page) (Listed, error) {
 	if page.Limit <= 0 {
 		page.Limit = 100
 	}
 	page.Limit = min(page.Limit, 1000)
 	in := keyspace.Agents()
 	if page.After != "" {
-		if err := checkID("agent", page.After); err != nil {
-			return nil, "", err
+		if err := kv.CheckKey(keyspace.Agent(page.After)); err != nil {
+			return Listed{}, invalid("cursor: %v", err)
 		}
 		in.Start = keyspace.Agent(page.After) + "\x00"
 	}
-	var agents []Agent
-	for row, err := range s.rows.Scan(ctx, in, kv.ScanOptions{Limit: page.Limit + 1}) {
-		if err != nil {
-			return nil, "", fmt.Errorf("list agents: %w", err)
+	var out Listed
+	last := ""
+	for row, err := range kv.Each(ctx, s.rows, in, false) {
+		if err != nil && (row.Key == "" || !kv.Damaged(err)) {
+			return Listed{}, fmt.Errorf("list agents: %w", err)
 		}
-		rec, err := decodeRecord(row)
-		if err != nil {
-			return nil, "", err
+		if len(out.Agents)+len(out.Damaged) == page.Limit {
+			out.Next = last
+			break
 		}
-		agents = append(agents, agentOf(rec))
+		var rec *stetv1.AgentRecord
+		if err == nil {
+			rec, err = decodeRecord(row)
+		}
+		if last = keyspace.Last(row.Key); err != nil {
+			out.Damaged = append(out.Damaged, Unreadable{last, err})
+			continue
+		}
+		out.Agents = append(out.Agents, agentOf(rec))
 	}
-	if len(agents) <= page.Limit {
-		return agents, "", nil
-	}
-	agents = agents[:page.Limit]
-	return agents, agents[page.Limit-1].ID, nil
+	return out, nil
 }
 
 // Archive ends an agent: it takes no more events, and followers get the end of

@@ -13,6 +13,15 @@ import (
 // maxSeq bounds the numbers of events, so that the next one can always be counted.
 const maxSeq = math.MaxInt64
 
+// DecodeAgent reads the record of an agent.
+func DecodeAgent(row kv.Row) (Agent, error) {
+	rec, err := decodeRecord(row)
+	if err != nil {
+		return Agent{}, err
+	}
+	return agentOf(rec), nil
+}
+
 // CheckRow reports what a reader of this package would refuse about a row, and
 // accepts the rows of others. Whoever takes rows from outside calls it before
 // anything is written: the rules are those of the readers, in one place.
