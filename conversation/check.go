@@ -40,6 +40,8 @@ const (
 	DamageRow = "row"
 	// DamagePointer is a pointer that contradicts the history.
 	DamagePointer = "pointer"
+	// DamageDangling is a row without another one that belongs to it.
+	DamageDangling = "dangling"
 )
 
 // Damage is something that is wrong.
@@ -64,7 +66,9 @@ type Report struct {
 	// Orphans are blobs that nothing refers to, and OrphanBytes what they take. A
 	// collection removes them; they are no damage.
 	Orphans, OrphanBytes int64
-	Damage               []Damage
+	// Quarantined counts damaged rows that were set aside.
+	Quarantined int64
+	Damage      []Damage
 }
 
 // OK reports whether nothing is wrong.
@@ -172,6 +176,14 @@ func (k *checker) conversation(ctx context.Context, rec *stetv1.ConversationReco
 	last, err := k.store.lastSave(ctx, rec.Id)
 	if err != nil {
 		return k.ignoreReported(err)
+	}
+	if last.Seq == 0 {
+		if _, err := k.store.Head(ctx, rec.Id); err == nil {
+			if again, err := k.store.lastSave(ctx, rec.Id); err != nil || again.Seq > 0 {
+				return k.ignoreReported(err) // the first save came between
+			}
+			return &pointerError{keyspace.Head(rec.Id), "it has a root, and the conversation has no save"}
+		}
 	}
 	listed := rec.CreatedAtMs
 	if last.Seq > 0 {

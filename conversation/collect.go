@@ -23,9 +23,10 @@ type CollectOptions struct {
 	Grace time.Duration
 	// Progress, if set, is told now and then how many blobs were found to be live.
 	Progress func(live int)
-	// SkipDamaged goes on although a live blob is damaged, so that what it refers
-	// to is not known and may be removed. Without it a collection stops, since
-	// damage can often be repaired as long as the rest is there.
+	// SkipDamaged removes blobs although a row that names roots, or a live blob, is
+	// damaged, so that what it refers to is not known and may be removed. Without it
+	// nothing is removed then, since damage can often be repaired as long as the rest
+	// is there.
 	SkipDamaged bool
 	// Workers is the number of blobs that are read at once, 8 by default.
 	Workers int
@@ -38,11 +39,27 @@ type CollectResult struct {
 	// Live is the number of blobs that are referred to, Missing that of those
 	// which are not there, Damaged that of those which could not be followed.
 	Live, Missing, Damaged int
+	// Unreadable says which rows and blobs cannot be read, so that nobody knows what
+	// they keep. Unless SkipDamaged is set, nothing was removed because of them:
+	// Withheld and WithheldBytes count what would have gone.
+	Unreadable              []error
+	Withheld, WithheldBytes int64
+}
+
+// unreadable notes damage, each once: roots are read more than once.
+func (r *CollectResult) unreadable(err error) {
+	for _, known := range r.Unreadable {
+		if known.Error() == err.Error() {
+			return
+		}
+	}
+	r.Unreadable = append(r.Unreadable, err)
 }
 
 // Collect removes the blobs that nothing refers to, while writers go on. It can
 // be killed at any point: what was removed by then was not needed, and the next
-// one begins anew. Live blobs are kept in mind with about 90 bytes each.
+// one begins from the start. Where something cannot be read, what it keeps is not
+// known: then all is counted, nothing is removed, and the result says why. Live blobs are kept in mind with about 90 bytes each.
 func (s *Store) Collect(ctx context.Context, sweeper blob.Sweeper, extra []Roots, opts *CollectOptions) (CollectResult, error) {
 	if opts == nil {
 		opts = &CollectOptions{}
@@ -70,11 +87,17 @@ func (s *Store) Collect(ctx context.Context, sweeper blob.Sweeper, extra []Roots
 		found = live.Len() > before
 	}
 	res.Live = live.Len()
+	withhold := len(res.Unreadable) > 0 && !opts.SkipDamaged
 	res.SweepResult, err = sweeper.Sweep(ctx, generation, blob.SweepOptions{
-		Live: live.Has, GraceSeconds: graceSeconds(opts.Grace), DryRun: opts.DryRun,
+		Live: live.Has, GraceSeconds: graceSeconds(opts.Grace), DryRun: opts.DryRun || withhold,
 	})
 	if err != nil {
 		return CollectResult{}, fmt.Errorf("collect: %w", err)
+	}
+	if withhold {
+		res.Withheld, res.WithheldBytes = res.Removed, res.RemovedBytes
+		res.Kept, res.KeptBytes = res.Kept+res.Removed, res.KeptBytes+res.RemovedBytes
+		res.Removed, res.RemovedBytes = 0, 0
 	}
 	return res, nil
 }
@@ -93,7 +116,7 @@ func graceSeconds(grace time.Duration) int64 {
 func (s *Store) mark(ctx context.Context, live *graph.Set, extra []Roots, opts *CollectOptions, res *CollectResult) error {
 	visited := 0
 	walk := &graph.Options{Workers: opts.Workers, Seen: live}
-	return graph.Walk(ctx, s.blobs, s.allRoots(ctx, extra), walk, func(n graph.Node) error {
+	return graph.Walk(ctx, s.blobs, s.allRoots(ctx, extra, res.unreadable), walk, func(n graph.Node) error {
 		if visited++; opts.Progress != nil && visited%4096 == 0 {
 			opts.Progress(live.Len())
 		}
@@ -101,8 +124,9 @@ func (s *Store) mark(ctx context.Context, live *graph.Set, extra []Roots, opts *
 		case n.Err == nil:
 		case errors.Is(n.Err, blob.ErrNotFound):
 			res.Missing++
-		case errors.Is(n.Err, blob.ErrCorrupt) && !opts.SkipDamaged:
-			return fmt.Errorf("%s is needed and damaged, nothing was removed: %w", n.Kind, n.Err)
+		case errors.Is(n.Err, blob.ErrCorrupt):
+			res.Damaged++
+			res.unreadable(fmt.Errorf("%s is needed and damaged: %w", n.Kind, n.Err))
 		default:
 			// Malformed contents were stored like that: nothing can be repaired,
 			// and what they do name was followed.
@@ -117,9 +141,28 @@ func withExtra(ctx context.Context, found []graph.Root, extra []Roots) iter.Seq2
 	return concat(ctx, append([]Roots{func(context.Context) iter.Seq2[graph.Root, error] { return graph.Roots(found...) }}, extra...))
 }
 
-// allRoots gives our own roots and those of others.
-func (s *Store) allRoots(ctx context.Context, extra []Roots) iter.Seq2[graph.Root, error] {
-	return concat(ctx, append([]Roots{s.Roots}, extra...))
+// allRoots gives our own roots and those of others, without those that cannot be
+// read, which damaged is told.
+func (s *Store) allRoots(ctx context.Context, extra []Roots, damaged func(error)) iter.Seq2[graph.Root, error] {
+	return Readable(ctx, append([]Roots{s.Roots}, extra...), damaged)
+}
+
+// Readable gives the roots of several, one after the other. It passes over what is
+// damaged, and tells damaged.
+func Readable(ctx context.Context, all []Roots, damaged func(error)) iter.Seq2[graph.Root, error] {
+	return func(yield func(graph.Root, error) bool) {
+		for _, roots := range all {
+			for r, err := range roots(ctx) {
+				if err != nil && ctx.Err() == nil && (Damaged(err) || errors.Is(err, blob.ErrNotFound)) {
+					damaged(err)
+					continue
+				}
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 func concat(ctx context.Context, all []Roots) iter.Seq2[graph.Root, error] {

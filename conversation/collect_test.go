@@ -74,21 +74,23 @@ func TestCollectKeepsHistoryAndRemovesTheRest(t *testing.T) {
 	}
 }
 
-func TestCollectStopsAtDamage(t *testing.T) {
+func TestCollectRemovesNothingBesideDamage(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
 	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
 	f.grow(t, c, "1", "2")
 	broken := &damagedStore{Store: f.blobs, bad: map[blob.ID]bool{c.Head().Root: true}}
 	s := conversation.New(broken, f.rows, nil)
+	check(t, f.blobs.Put(ctx, blob.New([]byte("garbage"))))
 	before := f.count(t)
-	if _, err := s.Collect(ctx, f.mem, nil, noGrace); !errors.Is(err, blob.ErrCorrupt) {
-		t.Errorf("collect: %v, want ErrCorrupt", err)
+	res := must(s.Collect(ctx, f.mem, nil, noGrace))
+	if len(res.Unreadable) != 1 || !errors.Is(res.Unreadable[0], blob.ErrCorrupt) || res.Removed != 0 || res.Withheld == 0 {
+		t.Errorf("collect: %+v, want the damage and nothing removed", res)
 	}
 	if f.count(t) != before {
 		t.Error("something was removed")
 	}
-	res := must(s.Collect(ctx, f.mem, nil, &conversation.CollectOptions{Grace: -1, SkipDamaged: true}))
+	res = must(s.Collect(ctx, f.mem, nil, &conversation.CollectOptions{Grace: -1, SkipDamaged: true}))
 	if res.Damaged != 1 {
 		t.Errorf("skipping damage: %+v", res)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/kv"
 )
@@ -53,6 +54,18 @@ func (e *HydrationError) Error() string {
 
 // Unwrap returns ErrDataLoss and the cause.
 func (e *HydrationError) Unwrap() []error { return []error{ErrDataLoss, e.Err} }
+
+// Damaged reports whether an error is about what is stored of one conversation, such
+// as a row whose bytes have changed, so that others can be read all the same.
+func Damaged(err error) bool {
+	return kv.Damaged(err) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrDataLoss)
+}
+
+// Unreadable is a conversation that cannot be read, and why.
+type Unreadable struct {
+	ID  string
+	Err error
+}
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))

@@ -186,21 +186,30 @@ func (s *Store) pinsNow(ctx context.Context) ([]Pin, kv.Expect, error) {
 	return pins, kv.Expect{Key: pinsKey, Version: row.Version}, err
 }
 
-// Pins returns all pins, by name.
+// Pins returns all pins, by name. With an error that is Damaged it returns those that
+// can be read.
 func (s *Store) Pins(ctx context.Context) ([]Pin, error) {
 	var pins []Pin
-	for row, err := range s.rows.Scan(ctx, keyspace.Pins(), kv.ScanOptions{}) {
-		if err != nil {
+	var damaged []error
+	for row, err := range kv.Each(ctx, s.rows, keyspace.Pins(), false) {
+		var p Pin
+		if err == nil {
+			p, err = decodePin(row)
+		}
+		switch {
+		case err == nil:
+			pins = append(pins, p)
+		case row.Key != "" && Damaged(err):
+			damaged = append(damaged, fmt.Errorf("read pins: %w", err))
+		default:
 			return nil, fmt.Errorf("read pins: %w", err)
 		}
-		p, err := decodePin(row)
-		if err != nil {
-			return nil, err
-		}
-		pins = append(pins, p)
 	}
-	return pins, nil
+	return pins, errors.Join(damaged...)
 }
+
+// DecodePin reads the row of a pin.
+func DecodePin(row kv.Row) (Pin, error) { return decodePin(row) }
 
 func decodePin(row kv.Row) (Pin, error) {
 	rec := new(stetv1.PinRecord)

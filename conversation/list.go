@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -27,6 +26,9 @@ type ListOptions struct {
 // Page is a part of a list.
 type Page struct {
 	Conversations []Info
+	// Damaged are those that cannot be read. They come with the page that they belong
+	// to, whatever the options choose.
+	Damaged []Unreadable
 	// Next is the cursor of the following page, empty at the end.
 	Next string
 }
@@ -61,6 +63,10 @@ func (s *Store) List(ctx context.Context, opts *ListOptions) (Page, error) {
 			info, err := s.Get(ctx, keyspace.Last(key))
 			if errors.Is(err, ErrNotFound) {
 				continue // deleted since the keys were read
+			}
+			if Damaged(err) {
+				page.Damaged = append(page.Damaged, Unreadable{keyspace.Last(key), err})
+				continue
 			}
 			if err != nil {
 				return Page{}, err
@@ -105,80 +111,4 @@ func (s *Store) listed(ctx context.Context, r kv.Range, limit int) ([]string, er
 		keys = append(keys, row.Key)
 	}
 	return keys, nil
-}
-
-// DeleteOptions say how to delete; nil gives the defaults.
-type DeleteOptions struct {
-	// Extend, if set, may add changes to the commit, which then happen together
-	// with the deletion. It can be called more than once.
-	Extend func(*kv.Batch) error
-}
-
-// Delete removes a conversation with its history, pointers and pins, in one
-// commit. Its blobs stay until a collector finds that nothing else needs them. A
-// writer's next save fails with ErrNotFound.
-func (s *Store) Delete(ctx context.Context, id string, opts *DeleteOptions) error {
-	return s.deleteIf(ctx, id, opts, func(Save, bool) bool { return true })
-}
-
-// deleteIf removes a conversation if wanted, which is told its current save and
-// whether it has pins, says so about what the commit finds.
-func (s *Store) deleteIf(ctx context.Context, id string, opts *DeleteOptions, wanted func(last Save, pinned bool) bool) error {
-	for range attempts {
-		batch, err := s.deletion(ctx, id, wanted)
-		if err != nil || batch == nil {
-			return err
-		}
-		if opts != nil && opts.Extend != nil {
-			if err := opts.Extend(batch); err != nil {
-				return err
-			}
-		}
-		err = s.rows.Commit(ctx, batch)
-		if errors.Is(err, kv.ErrConflict) {
-			continue // a save, a pin or a new title came between
-		}
-		if err != nil {
-			return fmt.Errorf("delete conversation %s: %w", id, err)
-		}
-		return nil
-	}
-	return fmt.Errorf("delete conversation %s: %w", id, kv.ErrConflict)
-}
-
-// deletion returns nil if the conversation is not to be removed.
-func (s *Store) deletion(ctx context.Context, id string, wanted func(Save, bool) bool) (*kv.Batch, error) {
-	rec, version, err := s.record(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	last, err := s.lastSave(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	listed := rec.CreatedAtMs
-	if last.Seq > 0 {
-		listed = last.Time.UnixMilli()
-	}
-	pins, noPin, err := s.pinsNow(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pins = slices.DeleteFunc(pins, func(p Pin) bool { return p.Conversation != id })
-	if !wanted(last, len(pins) > 0) {
-		return nil, nil
-	}
-	b := &kv.Batch{
-		Expect: []kv.Expect{
-			{Key: keyspace.Conversation(id), Version: version},
-			{Key: keyspace.Save(id, last.Seq+1)},
-			noPin,
-		},
-		DeleteRange: []kv.Range{keyspace.Saves(id), keyspace.MessageHeads(id), keyspace.JSONCheckpoints(id), keyspace.Execs(id)},
-		Delete:      []string{keyspace.Conversation(id), keyspace.Head(id), keyspace.ByTime(listed, id)},
-	}
-	for _, p := range pins {
-		b.Delete = append(b.Delete, keyspace.Pin(p.Name))
-	}
-	return b, nil
 }

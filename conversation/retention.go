@@ -111,7 +111,8 @@ func PlanRetention(saves []Retained, p Policy, now time.Time) RetentionPlan {
 	return plan
 }
 
-// Retainable returns all saves for PlanRetention. It measures bytes only if
+// Retainable returns all saves for PlanRetention, but for those of conversations of
+// which a save cannot be read. It measures bytes only if
 // sizes is not nil, which costs a walk through everything; sizes lists the
 // blobs.
 func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, error) {
@@ -128,20 +129,27 @@ func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, 
 		pinned[name{p.Conversation, p.Seq}] = true
 	}
 	var all []Retained
-	for row, err := range s.rows.Scan(ctx, keyspace.AllSaves(), kv.ScanOptions{}) {
-		if err != nil {
+	damaged := make(map[string]bool)
+	for row, err := range kv.Each(ctx, s.rows, keyspace.AllSaves(), false) {
+		if err != nil && (row.Key == "" || !Damaged(err)) {
 			return nil, fmt.Errorf("read histories: %w", err)
 		}
-		save, err := decodeSave(row)
-		if err != nil {
-			return nil, err
-		}
 		id := keyspace.Parts(row.Key)[2]
+		var save Save
+		if err == nil {
+			save, err = decodeSave(row)
+		}
+		if err != nil {
+			damaged[id] = true
+			continue
+		}
 		if n := len(all); n > 0 && all[n-1].Conversation == id {
 			all[n-1].Current = false
 		}
 		all = append(all, Retained{Conversation: id, Save: save, Pinned: pinned[name{id, save.Seq}], Current: true})
 	}
+	// Of a history that has a gap nobody knows what the rest is worth: all of it stays.
+	all = slices.DeleteFunc(all, func(r Retained) bool { return damaged[r.Conversation] })
 	if sizes == nil {
 		return all, nil
 	}
@@ -151,14 +159,20 @@ func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, 
 // ApplyRetention carries out a plan, one commit for each conversation. A save
 // that was pinned since the plan was made stays, and so does a conversation that
 // got a pin or went on since. Blobs go at the next collection. It returns how many
-// saves were removed of conversations that stay.
+// saves were removed of conversations that stay. Of a conversation that cannot be
+// read nothing is removed; the error names it after the others were done.
 func (s *Store) ApplyRetention(ctx context.Context, plan RetentionPlan) (int, error) {
 	removed := 0
+	var damaged []error
 	for _, id := range plan.Conversations {
 		head, planned := plan.Heads[id]
 		err := s.deleteIf(ctx, id, nil, func(last Save, pinned bool) bool {
 			return !pinned && (!planned || last.Seq == head)
 		})
+		if Damaged(err) {
+			damaged = append(damaged, err)
+			continue
+		}
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return removed, err
 		}
@@ -168,12 +182,16 @@ func (s *Store) ApplyRetention(ctx context.Context, plan RetentionPlan) (int, er
 		for tries := 1; errors.Is(err, kv.ErrConflict) && tries < attempts; tries++ {
 			n, err = s.removeSaves(ctx, id, seqs) // a save or a pin came between
 		}
+		if Damaged(err) {
+			damaged = append(damaged, fmt.Errorf("remove saves of conversation %s: %w", id, err))
+			continue
+		}
 		if err != nil {
 			return removed, fmt.Errorf("remove saves of conversation %s: %w", id, err)
 		}
 		removed += n
 	}
-	return removed, nil
+	return removed, errors.Join(damaged...)
 }
 
 // removeSaves removes saves and the pointers of messages at which nothing else

@@ -14,15 +14,16 @@ import (
 // Roots gives blobs that must stay, with everything that package graph reaches
 // from them. Packages that keep blobs under rows of their own have one for
 // Collect and Check; what graph does not know they give blob by blob, as
-// graph.Bytes.
+// graph.Bytes. An error that is Damaged is about one row or tree; the caller may go
+// on after it.
 type Roots func(ctx context.Context) iter.Seq2[graph.Root, error]
 
 // Roots gives the roots of all conversations: heads, heads of messages, saves
-// and pins.
+// and pins. A row that cannot be read is an error, and those after it follow.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for r, err := range s.namedRoots(ctx) {
-			if !yield(graph.Root{Kind: graph.State, ID: r.root}, err) || err != nil {
+			if !yield(graph.Root{Kind: graph.State, ID: r.root}, err) {
 				return
 			}
 		}

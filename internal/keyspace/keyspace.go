@@ -127,6 +127,9 @@ func JSONCheckpoints(conversation string) kv.Range {
 	return Prefix(key("checkpointId:", conversation) + ":")
 }
 
+// AllJSONCheckpoints covers the JSON checkpoints of all conversations.
+func AllJSONCheckpoints() kv.Range { return Prefix("checkpointId:") }
+
 // AgentMetadata is the light metadata of a cloud agent.
 func AgentMetadata(agent string) string { return Escape(agent) + ":cloudAgent:metadata" }
 
@@ -268,6 +271,18 @@ const packed = "stet:packed:"
 
 // AllPacked covers the rows of both kinds.
 func AllPacked() kv.Range { return Prefix("stet:pack") }
+
+// Quarantined is the place of a damaged row that was set aside. The key is taken as
+// it is.
+func Quarantined(key string) string { return quarantine + key }
+
+// Unquarantined is the inverse of Quarantined.
+func Unquarantined(key string) string { return strings.TrimPrefix(key, quarantine) }
+
+const quarantine = "stet:quarantine:"
+
+// Quarantine covers the rows that were set aside.
+func Quarantine() kv.Range { return Prefix(quarantine) }
 
 // Setting is a store-wide setting, such as an epoch or a retention policy.
 func Setting(name string) string { return key("stet:setting:", name) }
