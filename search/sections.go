@@ -20,12 +20,16 @@ func (ix *Index) one(ctx context.Context, c *conn, id string, m corpus.Marks, st
 	if errors.Is(err, conversation.ErrNotFound) {
 		return ix.remove(c, id, stats)
 	}
+	if conversation.Damaged(err) {
+		stats.Damaged = append(stats.Damaged, id) // what was indexed of it is still found
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	stats.Conversations++
 	want, tips, err := ix.source.Sections(ctx, info)
-	if errors.Is(err, conversation.ErrDataLoss) {
+	if conversation.Damaged(err) {
 		stats.Damaged = append(stats.Damaged, id)
 		err = nil
 	}

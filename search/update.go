@@ -7,6 +7,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
@@ -55,6 +56,10 @@ func (ix *Index) updateOnce(ctx context.Context, ids []string) (Stats, error) {
 			continue
 		}
 		m, err := ix.source.MarksOf(ctx, id)
+		if conversation.Damaged(err) {
+			stats.Damaged = append(stats.Damaged, id)
+			continue
+		}
 		if err != nil {
 			return stats, err
 		}

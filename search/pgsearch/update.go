@@ -83,10 +83,11 @@ func (ix *Index) stale(ctx context.Context, ids []string) (map[string]corpus.Mar
 	if len(ids) > 0 {
 		stale := make(map[string]corpus.Marks)
 		for _, id := range ids {
-			var err error
-			if stale[id], err = ix.source.MarksOf(ctx, id); err != nil {
+			m, err := ix.source.MarksOf(ctx, id)
+			if err != nil && !conversation.Damaged(err) {
 				return nil, err
 			}
+			stale[id] = m // the update says what is damaged
 		}
 		return stale, nil
 	}
@@ -169,12 +170,19 @@ func (w *writer) update(ctx context.Context, id string, marks corpus.Marks) erro
 		}
 		return w.remove(ctx)
 	}
+	if conversation.Damaged(err) {
+		w.stats.Damaged = append(w.stats.Damaged, id)
+		if fresh {
+			return w.remove(ctx)
+		}
+		return nil // what was indexed of it is still found
+	}
 	if err != nil {
 		return err
 	}
 	w.stats.Conversations++
 	want, tips, err := w.source.Sections(ctx, info)
-	if errors.Is(err, conversation.ErrDataLoss) {
+	if conversation.Damaged(err) {
 		w.stats.Damaged = append(w.stats.Damaged, id)
 		err = nil
 	}

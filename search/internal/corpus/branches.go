@@ -27,17 +27,18 @@ func (s *Source) Sections(ctx context.Context, info conversation.Info) ([]Sectio
 		return walk.sections, nil, nil
 	}
 	lost := walk.state(ctx, s.reader, info.Root, 0)
-	if lost != nil && !errors.Is(lost, conversation.ErrDataLoss) {
+	if lost != nil && !conversation.Damaged(lost) {
 		return nil, nil, lost
 	}
 	left, err := s.left(ctx, info)
-	if err != nil {
+	if err != nil && !conversation.Damaged(err) {
 		return nil, nil, err
 	}
+	lost = errors.Join(lost, err)
 	var tips []uint64
 	for _, save := range left {
 		err := walk.state(ctx, s.reader, save.Root, save.Seq)
-		if err != nil && !errors.Is(err, conversation.ErrDataLoss) {
+		if err != nil && !conversation.Damaged(err) {
 			return nil, nil, err
 		}
 		lost = errors.Join(lost, err)

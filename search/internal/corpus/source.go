@@ -83,7 +83,7 @@ func (s *Source) branchesThere(ctx context.Context, id, tips string) (bool, erro
 		if errors.Is(err, kv.ErrNotFound) {
 			return false, nil
 		}
-		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
+		if err != nil && !kv.Damaged(err) {
 			return false, err
 		}
 	}
