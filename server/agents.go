@@ -95,13 +95,16 @@ func (s *agentService) Get(ctx context.Context, req *connect.Request[stetv1.GetA
 func (s *agentService) List(ctx context.Context, req *connect.Request[stetv1.ListAgentsRequest]) (*connect.Response[stetv1.ListAgentsResponse], error) {
 	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListAgentsResponse, error) {
 		page := cloudagent.Page{After: req.Msg.GetPage().GetCursor(), Limit: limit}
-		agents, next, err := s.db.Agents().List(ctx, page)
+		listed, err := s.db.Agents().List(ctx, page)
 		if err != nil {
 			return nil, err
 		}
-		res := &stetv1.ListAgentsResponse{NextCursor: next}
-		for _, a := range agents {
+		res := &stetv1.ListAgentsResponse{NextCursor: listed.Next}
+		for _, a := range listed.Agents {
 			res.Agents = append(res.Agents, wireAgent(a))
+		}
+		for _, bad := range listed.Damaged {
+			res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(bad.Err.Error())})
 		}
 		return res, nil
 	})

@@ -209,6 +209,11 @@ func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv
 		res := &stetv1.ListCheckpointsResponse{}
 		fill := func(records iter.Seq2[*checkpoint.Record, error]) error {
 			for rec, err := range records {
+				var bad *checkpoint.UnreadableError
+				if errors.As(err, &bad) {
+					res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(err.Error())})
+					continue
+				}
 				if err != nil {
 					return err
 				}
@@ -260,7 +265,10 @@ func (s *checkpointService) everything(ctx context.Context, before string) iter.
 			if errors.Is(err, checkpoint.ErrNotFound) {
 				continue // collected meanwhile
 			}
-			if !yield(rec, err) || err != nil {
+			if kv.Damaged(err) {
+				err = &checkpoint.UnreadableError{ID: keyspace.Last(row.Key), Err: err}
+			}
+			if !yield(rec, err) {
 				return
 			}
 		}

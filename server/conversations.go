@@ -193,8 +193,18 @@ func (s *conversationService) List(ctx context.Context, req *connect.Request[ste
 		for _, info := range page.Conversations {
 			res.Conversations = append(res.Conversations, wireConversation(info))
 		}
+		res.Damaged = wireDamaged(page.Damaged)
 		return res, nil
 	})
+}
+
+// wireDamaged names the entries of a list that cannot be read.
+func wireDamaged(damaged []conversation.Unreadable) []*stetv1.Unreadable {
+	var out []*stetv1.Unreadable
+	for _, bad := range damaged {
+		out = append(out, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(bad.Err.Error())})
+	}
+	return out
 }
 
 func (s *conversationService) History(ctx context.Context, req *connect.Request[stetv1.ConversationHistoryRequest]) (*connect.Response[stetv1.ConversationHistoryResponse], error) {

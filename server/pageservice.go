@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/kv"
 )
 
 // pageService is stet.v1.PageService: what the page asks for beyond the others.
@@ -38,13 +39,18 @@ func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.
 		if err != nil {
 			return nil, err
 		}
-		res := &stetv1.OverviewResponse{NextCursor: page.Next}
+		res := &stetv1.OverviewResponse{NextCursor: page.Next, Damaged: wireDamaged(page.Damaged)}
 		for _, info := range page.Conversations {
 			row := &stetv1.OverviewRow{
 				Id: info.ID, Title: info.Title, Workspace: info.Workspace, Agent: info.Agent, Turns: uint32(info.Turns), Saves: info.Save,
 				CreatedMs: info.Created.UnixMilli(), UpdatedMs: info.Updated.UnixMilli(), Parent: info.ForkedFrom,
 			}
 			for rec, err := range s.db.Checkpoints().ListConversation(ctx, info.ID) {
+				if kv.Damaged(err) {
+					damaged := conversation.Unreadable{ID: info.ID, Err: err} // what was counted so far is shown
+					res.Damaged = append(res.Damaged, wireDamaged([]conversation.Unreadable{damaged})...)
+					break
+				}
 				if err != nil {
 					return nil, err
 				}

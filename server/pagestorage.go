@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/kv"
 )
 
 const (
@@ -147,6 +148,9 @@ func (s *pageService) moments(ctx context.Context) (map[string]string, []moment,
 			titles[info.ID] = info.Title
 			var saves []moment
 			for save, err := range s.db.Conversations().History(ctx, info.ID, nil) {
+				if conversation.Damaged(err) {
+					break // what can be read is measured; the list names the conversation
+				}
 				if err != nil {
 					return nil, nil, err
 				}
@@ -172,7 +176,7 @@ func (s *pageService) moments(ctx context.Context) (map[string]string, []moment,
 func (s *pageService) trees(ctx context.Context) ([]moment, error) {
 	var trees []moment
 	for rec, err := range (&checkpointService{s.db}).everything(ctx, "") {
-		if errors.Is(err, checkpoint.ErrNotFound) {
+		if errors.Is(err, checkpoint.ErrNotFound) || kv.Damaged(err) {
 			continue
 		}
 		if err != nil {

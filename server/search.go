@@ -16,7 +16,8 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 	if err != nil {
 		return nil, err
 	}
-	if _, err := index.Update(ctx); err != nil {
+	updated, err := index.Update(ctx)
+	if err != nil {
 		return nil, err
 	}
 	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.SearchResponse, error) {
@@ -30,6 +31,9 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 			return nil, err
 		}
 		res := &stetv1.SearchResponse{NextCursor: page.Next}
+		for _, id := range updated.Damaged {
+			res.Damaged = append(res.Damaged, valid(id))
+		}
 		for _, h := range page.Hits {
 			hit := &stetv1.SearchHit{
 				Conversation: h.Conversation, Title: h.Title, Turn: uint32(h.Turn), MessageId: h.MessageID,

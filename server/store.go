@@ -69,9 +69,14 @@ func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.
 	if err != nil {
 		return nil, err
 	}
+	var unreadable []string
+	for _, err := range result.Unreadable {
+		unreadable = append(unreadable, valid(err.Error()))
+	}
 	return connect.NewResponse(&stetv1.CollectResponse{
 		Removed: result.Removed, RemovedBytes: result.RemovedBytes, Kept: result.Kept, KeptBytes: result.KeptBytes,
 		Live: int64(result.Live), Missing: int64(result.Missing), Damaged: int64(result.Damaged),
+		Unreadable: unreadable, Withheld: result.Withheld, WithheldBytes: result.WithheldBytes,
 	}), nil
 }
 
