@@ -41,6 +41,11 @@ func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conv
 	if err != nil {
 		return nil, err
 	}
+	lonely, err := db.checkRelations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	damagedRows = append(damagedRows, lonely...)
 	report, err := db.conversations.Check(ctx, &all)
 	if err != nil {
 		return nil, err
@@ -49,7 +54,11 @@ func (db *DB) Check(ctx context.Context, opts *conversation.CheckOptions) (*conv
 		return nil, err
 	}
 	db.addUnreadable(report, listed.names)
-	report.Rows = rows
+	aside, err := db.Quarantined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report.Rows, report.Quarantined = rows, int64(len(aside))
 	report.Damage = append(damagedRows, slices.DeleteFunc(report.Damage, func(d conversation.Damage) bool {
 		return d.Kind == conversation.DamageRow && slices.ContainsFunc(damagedRows, func(r conversation.Damage) bool { return r.Key == d.Key })
 	})...)
@@ -135,7 +144,9 @@ func (db *DB) checkRows(ctx context.Context) (int64, []conversation.Damage, erro
 		if err != nil {
 			return rows, nil, fmt.Errorf("check rows: %w", err)
 		}
-		rows++
+		if rows++; keyspace.Quarantine().Contains(row.Key) {
+			continue // known to be damaged, and out of the way
+		}
 		_, err := db.rows.Get(ctx, row.Key)
 		switch {
 		case err == nil || errors.Is(err, kv.ErrNotFound): // gone since the scan began
@@ -153,10 +164,13 @@ func (db *DB) checkRows(ctx context.Context) (int64, []conversation.Damage, erro
 // conversationOf tells from a key which conversation its row is part of.
 func conversationOf(key string) []string {
 	parts := keyspace.Parts(key)
-	for _, family := range []kv.Range{keyspace.Heads(), keyspace.AllMessageHeads(), keyspace.AllSaves(), keyspace.Conversations()} {
+	for _, family := range []kv.Range{keyspace.Heads(), keyspace.AllMessageHeads(), keyspace.AllSaves(), keyspace.Conversations(), keyspace.AllConversationCheckpoints()} {
 		if family.Contains(key) && len(parts) > 2 {
 			return []string{parts[2]}
 		}
+	}
+	if keyspace.ByTimes().Contains(key) {
+		return []string{keyspace.Last(key)}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -82,8 +83,15 @@ func (db *DB) Reencrypt(ctx context.Context, progress func()) error {
 	if err != nil {
 		return err
 	}
-	if _, err = db.seal.Reseal(ctx, kv.Range{}); err != nil || db.engine == nil {
-		return err
+	// What is in quarantine does not open, and stays as it is.
+	aside := keyspace.Quarantine()
+	for _, rows := range []kv.Range{{End: aside.Start}, {Start: aside.End}} {
+		if _, err := db.seal.Reseal(ctx, rows); err != nil {
+			return err
+		}
+	}
+	if db.engine == nil {
+		return nil
 	}
 	return db.dropStaleIndexes()
 }

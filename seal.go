@@ -274,11 +274,12 @@ func (r *sealRun) one(ctx context.Context, id string) (done bool, err error) {
 func (r *sealRun) agents(ctx context.Context) error {
 	agents := cloudagent.New(r.db.blobs, r.db.live, nil)
 	for page := (cloudagent.Page{Limit: sealPage}); ; {
-		found, next, err := agents.List(ctx, page)
+		found, err := agents.List(ctx, page)
 		if err != nil {
 			return err
 		}
-		for _, a := range found {
+		r.result.Skipped += len(found.Damaged)
+		for _, a := range found.Agents {
 			if !a.Updated.Before(r.until) {
 				continue
 			}
@@ -286,9 +287,9 @@ func (r *sealRun) agents(ctx context.Context) error {
 				return err
 			}
 		}
-		if next == "" {
+		if found.Next == "" {
 			return nil
 		}
-		page.After = next
+		page.After = found.Next
 	}
 }

@@ -201,7 +201,8 @@ func TestSeal(t *testing.T) {
 			if _, err := db.Seal(t.Context(), "c1"); !errors.Is(err, pack.ErrSealed) {
 				t.Errorf("sealing twice: %v", err)
 			}
-			list, _, err := db.Agents().List(t.Context(), cloudagent.Page{})
+			page, err := db.Agents().List(t.Context(), cloudagent.Page{})
+			list := page.Agents
 			if err != nil || len(list) != 2 {
 				t.Errorf("%d agents, %v", len(list), err)
 			}

@@ -46,6 +46,7 @@ type stack struct {
 	settler   *settler         // nil where compression is not put off
 	seal      *sealed.Store
 	packs     *pack.Store // nil where there is no bucket
+	bare      kv.Store    // rows as they are stored, without those of sealed conversations; nil where they are elsewhere
 	live      kv.Store    // rows without those of sealed conversations
 	sealing   *sealed.Options
 }
@@ -68,6 +69,7 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 		s.packs = pack.New(b.Blobs, b.Rows, b.Objects, nil)
 		blobs, rows, live = s.packs.Blobs(), s.packs.Rows(), s.packs.Bare()
 	}
+	s.bare = live
 	seal := &sealed.Options{}
 	if ring != nil {
 		crypt := encrypted.New(blobs, ring, &encrypted.Options{Tenant: opts.Tenant})

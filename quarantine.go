@@ -1,0 +1,110 @@
+package stet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// ErrNoQuarantine says that the rows of a store cannot be set aside from here.
+var ErrNoQuarantine = errors.New("rows of this kind of store can only be set aside where it is kept")
+
+// Quarantine sets rows aside that are damaged, so that whatever reads many rows works
+// again, and returns their keys. They are kept as they are stored, under other keys;
+// RestoreQuarantine puts them back. A row of a newer release, or of a key that is not
+// there, is not damaged and stays. What only a row that was set aside refers to may go
+// with the next collection.
+func (db *DB) Quarantine(ctx context.Context) ([]string, error) {
+	if db.bare == nil {
+		return nil, ErrNoQuarantine
+	}
+	var keys []string
+	for row, err := range db.bare.Scan(ctx, kv.Range{}, kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("quarantine: %w", err)
+		}
+		if !keyspace.Quarantine().Contains(row.Key) && !keyspace.AllPacked().Contains(row.Key) {
+			keys = append(keys, row.Key)
+		}
+	}
+	var moved []string
+	for _, key := range keys {
+		bad, err := db.corrupt(ctx, key)
+		if err == nil && bad {
+			err = db.moveRow(ctx, key, keyspace.Quarantined(key))
+		}
+		if err != nil {
+			return moved, fmt.Errorf("quarantine %q: %w", key, err)
+		}
+		if bad {
+			moved = append(moved, key)
+		}
+	}
+	return moved, nil
+}
+
+// corrupt reports whether a row is damaged for good.
+func (db *DB) corrupt(ctx context.Context, key string) (bool, error) {
+	row, err := db.live.Get(ctx, key)
+	switch {
+	case err == nil:
+		return errors.Is(CheckRow(row), kv.ErrCorrupt), nil
+	case errors.Is(err, kv.ErrCorrupt):
+		return true, nil
+	case errors.Is(err, kv.ErrNotFound) || isDamage(err) || kv.Damaged(err):
+		return false, nil
+	}
+	return false, err
+}
+
+// moveRow gives a row another key, as it is stored.
+func (db *DB) moveRow(ctx context.Context, from, to string) error {
+	row, err := db.bare.Get(ctx, from)
+	if err != nil {
+		return err
+	}
+	return db.bare.Commit(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: from, Version: row.Version}, {Key: to}},
+		Delete: []string{from},
+		Set:    []kv.Set{{Key: to, Value: row.Value}},
+	})
+}
+
+// Quarantined lists the rows that were set aside, by the keys that they had.
+func (db *DB) Quarantined(ctx context.Context) ([]string, error) {
+	var keys []string
+	for row, err := range db.rows.Scan(ctx, keyspace.Quarantine(), kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("list quarantine: %w", err)
+		}
+		keys = append(keys, keyspace.Unquarantined(row.Key))
+	}
+	return keys, nil
+}
+
+// RestoreQuarantine puts rows back that were set aside, and returns their keys. One
+// whose place is taken stays aside.
+func (db *DB) RestoreQuarantine(ctx context.Context) ([]string, error) {
+	if db.bare == nil {
+		return nil, ErrNoQuarantine
+	}
+	keys, err := db.Quarantined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var back []string
+	for _, key := range keys {
+		err := db.moveRow(ctx, keyspace.Quarantined(key), key)
+		if errors.Is(err, kv.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return back, fmt.Errorf("restore %q from quarantine: %w", key, err)
+		}
+		back = append(back, key)
+	}
+	return back, nil
+}

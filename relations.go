@@ -1,0 +1,217 @@
+package stet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// relation says which other rows must be there because of a row of a kind. Rows that
+// belong together come and go in one commit, so that one without the other was
+// lost. docs/FORMAT.md has the table.
+type relation struct {
+	rows kv.Range
+	// of returns the keys that must be there. Relations that keys alone tell hold also
+	// where a value cannot be read.
+	of func(key string) []string
+	// read, if set, reads the row: what its value names must be there, too.
+	read func(row kv.Row) ([]string, error)
+}
+
+// relations lists them by kind of row.
+func relations() []relation {
+	conversationOf := func(key string) []string { return []string{keyspace.Conversation(keyspace.Parts(key)[2])} }
+	return []relation{
+		{rows: keyspace.AllSaves(), of: conversationOf},
+		{rows: keyspace.Heads(), of: conversationOf},
+		{rows: keyspace.AllMessageHeads(), of: conversationOf},
+		{rows: keyspace.AllJSONCheckpoints(), of: func(key string) []string { return []string{keyspace.Conversation(keyspace.Parts(key)[1])} }},
+		{rows: keyspace.ByTimes(), of: func(key string) []string { return []string{keyspace.Conversation(keyspace.Last(key))} }},
+		{rows: keyspace.Pins(), read: func(row kv.Row) ([]string, error) {
+			pin, err := conversation.DecodePin(row)
+			return []string{keyspace.Save(pin.Conversation, pin.Seq)}, err
+		}},
+		{rows: keyspace.AllWorkspaceCheckpoints(), of: func(key string) []string {
+			return []string{keyspace.Checkpoint(keyspace.Last(key)), keyspace.Workspace(keyspace.Parts(key)[2])}
+		}},
+		{rows: keyspace.AllConversationCheckpoints(), of: func(key string) []string { return []string{keyspace.Checkpoint(keyspace.Last(key))} }},
+		{rows: keyspace.CheckpointPins(), read: func(row kv.Row) ([]string, error) {
+			pin, err := checkpoint.DecodePin(row)
+			return []string{keyspace.Checkpoint(pin.Checkpoint)}, err
+		}},
+		{rows: keyspace.Journals(), of: func(key string) []string { return []string{keyspace.Workspace(keyspace.Last(key))} }},
+		{rows: keyspace.Operations(), of: func(key string) []string {
+			if n, err := keyspace.ParseNumber(keyspace.Last(key)); err == nil && n > 1 {
+				return []string{keyspace.Operation(n - 1)}
+			}
+			return nil
+		}},
+		{rows: keyspace.AllAgentEvents(), of: func(key string) []string {
+			parts := keyspace.Parts(key)
+			needs := []string{keyspace.Agent(parts[2])}
+			if n, err := keyspace.ParseNumber(keyspace.Last(key)); err == nil && n > 1 {
+				needs = append(needs, keyspace.AgentEvent(parts[2], n-1))
+			}
+			return needs
+		}},
+		{rows: keyspace.Agents(), read: func(row kv.Row) ([]string, error) {
+			agent, err := cloudagent.DecodeAgent(row)
+			if err != nil {
+				return nil, err
+			}
+			var needs []string
+			if agent.Head.Seq > 0 { // each event needs the one before
+				needs = append(needs, keyspace.AgentEvent(agent.ID, agent.Head.Seq))
+			}
+			if !agent.State.IsZero() {
+				needs = append(needs, keyspace.AgentMetadata(agent.ID))
+			}
+			return needs, nil
+		}},
+	}
+}
+
+// checkRelations finds rows without those that belong to them, in both directions.
+// Heads and places in the list of conversations are compared by package conversation.
+func (db *DB) checkRelations(ctx context.Context) ([]conversation.Damage, error) {
+	r := &related{db: db}
+	for _, rel := range relations() {
+		if err := r.check(ctx, rel); err != nil {
+			return nil, fmt.Errorf("check relations: %w", err)
+		}
+	}
+	if err := r.checkpoints(ctx); err != nil {
+		return nil, fmt.Errorf("check relations: %w", err)
+	}
+	return r.damage, nil
+}
+
+type related struct {
+	db     *DB
+	damage []conversation.Damage
+	there  string // a key that was found, since neighbours often need the same
+}
+
+// check looks at all rows of a kind.
+func (r *related) check(ctx context.Context, rel relation) error {
+	for row, err := range kv.Each(ctx, r.db.rows, rel.rows, false) {
+		if err != nil && row.Key == "" {
+			return err
+		}
+		var needs []string
+		if rel.of != nil {
+			needs = rel.of(row.Key)
+		}
+		if rel.read != nil && err == nil { // what cannot be read is reported as such
+			if more, err := rel.read(row); err == nil {
+				needs = append(needs, more...)
+			}
+		}
+		for _, key := range needs {
+			if err := r.need(ctx, row.Key, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// need reports a row whose counterpart is missing.
+func (r *related) need(ctx context.Context, of, key string) error {
+	if key == r.there {
+		return nil
+	}
+	found, err := r.has(ctx, key)
+	if err != nil || found {
+		if found {
+			r.there = key
+		}
+		return err
+	}
+	// Both may have gone, or moved on, between the two looks.
+	if still, err := r.has(ctx, of); err != nil || !still {
+		return err
+	}
+	if found, err = r.has(ctx, key); err != nil || found {
+		return err
+	}
+	r.damage = append(r.damage, conversation.Damage{
+		Kind: conversation.DamageDangling, Key: of, Conversations: conversationOf(of), Err: fmt.Errorf("row %q is missing", key),
+	})
+	return nil
+}
+
+// has reports whether there is a row, also if it cannot be read.
+func (r *related) has(ctx context.Context, key string) (bool, error) {
+	_, err := r.db.rows.Get(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	if err == nil || isDamage(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// checkpoints looks whether each checkpoint is in the lists that it belongs to.
+//
+// It is in that of its conversation. In that of its directory it is unless it came
+// from another store whose numbers are taken here; so it is missed there if the list
+// goes on after it, or should end with it, and has no other one of its number.
+func (r *related) checkpoints(ctx context.Context) error {
+	type place struct {
+		workspace string
+		number    uint64
+	}
+	numbers, followed := make(map[place]bool), make(map[string]bool)
+	var records []*checkpoint.Record
+	for row, err := range kv.Each(ctx, r.db.rows, keyspace.Checkpoints(), false) {
+		if err != nil {
+			if row.Key == "" {
+				return err
+			}
+			continue
+		}
+		rec, err := checkpoint.DecodeRecord(row)
+		if err != nil {
+			continue
+		}
+		records = append(records, rec)
+		if rec.Conversation != "" {
+			if err := r.need(ctx, row.Key, keyspace.ConversationCheckpoint(rec.Conversation, rec.ID)); err != nil {
+				return err
+			}
+		}
+		listed, err := r.has(ctx, keyspace.WorkspaceCheckpoint(rec.Workspace, rec.ID))
+		if err != nil {
+			return err
+		}
+		if listed {
+			numbers[place{rec.Workspace, rec.Number}], followed[rec.Parent] = true, true
+		}
+	}
+	for row, err := range kv.Each(ctx, r.db.rows, keyspace.Workspaces(), false) {
+		if err != nil && row.Key == "" {
+			return err
+		}
+		if err == nil {
+			if last, err := checkpoint.LastOf(row); err == nil {
+				followed[last] = true
+			}
+		}
+	}
+	for _, rec := range records {
+		if followed[rec.ID] && !numbers[place{rec.Workspace, rec.Number}] {
+			if err := r.need(ctx, keyspace.Checkpoint(rec.ID), keyspace.WorkspaceCheckpoint(rec.Workspace, rec.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
