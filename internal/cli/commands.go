@@ -32,6 +32,7 @@ func (a *app) commands() []*cobra.Command {
 		a.pullCommand(),
 		a.duCommand(),
 		a.gcCommand(),
+		a.rmCommand(),
 		a.settleCommand(),
 		a.sealCommand(),
 		a.unsealCommand(),

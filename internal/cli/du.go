@@ -83,6 +83,7 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 			delete(stored, id)
 		}
 	}
+	var damaged []error
 	held := db.Holders()
 	for _, by := range []struct {
 		roots conversation.Roots
@@ -92,7 +93,8 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 		{held.Agents, func(n graph.Node) string { return n.Kind.String() }},
 		{held.Checkpoints, func(graph.Node) string { return workspaceKind }},
 	} {
-		err = graph.Walk(ctx, db.Blobs(), by.roots(ctx), &graph.Options{Seen: seen}, func(n graph.Node) error {
+		roots := conversation.Readable(ctx, []conversation.Roots{by.roots}, func(err error) { damaged = append(damaged, err) })
+		err = graph.Walk(ctx, db.Blobs(), roots, &graph.Options{Seen: seen}, func(n graph.Node) error {
 			count(by.kind(n), n.ID)
 			return nil
 		})
@@ -108,7 +110,10 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 		value.Kinds = append(value.Kinds, kindJSON{kind, kinds[kind]})
 	}
 	slices.SortStableFunc(value.Kinds, func(a, b kindJSON) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	return a.print(value, duText(value))
+	if err := a.print(value, duText(value)); err != nil {
+		return err
+	}
+	return damageError("row or tree", damaged)
 }
 
 // inventory lists the stored blobs with their sizes.
@@ -183,14 +188,20 @@ func (a *app) duConversations(ctx context.Context, db *stet.DB) error {
 	if err != nil {
 		return err
 	}
-	infos, err := conversations(ctx, db, &conversation.ListOptions{Limit: 500}, 0)
+	infos, damaged, err := conversations(ctx, db, &conversation.ListOptions{Limit: 500}, 0)
 	if err != nil {
 		return err
 	}
 	sizes := make(map[string]countJSON, len(infos))
 	for _, info := range infos {
-		if sizes[info.ID], err = conversationSize(ctx, db, info.ID, stored); err != nil {
-			return err
+		// Of one that is damaged, what can be read is counted.
+		size, err := conversationSize(ctx, db, info.ID, stored)
+		damage, other := damageOnly(err)
+		if other != nil {
+			return other
+		}
+		if sizes[info.ID] = size; damage != nil {
+			damaged = append(damaged, conversation.Unreadable{ID: info.ID, Err: damage})
 		}
 	}
 	slices.SortStableFunc(infos, func(a, b conversation.Info) int { return cmp.Compare(sizes[b.ID].Bytes, sizes[a.ID].Bytes) })
@@ -204,7 +215,7 @@ func (a *app) duConversations(ctx context.Context, db *stet.DB) error {
 			return err
 		}
 	}
-	return nil
+	return unreadable(damaged)
 }
 
 // conversationSize measures everything that the saves of a conversation reach.

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kv"
 )
 
 // fixtureMain does what scripts cannot do with the command line:
@@ -27,6 +28,8 @@ import (
 //	fixture bytes FILE            write a file that is kept as an object of its own
 //	fixture truncate FILE         cut a file in half
 //	fixture killed ID TITLE TEXT… as chat, but the process ends before it closes the store
+//	fixture row KEY…              change a bit in the stored values of rows
+//	fixture lose KEY…             remove rows
 func fixtureMain(args []string) int {
 	err := errors.New("no such fixture")
 	switch args[0] {
@@ -46,6 +49,13 @@ func fixtureMain(args []string) int {
 		err = fixtureBig(args[1])
 	case "bytes":
 		err = os.WriteFile(args[1], randomBytes(), 0o600)
+	case "row":
+		err = fixtureRows(args[1:], func(row kv.Row) *kv.Batch {
+			row.Value[len(row.Value)-1] ^= 1
+			return &kv.Batch{Set: []kv.Set{{Key: row.Key, Value: row.Value}}}
+		})
+	case "lose":
+		err = fixtureRows(args[1:], func(row kv.Row) *kv.Batch { return &kv.Batch{Delete: []string{row.Key}} })
 	case "truncate":
 		err = fixtureTruncate(args[1])
 	}
@@ -54,6 +64,26 @@ func fixtureMain(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// fixtureRows changes rows below everything that checks them.
+func fixtureRows(keys []string, change func(kv.Row) *kv.Batch) error {
+	ctx := context.Background()
+	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, key := range keys {
+		row, err := db.Engine().Rows().Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := db.Engine().Rows().Commit(ctx, change(row)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func fixtureChat(id, title string, texts []string) error {

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/sqlite"
 )
 
 func (a *app) fsckCommand() *cobra.Command {
-	var readData bool
+	var readData, quarantine, restore bool
 	cmd := &cobra.Command{
 		Use:     "fsck",
 		Short:   "Check the store and name what is damaged",
@@ -22,7 +23,8 @@ func (a *app) fsckCommand() *cobra.Command {
 		Long: `Check the store: the structure of the database, every row, and that every blob
 that a conversation or checkpoint refers to is there and can be followed. With
 --read-data every stored byte is read and compared with its SHA-256, which finds
-any changed bit. Nothing is changed.
+any changed bit. Rows that belong together are compared both ways: one without the
+other was lost. Nothing is changed.
 
 Damage is named, one line each, with the conversations that it affects, and gives
 exit code 6.
@@ -30,7 +32,12 @@ exit code 6.
 A store whose log (stet.db-wal) is missing, or is not its own, is refused by every
 verb: put the right one in its place, or restore a backup. Where neither is possible,
 --forget-log goes on with the database alone. What only the log had is lost; a log
-that is there is kept as stet.db-wal.refused.`,
+that is there is kept as stet.db-wal.refused.
+
+--quarantine sets damaged rows aside first, so that everything that reads many rows
+works again; what only they refer to may go with the next 'stet gc'. They are kept as
+they are, and --restore-quarantine puts them back. 'stet rm' removes a conversation
+that is damaged.`,
 		Example: "  stet fsck\n  stet fsck --read-data --json | jq .damage",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,23 +48,55 @@ that is there is kept as stet.db-wal.refused.`,
 			if err != nil {
 				return err
 			}
+			if err := a.quarantine(cmd.Context(), db, quarantine, restore); err != nil {
+				return errors.Join(err, db.Close())
+			}
 			return errors.Join(a.fsck(cmd.Context(), db, readData), db.Close())
 		},
 	}
 	cmd.Flags().BoolVar(&readData, "read-data", false, "read every byte and compare it with its SHA-256")
 	cmd.Flags().BoolVar(&a.forgetLog, "forget-log", false, "give up a log that is missing or not the store's own")
+	cmd.Flags().BoolVar(&quarantine, "quarantine", false, "set damaged rows aside")
+	cmd.Flags().BoolVar(&restore, "restore-quarantine", false, "put rows back that were set aside")
+	cmd.MarkFlagsMutuallyExclusive("quarantine", "restore-quarantine")
 	return cmd
 }
 
+// quarantine sets damaged rows aside, or puts them back, and names them.
+func (a *app) quarantine(ctx context.Context, db *stet.DB, aside, back bool) error {
+	move, did := db.Quarantine, "set aside"
+	switch {
+	case back:
+		move, did = db.RestoreQuarantine, "put back"
+	case !aside:
+		return nil
+	}
+	keys, err := move(ctx)
+	for _, key := range keys {
+		a.say("%s %s", did, printable(key))
+	}
+	if errors.Is(err, stet.ErrNoQuarantine) {
+		return usage(err)
+	}
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	return db.Checkpoints().Log(ctx, &checkpoint.Operation{
+		Kind: "quarantine", Author: author(), Description: fmt.Sprintf("%s %s", did, plural(int64(len(keys)), "damaged row")),
+	})
+}
+
 type fsckJSON struct {
-	Schema   string       `json:"schema"`
-	OK       bool         `json:"ok"`
-	Blobs    int64        `json:"blobs"`
-	Rows     int64        `json:"rows"`
-	ReadData bool         `json:"read_data"`
-	Orphans  countJSON    `json:"orphans"`
-	Sealed   int64        `json:"sealed"`
-	Damage   []damageJSON `json:"damage"`
+	Schema   string    `json:"schema"`
+	OK       bool      `json:"ok"`
+	Blobs    int64     `json:"blobs"`
+	Rows     int64     `json:"rows"`
+	ReadData bool      `json:"read_data"`
+	Orphans  countJSON `json:"orphans"`
+	Sealed   int64     `json:"sealed"`
+	// Quarantined counts the damaged rows that were set aside.
+	Quarantined int64        `json:"quarantined"`
+	Damage      []damageJSON `json:"damage"`
 }
 
 type damageJSON struct {
@@ -99,6 +138,7 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 		result = &conversation.Report{Damage: []conversation.Damage{{Kind: "check", Err: err}}}
 	}
 	report.Blobs, report.Rows = result.Blobs, result.Rows
+	report.Quarantined = result.Quarantined
 	report.Orphans = countJSON{result.Orphans, result.OrphanBytes}
 	report.Damage = damageList(result.Damage, engine)
 	if sealed, err := countSealed(ctx, db); err == nil { // what is damaged is in the list
@@ -174,6 +214,9 @@ func (a *app) fsckText(report fsckJSON) string {
 	if report.Orphans.Blobs > 0 {
 		fmt.Fprintf(&text, "    %s (%s) without a reference; 'stet gc' removes what is old enough\n",
 			plural(report.Orphans.Blobs, "blob"), byteSize(report.Orphans.Bytes))
+	}
+	if report.Quarantined > 0 {
+		fmt.Fprintf(&text, "    %s in quarantine; 'stet fsck --restore-quarantine' puts them back\n", plural(report.Quarantined, "damaged row"))
 	}
 	if report.Sealed > 0 {
 		fmt.Fprintf(&text, "    %s sealed\n", plural(report.Sealed, "conversation"))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,10 @@ which is going on began with, and all that are less than an hour old.
 What was stored in haste is compressed at the end. Of a store in a database,
 objects of the bucket that nothing names any more go once they are a day old.
 
+Where a row or a needed blob is damaged, what it keeps is not known: then no blob is
+removed, the damage is named, and the exit code is 6. 'stet fsck --quarantine' sets
+damaged rows aside; --skip-damaged removes all the same.
+
 --dry-run says what would go and why, and removes nothing.`,
 		Example: "  stet gc --dry-run\n  stet gc --max-age 90d\n  stet gc --max-bytes 2GiB --checkpoint-max-bytes 10GiB",
 		Args:    cobra.NoArgs,
@@ -62,7 +67,7 @@ objects of the bucket that nothing names any more go once they are a day old.
 	f := cmd.Flags()
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would go, remove nothing")
 	f.DurationVar(&flags.grace, "grace", time.Hour, "least age of a blob that may go")
-	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "go on although a needed blob is damaged (what it refers to may go)")
+	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "remove blobs although a row or a needed blob is damaged (what only that refers to may go)")
 	flags.saves.add(cmd)
 	flags.checkpoints.add(cmd)
 	return cmd
@@ -84,6 +89,9 @@ type gcJSON struct {
 	// Freed estimates what goes with saves and checkpoints, where there is a budget.
 	Freed  int64  `json:"freed_by_retention"`
 	Reason string `json:"reason"`
+	// Withheld would have gone if there were nothing in Unreadable.
+	Withheld   countJSON `json:"withheld"`
+	Unreadable []string  `json:"unreadable"`
 }
 
 type countJSON struct {
@@ -92,12 +100,21 @@ type countJSON struct {
 }
 
 func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags gcFlags) error {
+	// What a policy cannot judge stays; the collection goes on.
+	var damaged []error
+	keep := func(err error) error {
+		damage, other := damageOnly(err)
+		if damage != nil {
+			damaged = append(damaged, fmt.Errorf("the policy was not applied to it: %w", damage))
+		}
+		return other
+	}
 	plan, err := retainSaves(ctx, db, policies.saves, flags.dryRun)
-	if err != nil {
+	if err := keep(err); err != nil {
 		return err
 	}
 	forgotten, err := retainCheckpoints(ctx, db, policies.checkpoints, flags.dryRun)
-	if err != nil {
+	if err := keep(err); err != nil {
 		return err
 	}
 	grace := flags.grace
@@ -123,16 +140,24 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags
 		Removed: countJSON{result.Removed, result.RemovedBytes}, Kept: countJSON{result.Kept, result.KeptBytes},
 		Saves: plan.Saves, Conversations: append([]string{}, plan.Conversations...), Checkpoints: forgotten.list, KeptCheckpoints: forgotten.kept,
 		Freed: plan.Freed + forgotten.freed, Reason: "unreferenced",
+		Withheld: countJSON{result.Withheld, result.WithheldBytes}, Unreadable: []string{},
 	}
+	for _, err := range result.Unreadable {
+		value.Unreadable = append(value.Unreadable, err.Error())
+	}
+	damage := damageError("row or blob", append(damaged, result.Unreadable...))
 	if err := a.print(value, gcText(value)); err != nil || flags.dryRun {
-		return err
+		return errors.Join(err, damage)
 	}
 	if err := a.sweepBucket(ctx, db); err != nil {
 		return err
 	}
 	// Last, since it needs room: what was removed is logged and told also where the
 	// disk is full.
-	return a.settle(ctx, db)
+	if err := a.settle(ctx, db); err != nil {
+		return err
+	}
+	return damage
 }
 
 // logCollection leaves a trace in the log of operations.
@@ -167,6 +192,9 @@ func gcText(v gcJSON) string {
 	}
 	fmt.Fprintf(&text, "%s %s (%s) that nothing refers to; %s (%s) stay\n",
 		verb, plural(v.Removed.Blobs, "blob"), byteSize(v.Removed.Bytes), plural(v.Kept.Blobs, "blob"), byteSize(v.Kept.Bytes))
+	if len(v.Unreadable) > 0 && v.Withheld.Blobs > 0 {
+		fmt.Fprintf(&text, "kept %s (%s) of these only because damaged rows or blobs may need them\n", plural(v.Withheld.Blobs, "blob"), byteSize(v.Withheld.Bytes))
+	}
 	if bad := v.Missing + v.Damaged; bad > 0 {
 		fmt.Fprintf(&text, "%s missing or damaged; see 'stet fsck'\n", plural(int64(bad), "needed blob"))
 	}

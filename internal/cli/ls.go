@@ -32,6 +32,7 @@ func (a *app) lsCommand() *cobra.Command {
 		Long: `List the conversations of the store, those changed last first: id, time of the
 last change, turns, agent, workspace and title. Ids are shortened to what tells
 them apart; any unique prefix is accepted wherever a conversation is asked for.
+One that cannot be read is named after the others, with exit code 6.
 --store may name a state.vscdb or store.db, which is read as it is.`,
 		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls --json | jq -r 'select(.turns > 20) | .id'",
 		Args:    cobra.NoArgs,
@@ -61,10 +62,17 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 		}
 		opts.Match = func(info conversation.Info) bool { return info.Workspace == dir }
 	}
-	infos, err := conversations(ctx, db, opts, flags.limit)
+	infos, damaged, err := conversations(ctx, db, opts, flags.limit)
 	if err != nil {
 		return err
 	}
+	if err := a.printConversations(infos, len(damaged)); err != nil {
+		return err
+	}
+	return unreadable(damaged)
+}
+
+func (a *app) printConversations(infos []conversation.Info, damaged int) error {
 	if a.json {
 		for _, info := range infos {
 			if err := a.printJSON(infoJSON(info)); err != nil {
@@ -74,27 +82,31 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 		return nil
 	}
 	if len(infos) == 0 {
-		a.say("no conversations yet")
+		if damaged == 0 {
+			a.say("no conversations yet")
+		}
 		return nil
 	}
-	_, err = fmt.Fprint(a.out, a.conversationTable(infos))
+	_, err := fmt.Fprint(a.out, a.conversationTable(infos))
 	return err
 }
 
-// conversations reads all pages of a list, or the first few entries.
-func conversations(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]conversation.Info, error) {
+// conversations reads all pages of a list, or the first few entries, and those that
+// are damaged.
+func conversations(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]conversation.Info, []conversation.Unreadable, error) {
 	var infos []conversation.Info
+	var damaged []conversation.Unreadable
 	for {
 		page, err := db.Conversations().List(ctx, opts)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		infos = append(infos, page.Conversations...)
+		infos, damaged = append(infos, page.Conversations...), append(damaged, page.Damaged...)
 		if limit > 0 && len(infos) >= limit {
-			return infos[:limit], nil
+			return infos[:limit], damaged, nil
 		}
 		if page.Next == "" {
-			return infos, nil
+			return infos, damaged, nil
 		}
 		opts.Cursor = page.Next
 	}

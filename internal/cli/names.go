@@ -22,7 +22,7 @@ func conversationID(ctx context.Context, db *stet.DB, name string) (string, erro
 		return "", usage(errors.New("no conversation given"))
 	}
 	_, err := db.Rows().Get(ctx, keyspace.Conversation(name))
-	if err == nil {
+	if err == nil || kv.Damaged(err) { // it is there; the caller finds out what can be read
 		return name, nil
 	}
 	if !errors.Is(err, kv.ErrNotFound) {

@@ -38,6 +38,10 @@ func collectBy(c *client.Client) func(context.Context, *conversation.CollectOpti
 		out.Removed, out.RemovedBytes = res.Msg.GetRemoved(), res.Msg.GetRemovedBytes()
 		out.Kept, out.KeptBytes = res.Msg.GetKept(), res.Msg.GetKeptBytes()
 		out.Live, out.Missing, out.Damaged = int(res.Msg.GetLive()), int(res.Msg.GetMissing()), int(res.Msg.GetDamaged())
+		out.Withheld, out.WithheldBytes = res.Msg.GetWithheld(), res.Msg.GetWithheldBytes()
+		for _, text := range res.Msg.GetUnreadable() {
+			out.Unreadable = append(out.Unreadable, errors.New(text))
+		}
 		return out, nil
 	}
 }

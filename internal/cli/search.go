@@ -105,9 +105,6 @@ func (a *app) searchIn(ctx context.Context, index search.Searcher, words string,
 	if err != nil {
 		return err
 	}
-	if len(stats.Damaged) > 0 {
-		a.warn("not all of %s can be read; see 'stet fsck'", few(stats.Damaged, 5))
-	}
 	page, err := index.Search(ctx, words, opts)
 	if errors.Is(err, search.ErrEmptyQuery) {
 		return usage(err)
@@ -125,6 +122,9 @@ func (a *app) searchIn(ctx context.Context, index search.Searcher, words string,
 		a.say("nothing found")
 	case page.Next != "":
 		a.say("there are more; see -n")
+	}
+	if len(stats.Damaged) > 0 {
+		return coded(ExitDamage, "not all of %s can be read, so that some of it may not be found; 'stet fsck' says more", few(stats.Damaged, 5))
 	}
 	return nil
 }
