@@ -226,14 +226,14 @@ func TestListInPages(t *testing.T) {
 	}
 	var got []string
 	for page := (cloudagent.Page{Limit: 10}); ; {
-		agents, next, err := s.List(ctx, page)
+		listed, err := s.List(ctx, page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range agents {
+		for _, a := range listed.Agents {
 			got = append(got, a.ID)
 		}
-		if page.After = next; next == "" {
+		if page.After = listed.Next; listed.Next == "" {
 			break
 		}
 	}

@@ -89,7 +89,7 @@ func TestOnlyListedWorkspacesAreTouched(t *testing.T) {
 	// A tenant can write any row, also one that says that it has a workspace there.
 	c := h.client("a", access.Admin)
 	id := checkpoint.WorkspaceID(outside)
-	record, err := proto.Marshal(&stetv1.WorkspaceRecord{Id: id, Path: []byte(outside)})
+	record, err := proto.Marshal(&stetv1.WorkspaceRecord{Format: 1, Id: id, Path: []byte(outside), Nonce: []byte("abcd")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	conv "github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign/cursor"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/transcript"
@@ -340,7 +342,11 @@ func TestCloudAgentThatRunsHereStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its record is what the first change here makes.
-	if err := dst.Rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Agent(agentID), Value: []byte("record")}}}); err != nil {
+	record, err := proto.Marshal(&stetv1.AgentRecord{Format: 1, Id: agentID, Epoch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dst.Rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Agent(agentID), Value: record}}}); err != nil {
 		t.Fatal(err)
 	}
 	state := blob.New(nil)
