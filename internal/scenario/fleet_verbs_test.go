@@ -38,7 +38,7 @@ func TestVerbsWithAStoreInADatabase(t *testing.T) {
 	if out := d.stet(0, "diff", first); !strings.Contains(out, "+two") {
 		t.Errorf("diff: %s", out)
 	}
-	d.stet(0, "rewind", first, "--files", "--theirs", "-y")
+	d.stet(0, "rewind", first, "--files", "--exact", "-y")
 	d.holds("a.txt", "one\n")
 	d.stet(0, "undo")
 	d.holds("a.txt", "two\n")

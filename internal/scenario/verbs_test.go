@@ -62,7 +62,7 @@ func TestVerbsAgainstAServer(t *testing.T) {
 		t.Errorf("diff: %s", out)
 	}
 	d.stet(0, "rewind", first, "--dry-run")
-	d.stet(0, "rewind", first, "--files", "--theirs", "-y")
+	d.stet(0, "rewind", first, "--files", "--exact", "-y")
 	d.holds("a.txt", "one\n")
 	d.stet(0, "undo")
 	d.holds("a.txt", "two\n")
