@@ -37,7 +37,7 @@ func TestUndoWithoutTheDirectory(t *testing.T) {
 		}
 	})
 	t.Run("replaced by a file", func(t *testing.T) {
-		f, want := rewound(t)
+		f, _ := rewound(t)
 		f.remove("d/sub")
 		f.write("d/sub", "mine\n")
 		if err := undo(f); !errors.Is(err, ErrConflict) {
@@ -48,7 +48,7 @@ func TestUndoWithoutTheDirectory(t *testing.T) {
 		if got := f.read("d/sub"); got != "mine\n" {
 			t.Errorf("d/sub is %q", got)
 		}
-		f, want = rewound(t)
+		f, want := rewound(t)
 		f.remove("d/sub")
 		f.write("d/sub", "mine\n")
 		done, err := f.w.Undo(t.Context(), &UndoOptions{Choice: Theirs})
