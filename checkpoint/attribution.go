@@ -162,7 +162,7 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 	for _, c := range changes {
 		h.begin(c)
 		if rec.Kind == Rewound {
-			restored, err := h.restored(ctx, c)
+			restored, err := h.restored(ctx, rec, c)
 			if err != nil {
 				return err
 			}
@@ -187,7 +187,7 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 // restored handles what a rewind, an undo or a redo brought back: it still belongs
 // to whoever wrote it, and not to the one who went back. It reports false where
 // nobody is known to have written it.
-func (h *history) restored(ctx context.Context, c workspace.Change) (bool, error) {
+func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change) (bool, error) {
 	writes := h.writes[c.Path]
 	delete(h.claims, c.Path) // it counts writes
 	if len(writes) > 0 {
@@ -207,9 +207,15 @@ func (h *history) restored(ctx context.Context, c workspace.Change) (bool, error
 			return true, nil
 		}
 	}
-	by, found, err := h.origin(ctx, c)
-	if err != nil || !found {
+	from, err := h.origin(ctx, c)
+	if err != nil || !from.found || from.takenBack(rec.Conversation) {
 		return false, err
+	}
+	by := from.by
+	if by.Class == ByConversation && rec.Conversation != "" && by.Conversation != rec.Conversation {
+		// Written by one and brought back by another: neither may take it back alone.
+		by = Writer{Class: BySeveral, Among: []string{by.Conversation, rec.Conversation}, Checkpoint: rec.ID}
+		slices.Sort(by.Among)
 	}
 	h.writes[c.Path] = append(writes, Write{Writer: by, After: c.After})
 	return true, nil
@@ -228,15 +234,34 @@ func lastWith(writes []Write, after *workspace.Entry) int {
 // originDepth bounds how far back the writer of a restored content is looked for.
 const originDepth = 500
 
-// origin finds out who wrote a content that is older than the history.
-func (h *history) origin(ctx context.Context, c workspace.Change) (Writer, bool, error) {
+// origin says where a content comes from that is older than the history.
+type origin struct {
+	found bool
+	by    Writer
+	// later are the writers of the path after it, up to the history; rewound says that
+	// some of them may have been rewinds, or are not known.
+	later   []Writer
+	rewound bool
+}
+
+// takenBack reports whether a rewind to the content took back nothing but what a
+// conversation had written on top of it. Nobody wrote the content again then: to go
+// forward again undoes the rewind, and no work of the one who wrote it first.
+func (o *origin) takenBack(conversation string) bool {
+	return len(o.later) > 0 && !o.rewound && conversation != "" && !slices.ContainsFunc(o.later, func(w Writer) bool {
+		return w.Class != ByConversation || w.Conversation != conversation
+	})
+}
+
+// origin finds out where a content that is older than the history comes from.
+func (h *history) origin(ctx context.Context, c workspace.Change) (o origin, err error) {
 	if h.older == nil {
 		for rec, err := range h.w.newestFirst(ctx, "") {
 			if kv.Damaged(err) {
 				continue // then those beside it are not neighbours
 			}
 			if err != nil {
-				return Writer{}, false, err
+				return o, err
 			}
 			if rec.Number <= h.from.Number {
 				h.older = append(h.older, rec)
@@ -252,18 +277,21 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (Writer, bool,
 	for i := 0; i+1 < len(h.older); i++ {
 		changes, err := h.diff(ctx, h.older[i+1].Tree, h.older[i].Tree)
 		if err != nil {
-			return Writer{}, false, err
+			return o, err
 		}
-		if h.older[i].Kind == Rewound || !neighbours(h.older[i+1], h.older[i]) {
-			continue // it wrote nothing of its own, or nobody knows who did
-		}
-		for _, old := range changes {
-			if old.Path == c.Path && sameState(old.After, c.After) {
-				return h.older[i].Writer(), true, nil
-			}
+		at := slices.IndexFunc(changes, func(old workspace.Change) bool { return old.Path == c.Path })
+		switch {
+		case at < 0:
+		case h.older[i].Kind == Rewound || !neighbours(h.older[i+1], h.older[i]):
+			o.rewound = true // it wrote nothing of its own, or nobody knows who did
+		case sameState(changes[at].After, c.After):
+			o.found, o.by = true, h.older[i].Writer()
+			return o, nil
+		default:
+			o.later = append(o.later, h.older[i].Writer())
 		}
 	}
-	return Writer{}, false, nil
+	return o, nil
 }
 
 // claimed is a change of one of several conversations that one of them claims.
