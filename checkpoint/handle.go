@@ -250,6 +250,9 @@ func (w *Workspace) openIndex(st *state) *workspace.Index {
 // keepIndex remembers the index of a tree that has been committed. Its error is
 // no reason to fail: the next scan takes longer.
 func (w *Workspace) keepIndex(index *workspace.Index) error {
+	if w.s.of != nil {
+		return nil // it knows blobs that are nowhere
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.index = index

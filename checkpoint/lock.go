@@ -56,6 +56,9 @@ func lockFailed(ctx context.Context, err error) error {
 }
 
 func (s *Service) token(id string) chan struct{} {
+	if s.of != nil {
+		return s.of.token(id)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, ok := s.locks[id]

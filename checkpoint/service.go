@@ -87,8 +87,19 @@ type Service struct {
 	rows  kv.Store
 	opts  Options
 
+	// of is the service whose locks hold for this one, which only looks; nil for one
+	// that does everything.
+	of *Service
+
 	mu    sync.Mutex
 	locks map[string]chan struct{} // guarded by mu; by workspace id, holds a token while free
+}
+
+// Looking returns the same service over other blobs, for callers who look at a
+// workspace and must store nothing: blobs shows those of the store and takes what a look
+// puts. Only Present and Plan are of use: no commit finds what they put.
+func (s *Service) Looking(blobs blob.Store) *Service {
+	return &Service{blobs: blobs, rows: s.rows, opts: s.opts, of: s}
 }
 
 // New returns the service over a store of blobs and rows.

@@ -16,6 +16,7 @@ import (
 	"znkr.io/diff/textdiff"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/unsaved"
 	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/highlight"
@@ -30,6 +31,7 @@ const (
 	maxFiles    = 10_000    // entries of a list of files
 	fileBytes   = 64        // bytes of an entry beside its path
 	lineBytes   = 16        // bytes of a line in an answer beside its texts
+	lookBytes   = 1 << 30   // of a workspace that are put aside for a look at it
 	looksBinary = 8000      // bytes in which a NUL makes a file binary
 )
 
@@ -155,15 +157,17 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	if err := checkPaths(m.GetPaths()); err != nil {
 		return nil, err
 	}
-	from, err := s.treeAt(ctx, m, m.GetFrom())
+	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading stores nothing
+	defer look.Close()
+	from, err := s.treeAt(ctx, look, m, m.GetFrom())
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.treeAt(ctx, m, cmp.Or(m.GetTo(), "@"))
+	to, err := s.treeAt(ctx, look, m, cmp.Or(m.GetTo(), "@"))
 	if err != nil {
 		return nil, err
 	}
-	changes, err := workspace.Diff(ctx, s.db.Blobs(), from, to)
+	changes, err := workspace.Diff(ctx, look, from, to)
 	if err != nil {
 		return nil, lost(err)
 	}
@@ -177,7 +181,7 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 		if !ofFile(c) || !asked(m.GetPaths(), c.Path) {
 			continue
 		}
-		file, err := s.fileDiff(ctx, coloured, c, &room)
+		file, err := fileDiff(ctx, coloured, look, c, &room)
 		if err != nil {
 			return nil, lost(fmt.Errorf("compare %q: %w", c.Path, err))
 		}
@@ -188,9 +192,9 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	return connect.NewResponse(res), nil
 }
 
-// treeAt returns the tree that a reference names; the present is captured without
-// making a checkpoint of it.
-func (s *checkpointService) treeAt(ctx context.Context, m *stetv1.DiffRequest, ref string) (tree blob.ID, err error) {
+// treeAt returns the tree that a reference names; the present is looked at, and its
+// blobs are in look only.
+func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stetv1.DiffRequest, ref string) (tree blob.ID, err error) {
 	if ref != "@" {
 		rec, err := s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), ref)
 		if err != nil {
@@ -198,7 +202,7 @@ func (s *checkpointService) treeAt(ctx context.Context, m *stetv1.DiffRequest, r
 		}
 		return rec.Tree, nil
 	}
-	err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) error {
+	err = s.inBy(ctx, s.db.Checkpoints().Looking(look), m.GetWorkspace(), func(w *checkpoint.Workspace) error {
 		seen, err := w.Present(ctx)
 		if err == nil {
 			tree = seen.Tree
@@ -223,7 +227,7 @@ func asked(paths []string, path string) bool {
 // fileDiff compares the lines of a file. Room is what is left for lines in the
 // answer; if it is negative, lines are counted only. Lines are highlighted until
 // coloured is done.
-func (s *checkpointService) fileDiff(ctx, coloured context.Context, c workspace.Change, room *int) (*stetv1.FileDiff, error) {
+func fileDiff(ctx, coloured context.Context, blobs blob.Store, c workspace.Change, room *int) (*stetv1.FileDiff, error) {
 	out := &stetv1.FileDiff{Path: valid(c.Path), PathBytes: workspace.PathBytes(c.Path), Action: c.Op()}
 	if c.Before != nil && c.After != nil && c.Before.ID == c.After.ID && c.Before.Kind == c.After.Kind {
 		return out, nil // only the mode differs
@@ -234,11 +238,15 @@ func (s *checkpointService) fileDiff(ctx, coloured context.Context, c workspace.
 			return out, nil
 		}
 	}
-	before, err := s.text(ctx, c.Before)
+	before, err := entryText(ctx, blobs, c.Before)
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.text(ctx, c.After)
+	after, err := entryText(ctx, blobs, c.After)
+	if errors.Is(err, blob.ErrTooLarge) { // so much is new that it was not put aside
+		out.Truncated = true
+		return out, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -260,16 +268,16 @@ func (s *checkpointService) fileDiff(ctx, coloured context.Context, c workspace.
 	return out, nil
 }
 
-// text returns what is compared of an entry: nothing and directories have none.
-func (s *checkpointService) text(ctx context.Context, e *workspace.Entry) ([]byte, error) {
+// entryText returns what is compared of an entry: nothing and directories have none.
+func entryText(ctx context.Context, blobs blob.Store, e *workspace.Entry) ([]byte, error) {
 	switch {
 	case e == nil || e.Kind == workspace.Dir:
 		return nil, nil
 	case e.Kind == workspace.Symlink:
-		target, err := workspace.ReadLink(ctx, s.db.Blobs(), *e)
+		target, err := workspace.ReadLink(ctx, blobs, *e)
 		return []byte(target), err
 	}
-	return workspace.ReadFile(ctx, s.db.Blobs(), *e)
+	return workspace.ReadFile(ctx, blobs, *e)
 }
 
 // addHunk counts the lines of a hunk and adds as many of them as there is room for: in

@@ -34,7 +34,12 @@ func invalid(format string, args ...any) error {
 }
 
 // in calls do with a workspace.
-func (s *checkpointService) in(ctx context.Context, name string, do func(*checkpoint.Workspace) error) (err error) {
+func (s *checkpointService) in(ctx context.Context, name string, do func(*checkpoint.Workspace) error) error {
+	return s.inBy(ctx, s.db.Checkpoints(), name, do)
+}
+
+// inBy is in with another service.
+func (s *checkpointService) inBy(ctx context.Context, service *checkpoint.Service, name string, do func(*checkpoint.Workspace) error) (err error) {
 	path, err := s.directory(ctx, name)
 	if err != nil {
 		return err
@@ -54,7 +59,7 @@ func (s *checkpointService) in(ctx context.Context, name string, do func(*checkp
 	case !info.IsDir():
 		return invalid("workspace %s is no directory", path)
 	}
-	w, err := s.db.Checkpoints().Open(ctx, path)
+	w, err := service.Open(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/unsaved"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -77,8 +78,10 @@ func unchosen(p *checkpoint.Plan, m *stetv1.PlanRewindRequest) []string {
 func moves(p *checkpoint.Plan) bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
 
 func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request[stetv1.PlanRewindRequest]) (*connect.Response[stetv1.PlanRewindResponse], error) {
+	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading stores nothing
+	defer look.Close()
 	var p *checkpoint.Plan
-	err := s.in(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
+	err := s.inBy(ctx, s.db.Checkpoints().Looking(look), req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
 		p, err = plan(ctx, w, req.Msg)
 		return err
 	})
