@@ -76,7 +76,7 @@ func linearHeads(t *testing.T, version, total, kills int) {
 func (c *headClient) onAnyNode(ctx context.Context, n int, connections []*client.Client) (porcupine.Operation, error) {
 	call := headCall{head: keyspace.Head(fmt.Sprint("talk-", rand.IntN(16))), read: rand.IntN(2) == 0}
 	if !call.read {
-		call.expect, call.to = string(c.last[call.head].Value), fmt.Sprintf("%d.%d", c.id, n)
+		call.expect, call.to = string(c.last[call.head].Value), c.root(n)
 	}
 	op := porcupine.Operation{ClientId: c.id, Input: call, Call: int64(time.Since(c.begin))}
 	answer, err := c.do(ctx, connections[rand.IntN(len(connections))].Rows(), call)

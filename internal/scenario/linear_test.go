@@ -12,6 +12,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/testenv"
@@ -253,6 +254,12 @@ func (c *headClient) rows() (*client.Rows, error) {
 	return c.c.Rows(), nil
 }
 
+// root returns what a client's operation n sets a head to. The server takes only what
+// may be the name of a state.
+func (c *headClient) root(n int) string {
+	return blob.Sum(fmt.Appendf(nil, "%d.%d", c.id, n)).String()
+}
+
 func (c *headClient) operation(ctx context.Context, n int) (porcupine.Operation, error) {
 	rows, err := c.rows()
 	if err != nil {
@@ -260,7 +267,7 @@ func (c *headClient) operation(ctx context.Context, n int) (porcupine.Operation,
 	}
 	call := headCall{head: keyspace.Head(fmt.Sprint("talk-", rand.IntN(16))), read: rand.IntN(2) == 0}
 	if !call.read {
-		call.expect, call.to = string(c.last[call.head].Value), fmt.Sprintf("%d.%d", c.id, n)
+		call.expect, call.to = string(c.last[call.head].Value), c.root(n)
 	}
 	op := porcupine.Operation{ClientId: c.id, Input: call, Call: int64(time.Since(c.begin))}
 	answer, err := c.do(ctx, rows, call)
