@@ -19,11 +19,6 @@ import (
 // index of its own. It does not see what others commit, who may be allowed to write:
 // so it is used only as long as the files are as they were.
 
-// unwritable reports whether an error says that files cannot be changed by us.
-func unwritable(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
-}
-
 // isFrozen finds out whether a store that is opened for reading is frozen.
 func (db *DB) isFrozen() bool {
 	path := db.path() + indexSuffix
