@@ -31,7 +31,7 @@ type revocations struct {
 }
 
 type openStream struct {
-	request *http.Request // as it came, with what shows whose it is
+	request *http.Request // what shows whose it is
 	end     func()
 }
 
@@ -45,13 +45,14 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (ctx context
 	ctx, cancel := context.WithCancelCause(r.Context())
 	control := http.NewResponseController(w)
 	var late *time.Timer
-	s := &openStream{request: r}
+	// A copy: the handler changes the header while the stream is open.
+	s := &openStream{request: &http.Request{Header: r.Header.Clone()}}
 	s.end = sync.OnceFunc(func() {
 		cancel(errRevoked)
 		_ = control.SetReadDeadline(time.Now()) // it may wait for the peer
 		late = time.AfterFunc(tokenGrace, func() { _ = control.SetWriteDeadline(time.Now()) })
 	})
-	key := strings.Join(r.Header["Authorization"], "\n") + "\n" + strings.Join(r.Header["Cookie"], "\n")
+	key := strings.Join(r.Header["Authorization"], "\n")
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.open) == 0 {
