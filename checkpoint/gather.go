@@ -76,7 +76,7 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Target: ref, Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped}
+	p := &Plan{Target: ref, Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped, foreign: ref.Received}
 	if p.Conversation == "" {
 		p.Conversation = ref.Conversation
 	}
@@ -215,6 +215,9 @@ func (w *Workspace) settle(ctx context.Context, p *Plan, states []PathState, rul
 	actions := Reconcile(Decide(states, rules), states, rules)
 	if err := w.mergeAll(ctx, actions, p.request.choice); err != nil {
 		return err
+	}
+	if p.foreign {
+		mask(actions)
 	}
 	p.Actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == Keep && !p.request.asks(a.Path) })
 	return nil

@@ -73,6 +73,9 @@ type Record struct {
 	NotCaptured uint64
 	// Hinted says that only the paths of Request.Paths were looked at.
 	Hinted bool
+	// Received says that the checkpoint came from elsewhere and was not captured by
+	// this store; see MarkReceived.
+	Received bool
 
 	notCaptured blob.ID // blob of the list, or zero
 	version     uint64  // of the row, or 0
@@ -92,7 +95,7 @@ func (r *Record) encode() ([]byte, error) {
 		TimeMs: r.Time.UnixMilli(), Touched: pathBytes(r.Touched), FilesChanged: r.FilesChanged,
 		LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
 		NotCaptured: idBytes(r.notCaptured), NotCapturedCount: r.NotCaptured, Hinted: r.Hinted,
-		LinesPartial: r.LinesPartial,
+		LinesPartial: r.LinesPartial, Received: r.Received,
 	}
 	if !r.unaware {
 		m.AtWork = r.AtWork.encode()
@@ -120,6 +123,7 @@ func decodeRecord(data []byte) (*Record, error) {
 		Touched: pathStrings(m.Touched), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
 		LinesRemoved: m.LinesRemoved, NotCaptured: m.NotCapturedCount, Hinted: m.Hinted, notCaptured: skipped,
 		LinesPartial: m.LinesPartial, AtWork: decodeTurns(m.AtWork), unaware: m.AtWork == nil,
+		Received: m.Received,
 	}, nil
 }
 

@@ -105,6 +105,7 @@ type Plan struct {
 
 	request RewindRequest
 	present blob.ID // tree
+	foreign bool    // what it goes to was not captured by this store
 }
 
 // OnlyTurn returns the turn that the plan takes out of the middle, or 0.

@@ -20,7 +20,7 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Conversation: conversation, request: req, present: present.tree, NotCaptured: present.skipped}
+	p := &Plan{Conversation: conversation, request: req, present: present.tree, NotCaptured: present.skipped, foreign: from.Received}
 	present, err = w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
 		states, err := w.statesSince(ctx, st, p, from, present)
 		return states, Rules{Lift: true, Choice: req.choice, Mine: func(_ string, by Writer) bool {

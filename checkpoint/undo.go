@@ -127,7 +127,7 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 		return nil, err
 	}
 	p := &Plan{
-		Target: target, Conversation: op.Conversation, present: present.tree, NotCaptured: present.skipped,
+		Target: target, Conversation: op.Conversation, present: present.tree, NotCaptured: present.skipped, foreign: target.Received,
 		request: RewindRequest{Choice: opts.Choice, Choices: opts.Choices, Author: opts.Author, Progress: opts.Progress},
 	}
 	if err := w.planRootBack(ctx, p, op, rootTo); err != nil {
@@ -196,7 +196,7 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped}
+	p := &Plan{Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped, foreign: true}
 	if present, err = w.exchange(ctx, st, p, *req.Exchange, present); err != nil {
 		return nil, err
 	}

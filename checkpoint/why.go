@@ -33,6 +33,9 @@ const (
 	WhyHolds Why = "holds"
 	// WhyInTheWay: something else is where a directory would have to be.
 	WhyInTheWay Why = "in-the-way"
+	// WhyMasked: the checkpoint came from another store, and its set-user-id,
+	// set-group-id or sticky bits are not taken over. The rest of the path may change.
+	WhyMasked Why = "masked"
 )
 
 func whyNotCaptured(r workspace.Reason) Why {
@@ -74,13 +77,13 @@ func whose(w *Writer, p *PathState) (Why, string) {
 	return WhyUnknown, verb + ", nobody knows by whom"
 }
 
-// Left lists what the plan leaves as it is although it differs from the target, and
-// the conflicts that it does not settle. Where it takes out a single turn there is no
+// Left lists what the plan leaves as it is although it differs from the target, the
+// conflicts that it does not settle, and the paths that come without their bits. Where it takes out a single turn there is no
 // target, and only conflicts count.
 func (p *Plan) Left() []Action {
 	var left []Action
 	for _, a := range p.Actions {
-		if a.Kind == Conflict || a.Kind == Keep && p.request.OnlyTurn == 0 {
+		if a.Kind == Conflict || a.Why == WhyMasked || a.Kind == Keep && p.request.OnlyTurn == 0 {
 			left = append(left, a)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
 )
@@ -69,7 +70,11 @@ func (s *rowService) Commit(ctx context.Context, req *connect.Request[stetv1.Com
 		b.DeleteRange = append(b.DeleteRange, keyRange(r))
 	}
 	for _, row := range req.Msg.GetSet() {
-		b.Set = append(b.Set, kv.Set{Key: string(row.GetKey()), Value: row.GetValue()})
+		set, err := checkpoint.MarkReceived(kv.Set{Key: string(row.GetKey()), Value: row.GetValue()})
+		if err != nil {
+			return nil, fmt.Errorf("%w: refused: %v", kv.ErrInvalidBatch, err)
+		}
+		b.Set = append(b.Set, set)
 	}
 	for _, raw := range req.Msg.GetRefs() {
 		id, err := blob.IDFromBytes(raw)

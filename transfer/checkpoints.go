@@ -89,9 +89,14 @@ func (m *mover) checkpoints(ctx context.Context, all []captured, moved *Moved) e
 
 func (m *mover) checkpoint(ctx context.Context, one captured) error {
 	key := one.row.Key
+	one.rec.Received = true // the target did not capture it
+	value, err := encode(one.rec)
+	if err != nil {
+		return err
+	}
 	b := &kv.Batch{
 		Expect: []kv.Expect{{Key: key}},
-		Set:    []kv.Set{{Key: key, Value: one.row.Value}, {Key: keyspace.ConversationCheckpoint(one.rec.GetConversation(), one.rec.GetId())}},
+		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ConversationCheckpoint(one.rec.GetConversation(), one.rec.GetId())}},
 		Refs:   one.ids,
 	}
 	if err := m.place(ctx, one, b); err != nil {

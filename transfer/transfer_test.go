@@ -234,6 +234,12 @@ func TestCheckpointsComeAlong(t *testing.T) {
 	if rec := must[*checkpoint.Record](t)(w.Resolve(ctx, "c2", "")); rec.ID != second.ID {
 		t.Errorf("c2 is %s there, want %s", rec.ID, second.ID)
 	}
+	if rec := must[*checkpoint.Record](t)(b.Checkpoints().Get(ctx, first.ID)); !rec.Received {
+		t.Error("the target does not know that the checkpoint came from elsewhere")
+	}
+	if rec := must[*checkpoint.Record](t)(a.Checkpoints().Get(ctx, first.ID)); rec.Received {
+		t.Error("the source took its own checkpoint for one from elsewhere")
+	}
 	if rec := must[*checkpoint.Record](t)(b.Checkpoints().Get(ctx, first.ID)); rec.Tree != first.Tree {
 		t.Errorf("tree %s, want %s", rec.Tree, first.Tree)
 	}

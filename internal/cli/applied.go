@@ -114,4 +114,5 @@ var leftWords = map[checkpoint.Why]string{
 	checkpoint.WhyNotAsked:        "not asked for",
 	checkpoint.WhyHolds:           "holding what stays",
 	checkpoint.WhyInTheWay:        "blocked",
+	checkpoint.WhyMasked:          "without bits from another store",
 }

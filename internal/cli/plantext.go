@@ -172,6 +172,7 @@ var leftGroups = []struct{ key, text string }{
 	{string(checkpoint.WhySpecial), "special file"},
 	{string(checkpoint.WhyNotCaptured), "cannot be captured"},
 	{string(checkpoint.WhyNotCapturedThen), "there then, but not captured"},
+	{string(checkpoint.WhyMasked), "without set-id and sticky bits, which came from another store"},
 	{string(checkpoint.WhyHolds), "holds what stays"},
 	{string(checkpoint.WhyNotAsked), "not asked for"},
 }
@@ -181,7 +182,7 @@ func planLeft(p *place, plan *checkpoint.Plan) string {
 	groups := map[string][]string{}
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
-		if act.Kind != checkpoint.Keep {
+		if act.Kind != checkpoint.Keep && act.Why != checkpoint.WhyMasked {
 			continue
 		}
 		key := string(act.Why)

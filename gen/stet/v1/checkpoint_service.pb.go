@@ -1475,7 +1475,9 @@ type PlannedFile struct {
 	ByConversation string `protobuf:"bytes,6,opt,name=by_conversation,json=byConversation,proto3" json:"by_conversation,omitempty"`
 	ByTurn         uint32 `protobuf:"varint,7,opt,name=by_turn,json=byTurn,proto3" json:"by_turn,omitempty"`
 	// Why the path is left alone: yours, conversation, several, unknown, ignored,
-	// special, not-captured, not-captured-then, not-asked, holds or in-the-way.
+	// special, not-captured, not-captured-then, not-asked, holds or in-the-way. With
+	// masked, the path may change, but gets no set-user-id, set-group-id or sticky bit:
+	// the checkpoint came from another store.
 	Why string `protobuf:"bytes,8,opt,name=why,proto3" json:"why,omitempty"`
 	// The path as it is, where it is not text; path then shows it.
 	PathBytes     []byte `protobuf:"bytes,9,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`

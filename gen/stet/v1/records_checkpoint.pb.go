@@ -566,7 +566,10 @@ type CheckpointRecord struct {
 	LinesPartial bool `protobuf:"varint,24,opt,name=lines_partial,json=linesPartial,proto3" json:"lines_partial,omitempty"`
 	// The turns that were at work at any time since the previous checkpoint. Missing
 	// in records of releases that did not keep them.
-	AtWork        *TurnsAtWork `protobuf:"bytes,25,opt,name=at_work,json=atWork,proto3" json:"at_work,omitempty"`
+	AtWork *TurnsAtWork `protobuf:"bytes,25,opt,name=at_work,json=atWork,proto3" json:"at_work,omitempty"`
+	// It came from another store or a caller of the row API, and was not captured by
+	// this store. A rewind does not take set-user-id, set-group-id and sticky bits from it.
+	Received      bool `protobuf:"varint,26,opt,name=received,proto3" json:"received,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -774,6 +777,13 @@ func (x *CheckpointRecord) GetAtWork() *TurnsAtWork {
 		return x.AtWork
 	}
 	return nil
+}
+
+func (x *CheckpointRecord) GetReceived() bool {
+	if x != nil {
+		return x.Received
+	}
+	return false
 }
 
 // NotCapturedList is the content of the blob that CheckpointRecord.not_captured
@@ -1565,7 +1575,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\rpid_namespace\x18\x02 \x01(\tR\fpidNamespace\x12\x10\n" +
 	"\x03pid\x18\x03 \x01(\x04R\x03pid\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x04R\x05start\x12\x18\n" +
-	"\acommand\x18\x05 \x01(\tR\acommand\"\xf4\x05\n" +
+	"\acommand\x18\x05 \x01(\tR\acommand\"\x90\x06\n" +
 	"\x10CheckpointRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -1594,7 +1604,8 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x12not_captured_count\x18\x16 \x01(\x04R\x10notCapturedCount\x12\x16\n" +
 	"\x06hinted\x18\x17 \x01(\bR\x06hinted\x12#\n" +
 	"\rlines_partial\x18\x18 \x01(\bR\flinesPartial\x12-\n" +
-	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\"\x99\x01\n" +
+	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\x12\x1a\n" +
+	"\breceived\x18\x1a \x01(\bR\breceived\"\x99\x01\n" +
 	"\x0fNotCapturedList\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\x12-\n" +
 	"\x06stamps\x18\x02 \x03(\v2\x15.stet.v1.IgnoredStampR\x06stamps\x12'\n" +

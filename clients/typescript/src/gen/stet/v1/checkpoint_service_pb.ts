@@ -779,7 +779,9 @@ export type PlannedFile = Message<"stet.v1.PlannedFile"> & {
 
   /**
    * Why the path is left alone: yours, conversation, several, unknown, ignored,
-   * special, not-captured, not-captured-then, not-asked, holds or in-the-way.
+   * special, not-captured, not-captured-then, not-asked, holds or in-the-way. With
+   * masked, the path may change, but gets no set-user-id, set-group-id or sticky bit:
+   * the checkpoint came from another store.
    *
    * @generated from field: string why = 8;
    */

@@ -1,0 +1,73 @@
+package checkpoint
+
+import (
+	"fmt"
+	"strings"
+
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Whoever can write to a store decides what a rewind writes to the disk. A program
+// with a set-user-id bit would run with the rights of the user who rewinds, who may be
+// root. So these bits are restored only where this store captured them itself.
+
+// specialBits are the mode bits that are not taken over from elsewhere.
+const specialBits = 0o7000
+
+// MarkReceived marks a checkpoint of another store in a row that is about to be stored,
+// and returns other rows as they are. Whoever takes rows from outside calls it.
+func MarkReceived(row kv.Set) (kv.Set, error) {
+	if !keyspace.Checkpoints().Contains(row.Key) {
+		return row, nil
+	}
+	var m stetv1.CheckpointRecord
+	if err := unmarshal(row.Value, &m); err != nil {
+		return row, fmt.Errorf("row %q: %w", row.Key, err)
+	}
+	if m.Received {
+		return row, nil
+	}
+	m.Received = true
+	value, err := marshal(&m)
+	return kv.Set{Key: row.Key, Value: value}, err
+}
+
+// mask takes the special bits from what actions lead to, unless the same content, or
+// the directory, has them now. An action that was about nothing else keeps the path.
+func mask(actions []Action) {
+	for i := range actions {
+		a := &actions[i]
+		if !a.Changes() || a.After == nil {
+			continue
+		}
+		bits := a.After.Mode & specialBits
+		if b := a.Before; b != nil && b.Kind == a.After.Kind && (isDir(b) || b.ID == a.After.ID) {
+			bits &^= b.Mode
+		}
+		if bits == 0 {
+			continue
+		}
+		after := *a.After
+		after.Mode &^= bits
+		a.After = &after
+		if sameState(a.Before, a.After) {
+			a.Kind, a.After = Keep, a.Before
+		}
+		a.left(WhyMasked, "without its "+bitNames(bits)+": the checkpoint came from another store")
+	}
+}
+
+func bitNames(bits uint32) string {
+	var names []string
+	for _, b := range []struct {
+		bit  uint32
+		name string
+	}{{0o4000, "set-user-id bit"}, {0o2000, "set-group-id bit"}, {0o1000, "sticky bit"}} {
+		if bits&b.bit != 0 {
+			names = append(names, b.name)
+		}
+	}
+	return strings.Join(names, " and ")
+}
