@@ -9,12 +9,12 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// reuse tells which numbers of rows may have been given out twice: those above
-// low, since the last rows of the table were swept. turn counts how often that
-// happened; a mark of another turn is not trusted above low.
+// reuse records which row numbers may have been given out twice: those above low,
+// because the last rows of the table were swept. turn counts how often that happened. A
+// mark from another turn is not trusted above low.
 type reuse struct{ turn, low int64 }
 
-// reuseKey is where the table meta keeps it, as text.
+// reuseKey is its key in the table meta; the value is text.
 const reuseKey = "reuse"
 
 func readReuse(c *conn) (reuse, error) {
@@ -55,7 +55,7 @@ func noteReuse(c *conn, last int64) error {
 	return sqlError("note which numbers are reused", err)
 }
 
-// Arrived implements blob.Arrivals. A blob that is replaced arrives once more.
+// Arrived implements blob.Arrivals. A replaced blob arrives again.
 func (b *Blobs) Arrived(ctx context.Context, mark string, limit int) ([]blob.Info, string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, mark, err

@@ -6,37 +6,36 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// What the library adds to the name of a database for that of its log, and of the
-// index of that in shared memory.
+// Suffixes that the library adds to the name of a database: the log, and the
+// shared-memory index of the log.
 const (
 	logSuffix   = "-wal"
 	indexSuffix = "-shm"
 )
 
-// databaseFile is the database of one connection. It keeps the mark, which the
-// library never sees: what it reads there is zero, and what it writes there is the
-// mark.
+// databaseFile is the database of one connection. It hides the mark from the library:
+// reads at the mark's place return zeros, and writes store the mark.
 //
-// The library's locks order changes of the mark. Whoever begins a log has a shared
-// lock on reading without the log, and whoever copies a log into the database has an
-// exclusive one.
+// The library's locks order changes of the mark. A connection that begins a log holds a
+// shared lock on reading without the log; a connection that copies a log into the
+// database holds an exclusive one.
 type databaseFile struct {
 	diskFile
 	path string
 	log  *logFile // nil before the connection opened one
 
-	copying *mark // during a copy of the log into the database: what the mark is
-	last    int64 // and where the last frame is that was read for it
-	failed  error // why the mark could not be written at the end of it
+	copying *mark // the mark during a copy of the log into the database
+	last    int64 // offset of the last frame read for that copy
+	failed  error // why the mark could not be written after the copy
 }
 
 // logFile is the log of one connection.
 type logFile struct {
 	diskFile
 	database *databaseFile // nil if it cannot be found
-	bound    bool          // the database's mark is known to name this log
+	bound    bool          // the database's mark names this log
 	begun    bool          // the connection wrote a header, and no frame yet
-	fresh    bool          // where there was nothing before
+	fresh    bool          // the log was empty before
 }
 
 func openLog(on diskFile, name *vfs.Filename) *logFile {
@@ -67,10 +66,10 @@ func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.diskFile.WriteAt(p, off)
 }
 
-// Sync implements vfs.File. The library syncs a header before the first frame
-// follows, and that is where the mark becomes durable: after the header, since a log
-// that still has its old header must fit the old mark. Where there was nothing
-// before it, the header can wait for the first commit: without it nothing counts.
+// Sync implements vfs.File. The library syncs a header before the first frame follows.
+// The mark becomes durable at that point, after the header, because a log with its old
+// header must fit the old mark. If the log was empty before, the header can wait for
+// the first commit: without it no frame counts.
 func (f *logFile) Sync(flags vfs.SyncFlag) error {
 	if !f.begun {
 		return f.diskFile.Sync(flags)
@@ -91,7 +90,7 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.diskFile.ReadAt(p, off)
 }
 
-// bind makes the mark of the database name this log before its first frame.
+// bind writes this log's mark into the database before the first frame.
 func (f *logFile) bind() error {
 	if f.database == nil {
 		f.begun = false
@@ -117,7 +116,7 @@ func (f *logFile) bind() error {
 	return nil
 }
 
-// markFor returns the mark for a log that is in use, and whether it is stored.
+// markFor returns the mark for a log in use, and whether it is stored.
 func (f *databaseFile) markFor(log *logReader) (m mark, stored bool, err error) {
 	m, known, err := readMark(f.osFile)
 	if err != nil || !known || m.salts != log.salts {
@@ -133,8 +132,8 @@ func (f *databaseFile) writeMark(m mark) error {
 	return err
 }
 
-// CheckpointStart implements vfs.FileCheckpoint: the library begins to copy the log,
-// which it has synced.
+// CheckpointStart implements vfs.FileCheckpoint: the library has synced the log and
+// begins to copy it.
 func (f *databaseFile) CheckpointStart() {
 	f.copying, f.last, f.failed = nil, 0, nil
 	if f.log == nil {
@@ -150,8 +149,8 @@ func (f *databaseFile) CheckpointStart() {
 	f.failed = err
 }
 
-// CheckpointDone implements vfs.FileCheckpoint. The mark becomes durable with the
-// pages, or before them, which does no harm: the frames are.
+// CheckpointDone implements vfs.FileCheckpoint. The mark becomes durable with the pages
+// or before them. Before is harmless, because the frames are durable.
 func (f *databaseFile) CheckpointDone() {
 	if f.copying == nil || f.failed != nil {
 		return
@@ -196,7 +195,7 @@ func (f *databaseFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.diskFile.WriteAt(p, off)
 }
 
-// withMark returns a copy of p that has the mark in its place.
+// withMark returns a copy of p with the mark in its place.
 func (f *databaseFile) withMark(p []byte, off int64) ([]byte, error) {
 	m := f.copying
 	if m == nil {
@@ -220,8 +219,8 @@ func (f *databaseFile) Truncate(size int64) error {
 	return f.diskFile.Truncate(size)
 }
 
-// Sync implements vfs.File. The library syncs a database with a log once it holds all
-// of that, and has an exclusive lock then only to remove the log.
+// Sync implements vfs.File. The library syncs a database once it holds the whole log.
+// It has an exclusive lock at that point only if it is about to remove the log.
 func (f *databaseFile) Sync(flags vfs.SyncFlag) error {
 	if f.failed != nil {
 		return f.failed
@@ -234,7 +233,7 @@ func (f *databaseFile) Sync(flags vfs.SyncFlag) error {
 	return f.diskFile.Sync(flags)
 }
 
-// markClosed says that the database needs no log.
+// markClosed records in the mark that the database needs no log.
 func (f *databaseFile) markClosed() (changed bool, err error) {
 	m, known, err := readMark(f.osFile)
 	if err != nil || !known || m.none() || m.closed {
@@ -245,7 +244,7 @@ func (f *databaseFile) markClosed() (changed bool, err error) {
 }
 
 // dropLog is called before the log is removed. The database has been synced, but
-// perhaps before it was known that nobody goes on with the log.
+// perhaps before the library knew that no other connection continues the log.
 func (f *databaseFile) dropLog() error {
 	changed, err := f.markClosed()
 	if err != nil || !changed {

@@ -17,9 +17,8 @@ type Blobs struct{ db *DB }
 // Blobs returns the store of blobs.
 func (db *DB) Blobs() *Blobs { return &Blobs{db: db} }
 
-// cloneContent never returns nil, which would be stored as NULL. Appending to a
-// slice without room, unlike making one of the right size, does not clear first
-// what is overwritten at once.
+// cloneContent never returns nil, which would be stored as NULL. Append does not clear
+// the memory first; make would.
 func cloneContent(data []byte) []byte { return append([]byte{}, data...) }
 
 // Put implements blob.Store.
@@ -51,8 +50,8 @@ func (b *Blobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return b.db.writer.put(ctx, recs)
 }
 
-// checkBases refuses blobs that could never be read. A base may come in the same
-// call, before what leans on it.
+// checkBases rejects blobs that could never be read. A base may come in the same call,
+// before the blobs that lean on it.
 func (b *Blobs) checkBases(ctx context.Context, blobs []blob.Blob) error {
 	var bases []blob.ID
 	var leaning []int
@@ -78,14 +77,13 @@ func (b *Blobs) checkBases(ctx context.Context, blobs []blob.Blob) error {
 	return nil
 }
 
-// putObject writes a large blob's file now, in the caller's time, and queues its
-// row.
+// putObject writes a large blob's file in the caller's goroutine and queues its row.
 func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, size int64) error {
 	has, err := b.Has(ctx, id)
 	if err != nil {
 		return err
 	}
-	if has[0] { // a source that is not what it says is an error all the same
+	if has[0] { // still an error if the source does not match
 		if err := checkSize(r, size); err != nil {
 			return err
 		}
@@ -107,7 +105,7 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 	return nil
 }
 
-// putScratch holds a large blob in memory where nothing can be stored.
+// putScratch holds a large blob in memory when the store is read-only.
 func (b *Blobs) putScratch(ctx context.Context, id, base blob.ID, r io.Reader, size int64) error {
 	if size > int64(b.db.opts.Scratch) {
 		return blob.ErrReadOnly
@@ -135,8 +133,8 @@ func (b *Blobs) Flush(ctx context.Context) error {
 	return b.db.writer.do(&request{ctx: ctx})
 }
 
-// written is Flush for those who merely need rows for what was put: that a blob was
-// lost is for whoever asks for its durability to hear.
+// written is Flush for callers that only need rows for what was put. It leaves errors
+// about lost blobs to callers that ask for durability.
 func (b *Blobs) written(ctx context.Context) error {
 	if b.db.opts.ReadOnly {
 		return ctx.Err()

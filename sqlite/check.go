@@ -13,23 +13,23 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// DamageKind says what sort of thing is wrong.
+// DamageKind names a kind of damage.
 type DamageKind string
 
 // The kinds of damage that Check finds.
 const (
-	DamagedDatabase   DamageKind = "database"           // its structure; Detail is the library's finding
-	MissingGeneration DamageKind = "missing generation" // without it nothing can be written
+	DamagedDatabase   DamageKind = "database"           // its structure; Detail quotes the library
+	MissingGeneration DamageKind = "missing generation" // the store cannot be written without it
 	WrongSize         DamageKind = "wrong size"         // content is shorter or longer than its row says
 	MissingObject     DamageKind = "missing object"     // a row names a file that is not there
-	MissingBase       DamageKind = "missing base"       // a blob leans on one that is not there
+	MissingBase       DamageKind = "missing base"       // a blob leans on a missing one
 	OrphanedObject    DamageKind = "orphaned object"    // a file that no row names; harmless, Sweep removes it
 )
 
 // Damage is one finding of Check.
 type Damage struct {
 	Kind   DamageKind
-	ID     blob.ID // zero where no single blob is meant
+	ID     blob.ID // zero if the damage is not about one blob
 	Detail string
 }
 
@@ -40,25 +40,24 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s: %s: %s", d.Kind, d.ID, d.Detail)
 }
 
-// CheckOptions shape a check; the zero value works.
+// CheckOptions configure a check; the zero value works.
 type CheckOptions struct {
-	// Progress is called now and then with the number of blobs that were looked at
-	// and the number that there are.
+	// Progress is called from time to time with the number of blobs checked and the
+	// total.
 	Progress func(done, total int64)
 }
 
 // CheckReport is the result of a check.
 type CheckReport struct {
 	Blobs   int64 // rows of blobs
-	Objects int64 // of which are object files
+	Objects int64 // blobs in object files
 	Damage  []Damage
 }
 
-// Check looks at the structure of the store while others use it: the database,
-// and whether rows, files and bases fit together. It reads no content; whoever
-// wants to know whether every blob is what its id says reads them all through
-// blob.Checked. Damage is in the report, the error is for a check that could not
-// be finished.
+// Check examines the structure of the store while others use it: the database, and
+// whether rows, files and bases fit together. It reads no content; to verify that every
+// blob matches its id, read them all through blob.Checked. The report holds the damage.
+// The error is set only if the check could not finish.
 func (db *DB) Check(ctx context.Context, opts CheckOptions) (CheckReport, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(int64, int64) {}
@@ -83,7 +82,7 @@ func (c *checker) add(kind DamageKind, id blob.ID, format string, args ...any) {
 	c.report.Damage = append(c.report.Damage, Damage{Kind: kind, ID: id, Detail: fmt.Sprintf(format, args...)})
 }
 
-// read runs fn on a connection. Damage that stops the library is a finding.
+// read runs fn on a connection. Damage that stops the library becomes a finding.
 func (c *checker) read(ctx context.Context, fn func(*conn) error) error {
 	err := c.db.readers.with(ctx, func(conn *conn) error {
 		defer conn.SetInterrupt(conn.SetInterrupt(ctx))
@@ -132,8 +131,8 @@ type stored struct {
 	baseMissing     bool
 }
 
-// blobs looks at all rows, a page at a time, so that a long check does not keep
-// the log from starting again.
+// blobs checks all rows, a page at a time, so that a long check does not stop the log
+// from restarting.
 func (c *checker) blobs(ctx context.Context) error {
 	after, n := int64(0), listPage
 	for n == listPage {
@@ -187,7 +186,7 @@ func (c *checker) one(ctx context.Context, one stored) error {
 			return err
 		})
 		if err != nil || !named {
-			return err // a collector was here meanwhile
+			return err // a collector removed it meanwhile
 		}
 		c.add(MissingObject, one.id, "file %s is missing", one.file)
 	case err != nil:
@@ -196,7 +195,7 @@ func (c *checker) one(ctx context.Context, one stored) error {
 	return nil
 }
 
-// orphans looks for files that no row names. Young ones may still get theirs.
+// orphans looks for files that no row names. A young file may still get its row.
 func (c *checker) orphans(ctx context.Context) error {
 	err := c.db.objects.walk(func(info fs.FileInfo, id blob.ID, suffix string) error {
 		if time.Since(info.ModTime()) < orphanAge {

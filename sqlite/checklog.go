@@ -13,13 +13,14 @@ import (
 // markedVersion is the first format whose databases name their log.
 const markedVersion = 2
 
-// ErrWrongLog says that the log beside a database is not its own, or is gone. It is
-// an ErrDamaged. Nothing was changed; Options.ForgetLog opens the database as it is.
+// ErrWrongLog means that the log beside a database belongs to another one or is
+// missing. It is an ErrDamaged. Nothing was changed; Options.ForgetLog opens the
+// database as it is.
 var ErrWrongLog = fmt.Errorf("%w: database and log do not belong together", ErrDamaged)
 
-// checkLog compares the log with the mark in the database, before the library may
-// read either. Somebody alone with the store looks at every frame that the database
-// may hold.
+// checkLog compares the log with the mark in the database, before the library may read
+// either. If this process is alone with the store, it checks every frame that the
+// database may hold.
 func checkLog(path string, alone bool) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,8 +34,8 @@ func checkLog(path string, alone bool) error {
 	if binary.BigEndian.Uint32(version[:]) < markedVersion {
 		return nil
 	}
-	// Others may begin or remove a log meanwhile. They change the mark before they let
-	// the log differ from it, so that a mark which stays proves the difference.
+	// Others may begin or remove a log meanwhile. They change the mark before the log
+	// differs from it. If the mark stays the same, the difference is real.
 	for range 100 {
 		before, known, err := readMark(f)
 		if err != nil {
@@ -55,10 +56,10 @@ func checkLog(path string, alone bool) error {
 			return fmt.Errorf("%w: %s", ErrWrongLog, verdict)
 		}
 	}
-	return nil // not to be told from a mark that a disk has torn
+	return nil // looks the same as a torn mark
 }
 
-// judgeFile says what is wrong with the log at a path, if anything is.
+// judgeFile reports what is wrong with the log at a path, or "".
 func (m mark) judgeFile(path string, alone bool) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,12 +72,12 @@ func (m mark) judgeFile(path string, alone bool) (string, error) {
 	return m.judge(f, filepath.Base(path), alone)
 }
 
-// judge does so for a log that was opened, or is missing.
+// judge does the same for an open or missing log.
 func (m mark) judge(f io.ReaderAt, name string, alone bool) (string, error) {
 	used := !m.none() && !m.closed
 	if f == nil {
 		if used {
-			return fmt.Sprintf("the log %s is missing, and with it the latest commits; put it back, or restore a backup", name), nil
+			return fmt.Sprintf("the log %s is missing, and the latest commits with it; put it back or restore a backup", name), nil
 		}
 		return "", nil
 	}
@@ -85,25 +86,25 @@ func (m mark) judge(f io.ReaderAt, name string, alone bool) (string, error) {
 	case err != nil:
 		return "", err
 	case !ok && used && m.frames > 0:
-		return fmt.Sprintf("the log %s was emptied or overwritten, and the latest commits are missing; put it back, or restore a backup", name), nil
+		return fmt.Sprintf("the log %s was emptied or overwritten, and the latest commits are missing; put it back or restore a backup", name), nil
 	case !ok:
 		return "", nil // power was lost before the first commit
 	case log.salts == m.salts:
 		return m.judgeFrames(log, name, alone)
 	}
-	// A header alone says nothing: it is written before the mark.
+	// A header alone proves nothing: it is written before the mark.
 	committed, err := log.committed()
 	if err != nil || !committed {
 		return "", err
 	}
 	if used {
-		return fmt.Sprintf("%s is the log of another store or of an earlier time, and the database's own is missing with the latest commits; put that in its place, or restore a backup", name), nil
+		return fmt.Sprintf("%s belongs to another store or is out of date; the database's own log is missing, and the latest commits with it; put that log back or restore a backup", name), nil
 	}
-	return fmt.Sprintf("%s is the log of another store or of an earlier time, and the database needs none; move it away", name), nil
+	return fmt.Sprintf("%s belongs to another store or is out of date, and the database needs no log; move it away", name), nil
 }
 
-// judgeFrames looks whether the database's own log still has what it had when it was
-// copied: one that was put back from earlier would undo what came later.
+// judgeFrames checks that the database's own log still holds the frames it had when it
+// was copied. An older copy of the log would undo later commits.
 func (m mark) judgeFrames(log *logReader, name string, alone bool) (string, error) {
 	if m.frames == 0 {
 		return "", nil
@@ -116,13 +117,13 @@ func (m mark) judgeFrames(log *logReader, name string, alone bool) (string, erro
 		return "", err
 	}
 	if m.closed {
-		return fmt.Sprintf("%s is of an earlier time, or damaged, and the database needs no log; move it away", name), nil
+		return fmt.Sprintf("%s is out of date or damaged, and the database needs no log; move it away", name), nil
 	}
-	return fmt.Sprintf("%s is of an earlier time, or damaged: the database holds commits that came later; put the latest one in its place, or restore a backup", name), nil
+	return fmt.Sprintf("%s is out of date or damaged: the database holds later commits; put the latest log back or restore a backup", name), nil
 }
 
-// forgetLog makes a database stand for itself. A log stays, under another name. The
-// caller is alone with the store.
+// forgetLog makes a database usable without its log. An existing log is kept under
+// another name. The caller is alone with the store.
 func (db *DB) forgetLog() error {
 	log := db.path() + logSuffix
 	kept := log + ".refused"
@@ -135,7 +136,7 @@ func (db *DB) forgetLog() error {
 	if err := ignoreMissing(db.opts.files.Rename(log, kept)); err != nil {
 		return fileError("move the log away", err)
 	}
-	// The index of the log is made from it when it is missing.
+	// The library rebuilds the index from the log when it is missing.
 	if err := ignoreMissing(db.opts.files.Remove(db.path() + indexSuffix)); err != nil {
 		return fileError("remove the index of the log", err)
 	}

@@ -29,18 +29,17 @@ func openConn(path string, on *disk, opts *Options, flags sqlite3.OpenFlag) (*co
 		return nil, err
 	}
 	c := &conn{Conn: raw, prepared: make(map[string]*sqlite3.Stmt)}
-	// trusted_schema and cell_size_check make a hostile or damaged file fail
-	// with an error instead of running what it says.
-	// The time-out comes first: reading the schema may meet another process that
-	// is just recovering the log.
+	// trusted_schema and cell_size_check make a hostile or damaged file fail instead of
+	// running its code. The timeout comes first: another process may be recovering the
+	// log while we read the schema.
 	err = c.BusyTimeout(opts.busyTimeout())
 	if err == nil {
-		// Without this a statement with a range is prepared anew whenever other ends
-		// are bound, which takes six times as long as reading a few rows.
+		// Without this, a statement with a range is prepared again whenever other
+		// bounds are bound, which takes six times as long as reading a few rows.
 		_, err = c.Config(sqlite3.DBCONFIG_ENABLE_QPSG, true)
 	}
 	if err == nil && on.frozen {
-		err = c.Exec(`PRAGMA locking_mode = EXCLUSIVE`) // for an index of the log that is not shared
+		err = c.Exec(`PRAGMA locking_mode = EXCLUSIVE`) // the index of the log is not shared
 	}
 	if err == nil {
 		err = c.Exec(`PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY`)
@@ -65,8 +64,8 @@ func (c *conn) stmt(sql string) (*sqlite3.Stmt, error) {
 	return s, nil
 }
 
-// query runs sql with args and calls row for every result. What row reads from
-// the statement is valid only inside the call.
+// query runs sql with args and calls row for every result. Values that row reads from
+// the statement are valid only during the call.
 func (c *conn) query(sql string, row func(*sqlite3.Stmt) error, args ...any) error {
 	s, err := c.stmt(sql)
 	if err != nil {
@@ -87,7 +86,7 @@ func (c *conn) query(sql string, row func(*sqlite3.Stmt) error, args ...any) err
 	return s.Err()
 }
 
-// exec runs a statement that gives no rows.
+// exec runs a statement that returns no rows.
 func (c *conn) exec(sql string, args ...any) error { return c.query(sql, nil, args...) }
 
 // text is bound as TEXT; a plain []byte is bound as BLOB.
@@ -155,7 +154,7 @@ func newPool(size int, open func() (*conn, error)) *pool {
 	}
 }
 
-// with calls fn with a connection of its own.
+// with calls fn with a connection that no other caller uses.
 func (p *pool) with(ctx context.Context, fn func(*conn) error) error {
 	c, err := p.take(ctx)
 	if err != nil {
@@ -168,7 +167,7 @@ func (p *pool) with(ctx context.Context, fn func(*conn) error) error {
 	return p.same(c)
 }
 
-// same fails if a frozen store changed since the connection was opened.
+// same fails if a frozen store has changed since the connection was opened.
 func (p *pool) same(c *conn) error {
 	if p.stamp != nil && p.stamp() != c.stamp {
 		return errThawed
@@ -176,7 +175,7 @@ func (p *pool) same(c *conn) error {
 	return nil
 }
 
-// take returns a connection for the caller alone, who must give it back.
+// take returns a connection for the caller alone. The caller must give it back.
 func (p *pool) take(ctx context.Context) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// findOrCreate makes sure that there is a database file to open.
+// findOrCreate makes sure that a database file exists.
 func (db *DB) findOrCreate(ctx context.Context) error {
 	switch info, err := os.Stat(db.dir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -29,7 +29,7 @@ func (db *DB) findOrCreate(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%w: it is a file, a store is a directory", ErrForeign)
+		return fmt.Errorf("%w: it is a file, and a store is a directory", ErrForeign)
 	}
 	switch info, err := os.Lstat(db.path()); {
 	case err == nil && !info.Mode().IsRegular():
@@ -58,9 +58,8 @@ func makeDurably(f files, dir string) error {
 	return fileError("sync directory", f.SyncDir(parent))
 }
 
-// create makes the database under another name and renames it when it is
-// complete and durable, so that a crash never leaves half a store. The lock
-// keeps two creators apart.
+// create builds the database under another name and renames it once it is complete and
+// durable, so a crash never leaves half a store. The lock keeps two creators apart.
 func (db *DB) create(ctx context.Context) error {
 	lock := flock.New(filepath.Join(db.dir, lockName))
 	defer lock.Close()
@@ -68,7 +67,7 @@ func (db *DB) create(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Lstat(db.path()); err == nil {
-		return nil // somebody else was faster
+		return nil // another process was faster
 	}
 	if err := db.refuseForeign(); err != nil {
 		return err
@@ -90,8 +89,8 @@ func (db *DB) create(ctx context.Context) error {
 	if err := writeDurably(db.opts.files, filepath.Join(objects, storeFileName), []byte(id+"\n")); err != nil {
 		return err
 	}
-	// The names above must be durable before the database gets its own: a store
-	// whose objects are missing counts as damaged.
+	// The names above must be durable before the name of the database: a store whose
+	// objects are missing counts as damaged.
 	if err := db.opts.files.SyncDir(db.dir); err != nil {
 		return fileError("sync directory", err)
 	}
@@ -104,14 +103,14 @@ func (db *DB) create(ctx context.Context) error {
 	return fileError("sync parent directory", db.opts.files.SyncDir(filepath.Dir(db.dir)))
 }
 
-// waitForLock does not wait for ever: who uses a store whose database was removed
-// keeps the lock for as long as that takes.
+// waitForLock does not wait forever: a process that uses a store whose database was
+// removed keeps the lock for as long as it runs.
 func (db *DB) waitForLock(ctx context.Context, lock *flock.Flock) error {
 	limited, cancel := context.WithTimeout(ctx, db.opts.busyTimeout())
 	defer cancel()
 	_, err := lock.TryLockContext(limited, 5*time.Millisecond)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: there is no %s, and another process uses what is here", kv.ErrBusy, databaseName)
+		return fmt.Errorf("%w: %s is missing, and another process uses the directory", kv.ErrBusy, databaseName)
 	}
 	return fileError("lock", err)
 }
@@ -121,7 +120,7 @@ func (db *DB) writeFresh(path, id string) error {
 	if err != nil {
 		return sqlError("create database", err)
 	}
-	_, err = c.pragma("auto_vacuum = INCREMENTAL") // for Shrink; can only be said to an empty file
+	_, err = c.pragma("auto_vacuum = INCREMENTAL") // for Shrink; works only on an empty file
 	if err == nil {
 		err = createSchema(c, id)
 	}
@@ -134,8 +133,8 @@ func (db *DB) writeFresh(path, id string) error {
 	return sqlError("create database", err)
 }
 
-// refuseForeign keeps a store out of a directory that is used for other things,
-// and away from the remains of a store whose database is gone.
+// refuseForeign refuses a directory that is used for other things, and the remains of a
+// store whose database is gone.
 func (db *DB) refuseForeign() error {
 	entries, err := os.ReadDir(db.dir)
 	if err != nil {

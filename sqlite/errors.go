@@ -26,14 +26,14 @@ var (
 	ErrUnsupported = errors.New("unsupported")
 )
 
-// sqlError gives an error of the SQL library the type that callers know.
+// sqlError converts an error of the SQL library to one that callers can test for.
 func sqlError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var kind error
 	switch {
-	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_SHMSIZE), // which needs room to be opened at all
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_SHMSIZE), // opening it needs room
 		errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		kind = blob.ErrFull
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
@@ -48,8 +48,8 @@ func sqlError(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, kind, err)
 }
 
-// errSync marks a failed fsync, whatever its reason: the kernel may have dropped
-// what it could not write, and another fsync would not tell.
+// errSync marks a failed fsync, whatever its reason: the kernel may have dropped the
+// data, and another fsync would not report it.
 var errSync = errors.New("cannot tell what reached the disk")
 
 // syncError is fileError for a failed fsync.
@@ -60,20 +60,20 @@ func syncError(doing string, err error) error {
 	return fmt.Errorf("%w: %w", errSync, fileError(doing, err))
 }
 
-// unsafeToGoOn reports whether a failure leaves doubt about what the disk holds.
-// A full disk and a busy store do not, unless it was an fsync that failed: the
-// transaction was undone before anything of it could count. Nor does an error
-// that is not the library's: then somebody merely asked for what cannot be.
+// unsafeToGoOn reports whether a failure leaves doubt about what the disk holds. A full
+// disk and a busy store leave none, unless an fsync failed: the transaction was undone
+// before any of it could count. An error that is not the library's leaves none either:
+// the caller asked for something impossible.
 func unsafeToGoOn(err error) bool {
 	if errors.Is(err, errSync) || errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) || errors.Is(err, sqlite3.IOERR_SHMSIZE) {
 		return true
 	}
-	var code sqlite3.ExtendedErrorCode // an error without a message is only that
+	var code sqlite3.ExtendedErrorCode // an error without a message has this type
 	return errors.As(err, &code) &&
 		!errors.Is(err, blob.ErrFull) && !errors.Is(err, kv.ErrBusy) && !errors.Is(err, blob.ErrReadOnly)
 }
 
-// fileError does the same for object files.
+// fileError does the same for errors of object files.
 func fileError(doing string, err error) error {
 	switch {
 	case err == nil:

@@ -10,10 +10,9 @@ import (
 // freshLimit bounds each half of fresh; both together take about 4 MB.
 const freshLimit = 1 << 15
 
-// fresh remembers blobs that were durable and of one generation when a transaction
-// of this process ended. As long as that is the current generation no collector
-// removes them, not one of another process either, and who asks for them need not
-// look. It keeps those that came last.
+// fresh remembers blobs that were durable and of one generation when a transaction of
+// this process ended. While that generation is current, no collector of any process
+// removes them, and Has need not look them up. It keeps the latest ones.
 type fresh struct {
 	mu           sync.Mutex // guards what follows
 	generation   int64
@@ -36,7 +35,7 @@ func (f *fresh) add(generation int64, ids map[blob.ID]bool) {
 		f.older, f.young = f.young, nil
 	}
 	if len(ids) > freshLimit {
-		return // as many as all that is remembered: a first capture, say
+		return // more than fits, as in a first capture
 	}
 	if f.young == nil {
 		f.young = make(map[blob.ID]bool, len(ids))

@@ -14,12 +14,12 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// A store that we cannot write is frozen if nobody uses it either: there is no index
-// of the log in shared memory, and we cannot make one. Each connection then keeps an
-// index of its own. It does not see what others commit, who may be allowed to write:
-// so it is used only as long as the files are as they were.
+// A store that we cannot write is frozen if no other process uses it either: the index
+// of the log in shared memory does not exist, and we cannot create one. Each connection
+// then builds its own index. It does not see later commits of processes that may write,
+// so it is used only while the files stay unchanged.
 
-// isFrozen finds out whether a store that is opened for reading is frozen.
+// isFrozen reports whether a store opened for reading is frozen.
 func (db *DB) isFrozen() bool {
 	path := db.path() + indexSuffix
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile)
@@ -34,8 +34,8 @@ func (db *DB) isFrozen() bool {
 	return !indexInUse(f)
 }
 
-// frozenDatabase is a database that is read with an index of the log that nobody
-// shares. The library wants it for itself then, which we cannot give.
+// frozenDatabase is a database read with a private index of the log. The library wants
+// an exclusive lock for that, which we cannot give.
 type frozenDatabase struct {
 	*databaseFile
 	level vfs.LockLevel
@@ -70,8 +70,8 @@ func (f *frozenDatabase) CheckReservedLock() (bool, error) { return false, nil }
 // LockState implements vfs.FileLockState.
 func (f *frozenDatabase) LockState() vfs.LockLevel { return f.level }
 
-// openReadOnly opens a file that cannot be written, and gives an empty log where
-// there is none: the library would make one.
+// openReadOnly opens a file that cannot be written. If there is no log, it returns an
+// empty one, because the library would create one.
 func (d *disk) openReadOnly(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	flags = flags&^(vfs.OPEN_READWRITE|vfs.OPEN_CREATE) | vfs.OPEN_READONLY
 	file, flags, err := d.VFSFilename.OpenFilename(name, flags)
@@ -81,7 +81,7 @@ func (d *disk) openReadOnly(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	return file, flags, err
 }
 
-// emptyLog is a log that does not exist. Nobody writes to it.
+// emptyLog is a log that does not exist. It is never written.
 type emptyLog struct{}
 
 func (emptyLog) Close() error                                    { return nil }
@@ -96,7 +96,7 @@ func (emptyLog) CheckReservedLock() (bool, error)                { return false,
 func (emptyLog) SectorSize() int                                 { return 0 }
 func (emptyLog) DeviceCharacteristics() vfs.DeviceCharacteristic { return 0 }
 
-// fileStamp tells whether a file changed.
+// fileStamp shows whether a file has changed.
 type fileStamp struct {
 	size int64
 	time time.Time
@@ -110,12 +110,12 @@ func stampOf(path string) fileStamp {
 	return fileStamp{info.Size(), info.ModTime()}
 }
 
-// stamp is what the database and its log looked like.
+// stamp is the state of the database and its log.
 type stamp struct{ database, log fileStamp }
 
 func (db *DB) stamp() stamp {
 	return stamp{stampOf(db.path()), stampOf(db.path() + logSuffix)}
 }
 
-// errThawed says that what was read may be a mix of before and after.
-var errThawed = fmt.Errorf("%w: it was changed while it was read, by somebody who may write to it; try again", kv.ErrBusy)
+// errThawed means that the data read may mix old and new.
+var errThawed = fmt.Errorf("%w: another process changed it during the read; try again", kv.ErrBusy)

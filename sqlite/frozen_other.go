@@ -4,5 +4,5 @@ package sqlite
 
 import "os"
 
-// indexInUse cannot be found out here.
+// indexInUse cannot be determined here.
 func indexInUse(*os.File) bool { return false }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// indexInUse reports whether a connection of anybody has the index of the log open:
-// all of them hold a lock on the byte after the library's own locks.
+// indexInUse reports whether any connection has the index of the log open: each one
+// locks the byte after the library's own locks.
 func indexInUse(f *os.File) bool {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: 128, Len: 1}
 	err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock)

@@ -11,20 +11,20 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// group is what one transaction writes: blobs first, then the batches that may
-// refer to them. Each batch is checked completely before its first change, so
-// that one that fails leaves nothing behind and the others go on.
+// group is what one transaction writes: blobs first, then the batches that may refer to
+// them. Each batch is checked completely before its first change, so a failed batch
+// leaves nothing behind and the others go on.
 type group struct {
 	w      *writer
 	c      *conn
 	gen    int64
-	unused map[*record]bool  // object files that turned out to be stored already
-	fresh  map[blob.ID]bool  // found or made to be of the current generation
-	lost   map[blob.ID]error // blobs that cannot be stored, such as those whose base is gone
+	unused map[*record]bool  // object files of blobs that were stored already
+	fresh  map[blob.ID]bool  // blobs now in the current generation
+	lost   map[blob.ID]error // blobs that cannot be stored, for example because their base is gone
 }
 
-// apply returns an error only if the whole transaction must fail; what is wrong
-// with a single batch goes to its verdict.
+// apply returns an error only if the whole transaction must fail. The error of a single
+// batch goes into its verdict.
 func (g *group) apply(recs []*record, reqs []*request, verdicts []error) error {
 	gen, err := generation(g.c)
 	if err != nil {
@@ -55,7 +55,7 @@ func (g *group) apply(recs []*record, reqs []*request, verdicts []error) error {
 	return nil
 }
 
-// generation returns the number that new blobs get.
+// generation returns the number for new blobs.
 func generation(c *conn) (int64, error) {
 	var gen int64
 	err := c.query(`SELECT value FROM meta WHERE key = 'generation'`, func(s *sqlite3.Stmt) error {
@@ -73,13 +73,13 @@ const insertBlob = `INSERT INTO blobs (id, gen, born, size, base, file, data) VA
 func (g *group) insert(r *record, born int64) error {
 	if r.renewal {
 		found, err := g.touch(r.id)
-		if err == nil && !found { // swept after Put had seen it: its content is gone with it
+		if err == nil && !found { // swept after Put saw it; the content is gone
 			g.lose(r, fmt.Errorf("store blob %s once more: %w", r.id, blob.NotFound(r.id)))
 		}
 		return err
 	}
 	if r.file != "" && !g.w.db.objects.exists(r.id, r.file) {
-		// It waited for so long that a sweep elsewhere took it for an orphan.
+		// It waited so long that another process swept it as an orphan.
 		g.lose(r, fmt.Errorf("store blob %s: its object file: %w", r.id, blob.NotFound(r.id)))
 		return nil
 	}
@@ -113,7 +113,7 @@ func (g *group) insert(r *record, born int64) error {
 	return nil
 }
 
-// lose notes why a blob cannot be stored.
+// lose records why a blob cannot be stored.
 func (g *group) lose(r *record, err error) {
 	if g.lost == nil {
 		g.lost = make(map[blob.ID]error)
@@ -122,7 +122,7 @@ func (g *group) lose(r *record, err error) {
 	g.notUsed(r)
 }
 
-// notUsed notes that the file of a record, if it has one, is not needed.
+// notUsed records that the file of a record, if any, is not needed.
 func (g *group) notUsed(r *record) {
 	if g.unused == nil {
 		g.unused = make(map[*record]bool)
@@ -163,10 +163,9 @@ func bindBlob(s *sqlite3.Stmt, r *record, gen, born int64) error {
 	return s.BindBlob(7, r.data)
 }
 
-// touch puts a blob, and what it leans on, into the current generation, so that
-// a collector that is under way leaves them. A blob of the current generation
-// has had its bases touched already, or was given one by Replace; that may be older,
-// and stays as long as the blob does.
+// touch moves a blob and its bases into the current generation, so that a running
+// collector keeps them. If the blob is already in it, its bases were touched before, or
+// Replace gave it one. That base may be older, and stays as long as the blob does.
 func (g *group) touch(id blob.ID) (found bool, err error) {
 	for {
 		if g.fresh[id] || g.w.fresh.has(g.gen, id) {
@@ -191,7 +190,7 @@ func (g *group) touch(id blob.ID) (found bool, err error) {
 	}
 }
 
-// refreshed notes a blob of the current generation.
+// refreshed records a blob of the current generation.
 func (g *group) refreshed(id blob.ID) {
 	if g.fresh == nil {
 		g.fresh = make(map[blob.ID]bool)
@@ -215,7 +214,7 @@ func blobLinks(c *conn, id blob.ID) (gen int64, base blob.ID, ok bool, err error
 	return gen, base, ok, s.Err()
 }
 
-// check tells whether a batch can be applied now.
+// check reports whether a batch can be applied now.
 func (g *group) check(b *kv.Batch) (verdict, err error) {
 	for _, e := range b.Expect {
 		version, err := rowVersion(g.c, e.Key)
@@ -258,7 +257,7 @@ func rowVersion(c *conn, key string) (uint64, error) {
 	return version, s.Err()
 }
 
-// change applies a batch that was checked.
+// change applies a checked batch.
 func (g *group) change(b *kv.Batch) error {
 	for _, r := range b.DeleteRange {
 		if r.Empty() {
@@ -286,9 +285,9 @@ func (g *group) change(b *kv.Batch) error {
 	return nil
 }
 
-// newVersion draws a version at random: a counter would be one more page to
-// write in every transaction, and a clock may jump back. Sixty-two random bits
-// do not meet twice on one key.
+// newVersion draws a version at random: a counter would be one more page to write in
+// every transaction, and a clock may jump back. Sixty-two random bits do not repeat on
+// one key.
 func newVersion() int64 { return rand.Int64()>>1 + 1 }
 
 func (g *group) set(set kv.Set, version int64) error {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// checkHeader reads the first page by hand, before the SQL library may touch
-// the file: what is not ours, or newer than us, stays as it is.
+// checkHeader reads the first page by hand, before the SQL library touches the file. A
+// foreign or newer file is left unchanged.
 func checkHeader(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -26,13 +26,13 @@ func checkHeader(path string) error {
 		return fmt.Errorf("%w: the database belongs to application %#x", ErrForeign, id)
 	}
 	if v := binary.BigEndian.Uint32(h[60:]); v > FormatVersion {
-		return fmt.Errorf("%w: version %d, this release knows up to %d", ErrNewerFormat, v, FormatVersion)
+		return fmt.Errorf("%w: version %d; this release reads up to %d", ErrNewerFormat, v, FormatVersion)
 	}
 	return checkLength(f, h[:])
 }
 
-// checkLength finds a database that lost its end. While a WAL exists, pages may
-// live there only, and the library decides.
+// checkLength detects a truncated database. While a WAL exists, some pages may be only
+// there, and the library decides.
 func checkLength(f *os.File, h []byte) error {
 	if info, err := os.Stat(f.Name() + "-wal"); err == nil && info.Size() > 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 const (
 	logHeaderSize   = 32
 	frameHeaderSize = 24
-	logMagic        = 0x377f0682 // the lowest bit tells the order of bytes in checksums
+	logMagic        = 0x377f0682 // the lowest bit is the byte order of checksums
 )
 
 // logReader reads a log without the library.
@@ -19,11 +19,11 @@ type logReader struct {
 	salts [8]byte
 	page  int64
 	order binary.ByteOrder
-	s0    uint32 // checksum over all that was read
+	s0    uint32 // checksum of everything read so far
 	s1    uint32
 }
 
-// readLog reads the header of a log; ok is false where there is none that counts.
+// readLog reads the header of a log; ok is false if there is no valid one.
 func readLog(r io.ReaderAt) (l *logReader, ok bool, err error) {
 	var h [logHeaderSize]byte
 	if n, err := r.ReadAt(h[:], 0); n < len(h) {
@@ -69,8 +69,8 @@ func (l *logReader) frameSum(frame uint32) (sum uint32, ok bool, err error) {
 	return binary.BigEndian.Uint32(h[20:]), bytes.Equal(h[8:16], l.salts[:]), nil
 }
 
-// frames calls fn for each frame that the library would find valid, in order, until
-// it returns false. It can be called once.
+// frames calls fn for each frame that the library would accept, in order, until fn
+// returns false. It can be called once.
 func (l *logReader) frames(fn func(number uint32, commit bool) bool) error {
 	buf := make([]byte, frameHeaderSize+l.page)
 	for number := uint32(1); ; number++ {
@@ -99,7 +99,7 @@ func (l *logReader) committed() (found bool, err error) {
 	return found, err
 }
 
-// intact reports whether the library would find so many frames valid.
+// intact reports whether the library would accept that many frames.
 func (l *logReader) intact(frames uint32) (bool, error) {
 	last := uint32(0)
 	err := l.frames(func(number uint32, _ bool) bool {

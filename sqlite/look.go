@@ -36,9 +36,9 @@ func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 
 func (b *Blobs) look() look { return look{db: b.db} }
 
-// ReadMany implements blob.ManyReader: what fn reads shares one connection and, as
-// long as nothing is missing, one reading transaction. To begin and end one
-// takes longer than to read a small blob.
+// ReadMany implements blob.ManyReader: the reads of fn share one connection and, while
+// nothing is missing, one read transaction. Beginning and ending a transaction takes
+// longer than reading a small blob.
 func (b *Blobs) ReadMany(ctx context.Context, fn func(blob.Reader) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (b *Blobs) ReadMany(ctx context.Context, fn func(blob.Reader) error) (err e
 	return fn(look{db: b.db, view: v})
 }
 
-// view is a reading transaction that several lookups share. It takes a connection
-// when there is something to look up, and begins with the second lookup.
+// view is a read transaction shared by several lookups. It takes a connection for the
+// first lookup and begins the transaction with the second.
 type view struct {
 	readers *pool
 	conn    *conn // nil before the first lookup
@@ -75,8 +75,8 @@ func (v *view) begin() error {
 	return v.conn.exec(`BEGIN`)
 }
 
-// end lets the next lookup see what was committed meanwhile. An error may have
-// ended the transaction already.
+// end lets the next lookup see newer commits. An error may have ended the transaction
+// already.
 func (v *view) end() error {
 	if v.conn == nil || v.conn.GetAutocommit() {
 		return nil
@@ -97,7 +97,7 @@ func (v *view) close() error {
 	return err
 }
 
-// look finds blobs, each in a transaction of its own or in that of a view.
+// look finds blobs, each in its own transaction or in that of a view.
 type look struct {
 	db   *DB
 	view *view // or nil
@@ -127,7 +127,7 @@ func (l look) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return p.data, err
 }
 
-// load returns a place with its content; another one if the blob has moved.
+// load returns a place with its content; a different place if the blob has moved.
 func (l look) load(ctx context.Context, id blob.ID, p place) (place, error) {
 	f, p, err := l.openObject(ctx, id, p)
 	if err != nil || f == nil {
@@ -171,7 +171,7 @@ func (l look) find(ctx context.Context, id blob.ID) (place, error) {
 	return p, err
 }
 
-// findOnce looks first among those on their way to the disk.
+// findOnce first looks among the blobs that are not written yet.
 func (l look) findOnce(ctx context.Context, id blob.ID) (place, error) {
 	if err := ctx.Err(); err != nil {
 		return place{}, err
@@ -216,9 +216,9 @@ func (l look) findRow(ctx context.Context, id blob.ID) (place, error) {
 	return p, nil
 }
 
-// openObject opens a blob's file, if that is where it is. Where a collector removed
-// it between the look at the row and this call, the row is gone too, and that is
-// what counts; where it was replaced, the place is another one.
+// openObject opens a blob's file, if it is in one. If a collector removed the file
+// after the row was read, the row is gone too, and the blob counts as missing. If the
+// blob was replaced, the place changes.
 func (l look) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, place, error) {
 	for p.file != "" {
 		f, err := l.db.objects.open(id, p.file)
@@ -273,9 +273,8 @@ func (l look) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return has, l.db.readError(ctx, "look for blobs", err)
 }
 
-// hasFresh finds blobs of the generation that is the current one in the view's
-// transaction without looking for each. A store that lost its generation can still
-// be read.
+// hasFresh finds blobs of the generation current in the view's transaction without
+// looking up each. A store without a generation can still be read.
 func (l look) hasFresh(c *conn, ids []blob.ID, has []bool) {
 	gen, err := generation(c)
 	if err != nil {
@@ -286,7 +285,7 @@ func (l look) hasFresh(c *conn, ids []blob.ID, has []bool) {
 	}
 }
 
-// hasRows looks for those ids that are not found yet.
+// hasRows looks up the ids that are not found yet.
 func hasRows(c *conn, ids []blob.ID, has []bool) error {
 	s, err := c.stmt(`SELECT 1 FROM blobs WHERE id = ?1`)
 	if err != nil {
@@ -308,7 +307,7 @@ func hasRows(c *conn, ids []blob.ID, has []bool) error {
 	return nil
 }
 
-// readError gives errors of reading their types.
+// readError converts errors of reading.
 func (db *DB) readError(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.Is(err, blob.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err

@@ -7,8 +7,7 @@ import (
 )
 
 // The mark binds the log to its database. It is in the 20 bytes of the database's
-// header that the library reserves and leaves alone, so that it goes wherever the
-// database goes:
+// header that the library reserves and leaves alone, so it moves with the database:
 //
 //	 0   8  salts of the log that the database is used with, from the log's header
 //	 8   4  frames of that log that were copied into the database, or were about to be;
@@ -25,12 +24,12 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// mark says which log belongs to a database.
+// mark identifies the log that belongs to a database.
 type mark struct {
 	salts  [8]byte
-	frames uint32 // so many were durable in the log when it was copied
-	sum    uint32 // of the last of them
-	closed bool   // all are in the database, the log is not needed
+	frames uint32 // durable frames in the log when it was copied
+	sum    uint32 // checksum of the last of them
+	closed bool   // the database holds all frames; the log is not needed
 }
 
 // none reports whether there was never a log.
@@ -50,7 +49,7 @@ func (m mark) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// decodeMark fails for bytes that no store wrote, or that a disk has torn.
+// decodeMark fails for bytes that no store wrote, and for torn ones.
 func decodeMark(b []byte) (m mark, ok bool) {
 	if string(b) == string(make([]byte, markSize)) {
 		return mark{}, true
@@ -65,8 +64,7 @@ func decodeMark(b []byte) (m mark, ok bool) {
 	return m, true
 }
 
-// readMark returns the mark of a database file. A file that has no header yet has
-// no mark either.
+// readMark returns the mark of a database file. A file without a header has no mark.
 func readMark(f io.ReaderAt) (m mark, ok bool, err error) {
 	var b [markSize]byte
 	if n, err := f.ReadAt(b[:], markOffset); n < len(b) {
@@ -79,8 +77,8 @@ func readMark(f io.ReaderAt) (m mark, ok bool, err error) {
 	return m, ok, nil
 }
 
-// overMark returns the part of p, which is at off in a database file, that the mark
-// takes, and where in the mark that begins.
+// overMark returns the part of p, at off in a database file, that overlaps the mark,
+// and where in the mark it begins.
 func overMark(p []byte, off int64) (part []byte, from int) {
 	start, end := max(off, markOffset), min(off+int64(len(p)), markOffset+markSize)
 	if start >= end {

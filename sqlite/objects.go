@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	storeFileName = "store" // in the objects directory: the id of the store that it belongs to
+	storeFileName = "store" // in the objects directory: the id of its store
 	tempDirName   = "tmp"
 )
 
-// files are the mutating calls on object files, so that tests can make each of
-// them fail or count them.
+// files are the mutating calls on object files; tests count them and make them fail.
 type files interface {
 	MkdirAll(dir string) error
 	Create(path string) (objectFile, error)
@@ -60,19 +59,19 @@ func (osFiles) SyncDir(dir string) error {
 	return d.Sync()
 }
 
-// objects keeps large contents as files: objects/ab/cdef….suffix. The suffix is
-// random and part of the blob's row, so that a file which a collector is about
-// to remove is never the one that a new row names.
+// objects keeps large contents as files: objects/ab/cdef….suffix. The suffix is random
+// and part of the blob's row, so a new row never names a file that a collector is about
+// to remove.
 //
-// While a file has no row yet, or no longer, objects/tmp holds a second link to
-// it, under the name id.suffix. After a crash these links name all that may have
-// to be tidied up; nobody needs to look at every object for it.
+// While a file has no row, objects/tmp holds a second link to it, named id.suffix.
+// After a crash these links name everything that may need cleaning up, so there is no
+// need to scan all objects.
 type objects struct {
 	dir   string
 	files files
 
 	mu    sync.Mutex // guards ready
-	ready bool       // the directories of objects are known to be durable
+	ready bool       // the shard directories are durable
 }
 
 func newObjects(dir string, f files) *objects { return &objects{dir: dir, files: f} }
@@ -98,13 +97,13 @@ func (o *objects) write(id blob.ID, r io.Reader, size int64) (string, error) {
 	return suffix, nil
 }
 
-// settle says that the row of an object is durable.
+// settle removes the second link once the row of an object is durable.
 func (o *objects) settle(id blob.ID, suffix string) error {
 	return ignoreMissing(o.files.Remove(o.tempPath(id, suffix)))
 }
 
-// condemn is called before the row of an object goes, so that a crash after it
-// is gone does not leave the file behind.
+// condemn adds the second link before the row of an object is removed, so that a crash
+// afterwards does not leave the file behind.
 func (o *objects) condemn(id blob.ID, suffix string) error {
 	if err := o.files.MkdirAll(filepath.Join(o.dir, tempDirName)); err != nil {
 		return err
@@ -123,9 +122,8 @@ func (o *objects) discard(id blob.ID, suffix string) error {
 		ignoreMissing(o.files.Remove(o.tempPath(id, suffix))))
 }
 
-// writeFile gives the file its second name before it syncs: one commit of the
-// file system's journal then carries both. Nobody looks at the name before there
-// is a row.
+// writeFile gives the file its second name before it syncs: one commit of the file
+// system's journal then carries both. Nothing reads the name before there is a row.
 func (o *objects) writeFile(temp, final string, r io.Reader, size int64) error {
 	f, err := o.createTemp(temp)
 	if err != nil {
@@ -150,8 +148,8 @@ func (o *objects) writeFile(temp, final string, r io.Reader, size int64) error {
 	return syncError("sync directory", o.files.SyncDir(filepath.Dir(final)))
 }
 
-// copyExactly copies size bytes, which must be all. A source that can write
-// itself, as one in memory does, takes one call for it.
+// copyExactly copies size bytes, which must be all of r. A source with WriteTo, as in
+// memory, needs one call.
 func copyExactly(f io.Writer, r io.Reader, size int64) error {
 	w := &boundedWriter{w: f, left: size}
 	_, err := io.Copy(w, r)
@@ -161,7 +159,7 @@ func copyExactly(f io.Writer, r io.Reader, size int64) error {
 	return err
 }
 
-// boundedWriter refuses what would be too much.
+// boundedWriter rejects bytes beyond its limit.
 type boundedWriter struct {
 	w    io.Writer
 	left int64
@@ -169,7 +167,7 @@ type boundedWriter struct {
 
 func (b *boundedWriter) Write(p []byte) (int, error) {
 	if int64(len(p)) > b.left {
-		return 0, fmt.Errorf("%w: source has more bytes than it should", blob.ErrMismatch)
+		return 0, fmt.Errorf("%w: source has more bytes than announced", blob.ErrMismatch)
 	}
 	n, err := b.w.Write(p)
 	b.left -= int64(n)
@@ -190,10 +188,9 @@ func (o *objects) createTemp(temp string) (objectFile, error) {
 	return f, nil
 }
 
-// makeShards makes sure that the directories of objects are durable, all at once:
-// one by one each would cost an fsync. Those that exist may have been made a
-// moment ago by a writer that has not synced them, so that finding them is not
-// enough.
+// makeShards makes the shard directories durable, all at once: one by one each would
+// cost an fsync. Existing ones may be from another writer that has not synced them yet,
+// so finding them is not enough.
 func (o *objects) makeShards() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -217,8 +214,8 @@ func (o *objects) open(id blob.ID, suffix string) (*os.File, error) {
 	return os.Open(o.path(id, suffix))
 }
 
-// exists reports whether there is an object file. One that cannot be looked at is
-// left to those who read it.
+// exists reports whether there is an object file. If stat fails, it reports true and
+// leaves the error to the read.
 func (o *objects) exists(id blob.ID, suffix string) bool {
 	_, err := os.Lstat(o.path(id, suffix))
 	return !errors.Is(err, fs.ErrNotExist)
@@ -289,7 +286,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// checkStoreFile finds out whether objects and database belong together.
+// checkStoreFile verifies that objects and database belong together.
 func checkStoreFile(dir, id string) error {
 	data, err := os.ReadFile(filepath.Join(dir, storeFileName))
 	if err != nil {
@@ -301,7 +298,7 @@ func checkStoreFile(dir, id string) error {
 	return nil
 }
 
-// onlyStoreFile reports whether the objects directory holds no object.
+// onlyStoreFile reports whether the objects directory holds no objects.
 func onlyStoreFile(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -23,29 +23,30 @@ const (
 	newSuffix    = ".new" // a database that is being created
 )
 
-// minLibrary is the oldest SQLite that is known to keep WAL promises in all the
-// cases that the tests cover.
+// minLibrary is the oldest SQLite that keeps WAL promises in all the cases that the
+// tests cover.
 const minLibrary = 3_051_003
 
-// Options shape a store; nil means all defaults.
+// Options configure a store; nil means all defaults.
 type Options struct {
 	// MustExist refuses to create a store.
 	MustExist bool
 	// ReadOnly opens an existing store without ever writing to it.
 	ReadOnly bool
-	// Scratch is how many bytes of blobs a store that is open for reading takes into
-	// memory, for those who compare what is stored with what is not. Put fails with
-	// blob.ErrReadOnly beyond it; Flush and Commit always do. 0 takes none.
+	// Scratch is how many bytes of blobs a read-only store takes into memory, so that
+	// callers can compare stored content with new content. Beyond it Put fails with
+	// blob.ErrReadOnly; Flush and Commit always do. 0 takes none.
 	Scratch int
-	// ForgetLog opens a database that ErrWrongLog is about without its log, which
-	// loses what only that had. A log that is there is kept under another name.
+	// ForgetLog opens a database that failed with ErrWrongLog without its log, and
+	// loses the commits that are only there. An existing log is kept under another
+	// name.
 	ForgetLog bool
 	// BusyTimeout is how long to wait for another process; 15 s by default.
 	BusyTimeout time.Duration
 	// ObjectSize is the size from which blobs become files; 128 KiB by default.
 	ObjectSize int
-	// MaxPending bounds the bytes of blobs that are put and not yet durable; 8 MiB
-	// by default. A Put beyond it waits.
+	// MaxPending limits the bytes of blobs that are not yet durable; 8 MiB by default.
+	// A Put beyond it waits.
 	MaxPending int
 	// Readers is the number of concurrent reading connections; 8 by default.
 	Readers int
@@ -71,11 +72,11 @@ type DB struct {
 	err     error // result of Close
 }
 
-// Open opens the store in dir, creating it in a missing or empty directory. It
-// refuses, with an error that says why, a directory of something else, a damaged
-// or truncated database, and a newer format; it never puts a fresh store in the
-// place of one that it cannot read. A store that can be read and not written, as on
-// read-only media or without permission, is opened as with Options.ReadOnly.
+// Open opens the store in dir, creating it in a missing or empty directory. It refuses,
+// with an error that says why, a directory of something else, a damaged or truncated
+// database, and a newer format; it never replaces a store that it cannot read. A store
+// without write access, for example on read-only media, is opened as with
+// Options.ReadOnly.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -170,13 +171,13 @@ func (db *DB) open(ctx context.Context) error {
 	return nil
 }
 
-// writerCache holds the index of about 300,000 blobs. The names are spread all over
-// it, so that with a smaller cache every insert reads pages from the file. Pages of
-// the one who writes stay valid from transaction to transaction.
+// writerCache holds the index of about 300,000 blobs. Ids are spread all over it, so
+// with a smaller cache every insert reads pages from the file. The writer's pages stay
+// valid across transactions.
 const writerCache = "cache_size = -16384"
 
-// openWriter opens the one writing connection and makes sure that the promises
-// of WAL with full sync hold here.
+// openWriter opens the one writing connection and checks that WAL with full sync works
+// here.
 func (db *DB) openWriter() (*conn, error) {
 	flags := sqlite3.OPEN_READWRITE
 	if db.opts.ReadOnly {
@@ -203,7 +204,7 @@ func (db *DB) prepareWriter(c *conn) error {
 			return sqlError("engage the write-ahead log", err)
 		}
 		if mode != "wal" {
-			return fmt.Errorf("%w: the write-ahead log does not engage on this file system (journal mode %q)", ErrUnsupported, mode)
+			return fmt.Errorf("%w: this file system does not support the write-ahead log (journal mode %q)", ErrUnsupported, mode)
 		}
 		if ro, _ := c.ReadOnly("main"); ro {
 			return fmt.Errorf("%w: the database file cannot be written", blob.ErrReadOnly)
@@ -231,8 +232,8 @@ func (db *DB) prepareWriter(c *conn) error {
 		return nil
 	}
 	// The read above created the log file. The library means to sync its directory
-	// entry with the first commit but syncs the log itself a second time, so that a
-	// power loss could take a fresh log with everything in it: sync it here.
+	// entry with the first commit but syncs the log itself a second time, so a power
+	// loss could remove a new log with everything in it: sync the directory here.
 	return fileError("sync directory", db.opts.files.SyncDir(db.dir))
 }
 
@@ -263,7 +264,7 @@ func (db *DB) openReader() (*conn, error) {
 	return c, c.Exec(`PRAGMA query_only = ON`)
 }
 
-// tryLock finds out whether somebody else uses the store, who may write to it.
+// tryLock reports whether no other process has the store open for writing.
 func (db *DB) tryLock() (alone bool, err error) {
 	if db.opts.ReadOnly {
 		return false, nil
@@ -273,7 +274,7 @@ func (db *DB) tryLock() (alone bool, err error) {
 	return alone, fileError("lock", err)
 }
 
-// checkLog refuses a log that is not the database's own.
+// checkLog rejects a log that is not the database's own.
 func (db *DB) checkLog(alone bool) error {
 	err := checkLog(db.path(), alone)
 	if !db.opts.ForgetLog || !errors.Is(err, ErrWrongLog) {
@@ -285,8 +286,8 @@ func (db *DB) checkLog(alone bool) error {
 	return db.forgetLog()
 }
 
-// shareLock marks the store as in use. Whoever finds that nobody else uses it
-// may sweep what killed processes left, and change the format.
+// shareLock marks the store as in use. A process alone with the store may remove what
+// killed processes left and change the format.
 func (db *DB) shareLock(alone bool) error {
 	if db.opts.ReadOnly {
 		return nil
@@ -305,9 +306,9 @@ func (db *DB) shareLock(alone bool) error {
 	return fileError("lock", db.lock.RLock())
 }
 
-// upgrade makes a store of an earlier format one of this format: from now on the
-// database names its log. A process of an earlier release would not keep that up; it
-// cannot be at it now, and does not open the store afterwards.
+// upgrade converts a store of an earlier format: from now on the database names its
+// log. A process of an earlier release would not maintain that; none uses the store
+// now, and none can open it afterwards.
 func (db *DB) upgrade() error {
 	version, err := db.writer.conn.pragma("user_version")
 	if err != nil || version != "1" {
@@ -319,18 +320,18 @@ func (db *DB) upgrade() error {
 	})
 }
 
-// ID returns the random name that the store got when it was created.
+// ID returns the random name that the store got at its creation.
 func (db *DB) ID() string { return db.id }
 
-// ReadOnly reports whether the store is open for reading only, by choice or since it
-// cannot be written.
+// ReadOnly reports whether the store is open for reading only, by choice or for lack of
+// write access.
 func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
 
 // Dir returns the directory of the store.
 func (db *DB) Dir() string { return db.dir }
 
-// Close makes everything that was put durable and releases the store. Its error
-// tells what did not become durable.
+// Close makes all pending data durable and releases the store. Its error says what did
+// not become durable.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
 		db.err = db.writer.stop()
@@ -340,7 +341,7 @@ func (db *DB) Close() error {
 	return db.err
 }
 
-// release frees what open acquired, also after it failed half-way.
+// release frees what open acquired, also after a failure.
 func (db *DB) release() {
 	if db.readers != nil {
 		db.readers.close()

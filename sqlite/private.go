@@ -6,16 +6,15 @@ import (
 	"path/filepath"
 )
 
-// A store is its owner's alone, whatever the umask: the library makes files that
-// others may read, and a copy of a store may have come with other permissions.
+// Only its owner can read a store, whatever the umask. The library creates files that
+// others may read, and a copied store may have other permissions.
 const (
 	privateFile = fs.FileMode(0o600)
 	privateDir  = fs.FileMode(0o700)
 )
 
-// narrow takes from others what they may do with a file or directory. Who does not
-// own it cannot, and some file systems have no permissions; that is no reason not
-// to use the store.
+// narrow removes the permissions of others on a file or directory. It ignores errors:
+// the caller may not own the file, and some file systems have no permissions.
 func narrow(path string, to fs.FileMode) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type()&^fs.ModeDir == 0 && info.Mode().Perm()&^to != 0 {
@@ -23,8 +22,8 @@ func narrow(path string, to fs.FileMode) {
 	}
 }
 
-// narrow does so for all that a store consists of but the objects, which are made
-// that way and cannot be reached from outside.
+// narrow does so for all files of a store except the objects, which are created private
+// and cannot be reached from outside.
 func (db *DB) narrow() {
 	objects := filepath.Join(db.dir, objectsName)
 	for _, dir := range []string{db.dir, objects} {

@@ -12,17 +12,16 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// exchange is new content for a stored blob, and the object file that it had.
+// exchange is new content for a stored blob, and its old object file.
 type exchange struct {
 	record
-	keepBase bool   // whatever it is
-	passed   bool   // there is no such blob, or it cannot lean on the new base
+	keepBase bool   // keep the base the row has
+	passed   bool   // the blob is gone or cannot lean on the new base
 	old      string // suffix of the file that was replaced
 }
 
-// Kept returns a durable blob as it is kept, with the base that these very bytes
-// lean on: Info and Get one after the other may see a blob before and after it was
-// replaced.
+// Kept returns the stored bytes of a durable blob together with their base. Separate
+// calls of Info and Get could see the blob before and after a replacement.
 func (b *Blobs) Kept(ctx context.Context, id blob.ID) (blob.Blob, error) {
 	p, err := b.look().findRow(ctx, id)
 	if err == nil {
@@ -34,7 +33,7 @@ func (b *Blobs) Kept(ctx context.Context, id blob.ID) (blob.Blob, error) {
 	return blob.Blob{ID: id, Data: p.data, Base: p.base, Given: true}, nil
 }
 
-// Replace implements blob.Replacer: one transaction for all of them.
+// Replace implements blob.Replacerin one transaction.
 func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	all := make([]*exchange, 0, len(blobs))
 	for _, one := range blobs {
@@ -64,7 +63,7 @@ func (b *Blobs) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size i
 	return nil
 }
 
-// stage reads new content, a large one into a file that no row names yet.
+// stage reads new content. Large content goes into a file that no row names yet.
 func (b *Blobs) stage(id blob.ID, r io.Reader, size int64) (*exchange, error) {
 	fresh := &exchange{record: record{id: id, size: size}}
 	var err error
@@ -79,7 +78,7 @@ func (b *Blobs) stage(id blob.ID, r io.Reader, size int64) (*exchange, error) {
 	return fresh, nil
 }
 
-// exchange points the rows at the new content and tidies up.
+// exchange points the rows at the new content and cleans up.
 func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
 	if len(all) == 0 {
 		return ctx.Err()
@@ -95,8 +94,8 @@ func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
 		}
 		return nil
 	}})
-	// After an error, a context that ended too, a row may yet name the new file. Its
-	// second link lets the next open find out.
+	// After an error, including an ended context, a row may still name the new file.
+	// Its second link lets the next open find out.
 	if err != nil {
 		return err
 	}
@@ -115,7 +114,7 @@ func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
 	return errors.Join(errs...)
 }
 
-// abandon removes files that no transaction has seen.
+// abandon removes files that no transaction used.
 func (b *Blobs) abandon(all []*exchange) error {
 	var errs []error
 	for _, fresh := range all {
@@ -126,7 +125,7 @@ func (b *Blobs) abandon(all []*exchange) error {
 	return errors.Join(errs...)
 }
 
-// replaceRow runs within a transaction, perhaps again after one that failed.
+// replaceRow runs within a transaction, possibly again after a failed one.
 func (b *Blobs) replaceRow(c *conn, fresh *exchange) error {
 	fresh.passed, fresh.old = true, ""
 	var old string
@@ -145,7 +144,7 @@ func (b *Blobs) replaceRow(c *conn, fresh *exchange) error {
 	if !fresh.passed && fresh.base != was {
 		may, err := mayLean(c, fresh.id, fresh.base)
 		if err != nil {
-			return sqlError("look up what blob "+fresh.id.String()+" is to lean on", err)
+			return sqlError("look up the new base of blob "+fresh.id.String(), err)
 		}
 		fresh.passed = !may
 	}
@@ -167,19 +166,19 @@ func (b *Blobs) replaceRow(c *conn, fresh *exchange) error {
 	} else {
 		data = fresh.data
 	}
-	// The row moves to the end, where rows are packed tightly. In its old place a
+	// The row moves to the end, where rows are packed tightly. In its old place,
 	// content of another size would leave pages half empty.
 	return sqlError("replace blob "+fresh.id.String(),
 		c.exec(`UPDATE blobs SET n = (SELECT max(n) FROM blobs) + 1, size = ?2, base = ?3, file = ?4, data = ?5 WHERE id = ?1`,
 			fresh.id[:], fresh.size, base, file, data))
 }
 
-// longestChain is more bases than any layer follows; only damage makes more.
+// longestChain is longer than any chain a layer follows; only damage makes longer ones.
 const longestChain = 1000
 
-// mayLean tells whether a blob can be given a base: all that this leans on is
-// stored, and the blob itself is not among it. A sweep runs in transactions of the
-// same kind and leaves what others lean on, so that this stays true.
+// mayLean reports whether a blob can get a base: the base and everything it leans on
+// are stored, and the blob is not among them. Sweeps run in transactions of the same
+// kind and keep what others lean on, so this stays true.
 func mayLean(c *conn, id, base blob.ID) (bool, error) {
 	for steps := 0; !base.IsZero(); steps++ {
 		if base == id || steps == longestChain {

@@ -103,8 +103,8 @@ func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 	return r.db.writer.do(&request{ctx: ctx, batch: cloneBatch(b)})
 }
 
-// cloneBatch copies what the writer may still read after a caller whose context
-// ended has gone on.
+// cloneBatch copies what the writer may still read after the caller's context has
+// ended.
 func cloneBatch(b *kv.Batch) *kv.Batch {
 	c := &kv.Batch{
 		Expect:      slices.Clone(b.Expect),
@@ -119,8 +119,8 @@ func cloneBatch(b *kv.Batch) *kv.Batch {
 	return c
 }
 
-// Watch implements kv.Store. Commits of this process wake at once, those of
-// others within a twentieth of a second.
+// Watch implements kv.Store. Commits of this process wake watchers at once, commits of
+// others within 50 ms.
 func (r *Rows) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
 	return r.db.watch.add(ctx, in)
 }

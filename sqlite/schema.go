@@ -13,9 +13,9 @@ const FormatVersion = 2
 // applicationID marks the database file as ours, at offset 68: "stet".
 const applicationID = 0x73746574
 
-// The blob table is a rowid table with a unique index on purpose: WITHOUT ROWID
-// halves write speed with contents of some size. Rows are small, and one B-tree
-// keeps neighbours together, so they are WITHOUT ROWID.
+// The blob table is a rowid table with a unique index on purpose: WITHOUT ROWID halves
+// the write speed of larger contents. Rows are small, and one B-tree keeps neighbours
+// together, so they are WITHOUT ROWID.
 const schema = `
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// spareShare is the part of the file that may stay free, to be filled again.
+// spareShare is the part of the file that may stay free for new data.
 const spareShare = 8
 
-// shrinkStep is how many pages move in one transaction: little enough not to be
-// in a writer's way for long.
+// shrinkStep is how many pages move in one transaction: few enough not to block a
+// writer for long.
 func (o *Options) shrinkStep() int {
 	if o.shrinkPages > 0 {
 		return o.shrinkPages
@@ -18,8 +18,8 @@ func (o *Options) shrinkStep() int {
 }
 
 // Shrink gives free pages of the database back to the file system, in small steps
-// beside readers and writers, until an eighth or a megabyte is left. It needs no
-// second copy of anything. Stores of before it existed keep their pages.
+// beside readers and writers, until an eighth or a megabyte is left. It needs no extra
+// space. Stores created before it existed keep their pages.
 func (db *DB) Shrink(ctx context.Context) error {
 	step := db.opts.shrinkStep()
 	for done := false; !done; {
@@ -53,7 +53,7 @@ func sparePages(c *conn, least int) (int, error) {
 			return 0, err
 		}
 	}
-	if counts[2] == 0 { // a store that cannot
+	if counts[2] == 0 { // created without incremental vacuum
 		return 0, nil
 	}
 	return counts[0] - max(least, counts[1]/spareShare), nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Count is a number of things and the bytes that they take.
+// Count is a number of items and their bytes.
 type Count struct{ N, Bytes int64 }
 
 func (c *Count) add(n, bytes int64) {
@@ -19,24 +19,24 @@ func (c *Count) add(n, bytes int64) {
 	c.Bytes += bytes
 }
 
-// Stats tells what a store holds and what it takes on disk.
+// Stats describes the content and the disk use of a store.
 type Stats struct {
 	DatabaseBytes int64 // of the database file
 	LogBytes      int64 // of the write-ahead log
 	PageSize      int64
 	Pages         int64
-	FreePages     int64 // of Pages, to be filled again before the file grows
+	FreePages     int64 // of Pages, reused before the file grows
 
 	Blobs   Count            // all of them
 	InRows  Count            // those in the database
 	InFiles Count            // those in object files
-	Deltas  Count            // those that lean on another blob, wherever they are
+	Deltas  Count            // those that lean on another blob, in rows or files
 	Rows    map[string]Count // by family
 }
 
-// Stats counts what is durable. Family gives the name under which a row with that
-// key is counted; nil counts all rows under "". The time is that of reading the
-// index pages of the database, not the contents.
+// Stats counts what is durable. Family gives the name under which a row with that key
+// is counted; nil counts all rows under "". It reads the index pages of the database,
+// not the contents.
 func (db *DB) Stats(ctx context.Context, family func(key string) string) (Stats, error) {
 	s := Stats{Rows: make(map[string]Count)}
 	err := db.readers.with(ctx, func(c *conn) error {
@@ -98,7 +98,7 @@ func (s *Stats) blobs(c *conn) error {
 	})
 }
 
-// rowPage is how many rows are counted before the connection is given back.
+// rowPage is how many rows are counted before the connection is released.
 const rowPage = 10_000
 
 func (s *Stats) rows(ctx context.Context, db *DB, family func(string) string) error {

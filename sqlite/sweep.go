@@ -14,11 +14,11 @@ import (
 const (
 	listPage  = 1000 // blobs that List reads at a time
 	sweepPage = 500  // blobs that Sweep removes in one transaction
-	// orphanAge keeps Sweep away from object files whose row is on its way.
+	// orphanAge keeps Sweep away from object files whose row is not written yet.
 	orphanAge = time.Hour
 )
 
-// List implements blob.Lister. What was put before is written first.
+// List implements blob.Lister. It writes pending blobs first.
 func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	if err := b.written(ctx); err != nil {
 		return err
@@ -82,13 +82,13 @@ func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 		return err
 	}})
 	if err != nil {
-		return 0, err // after the end of ctx the task may still be at it
+		return 0, err // the task may still run after ctx has ended
 	}
 	return uint64(gen), nil
 }
 
-// Sweep implements blob.Sweeper. Killed at any point, it leaves whole blobs
-// only: dependants go before what they lean on.
+// Sweep implements blob.Sweeper. If it is killed, only whole blobs are left: it removes
+// blobs before their bases.
 func (b *Blobs) Sweep(ctx context.Context, number uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
 	plan, files, err := b.planSweep(ctx, int64(number), opts)
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *Blobs) Sweep(ctx context.Context, number uint64, opts blob.SweepOptions
 	return result, b.removeOrphans(ctx)
 }
 
-// planSweep looks at all blobs, and returns the object files of old ones, too.
+// planSweep scans all blobs. It also returns the object files of old ones.
 func (b *Blobs) planSweep(ctx context.Context, number int64, opts blob.SweepOptions) (*blob.SweepPlan, map[blob.ID]string, error) {
 	var plan *blob.SweepPlan
 	files := make(map[blob.ID]string)
@@ -116,7 +116,7 @@ func (b *Blobs) planSweep(ctx context.Context, number int64, opts blob.SweepOpti
 		if plan, err = blob.NewSweepPlan(uint64(number), uint64(latest), opts); err != nil {
 			return err
 		}
-		// One statement sees one state: rows that are replaced meanwhile change places.
+		// One statement sees one state; rows that are replaced meanwhile move.
 		return c.query(`SELECT id, gen, born, size, base, file FROM blobs`, func(s *sqlite3.Stmt) error {
 			info := blob.Info{Stored: s.ColumnInt64(3)}
 			copy(info.ID[:], s.ColumnRawBlob(0))
@@ -135,8 +135,8 @@ func (b *Blobs) planSweep(ctx context.Context, number int64, opts blob.SweepOpti
 	return plan, files, nil
 }
 
-// removePage deletes those of the blobs that nothing leans on. A blob that a
-// commit has touched meanwhile is skipped by the condition on its generation.
+// removePage deletes the blobs that nothing leans on. The condition on the generation
+// skips blobs that a commit has touched meanwhile.
 func (b *Blobs) removePage(ctx context.Context, number int64, page []blob.ID, files map[blob.ID]string) ([]blob.ID, error) {
 	for _, id := range page {
 		if file := files[id]; file != "" {
@@ -153,7 +153,7 @@ func (b *Blobs) removePage(ctx context.Context, number int64, page []blob.ID, fi
 			return err
 		}
 		for _, id := range page {
-			// One that was replaced since names another file; the next sweep gets it.
+			// A blob replaced meanwhile names another file; the next sweep removes it.
 			err := c.exec(`DELETE FROM blobs WHERE id = ?1 AND gen < ?2 AND coalesce(file, '') = ?3
 				AND NOT EXISTS (SELECT 1 FROM blobs AS leaning WHERE leaning.base = ?1)`, id[:], number, files[id])
 			if err != nil {
@@ -178,14 +178,15 @@ func (b *Blobs) removePage(ctx context.Context, number int64, page []blob.ID, fi
 	return gone, nil
 }
 
-// leftover is an object with a second link that a killed process did not remove.
+// leftover is an object whose second link was not removed, because a process was
+// killed.
 type leftover struct {
 	id     blob.ID
 	suffix string
 }
 
-// sweepOrphans tidies up after killed processes. The caller knows that nobody
-// else writes to the store.
+// sweepOrphans cleans up after killed processes. No other process may be writing to the
+// store.
 func (db *DB) sweepOrphans() error {
 	var orphans []leftover
 	err := db.objects.temporary(func(id blob.ID, suffix string) error {
@@ -213,17 +214,16 @@ func (db *DB) sweepOrphans() error {
 	return nil
 }
 
-// overwriteDoubt makes what is visible now final. A writer that was killed
-// between its last write and its entry in the shared index has left a whole
-// commit in the log. Nobody sees it while a process keeps the index alive, and
-// everybody once the log is read anew: its objects would be missed then. Any
-// commit takes its place in the log, if it changes something: the library does
-// not write what is the same.
+// overwriteDoubt makes the visible state final. A writer killed between its last write
+// and its entry in the shared index leaves a whole commit in the log. It stays
+// invisible while a process keeps the index alive, and appears once the log is read
+// again, when its objects would be missing. Any commit overwrites it in the log, if it
+// changes something: the library does not write unchanged pages.
 func overwriteDoubt(c *conn) error {
 	return sqlError("settle the log", c.exec(`UPDATE meta SET value = value + 1 WHERE key = 'generation'`))
 }
 
-// removeOrphans looks at every object file and removes those that no row names.
+// removeOrphans removes every object file that no row names.
 func (b *Blobs) removeOrphans(ctx context.Context) error {
 	var orphans []leftover
 	err := b.db.objects.walk(func(info fs.FileInfo, id blob.ID, suffix string) error {
@@ -251,9 +251,9 @@ func (b *Blobs) removeOrphans(ctx context.Context) error {
 	return nil
 }
 
-// removeUnnamed removes object files without a row. Somebody whose disk was full may
-// still be about to name them: within a transaction nobody does, and who comes later
-// finds that the file is gone.
+// removeUnnamed removes object files without a row. A writer that ran into a full disk
+// may still add the row. It cannot during a transaction, and afterwards it finds that
+// the file is gone.
 func (b *Blobs) removeUnnamed(ctx context.Context, orphans []leftover) error {
 	return b.db.writer.do(&request{ctx: ctx, task: func(c *conn) error {
 		for _, one := range orphans {

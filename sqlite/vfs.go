@@ -11,20 +11,19 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// disk is the file system of one DB's database, the library's own with two
-// additions. It remembers why a write failed: the library keeps the cause of an
-// error only until its next system call, and rolling back makes many, so that
-// without it a full disk could not be told from a broken one. And it keeps the mark
-// in the database that says which log belongs to it.
+// disk is the file system of one DB's database, the library's own with two additions.
+// It remembers why a write failed: the library keeps the cause of an error only until
+// its next system call, and rolling back makes many, so a full disk would look like a
+// broken one. And it keeps the mark in the database that identifies its log.
 type disk struct {
 	vfs.VFSFilename
 	name     string
-	readOnly bool // nothing is made or written
+	readOnly bool // creates and writes no files
 	frozen   bool // see frozen.go
 
 	mu        sync.Mutex // guards what follows
 	cause     error
-	databases map[string]*databaseFile // those that can be written, by path
+	databases map[string]*databaseFile // writable ones, by path
 }
 
 var disks atomic.Int64
@@ -33,7 +32,7 @@ var disks atomic.Int64
 func newDisk(below string) (*disk, error) {
 	inner, ok := vfs.Find(below).(vfs.VFSFilename)
 	if !ok {
-		return nil, fmt.Errorf("%w: there is no file system %q", ErrUnsupported, below)
+		return nil, fmt.Errorf("%w: unknown file system %q", ErrUnsupported, below)
 	}
 	d := &disk{
 		VFSFilename: inner, name: fmt.Sprintf("stet%d", disks.Add(1)),
@@ -43,7 +42,7 @@ func newDisk(below string) (*disk, error) {
 	return d, nil
 }
 
-// release is called when no connection uses the disk any more.
+// release is called once no connection uses the disk.
 func (d *disk) release() { vfs.Unregister(d.name) }
 
 // forget drops the cause of an earlier failure.
@@ -79,7 +78,7 @@ func (d *disk) explain(doing string, err error) error {
 	return sqlError(doing, fmt.Errorf("%w: %w", err, d.cause))
 }
 
-// osFile is what the library's own files can do, as far as SQLite asks for it.
+// osFile is the set of methods of the library's own files that SQLite uses.
 type osFile interface {
 	vfs.FileLockState
 	vfs.FileHasMoved
@@ -125,8 +124,7 @@ func (d *disk) openFile(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.O
 	return file, out, err
 }
 
-// openDatabase remembers who can write a database: its mark is changed when its log
-// is removed, too.
+// openDatabase remembers a writable database: removing its log changes its mark, too.
 func (d *disk) openDatabase(on diskFile, path string, flags vfs.OpenFlag) *databaseFile {
 	f := &databaseFile{diskFile: on, path: path}
 	if flags&vfs.OPEN_READWRITE != 0 {
@@ -145,8 +143,8 @@ func (d *disk) closed(f *databaseFile) {
 	}
 }
 
-// Delete implements vfs.VFS. The library removes a log whose frames are all in the
-// database, and when nobody else uses it: the mark says so first.
+// Delete implements vfs.VFS. The library removes a log once all its frames are in the
+// database and no other connection uses it. The mark records that first.
 func (d *disk) Delete(path string, syncDir bool) error {
 	if base, isLog := strings.CutSuffix(path, logSuffix); isLog {
 		d.mu.Lock()
@@ -160,7 +158,7 @@ func (d *disk) Delete(path string, syncDir bool) error {
 	}
 	err := d.VFSFilename.Delete(path, syncDir)
 	if _, missing := os.Lstat(path); missing != nil {
-		return err // SQLite deletes files to be sure that they are gone
+		return err // SQLite also deletes missing files
 	}
 	return d.note(err)
 }

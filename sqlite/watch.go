@@ -7,11 +7,11 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// watchers wakes those who wait for changes.
+// watchers wakes goroutines that wait for changes.
 type watchers struct {
 	mu      sync.Mutex // guards the fields below
 	all     map[*watcher]struct{}
-	version string // of the database, as the writing connection sees others' commits
+	version string // changes when another process commits; read on the writing connection
 }
 
 type watcher struct {
@@ -52,7 +52,7 @@ func (w *watchers) committed(b *kv.Batch) {
 	}
 }
 
-// poll wakes everyone after commits of other processes. It asks the writing
+// poll wakes all watchers after commits of other processes. It queries the writing
 // connection, whose own commits do not count.
 func (w *watchers) poll(c *conn) {
 	w.mu.Lock()

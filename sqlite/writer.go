@@ -16,39 +16,39 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// lingerTime is how long a blob that nobody flushes stays in memory only.
+// lingerTime is how long a blob that is not flushed stays in memory only.
 const lingerTime = 100 * time.Millisecond
 
-// pollTime is how often the writer looks for commits of other processes while
-// somebody watches.
+// pollTime is how often the writer looks for commits of other processes while there are
+// watchers.
 const pollTime = 50 * time.Millisecond
 
-// manyRecords is how many blobs of one Put are worth a transaction: whoever puts so
-// many has more to do before the commit, which then finds them written.
+// manyRecords is how many blobs of one Put are worth a transaction of their own: such a
+// caller has more to do before its commit, which then finds them written.
 const manyRecords = 256
 
-// logLimit is the number of pages in the log from which on it is moved.
+// logLimit is the number of log pages at which the log is copied into the database.
 const logLimit = 1000
 
-// record is a blob that is put and not yet durable.
+// record is a blob that is not durable yet.
 type record struct {
 	id, base blob.ID
 	size     int64
-	data     []byte // nil where file is set
+	data     []byte // nil if file is set
 	file     string // suffix of the object file
-	renewal  bool   // stored already: only its generation is of interest
+	renewal  bool   // stored already; only its generation changes
 }
 
 func (r *record) weight() int { return len(r.data) + 128 }
 
-// request is somebody who waits for the writer: for a batch, for a task that
-// needs a transaction of its own, or, with neither, for all earlier blobs.
+// request waits for the writer: for a batch, for a task that needs its own transaction,
+// or, with neither, for all earlier blobs.
 type request struct {
 	ctx   context.Context
 	batch *kv.Batch
 	task  func(*conn) error
-	quiet bool       // leaves what was lost for others to hear of
-	done  chan error // buffered: the writer never waits for a waiter
+	quiet bool       // does not report lost blobs
+	done  chan error // buffered: the writer never blocks on it
 }
 
 // writer owns the one connection that writes.
@@ -62,20 +62,20 @@ type writer struct {
 	fresh     fresh
 	lastGroup int // requests of the last round; guarded by turn
 	logPages  int // pages in the log after the last commit; guarded by turn
-	logLimit  int // pages from which on the log is moved; guarded by turn
+	logLimit  int // pages at which the log is moved; guarded by turn
 
 	mu       sync.Mutex // guards the fields below
 	pending  map[blob.ID]*record
 	queue    []*record // of pending, in order; taken by the next transaction
 	requests []*request
 	bytes    int               // weight of pending
-	drained  chan struct{}     // closed when pending shrinks, or cannot
-	lost     map[blob.ID]error // blobs that could not be stored, for the next Flush
-	stuck    error             // why the last transaction failed, nil once one went well
-	failed   error             // set for good when it is unsafe to write on
+	drained  chan struct{}     // closed when pending shrinks or the writer is stuck
+	lost     map[blob.ID]error // blobs that could not be stored; the next Flush reports them
+	stuck    error             // why the last transaction failed; nil after a success
+	failed   error             // set permanently when further writes are unsafe
 	stopping bool
 	rounds   uint64
-	lingers  bool // a look for unflushed blobs is on its way
+	lingers  bool // a check for unflushed blobs is scheduled
 }
 
 func newWriter(db *DB, c *conn) *writer {
@@ -88,7 +88,7 @@ func newWriter(db *DB, c *conn) *writer {
 		drained:  make(chan struct{}),
 		logLimit: logLimit,
 	}
-	// In place of what the library would do at this point, while a writer waits.
+	// This replaces the library's own checkpoint, which would run while a writer waits.
 	c.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 		w.logPages = pages
 		return nil
@@ -140,7 +140,7 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 		return nil, nil
 	}
 	if _, there := w.pending[r.id]; there {
-		if r.file != "" { // the other one will get the row
+		if r.file != "" { // the other record gets the row
 			return nil, w.db.objects.discard(r.id, r.file)
 		}
 		return nil, nil
@@ -155,7 +155,7 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// scratchLocked holds a blob that will not be stored.
+// scratchLocked holds a blob in memory only.
 func (w *writer) scratchLocked(r *record) error {
 	if w.bytes+r.weight() > w.db.opts.Scratch {
 		return blob.ErrReadOnly
@@ -168,7 +168,7 @@ func (w *writer) scratchLocked(r *record) error {
 	return nil
 }
 
-// scratched fails if blobs were put that will not be stored.
+// scratched fails if blobs were put that cannot be stored.
 func (w *writer) scratched() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +178,7 @@ func (w *writer) scratched() error {
 	return nil
 }
 
-// lingerLocked makes sure that what is queued is written even if nobody flushes.
+// lingerLocked makes sure that queued blobs are written even without a flush.
 func (w *writer) lingerLocked() {
 	if w.lingers {
 		return
@@ -188,9 +188,9 @@ func (w *writer) lingerLocked() {
 	time.AfterFunc(lingerTime, func() { w.lingered(rounds) })
 }
 
-// lingered looks whether somebody has written in the meantime. What is queued
-// then came later, and waking the writing goroutine for it would only take the
-// work from those who are about to flush.
+// lingered checks whether a round has run in the meantime. The queued blobs then came
+// later, and waking the writing goroutine would only compete with callers about to
+// flush.
 func (w *writer) lingered(rounds uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +223,7 @@ func (w *writer) find(id blob.ID) *record {
 	return w.pending[id]
 }
 
-// do queues a request and waits for its end.
+// do queues a request and waits for its result.
 func (w *writer) do(r *request) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -237,11 +237,12 @@ func (w *writer) do(r *request) error {
 	w.requests = append(w.requests, r)
 	w.mu.Unlock()
 	if w.turn.TryLock() {
-		// Nobody writes: doing it here saves waking another goroutine and being woken
-		// by it, which costs a lone writer about as much as the transaction itself.
+		// No round is running: writing here saves waking another goroutine and being
+		// woken by it, which costs a lone writer about as much as the transaction
+		// itself.
 		w.round()
 		if w.logPages >= w.logLimit {
-			w.signal() // the caller need not wait for that
+			w.signal() // the caller does not wait for that
 		}
 		w.turn.Unlock()
 	} else {
@@ -251,12 +252,12 @@ func (w *writer) do(r *request) error {
 	case err := <-r.done:
 		answers.Put(r.done)
 		return err
-	case <-r.ctx.Done(): // the answer may still come: the channel is not used again
+	case <-r.ctx.Done(): // the answer may still come; do not reuse the channel
 		return r.ctx.Err()
 	}
 }
 
-// answers keeps the channels of requests that were answered.
+// answers pools the channels of answered requests.
 var answers = sync.Pool{New: func() any { return make(chan error, 1) }}
 
 func (w *writer) signal() {
@@ -266,7 +267,7 @@ func (w *writer) signal() {
 	}
 }
 
-// round writes what waits. The caller holds turn.
+// round writes everything queued. The caller holds turn.
 func (w *writer) round() (stopping bool) {
 	w.gather()
 	recs, reqs, stopping := w.take()
@@ -275,9 +276,9 @@ func (w *writer) round() (stopping bool) {
 	return stopping
 }
 
-// gather lets those come along whom the last round has just woken: without it
-// large and tiny groups alternate, and every second fsync is for one or two. It
-// only yields, so that a lone writer never waits.
+// gather lets callers that the last round has just woken join this one. Without it
+// large and tiny groups alternate, and every second fsync serves one or two. It only
+// yields, so a lone writer never waits.
 func (w *writer) gather() {
 	for range 16 {
 		w.mu.Lock()
@@ -290,8 +291,8 @@ func (w *writer) gather() {
 	}
 }
 
-// run is the writing goroutine. What arrives while it is busy with one
-// transaction goes into the next one together.
+// run is the writing goroutine. Requests that arrive during one transaction share the
+// next one.
 func (w *writer) run() {
 	defer close(w.done)
 	poll := time.NewTicker(pollTime)
@@ -307,7 +308,7 @@ func (w *writer) run() {
 		}
 		w.turn.Lock()
 		stopping := w.round()
-		if !stopping { // else closing does it
+		if !stopping { // otherwise Close does it
 			w.moveLog()
 		}
 		w.turn.Unlock()
@@ -317,9 +318,9 @@ func (w *writer) run() {
 	}
 }
 
-// moveLog copies a long log into the database, so that the next commit can begin
-// it anew. Those who wait for their commits have been answered. Where it fails,
-// the log stays as it is, nothing is lost, and the next commit brings it up again.
+// moveLog copies a long log into the database, so that the next commit can restart it.
+// Waiting commits have been answered before. If it fails, nothing is lost: the log
+// stays as it is, and the next commit tries again.
 func (w *writer) moveLog() {
 	if w.logPages < w.logLimit {
 		return
@@ -414,7 +415,7 @@ func (w *writer) tryTransact(fn func(*conn) error) error {
 		err = sqlError("commit transaction", w.conn.exec(`COMMIT`))
 		if unsafeToGoOn(err) {
 			// The library forgets the transaction, but all of it may be in the log, and
-			// whoever reads that anew finds it.
+			// the next reader of the log finds it.
 			err = fmt.Errorf("%w: %w", kv.ErrUncertain, err)
 		}
 	}
@@ -427,11 +428,11 @@ func (w *writer) tryTransact(fn func(*conn) error) error {
 }
 
 func readOnlySince(failed error) error {
-	return fmt.Errorf("%w since a write failed, until it is opened again: %w", blob.ErrReadOnly, failed)
+	return fmt.Errorf("%w after a failed write until it is reopened: %w", blob.ErrReadOnly, failed)
 }
 
-// settle takes records out of memory once they are durable. After an error they
-// stay, in front of the queue, and a later transaction tries again.
+// settle removes records from memory once they are durable. After an error they go back
+// to the front of the queue, and a later transaction tries again.
 func (w *writer) settle(recs []*record, g *group, err error) {
 	if err != nil {
 		w.noteFailure(err)
@@ -451,7 +452,7 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 			delete(w.pending, r.id)
 			w.bytes -= r.weight()
 		}
-		delete(w.lost, r.id) // who put it once more has made up for it
+		delete(w.lost, r.id) // put again successfully
 	}
 	maps.Copy(w.lost, g.lost)
 	w.stuck = nil
@@ -461,7 +462,7 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 		if r.file == "" {
 			continue
 		}
-		// A leftover link is tidied up at the next open; it harms nobody.
+		// The next open removes a leftover link; it is harmless.
 		if g.unused[r] {
 			w.db.objects.discard(r.id, r.file)
 		} else {
@@ -470,13 +471,13 @@ func (w *writer) settle(recs []*record, g *group, err error) {
 	}
 }
 
-// wakePutsLocked lets those look again who wait for room.
+// wakePutsLocked wakes callers that wait for room.
 func (w *writer) wakePutsLocked() {
 	close(w.drained)
 	w.drained = make(chan struct{})
 }
 
-// stuckWith returns why there is no room and will be none soon.
+// stuckWith returns why there is no room, if that will not change soon.
 func (w *writer) stuckWith() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -502,7 +503,7 @@ func (w *writer) takeLost() error {
 	return err
 }
 
-// stop makes what is pending durable and ends the goroutine.
+// stop makes pending data durable and ends the goroutine.
 func (w *writer) stop() error {
 	var err error
 	if !w.db.opts.ReadOnly {
@@ -515,7 +516,7 @@ func (w *writer) stop() error {
 	<-w.done
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, r := range w.requests { // arrived too late for the last round
+	for _, r := range w.requests { // too late for the last round
 		r.done <- blob.ErrClosed
 	}
 	w.requests = nil
