@@ -1,4 +1,4 @@
-// Package blob names immutable bytes by their SHA-256 and says what a store of
+// Package blob names immutable bytes by their SHA-256 and defines what a store of
 // them promises.
 //
 // A [Store] keeps blobs; drivers (memblob, sqlite, s3blob, …) hold data and
@@ -12,7 +12,8 @@
 //	err = store.Flush(ctx)           // now it is durable
 //	data, err := store.Get(ctx, b.ID)
 //
-// What a blob means, who refers to it and when it may go is left to others.
+// What a blob means, what refers to it and when it may be removed is left to other
+// packages.
 package blob
 
 import (
@@ -25,29 +26,29 @@ import (
 type Blob struct {
 	// ID is the SHA-256 of the whole content.
 	ID ID
-	// Data is the whole content or, where Keep is positive, the part of it that
-	// follows the first Keep bytes of the blob Like.
+	// Data is the whole content or, if Keep is positive, the part after the first
+	// Keep bytes of the blob Like.
 	Data []byte
-	// Like hints at a stored blob with similar content, so that a store may keep
-	// only the difference. With Keep it is more than a hint: see Data.
+	// Like names a stored blob with similar content, so that a store may keep only
+	// the difference. It is a hint, unless Keep is set: see Data.
 	Like ID
 	// Keep is the number of bytes that this blob begins with and shares with Like.
-	// It lets a long list grow by an entry without anyone holding the whole list.
+	// With it a long list grows by an entry without loading the whole list.
 	Keep int64
 	// Base is set by layers, for the store below: the stored bytes cannot be read
-	// back without the blob Base. Drivers record it and report it (see Info), so
-	// that a collector never removes a base from under its dependants; a Put whose
-	// base is absent is refused with ErrNotFound, since it could never be read.
-	// Callers at the top of a stack leave it zero.
+	// back without the blob Base. Drivers record it and report it (see Info), so that
+	// a collector never removes a base that others need. A Put whose base is absent
+	// fails with ErrNotFound, because the blob could never be read. Callers at the
+	// top of a stack leave it zero.
 	Base ID
 	// LocalOnly keeps the blob out of remotes that a write-through layer feeds.
 	LocalOnly bool
-	// Given is set by layers that made Data for this very Put: the store below may
-	// keep it, since nobody else will look at it again.
+	// Given is set by layers that made Data for this Put alone. The store below may
+	// then keep the slice.
 	Given bool
 
 	// made is the ID that this package computed over Data (and Like's first bytes),
-	// from and size where that Data was, so that Checked need not compute it again.
+	// from and size describe that Data. Checked then need not compute the ID again.
 	made ID
 	from *byte
 	size int
@@ -61,12 +62,12 @@ func New(data []byte) Blob {
 	return b
 }
 
-// vouch notes that the ID was computed here over Data as it is.
+// vouch records that this package computed the ID over Data.
 func (b *Blob) vouch() {
 	b.made, b.from, b.size = b.ID, unsafe.SliceData(b.Data), len(b.Data)
 }
 
-// vouched reports whether ID and Data are still those that vouch saw.
+// vouched reports whether ID and Data are unchanged since vouch.
 func (b *Blob) vouched() bool {
 	return b.made == b.ID && b.from == unsafe.SliceData(b.Data) && b.size == len(b.Data)
 }
@@ -76,33 +77,32 @@ func (b *Blob) vouched() bool {
 // Memory: a store neither keeps nor changes a slice given to Put after Put has
 // returned, and a slice returned by Get belongs to the caller.
 //
-// Context: a call with a context that is already done returns its error and
-// does nothing. A call whose context ends midway returns an error; a Put may
-// then have stored any part of its blobs, which does no harm.
+// Context: a call with a context that is already done returns its error and does
+// nothing. A call whose context ends midway returns an error; a Put may then have
+// stored some of its blobs, which is harmless.
 type Store interface {
 	// Get returns the content of a blob, or an error that wraps ErrNotFound if the
 	// store does not have it, or ErrCorrupt if it cannot return the right bytes.
 	Get(ctx context.Context, id ID) ([]byte, error)
-	// Put stores blobs. Storing a blob again is cheap and changes nothing. When
-	// Put returns nil the blobs can be read by everyone who shares this store
-	// value; they are durable only when Flush, or a kv commit that names them, has
-	// returned too.
+	// Put stores blobs. Storing a blob again is cheap and changes nothing. After Put
+	// returns nil, all users of this store value can read the blobs. They are durable
+	// only after Flush, or a kv commit that names them, has returned.
 	Put(ctx context.Context, blobs ...Blob) error
 	// Has reports for each id whether the store has it.
 	Has(ctx context.Context, ids ...ID) ([]bool, error)
-	// Flush returns when every blob of every Put that returned before the call is
-	// durable, and on every side where the store keeps copies. It returns every
-	// error that kept a blob from becoming durable; no error is only logged.
+	// Flush returns once every blob of every Put that returned before the call is
+	// durable everywhere the store keeps copies. It returns every error that
+	// prevented a blob from becoming durable; no error is only logged.
 	Flush(ctx context.Context) error
 }
 
-// Streamer is implemented by stores that can take and give a blob without
-// holding all of it in memory. Use Open and PutFrom, which work with any Store.
+// Streamer is implemented by stores that can write and read a blob without holding
+// all of it in memory. Use Open and PutFrom, which work with any Store.
 type Streamer interface {
 	// Open returns a reader over the blob's content.
 	Open(ctx context.Context, id ID) (io.ReadCloser, error)
-	// PutFrom stores a blob whose size bytes are read from r. A reader that ends
-	// early, or goes on after size bytes, is an error and stores nothing.
+	// PutFrom stores a blob whose size bytes are read from r. If r ends early or has
+	// more than size bytes, PutFrom fails and stores nothing.
 	PutFrom(ctx context.Context, id ID, r io.Reader, size int64) error
 }
 
@@ -113,26 +113,27 @@ type Reader interface {
 	Has(ctx context.Context, ids ...ID) ([]bool, error)
 }
 
-// ManyReader is implemented by stores that answer many questions in a row for
-// less than each by itself. Use ReadMany, which works with any Store.
+// ManyReader is implemented by stores for which many reads in a row cost less than
+// separate calls. Use ReadMany, which works with any Store.
 type ManyReader interface {
-	// ReadMany calls fn once, with a reader that is fn's alone and ends with it. What
-	// is stored when it is asked for is found, as by the store itself. Other calls on
-	// the store must not wait for fn, and fn makes none: it may hold what they need.
+	// ReadMany calls fn once, with a reader for fn alone that is invalid afterwards.
+	// The reader sees everything that is stored at the time of the read, like the
+	// store itself. Other calls on the store must not wait for fn. fn must not call
+	// the store, because it may hold what such a call needs.
 	ReadMany(ctx context.Context, fn func(Reader) error) error
 }
 
 // Info describes a stored blob without its content.
 type Info struct {
-	// ID is the name under which the store keeps the blob.
+	// ID is the name of the blob in the store.
 	ID ID
-	// Stored is the number of bytes that it takes in the store.
+	// Stored is the number of bytes that the blob takes in the store.
 	Stored int64
 	// Base is the blob that the stored bytes depend on, or zero.
 	Base ID
 }
 
-// Lister is implemented by stores that can enumerate what they hold.
+// Lister is implemented by stores that can list their blobs.
 type Lister interface {
 	// List calls fn for every blob with an ID greater than after, in order, until
 	// fn returns an error, which List returns. Blobs that are put or removed
@@ -140,16 +141,15 @@ type Lister interface {
 	List(ctx context.Context, after ID, fn func(Info) error) error
 }
 
-// Sweeper is implemented by stores from which a collector removes blobs, while
-// writers go on. Begin opens a generation; the collector then finds out what is
-// live; Sweep removes the rest. Whatever is put, again or for the first time, or
-// referenced by a kv commit after Begin returned belongs to the new generation
-// and stays.
+// Sweeper is implemented by stores from which a collector can remove blobs while
+// writers go on. Begin opens a generation; the collector then finds out what is live;
+// Sweep removes the rest. A blob that is put (even again) or referenced by a kv
+// commit after Begin returned belongs to the new generation and stays.
 type Sweeper interface {
 	// Begin opens a generation and returns its number.
 	Begin(ctx context.Context) (uint64, error)
 	// Sweep removes the blobs that are older than the generation, were stored at
-	// least grace seconds ago, are not live and are no base of a blob that stays.
+	// least grace seconds ago, are not live and are not a base of a blob that stays.
 	// With opts.DryRun it only counts.
 	Sweep(ctx context.Context, generation uint64, opts SweepOptions) (SweepResult, error)
 }
@@ -158,7 +158,7 @@ type Sweeper interface {
 type SweepOptions struct {
 	// Live reports whether a blob is needed. It must not call the store.
 	Live func(ID) bool
-	// GraceSeconds is the least age of a blob that may go.
+	// GraceSeconds is the minimum age of a blob to be removed.
 	GraceSeconds int64
 	// DryRun counts and removes nothing.
 	DryRun bool

@@ -5,9 +5,9 @@ import (
 	"hash"
 )
 
-// Builder makes blobs that grow at their end. It remembers the hash of what has
-// been appended so far, so that naming the next, longer blob costs only the new
-// bytes, however long the whole has become.
+// Builder makes blobs that grow at their end. It remembers the hash of what has been
+// appended so far, so naming the next, longer blob costs only the new bytes, whatever
+// the total length.
 //
 // The content of a blob is everything appended plus a tail that belongs to that
 // blob alone:
@@ -21,15 +21,15 @@ type Builder struct {
 	digest  hash.Hash
 	length  int64  // bytes appended
 	pending []byte // appended since the last Blob
-	last    ID     // the blob made last
-	shared  int64  // how many appended bytes last begins with
+	last    ID     // the latest blob
+	shared  int64  // appended bytes at the start of last
 }
 
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder { return &Builder{digest: sha256.New()} }
 
-// ResumeBuilder continues from a stored blob whose first len(appended) bytes are
-// the appended part, as after opening a list that was saved earlier.
+// ResumeBuilder continues from a stored blob whose first len(appended) bytes are the
+// appended part, for example a list that was saved earlier.
 func ResumeBuilder(id ID, appended []byte) *Builder {
 	b := NewBuilder()
 	b.digest.Write(appended)
@@ -48,9 +48,8 @@ func (b *Builder) Append(p []byte) {
 	b.pending = append(b.pending, p...)
 }
 
-// Blob returns the blob of everything appended, followed by tail. It refers to
-// the blob that the builder made before, if there is one; a store needs that
-// one to take it.
+// Blob returns the blob of everything appended, followed by tail. It refers to the
+// previous blob of the builder, if any, which the store must have.
 func (b *Builder) Blob(tail []byte) Blob {
 	sum := cloneDigest(b.digest)
 	sum.Write(tail)
@@ -64,14 +63,14 @@ func (b *Builder) Blob(tail []byte) Blob {
 	return made
 }
 
-// Commit tells the builder that a blob it made has been stored: later blobs
-// refer to that one. A blob that could not be stored is simply not committed.
+// Commit records that a blob has been stored: later blobs refer to it. Do not commit
+// a blob that could not be stored.
 func (b *Builder) Commit(stored Blob) {
 	b.last, b.shared = stored.ID, b.length
 	b.pending = b.pending[:0]
 }
 
-// cloneDigest copies the running hash; the standard library's SHA-256 can.
+// cloneDigest copies the running hash; the standard library's SHA-256 supports that.
 func cloneDigest(h hash.Hash) hash.Hash {
 	c, err := h.(hash.Cloner).Clone()
 	if err != nil {

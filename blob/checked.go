@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// Checked wraps a store so that ids are verified once on the way in and once on
-// the way out: Put refuses content that is not what its id says with
-// ErrMismatch, and Get returns ErrCorrupt instead of other bytes. It belongs at
-// the top of a stack, above every layer that changes bytes.
+// Checked wraps a store and verifies ids once on the way in and once on the way out:
+// Put fails with ErrMismatch for content that does not match its id, and Get returns
+// ErrCorrupt instead of wrong bytes. It belongs at the top of a stack, above every
+// layer that changes bytes.
 func Checked(inner Store) Store { return &checked{inner: inner} }
 
 type checked struct{ inner Store }
@@ -36,10 +36,10 @@ func (c *checked) Put(ctx context.Context, blobs ...Blob) error {
 	return c.inner.Put(ctx, blobs...)
 }
 
-// verify takes New's and a Builder's word for an id that they computed over the
-// very bytes: hashing them again would double the cost of every put, and reading
-// Like again would make appending to a long list as costly as writing it anew.
-// What comes from elsewhere, the wire above all, is hashed here.
+// verify trusts an id that New or a Builder computed over these bytes: hashing them
+// again would double the cost of every put, and reading Like again would make
+// appending to a long list as costly as rewriting it. Content from elsewhere, above
+// all from the wire, is hashed here.
 func (c *checked) verify(ctx context.Context, b *Blob) error {
 	if b.vouched() {
 		return nil
@@ -61,8 +61,8 @@ func verifySum(id ID, data []byte) error {
 	return nil
 }
 
-// MismatchError tells which content was offered under which name. It wraps
-// ErrMismatch.
+// MismatchError holds the id that content was offered under and the one it has. It
+// wraps ErrMismatch.
 type MismatchError struct{ Want, Got ID }
 
 func (e *MismatchError) Error() string {
@@ -89,7 +89,7 @@ func (c *checked) Open(ctx context.Context, id ID) (io.ReadCloser, error) {
 func (c *checked) PutFrom(ctx context.Context, id ID, r io.Reader, size int64) error {
 	source := &sourceReader{r: r, id: id, size: size, left: size, sum: sha256.New()}
 	if seeker, ok := r.(io.Seeker); ok {
-		if start, err := seeker.Seek(0, io.SeekCurrent); err == nil { // a pipe has the method and cannot
+		if start, err := seeker.Seek(0, io.SeekCurrent); err == nil { // a pipe has the method, but it fails
 			source.start = start
 			return PutFrom(ctx, c.inner, id, &seekableSource{sourceReader: source, seeker: seeker}, size)
 		}
@@ -97,13 +97,13 @@ func (c *checked) PutFrom(ctx context.Context, id ID, r io.Reader, size int64) e
 	return PutFrom(ctx, c.inner, id, source, size)
 }
 
-// seekableSource lets a layer below that tries again begin anew.
+// seekableSource lets a retrying layer below start again.
 type seekableSource struct {
 	*sourceReader
 	seeker io.Seeker
 }
 
-// Seek goes to the beginning, or tells the position; a hash can do no more.
+// Seek goes to the beginning or returns the position; a hash supports no more.
 func (s *seekableSource) Seek(offset int64, whence int) (int64, error) {
 	switch {
 	case whence == io.SeekCurrent && offset == 0:
@@ -116,11 +116,10 @@ func (s *seekableSource) Seek(offset int64, whence int) (int64, error) {
 		s.left = s.size
 		return 0, nil
 	}
-	return 0, errors.New("content that is being verified can only be read from its beginning")
+	return 0, errors.New("content under verification can only seek to its start")
 }
 
-// checkedReader turns the end of a reader into an error where the bytes were
-// not the right ones.
+// checkedReader returns an error at the end of a reader if the bytes were wrong.
 type checkedReader struct {
 	r   io.ReadCloser
 	id  ID
@@ -138,15 +137,14 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 
 func (c *checkedReader) Close() error { return c.r.Close() }
 
-// sourceReader refuses, before its last byte is handed over, a source that is
-// not what the id says: the store below then sees a failed read and keeps
-// nothing.
+// sourceReader fails before its last byte if the source does not match the id: the
+// store below then sees a failed read and keeps nothing.
 type sourceReader struct {
 	r     io.Reader
 	id    ID
 	size  int64
 	left  int64
-	start int64 // where a seekable source stood
+	start int64 // start position of a seekable source
 	sum   hash.Hash
 }
 

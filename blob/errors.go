@@ -33,7 +33,7 @@ var (
 // NotFound returns an error for id that wraps ErrNotFound.
 func NotFound(id ID) error { return fmt.Errorf("%w: %s", ErrNotFound, id) }
 
-// Corrupt returns an error for id that wraps ErrCorrupt and tells what is wrong.
+// Corrupt returns an error for id that wraps ErrCorrupt and says what is wrong.
 func Corrupt(id ID, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrCorrupt, id, fmt.Sprintf(format, args...))
 }

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Whole returns b with its whole content in Data: where b extends another blob,
-// it reads that one from s. Stores that cannot keep extensions call it first.
+// Whole returns b with its whole content in Data: if b extends another blob, it reads
+// that one from s. Stores that cannot keep extensions call it first.
 func Whole(ctx context.Context, s Store, b Blob) (Blob, error) {
 	if b.Keep == 0 {
 		return b, nil
@@ -26,8 +26,8 @@ func Whole(ctx context.Context, s Store, b Blob) (Blob, error) {
 	return b, nil
 }
 
-// ReadMany calls fn with the reading side of s, so that many reads cost less where
-// the store can do that. See ManyReader for what fn may do.
+// ReadMany calls fn with the reading side of s, which makes many reads cheaper if the
+// store supports it. See ManyReader for what fn may do.
 func ReadMany(ctx context.Context, s Store, fn func(Reader) error) error {
 	if m, ok := s.(ManyReader); ok {
 		return m.ReadMany(ctx, fn)
@@ -38,7 +38,7 @@ func ReadMany(ctx context.Context, s Store, fn func(Reader) error) error {
 	return fn(s)
 }
 
-// Open returns a reader over a blob, streaming where the store can.
+// Open returns a reader over a blob, streaming if the store can.
 func Open(ctx context.Context, s Store, id ID) (io.ReadCloser, error) {
 	if st, ok := s.(Streamer); ok {
 		return st.Open(ctx, id)
@@ -50,7 +50,7 @@ func Open(ctx context.Context, s Store, id ID) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// PutFrom stores size bytes of r under id, streaming where the store can.
+// PutFrom stores size bytes of r under id, streaming if the store can.
 func PutFrom(ctx context.Context, s Store, id ID, r io.Reader, size int64) error {
 	if st, ok := s.(Streamer); ok {
 		return st.PutFrom(ctx, id, r, size)
@@ -62,9 +62,9 @@ func PutFrom(ctx context.Context, s Store, id ID, r io.Reader, size int64) error
 	return s.Put(ctx, Blob{ID: id, Data: data})
 }
 
-// ReadExactly reads all of r, which must hold size bytes, no more and no less.
+// ReadExactly reads all of r, which must hold exactly size bytes.
 func ReadExactly(r io.Reader, size int64) ([]byte, error) {
-	var buf bytes.Buffer // grows with what really arrives, not with what size claims
+	var buf bytes.Buffer // grows with the bytes that arrive, not with the claimed size
 	n, err := io.Copy(&buf, io.LimitReader(r, size+1))
 	if err != nil {
 		return nil, err

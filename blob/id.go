@@ -11,15 +11,15 @@ import (
 // IDSize is the length of an ID in bytes.
 const IDSize = sha256.Size
 
-// ID names a blob: the SHA-256 of its bytes. The zero ID names no blob that
-// anyone can produce and stands for "none".
+// ID names a blob: the SHA-256 of its bytes. The zero ID means "none"; no known
+// content has it.
 type ID [IDSize]byte
 
 // Sum returns the ID of data.
 func Sum(data []byte) ID { return sha256.Sum256(data) }
 
-// ParseID reads an ID from 64 hexadecimal digits. Upper case and surrounding
-// white space are accepted, since stored pointers of other programs have both.
+// ParseID reads an ID from 64 hexadecimal digits. Upper case and surrounding white
+// space are accepted, because stored pointers of other programs have both.
 func ParseID(s string) (ID, error) {
 	s = strings.TrimSpace(s)
 	var id ID
@@ -43,7 +43,7 @@ func IDFromBytes(b []byte) (ID, error) {
 // String returns the ID as 64 lower-case hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// Short returns the first twelve digits, for people.
+// Short returns the first twelve digits, for display.
 func (id ID) Short() string { return hex.EncodeToString(id[:6]) }
 
 // IsZero reports whether id is the zero ID, "none".

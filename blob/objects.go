@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Objects is a bucket: large bytes under keys, somewhere else. Drivers keep in it
-// what would burden a database, and a row of theirs says what the bucket holds:
-// the object is written first and its row second, so that a crash leaves an
-// object that nothing names and never a name without its object.
+// Objects is a bucket of large objects under keys. Drivers keep in it what is too
+// large for a database and record its keys in rows: they write the object first and
+// its row second, so a crash may leave an object without a row, but never a row
+// without its object.
 //
-// Keys are chosen by the caller, consist of [A-Za-z0-9._/-], and are used once:
-// nothing here depends on the order of two writes of one key, nor on conditional
-// writes, which not every bucket has. It is safe for concurrent use.
+// The caller chooses the keys, which consist of [A-Za-z0-9._/-] and are used once. So
+// nothing depends on the order of two writes to one key, nor on conditional writes,
+// which not every bucket has. It is safe for concurrent use.
 type Objects interface {
-	// PutObject stores size bytes of r under a key. It returns nil only when the
-	// bucket has confirmed them, whole and unchanged. A reader that ends early, or
-	// goes on after size bytes, is an error and stores nothing under the key.
+	// PutObject stores size bytes of r under a key. It returns nil only after the
+	// bucket has confirmed them, whole and unchanged. If r ends early or has more
+	// than size bytes, it fails and stores nothing under the key.
 	PutObject(ctx context.Context, key string, r io.Reader, size int64) error
-	// OpenObject reads length bytes from offset on, or with a negative length all
-	// the rest. Where there is no object the error wraps ErrNotFound, where the
-	// range does not lie inside it ErrCorrupt. A connection that breaks midway is an
-	// error of Read, never an early end.
+	// OpenObject reads length bytes from offset, or everything from there if length
+	// is negative. The error wraps ErrNotFound if there is no object, and ErrCorrupt
+	// if the range is outside of it. A connection that breaks midway is an error of
+	// Read, never an early end.
 	OpenObject(ctx context.Context, key string, offset, length int64) (io.ReadCloser, error)
-	// RemoveObjects removes objects. One that is not there is no error.
+	// RemoveObjects removes objects. A missing one is not an error.
 	RemoveObjects(ctx context.Context, keys ...string) error
 	// ListObjects calls fn for every object whose key begins with prefix and is
 	// greater than after, in byte order, until fn returns an error, which
@@ -36,6 +36,6 @@ type Objects interface {
 type ObjectInfo struct {
 	Key  string
 	Size int64
-	// Time is when the bucket says that it was stored.
+	// Time is when the object was stored, by the bucket's clock.
 	Time time.Time
 }

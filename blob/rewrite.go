@@ -5,28 +5,27 @@ import (
 	"io"
 )
 
-// Replacer is implemented by stores that can exchange the stored bytes of blobs,
-// which Put never does. Until a call returns nil, and after a crash within it,
-// readers get the old bytes or the new ones, whole. Generation and age stay.
+// Replacer is implemented by stores that can replace the stored bytes of blobs, which
+// Put never does. Until a call returns nil, and after a crash during it, readers get
+// either all old bytes or all new ones. Generation and age stay.
 type Replacer interface {
-	// Replace exchanges several and their bases with them, all or none: Blob.Base is
-	// what the new bytes lean on, if anything. It takes them in order. Those that are
-	// not stored, perhaps no longer, are passed over, and so are those whose new base
-	// is not, or leans on them: they stay as they are. A collector beside it never
-	// removes a base that a blob was given here.
+	// Replace replaces several blobs with their bases, all or none: Blob.Base is the
+	// base of the new bytes, if any. It takes them in order. It skips blobs that are
+	// not stored, and blobs whose new base is not stored or leans on them: they stay
+	// unchanged. A concurrent collector never removes a base that a blob gets here.
 	Replace(ctx context.Context, blobs ...Blob) error
-	// ReplaceFrom exchanges the bytes of one by size bytes of r; its base stays. One
-	// that is not stored is an ErrNotFound; a reader that fails or does not hold size
-	// bytes changes nothing.
+	// ReplaceFrom replaces the bytes of a blob by size bytes of r; its base stays. It
+	// returns ErrNotFound if the blob is not stored. If r fails or does not hold size
+	// bytes, nothing changes.
 	ReplaceFrom(ctx context.Context, id ID, r io.Reader, size int64) error
 }
 
-// Arrivals is implemented by stores that know the order in which blobs came, so
-// that work which was put off can be done in that order later, by any process.
+// Arrivals is implemented by stores that record the order in which blobs arrived, so
+// that any process can do deferred work in that order later.
 type Arrivals interface {
-	// Arrived returns up to limit durable blobs that came after mark, oldest first,
-	// and the mark behind the last of them. The empty mark stands before the first.
-	// Some may come again, as after Replace, none is left out. There are no more when
-	// next is mark.
+	// Arrived returns up to limit durable blobs that arrived after mark, oldest
+	// first, and the mark after the last of them. The empty mark is before the first.
+	// A blob may appear again, for example after Replace; none is left out. There are
+	// no more when next equals mark.
 	Arrived(ctx context.Context, mark string, limit int) (blobs []Info, next string, err error)
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// SweepPlan is the part of a sweep that is the same for every store: which blobs
-// may go, and in which order, so that one that is killed leaves whole blobs only.
-// The store shows it all blobs with Look and then calls Remove.
+// SweepPlan is the part of a sweep that is the same for every store: which blobs are
+// removed, and in which order, so that a killed sweep leaves only whole blobs. The
+// store passes all blobs to Look and then calls Remove.
 type SweepPlan struct {
 	opts      SweepOptions
 	condemned map[ID]Info
@@ -15,20 +15,20 @@ type SweepPlan struct {
 	result    SweepResult
 }
 
-// NewSweepPlan begins a plan. It refuses what would remove too much: options
-// without Live, and a generation that is above the latest that Begin returned.
+// NewSweepPlan begins a plan. It fails for arguments that would remove too much:
+// options without Live, and a generation newer than the latest from Begin.
 func NewSweepPlan(generation, latest uint64, opts SweepOptions) (*SweepPlan, error) {
 	if opts.Live == nil {
 		return nil, errors.New("sweep blobs: SweepOptions.Live is nil")
 	}
 	if generation > latest {
-		return nil, fmt.Errorf("sweep blobs: generation %d was not opened, the latest is %d", generation, latest)
+		return nil, fmt.Errorf("sweep blobs: generation %d was not opened; the latest is %d", generation, latest)
 	}
 	return &SweepPlan{opts: opts, condemned: make(map[ID]Info)}, nil
 }
 
-// Look decides about a blob. old says that it is of an earlier generation and
-// older than the grace period.
+// Look decides about a blob. old means an earlier generation and an age beyond the
+// grace period.
 func (p *SweepPlan) Look(info Info, old bool) {
 	if old && !p.opts.Live(info.ID) {
 		p.condemned[info.ID] = info
@@ -41,7 +41,7 @@ func (p *SweepPlan) Look(info Info, old bool) {
 	}
 }
 
-// reprieve keeps what blobs that stay lean on, and what that leans on.
+// reprieve keeps the bases of blobs that stay, and the bases of those.
 func (p *SweepPlan) reprieve() {
 	for _, id := range p.bases {
 		for {
@@ -58,10 +58,10 @@ func (p *SweepPlan) reprieve() {
 	p.bases = nil
 }
 
-// Remove calls remove for pages of at most size blobs and counts those that it
-// says are gone. remove must leave a blob alone that others lean on, or that
-// belongs to the present generation by now: Remove comes back to it in the next
-// round, and ends with a round in which nothing went. With DryRun it only counts.
+// Remove calls remove for pages of at most size blobs and counts the blobs that it
+// reports as removed. remove must skip a blob that others lean on or that now belongs
+// to the current generation. Remove tries it again in the next round and stops after
+// a round without removals. With DryRun it only counts.
 func (p *SweepPlan) Remove(size int, remove func(page []ID) (gone []ID, err error)) (SweepResult, error) {
 	p.reprieve()
 	if p.opts.DryRun {

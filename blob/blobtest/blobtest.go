@@ -1,5 +1,5 @@
-// Package blobtest holds every implementation of blob.Store, driver or layer,
-// to the same contract. A new one starts with a test of a few lines:
+// Package blobtest tests every implementation of blob.Store, driver or layer, against
+// the same contract. A new one starts with a short test:
 //
 //	func TestStore(t *testing.T) {
 //		open := func(t *testing.T) blob.Store { return mystore.New() }
@@ -7,11 +7,11 @@
 //		blobtest.RunModel(t, open)
 //	}
 //
-// A bug found in one store becomes a case for all, in package contract, whose
-// table also runs outside go test. Faulty is a store that fails on demand, for
-// the tests of layers; Bench gives all stores the same benchmarks.
+// A bug found in one store becomes a case for all in package contract, which also
+// runs outside go test. Faulty is a store that fails on demand, for the tests of
+// layers; Bench runs the same benchmarks on all stores.
 //
-// What survives a crash is left to the drivers' own tests.
+// Surviving a crash is left to the drivers' own tests.
 package blobtest
 
 import (
@@ -29,15 +29,15 @@ type Case = contract.Case
 // Cases returns the table that Run runs.
 func Cases() []Case { return contract.Cases() }
 
-// Options shape RunWith; the zero value is what Run does.
+// Options configure RunWith; the zero value does what Run does.
 type Options struct {
-	// MaxBytes leaves out the cases with larger blobs, for stores that refuse
-	// them by design. 0 means no limit.
+	// MaxBytes skips the cases with larger blobs, for stores that refuse them by
+	// design. 0 means no limit.
 	MaxBytes int64
 }
 
-// quickBytes bounds blobs in a quick run: all packages together hash and store
-// gigabytes with the largest ones.
+// quickBytes limits blobs in a quick run: with the largest ones, all packages
+// together hash and store gigabytes.
 const quickBytes = 8 << 20
 
 // Run opens a store for each case and reports every broken promise.
@@ -76,8 +76,8 @@ func Bench(b *testing.B, open func(b *testing.B) blob.Store) {
 	b.Run("has", func(b *testing.B) { benchHas(b, open(b)) })
 }
 
-// benchBlob returns the n-th of a series of distinct blobs, without the cost of
-// making random content in the measured loop.
+// benchBlob returns the n-th of a series of distinct blobs, without making random
+// content in the measured loop.
 func benchBlob(content []byte, n int) blob.Blob {
 	copy(content, fmt.Sprintf("%016x", n))
 	return blob.New(content)

@@ -27,7 +27,7 @@ const (
 	OpPutFrom Op = "putfrom"
 )
 
-// Call tells a rule which call is about to happen.
+// Call describes to a rule the call that is about to run.
 type Call struct {
 	Op    Op
 	Nth   int // of all calls since the store was made, from 1
@@ -35,20 +35,19 @@ type Call struct {
 	IDs   []blob.ID
 }
 
-// Fault is what shall go wrong with a call. Several things may at once.
+// Fault describes how a call fails. Several faults may be combined.
 type Fault struct {
 	// Err is returned instead of calling the inner store.
 	Err error
-	// Late returns Err after the inner store has done its work, like a reply that
-	// got lost.
+	// Late returns Err after the inner store has done its work, like a lost reply.
 	Late bool
-	// Delay comes first; it ends early when the context does.
+	// Delay comes first; it ends early if the context ends.
 	Delay time.Duration
 	// DropWrite acknowledges a Put or PutFrom without storing anything.
 	DropWrite bool
-	// Corrupt flips a bit of what Get or Open returns.
+	// Corrupt flips a bit in the bytes that Get or Open returns.
 	Corrupt bool
-	// Truncate cuts that many bytes off what Get or Open returns.
+	// Truncate cuts that many bytes off the bytes that Get or Open returns.
 	Truncate int
 }
 
@@ -187,7 +186,7 @@ func (f *Faulty) Get(ctx context.Context, id blob.ID) (data []byte, err error) {
 	return damage(data, fault), nil
 }
 
-// damage spoils what was read, as the fault says.
+// damage changes the bytes read as the fault says.
 func damage(data []byte, fault Fault) []byte {
 	data = data[:len(data)-min(fault.Truncate, len(data))]
 	if fault.Corrupt && len(data) > 0 {
@@ -236,7 +235,7 @@ func (f *Faulty) Open(ctx context.Context, id blob.ID) (r io.ReadCloser, err err
 		return err
 	})
 	switch {
-	case err != nil && r != nil: // the answer got lost after the reader was open
+	case err != nil && r != nil: // the answer was lost after the reader was open
 		return nil, errors.Join(err, r.Close())
 	case err != nil:
 		return nil, err

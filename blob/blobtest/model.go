@@ -15,9 +15,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// RunModel runs random histories against a store and a plain map, and reports
-// the shortest history in which they differ. All histories use one store, each
-// with content of its own, so that opening may be costly.
+// RunModel runs random histories against a store and a plain map, and reports the
+// shortest history in which they differ. All histories share one store, each with its
+// own content, so opening may be slow.
 func RunModel(t *testing.T, open func(t *testing.T) blob.Store) {
 	t.Run("model", func(t *testing.T) {
 		store := open(t)
@@ -39,7 +39,7 @@ type model struct {
 	ids   []blob.ID // the keys of blobs, in the order of their puts
 }
 
-// content draws from few short contents, so that blobs repeat, and some long
+// content draws from a few short contents, so that blobs repeat, and from some long
 // ones.
 func (m *model) content(t *rapid.T) []byte {
 	length := rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(0, 300), rapid.SampledFrom([]int{4096, 70_000, 200_000})).Draw(t, "length")
@@ -81,7 +81,7 @@ func (m *model) Put(t *rapid.T) {
 	}
 	for _, b := range blobs {
 		m.remember(b.ID, slices.Clone(b.Data))
-		clear(b.Data) // the store has no business with it any more
+		clear(b.Data) // the store must not use it any more
 	}
 }
 
@@ -98,7 +98,8 @@ func (m *model) Extend(t *rapid.T) {
 	m.remember(b.ID, whole)
 }
 
-// PutFrom streams a blob in; sometimes the source is not as long as announced.
+// PutFrom streams a blob in; sometimes the source is shorter or longer than
+// announced.
 func (m *model) PutFrom(t *rapid.T) {
 	data := m.content(t)
 	id, off := blob.Sum(data), rapid.SampledFrom([]int{0, 0, 0, -1, 1}).Draw(t, "off by")
@@ -137,7 +138,7 @@ func (m *model) Open(t *rapid.T) {
 	m.compare(t, id, got, err)
 }
 
-// Flush asks for durability, which only drivers' own tests can check.
+// Flush requests durability, which only the drivers' own tests can check.
 func (m *model) Flush(t *rapid.T) {
 	if err := m.store.Flush(m.ctx); err != nil {
 		t.Fatalf("flush: %v", err)

@@ -1,13 +1,13 @@
-// Package cached keeps blobs that were read or written lately in memory.
+// Package cached keeps recently read or written blobs in memory.
 //
 //	store := cached.New(slow, &cached.Options{MaxBytes: 256 << 20})
 //	data, err := store.Get(ctx, id) // from memory if it was here before
 //	hits := store.Stats().Hits
 //
-// Several readers that miss the same blob at once share one read of the inner
-// store; a reader that gives up leaves the others their answer. Every Put and
-// every Has goes to the inner store, because only that one can say what it
-// holds. Streams pass by the cache, and so do blobs of more than an eighth of it.
+// Several readers that miss the same blob at once share one read of the inner store;
+// if one gives up, the others still get the answer. Every Put and Has goes to the
+// inner store, because only it knows what it holds. Streams and blobs larger than an
+// eighth of the cache bypass it.
 //
 // Ids are not verified here: put blob.Checked above.
 package cached
@@ -24,19 +24,19 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Options shape a cache; nil and the zero value work.
+// Options configure a cache; nil and the zero value work.
 type Options struct {
-	// MaxBytes bounds the content in memory. The default is 64 MiB.
+	// MaxBytes limits the content in memory. The default is 64 MiB.
 	MaxBytes int64
-	// MaxAbsent is how many ids are remembered as absent, so that asking again
-	// costs nothing. The default is none: another process may have stored the
-	// blob meanwhile, and this store would deny it until AbsentFor has passed.
+	// MaxAbsent is how many ids are remembered as absent, so that looking again costs
+	// nothing. The default is none: another process may have stored the blob
+	// meanwhile, and this store would not find it until AbsentFor has passed.
 	MaxAbsent int
 	// AbsentFor is how long an id is remembered as absent. The default is 5 s.
 	AbsentFor time.Duration
-	// Verify, if set, is asked before content from the inner store is kept, so
-	// that a read that went wrong once does not stay wrong. Content that it
-	// refuses is still returned: judging it is left to blob.Checked above.
+	// Verify, if set, checks content from the inner store before it is cached, so
+	// that one bad read does not stay. Rejected content is still returned:
+	// blob.Checked above judges it.
 	Verify func(id blob.ID, data []byte) error
 	// MeterProvider receives the counter of results; nil means OpenTelemetry's
 	// global one.
@@ -60,14 +60,14 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// maxPut is the largest content that Put copies into the cache: with a larger one
-// that takes about as long as storing it, and perhaps nobody wants it again.
+// maxPut is the largest content that Put copies into the cache. Copying a larger one
+// takes about as long as storing it, and it may never be read.
 const maxPut = 32 << 10
 
-// A Put of more than bulk bytes brings too much to keep it all, as the first look
-// at a large tree does: of that, contents that resemble nothing that was stored
-// before and have more than small bytes pass by, lest they push out everything,
-// each other included.
+// A Put of more than bulk bytes, such as the first capture of a large tree, brings
+// too much to keep. Of such a Put, contents larger than small that resemble nothing
+// stored before bypass the cache; otherwise they would push out everything, even each
+// other.
 const (
 	bulk  = 1 << 20
 	small = 2 << 10
@@ -76,7 +76,7 @@ const (
 // Store is a caching layer.
 type Store struct {
 	inner    blob.Store
-	maxBlob  int64 // larger ones would push out too many others
+	maxBlob  int64 // larger ones would evict too many others
 	verify   func(blob.ID, []byte) error
 	counters *counters
 
@@ -134,8 +134,8 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.wait(ctx, f)
 }
 
-// Peek returns the content of a blob if it is in memory, else nil. It belongs to
-// the cache: nobody may change it.
+// Peek returns the content of a blob if it is in memory, else nil. It belongs to the
+// cache: do not change it.
 func (s *Store) Peek(id blob.ID) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,16 +143,15 @@ func (s *Store) Peek(id blob.ID) []byte {
 	return data
 }
 
-// clone copies without clearing first what is overwritten at once. It never
-// returns nil.
+// clone copies without clearing the memory first. It never returns nil.
 func clone(data []byte) []byte { return append([]byte{}, data...) }
 
-// Put implements blob.Store. It always reaches the inner store.
-// Large contents enter the cache only when somebody reads them.
+// Put implements blob.Store. It always reaches the inner store. Large contents enter
+// the cache only when they are read.
 func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	err := s.inner.Put(ctx, blobs...)
 	for _, b := range s.settle(blobs, err) {
-		data := clone(b.Data) // outside of the lock: it may be long
+		data := clone(b.Data) // outside the lock: it may take long
 		s.mu.Lock()
 		s.counters.evicted(s.lru.add(b.ID, data))
 		s.mu.Unlock()
@@ -160,8 +159,7 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return err
 }
 
-// settle brings the cache up to date with the end of a Put and returns the blobs
-// that are worth keeping.
+// settle updates the cache after a Put and returns the blobs worth keeping.
 func (s *Store) settle(blobs []blob.Blob, err error) (keep []*blob.Blob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +173,7 @@ func (s *Store) settle(blobs []blob.Blob, err error) (keep []*blob.Blob) {
 		s.absent.remove(b.ID)
 		switch {
 		case err != nil:
-			s.lru.remove(b.ID) // whether the inner store has it is not known
+			s.lru.remove(b.ID) // the inner store may or may not have it
 		case total > bulk && len(b.Data) > small && b.Like.IsZero():
 		case b.Keep == 0 && int64(len(b.Data)) <= min(s.maxBlob, maxPut) && !s.lru.touch(b.ID):
 			keep = append(keep, b)
@@ -189,9 +187,9 @@ func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return s.inner.Has(ctx, ids...)
 }
 
-// Flush implements blob.Store. All writes are the inner store's own, so its
-// errors are all there are. After one, nothing is served from memory until it
-// has been read again: the cache must not hide what the inner store lost.
+// Flush implements blob.Store. All writes are the inner store's, so its errors are
+// complete. After an error the cache is emptied: it must not hide what the inner
+// store lost.
 func (s *Store) Flush(ctx context.Context) error {
 	err := s.inner.Flush(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -202,12 +200,12 @@ func (s *Store) Flush(ctx context.Context) error {
 	return err
 }
 
-// Open implements blob.Streamer. It reads past the cache.
+// Open implements blob.Streamer. It bypasses the cache.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	return blob.Open(ctx, s.inner, id)
 }
 
-// PutFrom implements blob.Streamer. It writes past the cache.
+// PutFrom implements blob.Streamer. It bypasses the cache.
 func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
 	err := blob.PutFrom(ctx, s.inner, id, r, size)
 	s.mu.Lock()
@@ -220,7 +218,7 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	return err
 }
 
-// landed keeps what a flight brought and ends it.
+// landed caches the result of a flight and ends it.
 func (s *Store) landed(f *flight, data []byte, err error) {
 	keep := err == nil && int64(len(data)) <= s.maxBlob && s.verify(f.id, data) == nil
 	s.mu.Lock()
@@ -233,8 +231,8 @@ func (s *Store) landed(f *flight, data []byte, err error) {
 		f.sole = false // the cache shares it from now on
 		s.counters.evicted(s.lru.add(f.id, data))
 	case errors.Is(err, blob.ErrNotFound) && f.puts == s.puts:
-		// A Put that ended while we asked may have stored the blob just after the
-		// inner store had looked; then the answer is out of date.
+		// A Put that ended during our read may have stored the blob just after the
+		// inner store looked; then the answer is out of date.
 		s.absent.add(f.id)
 	}
 	f.data, f.err = data, err

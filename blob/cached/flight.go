@@ -8,9 +8,8 @@ import (
 
 // flight is one read of the inner store that any number of readers wait for.
 //
-// x/sync/singleflight would do but for two things: it cannot end a read that
-// nobody waits for any more, and it needs a string key, which costs an
-// allocation for every miss.
+// x/sync/singleflight lacks two things: it cannot end a read that has no more
+// readers, and it needs a string key, which costs an allocation for every miss.
 type flight struct {
 	id     blob.ID
 	puts   uint64             // Store.puts when it took off
@@ -30,8 +29,8 @@ func (f *flight) join() {
 	f.sole = false
 }
 
-// takeOffLocked starts a read that goes on for as long as anyone waits for it,
-// with the values of the first reader's context but not with its end.
+// takeOffLocked starts a read that goes on while any reader waits. It keeps the
+// values of the first reader's context but not its cancellation.
 func (s *Store) takeOffLocked(ctx context.Context, id blob.ID) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &flight{id: id, puts: s.puts, cancel: cancel, done: make(chan struct{}), readers: 1, sole: true}
@@ -44,7 +43,7 @@ func (s *Store) takeOffLocked(ctx context.Context, id blob.ID) *flight {
 	return f
 }
 
-// wait returns what the flight brings, or the error of the reader's own context.
+// wait returns the result of the flight, or the error of the reader's own context.
 func (s *Store) wait(ctx context.Context, f *flight) ([]byte, error) {
 	select {
 	case <-f.done:
@@ -61,8 +60,7 @@ func (s *Store) wait(ctx context.Context, f *flight) ([]byte, error) {
 	return clone(f.data), nil
 }
 
-// leave takes a reader off; the last one ends the read, which nobody may join
-// any more.
+// leave removes a reader; the last one ends the read, and no other may join it.
 func (s *Store) leave(f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,10 +7,11 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// lru holds the contents used last, up to a number of bytes. Its user locks.
+// lru holds the most recently used contents, up to a number of bytes. The caller
+// locks.
 type lru struct {
 	max, size int64
-	order     *list.List // of *item, the one used last in front
+	order     *list.List // of *item, most recently used first
 	items     map[blob.ID]*list.Element
 }
 
@@ -19,8 +20,8 @@ type item struct {
 	data []byte
 }
 
-// overhead is about what an item costs beside its content, so that a cache full
-// of tiny blobs stays within its bound too.
+// overhead is the approximate cost of an item besides its content, so that a cache
+// full of tiny blobs also stays within its limit.
 const overhead = 200
 
 func (i *item) cost() int64 { return int64(len(i.data)) + overhead }
@@ -38,14 +39,13 @@ func (l *lru) get(id blob.ID) ([]byte, bool) {
 	return e.Value.(*item).data, true
 }
 
-// touch reports whether id is here, and makes it the one used last.
+// touch reports whether id is cached, and makes it the most recently used.
 func (l *lru) touch(id blob.ID) bool {
 	_, ok := l.get(id)
 	return ok
 }
 
-// add keeps data, which is the cache's from now on, and returns how many others
-// had to go.
+// add takes ownership of data and returns how many others were evicted.
 func (l *lru) add(id blob.ID, data []byte) (evicted int) {
 	if l.touch(id) {
 		return 0
@@ -71,8 +71,7 @@ func (l *lru) remove(id blob.ID) {
 
 func (l *lru) clear() { *l = *newLRU(l.max) }
 
-// absentees are ids that the inner store did not have a moment ago. Its user
-// locks.
+// absentees are ids that the inner store recently did not have. The caller locks.
 type absentees struct {
 	max   int
 	keep  time.Duration
@@ -95,7 +94,7 @@ func (a *absentees) add(id blob.ID) {
 	if a.until == nil {
 		a.until = make(map[blob.ID]time.Time)
 	}
-	for other := range a.until { // any will do: it is only asked for again
+	for other := range a.until { // any will do: it is only looked up again
 		if len(a.until) < a.max {
 			break
 		}

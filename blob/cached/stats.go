@@ -10,12 +10,12 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// Stats tell what a cache has done since it was made, and what it holds.
+// Stats count what a cache has done since it was created and what it holds.
 type Stats struct {
-	// Hits were answered from memory, Misses from the inner store, Shared by the
-	// read that another Get had under way, Negative by the memory of an absence.
+	// Hits were answered from memory, Misses from the inner store, Shared by a read
+	// already running for another Get, Negative from the remembered absences.
 	Hits, Misses, Shared, Negative uint64
-	// Evicted blobs had to make room for others.
+	// Evicted blobs were removed to make room for others.
 	Evicted uint64
 	// Blobs and Bytes are in memory now.
 	Blobs int
@@ -38,7 +38,7 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// result says where the answer to a Get came from.
+// result is the source of the answer to a Get.
 type result int
 
 const (
@@ -58,18 +58,18 @@ type counters struct {
 	results   [results]atomic.Uint64
 	evictions atomic.Uint64
 	counter   metric.Int64Counter
-	options   [results][]metric.AddOption // made once, since making them allocates
+	options   [results][]metric.AddOption // made once, because making them allocates
 }
 
-// newCounters hands a failure of the meter to OpenTelemetry's error handler: a
-// store does not fail because nobody can count.
+// newCounters passes a failure of the meter to OpenTelemetry's error handler: a store
+// must not fail because counting does.
 func newCounters(provider metric.MeterProvider) *counters {
 	if provider == nil {
 		provider = otel.GetMeterProvider()
 	}
 	counter, err := provider.Meter("github.com/stet-dev/stet/blob/cached").Int64Counter(
 		"agent_kv.cached.get_blob.results",
-		metric.WithDescription("Gets by where their answer came from."))
+		metric.WithDescription("Gets by source of the answer."))
 	if err != nil {
 		otel.Handle(err)
 		counter = noop.Int64Counter{}

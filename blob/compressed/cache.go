@@ -8,14 +8,14 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// entryCost is about what a cached record takes besides its payload.
+// entryCost is the approximate cost of a cached record besides its payload.
 const entryCost = 256
 
-// cache remembers records that were lately read or written, without the
-// payloads of whole copies, of edits and of large literals. What a record says about a
-// content stays true whatever the store below does; that a base is still stored
-// must be asked there. Where a hinted one ends up in a chain any process may have
-// decided since, so that these are not remembered.
+// cache remembers recently read or written records, without the payloads of whole
+// copies, edits and large literals. A record's description of a content stays true
+// whatever the store below does; whether a base is still stored must be checked
+// there. Hinted records are not remembered, because any process may have given them a
+// place in a chain since.
 type cache struct {
 	mu      sync.Mutex
 	limit   int64
@@ -33,7 +33,7 @@ func newCache(limit int64) *cache {
 	return &cache{limit: limit, entries: map[blob.ID]*list.Element{}}
 }
 
-// get returns a record that nobody may change, or nil.
+// get returns a record that must not be changed, or nil.
 func (c *cache) get(id blob.ID) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 // so it is part of the format.
 const dictID = 1
 
-// thoroughUpTo is the size up to which text without repetitions, such as ids in
-// hex, is looked at for skewed bytes too. It halves such text (2,000 hex digits
-// take 0.52 instead of 1.0 of their size) but costs 64 KiB of ordinary text 0.93
-// instead of 0.57 ms and gains nothing there.
+// thoroughUpTo is the size up to which text without repetitions, such as ids in hex,
+// is also checked for skewed bytes. It halves such text (2,000 hex digits take 0.52
+// instead of 1.0 of their size) but costs 64 KiB of ordinary text 0.93 instead of
+// 0.57 ms and gains nothing there.
 const thoroughUpTo = 4 << 10
 
 // smallDictUpTo is the size of dictionary and data up to which an encoder with a
-// small window serves.
+// small window is used.
 const smallDictUpTo = 64 << 10
 
-// codec keeps encoders and decoders, which are costly to make, for reuse.
+// codec keeps encoders and decoders for reuse; they are costly to make.
 type codec struct {
 	thorough *zstd.Encoder // for EncodeAll, which may be called concurrently
 	quick    *zstd.Encoder // likewise, for large contents
@@ -45,9 +45,9 @@ func newCodec(level int, maxBlob int64) *codec {
 	}
 	literals := zstd.WithAllLitEntropyCompression(true)
 	c := &codec{thorough: enc(literals), quick: enc(), decoder: dec(zstd.WithDecoderConcurrency(0))}
-	// One goroutine's worth each: a pool adds as many as there are callers.
-	// A dictionary is loaded into fresh tables every time, so that small tables and
-	// the fastest level matter more than what a better one would find.
+	// Each uses one goroutine; the pool holds one per caller. A dictionary is loaded
+	// into new tables every time, so small tables and the fastest level matter more
+	// than better matches.
 	withDict := func(window int) func() any {
 		return func() any {
 			return enc(zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(1))
@@ -62,8 +62,7 @@ func newCodec(level int, maxBlob int64) *codec {
 	return c
 }
 
-// must is for constructors that fail only for options that are wrong in the
-// source.
+// must is for constructors that fail only for wrong options in the source.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("compressed: " + err.Error())
@@ -71,7 +70,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// shrink compresses data, or reports that it does not pay.
+// shrink compresses data, or reports that it is not worth it.
 func (c *codec) shrink(data []byte) ([]byte, bool) {
 	if len(data) < minAlone {
 		return nil, false
@@ -132,7 +131,7 @@ func decode(dec *zstd.Decoder, payload []byte, size int64) ([]byte, error) {
 	return out, nil
 }
 
-// padding returns a zstd frame to skip that keeps what compresses too well
+// padding returns a skippable zstd frame that keeps highly compressible content
 // within the ratio that readers accept.
 func padding(size, stored int64) []byte {
 	need := (size + maxRatio - 1) / maxRatio

@@ -1,21 +1,20 @@
 // Package compressed keeps blobs small in the store below: as zstd, or as the
-// difference to a blob that is stored already.
+// difference from a stored blob.
 //
-// A blob that is put with a Like hint is stored as a delta where that pays. A
-// blob that extends another (Keep > 0, see blob.Builder) is stored as its new
-// bytes, without anybody reading or holding the old ones, so that a list of
-// 10,000 entries grows by one at the price of about one entry. A delta leans on
-// a base, which the store below records (blob.Info.Base) and must not remove
-// first. Bases are chosen so that a chain of n saves is read in at most
-// 3·log4(n) steps; see docs/format/compressed.md.
+// A blob that is put with a Like hint is stored as a delta if that is smaller. A blob
+// that extends another (Keep > 0, see blob.Builder) is stored as its new bytes,
+// without reading the old ones, so a list of 10,000 entries grows by one at the cost
+// of about one entry. A delta leans on a base, which the store below records
+// (blob.Info.Base) and must not remove first. Bases are chosen so that a chain of n
+// saves is read in at most 3·log4(n) steps; see docs/format/compressed.md.
 //
 //	store := blob.Checked(compressed.New(inner, nil))
 //	err := store.Put(ctx, blob.Blob{ID: id, Data: edited, Like: original})
 //	data, err := store.Get(ctx, id)
 //
-// Stored bytes that would inflate beyond the limits are refused before they
-// take memory. Whether bytes are the right ones is for blob.Checked to say, and
-// a layer that encrypts belongs below this one.
+// Stored bytes that would inflate beyond the limits are refused before they take
+// memory. blob.Checked verifies the content. An encrypting layer belongs below this
+// one.
 package compressed
 
 import (
@@ -35,13 +34,12 @@ type Options struct {
 	// MaxBlob is the largest content that Put takes and Get inflates; larger
 	// blobs must be streamed with Open and PutFrom. 0 means 64 MiB.
 	MaxBlob int64
-	// CacheBytes bounds the memory for records that were lately read or written,
-	// so that extending or editing a blob again needs no read. 0 means 2 MiB,
-	// negative none.
+	// CacheBytes limits the memory for recently read or written records, so that
+	// extending or editing a blob again needs no read. 0 means 2 MiB, negative none.
 	CacheBytes int64
-	// Recall, if set, returns the content of a blob that somebody has at hand, such as
-	// a cache above, else nil. Then a difference to it needs no read. It must not call
-	// this store, and nobody may change what it returned.
+	// Recall, if set, returns the content of a blob that is in memory, for example in
+	// a cache above, else nil. A difference to it then needs no read. It must not
+	// call this store, and the returned slice must not be changed.
 	Recall func(blob.ID) []byte
 	// Later, if set, puts compression off: contents, and what is new in a delta, are
 	// stored as they are, Later is told how many bytes, and Settle compresses them
@@ -75,7 +73,7 @@ type Store struct {
 	opts  Options
 	codec *codec
 	cache *cache
-	reads int // from the store below, to compare with, in one Put; see nearReads
+	reads int // limit of comparison reads from the store below in one Put; see nearReads
 }
 
 var (
@@ -89,22 +87,22 @@ func New(inner blob.Store, opts *Options) *Store {
 	return &Store{inner: inner, opts: o, codec: newCodec(o.Level, o.MaxBlob), cache: newCache(o.CacheBytes), reads: nearReads}
 }
 
-// Get returns the content of a blob, put together from its chain of deltas.
+// Get returns the content of a blob, assembled from its chain of deltas.
 func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	from := resolver{Store: s, below: s.inner}
 	data, err := from.content(ctx, id)
 	if errors.Is(err, blob.ErrCorrupt) {
-		// A collector may have taken what it leans on, and the blob with it, after that was
-		// read; or it was put anew, in another form. Damage is there a second time.
+		// A collector may have removed the base, and the blob with it, after the blob
+		// was read; or the blob was put again in another form. Only damage fails
+		// twice.
 		return from.content(ctx, id)
 	}
 	return data, err
 }
 
-// Put stores blobs, each in the smallest form that it found. Blobs that are
-// stored already are not compressed again; they are only handed down in a form
-// that costs nothing to make, so that the store below sees that they are wanted
-// and a collector that is running keeps them.
+// Put stores blobs, each in the smallest form found. Stored blobs are not compressed
+// again. They are passed down in a form that costs nothing to make, so that the store
+// below sees that they are wanted and a running collector keeps them.
 func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	if err := ctx.Err(); err != nil || len(blobs) == 0 {
 		return err
@@ -116,9 +114,9 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	}
 	err := s.put(ctx, blobs, true)
 	if errors.Is(err, blob.ErrNotFound) {
-		// A base may have gone since the cache or a hint told of it: the store below
-		// takes nothing whose base it lacks. Without either, only blobs that nobody can
-		// store any more still fail.
+		// A base may have been removed after the cache or a hint named it, and the
+		// store below refuses a blob without its base. Without cache and hints, only
+		// blobs that cannot be stored at all fail.
 		s.cache.purge()
 		err = s.put(ctx, blobs, false)
 	}
@@ -139,12 +137,12 @@ func (s *Store) tooLarge(id blob.ID) error {
 	return fmt.Errorf("%w: %s has more than %d bytes", blob.ErrTooLarge, id, s.opts.MaxBlob)
 }
 
-// askFrom is the size from which asking whether a blob is stored costs less than
-// compressing it at once and in vain; the store below drops what it has.
+// askFrom is the size from which checking whether a blob is stored costs less than
+// compressing it in vain; the store below drops what it already has.
 const askFrom = 16 << 10
 
-// put encodes all blobs and hands them down in one call, but for those that are
-// too large for that.
+// put encodes all blobs and passes them down in one call, except those that are too
+// large for that.
 func (s *Store) put(ctx context.Context, blobs []blob.Blob, hints bool) error {
 	p := &planner{resolver: resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record, len(blobs))}, hints: hints, later: s.opts.Later != nil}
 	records, err := p.planAll(ctx, blobs)
@@ -169,8 +167,8 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, hints bool) error {
 	var later int64
 	for id, r := range p.staged {
 		if r.isDelta() || p.asked[id] && !p.later {
-			// Of other whole copies it is not known whether the store below took them or
-			// has them in another form; where Settle works, even if it was asked before:
+			// Whether the store below took other whole copies, or has them in another
+			// form, is unknown. With deferred compression a Has call does not help:
 			// another process may have put one that becomes a delta.
 			s.cache.add(id, r)
 		}
@@ -184,9 +182,8 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, hints bool) error {
 	return nil
 }
 
-// largeRaw is the size from which a content that is stored as it is goes down as
-// a stream: another copy of it, one byte longer, would cost more than the rest of
-// the way.
+// largeRaw is the size from which uncompressed content is passed down as a stream:
+// another copy, one byte longer, would cost more than the rest of the work.
 const largeRaw = 128 << 10
 
 func (s *Store) putLarge(ctx context.Context, id blob.ID, r *record) error {

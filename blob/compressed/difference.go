@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxDict bounds what serves as dictionary and what is compressed with it.
+	// maxDict limits the size of a dictionary and of the data compressed with it.
 	maxDict = 1 << 20
-	// deltaHeader is about what a delta adds to its literal.
+	// deltaHeader is the approximate overhead of a delta.
 	deltaHeader = 48
-	// leastLeaning is the least whole copy that a delta is tried instead of.
+	// leastLeaning is the smallest whole copy that a delta may replace.
 	leastLeaning = 2 * deltaHeader
 )
 
-// difference stores a blob as what differs from the chain of its Like, if that
-// takes less than 0.7 of the whole: a delta costs a base to be kept and read.
-// A hint may be wrong in any way, and then counts for nothing. Where it cannot be
-// followed yet, it is kept with the content.
+// difference stores a blob as its difference from the chain of its Like, if that
+// takes less than 0.7 of the whole: a delta needs its base to be kept and read. A
+// wrong hint is ignored. A hint that cannot be followed yet is stored with the
+// content.
 func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error) {
 	if len(b.Data) < leastLeaning {
 		return p.plain(b.Data), nil
@@ -47,18 +47,19 @@ func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error)
 	return delta, nil
 }
 
-// pays tells whether a delta is worth its base, beside a whole copy of so many bytes.
+// pays reports whether a delta is worth its base, compared with a whole copy of plain
+// bytes.
 func pays(delta, plain int) bool {
 	return plain >= leastLeaning && 10*(delta+deltaHeader) < 7*plain
 }
 
-// clearlyPays tells that of a delta without compressing the whole for it, which is
-// most of what it takes to settle an edit: text seldom shrinks to a tenth.
+// clearlyPays reports that without compressing the whole content, which takes most of
+// the time for an edit: text seldom shrinks to a tenth.
 func clearlyPays(delta, whole int) bool { return pays(delta, whole/16) }
 
-// against returns the delta of a blob against the ancestor that is due, or nil
-// if there is none to use, or none that is worth it beside plain, a whole copy. It
-// is errFar if the ancestor is, or has no place in a chain yet.
+// against returns the delta of a blob against the ancestor that is due. It returns
+// nil if there is none, or if the delta is not worth it compared with plain, a whole
+// copy. The error is errFar if the ancestor is far or has no place in a chain yet.
 func (p *planner) against(ctx context.Context, b *blob.Blob, plain func() *record) (*record, error) {
 	id := b.Like
 	cur, err := p.lookup(ctx, id)
@@ -81,7 +82,7 @@ func (p *planner) against(ctx context.Context, b *blob.Blob, plain func() *recor
 	if cur.kind == kindHinted {
 		return nil, errFar
 	}
-	if id == b.ID { // content that came back, as after an undo
+	if id == b.ID { // content that returned, as after an undo
 		return nil, nil
 	}
 	base, err := p.base(ctx, id, cur)
@@ -91,7 +92,7 @@ func (p *planner) against(ctx context.Context, b *blob.Blob, plain func() *recor
 	return p.patch(position, id, base, b.Data, plain)
 }
 
-// base returns the content of a blob to compare with, which nobody may change.
+// base returns the content of a blob to compare with; the caller must not change it.
 func (p *planner) base(ctx context.Context, id blob.ID, r *record) ([]byte, error) {
 	if p.opts.Recall != nil {
 		if data := p.opts.Recall(id); data != nil {
@@ -109,8 +110,8 @@ func (p *planner) base(ctx context.Context, id blob.ID, r *record) ([]byte, erro
 	return p.resolve(ctx, id, r, &steps)
 }
 
-// patch replaces the middle of base, where that differs from data. Where the
-// compressor comes later, only a guess tells whether it will find the rest alike.
+// patch replaces the middle of base, where that differs from data. If compression is
+// deferred, it guesses whether the rest is similar.
 func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain func() *record) (*record, error) {
 	prefix := commonPrefix(base, data)
 	suffix := commonSuffix(base[prefix:], data[prefix:])
@@ -135,7 +136,7 @@ func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain fu
 	return nil, nil
 }
 
-// shrinkMore tries what the literal of a delta replaces as its dictionary.
+// shrinkMore compresses the literal of a delta with the replaced bytes as dictionary.
 func (c *codec) shrinkMore(r *record, replaced, literal []byte) error {
 	if len(r.payload) < dictFrom || len(replaced) < minSize || max(len(replaced), len(literal)) > maxDict {
 		return nil
@@ -147,8 +148,8 @@ func (c *codec) shrinkMore(r *record, replaced, literal []byte) error {
 	return err
 }
 
-// alike guesses whether much of literal also is in replaced, by looking for a few
-// short pieces around where they would be.
+// alike guesses whether much of literal is also in replaced, by looking for a few
+// short pieces near their expected places.
 func alike(replaced, literal []byte) bool {
 	const probes, enough, around = 12, 4, 8 << 10
 	if len(literal) < probes*piece || len(replaced) < minSize {
@@ -177,10 +178,10 @@ func alike(replaced, literal []byte) bool {
 // piece is the length of the pieces that alike looks for.
 const piece = 24
 
-// occurring counts how many of up to 16 pieces a text has, up to a number that is
-// enough. It goes through the text once.
+// occurring counts how many of up to 16 pieces occur in a text, up to enough. It
+// reads the text once.
 func occurring(text []byte, pieces [][]byte, enough int) (found int) {
-	var wanted [1 << 11]uint16 // bits of pieces, by how they begin
+	var wanted [1 << 11]uint16 // bits of pieces, by their beginning
 	for i, p := range pieces {
 		wanted[beginning(p)] |= 1 << i
 	}
@@ -204,7 +205,7 @@ func beginning(b []byte) uint64 {
 	return binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> (64 - 11)
 }
 
-// commonPrefix returns how many bytes a and b begin with alike. It compares in
+// commonPrefix returns the length of the common prefix of a and b. It compares in
 // blocks first, which the runtime does many bytes at a time.
 func commonPrefix(a, b []byte) int {
 	const block = 512
@@ -218,7 +219,7 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// commonSuffix returns how many bytes a and b end with alike.
+// commonSuffix returns the length of the common suffix of a and b.
 func commonSuffix(a, b []byte) int {
 	const block = 512
 	n, limit := 0, min(len(a), len(b))

@@ -13,22 +13,23 @@ import (
 type planner struct {
 	resolver                  // staged are the records of earlier blobs of the same Put
 	hints    bool             // follow hints; without, only extensions become deltas
-	later    bool             // leave compression, and what is far, to Settle
-	far      *far             // the store below, where later
-	asked    map[blob.ID]bool // blobs that the store below was asked for
+	later    bool             // leave compression and far comparisons to Settle
+	far      *far             // the store below, if later
+	asked    map[blob.ID]bool // blobs already looked up in the store below
 }
 
 const (
 	// nearReads is how many reads of the store below one Put makes to compare. Small
-	// checkpoints stay within it and are stored as tightly as can be at once. In one of
-	// a thousand files, a process that has just begun spent two fifths of its time there.
+	// checkpoints stay within it and are stored as tightly as possible at once. In a
+	// checkpoint of a thousand files, a new process spent two fifths of its time on
+	// these reads.
 	nearReads = 32
-	// nearFrom is the size from which on a content is compared whatever that takes: to
-	// write it costs more than to read what it is like.
+	// nearFrom is the size from which content is always compared: writing it costs
+	// more than reading a similar blob.
 	nearFrom = 64 << 10
 )
 
-// errFar says that a comparison is put off.
+// errFar means that a comparison is deferred.
 var errFar = errors.New("too far to compare with now")
 
 // far counts reads of the store below and refuses them while it is shut.
@@ -46,7 +47,7 @@ func (f *far) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return f.Reader.Get(ctx, id)
 }
 
-// planned is a record with the blob that it is for.
+// planned is a record with its blob.
 type planned struct {
 	id blob.ID
 	*record
@@ -55,13 +56,13 @@ type planned struct {
 // planAll returns the records to store for blobs, one for each ID.
 func (p *planner) planAll(ctx context.Context, blobs []blob.Blob) (records []planned, err error) {
 	if !p.later {
-		// Who compresses now takes long, and keeps nothing meanwhile that others need.
+		// Compressing now takes long; hold nothing meanwhile that others need.
 		return p.planEach(ctx, blobs)
 	}
 	err = blob.ReadMany(ctx, p.inner, func(r blob.Reader) error {
 		p.far = &far{Reader: r}
 		p.below = p.far
-		defer func() { p.below, p.far = p.inner, nil }() // r ends here, the planner does not
+		defer func() { p.below, p.far = p.inner, nil }() // the planner outlives r
 		records, err = p.planEach(ctx, blobs)
 		return err
 	})
@@ -93,9 +94,9 @@ func (p *planner) planEach(ctx context.Context, blobs []blob.Blob) ([]planned, e
 	return records, nil
 }
 
-// held asks in one call which blobs are stored already: all of them where there
-// are no hints, else those that would be compressed or compared in vain. An
-// extension costs less than the question.
+// held checks in one call which blobs are stored already: all of them if there are no
+// hints, else those that would be compressed or compared in vain. An extension costs
+// less than the check.
 func (p *planner) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
 	held := make([]bool, len(blobs))
 	var ids []blob.ID
@@ -130,10 +131,10 @@ func (p *planner) plan(ctx context.Context, b *blob.Blob, held bool) (*record, e
 	case b.Keep > 0:
 		r, err = p.extend(ctx, b)
 		if held && errors.Is(err, blob.ErrNotFound) {
-			// It is stored already, although what it was made from is gone.
+			// It is stored already, although the blob it extends is gone.
 			return p.fetch(ctx, b.ID)
 		}
-	case held: // nothing worth compressing: the store below has it in some form
+	case held: // no need to compress: the store below has it in some form
 		r = &record{kind: kindRaw, size: int64(len(b.Data)), payload: b.Data}
 	case p.hints && !b.Like.IsZero() && b.Like != b.ID:
 		r, err = p.difference(ctx, b)
@@ -157,7 +158,7 @@ func (p *planner) plain(data []byte) *record {
 	return &record{kind: kindRaw, size: int64(len(data)), payload: data}
 }
 
-// lookup returns a record, perhaps without its payload.
+// lookup returns a record, possibly without its payload.
 func (p *planner) lookup(ctx context.Context, id blob.ID) (*record, error) {
 	if r := p.cache.get(id); r != nil && p.staged[id] == nil {
 		return r, nil
@@ -202,7 +203,7 @@ func (p *planner) extend(ctx context.Context, b *blob.Blob) (*record, error) {
 		}
 		id, cur = cur.base, next
 	}
-	if id == b.ID || cur.kind == kindHinted { // content that came back; it cannot be its own base
+	if id == b.ID || cur.kind == kindHinted { // returning content cannot be its own base
 		return p.whole(ctx, b)
 	}
 	literal := joinReversed(pieces)
@@ -212,7 +213,7 @@ func (p *planner) extend(ctx context.Context, b *blob.Blob) (*record, error) {
 	return p.delta(position, id, keep, 0, literal), nil
 }
 
-// whole materialises an extension that cannot be a delta.
+// whole loads the full content of an extension that cannot be a delta.
 func (p *planner) whole(ctx context.Context, b *blob.Blob) (*record, error) {
 	cur, err := p.lookup(ctx, b.Like)
 	if err != nil {
@@ -225,8 +226,8 @@ func (p *planner) whole(ctx context.Context, b *blob.Blob) (*record, error) {
 	return p.plain(append(bytes.Clone(kept), b.Data...)), nil
 }
 
-// span returns bytes of a blob's content, from its literal where that holds
-// them. They belong to the record.
+// span returns bytes of a blob's content, from its literal if that holds them. They
+// belong to the record.
 func (p *planner) span(ctx context.Context, id blob.ID, r *record, from, to int64) ([]byte, error) {
 	if r.hollow {
 		full, err := p.fetch(ctx, id)
@@ -248,7 +249,7 @@ func (p *planner) span(ctx context.Context, id blob.ID, r *record, from, to int6
 		return nil, err
 	}
 	if int64(len(data)) < to || from > to {
-		return nil, blob.Corrupt(id, "%d bytes, %d are needed", len(data), to)
+		return nil, blob.Corrupt(id, "%d bytes, need %d", len(data), to)
 	}
 	return data[from:to], nil
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// resolver reads records and puts contents together.
+// resolver reads records and assembles contents.
 type resolver struct {
 	*Store
 	below  blob.Reader
-	staged map[blob.ID]*record // records that the store below is about to get
+	staged map[blob.ID]*record // records about to be stored below
 }
 
 // fetch returns a record with its payload.
@@ -33,19 +33,19 @@ func (s resolver) fetch(ctx context.Context, id blob.ID) (*record, error) {
 	return r, nil
 }
 
-// fetchBase reads the base of a delta. That a base is missing or damaged makes
-// the dependant corrupt, and both are named.
+// fetchBase reads the base of a delta. A missing or damaged base makes the dependant
+// corrupt; the error names both.
 func (s resolver) fetchBase(ctx context.Context, id blob.ID, r *record) (*record, error) {
 	base, err := s.fetch(ctx, r.base)
 	return base, leansOn(id, r.base, err)
 }
 
-// leansOn tells what an error of a base means for the blob that needs it.
+// leansOn converts an error of a base to one of the blob that needs it.
 func leansOn(id, base blob.ID, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, blob.ErrNotFound): // not wrapped: the blob asked for is there
+	case errors.Is(err, blob.ErrNotFound): // not wrapped: the requested blob exists
 		return blob.Corrupt(id, "its base %s is missing", base)
 	}
 	return fmt.Errorf("read %s, which leans on %s: %w", id, base, err)
@@ -61,17 +61,17 @@ func (s resolver) content(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.resolve(ctx, id, r, &steps)
 }
 
-// segment is the part of the content that one record of a chain gives.
+// segment is the part of the content that comes from one record of a chain.
 type segment struct {
 	id       blob.ID
 	r        *record
 	from, to int64
 }
 
-// resolve puts the content of a record together. It walks down a chain of
-// extensions and notes which bytes each of them adds, then takes what is left
-// from the record where the walk ends. Only then does it take memory, so that
-// the longest chain needs no more than its base, its content and one literal.
+// resolve assembles the content of a record. It walks down a chain of extensions,
+// records which bytes each adds, and takes the rest from the last record. It
+// allocates memory only then, so the longest chain needs no more than its base, its
+// content and one literal.
 func (s resolver) resolve(ctx context.Context, id blob.ID, r *record, steps *int) ([]byte, error) {
 	if r.isContent() {
 		return r.payload, nil
@@ -83,7 +83,7 @@ func (s resolver) resolve(ctx context.Context, id blob.ID, r *record, steps *int
 	curID, cur, end := id, r, r.size
 	for cur.isExtension() && end > 0 {
 		if end > cur.size {
-			return nil, blob.Corrupt(id, "%s has %d bytes, %d are needed", curID, cur.size, end)
+			return nil, blob.Corrupt(id, "%s has %d bytes, need %d", curID, cur.size, end)
 		}
 		if end > cur.prefix {
 			segments = append(segments, segment{curID, cur, cur.prefix, end})
@@ -117,8 +117,8 @@ func (s resolver) resolve(ctx context.Context, id blob.ID, r *record, steps *int
 	return out, nil
 }
 
-// fitting copies the beginning of something larger, which would stay in memory for as
-// long as somebody has the part, such as a cache that counts only that.
+// fitting copies a part of a larger slice. Otherwise the whole would stay in memory
+// while the part is in use, for example in a cache that counts only the part.
 func fitting(part []byte) []byte {
 	if cap(part)/2 > len(part) {
 		return bytes.Clone(part)
@@ -133,13 +133,13 @@ func leansOnUnlessSame(id, cause blob.ID, err error) error {
 	return leansOn(id, cause, err)
 }
 
-// isExtension reports whether the content is a part of the base followed by the
+// isExtension reports whether the content is a prefix of the base followed by the
 // literal, which can be read without the base.
 func (r *record) isExtension() bool {
 	return (r.kind == kindDelta || r.kind == kindDeltaZstd) && r.suffix == 0
 }
 
-// bottom returns the first end bytes of a record that is no extension.
+// bottom returns the first end bytes of a record that is not an extension.
 func (s resolver) bottom(ctx context.Context, id blob.ID, r *record, end int64, steps *int) ([]byte, error) {
 	var data []byte
 	var err error
@@ -157,7 +157,7 @@ func (s resolver) bottom(ctx context.Context, id blob.ID, r *record, end int64, 
 		return nil, err
 	}
 	if int64(len(data)) < end {
-		return nil, blob.Corrupt(id, "%d bytes, %d are needed", len(data), end)
+		return nil, blob.Corrupt(id, "%d bytes, need %d", len(data), end)
 	}
 	return data[:end], nil
 }

@@ -15,33 +15,33 @@ const (
 	kindStream    = 3 // size, zstd frame written and read as a stream
 	kindDelta     = 4 // delta header, literal
 	kindDeltaZstd = 5 // delta header, size of the literal, zstd frame
-	kindDeltaDict = 6 // the same, with what the literal replaces as dictionary
+	kindDeltaDict = 6 // the same, with the replaced bytes as dictionary
 	kindHinted    = 7 // id of a blob to compare with later, content
 
-	// flagLocal marks a blob that is kept out of remotes, and therefore no base
-	// of one that is not.
+	// flagLocal marks a blob that is kept out of remotes. It must not be the base of
+	// one that is not.
 	flagLocal = 0x80
 )
 
 const (
-	// minSize is the least content that serves as dictionary.
+	// minSize is the smallest content used as a dictionary.
 	minSize = 64
-	// dictFrom is the least literal, compressed by itself, that a dictionary is
-	// tried on: loading one costs about a millisecond, which a changed line or two
-	// is not worth.
+	// dictFrom is the smallest literal, compressed by itself, for which a dictionary
+	// is tried: loading one costs about a millisecond, too much for a changed line or
+	// two.
 	dictFrom = 2 << 10
-	// minAlone is the least content that compression without one is tried on. Below
-	// it the coder's start costs more time than a lone durable write can spare, and
-	// saves less than the row around the content takes.
+	// minAlone is the smallest content that is compressed without a dictionary. Below
+	// it, starting the coder takes more time than a lone durable write can spare, and
+	// saves less than the row overhead.
 	minAlone = 512
 	// maxPosition ends a chain; the next blob is stored whole.
 	maxPosition = 1 << 20
-	// maxSteps is the longest chain that is read. Chains as written have at most
-	// 30 steps; copies of a blob in several stores may lean on different bases and
-	// make them somewhat longer.
+	// maxSteps is the longest chain that is read. Chains are written with at most 30
+	// steps; copies of a blob in several stores may lean on different bases and make
+	// them somewhat longer.
 	maxSteps = 64
 	// Contents beyond freeSize must be at least 1/maxRatio of their size in the
-	// store, so that few stored bytes cannot ask for much memory.
+	// store, so that a few stored bytes cannot claim much memory.
 	freeSize = 1 << 20
 	maxRatio = 200
 )
@@ -59,18 +59,18 @@ type record struct {
 	prefix, suffix int64
 	literal        int64 // size of the literal
 
-	// Of hinted ones: what Settle compares the content with. Until then nothing is
-	// made to lean on it, since its place in a chain is not known.
+	// Of hinted ones: the blob that Settle compares the content with. Until then
+	// nothing leans on this blob, because its place in a chain is unknown.
 	like blob.ID
 
 	payload []byte // content or literal, maybe compressed
 	hollow  bool   // the cache has dropped the payload
-	edited  bool   // planned from a hint: nobody is about to extend it
+	edited  bool   // planned from a hint, so not about to be extended
 }
 
 func (r *record) isDelta() bool { return r.kind >= kindDelta && r.kind <= kindDeltaDict }
 
-// isContent reports whether the payload is the content as it came.
+// isContent reports whether the payload is the unchanged content.
 func (r *record) isContent() bool { return r.kind == kindRaw || r.kind == kindHinted }
 
 // target is the position of the base of the delta at a position: the lowest
@@ -85,7 +85,7 @@ func target(position uint64) uint64 {
 	return position - 1<<(bits.TrailingZeros64(position)&^1)
 }
 
-// encode spells the record.
+// encode returns the bytes of the record.
 func (r *record) encode() []byte {
 	first := r.kind
 	if r.local {
@@ -110,13 +110,12 @@ func (r *record) encode() []byte {
 	if len(r.payload) < 1<<10 {
 		return append(append(make([]byte, 0, len(out)+len(r.payload)), out...), r.payload...)
 	}
-	// Growing by the payload, unlike making room for it, clears nothing that is
-	// overwritten at once.
+	// append does not clear the memory that the payload overwrites.
 	return append(append([]byte(nil), out...), r.payload...)
 }
 
-// parse reads a record and refuses one that no store of ours wrote or that asks
-// for too much. It keeps data.
+// parse reads a record. It rejects one that this package did not write or that claims
+// too much memory. It keeps data.
 func parse(id blob.ID, data []byte, maxBlob int64) (*record, error) {
 	p := parser{id: id, rest: data}
 	first := p.take(1)
@@ -144,14 +143,14 @@ func parse(id blob.ID, data []byte, maxBlob int64) (*record, error) {
 	return r, r.check(id, maxBlob)
 }
 
-// check holds a record to the limits.
+// check enforces the limits.
 func (r *record) check(id blob.ID, maxBlob int64) error {
 	inflated := r.size
 	if r.isDelta() {
 		inflated = r.literal
 	}
 	if r.size > maxBlob {
-		return fmt.Errorf("%w: %s has %d bytes, at most %d are read at once", blob.ErrTooLarge, id, r.size, maxBlob)
+		return fmt.Errorf("%w: %s has %d bytes; the limit for one read is %d", blob.ErrTooLarge, id, r.size, maxBlob)
 	}
 	if inflated > max(freeSize, maxRatio*int64(len(r.payload))) {
 		return blob.Corrupt(id, "%d stored bytes claim to hold %d", len(r.payload), inflated)
@@ -159,7 +158,7 @@ func (r *record) check(id blob.ID, maxBlob int64) error {
 	return nil
 }
 
-// parser takes fields off a record; after an error it takes nothing more.
+// parser reads the fields of a record; after an error it reads nothing more.
 type parser struct {
 	id   blob.ID
 	rest []byte
@@ -204,7 +203,7 @@ func (p *parser) hint(r *record) {
 	}
 }
 
-// hints reports whether a blob can have been put with such a hint.
+// hints reports whether like is a valid hint for a blob.
 func hints(id, like blob.ID) bool { return !like.IsZero() && like != id }
 
 func (p *parser) delta(r *record) {

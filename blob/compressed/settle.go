@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// settleBytes is how much is exchanged in one step: enough to share a sync, and
-// little enough not to be in a writer's way for long.
+// settleBytes is how much is replaced in one step: enough to share a sync, and little
+// enough not to block a writer for long.
 const settleBytes = 1 << 20
 
 // Settle compresses those of the given blobs, as the store below lists them, that
@@ -45,7 +45,7 @@ func staysAsItIs(err error) bool {
 	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrMismatch)
 }
 
-// leastHinted is the least that a record with a hint takes.
+// leastHinted is the smallest size of a record with a hint.
 const leastHinted = 1 + blob.IDSize + leastLeaning
 
 // settling collects records for one exchange. It plans what was hinted as a Put
@@ -221,8 +221,8 @@ func (b *settling) stream(ctx context.Context, info blob.Info) (err error) {
 	})
 }
 
-// rawSize reads a raw record once: what it takes in the store below may be more
-// than it holds.
+// rawSize reads a raw record once: its size in the store below may be larger than its
+// content.
 func (b *settling) rawSize(ctx context.Context, id blob.ID) (int64, error) {
 	src, err := blob.Open(ctx, b.inner, id)
 	if err != nil {

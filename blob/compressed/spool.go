@@ -11,18 +11,18 @@ import (
 	"os"
 )
 
-// spoolMemory is how much a spool holds before it goes to a file.
+// spoolMemory is how much a spool holds before it uses a file.
 const spoolMemory = 4 << 20
 
-// spool keeps bytes until their number is known. What does not fit into memory
-// goes to a temporary file, enciphered with a key that only this value has: the
-// store below may be an encrypted one, and its contents must not be found in
-// the temporary directory after a crash.
+// spool keeps bytes until their number is known. What does not fit into memory goes
+// to a temporary file, encrypted with a key that only this value has: the store below
+// may be encrypted, and its contents must not stay readable in the temporary
+// directory after a crash.
 type spool struct {
 	size     int64
 	memory   bytes.Buffer
 	file     *os.File
-	unlinked bool      // file has no name any more
+	unlinked bool      // the name of file is removed
 	out      io.Writer // to file
 	block    cipher.Block
 }
@@ -54,7 +54,7 @@ func (s *spool) open() error {
 	if s.file, err = os.CreateTemp("", "stet-spool-*"); err != nil {
 		return err
 	}
-	// Where the system lets an open file go, nothing stays behind after a kill.
+	// If the system can unlink an open file, a killed process leaves nothing behind.
 	s.unlinked = os.Remove(s.file.Name()) == nil
 	s.block = block
 	s.out = &cipher.StreamWriter{S: s.cipher(), W: s.file}

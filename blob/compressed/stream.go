@@ -17,12 +17,13 @@ import (
 const (
 	// streamFrom is the size from which PutFrom does not hold a content in memory.
 	streamFrom = 1 << 20
-	// sampleSize is how much of a stream is compressed to see whether it pays.
+	// sampleSize is how much of a stream is compressed to see whether compression is
+	// worth it.
 	sampleSize = 128 << 10
 )
 
 // Open returns a reader over a blob. Whole copies are inflated as they are read;
-// deltas are put together first.
+// deltas are assembled first.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	src, err := blob.Open(ctx, s.inner, id)
 	if err != nil {
@@ -87,13 +88,13 @@ func (s *Store) openRecord(id blob.ID, below *source) (*streamReader, error) {
 	return nil, nil
 }
 
-// streamReader reads a content and holds it to its declared size.
+// streamReader reads a content and checks its declared size.
 type streamReader struct {
 	id      blob.ID
 	src     io.Closer
 	content io.Reader
 	below   *source
-	left    int64 // bytes still due; negative if the record does not tell
+	left    int64 // bytes still due; negative if the record does not say
 
 	dec   *zstd.Decoder // nil for raw
 	codec *codec
@@ -105,12 +106,12 @@ func (r *streamReader) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if int64(n) > r.left {
-		return 0, blob.Corrupt(r.id, "inflates to more than it should")
+		return 0, blob.Corrupt(r.id, "inflates to more bytes than declared")
 	}
 	r.left -= int64(n)
 	switch {
 	case err == io.EOF && r.left > 0:
-		return n, blob.Corrupt(r.id, "inflates to %d bytes less than it should", r.left)
+		return n, blob.Corrupt(r.id, "inflates to %d bytes less than declared", r.left)
 	case r.below.err != nil:
 		return n, fmt.Errorf("inflate %s: %w", r.id, r.below.err)
 	case err != nil && err != io.EOF:
@@ -119,7 +120,7 @@ func (r *streamReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// source remembers an error of the store below, which is no damage.
+// source remembers an error of the store below, which does not mean damage.
 type source struct {
 	io.Reader
 	err error
@@ -145,9 +146,9 @@ type closedReader struct{}
 
 func (closedReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// PutFrom stores a blob from a reader. A content that a sample shows to be
-// incompressible goes straight down. Others are compressed into a spool first,
-// since the store below wants to know the size of what it gets.
+// PutFrom stores a blob from a reader. Content that a sample shows to be
+// incompressible is passed straight down. Other content is compressed into a spool
+// first, because the store below needs its size.
 func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	return err
 }
 
-// pays looks at the beginning of a content.
+// pays decides by the beginning of a content.
 func (s *Store) pays(src *bufio.Reader) (bool, error) {
 	sample, err := src.Peek(sampleSize)
 	if err != nil && err != io.EOF {
@@ -191,7 +192,7 @@ func (s *Store) pays(src *bufio.Reader) (bool, error) {
 	return 20*len(s.codec.thorough.EncodeAll(sample, nil)) <= 19*len(sample), nil
 }
 
-// deflated gives the record of a content that is compressed as a stream to put.
+// deflated compresses a content as a stream and passes its record to put.
 func (s *Store) deflated(ctx context.Context, kind byte, id blob.ID, src io.Reader, size int64, put func(r io.Reader, stored int64) error) (err error) {
 	sp := &spool{}
 	defer func() { err = errors.Join(err, sp.close()) }()
@@ -223,7 +224,7 @@ func (s *Store) deflate(ctx context.Context, dst io.Writer, src io.Reader, size 
 	return enc.Close()
 }
 
-// contextReader stops a long copy when its caller has gone.
+// contextReader stops a long copy when its context ends.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

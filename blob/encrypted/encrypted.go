@@ -3,16 +3,16 @@
 //
 // It promises that without the keyring nothing can be read, that names below are
 // keyed hashes, that every changed, cut, extended, moved or swapped envelope is
-// refused (blob.ErrCorrupt), and that a missing key is told from damage
-// (blob.ErrWrongKey). It hides neither sizes nor how many blobs there are, and a
-// store below that drops or brings back whole blobs is noticed by nobody here.
+// refused (blob.ErrCorrupt), and that a missing key is reported differently from
+// damage (blob.ErrWrongKey). It hides neither sizes nor the number of blobs, and it
+// does not notice a store below that drops or restores whole blobs.
 //
 //	ring, err := keyring.Open("keys.json", keyring.KeyFile("key"))
 //	layer := encrypted.New(inner, ring, &encrypted.Options{Tenant: "acme"})
 //	store := blob.Checked(layer)
 //	rows := sealed.New(innerRows, &sealed.Options{Ring: ring, Tenant: "acme", Names: layer.Name})
 //
-// Ids are not verified here, since a compressing layer above changes the bytes;
+// Ids are not verified here, because a compressing layer above changes the bytes;
 // blob.Checked at the top does that. docs/format/encrypted.md has the bytes.
 package encrypted
 
@@ -37,38 +37,37 @@ var (
 	ErrNoKey = errors.New("no key was given")
 )
 
-// Options shape the layer; nil and the zero value work.
+// Options configure the layer; nil and the zero value work.
 type Options struct {
-	// Tenant separates users of one keyring: the blobs of one can be neither read
-	// nor found with the name of another.
+	// Tenant separates users of one keyring: the blobs of one cannot be read or found
+	// under another.
 	Tenant string
-	// Shared says that the store below also holds blobs of other keyrings, so that
-	// finding such blobs does not mean that the wrong keyring was given.
+	// Shared means that the store below also holds blobs of other keyrings. Finding
+	// such blobs then does not mean that the keyring is wrong.
 	Shared bool
 	// Seed is the key of the compatible form, IV ‖ ciphertext ‖ tag under the
 	// plain id.
 	Seed *SeedKey
-	// AllowSeedForm lets blobs in that form be read, if their SHA-256 fits. After a
-	// migration (see Reencrypt) leave it unset, so that they are refused.
+	// AllowSeedForm allows reading blobs in that form, if their SHA-256 matches.
+	// After a migration (see Reencrypt) leave it unset, so that they are refused.
 	AllowSeedForm bool
 	// WriteSeedForm writes that form instead of our own, for a store that other
 	// programs read. Blobs must then be whole and named by their SHA-256. Reading
 	// it back is allowed too.
 	WriteSeedForm bool
-	// Unreadable, if set, is told of every stored blob that List, Sweep and
-	// Reencrypt meet and cannot open. They keep it and go on.
+	// Unreadable, if set, is called for every stored blob that List, Sweep and
+	// Reencrypt cannot open. They keep the blob and go on.
 	Unreadable func(name blob.ID, err error)
 }
 
-// Store is a blob.Store over another one. It can stream, list and be swept as
-// far as the store below can; where that cannot, the error wraps
-// errors.ErrUnsupported.
+// Store is a blob.Store over another one. It can stream, list and be swept if the
+// store below can; otherwise the error wraps errors.ErrUnsupported.
 type Store struct {
 	inner  blob.Store
 	ring   *keyring.Ring
 	opts   Options
 	macs   sync.Pool // of hash.Hash under the name key
-	misuse error     // what every call returns, if New was not given what it needs
+	misuse error     // what every call returns if New lacked a key
 	proven atomic.Bool
 }
 
@@ -79,9 +78,9 @@ var (
 	_ blob.Sweeper  = (*Store)(nil)
 )
 
-// New returns a store that keeps sealed blobs in inner. A nil ring is allowed
-// with WriteSeedForm only; without the keys that the options ask for every call
-// fails with ErrNoKey.
+// New returns a store that keeps sealed blobs in inner. A nil ring is allowed with
+// WriteSeedForm only; without the keys that the options require, every call fails
+// with ErrNoKey.
 func New(inner blob.Store, ring *keyring.Ring, opts *Options) *Store {
 	s := &Store{inner: inner, ring: ring}
 	if opts != nil {
@@ -109,7 +108,7 @@ func New(inner blob.Store, ring *keyring.Ring, opts *Options) *Store {
 	return s
 }
 
-// Format names the layer for every verb: a store is no place to look for keys.
+// Format prints only the name of the layer for every verb, so that no key is printed.
 func (s *Store) Format(f fmt.State, _ rune) { io.WriteString(f, "encrypted.Store") }
 
 // ready is the start of every call.
@@ -120,8 +119,8 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.misuse
 }
 
-// Name returns the name under which the store below keeps a blob. Rows that
-// refer to blobs of this store must be committed with these names: see kv/sealed.
+// Name returns the name of a blob in the store below. Rows that refer to blobs of
+// this store must be committed with these names: see kv/sealed.
 func (s *Store) Name(id blob.ID) blob.ID {
 	if s.opts.WriteSeedForm || s.misuse != nil {
 		return id
@@ -226,8 +225,8 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return nil
 }
 
-// whole resolves an extension. What it extends may be an earlier blob of the
-// same call, which nobody can read yet.
+// whole resolves an extension. It may extend an earlier blob of the same call, which
+// cannot be read yet.
 func (s *Store) whole(ctx context.Context, earlier []blob.Blob, b blob.Blob) (blob.Blob, error) {
 	if b.Keep < 0 {
 		return blob.Blob{}, fmt.Errorf("%w: %s keeps %d bytes of %s", blob.ErrMismatch, b.ID, b.Keep, b.Like)
@@ -240,7 +239,7 @@ func (s *Store) whole(ctx context.Context, earlier []blob.Blob, b blob.Blob) (bl
 	return blob.Whole(ctx, s, b)
 }
 
-// oneBlob answers Get with a content at hand.
+// oneBlob answers Get from memory.
 type oneBlob struct {
 	blob.Store
 	data []byte
@@ -248,7 +247,7 @@ type oneBlob struct {
 
 func (o oneBlob) Get(context.Context, blob.ID) ([]byte, error) { return o.data, nil }
 
-// sealBlob turns a whole blob into what the store below gets.
+// sealBlob turns a whole blob into its form in the store below.
 func (s *Store) sealBlob(b blob.Blob) (blob.Blob, error) {
 	out := blob.Blob{LocalOnly: b.LocalOnly, Given: true}
 	var err error

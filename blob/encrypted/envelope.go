@@ -69,13 +69,13 @@ func newHeader(suite byte, base blob.ID, key keyring.KeyID) header {
 	return h
 }
 
-// errDamaged is what the functions below return for bytes that nobody wrote;
-// their callers know which blob that is.
+// errDamaged is what the functions below return for bytes that were never written;
+// their callers add the blob.
 var errDamaged = errors.New("damaged envelope")
 
-// parseHeader reads the clear part. The checksum comes first, so that a flipped
-// bit is not mistaken for another release's form or another key; later versions
-// keep the first 44 bytes in this shape for that reason.
+// parseHeader reads the clear part. The checksum comes first, so that a flipped bit
+// is not mistaken for another release's form or another key; for that reason later
+// versions keep the layout of the first 44 bytes.
 func parseHeader(data []byte) (header, error) {
 	if len(data) < headerSize {
 		return header{}, fmt.Errorf("%w: cut off within its header", errDamaged)
@@ -84,7 +84,7 @@ func parseHeader(data []byte) (header, error) {
 	copy(h.raw[:], data)
 	sum := crc32.Checksum(h.raw[:offCRC], castagnoli)
 	if string(data[:len(magic)]) != magic || binary.BigEndian.Uint32(data[offCRC:]) != sum {
-		return header{}, fmt.Errorf("%w: no sound header", errDamaged)
+		return header{}, fmt.Errorf("%w: invalid header", errDamaged)
 	}
 	h.suite = data[offSuite]
 	h.hasBase = data[offFlags]&flagBase != 0
@@ -128,8 +128,8 @@ func (h *header) storedSize(n int64) int64 {
 	return int64(h.headSize()) + n + boxes*tagSize
 }
 
-// box seals and opens the parts of one envelope. Its key is used for this
-// envelope alone, so that the counter makes every nonce unique.
+// box seals and opens the parts of one envelope. Its key is used for this envelope
+// alone, so the counter makes every nonce unique.
 type box struct {
 	aead cipher.AEAD
 	aad  []byte
@@ -154,8 +154,8 @@ func newBox(key keyring.Key, h *header, tenant string, name blob.ID) (*box, erro
 	return &box{aead, aad}, nil
 }
 
-// appendTenant puts the length first, so that no two tenants run together with
-// what follows into the same bytes.
+// appendTenant puts the length first, so that two tenants never give the same bytes
+// together with what follows.
 func appendTenant(b []byte, tenant string) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(tenant)))
 	return append(b, tenant...)
@@ -178,7 +178,7 @@ func (b *box) seal(dst, content []byte, counter uint32, last bool) []byte {
 func (b *box) open(sealed []byte, counter uint32, last bool) ([]byte, error) {
 	content, err := b.aead.Open(sealed[:0], nonce(counter, last), sealed, b.aad)
 	if err != nil {
-		return nil, fmt.Errorf("%w: part %d does not open", errDamaged, counter)
+		return nil, fmt.Errorf("%w: cannot decrypt part %d", errDamaged, counter)
 	}
 	return content, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/keyring"
 )
 
-// UnreadableError says that the store below holds blobs that do not open. It
+// UnreadableError means that the store below holds blobs that cannot be opened. It
 // wraps blob.ErrCorrupt and the first cause.
 type UnreadableError struct {
 	Count int64
@@ -20,7 +20,7 @@ type UnreadableError struct {
 }
 
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("%d stored blobs cannot be read, the first is %s: %v", e.Count, e.First, e.Cause)
+	return fmt.Sprintf("cannot read %d stored blobs, first %s: %v", e.Count, e.First, e.Cause)
 }
 
 // Unwrap returns blob.ErrCorrupt and the cause.
@@ -28,16 +28,16 @@ func (e *UnreadableError) Unwrap() []error { return []error{blob.ErrCorrupt, e.C
 
 // found is one entry of the store below.
 type found struct {
-	info blob.Info // as the store below has it: names
-	id   blob.ID   // what it is
+	info blob.Info // as in the store below, with names
+	id   blob.ID   // its id
 	base blob.ID
 	seed bool // in seed form
 	key  keyring.KeyID
 	err  error // why it cannot be read; then only info is set
 }
 
-// page is how many entries are listed before any of them is read: a store need
-// not allow calls while it lists.
+// page is how many entries are listed before any of them is read: a store may not
+// allow calls while it lists.
 const page = 256
 
 var errPageFull = errors.New("page full")
@@ -79,8 +79,8 @@ func (s *Store) walk(ctx context.Context, after blob.ID, fn func(found) error) e
 	}
 }
 
-// identify reads the head of an entry. It returns an error only where it cannot
-// go on; one that is about the entry is in the result.
+// identify reads the head of an entry. It returns an error only if it cannot go on;
+// an error about the entry is in the result.
 func (s *Store) identify(ctx context.Context, info blob.Info) (*found, error) {
 	head, err := s.readStored(ctx, info.ID)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Store) identify(ctx context.Context, info blob.Info) (*found, error) {
 		err = blame(info.ID, err)
 	}
 	if s.opts.AllowSeedForm && !isSealed(head) {
-		// The form has no head: only reading all of it tells that it is one.
+		// The form has no head; only reading it whole identifies it.
 		if _, err = s.getSeed(ctx, info.ID); err == nil {
 			f.id, f.seed = info.ID, true
 			return f, nil
@@ -130,10 +130,10 @@ func (s *Store) readStored(ctx context.Context, name blob.ID) ([]byte, error) {
 	return head, errors.Join(err, r.Close())
 }
 
-// List implements blob.Lister. Names below are in another order than ids, so
-// that it reads the head of every blob and sorts before it calls fn: some 80
-// bytes of memory for each. After the last call it returns an UnreadableError if
-// there are blobs that do not open; all others were listed.
+// List implements blob.Lister. Names below are ordered differently from ids, so it
+// reads the head of every blob and sorts before it calls fn, with about 80 bytes of
+// memory for each. After the last call it returns an UnreadableError if some blobs
+// cannot be opened; it has listed all others.
 func (s *Store) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -206,8 +206,8 @@ func (s *Store) sweeper() (blob.Sweeper, error) {
 }
 
 // Sweep implements blob.Sweeper. It first reads the head of every stored blob to
-// learn what it is. What does not open is kept and counts as kept, since nobody
-// can tell that it is not needed; so does what is put meanwhile.
+// learn its id. Blobs that cannot be opened are kept and counted as kept, because
+// they may be needed; so are blobs put meanwhile.
 func (s *Store) Sweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
 	if err := s.ready(ctx); err != nil {
 		return blob.SweepResult{}, err
@@ -247,8 +247,8 @@ func (s *Store) Sweep(ctx context.Context, generation uint64, opts blob.SweepOpt
 	return sweeper.Sweep(ctx, generation, opts)
 }
 
-// onlySeed reports whether a blob in seed form is the only copy. Once it was
-// sealed anew, the old one may go.
+// onlySeed reports whether a blob in seed form is the only copy. Once it is sealed in
+// our form, the old copy may be removed.
 func (s *Store) onlySeed(ctx context.Context, id blob.ID) (bool, error) {
 	if s.opts.WriteSeedForm || s.ring == nil {
 		return true, nil

@@ -9,9 +9,9 @@ import (
 
 var _ blob.ManyReader = (*Store)(nil)
 
-// ReadMany implements blob.ManyReader. As long as a blob that is not found raises
-// the question whether the keyring is the right one, and where seed form is
-// allowed, each read goes its own way: the answer takes calls on the store below.
+// ReadMany implements blob.ManyReader. Until the keyring is proved right, and if seed
+// form is allowed, each read is a separate call: a missing blob then needs other
+// calls on the store below.
 func (s *Store) ReadMany(ctx context.Context, fn func(blob.Reader) error) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (s *Store) ReadMany(ctx context.Context, fn func(blob.Reader) error) error 
 	return blob.ReadMany(ctx, s.inner, func(below blob.Reader) error { return fn(sealedReader{s, below}) })
 }
 
-// sealedReader opens what a reader of the store below returns.
+// sealedReader decrypts what a reader of the store below returns.
 type sealedReader struct {
 	s     *Store
 	below blob.Reader

@@ -8,8 +8,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// absent is the answer for a blob that is not there, once it is certain that
-// the keyring is the right one.
+// absent is the answer for a missing blob, once the keyring is proved right.
 func (s *Store) absent(ctx context.Context, id blob.ID) error {
 	if err := s.prove(ctx); err != nil {
 		return err
@@ -17,15 +16,15 @@ func (s *Store) absent(ctx context.Context, id blob.ID) error {
 	return blob.NotFound(id)
 }
 
-// samples is how many stored blobs prove looks at before it gives up.
+// samples is how many stored blobs prove checks before it gives up.
 const samples = 16
 
 var errEnough = errors.New("enough")
 
-// prove guards against a keyring of another store: names depend on it, so that
-// the store would look empty. It reads a few headers, once, when the first blob
-// is not found; if there are envelopes and none is of a key in the ring, the
-// ring is the wrong one. Where the store below cannot list, it cannot tell.
+// prove guards against a keyring of another store: names depend on it, so the store
+// would look empty. It reads a few headers, once, when the first blob is not found.
+// If there are envelopes and none uses a key in the ring, the ring is wrong. It needs
+// a store below that can list.
 func (s *Store) prove(ctx context.Context) error {
 	lister, ok := s.inner.(blob.Lister)
 	if !ok || s.opts.Shared || s.ring == nil || s.proven.Load() {
@@ -56,7 +55,7 @@ func (s *Store) prove(ctx context.Context) error {
 			break
 		}
 		if errors.Is(known, blob.ErrWrongKey) && foreign == nil {
-			foreign = fmt.Errorf("the keyring is not the one of this store: %w", known)
+			foreign = fmt.Errorf("the keyring does not belong to this store: %w", known)
 		}
 	}
 	if foreign == nil && len(names) > 0 {
@@ -65,8 +64,8 @@ func (s *Store) prove(ctx context.Context) error {
 	return foreign
 }
 
-// knowsKeyOf returns as its first result why the key of a stored blob is not
-// known, and as its second why that could not be found out.
+// knowsKeyOf returns first why the key of a stored blob is unknown, and second why
+// that could not be determined.
 func (s *Store) knowsKeyOf(ctx context.Context, name blob.ID) (known, failed error) {
 	head, err := s.readStored(ctx, name)
 	if err != nil {

@@ -9,31 +9,31 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// ReencryptOptions shape Reencrypt; nil and the zero value work.
+// ReencryptOptions configure Reencrypt; nil and the zero value work.
 type ReencryptOptions struct {
-	// After continues behind the stored name that an earlier run reached.
+	// After continues after the stored name that an earlier run reached.
 	After blob.ID
-	// Replacer exchanges blobs that are sealed with a retired key. Without it the
-	// store below is asked whether it is one itself.
+	// Replacer replaces blobs that are sealed with a retired key. By default the
+	// store below is used, if it is a Replacer.
 	Replacer blob.Replacer
-	// Progress, if set, is called now and then when everything up to Done is
+	// Progress, if set, is called from time to time, when everything up to Done is
 	// durable. Its error ends the run and is returned.
 	Progress func(ReencryptResult) error
 }
 
 // ReencryptResult counts stored blobs.
 type ReencryptResult struct {
-	Done       blob.ID // stored name up to which all were looked at
+	Done       blob.ID // stored name up to which all blobs were checked
 	Seen       int64
 	Resealed   int64 // now under the active key
 	Left       int64 // under a retired key, and the store cannot replace
 	Unreadable int64 // kept as they are
 }
 
-// Reencrypt seals blobs anew that are in seed form or under a retired key. It
-// may run beside all other calls, be stopped at any time and started again:
-// blobs that are done are passed over. A blob in seed form is stored in our form
-// as well, and the next Sweep removes the old copy.
+// Reencrypt reseals blobs that are in seed form or under a retired key. It may run
+// beside all other calls, and be stopped and started again at any time: it skips
+// finished blobs. A blob in seed form is stored in our form as well, and the next
+// Sweep removes the old copy.
 func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (ReencryptResult, error) {
 	if opts == nil {
 		opts = &ReencryptOptions{}
@@ -76,12 +76,12 @@ func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (Reencryp
 		return result, err
 	}
 	if result.Left > 0 {
-		return result, fmt.Errorf("%d blobs stay under retired keys: the store below cannot replace blobs: %w", result.Left, errors.ErrUnsupported)
+		return result, fmt.Errorf("%d blobs still use retired keys: the store below cannot replace blobs: %w", result.Left, errors.ErrUnsupported)
 	}
 	return result, nil
 }
 
-// renew seals one blob anew where that is due.
+// renew reseals one blob if needed.
 func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, result *ReencryptResult) error {
 	if f.err != nil {
 		result.Unreadable++
@@ -112,7 +112,7 @@ func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, resu
 		result.Resealed++
 	case errors.Is(err, blob.ErrNotFound): // swept meanwhile
 		err = nil
-	case errors.Is(err, blob.ErrCorrupt): // its head opens, its body does not
+	case errors.Is(err, blob.ErrCorrupt): // its head is sound, its body is not
 		result.Unreadable++
 		f.err, err = err, nil
 		s.report(f)
@@ -120,7 +120,7 @@ func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, resu
 	return err
 }
 
-// tries is how often a blob is looked at again that was replaced between two looks.
+// tries is how often a blob is read again after it was replaced between two reads.
 const tries = 4
 
 func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) (err error) {
@@ -135,12 +135,12 @@ func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) (er
 	return err
 }
 
-// errMoved says that a blob was replaced between two looks.
+// errMoved means that a blob was replaced between two reads.
 var errMoved = errors.New("blob was replaced meanwhile")
 
-// resealWhole goes by what it reads, and gives that to the store below with its base:
-// the blob may have another one since it was found, and may be removed and put anew
-// without one while this works.
+// resealWhole passes what it reads to the store below, with the base read at the same
+// time. The blob's base may have changed since it was found, and the blob may be
+// removed and put again without one meanwhile.
 func (s *Store) resealWhole(ctx context.Context, f found, replacer blob.Replacer) error {
 	name := f.info.ID
 	stored, err := s.inner.Get(ctx, name)
@@ -165,10 +165,9 @@ func (s *Store) resealWhole(ctx context.Context, f found, replacer blob.Replacer
 	return nil
 }
 
-// resealStream reads a large blob twice: once to learn its length and that it is
-// sound, once to seal it. It returns errMoved for one that changed meanwhile, with
-// the base that it has now. One without a base can be read whatever the store below
-// says that it leans on.
+// resealStream reads a large blob twice: once to verify it and learn its length, once
+// to seal it. For a blob that changed meanwhile it returns errMoved and the current
+// base. A blob without a base can be read whatever base the store below records.
 func (s *Store) resealStream(ctx context.Context, f found, replacer blob.Replacer) (base blob.ID, err error) {
 	r, base, err := s.openStored(ctx, f)
 	if err != nil {
@@ -195,7 +194,7 @@ func (s *Store) resealStream(ctx context.Context, f found, replacer blob.Replace
 	return base, nil
 }
 
-// openStored opens a blob that was found, unless it has a base.
+// openStored opens a blob found by walk, unless it has a base.
 func (s *Store) openStored(ctx context.Context, f found) (io.ReadCloser, blob.ID, error) {
 	below, err := blob.Open(ctx, s.inner, f.info.ID)
 	if err != nil {

@@ -14,8 +14,8 @@ var (
 	_ blob.Arrivals = (*Store)(nil)
 )
 
-// CanReplace reports whether the store below can do what blob.Replacer and
-// blob.Arrivals promise, so that this one can.
+// CanReplace reports whether the store below implements blob.Replacer and
+// blob.Arrivals, which this one then does too.
 func (s *Store) CanReplace() bool {
 	_, replaces := s.inner.(blob.Replacer)
 	_, knows := s.inner.(blob.Arrivals)
@@ -48,8 +48,8 @@ func (s *Store) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	return r.Replace(ctx, sealed...)
 }
 
-// ReplaceFrom implements blob.Replacer, for blobs without a base: what the
-// envelope says of it is not read here.
+// ReplaceFrom implements blob.Replacer, for blobs without a base; the base in the
+// envelope is not read here.
 func (s *Store) ReplaceFrom(ctx context.Context, id blob.ID, content io.Reader, size int64) error {
 	r, err := s.replacer(ctx)
 	if err != nil {
@@ -66,15 +66,15 @@ func (s *Store) ReplaceFrom(ctx context.Context, id blob.ID, content io.Reader, 
 	return nil
 }
 
-// Arrived implements blob.Arrivals. Blobs that do not open and those in seed form
-// are passed over.
+// Arrived implements blob.Arrivals. It skips blobs that cannot be opened and those in
+// seed form.
 func (s *Store) Arrived(ctx context.Context, mark string, limit int) ([]blob.Info, string, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, mark, err
 	}
 	arrivals, ok := s.inner.(blob.Arrivals)
 	if !ok {
-		return nil, mark, fmt.Errorf("arrivals of sealed blobs: the store below cannot tell: %w", errors.ErrUnsupported)
+		return nil, mark, fmt.Errorf("arrivals of sealed blobs: the store below has no order of arrival: %w", errors.ErrUnsupported)
 	}
 	names, next, err := arrivals.Arrived(ctx, mark, limit)
 	if err != nil {

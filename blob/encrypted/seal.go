@@ -45,15 +45,15 @@ func (s *Store) sealWhole(id, base, name blob.ID, content []byte) ([]byte, error
 	}
 }
 
-// opener finds the key of an envelope and checks its head. Where id is zero it
-// is taken from the head and checked against the name.
+// opener finds the key of an envelope and checks its head. If id is zero, it is taken
+// from the head and checked against the name.
 func (s *Store) opener(id, name blob.ID, data []byte) (*opened, error) {
 	o, err := s.openHead(name, data)
 	if err != nil {
 		return nil, err
 	}
 	if id.IsZero() && s.sealedName(o.id) != name || !id.IsZero() && o.id != id {
-		return nil, fmt.Errorf("%w: it holds another blob than its name says", errDamaged)
+		return nil, fmt.Errorf("%w: content and name belong to different blobs", errDamaged)
 	}
 	return o, nil
 }
@@ -102,7 +102,7 @@ func (s *Store) openWhole(id, name blob.ID, data []byte) ([]byte, error) {
 
 func (o *opened) openBody(body []byte) ([]byte, error) {
 	sealed := o.segment + tagSize
-	n := 0 // content so far, moved together at the start of body
+	n := 0 // content so far, compacted at the start of body
 	for at, counter := 0, uint32(bodyCounter); ; counter++ {
 		end := min(at+sealed, len(body))
 		last := end == len(body)
@@ -124,7 +124,7 @@ func (o *opened) openBody(body []byte) ([]byte, error) {
 	}
 }
 
-// blame says which blob an error is about.
+// blame adds the blob to an error.
 func blame(id blob.ID, err error) error {
 	switch {
 	case err == nil:

@@ -15,13 +15,13 @@ import (
 
 // SeedKey is the key of the compatible form.
 type SeedKey struct {
-	aead func() cipher.AEAD // a function, of which fmt shows the address at most
+	aead func() cipher.AEAD // a function: fmt prints at most its address
 }
 
 const seedIV = 12
 
 // NewSeedKey makes the key from its text, which the compatible form hashes with
-// SHA-256. That is no protection for a text that can be guessed.
+// SHA-256. That does not protect a text that can be guessed.
 func NewSeedKey(text string) *SeedKey {
 	key := sha256.Sum256([]byte(text))
 	block, err := aes.NewCipher(key[:])
@@ -38,8 +38,8 @@ func NewSeedKey(text string) *SeedKey {
 // Format hides the key for every verb.
 func (k *SeedKey) Format(f fmt.State, _ rune) { io.WriteString(f, "encrypted.SeedKey(hidden)") }
 
-// seal returns IV ‖ ciphertext ‖ tag. Readers of that form have only the hash to
-// go by, so that content with another one is refused here.
+// seal returns IV ‖ ciphertext ‖ tag. Readers of that form rely on the hash, so
+// content with another hash is refused here.
 func (k *SeedKey) seal(b blob.Blob) ([]byte, error) {
 	if got := blob.Sum(b.Data); got != b.ID {
 		return nil, &blob.MismatchError{Want: b.ID, Got: got}
@@ -57,8 +57,8 @@ func (k *SeedKey) open(id blob.ID, data []byte) ([]byte, error) {
 	sealed := data[seedIV:]
 	content, err := k.aead().Open(sealed[:0], data[:seedIV], sealed, nil)
 	if err != nil {
-		// Without a key id in the form, another key and damage look the same.
-		return nil, blob.Corrupt(id, "seed form does not open with the key given")
+		// The form has no key id, so another key and damage look the same.
+		return nil, blob.Corrupt(id, "cannot decrypt seed form with the given key")
 	}
 	if got := blob.Sum(content); got != id {
 		return nil, blob.Corrupt(id, "seed form holds content with SHA-256 %s", got)
@@ -77,7 +77,7 @@ func (s *Store) getSeed(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.opts.Seed.open(id, data)
 }
 
-// hasSeed adds to has what is there in seed form.
+// hasSeed adds to has the blobs stored in seed form.
 func (s *Store) hasSeed(ctx context.Context, ids []blob.ID, has []bool) error {
 	var missing []blob.ID
 	var at []int
@@ -99,7 +99,7 @@ func (s *Store) hasSeed(ctx context.Context, ids []blob.ID, has []bool) error {
 	return nil
 }
 
-// adopt stores a blob that is there in seed form in our own form too.
+// adopt also stores a blob in our form that exists in seed form.
 func (s *Store) adopt(ctx context.Context, id blob.ID) error {
 	content, err := s.getSeed(ctx, id)
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *Store) adopt(ctx context.Context, id blob.ID) error {
 	return s.inner.Put(ctx, b)
 }
 
-// adoptBase makes sure that a base which is there in seed form only can be
-// referred to by the name that the store below will be told.
+// adoptBase stores a base that exists only in seed form in our form, so that the
+// store below finds its name.
 func (s *Store) adoptBase(ctx context.Context, earlier []blob.Blob, base blob.ID) error {
 	if base.IsZero() || !s.opts.AllowSeedForm || s.opts.WriteSeedForm {
 		return nil

@@ -10,9 +10,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Open implements blob.Streamer. It holds one segment in memory, and gives out
-// no byte that is not authenticated; only the end of the stream says that
-// nothing is missing.
+// Open implements blob.Streamer. It holds one segment in memory, and returns only
+// authenticated bytes; only the end of the stream proves that nothing is missing.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	return nil, s.absent(ctx, id)
 }
 
-// readerOf keeps a nil pointer from becoming a reader that is not nil.
+// readerOf prevents a nil pointer from becoming a non-nil reader.
 func readerOf(u *unsealing, err error) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (s *Store) openStream(id, name blob.ID, r io.ReadCloser) (*unsealing, error
 		o, err = s.opener(id, name, head)
 	}
 	if err != nil {
-		r.Close() // the first error tells more
+		r.Close() // the first error says more
 		return nil, blame(id, err)
 	}
 	return newUnsealing(id, o, r, head[o.headSize():]), nil
@@ -70,18 +69,18 @@ type unsealing struct {
 	id      blob.ID
 	o       *opened
 	src     io.ReadCloser
-	buf     []byte // a sealed segment and one byte more, which tells whether it is the last
+	buf     []byte // a sealed segment and one more byte, which shows whether it is the last
 	n       int    // bytes of buf that are filled
 	counter uint32
-	ready   []byte // content not given out yet
-	err     error  // what comes after ready
+	ready   []byte // content not returned yet
+	err     error  // returned after ready
 }
 
-// newUnsealing starts with what was read together with the head.
+// newUnsealing starts with the bytes read together with the head.
 func newUnsealing(id blob.ID, o *opened, src io.ReadCloser, rest []byte) *unsealing {
 	u := &unsealing{id: id, o: o, src: src, counter: bodyCounter}
 	u.buf = make([]byte, o.segment+tagSize+1)
-	if len(rest) > len(u.buf) { // cannot be: the smallest segment is larger than a head
+	if len(rest) > len(u.buf) { // impossible: the smallest segment is larger than a head
 		u.err = blob.Corrupt(id, "segments of %d bytes", o.segment)
 		return u
 	}
@@ -128,8 +127,8 @@ func (u *unsealing) next() {
 		u.ready, u.err = part, io.EOF
 		return
 	}
-	// The byte that was read ahead starts the next segment, and ready must leave
-	// the buffer before it is filled again: keep both apart.
+	// The extra byte starts the next segment, and ready must leave the buffer before
+	// it is filled again: keep both apart.
 	u.ready = bytes.Clone(part)
 	u.buf[0], u.n = following, 1
 }
@@ -168,7 +167,7 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	return nil
 }
 
-// sealing reads the envelope of what r gives.
+// sealing is a reader of the envelope of r's content.
 type sealing struct {
 	src     io.Reader
 	left    int64 // content still to come
@@ -177,7 +176,7 @@ type sealing struct {
 	counter uint32
 	content []byte // room for a segment
 	out     []byte // room for a sealed one
-	ready   []byte // sealed and not given out yet
+	ready   []byte // sealed, not returned yet
 	done    bool
 	err     error
 }
@@ -230,13 +229,13 @@ func (s *sealing) next() error {
 	return nil
 }
 
-// atEnd is asked before the last segment is sealed, so that a source that is too
-// long never gives an envelope that opens.
+// atEnd runs before the last segment is sealed, so that a source that is too long
+// never yields a valid envelope.
 func atEnd(r io.Reader) error {
 	var one [1]byte
 	switch _, err := io.ReadFull(r, one[:]); {
 	case err == nil:
-		return fmt.Errorf("%w: source goes on after its announced end", blob.ErrMismatch)
+		return fmt.Errorf("%w: source is longer than announced", blob.ErrMismatch)
 	case errors.Is(err, io.EOF):
 		return nil
 	default:

@@ -1,14 +1,14 @@
-// Package memblob keeps blobs in memory. It is the plainest store that holds the
-// whole contract of [blob.Store], so the suites compare other stores with it,
-// and tests and short-lived programs use it as it is.
+// Package memblob keeps blobs in memory. It is the simplest store that fulfils the
+// whole contract of [blob.Store]. The suites compare other stores with it; tests and
+// short-lived programs use it directly.
 //
 //	store := blob.Checked(memblob.New())
 //	b := blob.New([]byte("hello"))
 //	err := store.Put(ctx, b)
 //	data, err := store.Get(ctx, b.ID)
 //
-// It checks no ids (blob.Checked does), and what it holds is gone when the
-// process ends: Flush has nothing to wait for.
+// It checks no ids (blob.Checked does). Its content is lost when the process ends, so
+// Flush has nothing to do.
 package memblob
 
 import (
@@ -30,8 +30,8 @@ type Store struct {
 	generation uint64
 }
 
-// entry is one blob. Its data is never changed once stored, so that readers may
-// copy from it without the lock.
+// entry is one blob. Its data never changes once stored, so readers may copy from it
+// without the lock.
 type entry struct {
 	data       []byte
 	base       blob.ID
@@ -60,7 +60,7 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return append(make([]byte, 0, len(data)), data...), nil
 }
 
-// lookup returns the store's own bytes, which the caller must not give away.
+// lookup returns the store's own bytes; the caller must not pass them on.
 func (s *Store) lookup(ctx context.Context, id blob.ID) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func (s *Store) lookup(ctx context.Context, id blob.ID) ([]byte, error) {
 	return e.data, nil
 }
 
-// Put implements blob.Store. It stores all blobs or, with an error, none. A
-// blob may extend or lean on an earlier one of the same call. A blob whose Base
-// is absent is refused with blob.ErrNotFound: nobody could read it back.
+// Put implements blob.Store. It stores all blobs or, with an error, none. A blob may
+// extend or lean on an earlier one of the same call. A blob whose Base is absent
+// fails with blob.ErrNotFound: it could never be read.
 func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -100,8 +100,7 @@ func (s *Store) stageLocked(staged map[blob.ID]*entry, b *blob.Blob) error {
 		return fmt.Errorf("%w: %s keeps %d bytes of %s", blob.ErrMismatch, b.ID, b.Keep, b.Like)
 	}
 	if s.stagedLocked(staged, b.ID) != nil {
-		// Content under a name never changes, so only the age of a blob that is
-		// here already does.
+		// Content under a name never changes; only the age of an existing blob does.
 		staged[b.ID] = s.stagedLocked(staged, b.ID)
 		return nil
 	}
@@ -141,8 +140,8 @@ func (s *Store) stagedLocked(staged map[blob.ID]*entry, id blob.ID) *entry {
 	return s.blobs[id]
 }
 
-// storeLocked makes e what the store holds under id and counts it to the
-// current generation, also where it was there before.
+// storeLocked stores e under id and moves it to the current generation, even if it
+// existed before.
 func (s *Store) storeLocked(id blob.ID, e *entry) {
 	e.generation, e.touched = s.generation, time.Now()
 	s.blobs[id] = e
@@ -171,7 +170,8 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not a bytes.Reader: its WriteTo would hand our own slice to a stranger.
+	// Not a bytes.Reader: its WriteTo would pass our own slice to the caller's
+	// writer.
 	return io.NopCloser(struct{ io.Reader }{bytes.NewReader(data)}), nil
 }
 

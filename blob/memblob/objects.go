@@ -22,8 +22,8 @@ type Objects struct {
 	objects map[string]object
 }
 
-// object is one object. Its data is never changed once stored, so that readers
-// need no lock, and go on where the object is removed or replaced.
+// object is one object. Its data never changes once stored, so readers need no lock
+// and can go on after the object is removed or replaced.
 type object struct {
 	data []byte
 	time time.Time
@@ -45,7 +45,7 @@ func (o *Objects) PutObject(ctx context.Context, key string, r io.Reader, size i
 	if err != nil {
 		return fmt.Errorf("read content of object %q: %w", key, err)
 	}
-	// The source may have taken its time: what the caller gave up is not stored.
+	// The source may have taken long: store nothing if the caller has given up.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("put object %q: %w", key, err)
 	}
@@ -55,7 +55,7 @@ func (o *Objects) PutObject(ctx context.Context, key string, r io.Reader, size i
 	return nil
 }
 
-// checkKey refuses keys that some bucket could not hold.
+// checkKey rejects keys that some buckets cannot hold.
 func checkKey(key string) error {
 	for _, segment := range strings.Split(key, "/") {
 		if segment == "" || segment == "." || segment == ".." {
@@ -88,9 +88,10 @@ func (o *Objects) OpenObject(ctx context.Context, key string, offset, length int
 		length = max(0, size-offset)
 	}
 	if offset < 0 || offset > size || length > size-offset {
-		return nil, fmt.Errorf("open object %q: %w: %d bytes from %d on do not lie inside %d", key, blob.ErrCorrupt, length, offset, size)
+		return nil, fmt.Errorf("open object %q: %w: range of %d bytes at %d is outside of %d bytes", key, blob.ErrCorrupt, length, offset, size)
 	}
-	// Not a bytes.Reader: its WriteTo would hand our own slice to a stranger.
+	// Not a bytes.Reader: its WriteTo would pass our own slice to the caller's
+	// writer.
 	return io.NopCloser(struct{ io.Reader }{bytes.NewReader(object.data[offset : offset+length])}), nil
 }
 
@@ -112,8 +113,8 @@ func (o *Objects) RemoveObjects(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// ListObjects implements blob.Objects. It lists what was there when it began, and
-// holds no lock while fn runs.
+// ListObjects implements blob.Objects. It lists a snapshot and holds no lock while fn
+// runs.
 func (o *Objects) ListObjects(ctx context.Context, prefix, after string, fn func(blob.ObjectInfo) error) error {
 	for _, info := range o.snapshot(prefix, after) {
 		if err := ctx.Err(); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// List implements blob.Lister. It lists what was there when it began, and holds
-// no lock while fn runs, so that fn may use the store.
+// List implements blob.Lister. It lists a snapshot and holds no lock while fn runs,
+// so fn may use the store.
 func (s *Store) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -38,9 +38,9 @@ func (s *Store) infos(after blob.ID) []blob.Info {
 	return infos
 }
 
-// Refer counts blobs to the current generation, as a commit does with those
-// that it newly references, and returns the ones that are absent. If any is
-// absent it changes nothing, since such a commit fails as a whole.
+// Refer moves blobs to the current generation, as a commit does with newly referenced
+// blobs, and returns the absent ones. If any is absent it changes nothing, because
+// such a commit fails as a whole.
 func (s *Store) Refer(ids ...blob.ID) (missing []blob.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

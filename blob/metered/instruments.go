@@ -30,7 +30,7 @@ func (o op) String() string {
 	return [...]string{"get_blob", "set_blob", "set_blob_locally_only", "has_blob", "open_blob", "flush"}[o]
 }
 
-// class is a coarse kind of error, few enough to be an attribute.
+// class is a coarse kind of error; there are few enough to use as an attribute.
 type class int
 
 const (
@@ -60,19 +60,18 @@ func classify(err error) class {
 	return classOther
 }
 
-// instruments hold everything that a measurement needs, so that taking one
-// allocates nothing of ours.
+// instruments hold everything that a measurement needs, so that it allocates nothing.
 type instruments struct {
 	durations [ops]metric.Float64Histogram
 	errors    metric.Int64Counter
 	options   [ops][classes][]metric.AddOption
 }
 
-// boundaries reach from a hit in memory to a remote that times out.
+// boundaries range from a hit in memory to a remote that times out.
 var boundaries = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000}
 
-// newInstruments hands failures of the meter to OpenTelemetry's error handler
-// and measures nothing then: a store does not fail because nobody can count.
+// newInstruments passes failures of the meter to OpenTelemetry's error handler and
+// then measures nothing: a store must not fail because measuring does.
 func newInstruments(provider metric.MeterProvider, kind string) instruments {
 	if provider == nil {
 		provider = otel.GetMeterProvider()
@@ -80,7 +79,7 @@ func newInstruments(provider metric.MeterProvider, kind string) instruments {
 	meter := provider.Meter("github.com/stet-dev/stet/blob/metered")
 	var in instruments
 	for o := range ops {
-		// No unit: exporters would append it to a name that has it already.
+		// No unit: exporters would append it to a name that already has it.
 		histogram, err := meter.Float64Histogram("agent_kv."+kind+"."+o.String()+".duration_ms",
 			metric.WithDescription("Duration in milliseconds."),
 			metric.WithExplicitBucketBoundaries(boundaries...))

@@ -1,5 +1,5 @@
-// Package metered measures how long the calls of a store take and counts those
-// that fail, through OpenTelemetry.
+// Package metered measures how long the calls of a store take and counts failures,
+// through OpenTelemetry.
 //
 //	store := metered.New(cached.New(driver, nil), metered.Cached, nil)
 //
@@ -54,8 +54,8 @@ type Store struct {
 
 var _ blob.Streamer = (*Store)(nil)
 
-// New returns a store that measures the calls of inner under the name kind. In a
-// kind, whatever is not a lower-case letter, a digit or an underscore becomes an
+// New returns a store that measures the calls of inner under the name kind. In kind,
+// every character other than a lower-case letter, a digit or an underscore becomes an
 // underscore.
 func New(inner blob.Store, kind string, opts *Options) *Store {
 	if opts == nil {
@@ -109,8 +109,8 @@ func (s *Store) Flush(ctx context.Context) error {
 	return err
 }
 
-// Open implements blob.Streamer. How long the reader is then used is up to its
-// user and not measured.
+// Open implements blob.Streamer. The time that the caller uses the reader is not
+// measured.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	begin := time.Now()
 	r, err := blob.Open(ctx, s.inner, id)

@@ -1,5 +1,5 @@
-// Package retrying tries again what failed for a reason that may pass, such as a
-// network that hiccups.
+// Package retrying repeats calls that failed for a transient reason, such as a
+// network error.
 //
 //	store := retrying.New(remote, &retrying.Options{MaxRetries: 5})
 //
@@ -8,7 +8,7 @@
 // no space, …) come back at once; see Transient. All methods of blob.Store can be
 // repeated safely, because content never changes under its name.
 //
-// A stream is repeated only where its source can seek back.
+// A stream is repeated only if its source can seek back.
 package retrying
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Options shape the retries; nil and the zero value work.
+// Options configure the retries; nil and the zero value work.
 type Options struct {
 	// MaxRetries is how often a call is repeated after its first attempt. 0 means
 	// 4, a negative number none.
@@ -31,11 +31,12 @@ type Options struct {
 	// Retryable decides which errors are worth another attempt; nil means
 	// Transient.
 	Retryable func(error) bool
-	// InitialWait comes before the first retry, about. The default is 50 ms.
+	// InitialWait is the approximate wait before the first retry. The default is 50
+	// ms.
 	InitialWait time.Duration
-	// MaxWait bounds the growing waits. The default is 5 s.
+	// MaxWait limits the growing waits. The default is 5 s.
 	MaxWait time.Duration
-	// OnRetry, if set, is told of every failure that will be repeated.
+	// OnRetry, if set, is called for every failure that will be retried.
 	OnRetry func(op string, attempt int, err error)
 }
 
@@ -63,15 +64,15 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// permanent are the errors that no repetition heals.
+// permanent are the errors that retrying cannot fix.
 var permanent = []error{
 	blob.ErrNotFound, blob.ErrInvalidID, blob.ErrMismatch, blob.ErrCorrupt, blob.ErrWrongKey,
 	blob.ErrTooLarge, blob.ErrReadOnly, blob.ErrFull, blob.ErrClosed,
 	context.Canceled, context.DeadlineExceeded, errors.ErrUnsupported,
 }
 
-// Transient reports whether err may pass: whether it is none of package blob's
-// errors and not the end of a context.
+// Transient reports whether err may be temporary: neither an error of package blob
+// nor the end of a context.
 func Transient(err error) bool {
 	for _, p := range permanent {
 		if errors.Is(err, p) {
@@ -114,8 +115,8 @@ func (s *Store) Flush(ctx context.Context) error {
 	return retryErr(ctx, s, "flush", func() error { return s.inner.Flush(ctx) })
 }
 
-// Open implements blob.Streamer. Only the opening is repeated: a failure later
-// on is the reader's.
+// Open implements blob.Streamer. Only the opening is repeated: later failures are the
+// reader's.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	return retry(ctx, s, "open", func() (io.ReadCloser, error) { return blob.Open(ctx, s.inner, id) })
 }
@@ -144,8 +145,8 @@ func retryErr(ctx context.Context, s *Store, op string, call func() error) error
 	return err
 }
 
-// retry makes up to MaxRetries+1 attempts. A call that works at once costs
-// nothing more than the call.
+// retry makes up to MaxRetries+1 attempts. A call that succeeds at once has no
+// overhead.
 func retry[T any](ctx context.Context, s *Store, op string, call func() (T, error)) (T, error) {
 	var waits *backoff.ExponentialBackOff
 	if err := ctx.Err(); err != nil {
@@ -167,7 +168,7 @@ func retry[T any](ctx context.Context, s *Store, op string, call func() (T, erro
 			s.opts.OnRetry(op, attempt, err)
 		}
 		if ended := sleep(ctx, waits.NextBackOff()); ended != nil {
-			return value, fmt.Errorf("%s: %w before it could be repeated: %w", op, ended, err)
+			return value, fmt.Errorf("%s: %w before a retry: %w", op, ended, err)
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (s *Store) again(err error) bool {
 	return !errors.As(err, &never) && s.opts.Retryable(err)
 }
 
-// final words an error that is not followed by another attempt.
+// final formats the error of the last attempt.
 func final(op string, attempts int, err error) error {
 	var never *backoff.PermanentError
 	if errors.As(err, &never) {
@@ -190,8 +191,8 @@ func final(op string, attempts int, err error) error {
 	return err
 }
 
-// waits returns the sequence of waits of one call. Jitter keeps clients that
-// failed together from coming back together.
+// waits returns the sequence of waits of one call. Jitter prevents clients that
+// failed together from retrying together.
 func (s *Store) waits() *backoff.ExponentialBackOff {
 	b := &backoff.ExponentialBackOff{
 		InitialInterval:     s.opts.InitialWait,
@@ -205,7 +206,7 @@ func (s *Store) waits() *backoff.ExponentialBackOff {
 
 func sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
-		return err // select would choose at random
+		return err // select would pick one at random
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -5,15 +5,15 @@ import (
 	"io"
 )
 
-// source is a stream that can be read again from where it began, and that
-// remembers whether it failed, since its own failure is none of the store's.
+// source is a stream that can be read again from where it began, and remembers
+// whether it failed, because its own failure is not the store's.
 type source struct {
 	r      io.Reader
 	start  int64
 	failed bool
 }
 
-// mark remembers where the stream begins and reports whether it can come back.
+// mark remembers where the stream begins and reports whether it can seek back.
 func (s *source) mark() bool {
 	seeker, ok := s.r.(io.Seeker)
 	if !ok {
@@ -21,7 +21,7 @@ func (s *source) mark() bool {
 	}
 	start, err := seeker.Seek(0, io.SeekCurrent)
 	s.start = start
-	return err == nil // a pipe has the method, too, but it fails
+	return err == nil // a pipe also has the method, but it fails
 }
 
 func (s *source) rewind() error {

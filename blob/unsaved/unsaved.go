@@ -1,14 +1,14 @@
-// Package unsaved shows a store with blobs on top that never get into it. Whoever only
-// looks at something, such as a directory that is compared with a checkpoint, puts
-// blobs as it would for keeps, reads them back, and leaves nothing behind.
+// Package unsaved overlays a store with blobs that are never written to it. Code that
+// only looks, for example to compare a directory with a checkpoint, puts blobs as
+// usual, reads them back, and leaves nothing behind.
 //
 //	look := unsaved.New(store, nil)
 //	defer look.Close()
 //	err := look.Put(ctx, b)            // into a file without a name
 //	data, err := look.Get(ctx, b.ID)   // from there, or from the store
 //
-// What is put is in a temporary file that has no name, so that it goes with the process
-// at the latest. It is neither durable nor seen by others.
+// The blobs are in an unlinked temporary file, which disappears with the process at
+// the latest. They are neither durable nor visible to others.
 package unsaved
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Options shape a store; nil gives the defaults.
+// Options configure a store; nil gives the defaults.
 type Options struct {
-	// MaxBytes is how much may be put, 4 GiB by default. What is beyond is forgotten,
-	// and reading it gives blob.ErrTooLarge.
+	// MaxBytes limits what may be put, 4 GiB by default. Blobs beyond it are dropped,
+	// and reading them fails with blob.ErrTooLarge.
 	MaxBytes int64
 }
 
@@ -42,7 +42,7 @@ type Store struct {
 	ended bool
 }
 
-// extent is a place in the file; a negative one is nowhere.
+// extent is a place in the file; a negative one means dropped.
 type extent struct{ at, length int64 }
 
 // New returns a store over another one. The caller closes it.
@@ -54,7 +54,7 @@ func New(under blob.Store, opts *Options) *Store {
 	return s
 }
 
-// Close forgets what was put.
+// Close drops all blobs that were put.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	case e.at < 0:
 		data, err := s.under.Get(ctx, id)
 		if errors.Is(err, blob.ErrNotFound) {
-			err = fmt.Errorf("%w: %s: more than %d bytes are new", blob.ErrTooLarge, id, s.max)
+			err = fmt.Errorf("%w: %s: more than %d new bytes", blob.ErrTooLarge, id, s.max)
 		}
 		return data, err
 	}
@@ -146,13 +146,13 @@ func (s *Store) add(b blob.Blob) error {
 	if s.file == nil {
 		f, err := os.CreateTemp("", "stet-look-*")
 		if err != nil {
-			return fmt.Errorf("make room for a look: %w", err)
+			return fmt.Errorf("create temporary file: %w", err)
 		}
-		_ = os.Remove(f.Name()) // where that is not possible yet, Close does it
+		_ = os.Remove(f.Name()) // if that fails, Close does it
 		s.file = f
 	}
 	if _, err := s.file.WriteAt(b.Data, s.size); err != nil {
-		return fmt.Errorf("make room for a look: %w", err)
+		return fmt.Errorf("create temporary file: %w", err)
 	}
 	s.kept[b.ID] = extent{s.size, length}
 	s.size += length
@@ -197,8 +197,8 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// PutFrom implements blob.Streamer. It holds the content in memory: what is looked at
-// comes in parts.
+// PutFrom implements blob.Streamer. It holds the content in memory; callers put large
+// files in parts.
 func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
 	data, err := blob.ReadExactly(r, size)
 	if err != nil {

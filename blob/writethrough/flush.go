@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// ticket is what one Flush waits for: an outcome for every item that there was
-// when it began. Store.mu guards it.
+// ticket is what one Flush waits for: an outcome for every item that existed when it
+// began. Store.mu guards it.
 type ticket struct {
 	left     int
 	done     chan struct{} // closed when left is 0
@@ -19,8 +19,8 @@ type ticket struct {
 	byCause  map[*failure]*outcome
 }
 
-// outcome is a failure and the items that had it; a remote that is down gives one
-// error, not thousands.
+// outcome is a failure and its items; a remote that is down yields one error, not
+// thousands.
 type outcome struct {
 	cause *failure
 	first blob.ID
@@ -49,8 +49,7 @@ func (t *ticket) settled(it *item) {
 	}
 }
 
-// drain repeats what failed and waits until each item has succeeded, or failed
-// once more.
+// drain retries failed items and waits until each has succeeded or failed again.
 func (s *Store) drain(ctx context.Context) error {
 	t := s.board()
 	select {
@@ -71,7 +70,7 @@ func (s *Store) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// board makes a ticket for all items and puts those that failed back in line.
+// board makes a ticket for all items and puts failed ones back in the queue.
 func (s *Store) board() *ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func (s *Store) board() *ticket {
 	var failed []*item
 	for id, it := range q.items {
 		switch {
-		case it.waiting: // the sender may be at it: nothing else may be looked at
+		case it.waiting: // the sender may be using it: do not read other fields
 			it.flushes = append(it.flushes, t)
 		case it.gone:
 			delete(q.items, id)
@@ -99,8 +98,9 @@ func (s *Store) board() *ticket {
 	return t
 }
 
-// repeat puts failed items in line again: in front of the others, which may lean
-// on them, but those that failed on their own behind, lest they hold up the rest.
+// repeat puts failed items back in the queue: in front of the others, which may lean
+// on them. Items that failed alone go to the end, so that they do not hold up the
+// rest.
 func (q *queue) repeat(failed []*item) {
 	slices.SortFunc(failed, func(a, b *item) int { return cmp.Compare(a.order, b.order) })
 	var front, back []*item

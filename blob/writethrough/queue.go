@@ -17,18 +17,18 @@ type item struct {
 	order    uint64   // of the first Put
 	waiting  bool     // else it has failed
 	suspect  bool     // failed alone, not only as one of many
-	gone     bool     // the local store lost it: told once, not repeated
+	gone     bool     // the local store lost it: reported once, not retried
 	cause    *failure // of the last attempt
 	flushes  []*ticket
 }
 
-// failure is what kept one or more blobs from the remote.
+// failure is why one or more blobs did not reach the remote.
 type failure struct{ err error }
 
 // queue is the state of the remote writes. Store.mu guards it.
 type queue struct {
 	items   map[blob.ID]*item // all of them
-	line    []*item           // those to be sent next, in order
+	line    []*item           // to be sent, in order
 	waiting int               // in line or being sent
 	bytes   int64             // of those
 	order   uint64
@@ -36,19 +36,19 @@ type queue struct {
 	last    *failure
 }
 
-// await counts an item as waiting; the caller puts it in line.
+// await counts an item as waiting; the caller adds it to line.
 func (q *queue) await(it *item) {
 	it.waiting, it.gone = true, false
 	q.waiting++
 	q.bytes += it.size
 }
 
-// roomFor lets a blob that is larger than the whole queue in when it is empty.
+// roomFor admits a blob larger than the whole queue when the queue is empty.
 func (q *queue) roomFor(it *item, opts *Options) bool {
 	return q.waiting == 0 || q.waiting < opts.MaxItems && q.bytes+it.size <= opts.MaxBytes
 }
 
-// enqueue puts a remote write in line, as soon as there is room.
+// enqueue adds a remote write to the queue as soon as there is room.
 func (s *Store) enqueue(ctx context.Context, it item) error {
 	for {
 		wake, err := s.tryEnqueue(&it)
@@ -75,7 +75,7 @@ func (s *Store) tryEnqueue(it *item) (<-chan struct{}, error) {
 	case old != nil && old.waiting:
 		return nil, nil
 	case old == nil && len(q.items)-q.waiting >= s.opts.MaxFailed:
-		return nil, fmt.Errorf("%d blobs wait for the remote to come back: %w", s.opts.MaxFailed, q.last.err)
+		return nil, fmt.Errorf("%d blobs are waiting for the remote: %w", s.opts.MaxFailed, q.last.err)
 	case !q.roomFor(it, &s.opts):
 		return s.changed, nil
 	}
@@ -92,8 +92,8 @@ func (s *Store) tryEnqueue(it *item) (<-chan struct{}, error) {
 	return nil, nil
 }
 
-// next takes the next few small blobs, or one that is large or had failed alone,
-// out of the line. It returns nil when ctx is done.
+// next takes the next few small blobs, or one that is large or failed alone, from the
+// queue. It returns nil when ctx is done.
 func (s *Store) next(ctx context.Context) []*item {
 	for {
 		batch, wake := s.tryNext()
@@ -111,8 +111,8 @@ func (s *Store) next(ctx context.Context) []*item {
 	}
 }
 
-// A batch is large enough to make up for the way to the remote and small enough
-// to be held in memory.
+// A batch is large enough to be worth the round trip and small enough to hold in
+// memory.
 const (
 	batchItems = 64
 	batchBytes = 1 << 20
@@ -139,9 +139,9 @@ func (s *Store) tryNext() ([]*item, <-chan struct{}) {
 	return batch, nil
 }
 
-// giveUpAfter attempts that fail in a row are enough to call the remote down.
-// What is in line then fails untried, so that a Flush ends in a time that does
-// not depend on how much has piled up.
+// After giveUpAfter failed attempts in a row the remote counts as down. Queued items
+// then fail without an attempt, so that the time of a Flush does not depend on the
+// length of the queue.
 const giveUpAfter = 8
 
 // finish records how the attempts to send some items ended.
@@ -178,7 +178,7 @@ func (q *queue) settle(it *item, cause *failure) {
 	if cause != nil {
 		q.last = cause
 	}
-	if cause == nil || it.gone && len(it.flushes) > 0 { // a Flush hears of it now
+	if cause == nil || it.gone && len(it.flushes) > 0 { // a Flush reports it now
 		delete(q.items, it.id)
 	}
 	for _, t := range it.flushes {
@@ -187,8 +187,7 @@ func (q *queue) settle(it *item, cause *failure) {
 	it.flushes = nil
 }
 
-// aboutBlob tells the errors that concern one blob from those that concern the
-// remote.
+// aboutBlob reports whether an error concerns one blob rather than the remote.
 func aboutBlob(err error) bool {
 	for _, e := range []error{blob.ErrNotFound, blob.ErrMismatch, blob.ErrCorrupt, blob.ErrTooLarge, blob.ErrInvalidID} {
 		if errors.Is(err, e) {

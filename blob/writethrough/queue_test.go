@@ -224,7 +224,7 @@ func TestCloseSaysWhatItGaveUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := s.Close(ctx)
-		if want := "close: 200 blobs were not written to the remote"; !errors.Is(err, context.DeadlineExceeded) ||
+		if want := "close: 200 blobs not written to remote"; !errors.Is(err, context.DeadlineExceeded) ||
 			!bytes.Contains([]byte(err.Error()), []byte(want)) {
 			t.Errorf("close: got %v, want the deadline and %q", err, want)
 		}

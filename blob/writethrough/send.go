@@ -9,8 +9,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// send writes to the remote what is in line, until ctx is done. There is one
-// sender only, so that writes arrive in order.
+// send writes queued items to the remote until ctx is done. There is only one sender,
+// so writes arrive in order.
 func (s *Store) send(ctx context.Context) {
 	defer close(s.stopped)
 	for {
@@ -26,9 +26,9 @@ func (s *Store) send(ctx context.Context) {
 	}
 }
 
-// sendBatch writes small blobs with one call. If that fails it tries them one by
-// one, so that a bad one does not keep the good ones back, unless the remote
-// seems to be down.
+// sendBatch writes small blobs with one call. If that fails it tries them one by one,
+// so that a bad one does not hold up the good ones, unless the remote seems to be
+// down.
 func (s *Store) sendBatch(ctx context.Context, batch []*item) {
 	items, blobs := batch[:0:0], make([]blob.Blob, 0, len(batch))
 	for _, it := range batch {
@@ -123,7 +123,7 @@ func (r *reopening) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek tells the position and goes back to the start, which is all that a retry
+// Seek returns the position and goes back to the start, which is all that a retry
 // needs.
 func (r *reopening) Seek(offset int64, whence int) (int64, error) {
 	switch {
@@ -133,7 +133,7 @@ func (r *reopening) Seek(offset int64, whence int) (int64, error) {
 		r.offset = 0
 		return 0, r.Close()
 	}
-	return 0, fmt.Errorf("seek in a blob: %w", errors.ErrUnsupported)
+	return 0, fmt.Errorf("seek in blob: %w", errors.ErrUnsupported)
 }
 
 // Close implements io.Closer.

@@ -1,22 +1,21 @@
-// Package writethrough keeps blobs in a local store now and in a remote one soon
-// after.
+// Package writethrough writes blobs to a local store at once and to a remote store
+// soon after.
 //
 //	store := writethrough.New(local, retrying.New(remote, nil), nil)
 //	defer store.Close(ctx)
 //	err := store.Put(ctx, b)   // local has it, the remote gets it in the background
 //	err = store.Flush(ctx)     // both have it for good
 //
-// Get asks the local store first; what only the remote has is kept locally too.
-// A blob with LocalOnly never leaves. Remote writes wait in a bounded queue that
-// slows Put down when it is full, and leave it in the order of the Puts, so that
-// the remote never gets a blob before what it leans on. Their content is read
-// back from the local store when its turn comes, so that a long queue costs no
-// memory. A remote write that fails is remembered, reported by Flush and repeated
-// by the next one.
+// Get tries the local store first and copies what only the remote has to it. A blob
+// with LocalOnly is never sent. Remote writes wait in a bounded queue, which slows
+// Put down when it is full. They are sent in the order of the Puts, so the remote
+// never gets a blob before its base. Their content is read back from the local store
+// when it is sent, so a long queue needs no memory. A failed remote write is
+// remembered, reported by Flush and retried by the next Flush.
 //
-// What is queued does not survive the process: only Flush and Close promise
-// anything about the remote. Bytes are passed on as they are; whoever checks or
-// seals them stands above.
+// The queue does not survive the process: only Flush and Close promise anything about
+// the remote. Bytes are passed on unchanged; layers that check or seal them belong
+// above.
 package writethrough
 
 import (
@@ -31,19 +30,19 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Options shape a store; nil and the zero value work.
+// Options configure a store; nil and the zero value work.
 type Options struct {
-	// MaxItems and MaxBytes bound what waits for the remote. The defaults are 1024
+	// MaxItems and MaxBytes limit the queue of remote writes. The defaults are 1024
 	// blobs and 64 MiB.
 	MaxItems int
 	MaxBytes int64
-	// MaxFailed is how many failed remote writes are remembered for the next
-	// Flush. Beyond it Put fails, so that nobody goes on for days without a
-	// remote unknowingly. The default is 65536.
+	// MaxFailed is how many failed remote writes are remembered for the next Flush.
+	// Beyond it Put fails, so that a dead remote does not go unnoticed for days. The
+	// default is 65536.
 	MaxFailed int
-	// Verify, if set, is asked before bytes from the remote are kept locally. A
-	// remote that returned wrong bytes would otherwise spoil the local store, too.
-	// VerifySum fits where this layer sees plain content.
+	// Verify, if set, checks bytes from the remote before they are stored locally.
+	// Otherwise a remote that returns wrong bytes would damage the local store. Use
+	// VerifySum if this layer sees plain content.
 	Verify func(id blob.ID, data []byte) error
 }
 
@@ -92,10 +91,10 @@ type Store struct {
 
 var _ blob.Streamer = (*Store)(nil)
 
-// New returns a store over local and remote. The local store must keep what it
-// is given; a mere cache does not do.
+// New returns a store over local and remote. The local store must keep its blobs; a
+// cache is not enough.
 func New(local, remote blob.Store, opts *Options) *Store {
-	// The sender works for all callers, so its context is none of theirs.
+	// The sender works for all callers, so it has its own context.
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Store{
 		local: local, remote: remote, opts: opts.withDefaults(),
@@ -122,9 +121,9 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return data, nil
 }
 
-// keep stores locally what the remote had. That the local store cannot take it,
-// because it is full perhaps, is no reason to refuse the content, which the
-// remote has for good: it is counted instead.
+// keep stores content from the remote locally. If that fails, for example because the
+// local store is full, Get still succeeds: the remote has the content, and the
+// failure is counted.
 func (s *Store) keep(ctx context.Context, id blob.ID, data []byte) error {
 	if err := s.opts.Verify(id, data); err != nil {
 		return err
@@ -155,7 +154,7 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return nil
 }
 
-// Has implements blob.Store. It reports what Get would find.
+// Has implements blob.Store. It reports whether Get would find each blob.
 func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	has, err := s.local.Has(ctx, ids...)
 	if err != nil {
@@ -182,8 +181,8 @@ func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return has, nil
 }
 
-// Flush implements blob.Store. It repeats the remote writes that failed before,
-// waits for all that are queued, and returns every error of both sides.
+// Flush implements blob.Store. It retries failed remote writes, waits for all queued
+// ones, and returns every error of both sides.
 func (s *Store) Flush(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -200,11 +199,12 @@ func (s *Store) Flush(ctx context.Context) error {
 	return errors.Join(local, sent, remote)
 }
 
-// peek is how much of a remote stream is read ahead, to keep it if that was all.
+// peek is how much of a remote stream is read ahead, to store it locally if that is
+// all.
 const peek = 1 << 20
 
-// Open implements blob.Streamer. A blob of up to 1 MiB that only the remote has
-// is kept locally; a larger one is passed through.
+// Open implements blob.Streamer. A blob of up to 1 MiB that only the remote has is
+// stored locally; a larger one is passed through.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	r, err := blob.Open(ctx, s.local, id)
 	if !errors.Is(err, blob.ErrNotFound) {
@@ -242,8 +242,8 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 }
 
 // Close flushes both sides and ends the background work; later writes fail with
-// blob.ErrClosed. When ctx ends first, what is still queued is given up and the
-// error says so. Neither store is closed.
+// blob.ErrClosed. If ctx ends first, queued writes are dropped and the error says so.
+// Neither store is closed.
 func (s *Store) Close(ctx context.Context) error {
 	s.mu.Lock()
 	already := s.closed
@@ -254,7 +254,7 @@ func (s *Store) Close(ctx context.Context) error {
 		select {
 		case <-s.stopped:
 			return nil
-		case <-ctx.Done(): // the first one may have more patience
+		case <-ctx.Done(): // the first Close may wait longer
 			return ctx.Err()
 		}
 	}
@@ -262,19 +262,19 @@ func (s *Store) Close(ctx context.Context) error {
 	s.stop()
 	<-s.stopped
 	if left := s.Stats(); left.Waiting+left.Failed > 0 {
-		err = errors.Join(err, fmt.Errorf("close: %d blobs were not written to the remote", left.Waiting+left.Failed))
+		err = errors.Join(err, fmt.Errorf("close: %d blobs not written to remote", left.Waiting+left.Failed))
 	}
 	return err
 }
 
-// Stats tell what a store has yet to do.
+// Stats count outstanding work.
 type Stats struct {
-	// Waiting blobs, and their bytes, are on their way to the remote.
+	// Waiting blobs, and their bytes, are queued for the remote.
 	Waiting      int
 	WaitingBytes int64
-	// Failed remote writes will be repeated by the next Flush.
+	// Failed remote writes will be retried by the next Flush.
 	Failed int
-	// NotKept counts reads from the remote that the local store could not take.
+	// NotKept counts blobs from the remote that could not be stored locally.
 	NotKept uint64
 }
 
@@ -297,7 +297,7 @@ func (s *Store) isClosed() bool {
 	return s.closed
 }
 
-// changeLocked wakes everyone who waits for the queue.
+// changeLocked wakes all goroutines that wait for the queue.
 func (s *Store) changeLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -163,7 +163,7 @@ func localOnly(ctx context.Context, s blob.Store) error {
 	if err := s.Flush(ctx); err != nil {
 		return err
 	}
-	// The same content may later be wanted everywhere.
+	// The same content may later be put without LocalOnly.
 	if err := put(ctx, s, b); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func concurrentMixed(ctx context.Context, s blob.Store) error {
 	})
 }
 
-// concurrentReaders has some readers give up while the others go on.
+// concurrentReaders cancels some readers while others go on.
 func concurrentReaders(ctx context.Context, s blob.Store) error {
 	b := freshBlob(64 << 10)
 	if err := put(ctx, s, b); err != nil {

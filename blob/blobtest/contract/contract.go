@@ -1,7 +1,7 @@
-// Package contract holds what blob.Store promises as a table of cases, each a
-// function that returns an error where a store breaks the promise. The table
-// needs no test binary, so that a command can check a live bucket or database
-// with it; package blobtest runs it under go test.
+// Package contract lists the promises of blob.Store as a table of cases. Each case is
+// a function that returns an error if a store breaks the promise. The table needs no
+// test binary, so a command can check a live bucket or database with it; package
+// blobtest runs it under go test.
 //
 //	for _, c := range contract.Cases() {
 //		if err := c.Func(ctx, store); err != nil {
@@ -10,8 +10,8 @@
 //	}
 //
 // Cases may run against a store that holds other blobs and has other users. They
-// write content that nobody else has (and two tiny well-known blobs), never
-// remove what they did not write, and leave their blobs to the collector.
+// write unique content (and two tiny well-known blobs), never remove blobs of others,
+// and leave their own to the collector.
 package contract
 
 import (
@@ -30,7 +30,7 @@ type Case struct {
 	// Name is a few words joined by hyphens.
 	Name string
 	// Bytes is the size of the largest blob that the case stores, so that a runner
-	// can leave out what a store is not meant for.
+	// can skip what a store is not meant for.
 	Bytes int64
 	// Func returns an error if the store breaks the promise.
 	Func func(ctx context.Context, s blob.Store) error
@@ -66,8 +66,8 @@ func put(ctx context.Context, s blob.Store, blobs ...blob.Blob) error {
 	return nil
 }
 
-// wantContent checks that the store returns exactly data for id, in both ways of
-// reading, and that it says that it has it.
+// wantContent checks that the store returns exactly data for idby both ways of
+// reading, and that Has reports it.
 func wantContent(ctx context.Context, s blob.Store, id blob.ID, data []byte) error {
 	got, err := s.Get(ctx, id)
 	if err != nil {
@@ -123,7 +123,7 @@ func wantHas(ctx context.Context, s blob.Store, want bool, ids ...blob.ID) error
 	return nil
 }
 
-// describe keeps messages short whatever the size of the content.
+// describe keeps messages short for content of any size.
 func describe(data []byte) string {
 	if data == nil {
 		return "nothing"

@@ -23,7 +23,7 @@ func extensionCases() []Case {
 	}
 }
 
-// growingList appends as a conversation does: an entry at a time, with a tail
+// growingList grows a list as a conversation does: one entry at a time, with a tail
 // that changes.
 func growingList(ctx context.Context, s blob.Store) error {
 	type version struct {

@@ -60,8 +60,7 @@ func wantRead(ctx context.Context, r blob.Reader, want blob.Blob) error {
 	return nil
 }
 
-// readManyMeanwhile lets others put, and go on from memory to the disk, while a
-// reader is in the middle.
+// readManyMeanwhile puts and flushes other blobs while a reader is open.
 func readManyMeanwhile(ctx context.Context, s blob.Store) error {
 	first := freshBlob(100)
 	if err := put(ctx, s, first); err != nil {
@@ -95,7 +94,7 @@ func readManyMeanwhile(ctx context.Context, s blob.Store) error {
 	})
 }
 
-// putElsewhere puts in a goroutine of its own, as somebody else would.
+// putElsewhere puts in another goroutine, like another caller.
 func putElsewhere(ctx context.Context, s blob.Store, flush bool, blobs []blob.Blob) error {
 	done := make(chan error, 1)
 	go func() {
@@ -119,6 +118,6 @@ func readManyFails(ctx context.Context, s blob.Store) error {
 	if !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("with a context that is done: got error %v", err)
 	}
-	// Nothing of that is in the way of others.
+	// None of that blocks other callers.
 	return roundTrip(ctx, s, fresh(100))
 }

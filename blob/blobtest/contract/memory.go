@@ -18,7 +18,7 @@ func memoryCases() []Case {
 	}
 }
 
-// memorySizes cover what stores keep in different places.
+// memorySizes cover contents that stores keep in different places.
 var memorySizes = []int{1, 40, 1000, 100 << 10}
 
 func scribble(p []byte) {
@@ -64,7 +64,7 @@ func ownsResult(ctx context.Context, s blob.Store) error {
 			if !bytes.Equal(got, want) {
 				return fmt.Errorf("after the caller changed %d bytes that it had got: got %s", n, describe(got))
 			}
-			scribble(got[:cap(got)]) // also what lies behind the end
+			scribble(got[:cap(got)]) // also the bytes past the end
 		}
 		if err := wantContent(ctx, s, b.ID, want); err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// badSource runs put for small and large objects whose source is not as it was
-// announced, and checks that an error came and nothing was stored.
+// badSource runs put for small and large objects whose source does not match its
+// announcement, and checks that put fails and nothing is stored.
 func badSource(ctx context.Context, o blob.Objects, prefix string, source func(size int) (io.Reader, error)) error {
 	for _, size := range []int{1, 1000, partsSize} {
 		r, want := source(size)
@@ -58,7 +58,7 @@ func objectRemove(ctx context.Context, o blob.Objects, prefix string) error {
 	if err := o.RemoveObjects(ctx); err != nil {
 		return fmt.Errorf("remove nothing: %w", err)
 	}
-	// Some of them twice, and one that never was.
+	// Some of them twice, and one that never existed.
 	gone := slices.Concat(keys[:20], keys[:1], []string{prefix + "never/was"})
 	for range 2 {
 		if err := o.RemoveObjects(ctx, gone...); err != nil {
@@ -94,7 +94,8 @@ func objectBadKeys(ctx context.Context, o blob.Objects, prefix string) error {
 	return err
 }
 
-// objectsAtOnce stores and reads from several goroutines, also one key from all.
+// objectsAtOnce stores and reads from several goroutines, including one key from all
+// of them.
 func objectsAtOnce(ctx context.Context, o blob.Objects, prefix string) error {
 	const workers = 8
 	shared := fresh(5000)

@@ -62,8 +62,8 @@ func objectList(ctx context.Context, o blob.Objects, prefix string) error {
 	return nil
 }
 
-// plausible checks size and time. Clocks of a bucket and of its users differ, so
-// that the time only has to be of these days.
+// plausible checks size and time. The clock of a bucket may differ from ours, so the
+// time need only be within days.
 func plausible(info blob.ObjectInfo, prefix string, begin time.Time) error {
 	if want := int64(10 + slices.Index(listed, strings.TrimPrefix(info.Key, prefix))); info.Size != want {
 		return fmt.Errorf("list: %s has %d bytes, want %d", info.Key, info.Size, want)
@@ -93,8 +93,8 @@ func objectListStops(ctx context.Context, o blob.Objects, prefix string) error {
 	return nil
 }
 
-// objectListAfterRemoved continues behind a key that is gone, as a sweep does
-// that removes what it lists.
+// objectListAfterRemoved continues after a removed key, as a sweep does that removes
+// what it lists.
 func objectListAfterRemoved(ctx context.Context, o blob.Objects, prefix string) error {
 	keys, err := putListed(ctx, o, prefix)
 	if err != nil {

@@ -17,13 +17,12 @@ import (
 type ObjectCase struct {
 	// Name is a few words joined by hyphens.
 	Name string
-	// Bytes is the size of the largest object that the case stores, so that a
-	// runner can leave out what a bucket should not be asked to pay for.
+	// Bytes is the size of the largest object that the case stores, so that a runner
+	// can skip costly cases.
 	Bytes int64
-	// Func returns an error if the bucket breaks the promise. Everything that it
-	// stores has a key that begins with prefix, which must be empty or end in a
-	// slash and which nobody else uses meanwhile. It removes what it stored, also
-	// where it fails.
+	// Func returns an error if the bucket breaks the promise. All its keys begin with
+	// prefix, which must be empty or end in a slash and must not be used by others
+	// meanwhile. It removes its objects, even if it fails.
 	Func func(ctx context.Context, o blob.Objects, prefix string) error
 }
 
@@ -60,8 +59,8 @@ func ObjectCases() []ObjectCase {
 	return cases
 }
 
-// cleaned removes what a case stored. It looks for leftovers by listing, so that
-// also those go that a failing case forgot.
+// cleaned removes the objects of a case. It lists them, so it also finds those that a
+// failed case left behind.
 func cleaned(fn func(context.Context, blob.Objects, string) error) func(context.Context, blob.Objects, string) error {
 	return func(ctx context.Context, o blob.Objects, prefix string) error {
 		if prefix != "" && !strings.HasSuffix(prefix, "/") {
@@ -85,7 +84,7 @@ func putObject(ctx context.Context, o blob.Objects, key string, data []byte) err
 	return nil
 }
 
-// readObject reads a range whole.
+// readObject reads a whole range.
 func readObject(ctx context.Context, o blob.Objects, key string, offset, length int64) (data []byte, err error) {
 	r, err := o.OpenObject(ctx, key, offset, length)
 	if err != nil {
@@ -251,7 +250,7 @@ func objectAgain(ctx context.Context, o blob.Objects, prefix string) error {
 func objectReuse(ctx context.Context, o blob.Objects, prefix string) error {
 	data, key := fresh(1000), prefix+"reuse"
 	want := slices.Clone(data)
-	// A source that knows its own memory may hand it over whole.
+	// A source in memory may hand over its own slice.
 	if err := o.PutObject(ctx, key, bytes.NewReader(data), int64(len(data))); err != nil {
 		return err
 	}

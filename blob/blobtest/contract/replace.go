@@ -21,14 +21,14 @@ func replaceCases() []Case {
 	}
 }
 
-// exchanger is what the cases need to see what became of a base.
+// exchanger has what the cases need to observe a base.
 type exchanger interface {
 	blob.Store
 	blob.Replacer
 	blob.Sweeper
 }
 
-// ifReplacer leaves out layers that could only if the store below could.
+// ifReplacer skips layers whose store below cannot replace.
 func ifReplacer(fn func(context.Context, exchanger) error) func(context.Context, blob.Store) error {
 	return func(ctx context.Context, s blob.Store) error {
 		r, ok := s.(exchanger)
@@ -39,8 +39,8 @@ func ifReplacer(fn func(context.Context, exchanger) error) func(context.Context,
 	}
 }
 
-// leaning returns the same blob with another base: what it holds must stay what
-// its name says, in a store that others use too.
+// leaning returns the same blob with another base; in a shared store, the content
+// must keep matching its name.
 func leaning(b blob.Blob, base blob.ID) blob.Blob {
 	b.Base = base
 	return b
@@ -53,7 +53,7 @@ func replace(ctx context.Context, s exchanger, blobs ...blob.Blob) error {
 	return nil
 }
 
-// wantLeft sweeps blobs that nobody needs and checks which of them stay.
+// wantLeft sweeps unneeded blobs and checks which of them stay.
 func wantLeft(ctx context.Context, s exchanger, dead []blob.Blob, left ...blob.Blob) error {
 	if _, err := sweep(ctx, s, blob.SweepOptions{Live: live(dead...)}); err != nil {
 		return err
@@ -70,8 +70,8 @@ func wantLeft(ctx context.Context, s exchanger, dead []blob.Blob, left ...blob.B
 	return nil
 }
 
-// replaceBytes is the only case that leaves other bytes than the name says, and
-// therefore removes them.
+// replaceBytes is the only case that leaves bytes that do not match their name, so it
+// removes them.
 func replaceBytes(ctx context.Context, s exchanger) error {
 	a, b, absent := freshBlob(100), freshBlob(300<<10), freshBlob(50)
 	if err := put(ctx, s, a, b); err != nil {
@@ -103,7 +103,7 @@ func replaceBase(ctx context.Context, s exchanger) error {
 	if err != nil {
 		return fmt.Errorf("with a new base: %w", err)
 	}
-	if err := replace(ctx, s, leaning(b, base.ID)); err != nil { // as it is
+	if err := replace(ctx, s, leaning(b, base.ID)); err != nil { // same content
 		return err
 	}
 	if err := wantBases(ctx, s, leaning(b, base.ID)); err != nil {
@@ -132,8 +132,8 @@ func replaceOtherBase(ctx context.Context, s exchanger) error {
 		wantContent(ctx, s, b.ID, b.Data))
 }
 
-// replacePasses gives blobs bases that are not there; a large one too, which a
-// driver may keep elsewhere.
+// replacePasses gives blobs missing bases, including a large blob, which a driver may
+// keep elsewhere.
 func replacePasses(ctx context.Context, s exchanger) error {
 	base, kept, moved, large, absent := freshBlob(1000), freshBlob(2000), freshBlob(3000), freshBlob(300<<10), freshBlob(100)
 	if err := put(ctx, s, base, leaning(kept, base.ID), moved, large); err != nil {
@@ -163,8 +163,8 @@ func replaceCircle(ctx context.Context, s exchanger) error {
 		return err
 	}
 	err := replace(ctx, s,
-		leaning(bottom, top.ID), leaning(middle, middle.ID), // of what is there
-		leaning(one, other.ID), leaning(other, one.ID)) // of what the call makes
+		leaning(bottom, top.ID), leaning(middle, middle.ID), // of stored blobs
+		leaning(one, other.ID), leaning(other, one.ID)) // of blobs in the same call
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func replaceGeneration(ctx context.Context, s exchanger) error {
 }
 
 // replaceBesideSweeps gives blobs bases that a collector is about to remove, and
-// drops some again. Whoever wins, what is leaned on is there.
+// drops some again. Whichever wins, every base exists afterwards.
 func replaceBesideSweeps(ctx context.Context, s exchanger) error {
 	const n = 24
 	bases, blobs := make([]blob.Blob, n), make([]blob.Blob, n)

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// largeSize is what every store must take: the largest blob that layers which
-// hold a blob in memory accept by default.
+// largeSize is a size that every store must accept: the default limit of layers that
+// hold a blob in memory.
 const largeSize = 64 << 20
 
 func streamCases() []Case {
@@ -28,13 +28,13 @@ func streamCases() []Case {
 	}
 }
 
-// newReader hides that the source could do more than be read.
+// newReader hides all methods of the source except Read.
 func newReader(data []byte) io.Reader { return struct{ io.Reader }{bytes.NewReader(data)} }
 
 func streamInOut(ctx context.Context, s blob.Store) error {
 	for _, n := range []int{0, 1, 1000, 1 << 20} {
 		b := freshBlob(n)
-		for range 2 { // storing again is no error
+		for range 2 { // storing again must work
 			if err := blob.PutFrom(ctx, s, b.ID, newReader(b.Data), int64(n)); err != nil {
 				return fmt.Errorf("put %d bytes from a reader: %w", n, err)
 			}
@@ -99,7 +99,7 @@ func shortSource(ctx context.Context, s blob.Store) error {
 }
 
 func longSource(ctx context.Context, s blob.Store) error {
-	// No part is so short that other cases may have stored the same bytes.
+	// No part is so short that another case may have stored it.
 	for _, size := range []int64{0, 32, 999} {
 		b := freshBlob(1000)
 		// Neither the whole nor the announced part may appear.

@@ -34,8 +34,8 @@ func ifSweeper(fn func(context.Context, blob.Store, blob.Sweeper) error) func(co
 	}
 }
 
-// live returns a Live function that gives up nothing but the named blobs, so
-// that no case harms what others keep in the same store.
+// live returns a Live function that marks only the named blobs as dead, so that no
+// case harms other blobs in the store.
 func live(dead ...blob.Blob) func(blob.ID) bool {
 	return func(id blob.ID) bool {
 		return !slices.ContainsFunc(dead, func(b blob.Blob) bool { return b.ID == id })
@@ -55,8 +55,8 @@ func sweep(ctx context.Context, w blob.Sweeper, opts blob.SweepOptions) (blob.Sw
 	return result, nil
 }
 
-// sweepRefuses asks for sweeps that would take what somebody needs: without
-// knowing what is live, and of a generation that nobody opened.
+// sweepRefuses requests sweeps that could remove needed blobs: without Live, and of a
+// generation that was never opened.
 func sweepRefuses(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	b := blob.New([]byte("kept from careless sweeps"))
 	if err := s.Put(ctx, b); err != nil {
@@ -106,10 +106,10 @@ func sweepDead(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 		wantContent(ctx, s, alive.ID, alive.Data))
 }
 
-// sweepGeneration writes between Begin and Sweep what nobody refers to yet.
+// sweepGeneration writes unreferenced blobs between Begin and Sweep.
 func sweepGeneration(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	old, again, streamed, fresh := freshBlob(100), freshBlob(200), freshBlob(250), freshBlob(300)
-	large := freshBlob(300 << 10) // drivers may keep it elsewhere, and forget the generation there
+	large := freshBlob(300 << 10) // drivers may keep it elsewhere and lose its generation
 	if err := put(ctx, s, old, again, streamed, large); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func sweepGrace(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	if err := put(ctx, s, b); err != nil {
 		return err
 	}
-	for _, grace := range []int64{3600, 1 << 40, 1 << 62} { // also what would overflow a duration
+	for _, grace := range []int64{3600, 1 << 40, 1 << 62} { // includes values that overflow a duration
 		result, err := sweep(ctx, w, blob.SweepOptions{Live: live(b), GraceSeconds: grace})
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func sweepBases(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	return errors.Join(wantRemoved(result, 3), wantAbsent(ctx, s, bottom.ID, middle.ID, top.ID))
 }
 
-// wantBases checks what a lister says about bases.
+// wantBases checks the bases that a lister reports.
 func wantBases(ctx context.Context, s blob.Store, blobs ...blob.Blob) error {
 	lister, ok := s.(blob.Lister)
 	if !ok {
@@ -247,8 +247,8 @@ func generationsGrow(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	if second <= first {
 		return fmt.Errorf("begin: generation %d after %d", second, first)
 	}
-	// A collector that began before b was put must not remove it, although
-	// another one has begun since.
+	// A collector that began before b was put must not remove it, even if another one
+	// has begun since.
 	result, err := w.Sweep(ctx, first, blob.SweepOptions{Live: live(b)})
 	if err != nil {
 		return err
@@ -256,8 +256,8 @@ func generationsGrow(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	return errors.Join(wantRemoved(result, 0), wantContent(ctx, s, b.ID, b.Data))
 }
 
-// baseMissing is the race of a writer that chose a base with a sweep that
-// removed it: what could never be read back must not be acknowledged.
+// baseMissing is the race of a writer that chose a base against a sweep that removed
+// it: a blob that can never be read must not be acknowledged.
 func baseMissing(ctx context.Context, s blob.Store, _ blob.Sweeper) error {
 	b := freshBlob(100)
 	b.Base = freshBlob(100).ID
