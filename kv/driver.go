@@ -5,9 +5,9 @@ import "iter"
 // pageRows is how many rows Paged reads at a time.
 const pageRows = 256
 
-// Paged is Scan for drivers that read a page of rows at a time, so that they hold
-// no connection while the loop's body uses the store. page returns the first rows
-// of a range, or with Reverse the last ones, and no more than limit.
+// Paged is Scan for drivers that read a page of rows at a time, so that they hold no
+// connection while the loop body uses the store. page returns the first rows of a
+// range, or the last ones with Reverse, and at most limit.
 func Paged(in Range, opts ScanOptions, page func(in Range, limit int) ([]Row, error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		in, left := in, opts.Limit

@@ -11,17 +11,17 @@ import (
 // eachPage is how many rows Each reads at once.
 const eachPage = 512
 
-// Damaged reports whether an error says that a stored row cannot be read, now and
-// later: its bytes are not those that were written, a newer release wrote it, or
-// its data key is lost. Other rows can be read all the same.
+// Damaged reports whether an error means that a stored row can never be read: its
+// bytes have changed, a newer release wrote it, or its data key is lost. Other rows
+// can still be read.
 func Damaged(err error) bool {
 	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNewerFormat) || errors.Is(err, blob.ErrWrongKey)
 }
 
-// Each gives the rows of a range like Scan and does not end at one that cannot be
-// read: that one is given with its key and an error, and those after it follow. An
-// error without a key ends the rows. They are read a page at a time, so that no
-// scan is open, with the connection that it may hold, while the caller works.
+// Each yields the rows of a range like Scan, but does not end at a row that cannot be
+// read: it yields its key with an error and goes on. An error without a key ends the
+// rows. Each reads a page at a time, so that no scan, with its connection, is open
+// while the caller works.
 func Each(ctx context.Context, s Store, in Range, reverse bool) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		in := in
@@ -51,14 +51,13 @@ func Each(ctx context.Context, s Store, in Range, reverse bool) iter.Seq2[Row, e
 	}
 }
 
-// readRow is a row, or only its key and why it cannot be read.
+// readRow is a row, or its key and the reason why it cannot be read.
 type readRow struct {
 	Row
 	err error
 }
 
-// eachOf reads rows at once or, where a scan ends at one that is damaged, one by
-// one.
+// eachOf reads rows at once or, if a scan ends at a damaged row, one by one.
 func eachOf(ctx context.Context, s Store, in Range, opts ScanOptions) ([]readRow, error) {
 	page, err := scanned(ctx, s, in, opts)
 	if err == nil || ctx.Err() != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Limits on what a row may be. They keep indexes small and hostile input cheap.
+// Limits on rows. They keep indexes small and hostile input cheap.
 const (
 	// MaxKey is the longest key in bytes.
 	MaxKey = 2048
 	// MaxValue is the largest value in bytes; larger things are blobs. With its key
-	// and a seal it still fits into a message of 4 MiB.
+	// and a seal it fits into a 4 MiB message.
 	MaxValue = 4<<20 - 64<<10
 )
 
@@ -31,12 +31,12 @@ var (
 	ErrCorrupt = errors.New("row is corrupt")
 	// ErrNewerFormat says that a row was written by a newer release.
 	ErrNewerFormat = errors.New("row has a newer format")
-	// ErrBusy says that another process held the store for longer than this one
-	// was willing to wait. Nothing was changed.
+	// ErrBusy means that another process held the store for longer than the timeout.
+	// Nothing was changed.
 	ErrBusy = errors.New("store is busy")
-	// ErrUncertain says that a commit failed in a way that leaves open whether it took
-	// place. The store takes no writes until it is opened again, and what it shows then
-	// is what happened; what it shows before may differ.
+	// ErrUncertain means that a commit failed and may or may not have happened. The
+	// store takes no writes until it is reopened. Its state then is final; its state
+	// before may differ.
 	ErrUncertain = errors.New("whether the commit took place shows when the store is opened again")
 	// ErrInvalidBatch says that a batch contradicts itself.
 	ErrInvalidBatch = errors.New("invalid batch")
@@ -58,8 +58,8 @@ func (e *ConflictError) Error() string {
 // Unwrap returns ErrConflict.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// MissingBlobsError lists the blobs that a batch refers to and that are not
-// stored. It wraps blob.ErrNotFound. Put them (again) and commit once more.
+// MissingBlobsError lists the blobs that a batch refers to and that are not stored.
+// It wraps blob.ErrNotFound. Put them (again) and retry the commit.
 type MissingBlobsError struct{ IDs []blob.ID }
 
 func (e *MissingBlobsError) Error() string {
@@ -83,15 +83,15 @@ func CheckKey(key string) error {
 	case key == "":
 		return fmt.Errorf("%w: empty", ErrInvalidKey)
 	case len(key) > MaxKey:
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrInvalidKey, len(key), MaxKey)
+		return fmt.Errorf("%w: %d bytes; the limit is %d", ErrInvalidKey, len(key), MaxKey)
 	case strings.IndexByte(key, 0) >= 0:
 		return fmt.Errorf("%w: %q holds a NUL byte", ErrInvalidKey, key)
 	}
 	return nil
 }
 
-// Check returns the error that every store gives for a batch that cannot be
-// committed whatever the rows are. Drivers call it first.
+// Check returns the error for a batch that no store can commit, whatever its rows.
+// Drivers call it first.
 func (b *Batch) Check() error {
 	for _, e := range b.Expect {
 		if err := CheckKey(e.Key); err != nil {
@@ -109,7 +109,7 @@ func (b *Batch) Check() error {
 			return err
 		}
 		if len(s.Value) > MaxValue {
-			return fmt.Errorf("%w: %q has %d bytes, at most %d are allowed", ErrTooLarge, s.Key, len(s.Value), MaxValue)
+			return fmt.Errorf("%w: %q has %d bytes; the limit is %d", ErrTooLarge, s.Key, len(s.Value), MaxValue)
 		}
 		if _, twice := seen[s.Key]; twice {
 			return fmt.Errorf("%w: %q is set twice", ErrInvalidBatch, s.Key)

@@ -1,4 +1,4 @@
-// Package kv says what a store of small rows promises: ordered string keys,
+// Package kv defines what a store of small rows promises: ordered string keys,
 // versions, and one way to change them, all or nothing.
 //
 // A [Batch] names what must still hold (expectations), what changes (sets,
@@ -13,8 +13,8 @@
 //	})
 //	if errors.Is(err, kv.ErrConflict) { … somebody else was faster … }
 //
-// Blobs that were put before and are named in Refs become durable in the same
-// commit. What the keys mean is left to internal/keyspace and the services.
+// Blobs that were put before and are named in Refs become durable in the same commit.
+// The meaning of keys is left to internal/keyspace and the services.
 package kv
 
 import (
@@ -29,8 +29,8 @@ type Row struct {
 	Key   string
 	Value []byte
 	// Version changes with every write of the row and is never used twice for one
-	// key, also after the row was deleted and made anew. Only equality means
-	// something. It is never 0.
+	// key, not even after the row was deleted and created again. Only equality is
+	// meaningful. It is never 0.
 	Version uint64
 }
 
@@ -47,7 +47,7 @@ type Set struct {
 	Value []byte
 }
 
-// Range is the keys k with Start <= k < End. An empty End means "to the last
+// Range is the set of keys k with Start <= k < End. An empty End means "to the last
 // key".
 type Range struct{ Start, End string }
 
@@ -60,21 +60,21 @@ func (r Range) Contains(key string) bool {
 func (r Range) Empty() bool { return r.End != "" && r.End <= r.Start }
 
 // Batch is one all-or-nothing change. Expectations are checked against the rows
-// before the change. Deletes and deleted ranges are applied before sets, so that
-// a batch may replace everything under a prefix; deleting a row that does not
-// exist is no error. No key may be set twice.
+// before the change. Deletes and deleted ranges are applied before sets, so that a
+// batch may replace everything under a prefix; deleting a missing row is not an
+// error. No key may be set twice.
 type Batch struct {
 	Expect      []Expect
 	DeleteRange []Range
 	Delete      []string
 	Set         []Set
-	// Refs are the blobs that the new rows refer to and that the old ones did not.
-	// The commit fails with a MissingBlobsError if one is not stored; else they are
-	// durable when it returns, and safe from a collector that is running.
+	// Refs are the blobs that the new rows refer to and the old ones did not. The
+	// commit fails with a MissingBlobsError if one is not stored. Otherwise they are
+	// durable when it returns, and a running collector keeps them.
 	Refs []blob.ID
 }
 
-// ScanOptions shape a scan; the zero value gives all rows in ascending order.
+// ScanOptions configure a scan; the zero value gives all rows in ascending order.
 type ScanOptions struct {
 	// Reverse gives the rows in descending order of keys.
 	Reverse bool
@@ -84,24 +84,24 @@ type ScanOptions struct {
 	KeysOnly bool
 }
 
-// Store keeps rows. It is safe for concurrent use, and by several processes
-// where the driver says so. Values are copied in and out. A context that is done
-// makes every method return its error; a Commit whose context ends while it is
-// under way may or may not have happened.
+// Store keeps rows. It is safe for concurrent use, and for use by several processes
+// if the driver says so. Values are copied in and out. A context that is done makes
+// every method return its error; a Commit whose context ends midway may or may not
+// have happened.
 type Store interface {
 	// Get returns a row, or an error that wraps ErrNotFound.
 	Get(ctx context.Context, key string) (Row, error)
-	// Scan gives the rows of a range in key order. A scan sees, for each row,
-	// some committed version; a batch that commits meanwhile may be seen in part,
-	// unless the driver says otherwise. After an error the sequence ends.
+	// Scan yields the rows of a range in key order. A scan sees, for each row, some
+	// committed version; a batch that commits meanwhile may be seen in part, unless
+	// the driver says otherwise. After an error the sequence ends.
 	Scan(ctx context.Context, r Range, opts ScanOptions) iter.Seq2[Row, error]
 	// Commit applies a batch durably, or returns an error and changes nothing:
 	// ErrConflict (an expectation failed), a MissingBlobsError, ErrInvalidKey,
-	// ErrTooLarge, or a failure of the store. Only after ErrUncertain the batch may
-	// have been applied all the same.
+	// ErrTooLarge, or a failure of the store. Only after ErrUncertain may the batch
+	// have been applied.
 	Commit(ctx context.Context, b *Batch) error
-	// Watch returns a channel that gets a value soon after rows in the range may
-	// have changed, until ctx is done. Hints can be lost, merged or wrong: read the
-	// rows, and poll now and then where missing a change would matter.
+	// Watch returns a channel that gets a value soon after rows in the range may have
+	// changed, until ctx is done. Hints can be lost, merged or wrong: read the rows,
+	// and poll from time to time if missing a change would matter.
 	Watch(ctx context.Context, r Range) <-chan struct{}
 }

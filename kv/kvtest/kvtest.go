@@ -5,10 +5,10 @@
 //		kvtest.Run(t, func(t *testing.T) kv.Store { return open(t) })
 //	}
 //
-// [Run] puts every sentence of the contract and random histories to the store;
-// [RunRefs] does so for rows together with the blobs that they refer to;
-// [RunLinearizable] lets clients fight over registers and checks the history.
-// The sentences alone, for use outside of go test, are in package kvcases.
+// [Run] checks every sentence of the contract and random histories; [RunRefs] checks
+// rows together with the blobs that they refer to; [RunLinearizable] lets clients
+// compete for registers and checks the history. Package kvcases has the checks alone,
+// for use outside go test.
 package kvtest
 
 import (
@@ -25,8 +25,8 @@ type Case = kvcases.Case
 // Cases returns the checks of the contract as a table.
 func Cases() []Case { return kvcases.All() }
 
-// Run checks a store against the contract: all Cases, each with a store of its
-// own, and random histories against a model.
+// Run checks a store against the contract: all Cases, each with its own store, and
+// random histories against a model.
 func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 	t.Run("random histories", func(t *testing.T) { RunModel(t, open) })
 }
 
-// RunRefs checks what a store promises about the blobs that rows refer to. The
-// two stores that open returns belong together.
+// RunRefs checks the promises about blobs that rows refer to. The two stores that
+// open returns belong together.
 func RunRefs(t *testing.T, open func(t *testing.T) (kv.Store, blob.Store)) {
 	for _, c := range kvcases.Refs() {
 		t.Run(c.Name, func(t *testing.T) {

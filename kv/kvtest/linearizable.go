@@ -49,8 +49,8 @@ const (
 	opSwap
 )
 
-// operation is one call. Every write has a value of its own, so that a version
-// stands for exactly one value and the model needs no versions.
+// operation is one call. Every write has a unique value, so a version means exactly
+// one value and the model needs no versions.
 type operation struct {
 	key        string
 	kind       opKind
@@ -91,7 +91,7 @@ var registerModel = porcupine.Model{
 	},
 }
 
-// fight runs all clients and returns what each did and saw.
+// fight runs all clients and returns their operations and results.
 func fight(ctx context.Context, store kv.Store, prefix string, each int) ([]porcupine.Operation, error) {
 	histories := make([][]porcupine.Operation, clients)
 	start := time.Now()

@@ -37,8 +37,8 @@ func RunModel(t *testing.T, open func(t *testing.T) kv.Store) {
 	}
 }
 
-// model is what a store must hold. Versions are learnt from the store, since
-// only their equality means something.
+// model is the expected content of a store. It takes versions from the store, because
+// only their equality is meaningful.
 type model struct {
 	ctx    context.Context // of the test, for all steps
 	store  kv.Store
@@ -52,7 +52,7 @@ type modelRow struct {
 	version uint64
 }
 
-// name draws from few keys, so that steps meet; some are prefixes of others.
+// name draws from a few keys, so that steps collide; some are prefixes of others.
 func (m *model) name(t *rapid.T) string {
 	names := []string{"a", "a:", "a:b", "ab", "b", "b%", "b_", "c", "é", "\xff"}
 	return m.prefix + rapid.SampledFrom(names).Draw(t, "key")
@@ -95,7 +95,7 @@ func (m *model) batch(t *rapid.T) *kv.Batch {
 	return b
 }
 
-// verdict is the error that the batch must give, or nil.
+// verdict is the expected error of the batch, or nil.
 func (m *model) verdict(b *kv.Batch) error {
 	seen := map[string]bool{}
 	for _, s := range b.Set {
@@ -136,7 +136,7 @@ func (m *model) commit(t *rapid.T) {
 	}
 }
 
-// learn records a row that was just set, with the version that it got.
+// learn records a row that was just set, with its version.
 func (m *model) learn(t *rapid.T, s kv.Set) {
 	row, err := m.store.Get(m.ctx, s.Key)
 	if err != nil || string(row.Value) != string(s.Value) {

@@ -1,9 +1,8 @@
-// Package memkv keeps rows in memory. It is the plainest store that keeps the
-// contract of kv.Store: the model that the suites compare other drivers with,
-// and the store of tests that need none of their own.
+// Package memkv keeps rows in memory. It is the simplest store that fulfils the
+// contract of kv.Store. The suites compare other drivers with it, and tests use it.
 //
-// Nothing outlives the process. A scan is a snapshot taken at its start, which
-// is more than the contract asks for.
+// Nothing outlives the process. A scan is a snapshot taken at its start, which is
+// more than the contract requires.
 //
 //	blobs := memblob.New()
 //	rows := memkv.New(blobs)
@@ -22,10 +21,10 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Refs is the blob store whose blobs the rows refer to. memblob implements it.
+// Refs is the store of the blobs that rows refer to. memblob implements it.
 type Refs interface {
-	// Refer marks blobs as referenced in the current generation, so that a
-	// collector that is running keeps them, and returns those that are absent.
+	// Refer marks blobs as referenced in the current generation, so that a running
+	// collector keeps them, and returns the absent ones.
 	Refer(ids ...blob.ID) (missing []blob.ID)
 }
 
@@ -40,8 +39,8 @@ type Store struct {
 	watchers map[*watcher]struct{} // guarded by mu
 }
 
-// row is replaced by a commit and never changed in place, so that a scan's
-// snapshot may share its value.
+// A commit replaces a row and never changes it in place, so a scan's snapshot may
+// share its value.
 type row struct {
 	value   []byte
 	version uint64
@@ -131,9 +130,8 @@ func (s *Store) spanLocked(r kv.Range) (lo, hi int) {
 	return lo, hi
 }
 
-// Watch returns a channel that gets a value after each commit that changed rows
-// in the range; values that nobody took yet are merged. It is closed when ctx
-// is done.
+// Watch returns a channel that gets a value after each commit that changed rows in
+// the range; unread values are merged. It is closed when ctx is done.
 func (s *Store) Watch(ctx context.Context, r kv.Range) <-chan struct{} {
 	w := &watcher{rng: r, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
@@ -148,7 +146,7 @@ func (s *Store) Watch(ctx context.Context, r kv.Range) <-chan struct{} {
 	return w.wake
 }
 
-// wakeLocked hints at changed keys. It never waits for a watcher.
+// wakeLocked sends hints about changed keys. It never waits for a watcher.
 func (s *Store) wakeLocked(changed []string) {
 	for w := range s.watchers {
 		if !slices.ContainsFunc(changed, w.rng.Contains) {

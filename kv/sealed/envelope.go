@@ -43,7 +43,7 @@ func corrupt(key, format string, args ...any) error {
 	return fmt.Errorf("%w: %q: %s", kv.ErrCorrupt, key, fmt.Sprintf(format, args...))
 }
 
-// putPrefix writes what all forms begin with. The fourth byte is the complement
+// putPrefix writes the common prefix of all forms. The fourth byte is the complement
 // of the third, so that a flipped bit is not taken for a later release's form.
 func putPrefix(out []byte, form byte) []byte {
 	kind := version<<4 | form
@@ -53,7 +53,7 @@ func putPrefix(out []byte, form byte) []byte {
 // parsePrefix returns the form.
 func parsePrefix(key string, data []byte) (byte, error) {
 	if len(data) < prefixSize || string(data[:2]) != magic || data[2] != ^data[3] {
-		return 0, corrupt(key, "no sound envelope")
+		return 0, corrupt(key, "invalid envelope")
 	}
 	v, form := data[2]>>4, data[2]&0x0f
 	if v != version || form&^(formKeyed|formDeflated) != 0 {
@@ -74,7 +74,7 @@ func (s *Store) seal(key string, value []byte) ([]byte, error) {
 			return nil, fmt.Errorf("deflate row %q: %w", key, err)
 		}
 		if len(small)+overhead > kv.MaxValue {
-			return nil, fmt.Errorf("%w: %q has %d bytes and does not shrink; with its seal it exceeds %d", kv.ErrTooLarge, key, len(value), kv.MaxValue)
+			return nil, fmt.Errorf("%w: %q has %d bytes and does not compress; with its seal it exceeds %d", kv.ErrTooLarge, key, len(value), kv.MaxValue)
 		}
 		value, form = small, form|formDeflated
 	}
@@ -106,14 +106,14 @@ func (s *Store) open(key string, data []byte) ([]byte, error) {
 
 func (s *Store) verify(key string, data []byte) ([]byte, error) {
 	if s.opts.Ring != nil && !s.opts.AllowUnkeyed {
-		return nil, corrupt(key, "written without a key, where one is asked for")
+		return nil, corrupt(key, "written without a key, but a key is required")
 	}
 	if len(data) < unkeyedOverhead {
 		return nil, corrupt(key, "cut off")
 	}
 	value := data[unkeyedOverhead:len(data):len(data)]
 	if subtle.ConstantTimeCompare(s.digest(data[:prefixSize], key, value), data[prefixSize:unkeyedOverhead]) != 1 {
-		return nil, corrupt(key, "digest does not fit")
+		return nil, corrupt(key, "digest does not match")
 	}
 	return value, nil
 }
@@ -125,8 +125,8 @@ func (s *Store) digest(prefix []byte, key string, value []byte) []byte {
 	return h.Sum(nil)[:digestSize]
 }
 
-// binding is what a value is tied to. Lengths come first, so that no two rows
-// give the same bytes.
+// binding returns the associated data of a value. Lengths come first, so that no two
+// rows give the same bytes.
 func (s *Store) binding(header []byte, key string) []byte {
 	out := make([]byte, 0, len(header)+16+len(s.opts.Tenant)+len(key))
 	out = append(out, header...)
@@ -138,8 +138,8 @@ func (s *Store) binding(header []byte, key string) []byte {
 	return out
 }
 
-// aead returns the cipher of one envelope and its nonce. What it is derived from
-// is made once for each data key.
+// aead returns the cipher of one envelope and its nonce. The material it is derived
+// from is computed once for each data key.
 func (s *Store) aead(key keyring.Key, nonce []byte) (cipher.AEAD, []byte, error) {
 	if x, ok := s.ciphers.Load(key.ID()); ok {
 		return x.(*xaes).derive(nonce)
@@ -179,12 +179,12 @@ func keyOf(rowKey string, data []byte) (keyring.KeyID, error) {
 		return keyring.KeyID{}, corrupt(rowKey, "cut off")
 	}
 	if binary.BigEndian.Uint32(data[offCRC:]) != crc32.Checksum(data[:offCRC], castagnoli) {
-		return keyring.KeyID{}, corrupt(rowKey, "no sound header")
+		return keyring.KeyID{}, corrupt(rowKey, "invalid header")
 	}
 	return keyring.KeyID(data[prefixSize:offNonce]), nil
 }
 
-// KeyOf returns the id of the data key that a row, as it is stored, is sealed with.
+// KeyOf returns the id of the data key that a stored row is sealed with.
 func KeyOf(row kv.Row) (keyring.KeyID, error) {
 	form, err := parsePrefix(row.Key, row.Value)
 	if err != nil {
@@ -202,7 +202,7 @@ func (s *Store) decrypt(rowKey string, data []byte) ([]byte, error) {
 		return nil, err
 	}
 	if s.opts.Ring == nil {
-		return nil, fmt.Errorf("%w: row %q is sealed with key %s, and no keyring was given", blob.ErrWrongKey, rowKey, id)
+		return nil, fmt.Errorf("%w: row %q is sealed with key %s, but no keyring was given", blob.ErrWrongKey, rowKey, id)
 	}
 	key, err := s.opts.Ring.Key(id)
 	if errors.Is(err, keyring.ErrUnknownKey) {
@@ -218,7 +218,7 @@ func (s *Store) decrypt(rowKey string, data []byte) ([]byte, error) {
 	sealed := data[headerSize:len(data):len(data)]
 	value, err := aead.Open(sealed[:0], nonce, sealed, s.binding(data[:headerSize], rowKey))
 	if err != nil {
-		return nil, corrupt(rowKey, "seal does not open")
+		return nil, corrupt(rowKey, "cannot decrypt")
 	}
 	return value, nil
 }
@@ -238,7 +238,7 @@ func deflate(value []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// inflate never makes more than the largest value, whatever the bytes promise.
+// inflate never returns more than the largest value, whatever the bytes claim.
 func inflate(key string, small []byte) ([]byte, error) {
 	value, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(small)), kv.MaxValue+1))
 	if err != nil {

@@ -32,5 +32,5 @@ func Example() {
 	fmt.Println(errors.Is(err, kv.ErrCorrupt), err)
 	// Output:
 	// root of a <nil>
-	// true row is corrupt: "head:a": digest does not fit
+	// true row is corrupt: "head:a": digest does not match
 }

@@ -18,33 +18,33 @@ var (
 	ErrNotEncrypted = errors.New("the store is not encrypted")
 )
 
-// MarkKey is the row by which an encrypted store says that it is encrypted. It is
-// sealed as all others are, so that opening it proves that the keyring fits; that
-// it exists can be seen without a key.
+// MarkKey is the row that marks an encrypted store. It is sealed like all others, so
+// opening it proves that the keyring is right. Its existence is visible without a
+// key.
 var MarkKey = keyspace.Setting("encrypted")
 
-// Evidence is what the rows of a store say about encryption.
+// Evidence is what the rows of a store show about encryption.
 type Evidence int
 
 // The kinds of evidence.
 const (
-	Nothing Evidence = iota // there are no rows that could tell
-	Plain                   // there are rows, and they are not encrypted
-	Keyed                   // rows are encrypted, and the mark is missing
-	Marked                  // the mark is there
+	Nothing Evidence = iota // no rows show it
+	Plain                   // there are unencrypted rows
+	Keyed                   // rows are encrypted, but the mark is missing
+	Marked                  // the mark exists
 )
 
-// sampled is how many rows are looked at: more than one, since any may be damaged.
+// sampled is how many rows are checked: more than one, because any may be damaged.
 const sampled = 8
 
-// Look tells, without a key, whether the rows of a driver are encrypted. Rows of
-// package pack have no envelope of this package and tell nothing.
+// Look reports, without a key, whether the rows of a driver are encrypted. Rows of
+// package pack have no envelope of this package and show nothing.
 func Look(ctx context.Context, rows kv.Store) (Evidence, error) {
 	found, _, err := look(ctx, rows)
 	return found, err
 }
 
-// look is Look, and returns the row that told, as it is stored.
+// look is Look, and also returns the stored row that decided.
 func look(ctx context.Context, rows kv.Store) (Evidence, kv.Row, error) {
 	row, err := rows.Get(ctx, MarkKey)
 	if err == nil {
@@ -72,17 +72,17 @@ func look(ctx context.Context, rows kv.Store) (Evidence, kv.Row, error) {
 	return Nothing, kv.Row{}, nil
 }
 
-// Guard refuses a keyring that does not go with the rows of a driver, and rows
-// that are encrypted where there is no keyring: ErrNoKeyring, ErrNotEncrypted, or
-// blob.ErrWrongKey for the keyring of another store. Nothing is written. It
-// returns what it found, so that the caller can Mark a store that has no mark.
+// Guard rejects a keyring that does not match the rows of a driver, and encrypted
+// rows without a keyring: ErrNoKeyring, ErrNotEncrypted, or blob.ErrWrongKey for the
+// keyring of another store. It writes nothing. It returns what it found, so that the
+// caller can Mark an unmarked store.
 //
-// A mark that is damaged still says that the store is encrypted; finding the
-// damage is left to those who check rows.
+// A damaged mark still means that the store is encrypted; checking rows finds the
+// damage.
 func (s *Store) Guard(ctx context.Context) (Evidence, error) {
 	found, row, err := look(ctx, s.inner)
 	if err != nil {
-		return found, fmt.Errorf("look whether rows are encrypted: %w", err)
+		return found, fmt.Errorf("check whether rows are encrypted: %w", err)
 	}
 	switch {
 	case s.opts.Ring == nil:
@@ -91,12 +91,12 @@ func (s *Store) Guard(ctx context.Context) (Evidence, error) {
 		}
 	case found == Plain:
 		if !s.opts.AllowUnkeyed {
-			return found, fmt.Errorf("%w: there is a keyring, and the store holds plain data", ErrNotEncrypted)
+			return found, fmt.Errorf("%w: there is a keyring, but the store holds plain data", ErrNotEncrypted)
 		}
 	case found != Nothing:
 		_, err := s.open(row.Key, row.Value)
 		if errors.Is(err, blob.ErrWrongKey) {
-			err = fmt.Errorf("the keyring is not that of this store: %w", err)
+			err = fmt.Errorf("the keyring does not belong to this store: %w", err)
 		}
 		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
 			return found, err
@@ -105,14 +105,14 @@ func (s *Store) Guard(ctx context.Context) (Evidence, error) {
 	return found, nil
 }
 
-// Mark is the change that makes the mark.
+// Mark returns the change that adds the mark.
 func Mark() kv.Set { return kv.Set{Key: MarkKey, Value: []byte("1")} }
 
-// Mark makes the mark where there is none.
+// Mark adds the mark if it is missing.
 func (s *Store) Mark(ctx context.Context) error {
 	err := s.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: MarkKey}}, Set: []kv.Set{Mark()}})
 	if errors.Is(err, kv.ErrConflict) {
-		return nil // somebody else was faster
+		return nil // another process was faster
 	}
 	return err
 }

@@ -12,20 +12,20 @@ import (
 type ResealResult struct {
 	Seen     int64
 	Resealed int64 // now under the active key
-	Skipped  int64 // somebody else changed them meanwhile
+	Skipped  int64 // changed by others meanwhile
 }
 
-// How much is sealed anew in one commit.
+// How much is resealed in one commit.
 const (
 	resealRowsMax  = 64
 	resealBytesMax = 4 << 20
 )
 
-// Reseal writes the rows of a range anew that are under a retired key or, where
-// they may be read, without one. It can be stopped at any time and run again;
-// when a run neither reseals nor skips a row, all of them are under the active
-// key. Each rewritten row gets a new version, as from any other write: a
-// writer that expects the old one gets kv.ErrConflict and has to look again.
+// Reseal rewrites the rows of a range that are under a retired key or, with
+// AllowUnkeyed, without one. It can be stopped at any time and run again; when a run
+// neither reseals nor skips a row, all are under the active key. Each rewritten row
+// gets a new version, like any other write: a writer that expects the old one gets
+// kv.ErrConflict and has to read again.
 func (s *Store) Reseal(ctx context.Context, r kv.Range) (ResealResult, error) {
 	var result ResealResult
 	for {
@@ -43,8 +43,8 @@ func (s *Store) Reseal(ctx context.Context, r kv.Range) (ResealResult, error) {
 	}
 }
 
-// stalePage collects rows of a range, opened, and tells where to go on. No scan
-// is under way while the caller commits.
+// stalePage collects rows of a range, opened, and returns where to go on. No scan is
+// open while the caller commits.
 func (s *Store) stalePage(ctx context.Context, r kv.Range, result *ResealResult) (stale []kv.Row, next string, err error) {
 	size := 0
 	for row, err := range s.inner.Scan(ctx, r, kv.ScanOptions{}) {
@@ -78,7 +78,7 @@ func (s *Store) isStale(row kv.Row) (bool, error) {
 	}
 	keyed := form&formKeyed != 0
 	if !keyed || s.opts.Ring == nil {
-		return keyed != (s.opts.Ring != nil), nil // not the form that we write
+		return keyed != (s.opts.Ring != nil), nil // a form that we no longer write
 	}
 	id, err := keyOf(row.Key, row.Value)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *Store) isStale(row kv.Row) (bool, error) {
 	return id != active.ID(), nil
 }
 
-// resealRows commits all rows at once or, where one of them was changed
-// meanwhile, each for itself.
+// resealRows commits all rows at once or, if one of them changed meanwhile, each
+// separately.
 func (s *Store) resealRows(ctx context.Context, rows []kv.Row, result *ResealResult) error {
 	if len(rows) == 0 {
 		return nil

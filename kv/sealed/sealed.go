@@ -1,13 +1,12 @@
-// Package sealed is a layer that ties every row's value to its key, so that a
-// changed bit, or a value that was moved to another row, is an error and never
-// an answer. With a keyring values are encrypted too.
+// Package sealed is a layer that ties every row's value to its key, so that a changed
+// bit or a value moved to another row is an error. With a keyring, values are also
+// encrypted.
 //
 // It promises that Get and Scan return what Commit was given for that key, or an
-// error that names the key (kv.ErrCorrupt; blob.ErrWrongKey for a data key that
-// the ring lacks). Keys, versions and the sizes of values stay visible below,
-// and an older value of the same row that somebody puts back is not noticed:
-// versions are given by the driver when it commits, after the value was sealed,
-// so that they cannot be part of the seal.
+// error that names the key (kv.ErrCorrupt; blob.ErrWrongKey for a data key that the
+// ring lacks). Keys, versions and the sizes of values stay visible below, and an
+// older value put back into the same row is not noticed: the driver assigns versions
+// at commit, after the value is sealed, so they cannot be part of the seal.
 //
 //	names := encrypted.New(innerBlobs, ring, nil)
 //	rows := sealed.New(innerRows, &sealed.Options{Ring: ring, Names: names.Name})
@@ -34,19 +33,18 @@ import (
 // ErrUnknownEnvelope says that a row is sealed in a form of another release.
 var ErrUnknownEnvelope = fmt.Errorf("unknown row envelope: %w", kv.ErrNewerFormat)
 
-// Options shape the layer; nil and the zero value work.
+// Options configure the layer; nil and the zero value work.
 type Options struct {
-	// Ring encrypts values. Without it they are only checked, which finds damage
-	// but not somebody who can compute the checksum anew.
+	// Ring encrypts values. Without it they are only checked, which finds damage but
+	// not tampering that recomputes the checksum.
 	Ring *keyring.Ring
-	// AllowUnkeyed lets rows be read that were written without a ring, while a
-	// store is being moved to one (see Reseal). Otherwise they are refused, since
-	// everybody can make them.
+	// AllowUnkeyed allows reading rows written without a ring, while a store is moved
+	// to one (see Reseal). Otherwise they are refused, because anyone can make them.
 	AllowUnkeyed bool
 	// Tenant separates users of one keyring or one store.
 	Tenant string
-	// Names maps the ids of Batch.Refs to the names under which the store below
-	// keeps those blobs, as encrypted.Store.Name does. Nil keeps them.
+	// Names maps the ids of Batch.Refs to the names of those blobs in the store
+	// below, as encrypted.Store.Name does. Nil keeps them.
 	Names func(blob.ID) blob.ID
 }
 
@@ -68,7 +66,7 @@ func New(inner kv.Store, opts *Options) *Store {
 	return s
 }
 
-// Format names the layer for every verb: a store is no place to look for keys.
+// Format prints only the name of the layer for every verb, so that no key is printed.
 func (s *Store) Format(f fmt.State, _ rune) { io.WriteString(f, "sealed.Store") }
 
 // Get implements kv.Store.
@@ -109,8 +107,8 @@ func (s *Store) Scan(ctx context.Context, r kv.Range, opts kv.ScanOptions) iter.
 }
 
 // Commit implements kv.Store. Values within 56 bytes of kv.MaxValue are stored
-// deflated, since the seal needs room too; one that does not shrink is refused
-// with kv.ErrTooLarge.
+// deflated, because the seal needs room; one that does not shrink fails with
+// kv.ErrTooLarge.
 func (s *Store) Commit(ctx context.Context, b *kv.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -139,7 +137,7 @@ func (s *Store) Commit(ctx context.Context, b *kv.Batch) error {
 	return missingAs(ids, s.inner.Commit(ctx, &below))
 }
 
-// missingAs gives missing blobs the ids back that the caller knows.
+// missingAs restores the caller's ids of missing blobs.
 func missingAs(ids map[blob.ID]blob.ID, err error) error {
 	var missing *kv.MissingBlobsError
 	if !errors.As(err, &missing) {
@@ -149,7 +147,7 @@ func missingAs(ids map[blob.ID]blob.ID, err error) error {
 	for i, name := range missing.IDs {
 		id, ok := ids[name]
 		if !ok {
-			id = name // not one of the batch: the store below has a reason of its own
+			id = name // not in the batch: the store below has its own reason
 		}
 		out[i] = id
 	}

@@ -8,10 +8,9 @@ import (
 
 const xaesNonceSize = 24
 
-// xaes makes the ciphers of XAES-256-GCM (C2SP): AES-256-GCM whose key and nonce
-// come from a 24-byte nonce, which may be random however many rows are sealed.
-// It takes two AES blocks for a row where HKDF takes several hashes, which adds
-// up in scans.
+// xaes makes the ciphers of XAES-256-GCM (C2SP): AES-256-GCM whose key and nonce come
+// from a 24-byte nonce, which may be random for any number of rows. It takes two AES
+// blocks for a row, where HKDF takes several hashes; that adds up in scans.
 type xaes struct {
 	block cipher.Block
 	k1    [aes.BlockSize]byte

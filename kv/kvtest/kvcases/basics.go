@@ -39,7 +39,7 @@ var basics = []named{
 		x.put("a", "1")
 		x.remove("a")
 		x.wantAbsent("a")
-		x.remove("a") // deleting what is not there is no error
+		x.remove("a") // deleting a missing row is not an error
 	}},
 	{"an empty batch changes nothing", func(x *scratch) {
 		a := x.put("a", "1")

@@ -24,7 +24,7 @@ var batches = []named{
 		x.remove("a")
 		x.unchanged(kv.ErrConflict, "update of a deleted row", func() error { return x.store.Commit(x.ctx, update) })
 		x.put("a", "1")
-		x.unchanged(kv.ErrConflict, "update of a row made anew", func() error { return x.store.Commit(x.ctx, update) })
+		x.unchanged(kv.ErrConflict, "update of a row created again", func() error { return x.store.Commit(x.ctx, update) })
 	}},
 	{"a conflict names its row", conflictNamesRow},
 	{"expectations alone may be committed", func(x *scratch) {
@@ -88,7 +88,7 @@ func conflictNamesRow(x *scratch) {
 		x.failf("commit gave %v, want a ConflictError for b", err)
 	}
 	if want := x.get("b").Version; conflict.Want != 0 || conflict.Got != want {
-		x.failf("conflict tells want %d, got %d; the row is at %d", conflict.Want, conflict.Got, want)
+		x.failf("conflict says want %d, got %d; the row is at %d", conflict.Want, conflict.Got, want)
 	}
 }
 

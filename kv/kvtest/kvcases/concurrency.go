@@ -77,7 +77,8 @@ func increments(x *scratch) {
 	for range writers {
 		g.Go(func() error {
 			done := 0
-			// A conflict means that another writer got on, so this many tries suffice.
+			// A conflict means that another writer succeeded, so this many tries
+			// suffice.
 			for range writers * each {
 				err := x.increment("n")
 				if err != nil && !errors.Is(err, kv.ErrConflict) {
@@ -113,8 +114,8 @@ func (x *scratch) increment(name string) error {
 	})
 }
 
-// together moves a unit back and forth between two rows and checks with
-// conditional reads that nobody ever commits upon a half-moved state.
+// together moves a unit back and forth between two rows and checks with conditional
+// reads that no commit builds on a half-moved state.
 func together(x *scratch) {
 	x.put("left", "10")
 	x.put("right", "0")
@@ -161,8 +162,8 @@ func (x *scratch) move(from, to string) error {
 	})
 }
 
-// patience is how long a hint may take before the check calls it lost. A store
-// that only polls must be quicker than this.
+// patience is how long a hint may take before it counts as lost. A store that polls
+// must be faster.
 const patience = 20 * time.Second
 
 var hints = []named{
@@ -195,7 +196,7 @@ var hints = []named{
 			x.awake(wake, "set")
 		}
 	}},
-	{"a watcher that nobody reads holds up no one", func(x *scratch) {
+	{"an unread watcher blocks nothing", func(x *scratch) {
 		ctx, cancel := context.WithCancel(x.ctx)
 		defer cancel()
 		x.store.Watch(ctx, x.all())
@@ -214,7 +215,7 @@ var hints = []named{
 	}},
 }
 
-// drain takes a hint that was given for nothing, which the contract allows.
+// drain takes a spurious hint, which the contract allows.
 func drain(wake <-chan struct{}) {
 	select {
 	case <-wake:

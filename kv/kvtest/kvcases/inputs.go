@@ -73,7 +73,7 @@ func colons(x *scratch) {
 	c := x.prefix + "c"
 	first, second := keyspace.MessageHead(c+":b", "m"), keyspace.MessageHead(c, "b:m")
 	defer x.store.Commit(x.ctx, &kv.Batch{Delete: []string{first, second}})
-	// Values that such rows have: a store may refuse others.
+	// Realistic values: a store may refuse others.
 	one, two := blob.Sum([]byte("1")).String(), blob.Sum([]byte("2")).String()
 	x.must(x.store.Commit(x.ctx, &kv.Batch{Set: []kv.Set{{Key: first, Value: []byte(one)}, {Key: second, Value: []byte(two)}}}), "set both")
 	for key, want := range map[string]string{first: one, second: two} {

@@ -1,9 +1,9 @@
-// Package kvcases spells the contract of kv.Store as a table of checks that
-// need no test runner, so that a program can put them to a live database.
+// Package kvcases is the contract of kv.Store as a table of checks that need no test
+// runner, so a program can run them against a live database.
 //
-// Every check keeps to keys of its own under a random prefix and removes them
-// when it ends; rows of others are neither changed nor deleted. Blobs that the
-// reference checks put stay behind as garbage for the next collection.
+// Every check uses its own keys under a random prefix and removes them at the end;
+// other rows are not touched. Blobs of the reference checks stay as garbage for the
+// next collection.
 //
 //	for _, c := range kvcases.All() {
 //		if err := c.Func(ctx, store); err != nil {
@@ -26,7 +26,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Case is one check: a sentence of the contract and what shows it.
+// Case is one check: a sentence of the contract and its test.
 type Case struct {
 	Name string
 	Func func(context.Context, kv.Store) error
@@ -51,7 +51,7 @@ func All() []Case {
 	return cases
 }
 
-// Refs returns the checks that a store passes which knows its blobs.
+// Refs returns the checks for a store with access to its blobs.
 func Refs() []RefCase {
 	cases := make([]RefCase, 0, len(references))
 	for _, n := range references {
@@ -67,8 +67,8 @@ type named struct {
 	check func(*scratch)
 }
 
-// failure carries the first broken promise out of a check, as FailNow does for
-// tests; it never crosses a goroutine.
+// failure carries the first broken promise out of a check, like FailNow in tests; it
+// never crosses a goroutine.
 type failure struct{ err error }
 
 func run(ctx context.Context, s kv.Store, blobs blob.Store, check func(*scratch)) (err error) {
@@ -81,7 +81,7 @@ func run(ctx context.Context, s kv.Store, blobs blob.Store, check func(*scratch)
 		default:
 			panic(v)
 		}
-		// The caller's context may be what ended the check.
+		// The caller's context may have ended the check.
 		clean := &kv.Batch{DeleteRange: []kv.Range{keyspace.Prefix(x.prefix)}}
 		err = errors.Join(err, s.Commit(context.WithoutCancel(ctx), clean))
 	}()
@@ -89,7 +89,7 @@ func run(ctx context.Context, s kv.Store, blobs blob.Store, check func(*scratch)
 	return nil
 }
 
-// scratch is a corner of a store that belongs to one check.
+// scratch is the part of a store that belongs to one check.
 type scratch struct {
 	ctx    context.Context // of the check's call, for all its helpers
 	store  kv.Store
@@ -179,8 +179,8 @@ func (x *scratch) wantScan(r kv.Range, opts kv.ScanOptions, names ...string) {
 	}
 }
 
-// unchanged runs fn, which must fail with want, and then compares all rows of
-// the check with what they were before.
+// unchanged runs fn, which must fail with want, and then compares all rows of the
+// check with their earlier state.
 func (x *scratch) unchanged(want error, doing string, fn func() error) {
 	before := x.fingerprint()
 	x.mustFail(fn(), want, doing)
@@ -189,7 +189,7 @@ func (x *scratch) unchanged(want error, doing string, fn func() error) {
 	}
 }
 
-// fingerprint tells all rows of the check, their versions and values.
+// fingerprint returns all rows of the check with versions and values.
 func (x *scratch) fingerprint() string {
 	var b strings.Builder
 	for _, row := range x.scan(x.all(), kv.ScanOptions{}) {

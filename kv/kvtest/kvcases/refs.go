@@ -91,7 +91,7 @@ func missingBlobs(x *scratch) {
 	x.want("r", gone.ID.String())
 }
 
-// sweep removes blobs of the check alone, so that it can run on a live store.
+// sweep removes only blobs of the check, so it can run on a live store.
 func (x *scratch) sweep(s blob.Sweeper, generation uint64, mine ...blob.Blob) error {
 	own := map[blob.ID]bool{}
 	for _, b := range mine {
@@ -122,8 +122,7 @@ func collectorKeeps(x *scratch) {
 	x.wantBlob(old)
 }
 
-// collectorRaces lets commits and a sweep run into each other: whoever comes
-// second must notice.
+// collectorRaces runs commits against a sweep: the loser must notice.
 func collectorRaces(x *scratch) {
 	s, ok := x.blobs.(blob.Sweeper)
 	if !ok {

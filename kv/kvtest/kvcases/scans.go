@@ -102,8 +102,7 @@ func (x *scratch) fill(names ...string) {
 	}
 }
 
-// openEnd works beyond everything that a real store holds, and looks before it
-// deletes.
+// openEnd uses keys above all real ones, and scans before it deletes.
 func openEnd(x *scratch) {
 	x.prefix = "\xff\xff" + rand.Text() + ":"
 	tail := kv.Range{Start: x.prefix}
