@@ -9,8 +9,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Blobs returns the driver's blobs together with those of packs. It streams,
-// lists and sweeps as far as the driver does; what packs hold is not listed.
+// Blobs returns the driver's blobs together with those of packs. It streams, lists
+// and sweeps if the driver does; blobs in packs are not listed.
 func (s *Store) Blobs() blob.Store {
 	b := &blobLayer{s: s}
 	replacer, replaces := s.blobs.(blob.Replacer)
@@ -27,13 +27,13 @@ func (s *Store) Blobs() blob.Store {
 // blobLayer is the driver's store with packs behind it.
 type blobLayer struct{ s *Store }
 
-// replacedLayer also passes on what a driver can that exchanges blobs.
+// replacedLayer also implements blob.Replacer, for a driver that does.
 type replacedLayer struct {
 	*blobLayer
 	blob.Replacer
 }
 
-// settledLayer is replacedLayer for a driver that knows which came when.
+// settledLayer is replacedLayer for a driver with blob.Arrivals.
 type settledLayer struct {
 	*blobLayer
 	blob.Replacer
@@ -46,8 +46,8 @@ var (
 	_ blob.Sweeper  = (*blobLayer)(nil)
 )
 
-// looks is how often a reader looks again where a conversation was brought back
-// between two looks.
+// looks is how often a reader tries again if a conversation was brought back
+// meanwhile.
 const looks = 4
 
 // Get implements blob.Store.
@@ -74,7 +74,7 @@ func (b *blobLayer) Open(ctx context.Context, id blob.ID) (r io.ReadCloser, err 
 	return r, err
 }
 
-// either reads a blob from the driver or, where that lacks it, from a pack.
+// either reads a blob from the driver or, if it lacks the blob, from a pack.
 func (b *blobLayer) either(ctx context.Context, id blob.ID, driver func(blob.Store) error, pack func(object, placedBlob) error) error {
 	for range looks {
 		err := driver(b.s.blobs)
@@ -115,14 +115,14 @@ func (b *blobLayer) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return has, b.inPacks(ctx, ids, has)
 }
 
-// inPacks looks in packs for those that the driver has not.
+// inPacks looks in packs for blobs that the driver lacks.
 func (b *blobLayer) inPacks(ctx context.Context, ids []blob.ID, has []bool) error {
 	for i, id := range ids {
 		if has[i] {
 			continue
 		}
 		e, _, err := b.s.find(ctx, id)
-		if err != nil && !errors.Is(err, ErrDamaged) { // what is damaged is better put again
+		if err != nil && !errors.Is(err, ErrDamaged) { // a damaged blob is better put again
 			return err
 		}
 		has[i] = e != nil
@@ -131,7 +131,7 @@ func (b *blobLayer) inPacks(ctx context.Context, ids []blob.ID, has []bool) erro
 }
 
 // Put implements blob.Store. A driver refuses a blob without its base, and an
-// extension without what it extends; where a pack has those, they are copied back
+// extension without the blob it extends. If a pack has those, they are copied back
 // first.
 func (b *blobLayer) Put(ctx context.Context, blobs ...blob.Blob) error {
 	err := b.s.blobs.Put(ctx, blobs...)
@@ -188,8 +188,8 @@ func (b *blobLayer) Sweep(ctx context.Context, generation uint64, opts blob.Swee
 	return sweeper.Sweep(ctx, generation, opts)
 }
 
-// restore copies blobs that the driver lacks out of packs, with everything that
-// they lean on, and reports whether it found any.
+// restore copies blobs that the driver lacks out of packs, with all their bases, and
+// reports whether it found any.
 func (s *Store) restore(ctx context.Context, names []blob.ID) (restored bool, err error) {
 	have, err := s.blobs.Has(ctx, names...)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Check looks at all that this package keeps: every row of its own, and the packs
-// of every sealed conversation as Verify does. It tells report what is wrong, with
-// the key of the row and the conversation, if that is known, and goes on unless
-// report returns an error.
+// Check checks everything that this package keeps: all its rows, and the packs of
+// every sealed conversation as Verify does. It passes findings to report, with the
+// key of the row and the conversation, if known, and goes on unless report returns an
+// error.
 func (s *Store) Check(ctx context.Context, data bool, report func(key, conversation string, err error) error) error {
 	keys, err := s.ownKeys(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Check(ctx context.Context, data bool, report func(key, conversat
 		} else {
 			conversation, err = s.checkShadow(ctx, key)
 		}
-		if err == nil || errors.Is(err, ErrNotSealed) { // brought back since, or not sealed yet
+		if err == nil || errors.Is(err, ErrNotSealed) { // brought back meanwhile, or not sealed yet
 			continue
 		}
 		if err := report(key, conversation, err); err != nil {
@@ -48,7 +48,7 @@ func (s *Store) ownKeys(ctx context.Context) (keys []string, err error) {
 	return keys, nil
 }
 
-// checkShadow looks at a shadow by itself. Verify compares it with the pack.
+// checkShadow checks a shadow alone. Verify compares it with the pack.
 func (s *Store) checkShadow(ctx context.Context, key string) (conversation string, err error) {
 	for range looks {
 		row, err := s.rows.Get(ctx, key)
@@ -64,12 +64,12 @@ func (s *Store) checkShadow(ctx context.Context, key string) (conversation strin
 		}
 		e, err := s.note(ctx, sh.conversation)
 		if err != nil || e != nil && e.state == sealed {
-			return "", nil // what is wrong with the catalog is told with the catalog
+			return "", nil // damage of the catalog is reported with the catalog
 		}
 		conversation = sh.conversation
-		// Brought back between the two looks?
+		// Brought back between the two reads?
 	}
-	return conversation, fmt.Errorf("%w: row %q is of a conversation that is not sealed", kv.ErrCorrupt, key)
+	return conversation, fmt.Errorf("%w: row %q belongs to a conversation that is not sealed", kv.ErrCorrupt, key)
 }
 
 // verifyShadows compares the rows that stayed in the database with the pack.
@@ -92,17 +92,17 @@ func (s *Store) verifyShadows(ctx context.Context, e *entry, c *contents) error 
 			return err
 		}
 		if sh.conversation != e.id || sh.row.Version != at.version || sumOf(sh.row.Value) != at.sum {
-			return s.unlessMoved(ctx, e, damaged("row %q is another one in the database", at.key))
+			return s.unlessMoved(ctx, e, damaged("row %q differs in the database", at.key))
 		}
 	}
 	if found != e.shadows {
-		return damaged("%d rows that lists need where there should be %d", found, e.shadows)
+		return damaged("%d rows for lists, want %d", found, e.shadows)
 	}
 	return nil
 }
 
-// unlessMoved returns what is wrong, or errGone if the conversation was brought
-// back meanwhile, so that the caller looks again.
+// unlessMoved returns what is wrong, or errGone if the conversation was brought back
+// meanwhile, so that the caller tries again.
 func (s *Store) unlessMoved(ctx context.Context, e *entry, wrong error) error {
 	now, err := s.note(ctx, e.id)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) unlessMoved(ctx context.Context, e *entry, wrong error) error {
 	return wrong
 }
 
-// drop forgets what is known of the objects of a pack, so that they are read again.
+// drop removes the objects of a pack from memory, so that they are read again.
 func (s *Store) drop(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

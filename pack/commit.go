@@ -10,10 +10,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Commit implements kv.Store. Where a batch touches a sealed conversation it is
-// brought back first, or removed with its packs if that is what the batch does.
-// Ranges that are deleted without lying inside one conversation or agent are
-// deleted in the database only.
+// Commit implements kv.Store. If a batch touches a sealed conversation, the
+// conversation is brought back first, or removed with its packs if the batch removes
+// it. Deleted ranges that span conversations or agents affect only the database.
 func (r *rowLayer) Commit(ctx context.Context, b *kv.Batch) error {
 	if err := b.Check(); err != nil {
 		return err
@@ -26,7 +25,7 @@ func (r *rowLayer) Commit(ctx context.Context, b *kv.Batch) error {
 	return c.run(ctx)
 }
 
-// guardsOf returns the guards of everything that a batch is about.
+// guardsOf returns the guards of everything that a batch touches.
 func guardsOf(b *kv.Batch) []string {
 	var guards []string
 	add := func(guard string) {
@@ -49,30 +48,29 @@ func guardsOf(b *kv.Batch) []string {
 	return guards
 }
 
-// commit is a batch on its way.
+// commit is a batch in progress.
 type commit struct {
 	s      *Store
 	given  *kv.Batch
 	guards []string
-	notes  map[string]uint64 // guards that are notes of somebody who seals, by version: taken away with the batch
+	notes  map[string]uint64 // guards that are notes of a running sealing, by version: removed with the batch
 	drop   *entry            // removed with the batch
-	expect []kv.Expect       // of the batch, with versions as they are now; nil: as given
-	// needless are guards that the batch's own expectations imply. To expect that a
-	// row is absent is dear where absent rows cannot be locked.
+	expect []kv.Expect       // of the batch, with current versions; nil means as given
+	// needless are guards that the batch's own expectations imply. Expecting an
+	// absent row is expensive if the database cannot lock absent rows.
 	needless []string
 }
 
-// implied reports whether a batch fails without a guard where it would with it,
-// and makes a sealing fail that is under way.
+// implied reports whether a batch without a guard fails whenever it would with it,
+// and also makes a running sealing fail.
 func (c *commit) implied(guard string) bool {
 	if !keyspace.Packs().Contains(guard) {
-		// Sealing takes the record away, and expects it to be as it was. One of an
-		// agent stands for its events as well, and must change with them.
+		// Sealing removes the record and expects it unchanged. The record of an agent
+		// also covers its events, and must change with them.
 		key := keyspace.Unpacked(guard)
 		return c.expects(key) != 0 && (!keyspace.Agents().Contains(key) || c.writes(key))
 	}
-	// Sealing writes the record of a conversation anew, and expects the head to be
-	// as it was.
+	// Sealing rewrites the record of a conversation and expects the head unchanged.
 	id := keyspace.Last(guard)
 	version := c.expects(keyspace.Conversation(id))
 	return version != 0 && c.writes(keyspace.Head(id)) && c.s.isOpen(id, version)
@@ -92,8 +90,8 @@ func (c *commit) writes(key string) bool {
 	return slices.Contains(c.given.Delete, key) || slices.ContainsFunc(c.given.Set, func(s kv.Set) bool { return s.Key == key })
 }
 
-// learn remembers what a commit that went through has shown: at this version of
-// its record a conversation is not sealed.
+// learn remembers what a successful commit proves: at this version of its record a
+// conversation is not sealed.
 func (c *commit) learn() {
 	for _, guard := range c.guards {
 		if keyspace.Packs().Contains(guard) && !slices.Contains(c.needless, guard) {
@@ -105,7 +103,7 @@ func (c *commit) learn() {
 	}
 }
 
-// tries bounds how often a commit begins anew, each time for another reason.
+// tries limits how often a commit restarts, each time for another reason.
 const tries = 32
 
 func (c *commit) run(ctx context.Context) error {
@@ -129,10 +127,10 @@ func (c *commit) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: it is sealed and used again and again", kv.ErrConflict)
+	return fmt.Errorf("%w: it keeps being sealed and used", kv.ErrConflict)
 }
 
-// batch returns what is given to the driver.
+// batch returns the batch for the driver.
 func (c *commit) batch() *kv.Batch {
 	b := *c.given
 	if c.expect != nil {
@@ -157,8 +155,8 @@ func (c *commit) batch() *kv.Batch {
 	return &b
 }
 
-// found copies blobs back that only packs hold. A batch that refers to them
-// refers to all that they need, or expects a row that does.
+// found copies back blobs that only packs hold. A batch that refers to them also
+// refers to everything they need, or expects a row that does.
 func (c *commit) found(ctx context.Context, missing *kv.MissingBlobsError) (again bool, err error) {
 	again, err = c.s.restore(ctx, missing.IDs)
 	if err != nil {
@@ -167,10 +165,10 @@ func (c *commit) found(ctx context.Context, missing *kv.MissingBlobsError) (agai
 	return again, missing
 }
 
-// after finds out what a conflict is about.
+// after finds the cause of a conflict.
 func (c *commit) after(ctx context.Context, conflict error) (again bool, err error) {
 	if c.drop != nil {
-		c.drop, c.expect = nil, nil // it was about that
+		c.drop, c.expect = nil, nil // that was the cause
 	}
 	c.needless = nil
 	for _, guard := range c.guards {
@@ -186,8 +184,7 @@ func (c *commit) after(ctx context.Context, conflict error) (again bool, err err
 	return c.translate(ctx, conflict)
 }
 
-// lift sees to it that a guard no longer stands in the way. It reports whether
-// there is reason to try again.
+// lift removes a guard that blocks the commit. It reports whether to try again.
 func (c *commit) lift(ctx context.Context, guard string) (bool, error) {
 	before := c.notes[guard]
 	delete(c.notes, guard)
@@ -216,13 +213,13 @@ func (c *commit) lift(ctx context.Context, guard string) (bool, error) {
 	return true, c.s.bringBack(ctx, e.id)
 }
 
-// drops reports whether the batch removes a whole conversation, so that its packs
-// can go unread. What its expectations say is compared with the packs.
+// drops reports whether the batch removes a whole conversation, so that its packs can
+// be removed unread. It compares the expectations with the packs.
 func (c *commit) drops(ctx context.Context, e *entry) (bool, error) {
 	guard := e.key()
 	if e.shadows > 0 || !slices.Contains(c.given.Delete, keyspace.Head(e.id)) ||
 		slices.ContainsFunc(c.given.Set, func(s kv.Set) bool { return guardOf(s.Key) == guard }) {
-		return false, nil // most batches end here, without a look at the packs
+		return false, nil // most batches end here, without reading packs
 	}
 	in, err := c.s.contents(ctx, e)
 	if errors.Is(err, errGone) {
@@ -244,16 +241,15 @@ func (c *commit) drops(ctx context.Context, e *entry) (bool, error) {
 			continue
 		}
 		if row, _ := in.row(x.Key); row.version != x.Version {
-			return false, nil // a conflict, and the long way tells which
+			return false, nil // a conflict; bringing it back shows which
 		}
 	}
 	c.expect = expect
 	return true, nil
 }
 
-// translate exchanges the version that a row had before it was sealed for the one
-// that it got when it was brought back, here or elsewhere, if nothing but that
-// happened to it.
+// translate replaces the version of a row before sealing by its version after it was
+// brought back, by any node, if nothing else happened to it.
 func (c *commit) translate(ctx context.Context, conflict error) (again bool, err error) {
 	var ce *kv.ConflictError
 	if !errors.As(conflict, &ce) || ce.Want == 0 || ce.Got == 0 {
@@ -280,8 +276,8 @@ func (c *commit) translate(ctx context.Context, conflict error) (again bool, err
 	return true, nil
 }
 
-// sumAt returns the sum of the value that a row had at a version, if a pack that
-// was read lately says it.
+// sumAt returns the sum of the value that a row had at a version, if a recently read
+// pack has it.
 func (s *Store) sumAt(key string, version uint64) (sum, bool) {
 	s.mu.Lock()
 	loaded, recent := s.loaded.values(), s.recent.values()
@@ -299,8 +295,8 @@ func (s *Store) sumAt(key string, version uint64) (sum, bool) {
 	return sum{}, false
 }
 
-// discard removes the objects of a pack that no row names any more. Those that it
-// cannot remove are found by Sweep.
+// discard removes the objects of a pack that no row names. Sweep finds those that it
+// cannot remove.
 func (s *Store) discard(ctx context.Context, e *entry) {
 	s.forget(e)
 	_ = s.objects.RemoveObjects(context.WithoutCancel(ctx), e.objectKeys()...)

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// describe returns the given blobs that are stored, and all that they lean on.
+// describe returns the given blobs that are stored, and all their bases.
 func (s *Store) describe(ctx context.Context, names []blob.ID) ([]blob.Info, error) {
 	if err := s.blobs.Flush(ctx); err != nil {
 		return nil, fmt.Errorf("describe blobs: %w", err)
@@ -43,7 +43,7 @@ func (s *Store) describe(ctx context.Context, names []blob.ID) ([]blob.Info, err
 		}
 		if stored && asked[name] {
 			out = append(out, info)
-			asked[name] = false // once is enough
+			asked[name] = false // look up once
 		}
 	}
 	return out, nil
@@ -57,7 +57,7 @@ type Describer interface {
 	Info(ctx context.Context, id blob.ID) (blob.Info, error)
 }
 
-// lookUp adds what the driver says about names to known.
+// lookUp adds the driver's information about names to known.
 func (s *Store) lookUp(ctx context.Context, names []blob.ID, known map[blob.ID]blob.Info) error {
 	d, ok := s.blobs.(Describer)
 	if !ok {
@@ -82,11 +82,11 @@ func (s *Store) lookUp(ctx context.Context, names []blob.ID, known map[blob.ID]b
 
 var errEnough = errors.New("enough")
 
-// patience is how many blobs that nobody asked for are passed by before the list
-// is begun anew at the next one that somebody did.
+// patience is how many unneeded blobs are skipped before the list restarts at the
+// next needed one.
 const patience = 512
 
-// listed is lookUp by a list.
+// listed is lookUp by listing.
 func listed(ctx context.Context, lister blob.Lister, names []blob.ID, known map[blob.ID]blob.Info) error {
 	names = slices.Clone(names)
 	slices.SortFunc(names, blob.ID.Compare)
@@ -106,7 +106,7 @@ func listed(ctx context.Context, lister blob.Lister, names []blob.ID, known map[
 			return nil
 		})
 		if err == nil {
-			return nil // the list is at its end
+			return nil // the list has ended
 		}
 		if !errors.Is(err, errEnough) {
 			return err

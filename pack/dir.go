@@ -15,17 +15,17 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Dir is a bucket in a directory, for stores that have no other. It is safe for
-// concurrent use, also by several processes.
+// Dir is a bucket in a directory, for stores without another one. It is safe for
+// concurrent use, even by several processes.
 type Dir struct{ path string }
 
 var _ blob.Objects = (*Dir)(nil)
 
-// NewDir returns the bucket in a directory, which is made with the first object.
+// NewDir returns the bucket in a directory, which is created with the first object.
 func NewDir(path string) *Dir { return &Dir{path: path} }
 
-// temporary begins the names of files that are not complete. No key has a segment
-// that begins with a dot.
+// temporary is the prefix of incomplete files. No key has a segment that begins with
+// a dot.
 const temporary = ".tmp-"
 
 // file returns the path of an object.
@@ -130,7 +130,7 @@ func (d *Dir) OpenObject(ctx context.Context, key string, offset, length int64) 
 		length = max(0, info.Size()-offset)
 	}
 	if offset < 0 || offset > info.Size() || length > info.Size()-offset {
-		err := fmt.Errorf("%w: %d bytes from %d on do not lie inside %d", blob.ErrCorrupt, length, offset, info.Size())
+		err := fmt.Errorf("%w: range of %d bytes at %d is outside of %d bytes", blob.ErrCorrupt, length, offset, info.Size())
 		return nil, fmt.Errorf("open object %s: %w", key, errors.Join(err, f.Close()))
 	}
 	return &part{io.NewSectionReader(f, offset, length), f}, nil
@@ -202,13 +202,13 @@ func (d *Dir) list(ctx context.Context, dir, prefix, after string, fn func(blob.
 	return nil
 }
 
-// removeUnfinished removes files below a prefix that were begun before a time and
-// never got their name: those who wrote them were killed.
+// removeUnfinished removes incomplete files below a prefix that were started before a
+// time: their writers were killed.
 func (d *Dir) removeUnfinished(ctx context.Context, prefix string, before time.Time, result *SweepResult) error {
 	top := filepath.Join(d.path, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
 	return filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // no object was ever sealed, or it went meanwhile
+			return nil // no object was ever sealed, or it was removed meanwhile
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -240,8 +240,8 @@ func give(e fs.DirEntry, key string, fn func(blob.ObjectInfo) error) error {
 	return fn(blob.ObjectInfo{Key: key, Size: info.Size(), Time: info.ModTime()})
 }
 
-// sortAsKeys sorts as keys are: what is in a directory lies behind its name and a
-// slash, which is not where the name alone is.
+// sortAsKeys sorts entries in the order of keys: a directory sorts with a slash after
+// its name, which differs from the order of plain names.
 func sortAsKeys(entries []fs.DirEntry) {
 	name := func(e fs.DirEntry) string {
 		if e.IsDir() {

@@ -1,10 +1,10 @@
-// Package pack moves idle conversations out of the database into a few objects of
-// a bucket, and back, so that what a store costs follows its conversations and not
-// their rows and blobs.
+// Package pack moves idle conversations out of the database into a few objects of a
+// bucket, and back, so that the cost of a store depends on its conversations and not
+// on their rows and blobs.
 //
-// A [Store] stands below every layer that changes bytes: it sees names, contents
-// and values as they are stored, compressed, sealed and encrypted, and moves them
-// as they are. What belongs to a conversation is for the caller to say.
+// A [Store] is below every layer that changes bytes: it sees names, contents and
+// values as they are stored (compressed, sealed, encrypted) and moves them unchanged.
+// The caller decides what belongs to a conversation.
 //
 //	packs := pack.New(driver.Blobs(), driver.Rows(), bucket, nil)
 //	db, err := stet.New(ctx, stet.Backend{Blobs: packs.Blobs(), Rows: packs.Rows()}, nil, nil)
@@ -14,36 +14,34 @@
 // # What readers see
 //
 // Get, and Scan of a range that lies inside one conversation (its saves, its
-// messages, the events of its agent), answer as if nothing had been sealed: rows
-// come out of the packs by range requests. So do checkpoints and agents, whose
+// messages, the events of its agent), answer as if nothing had been sealed: rows are
+// read from the packs by range requests. So do reads of checkpoints and agents, whose
 // records stay in the database under another key. A scan over all conversations
-// gives what is in the database, so that a collector, which must not walk through
-// what costs nothing any more, does not have to know of packs; for it [Store.Bare]
-// leaves out the records of sealed agents and checkpoints as well.
+// returns only what is in the database. A collector therefore does not walk through
+// packs and need not know them; for it, [Store.Bare] also leaves out the records of
+// sealed agents and checkpoints.
 //
-// A blob that only packs hold is found if a row of its conversation was read
-// through the same Store before, among the last [Options.Recent] sealed
-// conversations that were read. Who asks for a blob knows its id from a row, so
-// that this is what happens; an id that comes from elsewhere, such as from another
-// node, is answered with blob.ErrNotFound. So is one of a reader who read the rows
-// before they were sealed, on another node than the one that sealed them, read
-// those of 128 others since, and asks for the blobs after a whole collection:
-// reading the rows again helps.
+// A blob that only packs hold is found if a row of its conversation was read through
+// the same Store before, among the last [Options.Recent] sealed conversations read.
+// Callers learn the id of a blob from a row, so this is the normal case. For an id
+// from elsewhere, such as another node, the answer is blob.ErrNotFound. It is the
+// same for a reader that read the rows before another node sealed them, has read the
+// rows of 128 other conversations since, and requests the blobs after a whole
+// collection: reading the rows again helps.
 //
 // # What writers do
 //
-// A commit that expects, changes or removes a row of a sealed conversation brings
-// all of it back first: blobs, then rows, in one commit. Versions that were read
-// out of a pack still count. A commit that refers to blobs which only a pack holds
-// copies those back. Removing a whole conversation removes its packs.
+// A commit that expects, changes or removes a row of a sealed conversation first
+// brings all of it back: blobs, then rows, in one commit. Versions read from a pack
+// stay valid. A commit that refers to blobs in a pack copies those back. Removing a
+// whole conversation removes its packs.
 //
 // # How nothing is lost
 //
-// Sealing leaves a note in the database, copies rows and blobs into objects whose
-// keys are never used again, reads the index of each back, and then, in one
-// commit that expects every row to be as it was copied, exchanges the rows for the
-// one that says where they are. Whoever changes the conversation meanwhile takes
-// the note away, and the sealing ends without a trace. Blobs are left to the
-// collector, who finds that nothing refers to them. A crash leaves at most objects
-// that nothing names; [Store.Sweep] removes those.
+// Sealing writes a note to the database, copies rows and blobs into objects under new
+// keys, reads the index of each back, and then, in one commit that expects every
+// copied row unchanged, replaces the rows by one row that locates them. A writer that
+// changes the conversation meanwhile removes the note, and the sealing ends without
+// effect. The collector removes the blobs, since nothing refers to them. A crash
+// leaves at most objects that nothing names; [Store.Sweep] removes those.
 package pack

@@ -11,12 +11,12 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// State says what a row of the catalog stands for.
+// state is the state of a row of the catalog.
 type state byte
 
 const (
-	// sealing is a note: somebody is copying. Whoever changes the conversation
-	// takes it away.
+	// sealing is a note that a copy is running. A writer that changes the
+	// conversation removes it.
 	sealing state = 1
 	// sealed means that rows and blobs are in the objects.
 	sealed state = 2
@@ -38,8 +38,7 @@ type entry struct {
 	blobs   uint64
 	// shadows is how many rows stay in the database under another key.
 	shadows uint64
-	// hot are the rows that lists of conversations need: the head, and the last
-	// save, behind which there is none.
+	// hot are the rows that lists of conversations need: the head and the last save.
 	hot    []kv.Row
 	filter filter
 
@@ -75,8 +74,8 @@ func (e *entry) hotRow(key string) (kv.Row, bool) {
 	return kv.Row{}, false
 }
 
-// encode returns the value of the row. Its sum covers the key, so that a value
-// that was moved to another row is noticed.
+// encode returns the value of the row. Its sum covers the key, so that a value moved
+// to another row is detected.
 func (e *entry) encode() []byte {
 	out := []byte{version, byte(e.state)}
 	out = binary.AppendUvarint(out, uint64(max(0, e.time.UnixMilli())))
@@ -97,24 +96,25 @@ func (e *entry) encode() []byte {
 	return sign(e.key(), appendBytes(out, e.filter))
 }
 
-// sign appends the sum of a value of ours.
+// sign appends the sum of a value.
 func sign(key string, value []byte) []byte {
 	s := sumOf(append(appendBytes(nil, key), value...))
 	return append(value, s[:]...)
 }
 
-// verify checks the sum of a value and takes it off. The sum comes first, so that a
-// changed bit is not mistaken for another release's format; later ones end in it, too.
+// verify checks the sum of a value and removes it. It does so before anything else,
+// so that a changed bit is not mistaken for another format; later formats end in the
+// sum, too.
 func verify(key string, value []byte) ([]byte, error) {
 	if len(value) < 1+sumSize {
 		return nil, fmt.Errorf("%w: row %q has %d bytes", kv.ErrCorrupt, key, len(value))
 	}
 	body := value[:len(value)-sumSize]
 	if s := sumOf(append(appendBytes(nil, key), body...)); !bytes.Equal(s[:], value[len(body):]) || value[0] == 0 {
-		return nil, fmt.Errorf("%w: row %q does not have the sum that it should have", kv.ErrCorrupt, key)
+		return nil, fmt.Errorf("%w: row %q has a wrong checksum", kv.ErrCorrupt, key)
 	}
 	if value[0] > version {
-		return nil, fmt.Errorf("%w: row %q has %d, this release knows %d", ErrNewerFormat, key, value[0], version)
+		return nil, fmt.Errorf("%w: row %q has %d; this release reads %d", ErrNewerFormat, key, value[0], version)
 	}
 	return body[1:], nil
 }
@@ -153,8 +153,8 @@ func decodeEntry(row kv.Row) (*entry, error) {
 	return e, nil
 }
 
-// shadow is a row that stays in the database under another key, where lists find
-// it and a collector does not.
+// shadow is a row that stays in the database under another key, where lists find it
+// but a collector does not.
 type shadow struct {
 	conversation string
 	row          kv.Row // as it was: key, version and value
@@ -176,7 +176,7 @@ func decodeShadow(row kv.Row) (*shadow, error) {
 	s := &shadow{conversation: string(p.bytes())}
 	s.row = kv.Row{Key: keyspace.Unpacked(row.Key), Version: p.number(), Value: bytes.Clone(p.rest)}
 	if p.err == nil && (s.conversation == "" || s.row.Version == 0) {
-		p.fail("it says nothing")
+		p.fail("it is empty")
 	}
 	if p.err != nil {
 		return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, p.err)

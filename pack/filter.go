@@ -6,10 +6,10 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// filter tells, with about one wrong yes in a hundred, whether a pack may hold a
-// blob: a Bloom filter. It lies in the row of the catalog, so that looking for a
-// blob among many packs reads the index of the right one only. Names are hashes
-// already; parts of them are as good as further ones.
+// filter is a Bloom filter for the blobs of a pack, with about one false positive in
+// a hundred. It is in the row of the catalog, so that looking for a blob among many
+// packs reads only the index of the right one. Names are hashes already, so parts of
+// them serve as hash functions.
 type filter []byte
 
 const (

@@ -13,9 +13,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// An object is a head, records one behind the other, an index of them, and a tail
-// of fixed size that says how long the index is. docs/format/pack.md has the
-// bytes.
+// An object is a head, consecutive records, an index of them, and a tail of fixed
+// size with the length of the index. docs/format/pack.md has the bytes.
 const (
 	headMagic  = "stetPACK"
 	tailMagic  = "stetPEND"
@@ -23,7 +22,7 @@ const (
 	headSize   = len(headMagic) + 1
 	tailSize   = 8 + sumSize + len(tailMagic)
 	sumSize    = 16
-	maxIndex   = 1 << 30 // of one object; a bound for hostile lengths only
+	maxIndex   = 1 << 30 // of one object; a limit only for hostile lengths
 	minRowItem = 1 + 1 + 1 + 1 + sumSize
 	minBlob    = blob.IDSize + 1 + 1 + 1 + sumSize
 )
@@ -39,7 +38,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// sum is the beginning of a SHA-256: enough to find damage, and to recognize a
+// sum is the beginning of a SHA-256: enough to detect damage and to recognize a
 // value.
 type sum [sumSize]byte
 
@@ -48,7 +47,7 @@ func sumOf(data []byte) sum {
 	return sum(full[:sumSize])
 }
 
-// extent is where a record lies in an object.
+// extent is the place of a record in an object.
 type extent struct {
 	offset, length int64
 	sum            sum
@@ -65,7 +64,7 @@ type blobItem struct {
 	extent
 }
 
-// index is what one object holds: rows by key, blobs by name.
+// index lists the content of one object: rows by key, blobs by name.
 type index struct {
 	rows  []rowItem
 	blobs []blobItem
@@ -114,15 +113,16 @@ func appendBytes[T ~string | ~[]byte](out []byte, b T) []byte {
 	return append(binary.AppendUvarint(out, uint64(len(b))), b...)
 }
 
-// checkHead refuses what is no pack, or one that this release cannot read.
+// checkHead rejects an object that is not a pack, or one that this release cannot
+// read.
 func checkHead(b []byte) error {
 	switch {
 	case len(b) < headSize || string(b[:len(headMagic)]) != headMagic:
-		return damaged("it does not begin like one")
+		return damaged("invalid head")
 	case b[len(headMagic)] == 0:
 		return damaged("it has format 0")
 	case b[len(headMagic)] > version:
-		return fmt.Errorf("%w: %d, this release knows %d", ErrNewerFormat, b[len(headMagic)], version)
+		return fmt.Errorf("%w: %d; this release reads %d", ErrNewerFormat, b[len(headMagic)], version)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func checkHead(b []byte) error {
 // parseEnd reads the index and the tail of an object of the given size.
 func parseEnd(b []byte, size int64) (*index, error) {
 	if len(b) < tailSize || string(b[len(b)-len(tailMagic):]) != tailMagic {
-		return nil, damaged("it does not end like one")
+		return nil, damaged("invalid tail")
 	}
 	tail := b[len(b)-tailSize:]
 	length := binary.BigEndian.Uint64(tail)
@@ -139,21 +139,20 @@ func parseEnd(b []byte, size int64) (*index, error) {
 	}
 	b = b[:length]
 	if s := sumOf(b); !bytes.Equal(s[:], tail[8:8+sumSize]) {
-		return nil, damaged("its index does not have the sum that it should have")
+		return nil, damaged("its index has a wrong checksum")
 	}
 	p := &parser{rest: b, limit: size - int64(length) - int64(tailSize)}
 	x := &index{rows: p.rows(), blobs: p.blobs()}
 	if p.err == nil && len(p.rest) > 0 {
-		p.fail("%d bytes behind the index", len(p.rest))
+		p.fail("%d bytes after the index", len(p.rest))
 	}
 	return x, p.err
 }
 
-// parser takes an index or a row of ours apart. After an error everything that it
-// returns is zero.
+// parser reads an index or a row. After an error it returns only zeros.
 type parser struct {
 	rest  []byte
-	limit int64 // where records end
+	limit int64 // end of the records
 	err   error
 }
 
@@ -167,17 +166,17 @@ func (p *parser) fail(format string, args ...any) {
 func (p *parser) number() uint64 {
 	n, size := binary.Uvarint(p.rest)
 	if size <= 0 {
-		p.fail("a number is cut off")
+		p.fail("truncated number")
 		return 0
 	}
 	p.rest = p.rest[size:]
 	return n
 }
 
-// take returns the next n bytes, which are still those of the input.
+// take returns the next n bytes, which alias the input.
 func (p *parser) take(n uint64) []byte {
 	if n > uint64(len(p.rest)) {
-		p.fail("%d bytes where %d are left", n, len(p.rest))
+		p.fail("want %d bytes, %d are left", n, len(p.rest))
 		return nil
 	}
 	out := p.rest[:n]
@@ -187,8 +186,8 @@ func (p *parser) take(n uint64) []byte {
 
 func (p *parser) bytes() []byte { return p.take(p.number()) }
 
-// count reads how many items follow. None takes less than size bytes, so that no
-// more memory is taken than the input is worth.
+// count reads how many items follow. Each takes at least size bytes, which limits the
+// memory by the length of the input.
 func (p *parser) count(size int) int {
 	n := p.number()
 	if n > uint64(len(p.rest)/size) {
@@ -227,7 +226,7 @@ func (p *parser) rows() []rowItem {
 		}
 		if kv.CheckKey(rows[i].key) != nil || rows[i].version == 0 || rows[i].length > kv.MaxValue ||
 			i > 0 && rows[i].key <= rows[i-1].key {
-			p.fail("row %d is none, or out of order", i)
+			p.fail("row %d is invalid or out of order", i)
 			return nil
 		}
 	}

@@ -7,16 +7,16 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// A family is the rows of one kind. From a key of some families one can tell the
-// conversation that a row belongs to; records of agents and checkpoints leave a
-// shadow, which says it. Both have a key in the database that exists only while
-// the conversation is sealed: the guard. Who reads and finds nothing looks at the
-// guard; who writes expects it to be absent.
+// A family is the rows of one kind. In some families the key contains the
+// conversation; records of agents and checkpoints leave a shadow that names it. Both
+// have a key in the database that exists only while the conversation is sealed: the
+// guard. A reader that finds nothing checks the guard; a writer expects it to be
+// absent.
 
 var (
 	// headFamily has one row for each conversation.
 	headFamily = keyspace.Heads().Start
-	// conversationFamilies have many.
+	// conversationFamilies have many rows for each.
 	conversationFamilies = []string{
 		family(keyspace.AllMessageHeads()), family(keyspace.AllSaves()), "checkpointId:", "stet:exec:", "stet:ckpt-of-conv:",
 	}
@@ -42,8 +42,7 @@ func familyOf(key string, families []string) string {
 	return ""
 }
 
-// guardOf returns the guard of a key, or "" if the row is of no family that is
-// ever sealed.
+// guardOf returns the guard of a key, or "" if rows of its family are never sealed.
 func guardOf(key string) string {
 	if isShadow(key) {
 		return keyspace.Packed(key)

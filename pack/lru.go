@@ -2,11 +2,10 @@ package pack
 
 import "container/list"
 
-// lru keeps values until those used since weigh more than a limit. Its owner
-// locks.
+// lru keeps the most recently used values up to a total weight. The caller locks.
 type lru[K comparable, V any] struct {
 	limit, weight int64
-	order         *list.List // of *kept[K, V], the last used first
+	order         *list.List // of *kept[K, V], most recently used first
 	at            map[K]*list.Element
 }
 
@@ -34,7 +33,7 @@ func (l *lru[K, V]) add(key K, value V, weight int64) {
 	l.remove(key)
 	l.at[key] = l.order.PushFront(&kept[K, V]{key, value, weight})
 	l.weight += weight
-	for l.weight > l.limit && l.order.Len() > 1 { // what was just asked for stays
+	for l.weight > l.limit && l.order.Len() > 1 { // the latest value stays
 		l.remove(l.order.Back().Value.(*kept[K, V]).key)
 	}
 }
@@ -55,7 +54,7 @@ func (l *lru[K, V]) removeIf(goes func(K) bool) {
 	}
 }
 
-// values returns all of them, the last used first.
+// values returns all values, most recently used first.
 func (l *lru[K, V]) values() []V {
 	out := make([]V, 0, l.order.Len())
 	for el := l.order.Front(); el != nil; el = el.Next() {

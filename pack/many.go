@@ -10,9 +10,9 @@ import (
 
 var _ blob.ManyReader = (*blobLayer)(nil)
 
-// ReadMany implements blob.ManyReader. The driver's reader serves until a blob is
-// not there: the look into packs reads rows, for which the reader may hold what
-// that needs, so it ends first. The next blob gets another one.
+// ReadMany implements blob.ManyReader. It uses the driver's reader until a blob is
+// missing. Looking into packs reads rows, which may need what the reader holds, so
+// the reader is closed first. The next blob opens another one.
 func (b *blobLayer) ReadMany(ctx context.Context, fn func(blob.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -25,7 +25,7 @@ type manyReader struct {
 	b    *blobLayer
 	ctx  context.Context // of the whole ReadMany
 	lent blob.Reader     // by the driver, or nil
-	stop func()          // gives it back
+	stop func()          // releases it
 	err  error           // of the driver's last ReadMany
 }
 
@@ -49,7 +49,7 @@ func (r *manyReader) below() (blob.Reader, error) {
 	return lent, nil
 }
 
-// end gives the driver's reader back.
+// end releases the driver's reader.
 func (r *manyReader) end() error {
 	if r.lent == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// blockSize is what is read of an object at once. Records that are read one after
-// the other lie behind each other, so that a block serves many.
+// blockSize is how much of an object is read at once. Records that are read in
+// sequence are stored in sequence, so a block serves many.
 const blockSize = 1 << 20
 
 type blockKey struct {
@@ -21,15 +21,15 @@ type blockKey struct {
 	number int64
 }
 
-// errGone says that an object is not there any more: somebody brought the
-// conversation back, or removed it, since the catalog was read.
+// errGone means that an object has disappeared: the conversation was brought back or
+// removed since the catalog was read.
 var errGone = errors.New("object of a pack is gone")
 
-// contents is what all objects of a pack hold.
+// contents is the content of all objects of a pack.
 type contents struct {
 	rows  []placedRow // by key
 	blobs map[blob.ID]placedBlob
-	order []blob.ID // of blobs, as they lie
+	order []blob.ID // of blobs, as stored
 }
 
 type placedRow struct {
@@ -67,7 +67,7 @@ func (c *contents) within(r kv.Range) []placedRow {
 	return c.rows[lo:hi]
 }
 
-// contents returns what a pack holds, from memory if it was read lately.
+// contents returns the content of a pack, from memory if it was read recently.
 func (s *Store) contents(ctx context.Context, e *entry) (*contents, error) {
 	s.mu.Lock()
 	c, ok := s.loaded.get(e.objects[0].key)
@@ -94,7 +94,7 @@ func (s *Store) contents(ctx context.Context, e *entry) (*contents, error) {
 		}
 	}
 	if !slices.IsSortedFunc(c.rows, func(a, b placedRow) int { return strings.Compare(a.key, b.key) }) {
-		return nil, fmt.Errorf("read index of the packs of %s: %w", e.id, damaged("its objects do not belong together"))
+		return nil, fmt.Errorf("read index of the packs of %s: %w", e.id, damaged("its objects do not fit together"))
 	}
 	s.keep(e, c, weight)
 	return c, nil
@@ -158,7 +158,7 @@ func (s *Store) read(ctx context.Context, o object, at extent) ([]byte, error) {
 		return nil, err
 	}
 	if sumOf(data) != at.sum {
-		return nil, fmt.Errorf("object %s: %w", o.key, damaged("record at %d does not have the sum that it should have", at.offset))
+		return nil, fmt.Errorf("object %s: %w", o.key, damaged("record at %d has a wrong checksum", at.offset))
 	}
 	return data, nil
 }
@@ -178,7 +178,7 @@ func (s *Store) readBlocks(ctx context.Context, o object, at extent) ([]byte, er
 	return out, nil
 }
 
-// block returns a block of an object, which is shared and not to be changed.
+// block returns a block of an object, which is shared and must not be changed.
 func (s *Store) block(ctx context.Context, o object, n int64) ([]byte, error) {
 	key := blockKey{o.key, n}
 	s.mu.Lock()
@@ -206,8 +206,8 @@ func (s *Store) openRecord(ctx context.Context, o object, at extent) (io.ReadClo
 	return r, err
 }
 
-// gone tells what it means that an object is not there: nil if the catalog
-// changed, so that the caller looks again, or damage.
+// gone explains a missing object: nil if the catalog has changed and the caller
+// should try again, or damage.
 func (s *Store) gone(ctx context.Context, e *entry, cause error) error {
 	s.forget(e)
 	now, err := s.entry(ctx, e.id)
@@ -220,8 +220,8 @@ func (s *Store) gone(ctx context.Context, e *entry, cause error) error {
 	return nil
 }
 
-// find returns the pack that holds a blob, among those that were read lately, or
-// nil. Where one that may hold it cannot be read, it says so.
+// find returns the recently read pack that holds a blob, or nil. It fails if a pack
+// that may hold it cannot be read.
 func (s *Store) find(ctx context.Context, name blob.ID) (*entry, placedBlob, error) {
 	s.mu.Lock()
 	recent := s.recent.values()
@@ -234,10 +234,10 @@ func (s *Store) find(ctx context.Context, name blob.ID) (*entry, placedBlob, err
 		c, err := s.contents(ctx, e)
 		if errors.Is(err, errGone) {
 			if err = s.gone(ctx, e, err); err == nil {
-				return s.find(ctx, name) // with what the catalog says now
+				return s.find(ctx, name) // with the current catalog
 			}
 		}
-		if errors.Is(err, ErrDamaged) { // it may be another one that has the blob
+		if errors.Is(err, ErrDamaged) { // another pack may have the blob
 			broken = err
 			continue
 		}

@@ -14,9 +14,9 @@ import (
 // Rows returns the driver's rows together with those of packs.
 func (s *Store) Rows() kv.Store { return &rowLayer{s} }
 
-// Bare returns what is in the database and nothing else, as a collector has to
-// see it: rows of sealed conversations, and the records of their agents and
-// checkpoints, are not there. Nothing is written through it.
+// Bare returns only what is in the database, for a collector: it has no rows of
+// sealed conversations and no records of their agents and checkpoints. It is not for
+// writing.
 func (s *Store) Bare() kv.Store { return &bareLayer{s} }
 
 type rowLayer struct{ s *Store }
@@ -39,7 +39,7 @@ func (r *rowLayer) Get(ctx context.Context, key string) (kv.Row, error) {
 		case guardErr != nil:
 			return kv.Row{}, guardErr
 		case e == nil:
-			// Brought back between the two looks, or never there.
+			// Brought back between the two reads, or never there.
 			return r.bare().Get(ctx, key)
 		case sh != nil && sh.row.Key == key:
 			return sh.row, nil
@@ -82,7 +82,7 @@ func (s *Store) readRow(ctx context.Context, e *entry, at placedRow) (kv.Row, er
 }
 
 // Scan implements kv.Store. Ranges inside one conversation or agent, and those of
-// agents and checkpoints, include what is sealed; wider ones do not.
+// agents and checkpoints, include sealed rows; wider ones do not.
 func (r *rowLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
 	if guard := guardOfRange(in); guard != "" {
 		return func(yield func(kv.Row, error) bool) {
@@ -98,15 +98,15 @@ func (r *rowLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) i
 	return r.bare().Scan(ctx, in, opts)
 }
 
-// groupScan scans rows of which all are in the database or all in a pack.
+// groupScan scans rows that are either all in the database or all in a pack.
 type groupScan struct {
 	s     *Store
-	ctx   context.Context // of the one call that this is
+	ctx   context.Context // of this one call
 	guard string
 	in    kv.Range // what is left of it
 	opts  kv.ScanOptions
 	yield func(kv.Row, error) bool
-	ended bool // the caller wants no more, or got all it wanted
+	ended bool // the caller stopped or reached its limit
 }
 
 func (g *groupScan) run() error {
@@ -119,7 +119,7 @@ func (g *groupScan) run() error {
 			return err
 		}
 		if e == nil {
-			// Brought back between the two looks, or never there.
+			// Brought back between the two reads, or never there.
 			_, err := g.database()
 			return err
 		}
@@ -131,10 +131,10 @@ func (g *groupScan) run() error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the rows are sealed and brought back again and again", kv.ErrBusy)
+	return fmt.Errorf("%w: the rows keep being sealed and brought back", kv.ErrBusy)
 }
 
-// database gives the rows that are there.
+// database yields the rows in the database.
 func (g *groupScan) database() (some bool, err error) {
 	for row, err := range g.s.rows.Scan(g.ctx, g.in, g.opts) {
 		if err != nil {
@@ -151,7 +151,7 @@ func (g *groupScan) database() (some bool, err error) {
 	return some, nil
 }
 
-// give yields a row and takes it off what is left.
+// give yields a row and advances the range.
 func (g *groupScan) give(row kv.Row) (more bool) {
 	if g.opts.Reverse {
 		g.in.End = row.Key
@@ -167,10 +167,10 @@ func (g *groupScan) give(row kv.Row) (more bool) {
 	return more
 }
 
-// pack gives the rows of a pack.
+// pack yields the rows of a pack.
 func (g *groupScan) pack(e *entry) error {
 	if g.opts.Reverse && g.opts.Limit == 1 {
-		// The last save, which lists of conversations need, lies in the catalog.
+		// The last save, which lists of conversations need, is in the catalog.
 		for _, row := range e.hot {
 			if guard, _ := groupOf(row.Key); guard != "" && g.in.Contains(row.Key) {
 				row.Value = bytes.Clone(row.Value)
@@ -211,8 +211,8 @@ func (g *groupScan) giveFrom(row kv.Row) (more bool) {
 	return g.give(row)
 }
 
-// Watch implements kv.Store. Rows that are sealed do not change, and those that
-// are brought back do so in the database.
+// Watch implements kv.Store. Sealed rows do not change; bringing them back changes
+// the database.
 func (r *rowLayer) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
 	return r.s.rows.Watch(ctx, in)
 }
@@ -266,8 +266,8 @@ func (b *bareLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) 
 	}
 }
 
-// Commit passes a batch on, unless it is about rows of this package. Housekeeping
-// commits marks of its own through it.
+// Commit passes a batch on, unless it touches rows of this package. Upkeep commits
+// its own marks through it.
 func (b *bareLayer) Commit(ctx context.Context, batch *kv.Batch) error {
 	if err := checkOwn(batch); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (b *bareLayer) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
 	return b.s.rows.Watch(ctx, in)
 }
 
-// checkOwn refuses batches that touch rows of this package.
+// checkOwn rejects batches that touch rows of this package.
 func checkOwn(b *kv.Batch) error {
 	bad := func(key string) bool { return own.Contains(key) }
 	if slices.ContainsFunc(b.Expect, func(e kv.Expect) bool { return bad(e.Key) }) ||

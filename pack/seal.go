@@ -14,18 +14,18 @@ import (
 
 // Contents is what belongs to a conversation.
 type Contents struct {
-	// Rows are all its rows, as Bare gives them: nothing of it may be left out that
-	// refers to a blob, or whose key begins like that of one that is here.
+	// Rows are all its rows, as Bare returns them. Include every row that refers to a
+	// blob, and every row that shares a key prefix with one included.
 	Rows []kv.Row
 	// Blobs are the stored names of the blobs that they need, in the order in which
-	// they are likely to be read. What those lean on is added, and what is not
-	// stored is left out.
+	// they are likely to be read. Their bases are added, and missing blobs are left
+	// out.
 	Blobs []blob.ID
 }
 
-// Seal moves a conversation into packs. gather is called once, and says what
-// belongs to it; its error ends the sealing. Seal fails with ErrSealed,
-// ErrEmpty, or ErrChanged, and then the conversation is as before.
+// Seal moves a conversation into packs. gather is called once and returns its
+// contents; an error of gather ends the sealing. If Seal fails with ErrSealed,
+// ErrEmpty or ErrChanged, the conversation is unchanged.
 func (s *Store) Seal(ctx context.Context, id string, gather func(context.Context) (Contents, error)) (Info, error) {
 	note, err := s.announce(ctx, id)
 	if err != nil {
@@ -38,8 +38,8 @@ func (s *Store) Seal(ctx context.Context, id string, gather func(context.Context
 		return e.info(), nil
 	}
 	if errors.Is(err, errUnknown) {
-		// The rows may be gone: the objects are all there is. If they are not, Sweep
-		// finds that out.
+		// The rows may be gone, and the objects the only copy. If not, Sweep removes
+		// the objects.
 		return Info{}, fmt.Errorf("seal %s: %w", id, err)
 	}
 	clean := context.WithoutCancel(ctx)
@@ -48,12 +48,12 @@ func (s *Store) Seal(ctx context.Context, id string, gather func(context.Context
 	return Info{}, fmt.Errorf("seal %s: %w", id, err)
 }
 
-// errUnknown says that nobody knows whether a commit happened.
+// errUnknown means that a commit may or may not have happened.
 var errUnknown = errors.New("whether the commit happened is not known")
 
-// announce leaves the note that somebody seals a conversation. From then on,
-// whoever changes it takes the note away. One that is there already is from a
-// process that died, or that finds out at its end that it was too slow.
+// announce writes the note that a sealing is running. From then on, a writer that
+// changes the conversation removes the note. An existing note is from a process that
+// died, or that will notice at its end that it was too slow.
 func (s *Store) announce(ctx context.Context, id string) (*entry, error) {
 	old, err := s.note(ctx, id)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Store) seal(ctx context.Context, note *entry, w *writer, gather func(co
 	return e, s.exchange(ctx, note, e, in.Rows, names)
 }
 
-// checkContents refuses rows that nobody would find in a pack.
+// checkContents rejects rows that could not be found in a pack.
 func checkContents(id string, rows []kv.Row) error {
 	if len(rows) == 0 {
 		return ErrEmpty
@@ -141,20 +141,19 @@ func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
 			return fmt.Errorf("verify packs: %w", err)
 		}
 		if string(x.end()) != string(w.indexes[i].end()) {
-			return fmt.Errorf("verify packs: object %s: %w", o.key, damaged("it holds something else than was written"))
+			return fmt.Errorf("verify packs: object %s: %w", o.key, damaged("it differs from what was written"))
 		}
 		rows, blobs = rows-uint64(len(x.rows)), blobs-uint64(len(x.blobs))
 	}
 	if rows != 0 || blobs != 0 {
-		return fmt.Errorf("verify packs: %w", damaged("they do not hold all rows and blobs"))
+		return fmt.Errorf("verify packs: %w", damaged("rows or blobs are missing"))
 	}
 	return nil
 }
 
-// exchange commits the row of the catalog in place of the rows that it stands for.
-// The commit names the blobs once more: a collector that is under way then leaves
-// them to the next one, and readers on other nodes, who have just read the rows,
-// find them.
+// exchange replaces the rows by the row of the catalog in one commit. The commit also
+// refers to the blobs: a running collector then leaves them to the next one, and
+// readers on other nodes that have just read the rows find them.
 func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blobs []blob.ID) error {
 	b := &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Refs: blobs}
 	if err := s.shut(ctx, e.id, rows, b); err != nil {
@@ -187,14 +186,14 @@ func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blo
 	}
 	now, err := s.note(ctx, e.id)
 	if err != nil || now == nil {
-		return nil // it happened; what came after is somebody else's
+		return nil // it happened; later changes are by others
 	}
 	e.version = now.version
 	return nil
 }
 
-// shut makes writers notice a sealing who rely on the record of the conversation:
-// it is written anew, as it is. See commit.implied.
+// shut makes a sealing visible to writers that rely on the record of the
+// conversation: it rewrites the record unchanged. See commit.implied.
 func (s *Store) shut(ctx context.Context, id string, rows []kv.Row, b *kv.Batch) error {
 	head := keyspace.Head(id)
 	if !slices.ContainsFunc(rows, func(row kv.Row) bool { return row.Key == head }) {
@@ -212,8 +211,7 @@ func (s *Store) shut(ctx context.Context, id string, rows []kv.Row, b *kv.Batch)
 	return nil
 }
 
-// settled finds out what became of a commit that ended with an error which does
-// not say.
+// settled determines the outcome of a commit whose error leaves it open.
 func (s *Store) settled(ctx context.Context, e *entry, cause error) error {
 	now, err := s.note(context.WithoutCancel(ctx), e.id)
 	if err == nil && now != nil && now.state == sealed && now.objects[0].key == e.objects[0].key {

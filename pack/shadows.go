@@ -8,15 +8,14 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// listedRow is a row, and the conversation that it is sealed with, if it is.
+// listedRow is a row and, if it is sealed, its conversation.
 type listedRow struct {
 	kv.Row
 	conversation string
 }
 
-// scanShadows merges rows with the shadows of those that are sealed. It reads a
-// page at a time, since a caller who holds one connection and waits for a second
-// may wait for ever.
+// scanShadows merges rows with the shadows of sealed ones. It reads a page at a time,
+// because a caller that holds one connection and waits for a second may wait forever.
 func (s *Store) scanShadows(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
 		left := opts.Limit
@@ -46,8 +45,8 @@ func (s *Store) scanShadows(ctx context.Context, in kv.Range, opts kv.ScanOption
 	}
 }
 
-// mergedPage returns rows and shadows of the beginning of a range, and the rest of
-// the range, or nil if there is none.
+// mergedPage returns rows and shadows from the start of a range, and the rest of the
+// range or nil.
 func (s *Store) mergedPage(ctx context.Context, in kv.Range, opts kv.ScanOptions) ([]listedRow, *kv.Range, error) {
 	shadows, err := s.shadowPage(ctx, in, opts)
 	if err != nil {
@@ -58,7 +57,7 @@ func (s *Store) mergedPage(ctx context.Context, in kv.Range, opts kv.ScanOptions
 		return nil, nil, err
 	}
 	less := func(a, b string) bool { return a < b != opts.Reverse && a != b }
-	// Where either page is full, rows behind its last are for the next one.
+	// If either page is full, rows after its last belong to the next one.
 	last, full := "", false
 	for _, p := range [][]listedRow{rows, shadows} {
 		if len(p) == page && (!full || less(p[page-1].Key, last)) {
@@ -76,7 +75,7 @@ func (s *Store) mergedPage(ctx context.Context, in kv.Range, opts kv.ScanOptions
 		if full && less(last, row.Key) {
 			break
 		}
-		// In both places where it was brought back in between: the row counts.
+		// It is in both places if it was brought back meanwhile: the row counts.
 		if len(out) == 0 || out[len(out)-1].Key != row.Key {
 			out = append(out, row)
 		}
@@ -112,7 +111,7 @@ func (s *Store) shadowPage(ctx context.Context, in kv.Range, opts kv.ScanOptions
 	for i, row := range rows {
 		sh, err := decodeShadow(row.Row)
 		if err != nil && opts.KeysOnly {
-			// One that is damaged hides no other key: Get says what is wrong with it.
+			// A damaged shadow does not hide other keys; Get reports the damage.
 			rows[i].Key, rows[i].Value = keyspace.Unpacked(row.Key), nil
 			continue
 		}

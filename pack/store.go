@@ -25,18 +25,18 @@ var (
 	ErrEmpty = errors.New("conversation has no rows to seal")
 )
 
-// Options shape a Store; nil and the zero value work.
+// Options configure a Store; nil and the zero value work.
 type Options struct {
 	// Prefix begins the keys of all objects; "packs/" by default.
 	Prefix string
-	// ObjectBytes is the size at which an object is closed and another one begun,
-	// 32 MiB by default. A larger blob gets an object of its own.
+	// ObjectBytes is the size at which an object is closed and another one started,
+	// 32 MiB by default. A larger blob gets its own object.
 	ObjectBytes int64
 	// Recent is how many sealed conversations are remembered as read, so that their
-	// blobs are found; 4096 by default.
+	// blobs can be found; 4096 by default.
 	Recent int
-	// CacheBytes bounds the memory for indexes and, once more, for blocks of
-	// objects; 32 MiB by default.
+	// CacheBytes limits the memory for indexes and, separately, for blocks of
+	// objects; 32 MiB each by default.
 	CacheBytes int64
 	// Now is the clock; time.Now by default. It is for display only.
 	Now func() time.Time
@@ -65,8 +65,8 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// Store moves conversations between a pair of drivers and a bucket. It is safe
-// for concurrent use, and by several processes over the same drivers and bucket.
+// Store moves conversations between a pair of drivers and a bucket. It is safe for
+// concurrent use, even by several processes over the same drivers and bucket.
 type Store struct {
 	blobs   blob.Store // the driver's
 	rows    kv.Store   // the driver's
@@ -78,13 +78,13 @@ type Store struct {
 	open   *lru[string, uint64]    // conversations that are not sealed at this version of their record
 	loaded *lru[string, *contents] // by the key of the first object
 	blocks *lru[blockKey, []byte]
-	busy   map[string]chan struct{} // conversations that this process brings back
-	reads  [128]string              // guards of rows that were read from the database lately
+	busy   map[string]chan struct{} // conversations that this process is bringing back
+	reads  [128]string              // guards of rows recently read from the database
 	last   int                      // the latest of them
 }
 
-// New returns a store over a pair of drivers, which share their durability as
-// those of any backend do, and a bucket.
+// New returns a store over a bucket and a pair of drivers, which must belong to one
+// backend.
 func New(blobs blob.Store, rows kv.Store, objects blob.Objects, opts *Options) *Store {
 	o := opts.withDefaults()
 	return &Store{
@@ -108,7 +108,7 @@ func (s *Store) entry(ctx context.Context, id string) (*entry, error) {
 	return e, nil
 }
 
-// note is entry, also for a conversation that somebody is sealing.
+// note is entry, but also returns a conversation that is being sealed.
 func (s *Store) note(ctx context.Context, id string) (*entry, error) {
 	row, err := s.rows.Get(ctx, keyspace.Pack(id))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -120,8 +120,8 @@ func (s *Store) note(ctx context.Context, id string) (*entry, error) {
 	return decodeEntry(row)
 }
 
-// guarded finds out what a guard says: the conversation that is sealed, and the
-// row's shadow if it has one. It returns nil if nothing is sealed.
+// guarded resolves a guard to the sealed conversation and the row's shadow, if it has
+// one. It returns nil if nothing is sealed.
 func (s *Store) guarded(ctx context.Context, guard string) (*entry, *shadow, error) {
 	if keyspace.Packs().Contains(guard) {
 		e, err := s.entry(ctx, keyspace.Last(guard))
@@ -140,20 +140,21 @@ func (s *Store) guarded(ctx context.Context, guard string) (*entry, *shadow, err
 	}
 	e, err := s.entry(ctx, sh.conversation)
 	if e == nil {
-		sh = nil // brought back between the two looks
+		sh = nil // brought back between the two reads
 	}
 	return e, sh, err
 }
 
-// remember notes that a sealed conversation was read: its blobs will be next.
+// remember records that a sealed conversation was read, because its blobs will be
+// next.
 func (s *Store) remember(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recent.add(e.id, e, 1)
 }
 
-// isOpen reports whether a conversation is known not to be sealed as long as its
-// record has a version.
+// isOpen reports whether a conversation is known not to be sealed at a version of its
+// record.
 func (s *Store) isOpen(id string, version uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +168,8 @@ func (s *Store) setOpen(id string, version uint64) {
 	s.open.add(id, version, 1)
 }
 
-// noteRead remembers that rows were found in the database: who read them will ask
-// for blobs, also if all of them are sealed elsewhere meanwhile.
+// noteRead remembers that rows were found in the database: their reader will request
+// blobs, even if the rows are sealed by another node meanwhile.
 func (s *Store) noteRead(guard string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +179,8 @@ func (s *Store) noteRead(guard string) {
 	}
 }
 
-// lookAgain finds out which of the conversations that were read lately are sealed
-// by now, and reports whether there are any.
+// lookAgain checks which of the recently read conversations are sealed by now, and
+// reports whether there are any.
 func (s *Store) lookAgain(ctx context.Context) (found bool, err error) {
 	s.mu.Lock()
 	reads := s.reads
@@ -209,8 +210,8 @@ func (s *Store) lookAgain(ctx context.Context) (found bool, err error) {
 	return found, nil
 }
 
-// forget drops a conversation whose objects are gone. What is known about its
-// rows stays: see translate.
+// forget drops a conversation whose objects are gone. Information about its rows
+// stays: see translate.
 func (s *Store) forget(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,16 +220,16 @@ func (s *Store) forget(e *entry) {
 	}
 }
 
-// Info tells about a sealed conversation.
+// Info describes a sealed conversation.
 type Info struct {
 	ID string
 	// Time is when it was sealed.
 	Time time.Time
-	// Objects is the number of objects, Bytes what they take in the bucket.
+	// Objects is the number of objects, Bytes their size in the bucket.
 	Objects int
 	Bytes   int64
-	// Rows and Blobs count what is in them, Shadows the rows that are in the
-	// database all the same, since lists need them.
+	// Rows and Blobs count their content, Shadows the rows that stay in the database
+	// for lists.
 	Rows, Blobs, Shadows uint64
 }
 
@@ -238,7 +239,7 @@ func (e *entry) info() Info {
 	}
 }
 
-// Get tells about a sealed conversation, or fails with ErrNotSealed.
+// Get describes a sealed conversation, or fails with ErrNotSealed.
 func (s *Store) Get(ctx context.Context, id string) (Info, error) {
 	e, err := s.entry(ctx, id)
 	if err != nil {
@@ -260,8 +261,8 @@ func (s *Store) List(ctx context.Context, fn func(Info) error) error {
 	})
 }
 
-// page is how many rows of the catalog are read before anything is done with
-// them, so that no scan is open meanwhile.
+// page is how many rows of the catalog are read before they are processed, so that no
+// scan is open meanwhile.
 const page = 256
 
 func (s *Store) each(ctx context.Context, fn func(*entry) error) error {

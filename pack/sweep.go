@@ -16,10 +16,10 @@ type SweepResult struct {
 	RemovedBytes  int64
 }
 
-// Sweep removes the objects that no sealed conversation names and that are older
-// than grace: what a sealing left behind that was killed, or a removal. Nobody may
-// take longer than grace for sealing one conversation; 0 means a day. Keys of all
-// old objects are held in memory.
+// Sweep removes the objects that no sealed conversation names and that are older than
+// grace: leftovers of a killed sealing or removal. Sealing one conversation must not
+// take longer than grace; 0 means a day. The keys of all old objects are held in
+// memory.
 func (s *Store) Sweep(ctx context.Context, grace time.Duration) (SweepResult, error) {
 	if grace <= 0 {
 		grace = 24 * time.Hour
@@ -27,8 +27,8 @@ func (s *Store) Sweep(ctx context.Context, grace time.Duration) (SweepResult, er
 	limit := s.opts.Now().Add(-grace)
 	old := make(map[string]int64)
 	var result SweepResult
-	// First the objects, then the rows: an object that is named in between is old
-	// enough to have been named before, or is kept.
+	// List the objects first, then the rows: an object named in between is either too
+	// young to remove or was named before.
 	err := s.objects.ListObjects(ctx, s.opts.Prefix, "", func(o blob.ObjectInfo) error {
 		if o.Time.Before(limit) {
 			old[o.Key] = o.Size
@@ -67,9 +67,9 @@ func (s *Store) Sweep(ctx context.Context, grace time.Duration) (SweepResult, er
 	return result, nil
 }
 
-// Verify checks the packs of a conversation: that every object is there, its index
-// whole and complete in itself, that lists find the rows that they need and, with
-// data, that every record is as it was written.
+// Verify checks the packs of a conversation: that every object exists with a complete
+// and consistent index, that lists find the rows they need and, with data, that every
+// record is undamaged.
 func (s *Store) Verify(ctx context.Context, id string, data bool) error {
 	for range looks {
 		e, err := s.entry(ctx, id)
@@ -95,7 +95,7 @@ func (s *Store) Verify(ctx context.Context, id string, data bool) error {
 }
 
 func (s *Store) verify(ctx context.Context, e *entry, data bool) error {
-	s.drop(e) // what memory holds says nothing about the bucket
+	s.drop(e) // read from the bucket, not from memory
 	for _, o := range e.objects {
 		x, err := s.readIndex(ctx, o)
 		if err != nil {
@@ -120,11 +120,11 @@ func (s *Store) verify(ctx context.Context, e *entry, data bool) error {
 		return err
 	}
 	if uint64(len(c.rows)) != e.rows || uint64(len(c.blobs)) != e.blobs {
-		return damaged("%d rows and %d blobs where there should be %d and %d", len(c.rows), len(c.blobs), e.rows, e.blobs)
+		return damaged("%d rows and %d blobs, want %d and %d", len(c.rows), len(c.blobs), e.rows, e.blobs)
 	}
 	for _, b := range c.blobs {
 		if _, ok := c.blobs[b.base]; !ok && !b.base.IsZero() {
-			return damaged("blob %s leans on %s, which is not in the pack", b.name, b.base)
+			return damaged("blob %s needs %s, which is not in the pack", b.name, b.base)
 		}
 	}
 	return s.verifyShadows(ctx, e, c)

@@ -11,9 +11,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Unseal brings a conversation back into the database and removes its packs. It
-// fails with ErrNotSealed if there are none. It may be stopped at any time and
-// called again.
+// Unseal brings a conversation back into the database and removes its packs. It fails
+// with ErrNotSealed if there are none. It may be stopped and called again at any
+// time.
 func (s *Store) Unseal(ctx context.Context, id string) error {
 	e, err := s.entry(ctx, id)
 	if err != nil {
@@ -25,8 +25,8 @@ func (s *Store) Unseal(ctx context.Context, id string) error {
 	return s.bringBack(ctx, id)
 }
 
-// bringBack is Unseal, and does nothing for a conversation that is not sealed.
-// Within a process it runs once at a time for each.
+// bringBack is Unseal, and does nothing for a conversation that is not sealed. Within
+// a process, it runs once at a time for each conversation.
 func (s *Store) bringBack(ctx context.Context, id string) error {
 	done, err := s.alone(ctx, id)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) bringBack(ctx context.Context, id string) error {
 	return fmt.Errorf("bring %s back: %w", id, kv.ErrConflict)
 }
 
-// alone waits until nobody else in this process works on a conversation.
+// alone waits until no other goroutine of this process works on a conversation.
 func (s *Store) alone(ctx context.Context, id string) (done func(), err error) {
 	for {
 		s.mu.Lock()
@@ -78,8 +78,8 @@ func (s *Store) alone(ctx context.Context, id string) (done func(), err error) {
 	}
 }
 
-// unseal puts the blobs, then commits the rows. A collector that runs meanwhile
-// keeps what was put after it began, and the commit names all of it.
+// unseal puts the blobs, then commits the rows. A running collector keeps blobs that
+// were put after it began, and the commit refers to all of them.
 func (s *Store) unseal(ctx context.Context, e *entry) error {
 	c, err := s.contents(ctx, e)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) unseal(ctx context.Context, e *entry) error {
 		if !errors.As(err, &missing) {
 			return err
 		}
-		// A collector that began before them took some between Put and Commit.
+		// A collector removed some between Put and Commit.
 		if err := s.putBack(ctx, e, c, c.order); err != nil {
 			return err
 		}
@@ -127,13 +127,13 @@ func (s *Store) unsealing(ctx context.Context, e *entry, c *contents) (*kv.Batch
 	return b, nil
 }
 
-// How much is put at once, and from which size on a blob is not held in memory.
+// How much is put at once, and the size from which a blob is streamed.
 const (
 	putBytes   = 4 << 20
 	streamFrom = 16 << 20
 )
 
-// putBack puts blobs of a pack, what they lean on first.
+// putBack puts blobs of a pack, bases first.
 func (s *Store) putBack(ctx context.Context, e *entry, c *contents, names []blob.ID) error {
 	p := &putter{s: s, e: e, c: c, done: make(map[blob.ID]bool)}
 	for _, name := range names {
@@ -158,9 +158,9 @@ func (p *putter) add(ctx context.Context, name blob.ID) error {
 	for !name.IsZero() && !p.done[name] {
 		at, ok := p.c.blobs[name]
 		if !ok {
-			return damaged("blob %s leans on %s, which is not in the pack", chain[len(chain)-1].name, name)
+			return damaged("blob %s needs %s, which is not in the pack", chain[len(chain)-1].name, name)
 		}
-		p.done[name] = true // also ends a circle, which the driver then refuses
+		p.done[name] = true // also ends a cycle, which the driver then refuses
 		chain = append(chain, at)
 		name = at.base
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// newPrefix begins the keys of one pack. It is random: keys are never used again,
-// tell nobody what is inside, and spread over a bucket.
+// newPrefix returns the prefix of the keys of one pack. It is random: keys are never
+// reused, do not reveal the content, and spread over a bucket.
 func (s *Store) newPrefix() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -38,7 +38,7 @@ type writer struct {
 	index *index
 }
 
-// keys are those of all objects that may have been stored.
+// keys returns the keys of all objects that may have been stored.
 func (w *writer) keys() []string {
 	keys := make([]string, w.begun)
 	for i := range keys {
@@ -49,7 +49,7 @@ func (w *writer) keys() []string {
 
 func (w *writer) key(n int) string { return fmt.Sprintf("%s-%d", w.prefix, n) }
 
-// write stores rows, which are sorted, and blobs.
+// write stores sorted rows and blobs.
 func (w *writer) write(ctx context.Context, rows []kv.Row, blobs []blob.Info) ([]object, error) {
 	w.reset()
 	for _, row := range rows {
@@ -75,14 +75,14 @@ func (w *writer) reset() {
 	w.index = &index{}
 }
 
-// record appends bytes to the object that is being filled.
+// record appends bytes to the current object.
 func (w *writer) record(data []byte) extent {
 	at := extent{offset: int64(w.buf.Len()), length: int64(len(data)), sum: sumOf(data)}
 	w.buf.Write(data)
 	return at
 }
 
-// room closes the object if a record does not fit into it.
+// room closes the current object if a record does not fit.
 func (w *writer) room(ctx context.Context, length int) error {
 	if w.buf.Len() > headSize && int64(w.buf.Len())+int64(length) > w.s.opts.ObjectBytes {
 		return w.close(ctx)
@@ -90,14 +90,14 @@ func (w *writer) room(ctx context.Context, length int) error {
 	return nil
 }
 
-// How many blobs are read at once, and how much of them is held.
+// How many blobs, and how many of their bytes, are read at once.
 const (
 	readers   = 8
 	readBlobs = 128
 	readBytes = 8 << 20
 )
 
-// some returns how many of the blobs are read at once: a large one is alone.
+// some returns how many of the blobs are read at once; a large one is read alone.
 func (w *writer) some(blobs []blob.Info) (n int) {
 	if w.isLarge(blobs[0]) {
 		return 1
@@ -113,8 +113,8 @@ func (w *writer) some(blobs []blob.Info) (n int) {
 
 func (w *writer) isLarge(info blob.Info) bool { return info.Stored > w.s.opts.ObjectBytes/2 }
 
-// blobs appends blobs, which several goroutines read: a driver that is far away
-// would take its time for each.
+// blobs appends blobs. Several goroutines read them, because a remote driver takes
+// long for each.
 func (w *writer) blobs(ctx context.Context, infos []blob.Info) error {
 	if w.isLarge(infos[0]) {
 		return w.large(ctx, infos[0])
@@ -142,15 +142,14 @@ func (w *writer) blobs(ctx context.Context, infos []blob.Info) error {
 	return nil
 }
 
-// Keeper is implemented by drivers whose blobs may get another base when they are
-// replaced.
+// Keeper is implemented by drivers in which Replace may change the base of a blob.
 type Keeper interface {
-	// Kept returns a durable blob with the base that these very bytes lean on.
+	// Kept returns a durable blob with the base of exactly these bytes.
 	Kept(ctx context.Context, id blob.ID) (blob.Blob, error)
 }
 
-// read returns the bytes of a blob as it was described. If it leans on another one
-// since, the pack would lack that.
+// read returns the bytes of a blob. It fails if the base has changed since the blob
+// was described, because the pack would lack the new one.
 func (w *writer) read(ctx context.Context, info blob.Info) ([]byte, error) {
 	keeper, ok := w.s.blobs.(Keeper)
 	if !ok {
@@ -158,12 +157,12 @@ func (w *writer) read(ctx context.Context, info blob.Info) ([]byte, error) {
 	}
 	one, err := keeper.Kept(ctx, info.ID)
 	if err == nil && one.Base != info.Base {
-		err = fmt.Errorf("%w: it leans on another blob now", ErrChanged)
+		err = fmt.Errorf("%w: its base has changed", ErrChanged)
 	}
 	return one.Data, err
 }
 
-// close stores the object that is being filled and begins another one.
+// close stores the current object and starts another one.
 func (w *writer) close(ctx context.Context) error {
 	if w.buf.Len() == headSize && len(w.index.rows)+len(w.index.blobs) == 0 {
 		return nil
@@ -177,7 +176,7 @@ func (w *writer) close(ctx context.Context) error {
 // put stores an object whose index is complete.
 func (w *writer) put(ctx context.Context, r io.Reader, size int64) error {
 	key := w.key(w.begun)
-	w.begun++ // before: what fails may have been stored all the same
+	w.begun++ // before the call: a failed put may have stored it
 	if err := w.s.objects.PutObject(ctx, key, r, size); err != nil {
 		return fmt.Errorf("store object %s: %w", key, err)
 	}
@@ -186,8 +185,8 @@ func (w *writer) put(ctx context.Context, r io.Reader, size int64) error {
 	return nil
 }
 
-// large gives a blob an object of its own, and reads it twice instead of holding
-// it: the size that a store tells need not be that of the content.
+// large writes a blob to its own object. It reads the blob twice instead of holding
+// it, because the size that a store reports may differ from that of the content.
 func (w *writer) large(ctx context.Context, info blob.Info) error {
 	if err := w.close(ctx); err != nil {
 		return fmt.Errorf("pack blob %s: %w", info.ID, err)
@@ -220,15 +219,15 @@ func (w *writer) large(ctx context.Context, info blob.Info) error {
 	return w.unchanged(ctx, info)
 }
 
-// unchanged fails if a blob leans on another one than when it was described: what
-// was streamed may then be the bytes that do, and the pack would lack that.
+// unchanged fails if the base of a blob has changed since it was described: the
+// streamed bytes may then need the new base, which the pack would lack.
 func (w *writer) unchanged(ctx context.Context, info blob.Info) error {
 	known := make(map[blob.ID]blob.Info)
 	if err := w.s.lookUp(ctx, []blob.ID{info.ID}, known); err != nil {
 		return fmt.Errorf("pack blob %s: %w", info.ID, err)
 	}
 	if now, stored := known[info.ID]; !stored || now.Base != info.Base {
-		return fmt.Errorf("pack blob %s: %w: it leans on another blob now", info.ID, ErrChanged)
+		return fmt.Errorf("pack blob %s: %w: its base has changed", info.ID, ErrChanged)
 	}
 	return nil
 }
@@ -241,8 +240,8 @@ func (w *writer) stream(ctx context.Context, id blob.ID, fn func(io.Reader) erro
 	return errors.Join(fn(r), r.Close())
 }
 
-// verifier ends with an error instead of io.EOF if what went through does not
-// have the sum that it should have.
+// verifier ends with an error instead of io.EOF if the bytes read have a wrong
+// checksum.
 type verifier struct {
 	r      io.Reader
 	hash   hash.Hash
@@ -257,7 +256,7 @@ func (v *verifier) Read(p []byte) (int, error) {
 	n, err := v.r.Read(p)
 	v.hash.Write(p[:n])
 	if errors.Is(err, io.EOF) && sum(v.hash.Sum(nil)[:sumSize]) != v.want {
-		return n, fmt.Errorf("object %s: %w", v.object, damaged("a record does not have the sum that it should have"))
+		return n, fmt.Errorf("object %s: %w", v.object, damaged("a record has a wrong checksum"))
 	}
 	return n, err
 }
