@@ -59,7 +59,7 @@ func (b *Blobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return data, nil
 }
 
-// readError tells a bucket that fails from an object that is too short.
+// readError distinguishes a failing bucket from an object that is too short.
 func readError(ctx context.Context, id blob.ID, n, want int64, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -70,7 +70,7 @@ func readError(ctx context.Context, id blob.ID, n, want int64, err error) error 
 	return fmt.Errorf("read the object of %s: %w", id, err)
 }
 
-// find looks a blob up, first among those on their way to the database.
+// find looks a blob up, first among the pending ones.
 func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 	if err := ctx.Err(); err != nil {
 		return place{}, err
@@ -138,12 +138,12 @@ func (b *Blobs) large(size int64) bool {
 
 func (b *Blobs) putSmall(ctx context.Context, r *record) error {
 	if r.size > maxInDatabase {
-		return fmt.Errorf("store blob %s: %w: %d bytes without a bucket, at most %d are allowed", r.id, blob.ErrTooLarge, r.size, maxInDatabase)
+		return fmt.Errorf("store blob %s: %w: %d bytes; without a bucket the limit is %d", r.id, blob.ErrTooLarge, r.size, maxInDatabase)
 	}
 	return b.t.put(ctx, r)
 }
 
-// checkBase refuses a blob that could never be read.
+// checkBase rejects a blob that could never be read.
 func (b *Blobs) checkBase(ctx context.Context, one blob.Blob) error {
 	if one.Base.IsZero() || b.t.knows(one.Base) {
 		return nil
@@ -218,7 +218,7 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 		return b.putObject(ctx, id, blob.ID{}, r, size)
 	}
 	if size > maxInDatabase {
-		return b.putSmall(ctx, &record{id: id, size: size}) // says why not
+		return b.putSmall(ctx, &record{id: id, size: size}) // fails and says why
 	}
 	data, err := blob.ReadExactly(r, size)
 	if err != nil {
@@ -227,8 +227,8 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	return b.putSmall(ctx, &record{id: id, size: size, data: slices.Clip(data)})
 }
 
-// read runs a query, and again where the connection had gone: after a fail-over
-// every connection that waits in the pool is one of these.
+// read runs a query, and repeats it if the connection was broken: after a failover,
+// all idle connections in the pool are.
 func (db *DB) read(ctx context.Context, query func() error) error {
 	deadline := time.Now().Add(db.opts.RetryFor)
 	for {
@@ -242,7 +242,7 @@ func (db *DB) read(ctx context.Context, query func() error) error {
 	}
 }
 
-// gone reports whether the server or the way to it broke down.
+// gone reports whether the server or the connection to it failed.
 func gone(err error) bool {
 	code := pgCode(err)
 	return code == "" || len(code) == 5 && code[:3] == "57P"

@@ -32,7 +32,7 @@ var (
 	ErrTenant = errors.New("invalid tenant")
 )
 
-// The codes of the database that we tell apart.
+// The error codes that we distinguish.
 const (
 	codeDivision      = "22012" // a condition of ours did not hold
 	codeUnique        = "23505"
@@ -56,9 +56,9 @@ func pgCode(err error) string {
 	return ""
 }
 
-// refused reports whether the database has answered that a statement failed, so
-// that its transaction is certainly undone. After a fatal error, as when the
-// server is stopped, that is not certain.
+// refused reports whether the database has answered that a statement failed, so that
+// its transaction is certainly rolled back. After a fatal error, such as a server
+// shutdown, that is not certain.
 func refused(err error) bool {
 	var sent *pgconn.PgError
 	if !errors.As(err, &sent) {
@@ -67,9 +67,9 @@ func refused(err error) bool {
 	return sent.SeverityUnlocalized == "ERROR" || sent.SeverityUnlocalized == "" && sent.Severity == "ERROR"
 }
 
-// wrap gives an error of the database the type that callers know. Texts of the
-// client library are kept, its errors are not, since they carry the settings of
-// the connection with the password.
+// wrap converts an error of the database to one that callers can test for. It keeps
+// the texts of the client library but not its errors, because they carry the
+// connection settings with the password.
 func (db *DB) wrap(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:

@@ -15,7 +15,7 @@ import (
 )
 
 // group is what one transaction writes: blobs, and batches that have no key in
-// common, so that each can be judged without the others.
+// common, so that each can be checked separately.
 type group struct {
 	t       *Tenant
 	reqs    []*request
@@ -25,8 +25,8 @@ type group struct {
 	bytes   int
 	keys    map[string]struct{}
 	lost    []loss
-	outrun  int      // attempts that failed for no reason of their own
-	unused  []string // objects of blobs that were there already
+	outrun  int      // attempts that failed because of others
+	unused  []string // objects of blobs that were stored already
 }
 
 // loss is a blob that cannot be stored.
@@ -79,25 +79,25 @@ func keysOf(b *kv.Batch) []string {
 	return append(keys, b.Delete...)
 }
 
-// change is what a group does to rows, sorted by what the database must do. All
-// of it is in the order of keys, so that transactions lock rows in one order.
+// change is the changes of a group to rows, grouped by statement. Everything is in
+// the order of keys, so that transactions lock rows in one order.
 type change struct {
 	expect  []kv.Expect // rows that must be at a version
 	rows    []rowSet
 	remove  [][]byte // keys to be deleted
 	ranges  []kv.Range
-	keep    [][]byte // keys that ranges leave
+	keep    [][]byte // keys that ranges must not delete
 	refs    []blob.ID
 	doubted bool // an expectation contradicts another
 }
 
-// rowKind says what is done about a row that may be there or not.
+// rowKind is the way to write a row that may or may not exist.
 type rowKind int
 
 const (
 	upsertRow rowKind = iota // it gets the value
-	insertRow                // it must not be there
-	fenceRow                 // it is going to be deleted, and nobody may make it meanwhile
+	insertRow                // it must not exist
+	fenceRow                 // it will be deleted, and no other transaction may create it meanwhile
 )
 
 type rowSet struct {
@@ -107,8 +107,8 @@ type rowSet struct {
 	version int64
 }
 
-// newVersion draws a version at random: a counter would be a row that all
-// commits fight over. Sixty-two random bits do not meet twice on one key.
+// newVersion draws a version at random: all commits would contend for the row of a
+// counter. Sixty-two random bits do not repeat on one key.
 func newVersion() int64 { return rand.Int64()>>1 + 1 }
 
 func (g *group) change() *change {
@@ -122,7 +122,7 @@ func (g *group) change() *change {
 			c.add(r.batch, carried)
 		}
 	}
-	for _, r := range g.recs { // what the new blobs lean on
+	for _, r := range g.recs { // bases of the new blobs
 		if !r.base.IsZero() && !carried[r.base] {
 			c.refs = append(c.refs, r.base)
 		}
@@ -131,7 +131,7 @@ func (g *group) change() *change {
 	return c
 }
 
-// add takes in one batch.
+// add adds one batch.
 func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
 	version := newVersion()
 	expected := make(map[string]uint64, len(b.Expect))
@@ -165,7 +165,7 @@ func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
 		}
 		c.remove = append(c.remove, []byte(key))
 	}
-	// A row that must stay absent is made and removed again: what is not there
+	// A row that must stay absent is created and removed again, because an absent row
 	// cannot be locked.
 	for key, want := range expected {
 		if want != 0 || set[key] {
@@ -199,12 +199,12 @@ func (c *change) sort() {
 	}
 }
 
-// maxRuns bounds how many statements write the rows of a transaction.
+// maxRuns limits how many statements write the rows of a transaction.
 const maxRuns = 8
 
-// runs splits the rows into those that one statement can write: as far as that
-// takes few of them in the order of keys, so that transactions do not wait for
-// each other in a circle; else kind by kind, and the database will notice.
+// runs splits the rows into groups for one statement each. If few statements suffice,
+// they follow the order of keys, which avoids deadlocks; otherwise rows are grouped
+// by kind, and the database detects a deadlock.
 func (c *change) runs() [][]rowSet {
 	var runs [][]rowSet
 	for i, r := range c.rows {
@@ -223,12 +223,12 @@ func (c *change) runs() [][]rowSet {
 	return slices.DeleteFunc(byKind, func(rows []rowSet) bool { return len(rows) == 0 })
 }
 
-// maxLocked bounds the rows that are locked early without need.
+// maxLocked limits the rows that are locked early without need.
 const maxLocked = 64
 
-// locks returns the rows to be locked before anything is written, with the
-// versions at which they must be; 0 means any, for rows that are going to be
-// written too and may as well be locked in the order of keys.
+// locks returns the rows to be locked before anything is written, with their expected
+// versions. 0 means any: such rows will be written anyway and are locked in the order
+// of keys.
 func (c *change) locks() (keys [][]byte, versions []int64) {
 	want := make(map[string]int64, len(c.expect))
 	for _, e := range c.expect {
@@ -247,8 +247,8 @@ func (c *change) locks() (keys [][]byte, versions []int64) {
 	return keys, versions
 }
 
-// attempt is the name of one try to run a transaction. It is written with it, so
-// that it can be found, and can be made impossible.
+// attempt is the name of one try to run a transaction. The transaction writes it, so
+// that it can be looked up later, or prevented.
 type attempt struct {
 	minute int64
 	id     []byte
@@ -260,9 +260,9 @@ func (db *DB) newAttempt() attempt {
 	return attempt{minute: db.now().Unix() / 60, id: id}
 }
 
-// pipeline is the whole transaction. It goes out at once and is undone as a
-// whole if one of its statements fails, for which those that check a condition
-// divide by zero. Where held is set the generation is locked already.
+// pipeline is the whole transaction. It is sent at once and rolled back as a whole if
+// one of its statements fails; statements that check a condition divide by zero to
+// fail. If held is set, the generation is locked already.
 func (g *group) pipeline(a attempt, generation int64, held bool) *pgx.Batch {
 	c, b := g.change(), &pgx.Batch{}
 	q := func(sql string, args ...any) *pgx.QueuedQuery { return b.Queue(g.t.db.sql(sql), args...) }
@@ -306,7 +306,7 @@ func (g *group) pipeline(a attempt, generation int64, held bool) *pgx.Batch {
 	return b
 }
 
-// queueRows writes rows of one kind, with a plainer statement for a single one.
+// queueRows writes rows of one kind, with a simpler statement for a single one.
 func queueRows(q func(string, ...any) *pgx.QueuedQuery, name string, rows []rowSet) {
 	sql := sqlWriteRows[rows[0].kind]
 	if len(rows) == 1 {
@@ -341,7 +341,7 @@ func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery, generation i
 	g.queueUsed(q)
 }
 
-// queueUsed finds out which objects were written for nothing.
+// queueUsed finds the objects that were written needlessly.
 func (g *group) queueUsed(q func(string, ...any) *pgx.QueuedQuery) {
 	var ids [][]byte
 	var keys []string

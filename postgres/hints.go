@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxPayload is what a notification may hold; the server's limit is 8,000.
+	// maxPayload is the size limit of a notification; the server's limit is 8,000.
 	maxPayload = 7800
-	// maxHintKey is how much of a key is told: watchers watch prefixes.
+	// maxHintKey is how much of a key is sent: watchers watch prefixes.
 	maxHintKey = 96
-	// maxHints is how many keys of a tenant are told apart.
+	// maxHints is how many keys of a tenant are listed.
 	maxHints = 64
 )
 
-// touched is what changed in a tenant's rows: keys that begin with one of the
+// touched describes the changes in a tenant's rows: keys that begin with one of the
 // prefixes, or any.
 type touched struct {
 	prefixes map[string]struct{}
@@ -50,7 +50,7 @@ func (t *touched) addKey(key string) {
 	t.prefixes[key[:min(len(key), maxHintKey)]] = struct{}{}
 }
 
-// commonPrefix is what all keys of a range begin with.
+// commonPrefix returns the common prefix of all keys of a range.
 func commonPrefix(r kv.Range) string {
 	if r.End == "" {
 		return ""
@@ -62,7 +62,7 @@ func commonPrefix(r kv.Range) string {
 	return r.Start[:n]
 }
 
-// hint is what a notification says about one tenant.
+// hint is the part of a notification about one tenant.
 type hint struct {
 	tenant   string
 	prefixes []string // empty: any key
@@ -81,10 +81,9 @@ func (h hint) concerns(in kv.Range) bool {
 	return false
 }
 
-// encodeHints writes notifications: the node, then for each tenant a line with
-// its name and prefixes, each escaped as in the query of a URL and followed by a
-// blank. What is too much for all of them becomes "*": anything may have
-// changed.
+// encodeHints writes notifications: the node, then for each tenant a line with its
+// name and prefixes, each escaped as in a URL query and followed by a blank. If that
+// is too long, it becomes "*": anything may have changed.
 func encodeHints(node string, all map[string]*touched) []string {
 	const maxPayloads = 8
 	var payloads []string
@@ -117,7 +116,7 @@ func hintLine(tenant string, t *touched) string {
 	return line
 }
 
-// decodeHints is the inverse of encodeHints. Where ok is false anything may have
+// decodeHints is the inverse of encodeHints. If ok is false, anything may have
 // changed.
 func decodeHints(payload string) (node string, hints []hint, ok bool) {
 	lines := strings.Split(payload, "\n")

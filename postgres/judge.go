@@ -12,9 +12,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// judge answers the requests whose conditions do not hold and drops them, after
-// a transaction was undone by one. It looks without locks: a condition that was
-// false at some time during the call may be reported.
+// judge answers and drops the requests whose conditions do not hold, after one of
+// them failed the transaction. It reads without locks: it may report a condition that
+// was false at any time during the call.
 func (g *group) judge(deadline time.Time) error {
 	var seen facts
 	for {
@@ -46,14 +46,14 @@ func (g *group) judge(deadline time.Time) error {
 	if failed {
 		return nil
 	}
-	// Somebody was faster; or a collector has begun on another node; or the tenant's
-	// own rows are gone, as after a restore.
+	// Another commit was faster, a collector has begun on another node, or the
+	// tenant's own rows are gone, as after a restore.
 	g.outrun++
 	g.t.newGeneration(0)
 	return g.t.db.pause(time.Millisecond)
 }
 
-// facts is what judge sees.
+// facts is what judge reads.
 type facts struct {
 	versions map[string]uint64
 	blobs    map[blob.ID]bool
@@ -101,8 +101,8 @@ func (g *group) look() (facts, error) {
 	return seen, err
 }
 
-// loseRecords drops blobs whose base was swept after the layer above had read
-// it, and those that lean on them.
+// loseRecords drops blobs whose base was swept after the layer above read it, and the
+// blobs that lean on them.
 func (g *group) loseRecords(seen facts) {
 	for again := true; again; {
 		carried := make(map[blob.ID]bool, len(g.recs))
@@ -124,7 +124,7 @@ func (g *group) loseRecords(seen facts) {
 	}
 }
 
-// verdict tells why a batch cannot be applied, or nil.
+// verdict returns why a batch cannot be applied, or nil.
 func (g *group) verdict(b *kv.Batch, seen facts) error {
 	for _, e := range b.Expect {
 		if got := seen.versions[e.Key]; got != e.Version {

@@ -16,15 +16,15 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// prefix is where the tenant's objects are. The name of the tenant is hashed,
-// since keys of buckets take fewer characters and are seen by more people.
+// prefix is the prefix of the tenant's objects. The name of the tenant is hashed,
+// because bucket keys allow fewer characters and are visible to more people.
 func (t *Tenant) prefix() string {
 	sum := sha256.Sum256([]byte(t.name))
 	return hex.EncodeToString(sum[:16]) + "/"
 }
 
-// newObjectKey returns a key that was never used: what is removed late under an
-// old key cannot hit a new object of the same content.
+// newObjectKey returns a key that was never used: a late removal under an old key
+// cannot hit a new object with the same content.
 func (t *Tenant) newObjectKey(id blob.ID) string {
 	var salt [8]byte
 	rand.Read(salt[:])
@@ -32,14 +32,14 @@ func (t *Tenant) newObjectKey(id blob.ID) string {
 	return t.prefix() + name[:2] + "/" + name + "." + hex.EncodeToString(salt[:])
 }
 
-// putObject writes a large blob's object now, in the caller's time, and queues
-// its row.
+// putObject writes a large blob's object in the caller's goroutine and queues its
+// row.
 func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, size int64) error {
 	held, err := b.renew(ctx, id)
 	if err != nil {
 		return err
 	}
-	if held { // a source that is not what it says is an error all the same
+	if held { // still an error if the source does not match
 		return checkSize(r, size)
 	}
 	objects, key := b.t.db.opts.Objects, b.t.newObjectKey(id)
@@ -53,10 +53,9 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 	return b.discardUnused(ctx, rec)
 }
 
-// discardUnused removes the object of a record that does not wait any more, if
-// another call was faster and its own object was not needed. It asks the database
-// and nothing else: what waits in memory may be a third one, while the row names
-// this one.
+// discardUnused removes the object of a record that is no longer pending, if another
+// call was faster and the object is not needed. It checks only the database: a record
+// in memory may have a third object, while the row names this one.
 func (b *Blobs) discardUnused(ctx context.Context, rec *record) error {
 	db := b.t.db
 	var object *string
@@ -70,14 +69,14 @@ func (b *Blobs) discardUnused(ctx context.Context, rec *record) error {
 		return db.wrap(ctx, "look for the row of an object", err)
 	}
 	if err := db.opts.Objects.RemoveObjects(ctx, rec.object); err != nil {
-		return fmt.Errorf("remove an object that is not needed: %w", err)
+		return fmt.Errorf("remove an unneeded object: %w", err)
 	}
 	return nil
 }
 
-// renew puts a stored blob into the current generation at once, and reports
-// whether there is one. Other than small ones, a large blob cannot be stored
-// again from memory if a collector is faster.
+// renew moves a stored blob to the current generation at once, and reports whether it
+// exists. Unlike small blobs, a large one cannot be stored again from memory if a
+// collector is faster.
 func (b *Blobs) renew(ctx context.Context, id blob.ID) (bool, error) {
 	if b.t.find(id) != nil {
 		return true, nil
@@ -100,11 +99,11 @@ func checkSize(r io.Reader, size int64) error {
 	return err
 }
 
-// openObject opens a blob's object. Where a collector removed it between the look
-// at the row and this call, the row is gone too, and that is what counts.
+// openObject opens a blob's object. If a collector removed it after the row was read,
+// the row is gone too, and the blob counts as missing.
 func (b *Blobs) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, error) {
 	if b.t.db.opts.Objects == nil {
-		return nil, fmt.Errorf("read blob %s: it is in a bucket, and none is given", id)
+		return nil, fmt.Errorf("read blob %s: it is in a bucket, but none is configured", id)
 	}
 	r, err := b.t.db.opts.Objects.OpenObject(ctx, p.object, 0, p.size)
 	if errors.Is(err, blob.ErrNotFound) {
@@ -129,9 +128,9 @@ func (b *Blobs) openObject(ctx context.Context, id blob.ID, p place) (io.ReadClo
 // orphanPage is how many objects are compared with rows at a time.
 const orphanPage = 500
 
-// SweepOrphans removes objects of the tenant that are older than grace and that
-// no row names: what a crash between object and row leaves behind. It returns
-// how many there were. Grace must be longer than any Put may take; an hour is.
+// SweepOrphans removes objects of the tenant that are older than grace and that no
+// row names: leftovers of a crash between object and row. It returns their number.
+// Grace must be longer than any Put takes; an hour is enough.
 func (b *Blobs) SweepOrphans(ctx context.Context, grace time.Duration) (removed int, err error) {
 	objects := b.t.db.opts.Objects
 	if objects == nil {
@@ -162,8 +161,8 @@ func (b *Blobs) SweepOrphans(ctx context.Context, grace time.Duration) (removed 
 	return removed, nil
 }
 
-// removeOrphans removes those of the objects that no row names. Rows are asked
-// after the objects were listed: a row that comes later is of a younger object.
+// removeOrphans removes the objects that no row names. It reads rows after the
+// objects were listed: a later row belongs to a younger object.
 func (b *Blobs) removeOrphans(ctx context.Context, keys []string) (int, error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -189,7 +188,7 @@ func (b *Blobs) removeOrphans(ctx context.Context, keys []string) (int, error) {
 	var orphans []string
 	for _, key := range keys {
 		id, ok := objectID(key)
-		if !ok || named[key] { // what is not ours stays
+		if !ok || named[key] { // foreign objects stay
 			continue
 		}
 		if r := b.t.find(id); r != nil && r.object == key {

@@ -25,7 +25,7 @@ type DB struct {
 	writers chan struct{}
 	watch   *watchers
 
-	ctx    context.Context // ends with the DB; work that many wait for belongs to it
+	ctx    context.Context // ends with the DB; used for work that many callers wait for
 	cancel context.CancelFunc
 	work   sync.WaitGroup // goroutines of this DB
 
@@ -37,9 +37,9 @@ type DB struct {
 	skew  atomic.Int64 // how far the database's clock is ahead of ours
 }
 
-// Open connects to a database and makes or renews its tables if need be. The
-// connection string is that of pgx: a URL or key=value pairs, with several hosts
-// where there is a standby; then it should say target_session_attrs=read-write.
+// Open connects to a database and creates or upgrades its tables if needed. The
+// connection string is that of pgx: a URL or key=value pairs. With a standby, list
+// several hosts and set target_session_attrs=read-write.
 func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -85,7 +85,7 @@ func (db *DB) noteSecrets(config *pgxpool.Config) {
 	}
 }
 
-// configure sets what the connection string leaves open.
+// configure sets what the connection string does not.
 func (db *DB) configure(config *pgxpool.Config) {
 	config.MaxConns = int32(db.opts.MaxConns)
 	if config.ConnConfig.ConnectTimeout == 0 {
@@ -94,8 +94,7 @@ func (db *DB) configure(config *pgxpool.Config) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "stet"
 	}
-	// Not as parameters of the start: poolers between us and the database refuse
-	// those that they do not know.
+	// Not as startup parameters: connection poolers refuse unknown ones.
 	settings := fmt.Sprintf(`SET statement_timeout = %d; SET lock_timeout = %d; SET idle_in_transaction_session_timeout = %d;
 		SET default_transaction_isolation = 'read committed';
 		SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit', true) = 'off'`,
@@ -128,13 +127,13 @@ func (db *DB) Ping(ctx context.Context) error {
 	return db.wrap(ctx, "ping database", err)
 }
 
-// Pool gives access to the database for tables of others beside ours.
+// Pool gives access to the database for tables of other packages.
 func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
-// closeTime is how long Close waits for blobs that nobody has flushed.
+// closeTime is how long Close waits for unflushed blobs.
 const closeTime = 10 * time.Second
 
-// Close writes what still waits in memory and ends all connections.
+// Close writes pending blobs and ends all connections.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	if db.ended {

@@ -9,38 +9,38 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Options shape a DB. The zero value keeps everything in the database.
+// Options configure a DB. The zero value keeps everything in the database.
 type Options struct {
 	// Objects is the bucket for large blobs; nil keeps them in the database.
 	Objects blob.Objects
-	// LargeBytes is the size from which on blobs go to Objects; 0 means 128 KiB.
+	// LargeBytes is the size from which blobs go to Objects; 0 means 128 KiB.
 	LargeBytes int
-	// Schema is the database schema with the tables, made if it does not exist.
-	// It holds nothing else. Empty means "stet".
+	// Schema is the database schema for the tables, created if missing. It must hold
+	// nothing else. Empty means "stet".
 	Schema string
-	// MaxConns bounds the connections of this node; 0 means 16.
+	// MaxConns limits the connections of this node; 0 means 16.
 	MaxConns int
-	// MaxPending bounds the bytes of blobs that wait in memory for a commit or a
+	// MaxPending limits the bytes of blobs that wait in memory for a commit or a
 	// flush, for each tenant; 0 means 8 MiB.
 	MaxPending int
 	// StatementTimeout ends statements that take longer; 0 means 30 seconds.
 	StatementTimeout time.Duration
-	// LockTimeout bounds the wait for a row that another commit holds; 0 means 10
+	// LockTimeout limits the wait for a row that another commit holds; 0 means 10
 	// seconds.
 	LockTimeout time.Duration
-	// ConnectTimeout bounds the making of a connection where the connection string
-	// does not; 0 means 5 seconds.
+	// ConnectTimeout limits the time to connect if the connection string does not; 0
+	// means 5 seconds.
 	ConnectTimeout time.Duration
-	// RetryFor is how long a commit is tried again while the database cannot be
-	// reached, as during a fail-over; 0 means 30 seconds.
+	// RetryFor is how long a commit is retried while the database cannot be reached,
+	// as during a failover; 0 means 30 seconds.
 	RetryFor time.Duration
-	// PollInterval is how often watchers get a hint even if nobody sent one; 0
-	// means one second.
+	// PollInterval is how often watchers get a hint even if none was sent; 0 means
+	// one second.
 	PollInterval time.Duration
 }
 
-// maxInDatabase bounds a blob that has no bucket to go to: it is held in memory
-// several times on its way, and the protocol ends at 1 GiB.
+// maxInDatabase limits a blob without a bucket: it is held in memory several times
+// while it is sent, and the protocol's limit is 1 GiB.
 const maxInDatabase = 256 << 20
 
 var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`) })
@@ -61,10 +61,10 @@ func (o *Options) withDefaults() (Options, error) {
 	defaultTo(&opts.RetryFor, 30*time.Second)
 	defaultTo(&opts.PollInterval, time.Second)
 	if !schemaName().MatchString(opts.Schema) {
-		return opts, fmt.Errorf("open database: %q cannot be the name of a schema", opts.Schema)
+		return opts, fmt.Errorf("open database: invalid schema name %q", opts.Schema)
 	}
 	if opts.MaxConns < 4 {
-		return opts, fmt.Errorf("open database: %d connections are too few, 4 are needed", opts.MaxConns)
+		return opts, fmt.Errorf("open database: %d connections are too few; at least 4 are needed", opts.MaxConns)
 	}
 	return opts, nil
 }

@@ -17,23 +17,23 @@ import (
 var _ blob.Replacer = (*Blobs)(nil)
 
 const (
-	// sqlReplace exchanges contents and bases, or with $7 only contents, and tells
-	// which objects were named before.
+	// sqlReplace replaces contents and bases, or with $7 only contents, and returns
+	// the objects named before.
 	sqlReplace = `WITH old AS (SELECT id, coalesce(object, '') AS object FROM @blobs WHERE tenant = $1 AND id = ANY($2) ORDER BY id FOR UPDATE)
 	UPDATE @blobs AS b SET size = n.size, object = n.object, data = n.data, base = CASE WHEN $7::boolean THEN b.base ELSE n.base END
 	FROM unnest($2::bytea[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[]) AS n (id, size, object, data, base), old
 	WHERE b.tenant = $1 AND b.id = n.id AND old.id = b.id RETURNING b.id, old.object`
 
 	sqlLockBlobs = `SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) ORDER BY id FOR UPDATE`
-	// UNION, unlike UNION ALL, ends in a circle, which only damage can make.
+	// UNION, unlike UNION ALL, ends in a cycle, which only damage can create.
 	sqlChains = `WITH RECURSIVE chain AS (
 		SELECT id, base FROM @blobs WHERE tenant = $1 AND id = ANY($2)
 		UNION SELECT b.id, b.base FROM @blobs AS b JOIN chain ON b.id = chain.base WHERE b.tenant = $1)
 	SELECT id, base FROM chain`
 )
 
-// Replace implements blob.Replacer: one statement for all of them, or a
-// transaction where there are new bases.
+// Replace implements blob.Replacerwith one statement, or with a transaction if there
+// are new bases.
 func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	fresh := make([]*record, 0, len(blobs))
 	for _, one := range blobs {
@@ -61,7 +61,7 @@ func (b *Blobs) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size i
 	return err
 }
 
-// stage reads new content, a large one into an object that no row names yet.
+// stage reads new content. Large content goes into an object that no row names yet.
 func (b *Blobs) stage(ctx context.Context, id blob.ID, r io.Reader, size int64) (*record, error) {
 	fresh := &record{id: id, size: size}
 	var err error
@@ -80,14 +80,14 @@ func (b *Blobs) stage(ctx context.Context, id blob.ID, r io.Reader, size int64) 
 	return fresh, nil
 }
 
-// exchange points the rows at the new contents and removes the objects that are
-// not needed any more. After an error a row may name the new object all the same:
-// whichever is left over, the sweep of orphans removes.
+// exchange points the rows at the new contents and removes the old objects. After an
+// error a row may still name the new object; the sweep of orphans removes whichever
+// is left over.
 func (b *Blobs) exchange(ctx context.Context, fresh []*record, keepBases bool) (replaced int, err error) {
 	if len(fresh) == 0 {
 		return 0, ctx.Err()
 	}
-	if err := b.Flush(ctx); err != nil { // so that there are rows
+	if err := b.Flush(ctx); err != nil { // so that the rows exist
 		return 0, errors.Join(err, b.removeObjects(ctx, fresh))
 	}
 	old, err := b.replaceRows(ctx, fresh, keepBases)
@@ -98,7 +98,7 @@ func (b *Blobs) exchange(ctx context.Context, fresh []*record, keepBases bool) (
 	for _, r := range fresh {
 		object, there := old[r.id]
 		switch {
-		case !there: // nobody names the new one
+		case !there: // nothing names the new one
 			unneeded = append(unneeded, r)
 		case object != r.object: // equal if the statement ran twice
 			unneeded = append(unneeded, &record{object: object})
@@ -107,7 +107,7 @@ func (b *Blobs) exchange(ctx context.Context, fresh []*record, keepBases bool) (
 	return len(old), b.removeObjects(ctx, unneeded)
 }
 
-// replaceRows returns the objects that the rows which were exchanged had named.
+// replaceRows returns the old objects of the replaced rows.
 func (b *Blobs) replaceRows(ctx context.Context, fresh []*record, keepBases bool) (old map[blob.ID]string, err error) {
 	db := b.t.db
 	err = db.persist(ctx, func() error {
@@ -115,7 +115,7 @@ func (b *Blobs) replaceRows(ctx context.Context, fresh []*record, keepBases bool
 			old, err = b.updateRows(ctx, db.pool, fresh, keepBases)
 			return err
 		}
-		for { // until the generation does not go while it is waited for
+		for { // until the generation stays while we wait for it
 			old, err = b.replaceLeaning(ctx, fresh)
 			if !errors.Is(err, pgx.ErrNoRows) {
 				return err
@@ -128,10 +128,10 @@ func (b *Blobs) replaceRows(ctx context.Context, fresh []*record, keepBases bool
 	return old, err
 }
 
-// replaceLeaning exchanges blobs of which some get a base, one transaction of the
-// tenant after the other, so that no two make a circle. As for a new blob, a base
-// is locked and counted to the current generation, which is held: a sweep has
-// either removed it before, or leaves it.
+// replaceLeaning replaces blobs of which some get a base, one transaction per tenant
+// at a time, so that no two create a cycle. As for a new blob, a base is locked and
+// moved to the current generation, which is held: a sweep has either removed it
+// before, or keeps it.
 func (b *Blobs) replaceLeaning(ctx context.Context, fresh []*record) (old map[blob.ID]string, err error) {
 	db := b.t.db
 	if _, err := b.t.prepare(ctx); err != nil {
@@ -156,7 +156,7 @@ func (b *Blobs) replaceLeaning(ctx context.Context, fresh []*record) (old map[bl
 		if _, err := tx.Exec(ctx, db.sql(sqlLockBlobs), b.t.name, all); err != nil {
 			return err
 		}
-		// A statement of its own: it sees what those did who held the locks before.
+		// A separate statement sees the changes of earlier lock holders.
 		links, err := b.links(ctx, tx, all)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (b *Blobs) replaceLeaning(ctx context.Context, fresh []*record) (old map[bl
 	return old, err
 }
 
-// links returns what blobs, and all that they lean on, lean on.
+// links returns the bases of blobs, and the bases of those.
 func (b *Blobs) links(ctx context.Context, tx pgx.Tx, ids [][]byte) (map[blob.ID]blob.ID, error) {
 	rows, err := tx.Query(ctx, b.t.db.sql(sqlChains), b.t.name, ids)
 	if err != nil {
@@ -188,8 +188,8 @@ func (b *Blobs) links(ctx context.Context, tx pgx.Tx, ids [][]byte) (map[blob.ID
 	return links, err
 }
 
-// standing returns those that can be exchanged one after the other: all that the
-// new base leans on is there, and the blob itself is not among it.
+// standing returns the blobs that can be replaced one after the other: the new base
+// and its own bases exist, and the blob is not among them.
 func standing(fresh []*record, links map[blob.ID]blob.ID) []*record {
 	firm := make([]*record, 0, len(fresh))
 	for _, r := range fresh {
@@ -222,7 +222,7 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// updateRows returns the objects of the rows that there were.
+// updateRows returns the objects of the existing rows.
 func (b *Blobs) updateRows(ctx context.Context, in querier, fresh []*record, keepBases bool) (map[blob.ID]string, error) {
 	old := make(map[blob.ID]string, len(fresh))
 	if len(fresh) == 0 {
@@ -262,7 +262,7 @@ func (b *Blobs) removeObjects(ctx context.Context, records []*record) error {
 		return nil
 	}
 	if err := b.t.db.opts.Objects.RemoveObjects(ctx, keys...); err != nil {
-		return fmt.Errorf("remove objects that are not needed: %w", err)
+		return fmt.Errorf("remove unneeded objects: %w", err)
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// maxTries bounds how often a transaction loses against others before its
-// callers are told that the store is busy.
+// maxTries limits how often a transaction loses against others before its callers get
+// kv.ErrBusy.
 const maxTries = 100
 
-// run writes the group and answers everyone in it.
+// run writes the group and answers all its requests.
 func (g *group) run() {
 	err := g.write()
 	if err != nil && len(g.reqs) > 1 && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknownOutcome) && g.t.db.ctx.Err() == nil {
@@ -31,8 +31,8 @@ func (g *group) run() {
 	}
 }
 
-// runApart is for a group that the database refuses although each of its batches
-// looked sound: one of them may be at fault, and the others shall not suffer.
+// runApart handles a group that the database refuses although each of its batches
+// looked valid: one of them may be at fault, and the others must not fail with it.
 func (g *group) runApart(err error) {
 	if len(g.recs) > 0 {
 		blobs := newGroup(g.t)
@@ -50,15 +50,15 @@ func (g *group) runApart(err error) {
 		}
 		single := newGroup(g.t)
 		single.admit(r)
-		single.carries = false // its blobs are stored, or it is told that they are missing
+		single.carries = false // its blobs are stored, or it fails because they are missing
 		rowErr := single.write()
-		if len(single.reqs) > 0 { // else it has its answer
+		if len(single.reqs) > 0 { // otherwise it is answered
 			single.answer(r, rowErr)
 		}
 	}
 }
 
-// answer tells one request how it ended.
+// answer sends the result to one request.
 func (g *group) answer(r *request, err error) {
 	switch {
 	case err != nil:
@@ -71,8 +71,8 @@ func (g *group) answer(r *request, err error) {
 	}
 }
 
-// write runs the transaction until it is done, or cannot be. Requests whose
-// conditions do not hold are answered and leave the group.
+// write runs the transaction until it succeeds or cannot. Requests whose conditions
+// do not hold are answered and leave the group.
 func (g *group) write() error {
 	db := g.t.db
 	deadline := time.Now().Add(db.opts.RetryFor)
@@ -93,7 +93,7 @@ func (g *group) write() error {
 			return nil
 		}
 		if try == maxTries {
-			return fmt.Errorf("commit: %w: others were faster %d times", kv.ErrBusy, try)
+			return fmt.Errorf("commit: %w: lost against other commits %d times", kv.ErrBusy, try)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (g *group) writes() bool {
 	return false
 }
 
-// errNotSent marks an attempt of which the database has seen nothing.
+// errNotSent marks an attempt that did not reach the database.
 var errNotSent = errors.New("not sent")
 
 // try sends the transaction once.
@@ -130,11 +130,11 @@ func (g *group) try(a attempt) error {
 	return g.tryHeld(ctx, conn, a)
 }
 
-// maxOutrun is how often the generation may have changed under an attempt before
-// it is held first, which takes a second round trip.
+// maxOutrun is how often the generation may change during an attempt before it is
+// locked first, which takes a second round trip.
 const maxOutrun = 2
 
-// tryHeld is for a node whose knowledge is outrun by collectors again and again.
+// tryHeld is for a node whose known generation keeps being outdated by collectors.
 func (g *group) tryHeld(ctx context.Context, conn *pgxpool.Conn, a attempt) error {
 	var generation int64
 	b, db := &pgx.Batch{}, g.t.db
@@ -150,14 +150,13 @@ func (g *group) tryHeld(ctx context.Context, conn *pgxpool.Conn, a attempt) erro
 	}
 	if err != nil && !conn.Conn().IsClosed() {
 		if _, rollback := conn.Exec(ctx, `ROLLBACK`); rollback != nil {
-			conn.Conn().Close(ctx) // its end is a rollback too
+			conn.Conn().Close(ctx) // closing also rolls back
 		}
 	}
 	return err
 }
 
-// connect gets a connection over which the transaction can run, and the
-// generation that it counts to.
+// connect returns a connection for the transaction and its generation.
 func (g *group) connect() (*pgxpool.Conn, int64, error) {
 	db := g.t.db
 	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.ConnectTimeout)
@@ -170,8 +169,8 @@ func (g *group) connect() (*pgxpool.Conn, int64, error) {
 	return conn, generation, err
 }
 
-// discardUnused removes the objects of blobs that turned out to be stored
-// already. One that cannot be removed now is an orphan for later.
+// discardUnused removes the objects of blobs that were stored already. If that fails,
+// they become orphans for a later sweep.
 func (g *group) discardUnused() {
 	if len(g.unused) == 0 {
 		return
@@ -181,17 +180,17 @@ func (g *group) discardUnused() {
 	_ = g.t.db.opts.Objects.RemoveObjects(ctx, g.unused...)
 }
 
-// recover finds out what a failed attempt means: again with the rest of the
-// group, done after all, or an error for everyone.
+// recover decides about a failed attempt: retry with the rest of the group, done
+// after all, or an error for all requests.
 func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _ error) {
 	db := g.t.db
 	switch code := pgCode(err); {
 	case db.ctx.Err() != nil:
 		return false, blob.ErrClosed
-	case errors.Is(err, pgx.ErrNoRows): // the generation went while it was waited for
+	case errors.Is(err, pgx.ErrNoRows): // the generation was removed while we waited for it
 		return true, db.pause(time.Millisecond)
 	case code == codeReadOnly || errors.Is(err, errNotSent):
-		if code == codeReadOnly { // a primary that is one no more
+		if code == codeReadOnly { // no longer the primary
 			db.pool.Reset()
 		}
 		if time.Now().After(deadline) || code != "" && !transient(code) {
@@ -209,7 +208,7 @@ func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _
 	return !happened, err
 }
 
-// transient reports whether a refusal may go away by waiting.
+// transient reports whether a refusal may be temporary.
 func transient(code string) bool {
 	return code == codeReadOnly || code == codeTooMany || code == codeSerialization || code == codeDeadlock || code[:2] == "57"
 }
@@ -224,9 +223,9 @@ func (db *DB) pause(d time.Duration) error {
 	}
 }
 
-// settle finds out whether an attempt happened whose answer never came. It takes
-// the attempt's name for itself: if that works, the attempt did not happen and
-// can no longer, even if it is still on its way; if the name is taken, it did.
+// settle determines whether an attempt without an answer happened. It inserts the
+// attempt's name itself: if that works, the attempt did not happen and no longer can,
+// even if it is still on its way; if the name exists, it did.
 func (db *DB) settle(a attempt, deadline time.Time) (happened bool, _ error) {
 	for {
 		ctx, cancel := context.WithTimeout(db.ctx, db.opts.StatementTimeout)
@@ -241,7 +240,7 @@ func (db *DB) settle(a attempt, deadline time.Time) (happened bool, _ error) {
 			db.pool.Reset()
 		}
 		if db.ctx.Err() != nil || time.Now().After(deadline) {
-			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, db.wrap(context.WithoutCancel(db.ctx), "ask whether a commit happened", err))
+			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, db.wrap(context.WithoutCancel(db.ctx), "check whether a commit happened", err))
 		}
 		if err := db.pause(100 * time.Millisecond); err != nil {
 			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
@@ -249,14 +248,14 @@ func (db *DB) settle(a attempt, deadline time.Time) (happened bool, _ error) {
 	}
 }
 
-// commitsKept is for how long the names of transactions are kept: longer than
-// any of them can be under way.
+// commitsKept is for how long the names of transactions are kept: longer than any of
+// them can take.
 const commitsKept = 30 * time.Minute
 
-// forgetCommits removes the names of old transactions now and then.
+// forgetCommits removes the names of old transactions from time to time.
 func (db *DB) forgetCommits() {
 	for {
-		// Nodes that start together do not have to meet here every time.
+		// Spread out nodes that start together.
 		if db.pause(5*time.Minute) != nil {
 			return
 		}
@@ -267,9 +266,9 @@ func (db *DB) forgetCommits() {
 	}
 }
 
-// now is the time by the database's clock, as far as this node knows: names are
-// given and removed by one clock, so that a node whose own is wrong can neither
-// remove those that others may still ask for nor leave its own to be removed.
+// now estimates the time by the database's clock. Names are created and removed by
+// that one clock, so that a node with a wrong clock cannot remove names that others
+// still need or lose its own.
 func (db *DB) now() time.Time { return time.Now().Add(time.Duration(db.skew.Load())) }
 
 // readClock compares the database's clock with ours.

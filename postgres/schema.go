@@ -14,16 +14,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// migrations lead from one version of the tables to the next, in the order of
-// their names: 001.sql makes version 1.
+// migrations upgrade the tables from one version to the next, in the order of their
+// names: 001.sql makes version 1.
 //
 //go:embed schema/*.sql
 var migrations embed.FS
 
 const (
-	// Shards is the number of logical shards that tenants are spread over. Today
-	// one database holds them all; the number is recorded so that it can never
-	// change under data that was spread by it.
+	// Shards is the number of logical shards that tenants are spread over. Today one
+	// database holds them all; the number is recorded so that it never changes for
+	// existing data.
 	Shards = 1024
 
 	product   = "stet"
@@ -54,8 +54,8 @@ func steps() ([]string, error) {
 	return texts, nil
 }
 
-// migrate brings the tables to the version of this program. Several nodes may do
-// so at once: whoever is second fails, looks again and finds the work done.
+// migrate upgrades the tables to the version of this program. Several nodes may do so
+// at once: the second one fails, looks again and finds the work done.
 func (db *DB) migrate(ctx context.Context) error {
 	texts, err := steps()
 	if err != nil {
@@ -67,7 +67,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			return nil
 		}
 		if err == nil && version > len(texts) {
-			return fmt.Errorf("open database: %w: version %d, this program knows %d", ErrNewerFormat, version, len(texts))
+			return fmt.Errorf("open database: %w: version %d; this program supports %d", ErrNewerFormat, version, len(texts))
 		}
 		if err == nil {
 			if err = db.step(ctx, texts); err == nil {
@@ -85,7 +85,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	}
 }
 
-// openError is wrap for errors that may be ours already.
+// openError is wrap for errors that may already be wrapped.
 func (db *DB) openError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrForeign) || errors.Is(err, ErrNewerFormat) {
 		return fmt.Errorf("open database: %w", err)
@@ -95,11 +95,11 @@ func (db *DB) openError(ctx context.Context, err error) error {
 
 // lostRace reports whether another node was making the same tables.
 func lostRace(err error) bool {
-	// The last three: schema, table and object of that name exist already.
+	// The last three mean that the schema, table or object already exists.
 	return slices.Contains([]string{codeUnique, codeSerialization, codeDeadlock, "42P06", "42P07", "42710"}, pgCode(err))
 }
 
-// version returns the version of the tables, 0 where there are none.
+// version returns the version of the tables, 0 if there are none.
 func (db *DB) version(ctx context.Context) (int, error) {
 	var tables, metas int
 	err := db.pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE table_name = 'meta')
@@ -115,12 +115,12 @@ func (db *DB) version(ctx context.Context) (int, error) {
 	return db.checkMeta(ctx)
 }
 
-// checkMeta reads the table that says what the others are.
+// checkMeta reads the table that describes the others.
 func (db *DB) checkMeta(ctx context.Context) (int, error) {
 	rows, err := db.pool.Query(ctx, db.sql(`SELECT key::text, value::text FROM @meta`))
 	if err != nil {
 		if code := pgCode(err); code == "42703" {
-			return 0, fmt.Errorf("%w: its table meta is another one", ErrForeign)
+			return 0, fmt.Errorf("%w: its table meta is different", ErrForeign)
 		}
 		return 0, err
 	}
@@ -133,19 +133,19 @@ func (db *DB) checkMeta(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	if meta["product"] != product {
-		return 0, fmt.Errorf("%w: the table meta of schema %q is another one", ErrForeign, db.opts.Schema)
+		return 0, fmt.Errorf("%w: the table meta of schema %q is different", ErrForeign, db.opts.Schema)
 	}
 	version, err := strconv.Atoi(meta["version"])
 	if err != nil {
-		return 0, fmt.Errorf("%w: its version reads %q", ErrForeign, meta["version"])
+		return 0, fmt.Errorf("%w: invalid version %q", ErrForeign, meta["version"])
 	}
 	if meta["shards"] != strconv.Itoa(Shards) {
-		return 0, fmt.Errorf("%w: it is laid out for %q shards, this program for %d", ErrNewerFormat, meta["shards"], Shards)
+		return 0, fmt.Errorf("%w: it has %q shards, this program uses %d", ErrNewerFormat, meta["shards"], Shards)
 	}
 	return version, nil
 }
 
-// step makes the tables, or brings them to the newest version, in one
+// step creates the tables, or upgrades them to the newest version, in one
 // transaction.
 func (db *DB) step(ctx context.Context, texts []string) error {
 	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
@@ -165,7 +165,7 @@ func (db *DB) step(ctx context.Context, texts []string) error {
 		}
 		version, err := strconv.Atoi(text)
 		if err != nil {
-			return fmt.Errorf("%w: its version reads %q", ErrForeign, text)
+			return fmt.Errorf("%w: invalid version %q", ErrForeign, text)
 		}
 		for ; version < len(texts); version++ {
 			if _, err := tx.Exec(ctx, strings.ReplaceAll(texts[version], "@", db.schema), pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -177,15 +177,15 @@ func (db *DB) step(ctx context.Context, texts []string) error {
 	})
 }
 
-// Epoch returns the number that tells a restored database from what it was
-// before: a reader that is ahead of it starts anew where the epochs differ.
+// Epoch returns a number that changes when a database is restored: a reader that is
+// ahead of the database starts over if the epochs differ.
 func (db *DB) Epoch(ctx context.Context) (uint64, error) {
 	var epoch uint64
 	err := db.pool.QueryRow(ctx, db.sql(`SELECT value::bigint FROM @meta WHERE key = 'epoch'`)).Scan(&epoch)
 	return epoch, db.wrap(ctx, "read epoch", err)
 }
 
-// BumpEpoch begins a new epoch, as is due after a restore from a backup.
+// BumpEpoch begins a new epoch. Call it after a restore from a backup.
 func (db *DB) BumpEpoch(ctx context.Context) (uint64, error) {
 	var epoch uint64
 	err := db.pool.QueryRow(ctx, db.sql(`UPDATE @meta SET value = (value::bigint + 1)::text WHERE key = 'epoch' RETURNING value::bigint`)).Scan(&epoch)

@@ -1,13 +1,13 @@
 package postgres
 
-// The statements of a transaction. Those that check something are named for what
-// must hold, and divide by zero where it does not.
+// The statements of a transaction. Statements that check a condition are named after
+// it, and divide by zero if it does not hold.
 const (
 	sqlCommit = `INSERT INTO @commits (minute, id) VALUES ($1, $2)`
 
-	// The newest generation is locked, which must be the one that this node knows. A
-	// collector opens the next one and then waits for those who hold older ones, while
-	// new transactions take the new one and never keep it waiting.
+	// It locks the newest generation, which must be the one that this node knows. A
+	// collector opens the next one and then waits for transactions that hold older
+	// ones. New transactions use the new one and never block the collector.
 	sqlCommitIn = `WITH named AS (` + sqlCommit + `) SELECT 1/(count(*) = 1)::int FROM (
 		SELECT generation FROM @generations WHERE tenant = $3 ORDER BY generation DESC LIMIT 1 FOR SHARE) held WHERE generation = $4`
 
@@ -24,11 +24,11 @@ const (
 		SELECT $1::text, $2::bigint, $3::bigint, n.id, n.base, n.size, n.object, n.data
 		FROM unnest($4::bytea[], $5::bytea[], $6::bigint[], $7::text[], $8::bytea[]) AS n (id, base, size, object, data)` + orTouch
 
-	// Which of the objects that were written for new blobs are named by a row.
+	// The objects of new blobs that a row names.
 	sqlUsed = `SELECT object FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND object = ANY($3)`
 
-	// Batches with ranges run one after the other: rows that are not there yet
-	// cannot be locked.
+	// Batches with ranges run one after the other, because missing rows cannot be
+	// locked.
 	sqlHoldTenant = `SELECT 1/count(*) FROM (SELECT tenant FROM @tenants WHERE tenant = $1 FOR UPDATE) held`
 
 	sqlExpect = `SELECT 1/(count(*) FILTER (WHERE want <> 0) = $4)::int FROM (
@@ -40,19 +40,19 @@ const (
 	insertMany = `INSERT INTO @rows (tenant, key, version, value)
 		SELECT $1::text, n.key, n.version, n.value FROM unnest($2::bytea[], $3::bigint[], $4::bytea[]) AS n (key, version, value)`
 	orUpdate = ` ON CONFLICT (tenant, key) DO UPDATE SET version = excluded.version, value = excluded.value`
-	// A row that is to be deleted and is not there is made first, so that nobody
-	// else can make it before this transaction ends.
+	// A missing row that is to be deleted is created first, so that no other
+	// transaction can create it before this one ends.
 	orNothing = ` ON CONFLICT (tenant, key) DO NOTHING`
 
 	sqlRemove = `DELETE FROM @rows WHERE tenant = $1 AND key = ANY($2)`
 
 	sqlRemoveFrom  = `DELETE FROM @rows WHERE tenant = $1 AND key >= $2 AND key <> ALL($3)`
 	sqlRemoveRange = sqlRemoveFrom + ` AND key < $4`
-	// What others committed while the deletion waited for them must go too.
+	// Rows that others committed while the deletion waited must be deleted too.
 	sqlEmptyFrom  = `SELECT 1/(count(*) = 0)::int FROM (SELECT key FROM @rows WHERE tenant = $1 AND key >= $2 AND key <> ALL($3) LIMIT 1) left_over`
 	sqlEmptyRange = `SELECT 1/(count(*) = 0)::int FROM (SELECT key FROM @rows WHERE tenant = $1 AND key >= $2 AND key <> ALL($3) AND key < $4 LIMIT 1) left_over`
 
-	// A row that was touched while the sweep waited for it is looked at again.
+	// A row that was touched while the sweep waited for it is checked again.
 	sqlSweep = `DELETE FROM @blobs AS b WHERE b.tenant = $1 AND b.id = ANY(ARRAY(
 		SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2) AND generation < $3 ORDER BY id FOR UPDATE)) AND b.generation < $3
 		AND NOT EXISTS (SELECT 1 FROM @blobs AS leaning WHERE leaning.tenant = $1 AND leaning.base = b.id)

@@ -79,7 +79,7 @@ func (b *Blobs) Info(ctx context.Context, id blob.ID) (blob.Info, error) {
 	return info, db.wrap(ctx, "look at blob "+id.String(), err)
 }
 
-// List implements blob.Lister. What was put before is flushed first.
+// List implements blob.Lister. It flushes pending blobs first.
 func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	if err := b.Flush(ctx); err != nil {
 		return err
@@ -89,9 +89,8 @@ func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) erro
 	})
 }
 
-// Begin implements blob.Sweeper. It returns when every transaction that counts
-// to an older generation has ended, on whatever node, so that what those refer
-// to can be seen.
+// Begin implements blob.Sweeper. It returns once every transaction of an older
+// generation has ended on all nodes, so that their references are visible.
 func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 	if err := b.Flush(ctx); err != nil {
 		return 0, err
@@ -115,8 +114,8 @@ func (b *Blobs) Begin(ctx context.Context) (uint64, error) {
 	return uint64(gen), db.wrap(ctx, "begin a generation", err)
 }
 
-// persist repeats a statement that others were in the way of, or that the
-// connection broke under. It must not matter whether it happens twice.
+// persist repeats a statement that failed because of other transactions or a broken
+// connection. The statement must be idempotent.
 func (db *DB) persist(ctx context.Context, statement func() error) error {
 	deadline := time.Now().Add(db.opts.RetryFor)
 	for {
@@ -135,8 +134,8 @@ func (db *DB) persist(ctx context.Context, statement func() error) error {
 	}
 }
 
-// Sweep implements blob.Sweeper. Killed at any point, it leaves whole blobs
-// only: dependants go before what they lean on, and rows before objects.
+// Sweep implements blob.Sweeper. If it is killed, only whole blobs are left: it
+// removes blobs before their bases, and rows before objects.
 func (b *Blobs) Sweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
 	plan, err := b.planSweep(ctx, generation, opts)
 	if err != nil {
@@ -147,7 +146,7 @@ func (b *Blobs) Sweep(ctx context.Context, generation uint64, opts blob.SweepOpt
 	})
 }
 
-// planSweep looks at all blobs, those that were put through this node included.
+// planSweep scans all blobs, including pending ones of this node.
 func (b *Blobs) planSweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (*blob.SweepPlan, error) {
 	if err := b.Flush(ctx); err != nil {
 		return nil, err
@@ -171,8 +170,8 @@ func (b *Blobs) planSweep(ctx context.Context, generation uint64, opts blob.Swee
 	})
 }
 
-// removePage deletes those of the blobs that nothing leans on. A blob that a
-// commit has touched meanwhile is skipped by the condition on its generation.
+// removePage deletes the blobs that nothing leans on. The condition on the generation
+// skips blobs that a commit has touched meanwhile.
 func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID) ([]blob.ID, error) {
 	db := b.t.db
 	var gone []blob.ID
@@ -202,7 +201,7 @@ func (b *Blobs) removePage(ctx context.Context, generation int64, page []blob.ID
 		return gone, nil
 	}
 	if err := db.opts.Objects.RemoveObjects(ctx, objects...); err != nil {
-		return gone, fmt.Errorf("remove objects of blobs that are gone: %w", err)
+		return gone, fmt.Errorf("remove objects of removed blobs: %w", err)
 	}
 	return gone, nil
 }

@@ -12,38 +12,38 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// maxTenant is the longest name of a tenant: with the longest key it still fits
-// into an entry of the index.
+// maxTenant is the longest name of a tenant; with the longest key it fits into an
+// index entry.
 const maxTenant = 255
 
-// Tenant is the part of a DB that belongs to one tenant. Others can neither read
-// it nor find out what it holds.
+// Tenant is the part of a DB that belongs to one tenant. Other tenants cannot read it
+// or learn what it holds.
 type Tenant struct {
 	db   *DB
 	name string
 
 	mu       sync.Mutex // guards the fields below
-	gen      int64      // the current generation as far as this node knows, or 0
+	gen      int64      // the current generation known to this node, or 0
 	pending  map[blob.ID]*record
-	queue    []*record // of pending: those that no transaction carries
+	queue    []*record // of pending, without those in a running transaction
 	bytes    int       // weight of pending
 	requests []*request
 	active   int           // goroutines that write
-	carrying bool          // a transaction with blobs is under way
+	carrying bool          // a transaction with blobs is running
 	last     int           // requests of the last transaction
-	drained  chan struct{} // closed when pending shrinks, or cannot
-	stuck    error         // why the last transaction failed, nil once one went well
-	lost     []error       // blobs that could not be stored, for the next Flush
-	lingers  bool          // a flush for unflushed blobs is on its way
+	drained  chan struct{} // closed when pending shrinks or writes are stuck
+	stuck    error         // why the last transaction failed; nil after a success
+	lost     []error       // blobs that could not be stored; the next Flush reports them
+	lingers  bool          // a flush of unflushed blobs is scheduled
 	known    map[blob.ID]struct{}
 }
 
-// maxKnown bounds what a tenant remembers.
+// maxKnown limits how many blobs a tenant remembers.
 const maxKnown = 8192
 
-// remember notes a blob that was seen in the database lately, so that the next
-// one that leans on it can be put without asking. It may be gone since: the
-// commit finds out.
+// remember records a blob that was recently seen in the database, so that a blob that
+// leans on it can be put without a query. It may have been removed since; the commit
+// checks that.
 func (t *Tenant) remember(id blob.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *Tenant) rememberLocked(id blob.ID) {
 	t.known[id] = struct{}{}
 }
 
-// forget drops those of the ids that were looked for and not found.
+// forget drops the ids that were not found.
 func (t *Tenant) forget(ids []blob.ID, found map[blob.ID]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (db *DB) Tenant(name string) (*Tenant, error) {
 	defer db.mu.Unlock()
 	t := db.tenants[name]
 	if t == nil {
-		// One value for all, so that everyone sees the blobs that wait in it.
+		// One value for all callers, so that they see each other's pending blobs.
 		t = &Tenant{db: db, name: name, pending: make(map[blob.ID]*record), drained: make(chan struct{})}
 		db.tenants[name] = t
 	}
@@ -100,12 +100,11 @@ func (t *Tenant) Usage(ctx context.Context) (int64, error) {
 	var used int64
 	err := t.db.pool.QueryRow(ctx, t.db.sql(`SELECT (SELECT coalesce(sum(size), 0)::bigint FROM @blobs WHERE tenant = $1) +
 		(SELECT coalesce(sum(length(key) + length(value)), 0)::bigint FROM @rows WHERE tenant = $1)`), t.name).Scan(&used)
-	return used, t.db.wrap(ctx, "sum up what a tenant uses", err)
+	return used, t.db.wrap(ctx, "compute the usage of a tenant", err)
 }
 
-// prepare returns the current generation, as far as this node knows. It asks the
-// database when it knows nothing, and makes the tenant's own rows there if they
-// do not exist.
+// prepare returns the current generation known to this node. If it knows none, it
+// queries the database and creates the tenant's own rows if missing.
 func (t *Tenant) prepare(ctx context.Context) (int64, error) {
 	t.mu.Lock()
 	gen := t.gen
@@ -127,8 +126,7 @@ func (t *Tenant) prepare(ctx context.Context) (int64, error) {
 	return gen, nil
 }
 
-// newGeneration notes which generation is the current one; 0 means that somebody
-// must ask.
+// newGeneration records the current generation; 0 means unknown.
 func (t *Tenant) newGeneration(gen int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// notifyPause is the least time between two notifications of a node. Each is a
-// transaction that takes a lock of the whole server, so that they are few and
-// never part of a commit.
+// notifyPause is the minimum time between two notifications of a node. Each is a
+// transaction that takes a server-wide lock, so they are few and never part of a
+// commit.
 const notifyPause = 5 * time.Millisecond
 
-// watchers wakes those who wait for changes.
+// watchers wakes goroutines that wait for changes.
 type watchers struct {
 	db   *DB
-	node string // tells this node's notifications from others'
+	node string // identifies this node's notifications
 	due  chan struct{}
 
 	mu      sync.Mutex // guards the fields below
@@ -65,7 +65,7 @@ func (one *watcher) hint() {
 	}
 }
 
-// committed wakes the watchers of this node, and has the others' told.
+// committed wakes the watchers of this node and queues a notification for the others.
 func (w *watchers) committed(tenant string, b *kv.Batch) {
 	if len(b.Set)+len(b.Delete)+len(b.DeleteRange) == 0 {
 		return
@@ -89,8 +89,8 @@ func (w *watchers) committed(tenant string, b *kv.Batch) {
 	}
 }
 
-// send notifies other nodes of what this one has committed. What cannot be sent
-// is dropped: hints may be lost, and watchers poll.
+// send notifies other nodes of what this one has committed. Hints that cannot be sent
+// are dropped: hints may be lost, and watchers poll.
 func (w *watchers) send() {
 	for {
 		select {
@@ -120,13 +120,13 @@ func (w *watchers) notify(payloads []string) {
 	}
 	ctx, cancel := context.WithTimeout(w.db.ctx, w.db.opts.StatementTimeout)
 	defer cancel()
-	_ = w.db.pool.SendBatch(ctx, b).Close() // a hint that is lost
+	_ = w.db.pool.SendBatch(ctx, b).Close() // a lost hint is fine
 }
 
 func (w *watchers) channel() string { return "stet_" + w.db.opts.Schema }
 
-// listen receives the notifications of other nodes, over a connection of its
-// own, which is made anew whenever it breaks.
+// listen receives the notifications of other nodes, over its own connection, and
+// reconnects when it breaks.
 func (w *watchers) listen() {
 	wait := 50 * time.Millisecond
 	for {
@@ -140,20 +140,20 @@ func (w *watchers) listen() {
 	}
 }
 
-// receive reports whether it could listen at all.
+// receive reports whether it could listen.
 func (w *watchers) receive() bool {
 	ctx := w.db.ctx
 	conn, err := w.db.pool.Acquire(ctx)
 	if err != nil {
 		return false
 	}
-	// It listens, so that nobody else can use it.
+	// It listens, so no other caller can use it.
 	own := conn.Hijack()
 	defer own.Close(context.WithoutCancel(ctx))
 	if _, err := own.Exec(ctx, "LISTEN "+pgx.Identifier{w.channel()}.Sanitize()); err != nil {
 		return false
 	}
-	w.wakeAll() // what was committed meanwhile is unknown
+	w.wakeAll() // commits meanwhile are unknown
 	for {
 		n, err := own.WaitForNotification(ctx)
 		if err != nil {
@@ -163,11 +163,11 @@ func (w *watchers) receive() bool {
 	}
 }
 
-// received wakes those whom a notification concerns.
+// received wakes the watchers that a notification concerns.
 func (w *watchers) received(payload string) {
 	node, hints, ok := decodeHints(payload)
 	if node == w.node {
-		return // they were woken when it was committed
+		return // woken at the commit already
 	}
 	if !ok {
 		w.wakeAll()
@@ -184,7 +184,7 @@ func (w *watchers) received(payload string) {
 	}
 }
 
-// poll wakes everyone now and then, whatever was sent or not.
+// poll wakes all watchers from time to time, even without notifications.
 func (w *watchers) poll() {
 	tick := time.NewTicker(w.db.opts.PollInterval)
 	defer tick.Stop()

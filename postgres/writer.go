@@ -12,39 +12,37 @@ import (
 )
 
 const (
-	// lingerTime is how long a blob that nobody flushes stays in memory only.
+	// lingerTime is how long a blob that is not flushed stays in memory only.
 	lingerTime = 100 * time.Millisecond
-	// lanes is how many transactions of a tenant a node has under way at once.
+	// lanes is how many transactions of a tenant a node runs at once.
 	lanes = 4
-	// maxGroup and maxGroupBytes bound what shares a transaction.
+	// maxGroup and maxGroupBytes limit one transaction.
 	maxGroup      = 128
 	maxGroupBytes = 4 << 20
 )
 
-// record is a blob that is put and not yet durable.
+// record is a blob that is not durable yet.
 type record struct {
 	id, base blob.ID
 	size     int64
-	data     []byte // nil where object is set
+	data     []byte // nil if object is set
 	object   string // its key in the bucket
 }
 
 func (r *record) weight() int { return len(r.data) + 160 }
 
-// request is somebody who waits: for a batch or, without one, for all blobs that
-// were put before.
+// request waits for a batch or, without one, for all blobs that were put before.
 type request struct {
 	ctx   context.Context
 	batch *kv.Batch
-	done  chan error // buffered: nobody waits for a waiter
+	done  chan error // buffered: the writer never blocks on it
 }
 
-// needsBlobs reports whether all earlier blobs must be stored with the request.
-// A blob that it names may speak of others that it does not name.
+// needsBlobs reports whether all earlier blobs must be stored with the request. A
+// blob that it names may refer to others that it does not name.
 func (r *request) needsBlobs() bool { return r.batch == nil || len(r.batch.Refs) > 0 }
 
-// cloneBatch copies what may still be read after a caller whose context ended
-// has gone on.
+// cloneBatch copies what may still be read after the caller's context has ended.
 func cloneBatch(b *kv.Batch) *kv.Batch {
 	c := &kv.Batch{
 		Expect:      slices.Clone(b.Expect),
@@ -117,7 +115,7 @@ func (t *Tenant) waiting() bool {
 	return len(t.pending) > 0
 }
 
-// flushSoon has what is queued written, for nobody in particular.
+// flushSoon starts a write of queued blobs that no request waits for.
 func (t *Tenant) flushSoon() {
 	t.mu.Lock()
 	t.lingers = false
@@ -128,7 +126,7 @@ func (t *Tenant) flushSoon() {
 	}
 }
 
-// do queues a request and waits for its end.
+// do queues a request and waits for its result.
 func (t *Tenant) do(r *request) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -167,7 +165,7 @@ func (t *Tenant) enqueue(r *request) bool {
 	return false
 }
 
-// write runs transactions as long as there is something for them to do.
+// write runs transactions while there is work.
 func (t *Tenant) write() {
 	for {
 		select {
@@ -185,9 +183,9 @@ func (t *Tenant) write() {
 	}
 }
 
-// gather lets those come along whom the last transaction has just answered:
-// without it they and the others would take turns, and share nothing. It only
-// yields, so that a lone writer never waits.
+// gather lets callers that the last transaction has just answered join the next one.
+// Without it they and the others would take turns and share nothing. It only yields,
+// so a lone writer never waits.
 func (t *Tenant) gather() {
 	var first int
 	for i := range 16 {
@@ -204,9 +202,9 @@ func (t *Tenant) gather() {
 	}
 }
 
-// take collects what the next transaction does, or returns nil and counts its
-// goroutine out. Requests that need blobs wait while a transaction with blobs is
-// under way, since theirs may be among them; whoever runs that one takes them
+// take collects the work of the next transaction, or returns nil and uncounts its
+// goroutine. Requests that need blobs wait while a transaction with blobs is running,
+// because theirs may be among them; the goroutine of that transaction takes them
 // next.
 func (t *Tenant) take() *group {
 	t.gather()
@@ -235,8 +233,8 @@ func (t *Tenant) take() *group {
 	return g
 }
 
-// settle takes records out of memory once they are durable. After an error they
-// stay, in front of the queue, and a later transaction tries again.
+// settle removes records from memory once they are durable. After an error they go
+// back to the front of the queue, and a later transaction tries again.
 func (t *Tenant) settle(g *group, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
