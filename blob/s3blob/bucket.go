@@ -22,33 +22,33 @@ import (
 )
 
 const (
-	// minPartSize is the least that S3 takes as a part which is not the last.
+	// minPartSize is the smallest part that S3 accepts, except for the last one.
 	minPartSize = 5 << 20
 	// maxParts is how many parts an object may have.
 	maxParts = 10_000
 	// maxObject is the largest object of S3.
 	maxObject = 5 << 40
-	// defaultRegion serves where an endpoint of one's own has no regions.
+	// defaultRegion is used for custom endpoints, which have no regions.
 	defaultRegion = "us-east-1"
 )
 
-// Options shape a bucket; nil and the zero value work.
+// Options configure a bucket; nil and the zero value work.
 type Options struct {
-	// Credentials replace the usual search for them.
+	// Credentials, if set, are used instead of the default search.
 	Credentials aws.CredentialsProvider
-	// PartSize is up to which size an object is sent in one piece and, above, the
-	// size of its parts. The default is 8 MiB, the least 5 MiB. Objects of more than
-	// 10,000 parts get larger ones.
+	// Objects up to PartSize are sent in one piece, larger ones in parts of that
+	// size. The default is 8 MiB, the minimum 5 MiB. Parts are larger if an object
+	// would need more than 10,000.
 	PartSize int64
-	// Parallel is how many parts of one object are sent at a time: a PutObject holds
-	// one part more in memory. The default is 2.
+	// Parallel is how many parts of one object are sent at a time; PutObject holds
+	// one more part in memory. The default is 2.
 	Parallel int
 	// MaxAttempts is how often a request is tried. The default is 5.
 	MaxAttempts int
-	// MaxWait bounds the growing waits between attempts. The default is 5 s.
+	// MaxWait limits the growing waits between attempts. The default is 5 s.
 	MaxWait time.Duration
-	// IdleTimeout ends a connection on which nothing has moved for so long. The
-	// default is 1 min.
+	// IdleTimeout ends a connection without traffic for that long. The default is 1
+	// min.
 	IdleTimeout time.Duration
 }
 
@@ -76,28 +76,28 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// Bucket is a bucket, or the part of one below a prefix. It is safe for
-// concurrent use and needs no closing.
+// Bucket is a bucket, or the part of one below a prefix. It is safe for concurrent
+// use and need not be closed.
 type Bucket struct {
 	client *s3.Client
 	addr   address
 	opts   Options
-	// noChecksums is set when the service refused a checksum of a whole upload, and
-	// singly when it cannot remove several objects at a time.
+	// noChecksums is set if the service refuses a checksum of a whole upload, singly
+	// if it cannot remove several objects at once.
 	noChecksums, singly atomic.Bool
 	buffers             sync.Pool // of *[]byte, each of the size of a part
 }
 
 var _ blob.Objects = (*Bucket)(nil)
 
-// Open returns the bucket of an address
+// Open returns the bucket of an address:
 //
 //	s3://bucket/prefix?region=…&endpoint=http://127.0.0.1:9000&path-style=true
 //
-// of which only the bucket is needed: the region may also come from the
-// environment, the endpoint is for services other than AWS, and path-style is the
-// default where there is one. Open looks for credentials but does not speak to
-// the bucket; Check does.
+// Only the bucket is required: the region may also come from the environment, the
+// endpoint is for services other than AWS, and path-style is the default if there is
+// an endpoint. Open looks for credentials but does not connect to the bucket; Check
+// does.
 func Open(ctx context.Context, rawURL string, opts *Options) (*Bucket, error) {
 	addr, err := parseAddress(rawURL)
 	if err != nil {
@@ -113,7 +113,7 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Bucket, error) {
 		if addr.endpoint != "" {
 			o.BaseEndpoint = aws.String(addr.endpoint)
 		}
-		// Checksums of ours travel in headers: not every service knows trailers.
+		// Send our checksums in headers: not every service supports trailers.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.DisableLogOutputChecksumValidationSkipped = true
@@ -126,7 +126,7 @@ func (b *Bucket) config(ctx context.Context) (aws.Config, error) {
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(b.httpClient()),
 		config.WithRetryer(b.retryer),
-		config.WithLogger(logging.Nop{}), // what matters is returned
+		config.WithLogger(logging.Nop{}), // errors are returned
 	}
 	if b.opts.Credentials != nil {
 		options = append(options, config.WithCredentialsProvider(b.opts.Credentials))
@@ -153,20 +153,19 @@ func (b *Bucket) config(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// httpClient gives up on a connection that does not move, however long the whole
-// may take.
+// httpClient gives up on an idle connection, but sets no limit on the total time.
 func (b *Bucket) httpClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithReadTimeout(b.opts.IdleTimeout).
 		WithTransportOptions(func(t *http.Transport) {
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = 64, 64
-			// Compressed answers would change what is read.
+			// Compressed answers would change the bytes read.
 			t.DisableCompression = true
 		})
 }
 
-// retryer has no quota over several calls, which would make the outcome of one
-// depend on others.
+// retryer has no quota over several calls, which would make one call depend on
+// others.
 func (b *Bucket) retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = b.opts.MaxAttempts, b.opts.MaxWait
@@ -176,8 +175,8 @@ func (b *Bucket) retryer() aws.Retryer {
 	})
 }
 
-// damaged are failures of the way, not of the request: a body that arrived
-// changed or cut, and an answer that did.
+// damaged matches transport failures: a request or response body that arrived changed
+// or cut.
 var damaged = retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
 	if errors.Is(err, io.ErrUnexpectedEOF) || hasCode(err, damagedCodes...) {
 		return aws.TrueTernary

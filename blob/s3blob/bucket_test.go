@@ -174,7 +174,7 @@ func TestCheck(t *testing.T) {
 		{"ready", s.URL(name), options(s), nil, ""},
 		{"no bucket", s.URL("there-is-none"), options(s), s3blob.ErrNoBucket, "create it"},
 		{"wrong secret", s.URL(name), wrong, s3blob.ErrDenied, "the secret key does not belong"},
-		{"unknown key", s.URL(name), stranger, s3blob.ErrDenied, "does not know the access key"},
+		{"unknown key", s.URL(name), stranger, s3blob.ErrDenied, "unknown access key"},
 		{"unreachable", realservers.S3URL(closedPort(t), name), options(s), s3blob.ErrUnavailable, "nothing answers at"},
 		{"wrong region", strings.Replace(s.URL(name), "us-east-1", "eu-west-1", 1), options(s), s3blob.ErrDenied, "region"},
 	} {

@@ -11,32 +11,32 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// hints say what to do about an answer.
+// hints say what to do about an error code.
 var hints = map[string]string{
 	"NoSuchBucket":                 "create it, or correct its name in the address",
-	"InvalidAccessKeyId":           "the service does not know the access key",
-	"XAdminUserNotFound":           "the service does not know the access key",
+	"InvalidAccessKeyId":           "unknown access key",
+	"XAdminUserNotFound":           "unknown access key",
 	"SignatureDoesNotMatch":        "the secret key does not belong to the access key",
 	"RequestTimeTooSkewed":         "the clock of this machine is wrong",
 	"ExpiredToken":                 "the credentials have expired",
-	"AuthorizationHeaderMalformed": "the region in the address is not the bucket's",
+	"AuthorizationHeaderMalformed": "the bucket is in another region than the address says",
 	"PermanentRedirect":            "the bucket is in another region than the address says",
 	"AccessDenied":                 "the credentials need s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on it",
 }
 
-// Check asks whether the bucket can be used, by one small request, and says what
-// to do where it cannot. It wraps ErrNoBucket, ErrDenied or ErrUnavailable.
+// Check tests with one small request whether the bucket can be used. Its error says
+// what to do and wraps ErrNoBucket, ErrDenied or ErrUnavailable.
 func (b *Bucket) Check(ctx context.Context) error {
 	_, err := b.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &b.addr.bucket})
 	if err == nil {
 		return nil
 	}
 	if region := otherRegion(err); region != "" && region != b.client.Options().Region {
-		return fmt.Errorf("check %s: %w: the bucket is in region %s: add ?region=%[3]s to the address", b, ErrDenied, region)
+		return fmt.Errorf("check %s: %w: the bucket is in region %s; add ?region=%[3]s to the address", b, ErrDenied, region)
 	}
 	if answered(err) {
-		// The answer to HEAD has no words. A listing of one object fails for the same
-		// reason and says so.
+		// The answer to HEAD has no message. Listing one object fails for the same
+		// reason and has one.
 		if _, err = b.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
 			Bucket: &b.addr.bucket, Prefix: &b.addr.prefix, MaxKeys: aws.Int32(1),
 		}); err == nil {
@@ -58,10 +58,10 @@ func (b *Bucket) hint(err error) string {
 		}
 		return "the service cannot be reached"
 	}
-	return "the service answers, but not as a bucket does"
+	return "the service answers, but not like an S3 bucket"
 }
 
-// answered reports whether the service said anything at all.
+// answered reports whether the service sent any answer.
 func answered(err error) bool {
 	var response *awshttp.ResponseError
 	return errors.As(err, &response) && response.HTTPStatusCode() != 0

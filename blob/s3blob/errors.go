@@ -26,7 +26,7 @@ var (
 	ErrUnavailable = errors.New("the bucket is unavailable")
 )
 
-// codes are the answers whose meaning is not in their status.
+// codes are error codes whose meaning the HTTP status does not show.
 var codes = map[string]error{
 	"NoSuchKey":                    blob.ErrNotFound,
 	"NoSuchBucket":                 ErrNoBucket,
@@ -53,12 +53,12 @@ var codes = map[string]error{
 	"MethodNotAllowed":             errors.ErrUnsupported,
 }
 
-// damagedCodes say that a body did not arrive as it was sent.
+// damagedCodes mean that a body was damaged on the way.
 var damagedCodes = []string{"BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch", "IncompleteBody", "RequestTimeout"}
 
-// statuses serve where the answer has no code that we know. 404 is not among them:
-// gateways and services have many things that they do not find, and only a code
-// says that it is the object.
+// statuses are used if the answer has no known code. 404 is not included: gateways
+// and services return it for many reasons, and only a code shows that the object is
+// missing.
 var statuses = map[int]error{
 	http.StatusUnauthorized:                 ErrDenied,
 	http.StatusForbidden:                    ErrDenied,
@@ -69,7 +69,7 @@ var statuses = map[int]error{
 	http.StatusInsufficientStorage:          blob.ErrFull,
 }
 
-// kind returns what an error of the client means to callers, or nil.
+// kind returns the sentinel for an error of the client, or nil.
 func kind(err error) error {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -90,12 +90,12 @@ func kind(err error) error {
 	return nil
 }
 
-// explain names what was tried and wraps what the failure means.
+// explain adds the attempted operation and wraps the sentinel.
 func explain(ctx context.Context, err error, format string, args ...any) error {
 	what, short := fmt.Sprintf(format, args...), &failure{err}
 	switch meaning := kind(err); {
 	case ctx.Err() != nil:
-		// The client's own words for the end of a context vary.
+		// The client reports the end of a context in varying ways.
 		return fmt.Errorf("%s: %w: %w", what, ctx.Err(), short)
 	case meaning != nil:
 		return fmt.Errorf("%s: %w: %w", what, meaning, short)
@@ -103,8 +103,8 @@ func explain(ctx context.Context, err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", what, short)
 }
 
-// failure is an error of the client that says less: neither addresses nor the
-// identifiers by which a service finds its own traces, but for the request's.
+// failure is an error of the client without addresses and internal identifiers,
+// except the request id.
 type failure struct{ err error }
 
 func (f *failure) Unwrap() error { return f.err }

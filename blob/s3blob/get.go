@@ -29,7 +29,7 @@ func (b *Bucket) OpenObject(ctx context.Context, key string, offset, length int6
 	case err != nil:
 	case offset < 0:
 		err = fmt.Errorf("%w: negative offset %d", blob.ErrCorrupt, offset)
-	case length == 0: // a range cannot say so
+	case length == 0: // a range cannot be empty
 		r, err = b.openNothing(ctx, path, offset)
 	default:
 		r, err = b.open(ctx, path, offset, length)
@@ -40,8 +40,8 @@ func (b *Bucket) OpenObject(ctx context.Context, key string, offset, length int6
 	return r, nil
 }
 
-// openNothing opens an empty range, for which the object only has to be there and
-// to be long enough.
+// openNothing opens an empty range; it only checks that the object exists and is long
+// enough.
 func (b *Bucket) openNothing(ctx context.Context, path string, offset int64) (io.ReadCloser, error) {
 	size, err := b.size(ctx, path)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *Bucket) openNothing(ctx context.Context, path string, offset int64) (io
 func (b *Bucket) open(ctx context.Context, path string, offset, length int64) (io.ReadCloser, error) {
 	answer, err := b.get(ctx, path, offset, length)
 	if errors.Is(err, blob.ErrCorrupt) && length < 0 {
-		// The rest of an object from its end on is nothing, but no range either.
+		// The rest of an object from its end is empty, which is not a valid range.
 		return b.openNothing(ctx, path, offset)
 	}
 	if err != nil {
@@ -76,19 +76,19 @@ func (b *Bucket) open(ctx context.Context, path string, offset, length int64) (i
 }
 
 func outside(offset, length, size int64) error {
-	return fmt.Errorf("%w: %d bytes from %d on do not lie inside %d", blob.ErrCorrupt, max(length, 0), offset, size)
+	return fmt.Errorf("%w: range of %d bytes at %d is outside of %d bytes", blob.ErrCorrupt, max(length, 0), offset, size)
 }
 
 // answer is the answer to a request for part of an object.
 type answer struct {
 	body  io.ReadCloser
 	total int64   // size of the whole object
-	etag  string  // tells one object under a key from another
-	sum   *uint32 // CRC-32C of the whole object, where it is known
+	etag  string  // distinguishes objects under one key
+	sum   *uint32 // CRC-32C of the whole object, if known
 }
 
-// get asks for length bytes from offset on, or with a negative length for the
-// rest. The body may hold fewer.
+// get requests length bytes from offset, or the rest if length is negative. The body
+// may hold fewer.
 func (b *Bucket) get(ctx context.Context, path string, offset, length int64) (*answer, error) {
 	in := &s3.GetObjectInput{Bucket: &b.addr.bucket, Key: &path}
 	switch {
@@ -99,11 +99,11 @@ func (b *Bucket) get(ctx context.Context, path string, offset, length int64) (*a
 	}
 	out, err := b.client.GetObject(ctx, in, askForSum)
 	if err != nil {
-		return nil, explain(ctx, err, "get %d bytes from %d on", length, offset)
+		return nil, explain(ctx, err, "get %d bytes at %d", length, offset)
 	}
 	start, total, err := contentRange(out)
 	if err == nil && start != offset {
-		err = fmt.Errorf("%w: the service sent bytes from %d on, not from %d", errors.ErrUnsupported, start, offset)
+		err = fmt.Errorf("%w: the service sent bytes from %d, not from %d", errors.ErrUnsupported, start, offset)
 	}
 	if err != nil {
 		out.Body.Close()
@@ -112,18 +112,17 @@ func (b *Bucket) get(ctx context.Context, path string, offset, length int64) (*a
 	return &answer{body: out.Body, total: total, etag: aws.ToString(out.ETag), sum: storedSum(out)}, nil
 }
 
-// askForSum makes the service tell the checksum that it keeps. The client would
-// compare it by itself if it were asked by its own option, but could not continue
-// a reading that broke.
+// askForSum makes the service return its checksum. The client's own option would
+// compare it, but could not continue a broken read.
 func askForSum(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, smithyhttp.SetHeaderValue("x-amz-checksum-mode", "ENABLED"))
 }
 
 // contentRange returns where an answer begins and how large the whole object is.
 func contentRange(out *s3.GetObjectOutput) (start, total int64, err error) {
-	if out.ContentRange == nil { // the whole object, asked for or not
+	if out.ContentRange == nil { // the whole object, requested or not
 		if out.ContentLength == nil || *out.ContentLength < 0 {
-			return 0, 0, fmt.Errorf("%w: the service does not tell the size of an object", errors.ErrUnsupported)
+			return 0, 0, fmt.Errorf("%w: the service does not report the size of the object", errors.ErrUnsupported)
 		}
 		return 0, *out.ContentLength, nil
 	}
@@ -134,8 +133,8 @@ func contentRange(out *s3.GetObjectOutput) (start, total int64, err error) {
 	return start, total, nil
 }
 
-// storedSum returns the checksum that came with an object: ours from the metadata
-// or the service's own, unless that one is made of the sums of the parts.
+// storedSum returns the checksum that came with an object: ours from the metadata or
+// the service's own, unless that is a sum of part checksums.
 func storedSum(out *s3.GetObjectOutput) *uint32 {
 	var raw []byte
 	if text, ok := out.Metadata[metaSum]; ok {
@@ -149,8 +148,8 @@ func storedSum(out *s3.GetObjectOutput) *uint32 {
 	return aws.Uint32(binary.BigEndian.Uint32(raw))
 }
 
-// size returns the size of an object. It does not use HEAD, whose answer cannot
-// tell a missing object from a missing bucket.
+// size returns the size of an object. It does not use HEAD, whose answer does not
+// distinguish a missing object from a missing bucket.
 func (b *Bucket) size(ctx context.Context, path string) (int64, error) {
 	answer, err := b.get(ctx, path, 0, 1)
 	if errors.Is(err, blob.ErrCorrupt) {

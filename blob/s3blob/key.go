@@ -11,8 +11,8 @@ import (
 // maxKey is what S3 allows, with the prefix.
 const maxKey = 1024
 
-// checkKey refuses keys that some service could not hold: those that keep objects
-// in files do not take empty segments, dots, or anything that needs escaping.
+// checkKey rejects keys that some services cannot hold: services that keep objects in
+// files accept no empty segments, dots, or characters that need escaping.
 func checkKey(key string) error {
 	if len(key) > maxKey {
 		return fmt.Errorf("%w: key of an object has %d bytes, more than %d", blob.ErrInvalidID, len(key), maxKey)
@@ -34,15 +34,15 @@ func alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// path returns the key that the bucket knows.
+// path returns the key in the bucket.
 func (b *Bucket) path(key string) (string, error) {
 	path := b.addr.prefix + key
-	// The key by itself first: behind a prefix also the empty one would do.
+	// Check the key alone first: with a prefix, even an empty key would pass.
 	return path, errors.Join(checkKey(key), checkKey(path))
 }
 
-// escape makes a segment of a key out of any text, injectively: letters, digits
-// and hyphens stay, every other byte becomes a dot and two hexadecimal digits.
+// escape converts any text to a unique key segment: letters, digits and hyphens stay,
+// every other byte becomes a dot and two hexadecimal digits.
 func escape(text string) string {
 	var out strings.Builder
 	for i := range len(text) {

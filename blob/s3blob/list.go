@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// ListObjects implements blob.Objects. Objects whose keys PutObject would refuse
-// are somebody else's and left out.
+// ListObjects implements blob.Objects. It skips objects whose keys PutObject would
+// reject; they are not ours.
 func (b *Bucket) ListObjects(ctx context.Context, prefix, after string, fn func(blob.ObjectInfo) error) error {
 	list := &listing{prefix: b.addr.prefix, wanted: b.addr.prefix + prefix, last: b.addr.prefix + after}
 	in := &s3.ListObjectsV2Input{Bucket: &b.addr.bucket, Prefix: &list.wanted}
@@ -24,12 +24,12 @@ func (b *Bucket) ListObjects(ctx context.Context, prefix, after string, fn func(
 	for {
 		out, err := b.client.ListObjectsV2(ctx, in)
 		if err != nil {
-			return explain(ctx, err, "list objects that begin with %q", prefix)
+			return explain(ctx, err, "list objects with prefix %q", prefix)
 		}
 		for i := range out.Contents {
 			info, err := list.next(&out.Contents[i])
 			if err != nil {
-				return fmt.Errorf("list objects that begin with %q: %w", prefix, err)
+				return fmt.Errorf("list objects with prefix %q: %w", prefix, err)
 			}
 			if info.Key == "" {
 				continue
@@ -42,30 +42,30 @@ func (b *Bucket) ListObjects(ctx context.Context, prefix, after string, fn func(
 			return nil
 		}
 		if err := list.turn(out); err != nil {
-			return fmt.Errorf("list objects that begin with %q: %w", prefix, err)
+			return fmt.Errorf("list objects with prefix %q: %w", prefix, err)
 		}
 		in.ContinuationToken = out.NextContinuationToken
 	}
 }
 
-// listing checks what a service lists: a sweep must not miss an object because
-// the service has ideas of its own about order.
+// listing checks the order of a service's list: a sweep must not miss an object
+// because the service sorts differently.
 type listing struct {
 	prefix string // of the bucket
-	wanted string // prefix of what is listed
+	wanted string // prefix of the listed objects
 	last   string // path of the last object
 	begun  bool
 	token  string
 }
 
-// next returns what an entry says, or nothing where it is to be left out.
+// next returns an entry, or the zero value to skip it.
 func (l *listing) next(entry *types.Object) (blob.ObjectInfo, error) {
 	path := aws.ToString(entry.Key)
 	if path <= l.last {
 		if l.begun {
 			return blob.ObjectInfo{}, fmt.Errorf("%w: the service lists %q after %q", errors.ErrUnsupported, path, l.last)
 		}
-		return blob.ObjectInfo{}, nil // it does not know where to start
+		return blob.ObjectInfo{}, nil // the service ignores StartAfter
 	}
 	l.last, l.begun = path, true
 	key, ours := strings.CutPrefix(path, l.prefix)
@@ -75,11 +75,11 @@ func (l *listing) next(entry *types.Object) (blob.ObjectInfo, error) {
 	return blob.ObjectInfo{Key: key, Size: aws.ToInt64(entry.Size), Time: aws.ToTime(entry.LastModified)}, nil
 }
 
-// turn goes on to the next page, and not round in circles.
+// turn goes on to the next page and detects loops.
 func (l *listing) turn(out *s3.ListObjectsV2Output) error {
 	token := aws.ToString(out.NextContinuationToken)
 	if token == "" || token == l.token {
-		return fmt.Errorf("%w: the service lists part of the objects and does not say how to go on", errors.ErrUnsupported)
+		return fmt.Errorf("%w: the service lists some objects and does not say how to continue", errors.ErrUnsupported)
 	}
 	l.token = token
 	return nil

@@ -18,16 +18,16 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// abortTimeout bounds the attempt to abandon an upload whose caller may have gone.
+// abortTimeout limits the attempt to abort an upload, whose caller may be gone.
 const abortTimeout = 10 * time.Second
 
-// upload is an object that is being sent in parts. The bucket shows it only when
-// it is completed.
+// upload is an object that is being sent in parts. It is visible in the bucket only
+// when complete.
 type upload struct {
 	bucket    *Bucket
 	path      string
 	id        *string
-	checksums bool // whether the service was told of checksums
+	checksums bool // whether checksums are sent
 	parts     []types.CompletedPart
 	sum       uint32 // of all parts so far
 }
@@ -74,15 +74,15 @@ func (b *Bucket) partSize(size int64) int64 {
 	return max(b.opts.PartSize, (size+maxParts-1)/maxParts)
 }
 
-// send reads the source and sends a few parts at a time. When one fails no others
-// are begun, but those under way end by themselves: a service may still be busy
-// with a request that was given up, and keep its part when the upload is abandoned.
+// send reads the source and sends a few parts at a time. When one fails, no others
+// are started, but those under way are not cancelled: a service may still process a
+// cancelled request and keep its part after the upload is aborted.
 func (u *upload) send(ctx context.Context, r io.Reader, size int64) error {
 	part := u.bucket.partSize(size)
 	u.parts = make([]types.CompletedPart, (size+part-1)/part)
 	var group errgroup.Group
 	var failed atomic.Bool
-	group.SetLimit(u.bucket.opts.Parallel) // Go waits, and with it the reading
+	group.SetLimit(u.bucket.opts.Parallel) // Go blocks, and reading with it
 	for i := range u.parts {
 		if failed.Load() {
 			break
@@ -90,7 +90,7 @@ func (u *upload) send(ctx context.Context, r io.Reader, size int64) error {
 		buf := u.bucket.buffer(min(part, size-int64(i)*part))
 		if err := fill(r, buf); err != nil {
 			u.bucket.release(buf)
-			return firstOf(group.Wait(), err) // what a part met is the cause where it met something
+			return firstOf(group.Wait(), err) // the error of a part is the cause, if there is one
 		}
 		u.sum = crc32.Update(u.sum, castagnoli, buf)
 		group.Go(func() error {
@@ -132,9 +132,9 @@ func (u *upload) sendPart(ctx context.Context, i int, data []byte) error {
 	return sameSum(out.ChecksumCRC32C, sum)
 }
 
-// complete makes the parts an object. Where the answer is lost and the request
-// repeated, the service may not know the upload any more: what counts is the
-// object, which is asked for its size in any case.
+// complete turns the parts into an object. If the answer is lost and the request
+// repeated, the service may no longer know the upload. What counts is the object,
+// whose size is checked in any case.
 func (u *upload) complete(ctx context.Context, size int64) error {
 	in := &s3.CompleteMultipartUploadInput{
 		Bucket: &u.bucket.addr.bucket, Key: &u.path, UploadId: u.id,
@@ -157,15 +157,15 @@ func (u *upload) complete(ctx context.Context, size int64) error {
 	case statErr != nil && err != nil:
 		return explain(ctx, err, "complete an upload of %d parts", len(u.parts))
 	case statErr != nil:
-		return fmt.Errorf("look for the object of an upload that was completed: %w", statErr)
+		return fmt.Errorf("look for the object of a completed upload: %w", statErr)
 	case stored != size:
-		return fmt.Errorf("%w: the bucket has %d bytes of an upload of %d", blob.ErrCorrupt, stored, size)
+		return fmt.Errorf("%w: the bucket has %d bytes after an upload of %d", blob.ErrCorrupt, stored, size)
 	}
 	return nil
 }
 
-// abort gives the parts up. The context of the caller may be what ended the
-// upload, so that it does not end the clean-up.
+// abort discards the parts. The caller's context may have ended the upload, so the
+// cleanup does not use it.
 func (u *upload) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -175,15 +175,15 @@ func (u *upload) abort(ctx context.Context) error {
 func (b *Bucket) abort(ctx context.Context, path, id *string) error {
 	_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.addr.bucket, Key: path, UploadId: id})
 	if err != nil && !hasCode(err, "NoSuchUpload") {
-		return explain(ctx, err, "abandon the upload of %q", *path)
+		return explain(ctx, err, "abort the upload of %q", *path)
 	}
 	return nil
 }
 
-// AbortStale abandons uploads in parts that began longer ago than a given age and
-// returns how many: a process that was killed leaves its parts, which cost money
-// and are shown in no listing of objects. The age must exceed the time that an
-// upload may take, and leave room for differing clocks; a day is a good choice.
+// AbortStale aborts uploads in parts that are older than a given age and returns how
+// many. A killed process leaves its parts, which cost money and do not appear in
+// listings of objects. The age must exceed the time of an upload and allow for clock
+// differences; a day is a good choice.
 func (b *Bucket) AbortStale(ctx context.Context, olderThan time.Duration) (int, error) {
 	before, aborted := time.Now().Add(-olderThan), 0
 	in := &s3.ListMultipartUploadsInput{Bucket: &b.addr.bucket, Prefix: &b.addr.prefix}

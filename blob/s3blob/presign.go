@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxTTL is the longest that S3 lets an address be valid.
+	// maxTTL is the longest validity of an address in S3.
 	maxTTL = 7 * 24 * time.Hour
 	// defaultTTL is how long the addresses of a Presigner are valid.
 	defaultTTL = 15 * time.Minute
 )
 
-// PresignGet returns an address from which anybody can download an object for a
-// while, without other credentials. It is itself a secret: keep it out of logs.
-// Where the credentials of the bucket expire earlier, it does as well.
+// PresignGet returns an address from which anyone can download an object for a while,
+// without other credentials. It is itself a secret: keep it out of logs. It expires
+// earlier if the credentials of the bucket do.
 func (b *Bucket) PresignGet(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	path, err := b.presignable(key, ttl)
 	if err != nil {
@@ -33,8 +33,7 @@ func (b *Bucket) PresignGet(ctx context.Context, key string, ttl time.Duration) 
 	return req.URL, nil
 }
 
-// PresignPut is PresignGet for uploading by PUT. An object that is there already
-// is replaced.
+// PresignPut is PresignGet for uploading by PUT. An existing object is replaced.
 func (b *Bucket) PresignPut(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	path, err := b.presignable(key, ttl)
 	if err != nil {
@@ -54,7 +53,7 @@ func (b *Bucket) presignable(key string, ttl time.Duration) (string, error) {
 		return "", fmt.Errorf("sign an address of %q: %w", key, err)
 	}
 	if ttl < time.Second || ttl > maxTTL {
-		return "", fmt.Errorf("sign an address of %q: it may be valid for 1 s to %s, not %s", key, maxTTL, ttl)
+		return "", fmt.Errorf("sign an address of %q: the validity must be from 1 s to %s, not %s", key, maxTTL, ttl)
 	}
 	return path, nil
 }
@@ -85,8 +84,8 @@ func (p *Presigner) Presign(ctx context.Context, agent, snapshot string, upload 
 	return p.Bucket.PresignGet(ctx, key, ttl)
 }
 
-// SnapshotKey returns the key of a snapshot, in which bytes of the two ids that a
-// key cannot hold are escaped.
+// SnapshotKey returns the key of a snapshot; bytes of the ids that a key cannot hold
+// are escaped.
 func SnapshotKey(agent, snapshot string) string {
 	return "snapshots/" + escape(agent) + "/" + escape(snapshot)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// metaSum is the metadata that holds the CRC-32C of an object which came in one
-// piece, as eight hexadecimal digits.
+// metaSum is the metadata that holds the CRC-32C of an object sent in one piece, as
+// eight hexadecimal digits.
 const metaSum = "stet-crc32c"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -46,8 +46,8 @@ func (b *Bucket) PutObject(ctx context.Context, key string, r io.Reader, size in
 	return nil
 }
 
-// putWhole sends an object in one request. All of it is read before anything is
-// sent, so that a bad source costs nothing.
+// putWhole sends an object in one request. All of it is read before anything is sent,
+// so a bad source costs nothing.
 func (b *Bucket) putWhole(ctx context.Context, path string, r io.Reader, size int64) error {
 	buf := b.buffer(size)
 	defer b.release(buf)
@@ -61,7 +61,7 @@ func (b *Bucket) putWhole(ctx context.Context, path string, r io.Reader, size in
 	return b.checksummed(func(checksums bool) error {
 		in := &s3.PutObjectInput{
 			Bucket: &b.addr.bucket, Key: &path, Body: bytes.NewReader(buf), ContentLength: &size,
-			// Every service compares this one; the others only some do.
+			// Every service checks this one; only some check the others.
 			ContentMD5: contentMD5(buf),
 			Metadata:   map[string]string{metaSum: hex.EncodeToString(sumBytes(sum))},
 		}
@@ -76,8 +76,8 @@ func (b *Bucket) putWhole(ctx context.Context, path string, r io.Reader, size in
 	})
 }
 
-// checksummed calls fn with checksums that not every service knows and, where
-// they are refused, without. Those that every service knows are always sent.
+// checksummed calls fn with checksums that not every service supports and, if they
+// are refused, without. Checksums that every service supports are always sent.
 func (b *Bucket) checksummed(fn func(checksums bool) error) error {
 	if b.noChecksums.Load() {
 		return fn(false)
@@ -105,7 +105,7 @@ func fill(r io.Reader, buf []byte) error {
 	return nil
 }
 
-// expectEnd fails where the source goes on.
+// expectEnd fails if the source has more bytes.
 func expectEnd(r io.Reader) error {
 	switch _, err := io.ReadFull(r, make([]byte, 1)); {
 	case errors.Is(err, io.EOF):
@@ -116,8 +116,8 @@ func expectEnd(r io.Reader) error {
 	return fmt.Errorf("%w: the source has more bytes than announced", blob.ErrMismatch)
 }
 
-// buffer returns memory for a part. Large ones are used again: the collector would
-// let several times of them pile up.
+// buffer returns memory for a part. Large ones are reused: otherwise several would
+// pile up between garbage collections.
 func (b *Bucket) buffer(size int64) []byte {
 	if size > b.opts.PartSize/2 && size <= b.opts.PartSize {
 		if p, ok := b.buffers.Get().(*[]byte); ok {
@@ -128,17 +128,17 @@ func (b *Bucket) buffer(size int64) []byte {
 	return make([]byte, size)
 }
 
-// release takes a buffer back, which nothing may read any more.
+// release takes back a buffer that is no longer read.
 func (b *Bucket) release(buf []byte) {
 	if int64(cap(buf)) == b.opts.PartSize {
 		b.buffers.Put(&buf)
 	}
 }
 
-// sameSum compares what the service says that it stored, where it says so.
+// sameSum checks the checksum that the service reports, if it does.
 func sameSum(answer *string, sum uint32) error {
 	if answer != nil && *answer != *sumHeader(sum) {
-		return fmt.Errorf("%w: the bucket confirmed other bytes than were sent", blob.ErrCorrupt)
+		return fmt.Errorf("%w: the bucket confirmed different bytes than were sent", blob.ErrCorrupt)
 	}
 	return nil
 }

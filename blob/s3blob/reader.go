@@ -13,22 +13,21 @@ import (
 )
 
 const (
-	// firstWait comes before a broken reading is continued, about; later waits
+	// firstWait is the approximate wait before a broken read continues; later waits
 	// double.
 	firstWait = 50 * time.Millisecond
-	// goodProgress is how much must have arrived since the last break for that one
-	// to be forgotten.
+	// goodProgress is how many bytes must arrive before earlier breaks are forgotten.
 	goodProgress = 1 << 20
 )
 
-// reader reads a range of an object over as many connections as it takes.
+// reader reads a range of an object over as many connections as needed.
 type reader struct {
-	// ctx is kept because continuing needs requests, which belong to the call that
-	// opened the object.
+	// ctx is the context of the call that opened the object; continuing needs
+	// requests.
 	ctx    context.Context
 	bucket *Bucket
 	path   string
-	first  *answer // what the object was when it was opened
+	first  *answer // the object when it was opened
 
 	body     io.ReadCloser // nil while there is no connection
 	next     int64         // offset of the next byte
@@ -37,9 +36,9 @@ type reader struct {
 	progress int64         // bytes since the last break
 	cause    error         // of the last break
 
-	checked bool   // whether sum is of the whole object, to be compared
-	sum     uint32 // of what was read
-	err     error  // what Read returns from now on
+	checked bool   // whether sum covers the whole object
+	sum     uint32 // of the bytes read
+	err     error  // what Read returns afterwards
 }
 
 // Read implements io.Reader.
@@ -59,8 +58,8 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		if r.left == 0 {
 			if r.err = r.verify(); r.err != nil {
-				// The last bytes are held back: who reads an exact number of them does not
-				// ask for the end.
+				// The last bytes are held back: a caller that reads an exact number
+				// never reads the end.
 				return 0, r.err
 			}
 		}
@@ -90,12 +89,12 @@ func (r *reader) verify() error {
 	return nil
 }
 
-// drop gives a connection up that ended before the range did.
+// drop closes a connection that ended before the range did.
 func (r *reader) drop(cause error) {
 	if errors.Is(cause, io.EOF) {
 		cause = io.ErrUnexpectedEOF
 	}
-	r.body.Close() // of a connection that is broken already
+	r.body.Close() // already broken
 	r.body, r.cause = nil, cause
 	if r.progress >= goodProgress {
 		r.breaks = 0
@@ -103,7 +102,7 @@ func (r *reader) drop(cause error) {
 	r.breaks, r.progress = r.breaks+1, 0
 }
 
-// resume asks for the rest of the range.
+// resume requests the rest of the range.
 func (r *reader) resume() error {
 	if r.breaks >= r.bucket.opts.MaxAttempts {
 		return fmt.Errorf("read %q at %d: %w: the connection broke %d times: %w", r.path, r.next, ErrUnavailable, r.breaks, r.cause)
@@ -113,17 +112,17 @@ func (r *reader) resume() error {
 	}
 	answer, err := r.bucket.get(r.ctx, r.path, r.next, r.left)
 	if err != nil {
-		return fmt.Errorf("continue to read %q at %d: %w", r.path, r.next, err)
+		return fmt.Errorf("resume reading %q at %d: %w", r.path, r.next, err)
 	}
 	if answer.total != r.first.total || answer.etag != r.first.etag {
 		answer.body.Close()
-		return fmt.Errorf("continue to read %q at %d: %w: it is another object now", r.path, r.next, blob.ErrCorrupt)
+		return fmt.Errorf("resume reading %q at %d: %w: the object has changed", r.path, r.next, blob.ErrCorrupt)
 	}
 	r.body = answer.body
 	return nil
 }
 
-// wait lets a service recover, longer with every break.
+// wait waits longer after every break, to let the service recover.
 func (r *reader) wait() error {
 	limit := min(firstWait<<min(r.breaks-1, 20), r.bucket.opts.MaxWait)
 	timer := time.NewTimer(limit/2 + rand.N(limit/2+1))

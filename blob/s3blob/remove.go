@@ -17,12 +17,12 @@ import (
 const (
 	// removeBatch is how many objects S3 removes by one request.
 	removeBatch = 1000
-	// removeParallel is how many are removed at a time where it is one by one.
+	// removeParallel is how many single removals run at a time.
 	removeParallel = 8
 )
 
-// RemoveObjects implements blob.Objects. In a bucket with versions the old ones
-// stay until a rule of the bucket removes them.
+// RemoveObjects implements blob.Objects. In a versioned bucket, old versions stay
+// until a rule of the bucket removes them.
 func (b *Bucket) RemoveObjects(ctx context.Context, keys ...string) error {
 	paths := make([]string, len(keys))
 	for i, key := range keys {
@@ -42,8 +42,7 @@ func (b *Bucket) RemoveObjects(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// removeBatch removes a batch by one request or, where the service cannot, one
-// by one.
+// removeBatch removes a batch by one request or, if the service cannot, one by one.
 func (b *Bucket) removeBatch(ctx context.Context, paths []string) error {
 	if len(paths) == 1 || b.singly.Load() {
 		return b.removeSingly(ctx, paths)

@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// errAddress says that an address of a bucket is not understood.
+// errAddress means that an address of a bucket is invalid.
 var errAddress = errors.New("invalid address of a bucket, want s3://bucket/prefix?region=…&endpoint=…&path-style=true")
 
-// address is where a bucket is.
+// address locates a bucket.
 type address struct {
 	bucket string
 	// prefix is empty or ends in a slash.
@@ -25,8 +25,8 @@ type address struct {
 
 var bucketName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$`) })
 
-// parseAddress understands s3://bucket/prefix?region=…&endpoint=…&path-style=….
-// Its errors do not repeat the address: somebody may have put a secret there.
+// parseAddress parses s3://bucket/prefix?region=…&endpoint=…&path-style=…. Its errors
+// do not quote the address, which may contain a secret.
 func parseAddress(raw string) (address, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" {
@@ -36,11 +36,11 @@ func parseAddress(raw string) (address, error) {
 		return address{}, fmt.Errorf("%w: it does not begin with s3://", errAddress)
 	}
 	if u.User != nil || u.Fragment != "" {
-		return address{}, fmt.Errorf("%w: credentials belong into the environment or the shared files", errAddress)
+		return address{}, fmt.Errorf("%w: put credentials in the environment or the shared files", errAddress)
 	}
 	a := address{bucket: u.Host, prefix: strings.Trim(u.Path, "/")}
 	if !bucketName().MatchString(a.bucket) {
-		return address{}, fmt.Errorf("%w: %q is no name of a bucket", errAddress, a.bucket)
+		return address{}, fmt.Errorf("%w: invalid bucket name %q", errAddress, a.bucket)
 	}
 	if a.prefix != "" {
 		if err := checkKey(a.prefix); err != nil {
@@ -50,7 +50,7 @@ func parseAddress(raw string) (address, error) {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return address{}, fmt.Errorf("%w: its parameters cannot be read", errAddress)
+		return address{}, fmt.Errorf("%w: cannot parse its parameters", errAddress)
 	}
 	return a, a.setParameters(query)
 }
@@ -72,7 +72,7 @@ func (a *address) setParameters(query url.Values) error {
 		case "path-style":
 			var err error
 			if a.pathStyle, err = strconv.ParseBool(value); err != nil {
-				return fmt.Errorf("%w: path-style is neither true nor false", errAddress)
+				return fmt.Errorf("%w: path-style must be true or false", errAddress)
 			}
 			styled = true
 		default:
@@ -80,7 +80,7 @@ func (a *address) setParameters(query url.Values) error {
 		}
 	}
 	if !styled {
-		// Names of buckets are rarely resolved where people run their own server.
+		// Bucket names rarely resolve as host names on self-hosted servers.
 		a.pathStyle = a.endpoint != ""
 	}
 	return nil
@@ -89,10 +89,10 @@ func (a *address) setParameters(query url.Values) error {
 func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("%w: the endpoint is no http:// or https:// address", errAddress)
+		return fmt.Errorf("%w: the endpoint must be an http:// or https:// address", errAddress)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("%w: the endpoint is more than scheme, host and path", errAddress)
+		return fmt.Errorf("%w: the endpoint must have only scheme, host and path", errAddress)
 	}
 	return nil
 }
