@@ -22,19 +22,19 @@ import (
 // Status is what an agent is doing.
 type Status = aiserverv1.CloudAgentWorkflowStatus
 
-// The statuses that this package treats in a way of their own.
+// The statuses that this package handles specially.
 const (
 	StatusNotYetStarted = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_NOT_YET_STARTED
 	StatusArchived      = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_ARCHIVED
 	StatusExpired       = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_EXPIRED
 )
 
-// Terminal reports whether an agent of this status does nothing any more.
+// Terminal reports whether the status is final.
 func Terminal(s Status) bool { return s == StatusArchived || s == StatusExpired }
 
-// Spec is what a new agent begins with.
+// Spec describes a new agent.
 type Spec struct {
-	// ID names the agent. Create makes one if it is empty.
+	// ID names the agent. If it is empty, Create generates one.
 	ID   string
 	Name string
 	// Conversation is the conversation that the agent works on; its own id if empty.
@@ -44,7 +44,7 @@ type Spec struct {
 	Status Status
 }
 
-// Agent is what is known about an agent.
+// Agent describes an agent.
 type Agent struct {
 	ID           string
 	Name         string
@@ -57,13 +57,13 @@ type Agent struct {
 	Head Offset
 	// State is the current state, zero if there is none.
 	State blob.ID
-	// StateAt is the place up to which the state contains the events.
+	// StateAt is the place up to which the state includes the events.
 	StateAt Offset
-	// Properties were read out of the state when it was saved.
+	// Properties were derived from the state when it was saved.
 	Properties Properties
 }
 
-// Create makes an agent. It fails with ErrExists if there is one of that id.
+// Create makes an agent. It fails with ErrExists if the id is taken.
 func (s *Store) Create(ctx context.Context, spec Spec) (Agent, error) {
 	if spec.ID == "" {
 		spec.ID = "bc-" + ulid.Make().String()
@@ -136,15 +136,15 @@ func (s *Store) Get(ctx context.Context, agent string) (Agent, error) {
 	return agentOf(now.rec), nil
 }
 
-// Page asks for a part of a list; the zero value asks for its beginning.
+// Page selects a part of a list; the zero value is its beginning.
 type Page struct {
-	// After is the cursor that the page before returned.
+	// After is the cursor from the previous page.
 	After string
 	// Limit is the largest number of agents, 100 by default and 1,000 at most.
 	Limit int
 }
 
-// Unreadable is an agent that cannot be read, and why.
+// Unreadable is an agent that cannot be read, with the cause.
 type Unreadable struct {
 	ID  string
 	Err error
@@ -159,8 +159,8 @@ type Listed struct {
 	Next string
 }
 
-// List returns agents in the order of their ids. Agents that were imported appear
-// with their first change.
+// List returns agents in the order of their ids. Imported agents appear after their
+// first change.
 func (s *Store) List(ctx context.Context, page Page) (Listed, error) {
 	if page.Limit <= 0 {
 		page.Limit = 100
@@ -196,16 +196,16 @@ func (s *Store) List(ctx context.Context, page Page) (Listed, error) {
 	return out, nil
 }
 
-// Archive ends an agent: it takes no more events, and followers get the end of
-// the stream. Archiving it again changes nothing.
+// Archive ends an agent: it accepts no more events, and the streams of followers end.
+// Archiving it again changes nothing.
 func (s *Store) Archive(ctx context.Context, agent string) error {
 	_, err := s.SetStatus(ctx, agent, StatusArchived, nil)
 	return err
 }
 
-// Delete removes an agent with its log. Its blobs go with the next collection.
-// An agent that is made anew under the same id has another history: nobody
-// resumes in it with an offset of the old one.
+// Delete removes an agent with its log. The next collection removes its blobs. A new
+// agent with the same id has a different history: an offset of the old one does not
+// resume in it.
 func (s *Store) Delete(ctx context.Context, agent string) error {
 	if err := checkID("agent", agent); err != nil {
 		return err

@@ -33,9 +33,9 @@ func (s *Store) GetLatestState(ctx context.Context, agent string) (*aiserverv1.G
 	return out, err
 }
 
-// GetBlob returns a blob of an agent: one that came with an event or is reached
-// from one of its states. For another it answers ErrNotFound, whether the store
-// has it or not.
+// GetBlob returns a blob of an agent: one that came with an event or is reachable
+// from one of its states. For any other blob it returns ErrNotFound, whether or not
+// the store has it.
 func (s *Store) GetBlob(ctx context.Context, agent string, id blob.ID) ([]byte, error) {
 	if err := s.checkOwner(ctx, agent, id); err != nil {
 		return nil, err
@@ -43,8 +43,7 @@ func (s *Store) GetBlob(ctx context.Context, agent string, id blob.ID) ([]byte, 
 	return s.blobs.Get(ctx, id)
 }
 
-// OpenBlob is GetBlob as a stream, for callers that do not want all of a large blob in
-// memory.
+// OpenBlob is GetBlob as a stream, for large blobs.
 func (s *Store) OpenBlob(ctx context.Context, agent string, id blob.ID) (io.ReadCloser, error) {
 	if err := s.checkOwner(ctx, agent, id); err != nil {
 		return nil, err
@@ -65,8 +64,8 @@ func (s *Store) checkOwner(ctx context.Context, agent string, id blob.ID) error 
 	return err
 }
 
-// owns reports whether a blob belongs to an agent. What was found is remembered,
-// and grows with the log.
+// owns reports whether a blob belongs to an agent. Results are cached and extended as
+// the log grows.
 func (s *Store) owns(ctx context.Context, l *lane, id blob.ID) (bool, error) {
 	l.reachMu.Lock()
 	defer l.reachMu.Unlock()
@@ -78,7 +77,7 @@ func (s *Store) owns(ctx context.Context, l *lane, id blob.ID) (bool, error) {
 		if ok, err := s.inLog(ctx, now.rec, l.reached); err != nil {
 			return false, err
 		} else if !ok {
-			l.reach = nil // another history: nothing of the old one counts
+			l.reach = nil // another history: drop the old results
 		}
 	}
 	if l.reach == nil {
@@ -94,7 +93,7 @@ func (s *Store) owns(ctx context.Context, l *lane, id blob.ID) (bool, error) {
 			return false, err
 		}
 		if len(events) == 0 {
-			return false, dataLoss(l.agent, "event %d of %d is not there", l.reached.Seq+1, now.rec.Head.GetSeq())
+			return false, dataLoss(l.agent, "event %d of %d is missing", l.reached.Seq+1, now.rec.Head.GetSeq())
 		}
 		var roots []graph.Root
 		for _, e := range events {
@@ -120,8 +119,8 @@ func rootsOfRecord(rec *stetv1.AgentRecord) []graph.Root {
 	return nil
 }
 
-// rootsOfEvent gives the blobs that an event keeps. Ids that are none were never
-// written by us.
+// rootsOfEvent returns the blobs that an event keeps. It ignores invalid ids, which
+// this package never writes.
 func rootsOfEvent(rec *stetv1.AgentEventRecord) []graph.Root {
 	var roots []graph.Root
 	if id, err := blob.IDFromBytes(rec.GetState()); err == nil {

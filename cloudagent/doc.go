@@ -1,10 +1,10 @@
-// Package cloudagent keeps agents that run elsewhere: their state, their status
-// and a log of everything that they did, for any number of followers.
+// Package cloudagent stores agents that run elsewhere: their state, their status and
+// a log of their events, for any number of followers.
 //
 // An agent has one record, a pointer to its current state, and a log of events
-// that has no gaps. Appending updates, saving a state and setting the status each
-// are one commit: blobs, state, pointer, offset and event appear together or not
-// at all. The pointer is kept in the compatible form too.
+// without gaps. Appending updates, saving a state and setting the status are one
+// commit each: blobs, state, pointer, offset and event appear together or not at all.
+// The pointer is also stored in the compatible form.
 //
 //	store := cloudagent.New(blobs, rows, nil)
 //	agent, err := store.Create(ctx, cloudagent.Spec{Name: "fix the tests"})
@@ -12,12 +12,11 @@
 //	saved, err := store.SaveState(ctx, agent.ID, state, blobs, nil)
 //	for response, err := range store.Stream(ctx, agent.ID, nil) { … }
 //
-// Stream pulls from the rows, so that a slow reader costs nothing, and resumes
-// after any offset. Follow is its other end: it survives lost connections and
-// gives each event once and in order. An offset carries a tag that is computed
-// over the whole log before it: a reader that knows a history which the store
-// does not have, since it was restored from a backup, begins anew instead of
-// missing what differs.
+// Stream pulls from the rows, so a slow reader costs nothing, and resumes after any
+// offset. Follow is the client side: it survives lost connections and yields each
+// event once and in order. An offset carries a tag computed over the whole log before
+// it: a reader whose history is not in the store, for example because the store was
+// restored from a backup, starts over instead of missing differences.
 //
-// Transport, and who may see which agent, are left to others.
+// Transport and access control are left to other packages.
 package cloudagent

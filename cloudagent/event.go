@@ -20,7 +20,7 @@ const tagSize = 8
 // event is a row of the log.
 type event struct {
 	at    Offset // the place after it
-	bytes []byte // what the tag covers
+	bytes []byte // bytes covered by the tag
 	rec   *stetv1.AgentEventRecord
 }
 
@@ -58,14 +58,14 @@ func decodeEvent(row kv.Row) (event, error) {
 	return e, nil
 }
 
-// checkFormat refuses a row of a newer format, so that nobody takes it for
-// damaged or empty.
+// checkFormat rejects a row of a newer format, so that it is not taken for damaged or
+// empty.
 func checkFormat(key string, format uint32) error {
 	switch {
 	case format == 0:
 		return fmt.Errorf("%w: row %q has no format", kv.ErrCorrupt, key)
 	case format > recordFormat:
-		return fmt.Errorf("%w: row %q has %d, this release knows %d", ErrNewerFormat, key, format, recordFormat)
+		return fmt.Errorf("%w: row %q has %d; this release reads %d", ErrNewerFormat, key, format, recordFormat)
 	}
 	return nil
 }

@@ -18,38 +18,38 @@ import (
 type Receiver interface {
 	// Receive returns the next response; io.EOF after the last.
 	Receive(ctx context.Context) (*aiserverv1.StreamConversationResponse, error)
-	// Close gives the connection up.
+	// Close closes the connection.
 	Close() error
 }
 
-// FollowOptions shape Follow. Dial is needed, the rest may be left out.
+// FollowOptions configure Follow. Only Dial is required.
 type FollowOptions struct {
-	// Dial opens the stream after an offset; "" asks for the initial state.
+	// Dial opens the stream after an offset; "" requests the initial state.
 	Dial func(ctx context.Context, after string) (Receiver, error)
-	// Fetch gets blobs that a state needs and that did not come with it. Without it
-	// states are given as they come.
+	// Fetch gets blobs that a state needs and that were not sent with it. Without it,
+	// states may be incomplete.
 	Fetch func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error)
-	// Cache keeps states and blobs; with Fetch it is needed.
+	// Cache stores states and blobs; Fetch requires it.
 	Cache blob.Store
 	// After is the last offset that the caller has handled.
 	After string
-	// Permanent, if set, tells errors that a new connection cannot cure, beside
+	// Permanent, if set, reports errors that a new connection cannot fix, besides
 	// those of this package.
 	Permanent func(error) bool
-	// MinBackoff and MaxBackoff bound the wait before a new connection, 100 ms and
-	// 10 s by default.
+	// MinBackoff and MaxBackoff limit the wait before a new connection, 100 ms and 10
+	// s by default.
 	MinBackoff, MaxBackoff time.Duration
 	// Silence is how long a connection may be silent, heartbeats included, before it
 	// counts as lost; a minute by default.
 	Silence time.Duration
 }
 
-// Event is something that happened to an agent. One of State, Update and Status
-// says what; the initial state has both a state, if there is one, and a status.
+// Event is an event of an agent. One of State, Update and Status is set; the initial
+// state has a status and, if there is one, a state.
 type Event struct {
 	// Offset is the place after the event, to resume from.
 	Offset string
-	// Initial says that the follower begins anew: the state stands for everything
+	// Initial means that the follower starts over: the state includes everything
 	// before the offset.
 	Initial bool
 	State   *aiserverv1.CloudAgentState
@@ -60,9 +60,9 @@ type Event struct {
 	Other *aiserverv1.StreamConversationResponse
 }
 
-// Follow gives the events of an agent, each once and in order, whatever happens
-// to the connection. It ends when the agent has ended, when ctx is done, or with
-// an error that a new connection cannot cure.
+// Follow yields the events of an agent, each once and in order, whatever happens to
+// the connection. It ends when the agent has ended, when ctx is done, or with an
+// error that a new connection cannot fix.
 func Follow(ctx context.Context, opts FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &follower{opts: opts, yield: yield}
@@ -73,16 +73,16 @@ func Follow(ctx context.Context, opts FollowOptions) iter.Seq2[Event, error] {
 	}
 }
 
-// follower is a Follow under way.
+// follower is a running Follow.
 type follower struct {
 	opts     FollowOptions
 	yield    func(Event, error) bool
 	stopped  bool // by the caller
 	after    string
 	pending  *Event // an initial state whose offset is not known yet
-	terminal bool   // the last status was the end
-	progress bool   // something came since the last connection was opened
-	gaps     int    // connections in a row that left out an event
+	terminal bool   // the last status was terminal
+	progress bool   // something arrived on the current connection
+	gaps     int    // consecutive connections that skipped an event
 	have     map[ref]struct{}
 }
 
@@ -103,7 +103,7 @@ func (f *follower) fillDefaults() {
 
 func (f *follower) run(ctx context.Context) error {
 	if f.opts.Dial == nil || f.opts.Fetch != nil && f.opts.Cache == nil {
-		return invalid("following needs Dial, and a Cache where there is a Fetch")
+		return invalid("following needs Dial, and Fetch needs Cache")
 	}
 	wait := f.opts.MinBackoff
 	for {
@@ -122,8 +122,8 @@ func (f *follower) run(ctx context.Context) error {
 		if f.progress {
 			wait = f.opts.MinBackoff
 		}
-		// Half of the wait is random, so that the followers of a server that comes
-		// back do not come all at once.
+		// Half of the wait is random, so that followers of a restarted server do not
+		// all reconnect at once.
 		if err := pause(ctx, wait/2+rand.N(wait/2+1)); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (f *follower) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close() // what it could tell, Receive has told
+	defer r.Close() // Receive has returned any error
 	f.pending = nil
 	for !f.stopped {
 		m, err := f.receive(ctx, r)
@@ -166,7 +166,7 @@ func (f *follower) connect(ctx context.Context) error {
 	return nil
 }
 
-// errSilent says that a connection was given up.
+// errSilent means that a silent connection was closed.
 var errSilent = errors.New("nothing was received for too long")
 
 func (f *follower) receive(ctx context.Context, r Receiver) (*aiserverv1.StreamConversationResponse, error) {
@@ -192,7 +192,7 @@ func (f *follower) take(ctx context.Context, m *aiserverv1.StreamConversationRes
 			return f.settle(ctx, at)
 		}
 		if at == f.after {
-			f.terminal = Terminal(status) // said again at the end
+			f.terminal = Terminal(status) // repeated at the end
 		}
 		return f.give(ctx, Event{Offset: at, Status: status})
 	case *aiserverv1.StreamConversationResponse_InteractionUpdateWithOffset_:
@@ -229,8 +229,8 @@ func otherOffset(m *aiserverv1.StreamConversationResponse) string {
 	return ""
 }
 
-// initial holds an initial state back until its offset is known: a connection
-// that is lost in between must not make the caller begin anew twice.
+// initial holds back an initial state until its offset is known: a connection lost in
+// between must not make the caller start over twice.
 func (f *follower) initial(ctx context.Context, m *aiserverv1.StreamConversationResponse_InitialState) error {
 	e := Event{Initial: true, State: m.GetCloudAgentState(), Status: m.GetWorkflowStatus()}
 	if len(m.GetBlobId()) > 0 {
@@ -247,7 +247,7 @@ func (f *follower) initial(ctx context.Context, m *aiserverv1.StreamConversation
 	return nil
 }
 
-// settle gives the initial state that was held back.
+// settle delivers the initial state that was held back.
 func (f *follower) settle(ctx context.Context, offset string) error {
 	if f.pending == nil {
 		return nil
@@ -263,7 +263,7 @@ func (f *follower) settle(ctx context.Context, offset string) error {
 	return nil
 }
 
-// maxGaps is how many connections in a row may leave out the same event.
+// maxGaps is how many consecutive connections may skip the same event.
 const maxGaps = 3
 
 // give delivers an event if it is the next one.
@@ -273,11 +273,11 @@ func (f *follower) give(ctx context.Context, e Event) error {
 	}
 	if e.Offset != "" && f.after != "" {
 		if e.Offset == f.after {
-			return nil // a heartbeat, or said twice
+			return nil // a heartbeat, or a repetition
 		}
 		last, lastErr := ParseOffset(f.after)
 		at, atErr := ParseOffset(e.Offset)
-		if lastErr == nil && atErr == nil { // others spell offsets as they like
+		if lastErr == nil && atErr == nil { // other servers format offsets differently
 			switch {
 			case at.Seq <= last.Seq:
 				return nil
@@ -297,8 +297,8 @@ func (f *follower) give(ctx context.Context, e Event) error {
 	return nil
 }
 
-// gap asks for what was left out on a new connection, and gives up on a peer that
-// does it again and again.
+// gap requests skipped events on a new connection, and gives up on a peer that keeps
+// skipping them.
 func (f *follower) gap(last, at Offset) error {
 	if f.gaps++; f.gaps >= maxGaps {
 		return fmt.Errorf("%w: the stream goes from event %d to %d", ErrDataLoss, last.Seq, at.Seq)

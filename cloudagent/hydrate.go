@@ -12,21 +12,21 @@ import (
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 )
 
-// ref is a blob as it is read.
+// ref is a blob with its kind.
 type ref struct {
 	kind graph.Kind
 	id   blob.ID
 }
 
 const (
-	// fetchBatch is how many blobs are asked for at once.
+	// fetchBatch is how many blobs are requested at once.
 	fetchBatch = 256
-	// maxHave bounds what a follower remembers of the blobs that it has.
+	// maxHave limits how many of its blobs a follower remembers.
 	maxHave = 1 << 20
 )
 
-// keep puts blobs of the stream into the cache. One whose content is not what its
-// id says is left out; it will be fetched.
+// keep puts blobs of the stream into the cache. It skips blobs that do not match
+// their id; they will be fetched.
 func (f *follower) keep(ctx context.Context, blobs []*aiserverv1.PreFetchedBlob) error {
 	if f.opts.Cache == nil {
 		return nil
@@ -50,21 +50,21 @@ func (f *follower) put(ctx context.Context, blobs ...blob.Blob) error {
 	return nil
 }
 
-// cacheError is a failure on our side, which no connection cures.
+// cacheError is a failure on our side, which a new connection does not fix.
 type cacheError struct{ err error }
 
 func (e *cacheError) Error() string { return "cache of followed agent: " + e.err.Error() }
 
 func (e *cacheError) Unwrap() error { return e.err }
 
-// complete brings every blob into the cache that a state refers to, before the
-// state is given to anyone.
+// complete fetches every blob that a state refers to into the cache, before the state
+// is delivered.
 func (f *follower) complete(ctx context.Context, e Event) error {
 	if f.opts.Cache == nil || e.StateID.IsZero() {
 		return nil
 	}
-	// What arrived is stored if it gives the same bytes; where fields that we do not
-	// know stood between others, it does not and is fetched.
+	// The received state is stored if it encodes to the same bytes. With unknown
+	// fields between others it does not, and is fetched.
 	if raw, err := (proto.MarshalOptions{Deterministic: true}).Marshal(e.State); err == nil && blob.Sum(raw) == e.StateID {
 		if err := f.put(ctx, blob.Blob{ID: e.StateID, Data: raw}); err != nil {
 			return err
@@ -90,7 +90,7 @@ func (f *follower) complete(ctx context.Context, e Event) error {
 	return nil
 }
 
-// walk follows what the cache has and returns what it does not have.
+// walk follows references through the cache and returns the missing blobs.
 func (f *follower) walk(ctx context.Context, todo []ref) ([]ref, error) {
 	var missing, leaves []ref
 	seen := make(map[ref]struct{})
@@ -150,7 +150,7 @@ func (f *follower) absent(ctx context.Context, leaves []ref) ([]ref, error) {
 	return missing, nil
 }
 
-// fetch brings blobs into the cache, all of them or an error.
+// fetch fetches all blobs into the cache, or fails.
 func (f *follower) fetch(ctx context.Context, missing []ref) error {
 	for len(missing) > 0 {
 		n := min(len(missing), fetchBatch)
@@ -174,7 +174,7 @@ func (f *follower) fetch(ctx context.Context, missing []ref) error {
 			delete(want, b.ID)
 		}
 		for id := range want {
-			return fmt.Errorf("%w: blob %s is not to be had", ErrDataLoss, id)
+			return fmt.Errorf("%w: cannot fetch blob %s", ErrDataLoss, id)
 		}
 		if err := f.put(ctx, got...); err != nil {
 			return err

@@ -10,9 +10,8 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// lanes are the agents in memory. A lane lets the writers of one agent in this
-// process pass one at a time, so that they do not make each other's commits
-// fail, and holds what was read last.
+// lanes are the agents in memory. A lane serializes the writers of one agent in this
+// process, so that their commits do not conflict, and caches what was read last.
 type lanes struct {
 	mu  sync.Mutex // guards all, and users of every lane
 	all map[string]*lane
@@ -21,7 +20,7 @@ type lanes struct {
 type lane struct {
 	agent string
 	users int
-	turn  chan struct{} // holds a value while somebody writes
+	turn  chan struct{} // holds a value during a write
 
 	mu          sync.Mutex // guards what follows
 	rec         *stetv1.AgentRecord
@@ -33,10 +32,10 @@ type lane struct {
 
 	reachMu sync.Mutex // guards what follows
 	reach   *graph.Set // blobs that belong to the agent; nil until needed
-	reached Offset     // up to where reach covers the log
+	reached Offset     // end of the log covered by reach
 }
 
-// lane returns the lane of an agent; release gives it back.
+// lane returns the lane of an agent; release releases it.
 func (s *Store) lane(agent string) *lane {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
@@ -45,7 +44,7 @@ func (s *Store) lane(agent string) *lane {
 		if s.lanes.all == nil {
 			s.lanes.all = make(map[string]*lane)
 		}
-		s.evictLocked() // before the new one is there, which nobody uses yet
+		s.evictLocked() // before the unused new one is added
 		l = &lane{agent: agent, turn: make(chan struct{}, 1)}
 		s.lanes.all[agent] = l
 	}
@@ -59,8 +58,8 @@ func (s *Store) release(l *lane) {
 	l.users--
 }
 
-// evictLocked makes room for one more by forgetting agents that nobody uses now, in
-// no order: what is needed again is one read away.
+// evictLocked makes room for one more by dropping unused agents in any order; reading
+// one again is cheap.
 func (s *Store) evictLocked() {
 	for agent, l := range s.lanes.all {
 		if len(s.lanes.all) < s.opts.CachedAgents {
@@ -117,7 +116,7 @@ func (l *lane) cachedState(id blob.ID) *aiserverv1.CloudAgentState {
 	return l.state
 }
 
-// keepState takes a state that nobody changes any more.
+// keepState caches a state, which must not change any more.
 func (l *lane) keepState(id blob.ID, state *aiserverv1.CloudAgentState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 // batchRows is how many events a reader holds at once.
 const batchRows = 256
 
-// batchBytes ends a batch early where events are large.
+// batchBytes ends a batch early if events are large.
 const batchBytes = 4 << 20
 
-// inLog reports whether a place is one of this log, whose record is given.
+// inLog reports whether a place is in the log of the given record.
 func (s *Store) inLog(ctx context.Context, rec *stetv1.AgentRecord, at Offset) (bool, error) {
 	head := offsetOf(rec.Head)
 	switch {
@@ -29,7 +29,7 @@ func (s *Store) inLog(ctx context.Context, rec *stetv1.AgentRecord, at Offset) (
 	}
 	row, err := s.rows.Get(ctx, keyspace.AgentEvent(rec.Id, at.Seq))
 	if errors.Is(err, kv.ErrNotFound) {
-		return false, dataLoss(rec.Id, "event %d of %d is not there", at.Seq, head.Seq)
+		return false, dataLoss(rec.Id, "event %d of %d is missing", at.Seq, head.Seq)
 	}
 	if err != nil {
 		return false, fmt.Errorf("read event %d of agent %s: %w", at.Seq, rec.Id, err)
@@ -41,8 +41,8 @@ func (s *Store) inLog(ctx context.Context, rec *stetv1.AgentRecord, at Offset) (
 	return e.at == at, nil
 }
 
-// read returns some of the events after a place, in order and without a gap; none
-// if it sees none. ok is false if what it sees does not continue the place.
+// read returns some of the events after a place, in order and without a gap, or none.
+// ok is false if the events do not continue the place.
 func (s *Store) read(ctx context.Context, agent string, after Offset) (events []event, ok bool, err error) {
 	size := 0
 	for row, err := range s.rows.Scan(ctx, keyspace.AgentEvents(agent, after.Seq+1), kv.ScanOptions{Limit: batchRows}) {
@@ -57,8 +57,8 @@ func (s *Store) read(ctx context.Context, agent string, after Offset) (events []
 			return nil, false, fmt.Errorf("%w: %w", ErrDataLoss, err)
 		}
 		if !e.follows(after) {
-			// A batch that commits meanwhile may be seen in part: what is behind the
-			// gap is read again later.
+			// A concurrent commit may be visible in part: events after the gap are
+			// read again later.
 			return events, len(events) > 0, nil
 		}
 		events, after = append(events, e), e.at
@@ -69,16 +69,16 @@ func (s *Store) read(ctx context.Context, agent string, after Offset) (events []
 	return events, true, nil
 }
 
-// position tells where a reader stands against a log.
+// position is the position of a reader relative to a log.
 type position int
 
 const (
 	atEnd   position = iota // there is nothing more
 	behind                  // there is more
-	foreign                 // the log has another history, or ends before
+	foreign                 // the log has a different history or is shorter
 )
 
-// compare finds out where a reader stands that sees no event after its place.
+// compare returns the position of a reader that sees no event after its place.
 func (s *Store) compare(ctx context.Context, rec *stetv1.AgentRecord, at Offset) (position, error) {
 	ok, err := s.inLog(ctx, rec, at)
 	switch {

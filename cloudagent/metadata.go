@@ -30,14 +30,14 @@ const metadataVersion = aiserverv1.CloudAgentStatePersistedMetadata_PERSISTED_ME
 type Metadata struct {
 	// State is the id of the state, zero if the row names none.
 	State blob.ID
-	// OffsetKey is the offset at which the state was current, as it is stored:
-	// others spell theirs in other ways.
+	// OffsetKey is the offset at which the state was current, as stored: other
+	// programs use other formats.
 	OffsetKey string
 	Time      time.Time
 	Status    aiserverv1.CloudAgentWorkflowStatus
 }
 
-// EncodeMetadata spells metadata as the value of its row: standard base64.
+// EncodeMetadata encodes metadata as the value of its row: standard base64.
 func EncodeMetadata(m Metadata) ([]byte, error) {
 	pb := &aiserverv1.CloudAgentStatePersistedMetadata{
 		OffsetKey: m.OffsetKey, TimestampMs: float64(m.Time.UnixMilli()), WorkflowStatus: m.Status, Version: metadataVersion,
@@ -52,8 +52,8 @@ func EncodeMetadata(m Metadata) ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, raw), nil
 }
 
-// ParseMetadata reads the value of a metadata row. It takes the time as a double
-// and, as older rows have it, as an integer.
+// ParseMetadata reads the value of a metadata row. It accepts the time as a double
+// or, in older rows, as an integer.
 func ParseMetadata(value []byte) (Metadata, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(value)))
 	if err != nil {
@@ -75,7 +75,7 @@ func ParseMetadata(value []byte) (Metadata, error) {
 	return m, nil
 }
 
-// maxTimeMS is the end of the year 9999; what lies beyond is no time.
+// maxTimeMS is the end of the year 9999; larger values are not times.
 const maxTimeMS = 253402300799999
 
 func metadataTime(pb *aiserverv1.CloudAgentStatePersistedMetadata) time.Time {
@@ -89,8 +89,8 @@ func metadataTime(pb *aiserverv1.CloudAgentStatePersistedMetadata) time.Time {
 	return time.UnixMilli(int64(ms))
 }
 
-// varintTime finds the time of older rows among the fields that did not decode:
-// the number is the same, the type is not.
+// varintTime finds the time of older rows among the unknown fields: the number is the
+// same, the type differs.
 func varintTime(unknown []byte) (float64, bool) {
 	const timestampField = 3
 	for len(unknown) > 0 {
@@ -111,9 +111,8 @@ func varintTime(unknown []byte) (float64, bool) {
 	return 0, false
 }
 
-// Metadata returns the metadata of an agent as it is stored now, or an error
-// that wraps ErrNotFound if the agent has none, which is so before its first
-// state.
+// Metadata returns the metadata of an agent as it is stored now, or an error that
+// wraps ErrNotFound if the agent has none, as before its first state.
 func (s *Store) Metadata(ctx context.Context, agent string) (Metadata, error) {
 	m, _, err := s.metadata(ctx, agent)
 	return m, err

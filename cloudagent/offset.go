@@ -10,21 +10,21 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// Offset is a place in an agent's log: after its event Seq. It is spelled as
-// sixteen hex digits of Seq, a dash, and the tag in hex; the offsets of one log
-// sort like their events.
+// Offset is a place in an agent's log: after its event Seq. Its text is sixteen hex
+// digits of Seq, a dash, and the tag in hex; offsets of one log sort like their
+// events.
 type Offset struct {
 	// Seq is the number of the event, from 1; 0 is the place before the first.
 	Seq uint64
-	// Tag is computed over the log up to here. Two histories that differ have
-	// different tags from there on.
+	// Tag is computed over the log up to here. Two histories have different tags from
+	// the first difference on.
 	Tag uint64
 }
 
-// String spells the offset.
+// String returns the text of the offset.
 func (o Offset) String() string { return fmt.Sprintf("%016x-%x", o.Seq, o.Tag) }
 
-// ParseOffset is the inverse of String. Every offset has one spelling.
+// ParseOffset is the inverse of String. Every offset has exactly one text.
 func ParseOffset(s string) (Offset, error) {
 	seq, tag, ok := strings.Cut(s, "-")
 	if !ok || len(seq) != 16 {
@@ -46,7 +46,7 @@ func ParseOffset(s string) (Offset, error) {
 
 func badOffset(s string) error { return fmt.Errorf("%w: %.64q", ErrInvalidOffset, s) }
 
-// next returns the place after an event whose encoding is given.
+// next returns the place after an encoded event.
 func (o Offset) next(event []byte) Offset {
 	h := sha256.New()
 	var before [16]byte
@@ -55,7 +55,7 @@ func (o Offset) next(event []byte) Offset {
 	h.Write(before[:])
 	h.Write(event)
 	tag := binary.BigEndian.Uint64(h.Sum(nil))
-	if tag == 0 { // 0 is what logs of others have
+	if tag == 0 { // 0 is the tag in logs of other programs
 		tag = 1
 	}
 	return Offset{Seq: o.Seq + 1, Tag: tag}

@@ -16,14 +16,13 @@ import (
 const (
 	// heavy is the size from which a tool call or a blob counts as heavy.
 	heavy = 16 << 10
-	// maxPrefetch and maxPrefetchBytes bound the blobs that are sent before the
-	// initial state.
+	// maxPrefetch and maxPrefetchBytes limit the blobs sent before the initial state.
 	maxPrefetch      = 1024
 	maxPrefetchBytes = 8 << 20
-	// maxMessageBytes bounds the blobs of one message.
+	// maxMessageBytes limits the blobs of one message.
 	maxMessageBytes = 1 << 20
-	// maxSent bounds what a stream remembers of the blobs that it sent. To send one
-	// twice does no harm.
+	// maxSent limits how many sent blobs a stream remembers. Sending one twice is
+	// harmless.
 	maxSent = 1 << 16
 )
 
@@ -34,7 +33,7 @@ func (r *reader) noteSent(id blob.ID) {
 	r.sent[id] = struct{}{}
 }
 
-// wanted reports whether a blob shall be sent, and notes that it is.
+// wanted reports whether to send a blob, and records it as sent.
 func (r *reader) wanted(id blob.ID, data []byte) bool {
 	if _, has := r.sent[id]; has || r.opts.FilterHeavyStepData && len(data) > heavy {
 		return false
@@ -75,9 +74,9 @@ func (r *reader) prefetch(ctx context.Context, state blob.ID, m *initialState) e
 	return nil
 }
 
-// blobsOf returns blobs of a state, the latest turns first, within the limits.
-// What cannot be read is left out: a damaged image must not keep anyone from
-// following, and who asks for it is told.
+// blobsOf returns blobs of a state, latest turns first, within the limits. It skips
+// unreadable blobs: a damaged image must not prevent following, and requesting it
+// returns the error.
 func (r *reader) blobsOf(ctx context.Context, state blob.ID, limit, bytes int) ([]*aiserverv1.PreFetchedBlob, error) {
 	var out []*aiserverv1.PreFetchedBlob
 	var seen graph.Set
@@ -95,7 +94,7 @@ func (r *reader) blobsOf(ctx context.Context, state blob.ID, limit, bytes int) (
 		if err != nil {
 			return nil, fmt.Errorf("read blobs of agent %s: %w", r.agent, err)
 		}
-		refs, _ := graph.Refs(ref.Kind, data) // what is malformed names nothing
+		refs, _ := graph.Refs(ref.Kind, data) // a malformed blob has no references
 		if r.opts.OnlyLastStep {
 			refs = withoutEarlierSteps(refs)
 		}
@@ -113,7 +112,7 @@ func unreadable(err error) bool {
 	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt)
 }
 
-// withoutEarlierSteps leaves only the last of the steps that a turn refers to.
+// withoutEarlierSteps keeps only the last step of a turn.
 func withoutEarlierSteps(refs []graph.Ref) []graph.Ref {
 	last := -1
 	for i, r := range refs {
@@ -130,7 +129,7 @@ func withoutEarlierSteps(refs []graph.Ref) []graph.Ref {
 	return out
 }
 
-// eventBlobs returns the blobs that came with an event, within the limits.
+// eventBlobs returns the blobs of an event, within the limits.
 func (r *reader) eventBlobs(ctx context.Context, e event) ([]*aiserverv1.PreFetchedBlob, error) {
 	var out []*aiserverv1.PreFetchedBlob
 	left := maxMessageBytes
@@ -161,7 +160,7 @@ func (r *reader) eventBlobs(ctx context.Context, e event) ([]*aiserverv1.PreFetc
 	return out, nil
 }
 
-// lighten leaves a truncated call in the place of a heavy one.
+// lighten replaces a heavy call by a truncated one.
 func lighten(u *agentv1.InteractionUpdate) {
 	switch v := u.Message.(type) {
 	case *agentv1.InteractionUpdate_ToolCallStarted:

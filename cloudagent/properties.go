@@ -15,15 +15,15 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Properties are what lists and headings show of an agent. They are read out of
-// a state when it is saved.
+// Properties are what lists and headings show of an agent. They are derived from a
+// state when it is saved.
 type Properties struct {
 	PRURL      string
 	AgentName  string
 	BranchName string
 	NumTurns   int
 	BaseBranch string
-	// OriginalRequestStart is the zero time if it is not known.
+	// OriginalRequestStart is zero if unknown.
 	OriginalRequestStart time.Time
 	InitialSource        aiserverv1.BackgroundComposerSource
 }
@@ -39,10 +39,10 @@ func propertiesOf(p *stetv1.AgentProperties) Properties {
 	return out
 }
 
-// maxText is the longest text that becomes a property; it ends up in a row.
+// maxText is the longest text of a property, which is stored in a row.
 const maxText = 8 << 10
 
-// derive reads the properties out of a state whose blobs are stored.
+// derive reads the properties from a state whose blobs are stored.
 func (s *Store) derive(ctx context.Context, state *aiserverv1.CloudAgentState) (*stetv1.AgentProperties, error) {
 	p := &stetv1.AgentProperties{
 		NumTurns: uint32(len(state.GetConversationState().GetTurns())), BaseBranch: clip(state.GetBaseBranch()),
@@ -102,7 +102,7 @@ func (s *Store) Properties(ctx context.Context, agent string) (Properties, error
 	if now.rec.Properties != nil || len(now.rec.State) == 0 {
 		return propertiesOf(now.rec.Properties), nil
 	}
-	// An imported agent: nobody has read its state yet.
+	// An imported agent: its state has not been read yet.
 	state, err := s.sharedState(ctx, agent, stateOf(now.rec))
 	if err != nil {
 		return Properties{}, err
@@ -114,9 +114,9 @@ func (s *Store) Properties(ctx context.Context, agent string) (Properties, error
 	return propertiesOf(p), nil
 }
 
-// Subscribe gives the properties of an agent now and then whenever they have
-// changed, by whichever process, until ctx is done or the caller stops. Changes
-// that follow each other quickly may be seen as one.
+// Subscribe yields the properties of an agent now and whenever any process changes
+// them, until ctx is done or the caller stops. Quick successive changes may appear as
+// one.
 func (s *Store) Subscribe(ctx context.Context, agent string) iter.Seq2[Properties, error] {
 	return func(yield func(Properties, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

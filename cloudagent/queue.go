@@ -14,12 +14,12 @@ import (
 const (
 	// maxWrites is how many queued writes of one conversation run at once.
 	maxWrites = 50
-	// maxQueued is how many writes of one conversation may wait; who adds more
-	// waits too.
+	// maxQueued is how many writes of one conversation may be queued; adding more
+	// blocks.
 	maxQueued = 4096
 )
 
-// queues are the writes under way, by conversation.
+// queues are the running writes, by conversation.
 type queues struct {
 	mu  sync.Mutex // guards all, and users of every queue
 	all map[string]*queue
@@ -28,7 +28,7 @@ type queues struct {
 // queue holds the writes of one conversation.
 type queue struct {
 	slots chan struct{} // one value for each write that runs
-	room  chan struct{} // one value for each write that is not done
+	room  chan struct{} // one value for each unfinished write
 	users int           // calls that hold the queue; guarded by queues.mu
 
 	mu      sync.Mutex // guards what follows
@@ -37,7 +37,7 @@ type queue struct {
 	idle    []chan struct{} // closed when pending becomes 0
 }
 
-// queue returns the queue of a conversation; leaveQueue gives it back.
+// queue returns the queue of a conversation; leaveQueue releases it.
 func (s *Store) queue(conversation string) *queue {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
@@ -53,8 +53,8 @@ func (s *Store) queue(conversation string) *queue {
 	return q
 }
 
-// leaveQueue drops a queue that holds nothing. One that somebody holds stays: what
-// went into it would be waited for by nobody.
+// leaveQueue drops an empty queue. A queue with users stays, since nothing would wait
+// for writes added to a dropped one.
 func (s *Store) leaveQueue(conversation string, q *queue) {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *Store) leaveQueue(conversation string, q *queue) {
 }
 
 // EnqueueSetBlobs stores blobs in the background, at most 50 of a conversation at
-// once. It refuses blobs whose content is not what their id says, and waits only
-// if thousands are queued already. WaitForPendingWrites tells how it went.
+// once. It fails for blobs that do not match their id, and blocks only if thousands
+// are queued. WaitForPendingWrites returns the errors.
 func (s *Store) EnqueueSetBlobs(ctx context.Context, conversation string, blobs ...*aiserverv1.PreFetchedBlob) error {
 	checked, err := verified(blobs)
 	if err != nil {
@@ -111,9 +111,8 @@ func (q *queue) done(id blob.ID, err error) {
 	}
 }
 
-// WaitForPendingWrites returns when no queued write of the conversation is under
-// way and what was written is durable. It returns every error since the last
-// call.
+// WaitForPendingWrites returns once no queued write of the conversation is left and
+// everything written is durable. It returns every error since the last call.
 func (s *Store) WaitForPendingWrites(ctx context.Context, conversation string) error {
 	q := s.queue(conversation)
 	defer s.leaveQueue(conversation, q)
@@ -135,8 +134,8 @@ func (s *Store) WaitForPendingWrites(ctx context.Context, conversation string) e
 	return errors.Join(append(errs, s.blobs.Flush(ctx))...)
 }
 
-// StorePrefetchedBlobs stores blobs and returns when they can be read. Nothing is
-// stored if the content of one is not what its id says.
+// StorePrefetchedBlobs stores blobs and returns once they can be read. It stores
+// nothing if one of them does not match its id.
 func (s *Store) StorePrefetchedBlobs(ctx context.Context, blobs ...*aiserverv1.PreFetchedBlob) error {
 	checked, err := verified(blobs)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// updateRefs finds the blobs that updates name and that are stored, notes them in
-// the events, so that a collector keeps them, and returns them all. What is not
-// stored yet comes with a state later on, and is kept by it.
+// updateRefs finds the blobs that updates name and that are stored, records them in
+// the events, so that a collector keeps them, and returns them all. A blob that is
+// not stored yet comes with a later state, which keeps it.
 func (s *Store) updateRefs(ctx context.Context, updates []*agentv1.InteractionUpdate, events []*stetv1.AgentEventRecord) ([]blob.ID, error) {
 	var ids []blob.ID
 	var of []int // the update that names ids[i]

@@ -11,10 +11,10 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Roots gives the blobs that agents keep, for a collector: current states, and
-// everything in the logs, which a follower can ask for at any time. An agent that
-// was imported and not changed since is kept by its import. A row that cannot be
-// read is an error, and those after it follow.
+// Roots yields the blobs that agents keep, for a collector: current states, and
+// everything in the logs, which followers can request at any time. The import keeps
+// the blobs of an imported agent that has not changed since. For an unreadable row it
+// yields an error and goes on.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.Agents(), false) {
@@ -25,7 +25,7 @@ func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 			if err != nil && (!yield(graph.Root{}, fmt.Errorf("read agents: %w", err)) || row.Key == "") {
 				return
 			}
-			// The log of an agent is there also if its record cannot be read.
+			// The log of an agent exists even if its record cannot be read.
 			if err == nil && !yieldAll(yield, rootsOfRecord(rec)) || !s.logRoots(ctx, keyspace.Last(row.Key), yield) {
 				return
 			}

@@ -16,34 +16,33 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// SaveOptions shape a save; nil gives the defaults.
+// SaveOptions configure a save; nil gives the defaults.
 type SaveOptions struct {
-	// Offset is the place up to which the state contains the events; a new follower
-	// gets the state and what comes after that place. Without it the state contains
-	// everything before it.
+	// Offset is the place up to which the state includes the events; a new follower
+	// gets the state and the events after that place. Without it the state includes
+	// all events so far.
 	Offset string
-	// IfState, if set, is the state that the agent must have now, else ErrConflict;
-	// the zero id means none.
+	// IfState, if set, is the required current state, else ErrConflict; the zero id
+	// means none.
 	IfState *blob.ID
-	// IfHead, if set, is where the log must end now, else ErrConflict.
+	// IfHead, if set, is the required end of the log, else ErrConflict.
 	IfHead *Offset
 }
 
-// Saved tells where a state went.
+// Saved describes a saved state.
 type Saved struct {
 	State blob.ID
 	// Offset is the place after the event.
 	Offset Offset
 }
 
-// stateLimits bound states that are read back; they are as large as the longest
-// conversations make them.
+// stateLimits limit states that are read back; they allow for the longest
+// conversations.
 var stateLimits = &wirelimit.Limits{Bytes: 64 << 20, Entries: 1 << 20, Memory: 512 << 20}
 
 // SaveState makes a state the current one: the state, the given blobs, pointer,
-// offset and event in one commit. Every blob that the state refers to must be
-// given or stored; else nothing is saved and the error is a
-// *kv.MissingBlobsError.
+// offset and event in one commit. Every blob that the state refers to must be given
+// or stored; otherwise nothing is saved and the error is a *kv.MissingBlobsError.
 func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.CloudAgentState, blobs []*aiserverv1.PreFetchedBlob, opts *SaveOptions) (Saved, error) {
 	if opts == nil {
 		opts = &SaveOptions{}
@@ -53,13 +52,13 @@ func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.C
 		return Saved{}, err
 	}
 	if state == nil {
-		return Saved{}, invalid("there is no state")
+		return Saved{}, invalid("the state is missing")
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(state)
 	if err != nil {
 		return Saved{}, invalid("state: %v", err)
 	}
-	// What a reader refuses would be lost as soon as it is acknowledged.
+	// A state that readers reject would be lost once acknowledged.
 	if err := wirelimit.Check(raw, state.ProtoReflect().Descriptor(), stateLimits); err != nil {
 		return Saved{}, fmt.Errorf("%w: state: %w", ErrInvalid, err)
 	}
@@ -74,7 +73,7 @@ func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.C
 	return Saved{State: p.id, Offset: offsetOf(rec.Head)}, nil
 }
 
-// verified turns blobs of the wire into ours.
+// verified converts and verifies blobs of the wire.
 func verified(blobs []*aiserverv1.PreFetchedBlob) ([]blob.Blob, error) {
 	out := make([]blob.Blob, 0, len(blobs))
 	for _, b := range blobs {
@@ -90,7 +89,7 @@ func verified(blobs []*aiserverv1.PreFetchedBlob) ([]blob.Blob, error) {
 	return out, nil
 }
 
-// save is a SaveState under way.
+// save is a running SaveState.
 type save struct {
 	s     *Store
 	agent string
@@ -100,8 +99,8 @@ type save struct {
 	given []blob.Blob
 	opts  *SaveOptions
 
-	since blob.ID   // state that needs is relative to
-	needs []blob.ID // what the state needs and the one before did not; nil until known
+	since blob.ID   // base state of needs
+	needs []blob.ID // blobs that the state needs and the previous one did not; nil until known
 	props *stetv1.AgentProperties
 }
 
@@ -120,7 +119,7 @@ func (p *save) apply(ctx context.Context, c *change) error {
 	if err != nil {
 		return err
 	}
-	if offsetOf(c.rec.StateAt).Seq == 0 { // not from our log, which would keep what it refers to
+	if offsetOf(c.rec.StateAt).Seq == 0 { // not from our log, which would keep its blobs
 		prev = blob.ID{}
 	}
 	if err := p.prepare(ctx, prev); err != nil {
@@ -141,8 +140,7 @@ func (p *save) apply(ctx context.Context, c *change) error {
 	return nil
 }
 
-// contains returns the place that the caller named, which must be in the log, or
-// nil.
+// contains returns the caller's place, which must be in the log, or nil.
 func (p *save) contains(ctx context.Context, rec *stetv1.AgentRecord) (*stetv1.AgentPosition, error) {
 	if p.opts.Offset == "" {
 		return nil, nil
@@ -161,9 +159,8 @@ func (p *save) contains(ctx context.Context, rec *stetv1.AgentRecord) (*stetv1.A
 	return at.record(), nil
 }
 
-// prepare stores the blobs and finds what the state needs. Blobs come before the
-// commit that names them: a crash in between leaves nothing that refers to a
-// hole.
+// prepare stores the blobs and finds what the state needs. Blobs are stored before
+// the commit that names them: a crash in between leaves no dangling reference.
 func (p *save) prepare(ctx context.Context, prev blob.ID) error {
 	if p.needs != nil && p.since == prev {
 		return nil
@@ -201,8 +198,8 @@ func (p *save) prepare(ctx context.Context, prev blob.ID) error {
 	return err
 }
 
-// fresh returns what the state refers to and the one before did not. The log
-// keeps every earlier state, so that what those reach is there.
+// fresh returns the blobs that the state refers to and the previous one did not. The
+// log keeps every earlier state, so their blobs exist.
 func (p *save) fresh(ctx context.Context, prev blob.ID) ([]graph.Root, error) {
 	refs, err := graph.Refs(graph.CloudState, p.raw)
 	if err != nil {
@@ -214,7 +211,7 @@ func (p *save) fresh(ctx context.Context, prev blob.ID) ([]graph.Root, error) {
 		if err != nil && !errors.Is(err, blob.ErrNotFound) && !errors.Is(err, blob.ErrCorrupt) {
 			return nil, err
 		}
-		before, _ := graph.Refs(graph.CloudState, data) // what is damaged is simply not known
+		before, _ := graph.Refs(graph.CloudState, data) // ignore damage: nothing is known then
 		for _, r := range before {
 			old.Add(r.ID, r.Kind)
 		}
@@ -250,8 +247,7 @@ func (s *Store) State(ctx context.Context, agent string, id blob.ID) (*aiserverv
 	return proto.CloneOf(state), nil
 }
 
-// sharedState returns a state that is shared with the cache and not to be
-// changed.
+// sharedState returns a state that is shared with the cache and must not be changed.
 func (s *Store) sharedState(ctx context.Context, agent string, id blob.ID) (*aiserverv1.CloudAgentState, error) {
 	l := s.lane(agent)
 	defer s.release(l)

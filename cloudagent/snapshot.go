@@ -11,15 +11,15 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Presigner makes addresses that grant access to a snapshot for a while.
+// Presigner creates addresses that grant temporary access to a snapshot.
 type Presigner interface {
-	// Presign returns an address to download a snapshot from or, with upload, to
-	// put one to. Whoever holds it has access: it is never stored or logged.
+	// Presign returns an address to download a snapshot from or, with upload, to put
+	// one to. Anyone with the address has access, so it is never stored or logged.
 	Presign(ctx context.Context, agent, snapshot string, upload bool) (string, error)
 }
 
-// SetSnapshot notes the snapshot of the machine that the agent runs on. An
-// address in it is not kept.
+// SetSnapshot records the snapshot of the agent's machine. An address in it is not
+// stored.
 func (s *Store) SetSnapshot(ctx context.Context, agent string, snapshot *anyrunv1.ExternalSnapshot) error {
 	if err := checkID("snapshot", snapshot.GetSnapshotId()); err != nil {
 		return err
@@ -39,11 +39,11 @@ func (s *Store) SetSnapshot(ctx context.Context, agent string, snapshot *anyrunv
 	return err
 }
 
-// errNoPresigner says that the store was not told how to make addresses.
+// errNoPresigner means that the store cannot create addresses.
 var errNoPresigner = errors.New("no presigner is configured")
 
-// Snapshot returns the snapshot of an agent with a fresh address, to download
-// from or to upload to.
+// Snapshot returns the snapshot of an agent with a new address, to download from or
+// to upload to.
 func (s *Store) Snapshot(ctx context.Context, agent string, upload bool) (*anyrunv1.ExternalSnapshot, error) {
 	if err := checkID("agent", agent); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *Store) Snapshot(ctx context.Context, agent string, upload bool) (*anyru
 	}
 	out := proto.CloneOf(now.rec.Snapshot)
 	if out.PresignedUrl, err = s.opts.Presigner.Presign(ctx, agent, out.SnapshotId, upload); err != nil {
-		return nil, fmt.Errorf("make an address of the snapshot of agent %s: %w", agent, err)
+		return nil, fmt.Errorf("create an address of the snapshot of agent %s: %w", agent, err)
 	}
 	return out, nil
 }

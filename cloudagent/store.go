@@ -28,17 +28,16 @@ type Store struct {
 
 // Options configure a Store; nil gives the defaults.
 type Options struct {
-	// Now is the clock; time.Now by default. Nothing but display depends on it.
+	// Now is the clock; time.Now by default. It is only for display.
 	Now func() time.Time
-	// Poll is how often followers look for events that no hint told them of, 1 s by
-	// default.
+	// Poll is how often followers look for events without a hint, 1 s by default.
 	Poll time.Duration
 	// CachedAgents is how many agents are held in memory, 256 by default.
 	CachedAgents int
-	// Presigner makes addresses of snapshots; without it there are none.
+	// Presigner creates addresses of snapshots; without it there are none.
 	Presigner Presigner
-	// LegacySnapshots turns off cloud_agent_enable_blob_storage_format_v1:
-	// snapshots without a format of their own get the legacy one instead of v1.
+	// LegacySnapshots turns off cloud_agent_enable_blob_storage_format_v1: snapshots
+	// without a format get the legacy one instead of v1.
 	LegacySnapshots bool
 }
 
@@ -62,7 +61,7 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 
 func (s *Store) nowMS() int64 { return max(0, s.opts.Now().UnixMilli()) }
 
-// maxID bounds ids, so that a key holds one even when every byte is escaped.
+// maxID limits ids, so that one fits into a key even if every byte is escaped.
 const maxID = 256
 
 func checkID(what, id string) error {
@@ -70,7 +69,7 @@ func checkID(what, id string) error {
 	case id == "":
 		return invalid("%s id is empty", what)
 	case len(id) > maxID:
-		return invalid("%s id has %d bytes, at most %d are allowed", what, len(id), maxID)
+		return invalid("%s id has %d bytes; the limit is %d", what, len(id), maxID)
 	case !utf8.ValidString(id):
 		return invalid("%s id is not UTF-8", what)
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
@@ -79,14 +78,14 @@ func checkID(what, id string) error {
 	return nil
 }
 
-// loaded is a record and what must still hold when it is changed.
+// loaded is a record and the conditions for changing it.
 type loaded struct {
-	rec    *stetv1.AgentRecord // not to be changed: it is shared with the cache
+	rec    *stetv1.AgentRecord // must not be changed: shared with the cache
 	expect []kv.Expect
 }
 
-// load reads the record of an agent. An agent that was imported has only
-// metadata; it gets a record with its first change.
+// load reads the record of an agent. An imported agent has only metadata; it gets a
+// record with its first change.
 func (s *Store) load(ctx context.Context, l *lane) (loaded, error) {
 	key := keyspace.Agent(l.agent)
 	row, err := s.rows.Get(ctx, key)
@@ -138,8 +137,8 @@ func decodeRecord(row kv.Row) (*stetv1.AgentRecord, error) {
 	return rec, nil
 }
 
-// adopt makes a record from metadata. Its log is empty: the offsets of the place
-// that the agent came from mean nothing here.
+// adopt makes a record from metadata. Its log is empty: offsets of the source are
+// meaningless here.
 func (s *Store) adopt(ctx context.Context, agent string) (loaded, error) {
 	m, version, err := s.metadata(ctx, agent)
 	if errors.Is(err, ErrNotFound) {

@@ -15,11 +15,11 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 )
 
-// StreamOptions shape a stream; nil gives the defaults.
+// StreamOptions configure a stream; nil gives the defaults.
 type StreamOptions struct {
-	// After is the last offset that the reader has; the stream goes on after it.
-	// Without one, or with one that the log does not have, the stream begins with
-	// the initial state.
+	// After is the last offset that the reader has; the stream continues after it.
+	// Without one, or with one that is not in the log, the stream begins with the
+	// initial state.
 	After string
 	// FilterHeavyStepData leaves out the contents of large tool calls and large
 	// blobs.
@@ -28,23 +28,23 @@ type StreamOptions struct {
 	PrefetchedFirst bool
 	// SignalAfterPrefetch marks the end of those blobs.
 	SignalAfterPrefetch bool
-	// OnlyLastStep sends of each turn only the last step.
+	// OnlyLastStep sends only the last step of each turn.
 	OnlyLastStep bool
-	// KnownBlobs are not sent, since the reader has them.
+	// KnownBlobs are not sent, because the reader has them.
 	KnownBlobs []blob.ID
-	// MaxBlobsAfterPrefetch bounds the blobs that come with a state, 64 by default;
-	// a negative value means none. The reader fetches the others.
+	// MaxBlobsAfterPrefetch limits the blobs that come with a state, 64 by default; a
+	// negative value means none. The reader fetches the others.
 	MaxBlobsAfterPrefetch int
-	// Heartbeat is how long the stream is silent at most, 15 s by default; a
-	// negative value means for ever.
+	// Heartbeat is the longest silence of the stream, 15 s by default; a negative
+	// value means no limit.
 	Heartbeat time.Duration
-	// AllowTerminal keeps the stream of an agent open that is archived or expired.
-	// Without it the stream ends after the last event; one that has nothing to send
-	// repeats the status first.
+	// AllowTerminal keeps the stream of an archived or expired agent open. Without it
+	// the stream ends after the last event; a stream with nothing to send repeats the
+	// status first.
 	AllowTerminal bool
 }
 
-// OptionsFor returns the options that a request of the wire asks for.
+// OptionsFor returns the options of a request.
 func OptionsFor(req *aiserverv1.StreamConversationRequest) (*StreamOptions, error) {
 	opts := &StreamOptions{
 		After: req.GetOffsetKey(), FilterHeavyStepData: req.GetFilterHeavyStepData(),
@@ -75,12 +75,11 @@ type (
 	statusMessage = aiserverv1.StreamConversationResponse_WorkflowStatusWithOffset
 )
 
-// Stream gives what happens to an agent, until ctx is done, the caller stops, or
-// the agent ends. Without a place to resume from it begins with the initial state,
-// directly followed by the status with the offset at which that state stands.
-// Events are read from the rows as the caller asks for them, at most a few
-// hundred at once. Every event comes once and in order; one that is missing ends
-// the stream with ErrDataLoss.
+// Stream yields the events of an agent, until ctx is done, the caller stops, or the
+// agent ends. Without a place to resume from, it begins with the initial state,
+// directly followed by the status with the offset of that state. Events are read from
+// the rows as the caller consumes them, at most a few hundred at once. Every event
+// comes once and in order; a missing one ends the stream with ErrDataLoss.
 func (s *Store) Stream(ctx context.Context, agent string, opts *StreamOptions) iter.Seq2[*response, error] {
 	if opts == nil {
 		opts = &StreamOptions{}
@@ -94,7 +93,7 @@ func (s *Store) Stream(ctx context.Context, agent string, opts *StreamOptions) i
 		defer cancel()
 		r := &reader{s: s, agent: agent, opts: *opts, yield: yield, sent: make(map[blob.ID]struct{})}
 		r.fillDefaults()
-		// Watching begins before the first read, so that no event falls between.
+		// Watching begins before the first read, so that no event is missed.
 		r.hints = s.rows.Watch(ctx, keyspace.AgentEvents(agent, 0))
 		if err := r.run(ctx); err != nil && !r.stopped {
 			yield(nil, err)
@@ -102,7 +101,7 @@ func (s *Store) Stream(ctx context.Context, agent string, opts *StreamOptions) i
 	}
 }
 
-// reader is a stream under way.
+// reader is a running stream.
 type reader struct {
 	s       *Store
 	agent   string
@@ -113,7 +112,7 @@ type reader struct {
 	hints   <-chan struct{}
 	at      Offset // what was sent
 	last    time.Time
-	sent    map[blob.ID]struct{} // blobs that the reader has
+	sent    map[blob.ID]struct{} // blobs that the client has
 }
 
 func (r *reader) fillDefaults() {
@@ -159,7 +158,7 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
-// begin finds the place to go on from, or sends the initial state.
+// begin finds the place to continue from, or sends the initial state.
 func (r *reader) begin(ctx context.Context) error {
 	rec, err := r.record(ctx)
 	if err != nil {
@@ -190,8 +189,8 @@ func (r *reader) record(ctx context.Context) (*stetv1.AgentRecord, error) {
 	return now.rec, err
 }
 
-// idle is called when a read saw nothing; clean says that it saw no event that
-// does not belong. It waits for more, and reports whether the stream is over.
+// idle is called after a read without events; clean means that it saw no foreign
+// event. It waits for more, and reports whether the stream is over.
 func (r *reader) idle(ctx context.Context, clean bool) (bool, error) {
 	rec, err := r.record(ctx)
 	if err != nil {
@@ -202,21 +201,21 @@ func (r *reader) idle(ctx context.Context, clean bool) (bool, error) {
 		return false, err
 	}
 	switch where {
-	case foreign: // the store was put back to an earlier time
-		if r.at == offsetOf(rec.StateAt) { // where the initial state would lead to again
-			return false, dataLoss(r.agent, "its state stands at %s, which is not in the log", r.at)
+	case foreign: // the store was restored from a backup
+		if r.at == offsetOf(rec.StateAt) { // the initial state would lead here again
+			return false, dataLoss(r.agent, "its state is at %s, which is not in the log", r.at)
 		}
 		return false, r.initial(ctx, rec)
 	case behind:
-		// The record is committed with its events: who reads them now sees them.
+		// The record is committed with its events, so they are visible now.
 		events, _, err := r.s.read(ctx, r.agent, r.at)
 		if err == nil && len(events) == 0 {
-			err = dataLoss(r.agent, "event %d of %d is not there", r.at.Seq+1, rec.Head.GetSeq())
+			err = dataLoss(r.agent, "event %d of %d is missing", r.at.Seq+1, rec.Head.GetSeq())
 		}
 		return false, err
 	}
 	if clean && Terminal(rec.Status) && !r.opts.AllowTerminal {
-		if !r.said { // who resumes at the end must learn that it is the end
+		if !r.said { // a reader that resumes at the end must get the end
 			r.send(statusAt(rec.Status, r.at))
 		}
 		return true, nil
@@ -224,7 +223,7 @@ func (r *reader) idle(ctx context.Context, clean bool) (bool, error) {
 	return false, r.sleep(ctx)
 }
 
-// sleep waits for a hint or until it is time to look, and keeps the stream alive.
+// sleep waits for a hint or the next poll, and keeps the stream alive.
 func (r *reader) sleep(ctx context.Context) error {
 	d := r.s.opts.Poll
 	if r.opts.Heartbeat > 0 {
@@ -302,7 +301,7 @@ func (r *reader) stateMessage(ctx context.Context, e event, rawID []byte) (*resp
 	}}, nil
 }
 
-// initial sends the initial state and the place at which it stands.
+// initial sends the initial state and its place.
 func (r *reader) initial(ctx context.Context, rec *stetv1.AgentRecord) error {
 	m := &initialState{WorkflowStatus: rec.Status}
 	if id := stateOf(rec); !id.IsZero() {

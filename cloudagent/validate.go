@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// maxSeq bounds the numbers of events, so that the next one can always be counted.
+// maxSeq limits the numbers of events, so that the next one does not overflow.
 const maxSeq = math.MaxInt64
 
 // DecodeAgent reads the record of an agent.
@@ -22,9 +22,9 @@ func DecodeAgent(row kv.Row) (Agent, error) {
 	return agentOf(rec), nil
 }
 
-// CheckRow reports what a reader of this package would refuse about a row, and
-// accepts the rows of others. Whoever takes rows from outside calls it before
-// anything is written: the rules are those of the readers, in one place.
+// CheckRow returns the error that a reader of this package would return for a row,
+// and accepts rows of other packages. Importers call it before they write anything.
+// It applies the same rules as the readers.
 func CheckRow(row kv.Row) error {
 	var err error
 	switch {
@@ -33,10 +33,10 @@ func CheckRow(row kv.Row) error {
 	case keyspace.AllAgentEvents().Contains(row.Key):
 		_, err = decodeEvent(row)
 		if agent := keyspace.Parts(row.Key)[2]; err == nil && checkID("agent", agent) != nil {
-			err = fmt.Errorf("%w: row %q is of an agent that cannot be", kv.ErrCorrupt, row.Key)
+			err = fmt.Errorf("%w: row %q has an invalid agent id", kv.ErrCorrupt, row.Key)
 		}
 	case strings.HasSuffix(row.Key, keyspace.AgentMetadata("")):
-		// One of another version is there, and readers say so; nothing else fails with it.
+		// Another version is allowed: readers report it, and nothing else fails.
 		if _, err = ParseMetadata(row.Value); errors.Is(err, ErrMetadataVersion) {
 			err = nil
 		}

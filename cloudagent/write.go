@@ -20,14 +20,14 @@ import (
 // MaxAppend is the largest number of updates of one append.
 const MaxAppend = 4096
 
-// maxEvent leaves room in a row for what surrounds an update.
+// maxEvent leaves room in a row for the data around an update.
 const maxEvent = kv.MaxValue - 64<<10
 
-// attempts is how often a lost race against another process is tried again. Each
-// one lost means that another writer went on.
+// attempts is how often a commit that lost against another process is retried. Each
+// loss means that another writer succeeded.
 const attempts = 100
 
-// change is a commit in the making. The record may be changed as you like.
+// change is a commit in preparation. The record may be changed freely.
 type change struct {
 	rec     *stetv1.AgentRecord
 	events  []kv.Set
@@ -50,7 +50,7 @@ func (c *change) add(event *stetv1.AgentEventRecord) error {
 var errUnchanged = errors.New("nothing to change")
 
 // update changes an agent in one commit and returns its new record. fn is called
-// again with a newer record if somebody else was faster.
+// again with a newer record if another writer was faster.
 func (s *Store) update(ctx context.Context, agent string, fn func(*change) error) (*stetv1.AgentRecord, error) {
 	if err := checkID("agent", agent); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Store) tryUpdate(ctx context.Context, l *lane, fn func(*change) error) 
 	} else if err != nil {
 		return nil, err
 	}
-	// Clocks go back; what is newer shall not look older.
+	// Clocks may go back; a newer record must not look older.
 	c.rec.UpdatedMs = max(s.nowMS(), c.rec.UpdatedMs)
 	b, err := c.batch(now.expect)
 	if err != nil {
@@ -127,13 +127,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// AppendOptions shape an append; nil gives the defaults.
+// AppendOptions configure an append; nil gives the defaults.
 type AppendOptions struct {
 	// Key makes a retry harmless: an append whose key is among the latest of the
-	// agent adds nothing and returns where the first one ended.
+	// agent adds nothing and returns the offset of the first one.
 	Key string
-	// IfHead, if set, is where the log must end now, else ErrConflict. A writer that
-	// gives what its last call returned finds out when it is no longer the only one.
+	// IfHead, if set, is the required end of the log, else ErrConflict. A writer that
+	// passes the result of its last call detects other writers.
 	IfHead *Offset
 }
 
@@ -147,10 +147,10 @@ func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOpti
 		opts = &AppendOptions{}
 	}
 	if len(updates) == 0 || len(updates) > MaxAppend {
-		return Offset{}, invalid("%d updates, from 1 to %d can be appended", len(updates), MaxAppend)
+		return Offset{}, invalid("%d updates; append 1 to %d", len(updates), MaxAppend)
 	}
 	if len(opts.Key) > maxID {
-		return Offset{}, invalid("key of an append has %d bytes, at most %d are allowed", len(opts.Key), maxID)
+		return Offset{}, invalid("append key has %d bytes; the limit is %d", len(opts.Key), maxID)
 	}
 	events := make([]*stetv1.AgentEventRecord, len(updates))
 	for i, u := range updates {
@@ -159,7 +159,7 @@ func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOpti
 			return Offset{}, invalid("update %d: %v", i, err)
 		}
 		if len(raw) > maxEvent {
-			return Offset{}, fmt.Errorf("%w: update %d has %d bytes, at most %d are allowed", ErrTooLarge, i, len(raw), maxEvent)
+			return Offset{}, fmt.Errorf("%w: update %d has %d bytes; the limit is %d", ErrTooLarge, i, len(raw), maxEvent)
 		}
 		events[i] = &stetv1.AgentEventRecord{Event: &stetv1.AgentEventRecord_Update{Update: raw}}
 	}
@@ -173,7 +173,7 @@ func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOpti
 		if !errors.As(err, &gone) {
 			return end, err
 		}
-		// A collector took what was found: it counts as not stored yet.
+		// A collector removed a found blob: it counts as not stored yet.
 	}
 	return Offset{}, fmt.Errorf("append to agent %s: %w", agent, kv.ErrConflict)
 }
@@ -227,16 +227,14 @@ func findKey(rec *stetv1.AgentRecord, key string) *stetv1.AgentPosition {
 	return nil
 }
 
-// StatusOptions shape a change of status; nil gives the defaults.
+// StatusOptions configure a status change; nil gives the defaults.
 type StatusOptions struct {
-	// From, if not empty, are the statuses that the agent must have now, else
-	// ErrConflict.
+	// From, if not empty, lists the allowed current statuses, else ErrConflict.
 	From []Status
 }
 
-// SetStatus changes what an agent is doing and returns the place after the
-// event. Setting the status that the agent has changes nothing. An archived agent
-// can be taken back.
+// SetStatus changes the status of an agent and returns the place after the event.
+// Setting the current status changes nothing. An archived agent can be reactivated.
 func (s *Store) SetStatus(ctx context.Context, agent string, status Status, opts *StatusOptions) (Offset, error) {
 	if opts == nil {
 		opts = &StatusOptions{}
