@@ -15,33 +15,34 @@ import (
 // AuditName is the usual name of the audit log, in the directory of a store.
 const AuditName = "audit.jsonl"
 
-// Record is one line of the audit log. A call has two: one before it is done, so
-// that nothing happens unseen, and one with its result. What needs no result, such
-// as a refused call, has one.
+// Record is one line of the audit log. A call has two lines: one before it runs, so
+// that nothing happens unrecorded, and one with its result. An entry without a
+// result, such as a refused call, has one line.
 type Record struct {
 	Schema string    `json:"schema"` // stet.audit.v1
 	Time   time.Time `json:"time"`
 	// ID is the same in all lines of a call.
 	ID    string `json:"id"`
 	Phase string `json:"phase"`
-	// Token is the id of the token, never the token; Tenant is whose data it is.
-	// Calls from the command line have neither.
+	// Token is the id of the token, never the token; Tenant owns the data. Calls from
+	// the command line have neither.
 	Token  string `json:"token,omitempty"`
 	Tenant string `json:"tenant,omitempty"`
-	// Address is where a call came from, without the port.
+	// Address is the address of the caller, without the port.
 	Address string `json:"address,omitempty"`
-	// Request is the id under which the server's log has the call.
+	// Request is the id of the call in the server's log.
 	Request string `json:"request,omitempty"`
-	// Action is what was called, Target what it was about. Both are printable and at
-	// most 256 bytes long.
+	// Action is the procedure, Target its object. Both are printable and at most 256
+	// bytes long.
 	Action string `json:"action"`
 	Target string `json:"target,omitempty"`
-	// Keys lists keys of rows that a call overwrites or removes, printable.
+	// Keys lists the keys of rows that a call overwrites or removes, in printable
+	// form.
 	Keys []string `json:"keys,omitempty"`
-	// Result is "ok" or the code of an error; only where it is known.
+	// Result is "ok" or the code of an error, if known.
 	Result string `json:"result,omitempty"`
 	// Seq counts the lines of the log, and Prev is the hash of the line before, so
-	// that a changed or removed line shows; see Verify.
+	// that a changed or removed line can be detected; see Verify.
 	Seq  uint64 `json:"seq,omitempty"`
 	Prev string `json:"prev,omitempty"`
 }
@@ -49,7 +50,7 @@ type Record struct {
 // The phases of a call.
 const (
 	PhaseBegin = "begin"
-	PhaseKeys  = "keys" // between begin and end: which rows it is about
+	PhaseKeys  = "keys" // between begin and end: the affected rows
 	PhaseEnd   = "end"
 	PhaseNote  = "note" // a line by itself
 )
@@ -59,19 +60,18 @@ const (
 	maxAuditKeys = 64  // keys in one line
 )
 
-// AuditOptions shape a log; nil gives the defaults.
+// AuditOptions configure a log; nil gives the defaults.
 type AuditOptions struct {
-	// MaxFile is the size at which the file is put aside and a new one begun, 64 MiB
-	// if 0. Files is how many that were put aside are kept, 8 if 0; older ones are
-	// removed.
+	// MaxFile is the size at which the file is rotated, 64 MiB if 0. Files is how
+	// many rotated files are kept, 8 if 0; older ones are removed.
 	MaxFile int64
 	Files   int
 }
 
-// Audit is a log of calls that remove or replace something, and of refused ones,
-// one line of JSON for each step. Lines are only ever added, each names the hash of
-// the one before, and they are durable when a method that adds one returns. Several
-// processes may write one log. It is safe for concurrent use.
+// Audit is a log of destructive and refused calls, with one line of JSON for each
+// step. Lines are only added, each holds the hash of the one before, and a line is
+// durable when the method that adds it returns. Several processes may write one log.
+// It is safe for concurrent use.
 type Audit struct {
 	path string
 	opts AuditOptions
@@ -93,11 +93,11 @@ func OpenAudit(path string, opts *AuditOptions) *Audit {
 	return a
 }
 
-// Path returns where the log is.
+// Path returns the path of the log.
 func (a *Audit) Path() string { return a.path }
 
-// Begin notes that something is about to be done. It must not be done if this
-// fails. The result is what Keys and End want back.
+// Begin records that a call is about to run. The call must not run if this fails.
+// Pass the result to Keys and End.
 func (a *Audit) Begin(who Principal, request, action, target string) (Record, error) {
 	r := Record{
 		ID: ulid.Make().String(), Phase: PhaseBegin, Token: who.Token, Tenant: who.Tenant,
@@ -106,7 +106,7 @@ func (a *Audit) Begin(who Principal, request, action, target string) (Record, er
 	return r, a.add(r)
 }
 
-// Keys notes the keys of rows that a call is about to overwrite or remove.
+// Keys records the keys of rows that a call is about to overwrite or remove.
 func (a *Audit) Keys(r Record, keys []string) error {
 	r.Phase = PhaseKeys
 	for len(keys) > 0 {
@@ -123,13 +123,13 @@ func (a *Audit) Keys(r Record, keys []string) error {
 	return nil
 }
 
-// End notes what came of it.
+// End records the result of a call.
 func (a *Audit) End(r Record, result string) error {
 	r.Phase, r.Result, r.Keys = PhaseEnd, result, nil
 	return a.add(r)
 }
 
-// Note adds a line by itself, such as one for a call that was refused.
+// Note adds a single line, for example for a refused call.
 func (a *Audit) Note(r Record) error {
 	r.ID, r.Phase = ulid.Make().String(), PhaseNote
 	return a.add(r)
@@ -146,13 +146,13 @@ func (a *Audit) add(r Record) error {
 	return nil
 }
 
-// printable escapes what a terminal or a log reader could take for something else.
+// printable escapes characters that a terminal or a log reader could misinterpret.
 func printable(text string) string {
 	quoted := strconv.Quote(text)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// cut shortens a text to what a line of the log may hold.
+// cut shortens a text to the limit of a line.
 func cut(text string) string {
 	if len(text) <= maxAuditText {
 		return text
@@ -165,8 +165,8 @@ func cut(text string) string {
 	return text[:end] + more
 }
 
-// Records calls fn for every line of the log, the oldest first, also of files that
-// were put aside. A line that a crash cut off is left out; a missing log is empty.
+// Records calls fn for every line of the log, oldest first, including rotated files.
+// It skips a line that a crash cut off; a missing log is empty.
 func (a *Audit) Records(fn func(Record) error) error {
 	return a.eachLine(func(_ string, _ int, line []byte) error {
 		var r Record

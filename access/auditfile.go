@@ -18,9 +18,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// append adds a line that names the hash of the one before. It opens the file each
-// time, so that it may be moved away while the server runs, and locks it against
-// other processes.
+// append adds a line with the hash of the one before. It opens the file each time, so
+// that it may be moved while the server runs, and locks it against other processes.
 func (a *Audit) append(r Record) (err error) {
 	lock := flock.New(a.path+".lock", flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
@@ -42,17 +41,17 @@ func (a *Audit) append(r Record) (err error) {
 		r.Prev = hashLine(last)
 		var before Record
 		if json.Unmarshal(last, &before) == nil && before.Seq >= r.Seq {
-			r.Seq = before.Seq + 1 // the head was not written before a crash
+			r.Seq = before.Seq + 1 // a crash prevented the write of the head
 		}
 	} else {
-		r.Prev = head.Hash // of the file that was put aside
+		r.Prev = head.Hash // of the rotated file
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	text := append(slices.Clip(line), '\n')
-	if torn { // a line that a crash cut off stays one line
+	if torn { // a cut-off line stays one line
 		text = append([]byte{'\n'}, text...)
 	}
 	if _, err := f.Write(text); err != nil {
@@ -100,9 +99,9 @@ func lastLine(f *os.File) (line []byte, torn bool, err error) {
 	return bytes.TrimSuffix(tail, []byte{'\n'}), !whole, nil
 }
 
-// auditHead says what the last line of the log is, so that lines that were cut off
-// its end are missed. It is written after the line and not synced: it may be older
-// than the log, never newer.
+// auditHead records the last line of the log, so that lines removed from its end are
+// detected. It is written after the line and not synced: it may be older than the
+// log, never newer.
 type auditHead struct {
 	Seq  uint64 `json:"seq"`
 	Hash string `json:"hash"`
@@ -130,8 +129,8 @@ func (a *Audit) setHead(h auditHead) error {
 	return os.Rename(tmp, a.headPath())
 }
 
-// rotate puts the file aside under the next number and removes the oldest ones. The
-// caller holds the lock.
+// rotate renames the file to the next number and removes the oldest ones. The caller
+// holds the lock.
 func (a *Audit) rotate() error {
 	aside, err := a.aside()
 	if err != nil {
@@ -152,13 +151,13 @@ func (a *Audit) rotate() error {
 	return syncDir(filepath.Dir(a.path))
 }
 
-// numbered is a file that was put aside.
+// numbered is a rotated file.
 type numbered struct {
 	path   string
 	number int
 }
 
-// aside lists the files that were put aside, the oldest first.
+// aside lists the rotated files, oldest first.
 func (a *Audit) aside() ([]numbered, error) {
 	entries, err := os.ReadDir(filepath.Dir(a.path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,8 +177,8 @@ func (a *Audit) aside() ([]numbered, error) {
 	return out, nil
 }
 
-// eachLine calls fn for every whole line of all files, the oldest first, with its
-// file and number.
+// eachLine calls fn for every whole line of all files, oldest first, with its file
+// and number.
 func (a *Audit) eachLine(fn func(file string, number int, line []byte) error) error {
 	aside, err := a.aside()
 	if err != nil {
@@ -208,11 +207,11 @@ func (a *Audit) eachLine(fn func(file string, number int, line []byte) error) er
 // ErrAuditChanged says that lines of the audit log were changed or removed.
 var ErrAuditChanged = errors.New("the audit log was changed")
 
-// Verify reads the whole log and returns how many lines it has. It returns an error
-// that wraps ErrAuditChanged, and names file and line, where a line does not follow
-// the one before, or where the end is missing. The first line that is kept follows
-// one that rotation removed; whoever can write the file can also write a whole new
-// log, which no check within it finds.
+// Verify reads the whole log and returns how many lines it has. If a line does not
+// follow the one before, or the end is missing, it returns an error that wraps
+// ErrAuditChanged and names file and line. It cannot check the first line, since
+// rotation removes its predecessor, nor detect that an attacker with write access has
+// written a whole new log.
 func (a *Audit) Verify() (lines int, err error) {
 	head, met := a.head(), false
 	var prev string
@@ -228,7 +227,7 @@ func (a *Audit) Verify() (lines int, err error) {
 		return nil
 	})
 	if err == nil && head.Seq > 0 && !met {
-		err = fmt.Errorf("%w: line %d, the last one that was written, is missing", ErrAuditChanged, head.Seq)
+		err = fmt.Errorf("%w: line %d, the last one written, is missing", ErrAuditChanged, head.Seq)
 	}
 	return lines, err
 }

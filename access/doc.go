@@ -1,5 +1,5 @@
-// Package access says who may do what on a server that many share: tokens with a
-// scope and a tenant, the limits of a tenant, and the log of what was taken away.
+// Package access controls access to a shared server: tokens with a scope and a
+// tenant, limits of tenants, and an audit log of destructive calls.
 //
 //	tokens := access.OpenTokens(filepath.Join(dir, access.TokensName))
 //	secret, info, err := tokens.Create(access.Grant{Tenant: "shop", Scope: access.Write})
@@ -7,10 +7,10 @@
 //	who, err := tokens.Verify(secret) // later, perhaps in another process
 //	if !who.Scope.Allows(access.Write) { … }
 //
-// It promises that a token is shown once and never written down: the file holds
-// only hashes, errors and log lines only ids. Checking a token takes the same
-// steps whether its id is known or not. Where tenants' data lies, and which calls
-// need which scope, is left to package server.
+// A token is shown once and never stored: the file holds only hashes, errors and log
+// lines only ids. Checking a token takes the same steps whether or not its id is
+// known. Where tenants' data is, and which calls need which scope, is left to package
+// server.
 package access
 
 import (
@@ -20,15 +20,15 @@ import (
 	"sync"
 )
 
-// Scope is what a token allows. Each includes those before it.
+// Scope is what a token allows. Each scope includes the ones before it.
 type Scope int
 
 // The scopes.
 const (
 	none  Scope = iota
-	Read        // look at everything of the tenant
+	Read        // read all data of the tenant
 	Write       // and change it
-	Admin       // and keep house: collect, check
+	Admin       // and run maintenance: collect, check
 )
 
 var scopeNames = []string{Read: "read", Write: "write", Admin: "admin"}
@@ -51,7 +51,7 @@ func ParseScope(name string) (Scope, error) {
 			return s, nil
 		}
 	}
-	return none, fmt.Errorf("%w: %q is none of read, write, admin", ErrInvalid, name)
+	return none, fmt.Errorf("%w scope %q; use read, write or admin", ErrInvalid, name)
 }
 
 // MarshalText writes the name.
@@ -77,11 +77,11 @@ var (
 // tenantName is short, and safe as the name of a directory on every system.
 var tenantName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) })
 
-// CheckTenant refuses names that cannot be those of tenants: they are 1 to 63
-// small letters, digits, - and _, and begin with a letter or a digit.
+// CheckTenant rejects invalid tenant names. A name is 1 to 63 lower-case letters,
+// digits, - and _, and begins with a letter or a digit.
 func CheckTenant(name string) error {
 	if !tenantName().MatchString(name) {
-		return fmt.Errorf("%w: tenant %q: use up to 63 small letters, digits, - and _, beginning with a letter or a digit", ErrInvalid, name)
+		return fmt.Errorf("%w: tenant %q: use up to 63 lower-case letters, digits, - and _, beginning with a letter or a digit", ErrInvalid, name)
 	}
 	return nil
 }

@@ -5,13 +5,13 @@ import "time"
 // Keeper holds the tokens of several servers in one place, such as a row of the
 // database that they share. Content and format are those of the file.
 type Keeper interface {
-	// Load returns the content, nil where there is none yet, and a stamp that is
-	// another one when the content is. It may be a little old; who keeps it says how
-	// much.
+	// Load returns the content, nil if there is none yet, and a stamp that changes
+	// with the content. Both may be slightly out of date; the implementation
+	// documents by how much.
 	Load() (content []byte, stamp string, err error)
-	// Change replaces the content by what do makes of it, all or nothing. It calls
-	// do again where others were faster, and Load of this Keeper gives the new
-	// content afterwards.
+	// Change replaces the content by the result of do, all or nothing. It calls do
+	// again if another writer was faster. Afterwards Load of this Keeper returns the
+	// new content.
 	Change(do func(old []byte) ([]byte, error)) error
 }
 

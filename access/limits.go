@@ -12,12 +12,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits are what a tenant may use; zero means no limit.
+// Limits limit what a tenant may use; zero means no limit.
 type Limits struct {
-	// Bytes is what may be stored.
+	// Bytes limits the stored bytes.
 	Bytes int64
-	// Requests is how many calls may begin in a second, and Burst how many at once;
-	// a Burst of zero is twice the rate.
+	// Requests is how many calls may start per second, and Burst how many at once; a
+	// Burst of zero means twice the rate.
 	Requests float64
 	Burst    int
 	// Streams is how many streams may be open at the same time.
@@ -27,18 +27,19 @@ type Limits struct {
 // ErrExhausted says that a limit is reached; *LimitError says which.
 var ErrExhausted = errors.New("a limit is reached")
 
-// LimitError tells which limit was reached and when to try again.
+// LimitError says which limit was reached and when to try again.
 type LimitError struct {
 	// Limit is bytes, requests or streams.
 	Limit string
-	// After is when a new attempt may work; zero if that does not depend on time.
+	// After is the wait before a retry may work; zero if that does not depend on
+	// time.
 	After time.Duration
 	text  string
 }
 
 func (e *LimitError) Error() string { return e.text }
 
-// Is makes it an ErrExhausted.
+// Is matches ErrExhausted.
 func (e *LimitError) Is(target error) bool { return target == ErrExhausted }
 
 // RetryAfter returns the seconds of the HTTP header, at least 1.
@@ -46,7 +47,7 @@ func (e *LimitError) RetryAfter() string {
 	return strconv.Itoa(max(1, int(math.Ceil(e.After.Seconds()))))
 }
 
-// Meter holds one tenant to its limits. It is safe for concurrent use.
+// Meter enforces the limits of one tenant. It is safe for concurrent use.
 type Meter struct {
 	limits  Limits
 	usage   func(context.Context) (int64, error)
@@ -54,15 +55,15 @@ type Meter struct {
 
 	mu       sync.Mutex // guards what follows
 	streams  int
-	measured int64         // what usage said
-	incoming int64         // bytes of calls that ended since, stored or not
-	underway int64         // bytes of calls that have not ended, measured or not
-	fresh    bool          // usage was asked at all, and nothing changed unseen since
-	again    *rate.Limiter // of measuring for those who store nothing
+	measured int64         // result of usage
+	incoming int64         // bytes of calls that have ended since, stored or not
+	underway int64         // bytes of running calls, measured or not
+	fresh    bool          // usage was measured, and nothing uncounted has changed since
+	again    *rate.Limiter // limits measuring for calls that store nothing
 }
 
-// NewMeter returns the meter of a tenant. usage tells what the tenant stores; it
-// is asked only where the answer may decide.
+// NewMeter returns the meter of a tenant. usage returns the stored bytes of the
+// tenant; it is called only if the result may matter.
 func NewMeter(limits Limits, usage func(context.Context) (int64, error)) *Meter {
 	m := &Meter{limits: limits, usage: usage, again: rate.NewLimiter(rate.Every(time.Second/4), 4)}
 	if limits.Requests > 0 {
@@ -91,13 +92,13 @@ func (m *Meter) Request() error {
 		"the tenant's limit of %v requests per second is reached; retry in %v", m.limits.Requests, wait.Round(time.Millisecond)+time.Millisecond)}
 }
 
-// Stream counts an open stream until the function that it returns is called.
+// Stream counts an open stream until end is called.
 func (m *Meter) Stream() (end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.limits.Streams > 0 && m.streams >= m.limits.Streams {
 		return nil, &LimitError{Limit: "streams", text: fmt.Sprintf(
-			"the tenant's limit of %d open streams is reached; retry when one of them has ended", m.limits.Streams)}
+			"the tenant's limit of %d open streams is reached; retry after one of them has ended", m.limits.Streams)}
 	}
 	m.streams++
 	return sync.OnceFunc(func() {
@@ -114,16 +115,16 @@ func (m *Meter) Streams() int {
 	return m.streams
 }
 
-// Store counts bytes that a call is about to store; the call ends with the
-// function that it returns. What comes in is counted in full until it would be too
-// much; then the store is measured, since much of it may have been there already
-// or been compressed.
+// Store counts bytes that a call is about to store; the returned function ends the
+// call. Incoming bytes are counted in full until they would exceed the limit. Then
+// the store is measured, because much of it may have been stored already or
+// compressed.
 func (m *Meter) Store(ctx context.Context, n int64) (end func(), err error) {
 	if m.limits.Bytes <= 0 {
 		return func() {}, nil
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock() // also while measuring: the others would do the same
+	defer m.mu.Unlock() // also while measuring: other calls would do the same
 	if !m.fitsLocked(n) && (!m.fresh || m.incoming > 0 || m.again.Allow()) {
 		used, err := m.usage(ctx)
 		if err != nil {
@@ -133,7 +134,7 @@ func (m *Meter) Store(ctx context.Context, n int64) (end func(), err error) {
 	}
 	if !m.fitsLocked(n) {
 		return nil, &LimitError{Limit: "bytes", text: fmt.Sprintf(
-			"the tenant's limit of %d stored bytes is reached (%d are in use, %d more were sent); retry when something was deleted and collected",
+			"the tenant's limit of %d stored bytes is reached (%d in use, %d more sent); delete and collect something, then retry",
 			m.limits.Bytes, m.measured, m.incoming+m.underway+n)}
 	}
 	m.underway += n
@@ -149,7 +150,7 @@ func (m *Meter) fitsLocked(n int64) bool {
 	return m.fresh && n <= m.limits.Bytes-m.measured-m.incoming-m.underway
 }
 
-// Changed says that the store may have become smaller, or larger by more than was
+// Changed records that the size of the store may have changed by more than was
 // counted: it is measured before more is stored.
 func (m *Meter) Changed() {
 	m.mu.Lock()

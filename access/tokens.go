@@ -25,20 +25,20 @@ import (
 // TokensName is the usual name of the file of tokens, in the directory of a store.
 const TokensName = "tokens.json"
 
-// prefix marks a token, so that people and scanners for secrets know one.
+// prefix marks a token, so that people and secret scanners recognize it.
 const prefix = "stet"
 
-// Grant is what a token is made for.
+// Grant describes a new token.
 type Grant struct {
 	Tenant string
 	Scope  Scope
-	// Name tells people what the token is for.
+	// Name is a description for people.
 	Name string
-	// Expires is when it ends; zero for never.
+	// Expires is when the token expires; zero means never.
 	Expires time.Time
 }
 
-// Info is what is known of a token: everything but the token.
+// Info describes a token, without the token itself.
 type Info struct {
 	ID      string     `json:"id"`
 	Tenant  string     `json:"tenant"`
@@ -48,10 +48,10 @@ type Info struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
-// Expired reports whether the token has ended by then.
+// Expired reports whether the token has expired at that time.
 func (i Info) Expired(now time.Time) bool { return i.Expires != nil && !now.Before(*i.Expires) }
 
-// Principal is who makes a call.
+// Principal is the caller.
 type Principal struct {
 	Token  string // the id of the token
 	Tenant string
@@ -72,23 +72,23 @@ type file struct {
 
 const fileVersion = 1
 
-// Tokens are the tokens in a file. Several processes may use one file; a change
-// by one is seen by the others at their next call. It is safe for concurrent use.
+// Tokens are the tokens in a file. Several processes may use one file; the others see
+// a change at their next call. It is safe for concurrent use.
 type Tokens struct {
 	path   string
-	keeper Keeper // nil: they are in the file path
+	keeper Keeper // nil means the file at path
 	now    func() time.Time
 
 	mu    sync.Mutex // guards what follows
 	seen  fs.FileInfo
-	stamp string           // of what keeper gave
+	stamp string           // of the keeper's content
 	known map[string]entry // by id
 }
 
 // OpenTokens returns the tokens in a file, which need not exist yet.
 func OpenTokens(path string) *Tokens { return &Tokens{path: path, now: time.Now} }
 
-// Create makes a token and returns it, for the only time.
+// Create makes a token and returns it. It cannot be read again.
 func (t *Tokens) Create(g Grant) (token string, info Info, err error) {
 	if err := CheckTenant(g.Tenant); err != nil {
 		return "", Info{}, err
@@ -129,7 +129,7 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// List returns all tokens, the oldest first.
+// List returns all tokens, oldest first.
 func (t *Tokens) List() ([]Info, error) {
 	f, err := t.read()
 	if err != nil {
@@ -142,7 +142,7 @@ func (t *Tokens) List() ([]Info, error) {
 	return infos, nil
 }
 
-// Revoke ends a token at once.
+// Revoke revokes a token immediately.
 func (t *Tokens) Revoke(id string) (Info, error) {
 	var info Info
 	err := t.change(func(f *file) error {
@@ -160,7 +160,7 @@ func (t *Tokens) Revoke(id string) (Info, error) {
 	return info, nil
 }
 
-// Verify returns whose token it is, or ErrDenied.
+// Verify returns the principal of a token, or ErrDenied.
 func (t *Tokens) Verify(token string) (Principal, error) {
 	known, err := t.current()
 	if err != nil {
@@ -169,7 +169,7 @@ func (t *Tokens) Verify(token string) (Principal, error) {
 	id, secret := split(token)
 	e, ok := known[id]
 	if !ok {
-		e.Hash = hashOf("") // compared all the same
+		e.Hash = hashOf("") // compare anyway
 	}
 	fits := subtle.ConstantTimeCompare([]byte(hashOf(secret)), []byte(e.Hash)) == 1
 	if !ok || !fits || secret == "" || e.Expired(t.now()) {
@@ -178,7 +178,7 @@ func (t *Tokens) Verify(token string) (Principal, error) {
 	return Principal{Token: e.ID, Tenant: e.Tenant, Scope: e.Scope}, nil
 }
 
-// split returns the parts of a token, empty where it is none.
+// split returns the parts of a token, or empty strings if it is malformed.
 func split(token string) (id, secret string) {
 	parts := strings.Split(token, "_")
 	if len(parts) != 3 || parts[0] != prefix {
@@ -187,14 +187,14 @@ func split(token string) (id, secret string) {
 	return parts[1], parts[2]
 }
 
-// Empty reports whether there is no token at all.
+// Empty reports whether there are no tokens.
 func (t *Tokens) Empty() (bool, error) {
 	known, err := t.current()
 	return len(known) == 0, err
 }
 
-// current returns the tokens, reading the file again if it is another one than
-// the last time: it is always replaced as a whole.
+// current returns the tokens. It reads the file again if it was replaced since the
+// last time; it is always replaced as a whole.
 func (t *Tokens) current() (map[string]entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -214,7 +214,7 @@ func (t *Tokens) current() (map[string]entry, error) {
 	}
 	f, err := t.read()
 	if err != nil {
-		return nil, err // not the old ones: one of them may have been revoked
+		return nil, err // do not use the old ones: one may have been revoked
 	}
 	// If the file was replaced after Stat, the next call sees a difference.
 	t.seen, t.known = info, f.byID()
@@ -251,7 +251,7 @@ func (t *Tokens) read() (*file, error) {
 	return f, nil
 }
 
-// parse reads the content of a file of tokens; where there is none, data is nil.
+// parse reads the content of a file of tokens; data is nil if there is no file.
 func parse(data []byte) (*file, error) {
 	if data == nil {
 		return &file{Version: fileVersion}, nil
@@ -261,7 +261,7 @@ func parse(data []byte) (*file, error) {
 		return nil, fmt.Errorf("%w: not a file of tokens", ErrInvalid)
 	}
 	if f.Version != fileVersion {
-		return nil, fmt.Errorf("%w: format %d, this release knows %d", ErrInvalid, f.Version, fileVersion)
+		return nil, fmt.Errorf("%w: format %d; this release reads %d", ErrInvalid, f.Version, fileVersion)
 	}
 	return &f, nil
 }
@@ -303,7 +303,7 @@ func (t *Tokens) change(do func(*file) error) (err error) {
 	return replace(t.path, data)
 }
 
-// replace writes a file so that it is the old or the new one after a crash. Only
+// replace writes a file so that a crash leaves either the old or the new one. Only
 // its owner may read it.
 func replace(path string, data []byte) error {
 	dir := filepath.Dir(path)
@@ -311,7 +311,7 @@ func replace(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone already if it was renamed
+	defer os.Remove(f.Name()) // does nothing after the rename
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
