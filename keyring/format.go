@@ -23,13 +23,13 @@ const (
 	statusRetired = "retired"
 )
 
-// file is what is on disk; docs/format/keyring.md describes it.
+// file is the content on disk; docs/format/keyring.md describes it.
 type file struct {
 	Format  string          `json:"format"`
 	Version int             `json:"version"`
 	Body    json.RawMessage `json:"body"`
-	Sum     string          `json:"sum"` // tells damage from a wrong key
-	MAC     string          `json:"mac"` // tells tampering from what the owner wrote
+	Sum     string          `json:"sum"` // distinguishes damage from a wrong key
+	MAC     string          `json:"mac"` // detects tampering
 }
 
 type body struct {
@@ -85,7 +85,7 @@ func parseFile(data []byte) (*file, *body, error) {
 	f.Body = compact.Bytes()
 	sum := sha256.Sum256(f.Body)
 	if f.Sum != hex.EncodeToString(sum[:]) {
-		return nil, nil, corrupt("checksum does not fit")
+		return nil, nil, corrupt("checksum does not match")
 	}
 	var b body
 	if err := strictJSON(f.Body, &b); err != nil {
@@ -94,8 +94,8 @@ func parseFile(data []byte) (*file, *body, error) {
 	return &f, &b, nil
 }
 
-// strictJSON refuses unknown fields: this release would drop them when it
-// writes the file again.
+// strictJSON rejects unknown fields: this release would drop them when it rewrites
+// the file.
 func strictJSON(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -108,7 +108,7 @@ func strictJSON(data []byte, into any) error {
 	return nil
 }
 
-// locker holds what is derived from the passphrase or key file.
+// locker holds the keys derived from the passphrase or key file.
 type locker struct {
 	lock  lock
 	wrap  cipher.AEAD
@@ -143,8 +143,8 @@ func newLocker(master []byte, l lock, ringID string) (*locker, error) {
 	return &locker{lock: l, wrap: aead, check: check, mac: hide(mac)}, nil
 }
 
-// seal wraps a key. Nonces are random: a ring is rewritten far less often than
-// the 2^32 times at which that would begin to matter.
+// seal wraps a key. Nonces are random: a ring is rewritten far less often than 2^32
+// times, where that would matter.
 func (l *locker) seal(ringID, purpose string, key secret) []byte {
 	nonce := make([]byte, l.wrap.NonceSize(), l.wrap.NonceSize()+keySize+l.wrap.Overhead())
 	rand.Read(nonce)
@@ -158,7 +158,7 @@ func (l *locker) open(ringID, purpose string, wrapped []byte) (secret, error) {
 	}
 	key, err := l.wrap.Open(nil, wrapped[:n], wrapped[n:], wrapAAD(ringID, purpose))
 	if err != nil {
-		return nil, corrupt("wrapped key %s does not open", purpose)
+		return nil, corrupt("cannot decrypt wrapped key %s", purpose)
 	}
 	return hide(key), nil
 }

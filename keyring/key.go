@@ -13,7 +13,7 @@ import (
 
 const keySize = 32
 
-// KeyID names a data key. It is random and says nothing about the key.
+// KeyID names a data key. It is random and independent of the key.
 type KeyID [8]byte
 
 // ParseKeyID reads a KeyID from its sixteen hexadecimal digits.
@@ -32,20 +32,20 @@ func ParseKeyID(s string) (KeyID, error) {
 func (id KeyID) String() string { return hex.EncodeToString(id[:]) }
 
 func newKeyID() (id KeyID) {
-	rand.Read(id[:]) // never fails: the runtime ends the program instead
+	rand.Read(id[:]) // never fails: the runtime crashes instead
 	return id
 }
 
-// Key is a secret of a ring. The secret itself cannot be taken out; keys for a
-// purpose are derived from it. The zero Key is refused with ErrUnusable.
+// Key is a secret of a ring. The secret itself is not accessible; derive keys for a
+// purpose from it. The zero Key fails with ErrUnusable.
 type Key struct {
 	id     KeyID
 	secret secret
 }
 
-// secret hides bytes in a function. Package fmt asks no method of a value in an
-// unexported field of somebody's struct, and follows a pointer there when the
-// verb does not fit; of a function it never shows more than the address.
+// secret hides bytes in a function. Package fmt calls no method of a value in an
+// unexported field, and follows a pointer there if the verb does not fit; of a
+// function it prints only the address.
 type secret func() []byte
 
 func hide(b []byte) secret { return func() []byte { return b } }
@@ -72,8 +72,8 @@ func (k Key) Derive(salt []byte, info string, n int) ([]byte, error) {
 	return out, nil
 }
 
-// MAC returns an HMAC-SHA256 under the key. It panics for the zero Key, which
-// would make a MAC that everyone can compute.
+// MAC returns an HMAC-SHA256 under the key. It panics for the zero Key, whose MAC
+// anyone could compute.
 func (k Key) MAC() hash.Hash {
 	if k.secret == nil {
 		panic("keyring: MAC with the zero Key")

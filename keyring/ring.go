@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// Ring is an opened keyring. It is safe for concurrent use; its file may be
-// shared with other processes. The zero value is refused with ErrUnusable.
+// Ring is an opened keyring. It is safe for concurrent use; its file may be shared
+// with other processes. The zero value fails with ErrUnusable.
 type Ring struct {
 	path  string
 	state atomic.Pointer[state]
 
 	mu   sync.Mutex  // guards seen, and serialises changes within the process
-	seen os.FileInfo // the file as it was when it was last read
+	seen os.FileInfo // the file when it was last read
 
-	// fault is asked before every step of a save; tests set it.
+	// fault is called before every step of a save; tests set it.
 	fault func(step string) error
 }
 
 // Info describes a data key without its secret.
 type Info struct {
 	ID      KeyID
-	Created time.Time // informative; clocks jump
-	Active  bool      // writes use it; all others only read
+	Created time.Time // for display only; clocks jump
+	Active  bool      // used for writes; all others only for reads
 }
 
 // Create makes a ring with one data key and stores it in a new file. If the file
-// exists the error wraps fs.ErrExist and nothing changes.
+// exists, the error wraps fs.ErrExist and nothing changes.
 func Create(path string, u Unlock) (*Ring, error) {
 	r := &Ring{path: path}
 	err := r.locked(func() error {
@@ -66,8 +66,7 @@ func (u Unlock) relock(ringID string) (*locker, error) {
 	return u.opener()(l, ringID)
 }
 
-// Open reads a ring. A file that is not there gives an error that wraps
-// fs.ErrNotExist.
+// Open reads a ring. For a missing file the error wraps fs.ErrNotExist.
 func Open(path string, u Unlock) (*Ring, error) {
 	r := &Ring{path: path}
 	if err := r.load(u.opener()); err != nil {
@@ -76,7 +75,7 @@ func Open(path string, u Unlock) (*Ring, error) {
 	return r, nil
 }
 
-// load reads the file and makes it the ring's state.
+// load reads the file into the ring's state.
 func (r *Ring) load(open opener) error {
 	data, info, err := readStat(r.path)
 	if err != nil {
@@ -92,12 +91,12 @@ func (r *Ring) load(open opener) error {
 }
 
 // reopener opens the file again with the key that the ring was opened with. If
-// another process gave it a new lock since then, only Open can help.
+// another process has changed the lock since, the ring must be opened again.
 func (r *Ring) reopener() opener {
 	held := r.state.Load().locker
 	return func(l lock, _ string) (*locker, error) {
 		if !reflect.DeepEqual(l, held.lock) {
-			return nil, fmt.Errorf("%w: it was locked anew since it was opened", ErrWrongKey)
+			return nil, fmt.Errorf("%w: its lock was changed since it was opened", ErrWrongKey)
 		}
 		return held, nil
 	}
@@ -112,8 +111,8 @@ func (r *Ring) Active() (Key, error) {
 	return s.keys[s.active].key, nil
 }
 
-// NameKey returns the key for names (see Key.MAC). It stays the same over every
-// rotation, so that names do.
+// NameKey returns the key for names (see Key.MAC). It does not change with rotation,
+// so names stay the same.
 func (r *Ring) NameKey() (Key, error) {
 	s := r.state.Load()
 	if s == nil {
@@ -122,9 +121,9 @@ func (r *Ring) NameKey() (Key, error) {
 	return s.name, nil
 }
 
-// Key returns a data key, retired or not. For one that it does not know it looks
-// at the file, since another process may have rotated, and then gives an error
-// that wraps ErrUnknownKey.
+// Key returns a data key, retired or not. For an unknown key it reads the file again,
+// because another process may have rotated. If the key is still unknown, the error
+// wraps ErrUnknownKey.
 func (r *Ring) Key(id KeyID) (Key, error) {
 	s := r.state.Load()
 	if s == nil {
@@ -143,8 +142,8 @@ func (r *Ring) Key(id KeyID) (Key, error) {
 	return Key{}, fmt.Errorf("%w: %s", ErrUnknownKey, id)
 }
 
-// refresh reads the file if it changed. Every save makes a new file, so that
-// the inode, size and time tell; asking for unknown keys all day stays cheap.
+// refresh reads the file if it has changed. Every save makes a new file, so inode,
+// size and time show a change, and frequent lookups of unknown keys stay cheap.
 func (r *Ring) refresh() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,10 +184,9 @@ func (r *Ring) Rotate() error {
 	return nil
 }
 
-// Remove takes retired keys out of the ring. What is sealed with them cannot be read
-// any more, except with copies of the old file. The active key is refused with
-// ErrUnusable, and then nothing changes; keys that the ring does not hold are passed
-// over.
+// Remove removes retired keys from the ring. Data sealed with them can no longer be
+// read, except with copies of the old file. For the active key it fails with
+// ErrUnusable and changes nothing; it ignores keys that the ring does not hold.
 func (r *Ring) Remove(ids ...KeyID) error {
 	err := r.change(func(s *state) (*state, error) {
 		if slices.Contains(ids, s.keys[s.active].key.id) {
@@ -202,7 +200,7 @@ func (r *Ring) Remove(ids ...KeyID) error {
 	return nil
 }
 
-// Refresh reads the file again if another process changed it.
+// Refresh reads the file again if another process has changed it.
 func (r *Ring) Refresh() error {
 	if r.state.Load() == nil {
 		return ErrUnusable
@@ -210,9 +208,9 @@ func (r *Ring) Refresh() error {
 	return r.refresh()
 }
 
-// Rewrap locks the same data keys with another passphrase or key. What is sealed
-// with them is not touched, so that it costs the same however much that is. The
-// old lock opens no more, except copies of the old file.
+// Rewrap locks the same data keys with another passphrase or key. Sealed data is not
+// touched, so the cost does not depend on its amount. The old passphrase or key no
+// longer opens the ring, except copies of the old file.
 func (r *Ring) Rewrap(u Unlock) error {
 	err := r.change(func(s *state) (*state, error) {
 		l, err := u.relock(s.id)
@@ -227,8 +225,8 @@ func (r *Ring) Rewrap(u Unlock) error {
 	return nil
 }
 
-// change makes the next state from what the file holds now, not from what this
-// process remembers: a key that another process added must survive.
+// change builds the next state from the current file, not from memory: a key that
+// another process added must survive.
 func (r *Ring) change(next func(*state) (*state, error)) error {
 	if r.state.Load() == nil {
 		return ErrUnusable

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/internal/private"
 )
 
-// locked runs fn while no other goroutine and no other process changes the file.
-// The lock is a file of its own, since the ring's file is replaced.
+// locked runs fn while no other goroutine and no other process changes the file. The
+// lock is a separate file, because the ring's file is replaced.
 func (r *Ring) locked(fn func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -25,16 +25,15 @@ func (r *Ring) locked(fn func() error) error {
 	return errors.Join(fn(), l.Close())
 }
 
-// save replaces the file and then the state. A crash before the rename leaves
-// the old ring, one after it the new ring. A new key is used by nobody before
-// the directory is synced, so that nothing can be sealed with a key that a power
-// loss takes away.
+// save replaces the file and then the state. A crash before the rename leaves the old
+// ring, a crash after it the new one. A new key is not used before the directory is
+// synced, so that nothing is sealed with a key that a power loss could remove.
 func (r *Ring) save(s *state) error {
 	data, err := s.encode()
 	if err != nil {
 		return err
 	}
-	tmp := r.path + ".tmp" // one name, so that killed processes leave one file at most
+	tmp := r.path + ".tmp" // one name, so that killed processes leave at most one file
 	info, err := r.writeTemp(tmp, data)
 	if err == nil {
 		err = r.step("rename")
@@ -68,7 +67,7 @@ func (r *Ring) writeTemp(tmp string, data []byte) (os.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // a second Close after a good one does no harm
+	defer f.Close() // a second Close is harmless
 	if err := r.step("write"); err != nil {
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func (r *Ring) step(name string) error {
 }
 
 // syncParent makes a rename or a new file durable. Windows has no such call and
-// orders its metadata by a journal.
+// journals its metadata.
 func syncParent(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -113,7 +112,7 @@ func readSmall(path string) ([]byte, error) {
 	return data, err
 }
 
-// readStat reads a file of at most maxFile bytes and tells which one it was.
+// readStat reads a file of at most maxFile bytes and returns its FileInfo.
 func readStat(path string) ([]byte, os.FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -31,7 +31,7 @@ func newState(id string, l *locker) *state {
 	return s
 }
 
-// now is kept in seconds: the time is for people, order is the file's order.
+// now is kept in seconds: the time is for display, and the order is that of the file.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // add appends a key and makes it the active one.
@@ -41,7 +41,7 @@ func (s *state) add(e entry) {
 	s.keys = append(s.keys, e)
 }
 
-// with returns a copy that has other locks or more room for keys.
+// with returns a copy with other locks or more room for keys.
 func (s *state) with(l *locker) *state {
 	c := &state{id: s.id, locker: l, name: s.name, byID: make(map[KeyID]int, len(s.keys)+1)}
 	for _, e := range s.keys {
@@ -50,7 +50,7 @@ func (s *state) with(l *locker) *state {
 	return c
 }
 
-// without returns a copy that lacks some keys.
+// without returns a copy without some keys.
 func (s *state) without(ids []KeyID) *state {
 	c := &state{id: s.id, locker: s.locker, name: s.name, byID: make(map[KeyID]int, len(s.keys))}
 	for _, e := range s.keys {
@@ -85,8 +85,8 @@ func (s *state) encode() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// opener finds the locker for a stored lock: from a passphrase or key, or one
-// that an open ring still holds.
+// opener finds the locker for a stored lock: from a passphrase or key, or from an
+// open ring.
 type opener func(l lock, ringID string) (*locker, error)
 
 func (u Unlock) opener() opener {
@@ -115,7 +115,7 @@ func decodeState(data []byte, open opener) (*state, error) {
 		return nil, ErrWrongKey
 	}
 	if !hmac.Equal([]byte(l.sign(f.Body)), []byte(f.MAC)) {
-		return nil, corrupt("it was changed by somebody without the key")
+		return nil, corrupt("it was changed without the key")
 	}
 	return b.unwrap(l)
 }
@@ -132,12 +132,12 @@ func (b *body) unwrap(l *locker) (*state, error) {
 			return nil, corrupt("%v", err)
 		}
 		if _, twice := s.byID[id]; twice {
-			return nil, corrupt("key %s is there twice", id)
+			return nil, corrupt("duplicate key %s", id)
 		}
-		// The last key is the active one, all others are retired; the status is
-		// spelled out for people and must agree.
+		// The last key is the active one, all others are retired; the status is for
+		// people and must agree.
 		if (w.Status == statusActive) != (i == len(b.Keys)-1) || (w.Status != statusActive && w.Status != statusRetired) {
-			return nil, corrupt("key %s cannot be %q", id, w.Status)
+			return nil, corrupt("key %s has the wrong status %q", id, w.Status)
 		}
 		key, err := l.open(b.Ring, id.String(), w.Wrapped)
 		if err != nil {
@@ -146,7 +146,7 @@ func (b *body) unwrap(l *locker) (*state, error) {
 		s.add(entry{Key{id, key}, w.Created})
 	}
 	if len(s.keys) == 0 {
-		return nil, corrupt("it holds no key")
+		return nil, corrupt("it holds no keys")
 	}
 	return s, nil
 }

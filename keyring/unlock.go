@@ -11,9 +11,9 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Limits of Params. The floor is what is commonly held to be the least that
-// resists guessing on graphics cards; the ceiling keeps a hostile file from
-// eating the machine before anyone can tell that it is hostile.
+// Limits of Params. The lower limits are the commonly recommended minimum against
+// guessing on graphics cards; the upper limits keep a hostile file from exhausting
+// the machine before it is detected.
 const (
 	minTime, maxTime           = 2, 64
 	minMemoryKiB, maxMemoryKiB = 19 << 10, 2 << 20
@@ -60,8 +60,7 @@ const (
 	lockKey        = "key"
 )
 
-// Unlock is what opens a ring: see Passphrase, KeyFile and Raw. The zero value
-// opens nothing.
+// Unlock opens a ring: see Passphrase, KeyFile and Raw. The zero value opens nothing.
 type Unlock struct{ u *unlock }
 
 type unlock struct {
@@ -71,8 +70,8 @@ type unlock struct {
 	raw        secret
 }
 
-// Passphrase opens a ring with what somebody knows. The parameters matter to
-// Create and Rewrap only; nil takes the defaults. Open uses those of the file.
+// Passphrase opens a ring with a passphrase. The parameters matter only to Create and
+// Rewrap; nil means the defaults. Open uses those of the file.
 func Passphrase(passphrase string, params *Params) Unlock {
 	return Unlock{&unlock{passphrase: hide([]byte(passphrase)), params: params.withDefaults()}}
 }
@@ -81,13 +80,13 @@ func Passphrase(passphrase string, params *Params) Unlock {
 // GenerateKeyFile.
 func KeyFile(path string) Unlock { return Unlock{&unlock{path: path}} }
 
-// Raw opens a ring with a 32-byte key that the caller keeps, such as one from
-// the operating system's keyring. It opens what a KeyFile of the same key locked.
+// Raw opens a ring with a 32-byte key from the caller, for example from the operating
+// system's keyring. It also opens a ring locked with a KeyFile of the same key.
 func Raw(key []byte) Unlock {
 	return Unlock{&unlock{raw: hide(bytes.Clone(key))}}
 }
 
-// String says nothing about the key.
+// String reveals nothing about the key.
 func (u Unlock) String() string { return "keyring.Unlock(hidden)" }
 
 // GoString is String.
@@ -96,7 +95,7 @@ func (u Unlock) GoString() string { return u.String() }
 // Format prints String for every verb.
 func (u Unlock) Format(f fmt.State, _ rune) { io.WriteString(f, u.String()) }
 
-// newLock makes the parameters under which a ring will be stored.
+// newLock makes the parameters of a new lock.
 func (u Unlock) newLock() (lock, error) {
 	if u.u == nil {
 		return lock{}, ErrUnusable
@@ -113,7 +112,7 @@ func (u Unlock) newLock() (lock, error) {
 	return lock{Kind: lockPassphrase, Salt: salt, Time: p.Time, MemoryKiB: p.MemoryKiB, Threads: p.Threads}, nil
 }
 
-// master computes the key that the lock asks for.
+// master computes the master key for a lock.
 func (u Unlock) master(l lock) ([]byte, error) {
 	if u.u == nil {
 		return nil, ErrUnusable
@@ -122,7 +121,7 @@ func (u Unlock) master(l lock) ([]byte, error) {
 		return u.u.fromPassphrase(l)
 	}
 	if u.u.passphrase != nil {
-		return nil, fmt.Errorf("%w: it is locked with a key, and a passphrase was given", ErrWrongKey)
+		return nil, fmt.Errorf("%w: it is locked with a key, but a passphrase was given", ErrWrongKey)
 	}
 	raw, err := u.u.key()
 	if err != nil {
@@ -143,7 +142,7 @@ func (u *unlock) key() ([]byte, error) {
 
 func (u *unlock) fromPassphrase(l lock) ([]byte, error) {
 	if u.passphrase == nil {
-		return nil, fmt.Errorf("%w: it is locked with a passphrase, and a key was given", ErrWrongKey)
+		return nil, fmt.Errorf("%w: it is locked with a passphrase, but a key was given", ErrWrongKey)
 	}
 	if len(u.passphrase()) == 0 {
 		return nil, fmt.Errorf("%w: the passphrase is empty", ErrUnusable)
@@ -155,8 +154,8 @@ func (u *unlock) fromPassphrase(l lock) ([]byte, error) {
 	return argon2.IDKey(u.passphrase(), l.Salt, p.Time, p.MemoryKiB, p.Threads, keySize), nil
 }
 
-// GenerateKeyFile writes a new random key, as hexadecimal digits, into a file
-// that only its owner may read. It never replaces a file.
+// GenerateKeyFile writes a new random key, as hexadecimal digits, into a file that
+// only its owner can read. It never replaces a file.
 func GenerateKeyFile(path string) error {
 	key := make([]byte, keySize)
 	rand.Read(key)
@@ -175,7 +174,7 @@ func GenerateKeyFile(path string) error {
 		err = syncParent(path)
 	}
 	if err != nil {
-		os.Remove(path) // half a key must not look like one; the first error counts
+		os.Remove(path) // half a key must not look like a key; the first error counts
 		return fmt.Errorf("generate key file: %w", err)
 	}
 	return nil
