@@ -37,13 +37,19 @@ type ListOptions struct {
 
 // List gives the checkpoints of a workspace, newest first.
 func (w *Workspace) List(ctx context.Context, opts *ListOptions) iter.Seq2[*Record, error] {
+	return w.s.ListWorkspace(ctx, w.id, opts)
+}
+
+// ListWorkspace gives the checkpoints of the workspace with an id, newest first. The
+// directory need not be there.
+func (s *Service) ListWorkspace(ctx context.Context, workspace string, opts *ListOptions) iter.Seq2[*Record, error] {
 	var o ListOptions
 	if opts != nil {
 		o = *opts
 	}
 	return func(yield func(*Record, error) bool) {
 		n := 0
-		for rec, err := range w.newestFirst(ctx, o.Before) {
+		for rec, err := range (&Workspace{s: s, id: workspace}).newestFirst(ctx, o.Before) {
 			if err == nil && o.Conversation != "" && rec.Conversation != o.Conversation {
 				continue
 			}
@@ -71,6 +77,19 @@ func (w *Workspace) newestFirst(ctx context.Context, before string) iter.Seq2[*R
 // newest first.
 func (s *Service) ListConversation(ctx context.Context, conversation string) iter.Seq2[*Record, error] {
 	return s.listed(ctx, keyspace.ConversationCheckpoints(conversation), true)
+}
+
+// CountBetween counts the checkpoints of a workspace that were made after one and
+// before another, those that cannot be read included.
+func (s *Service) CountBetween(ctx context.Context, workspace, after, before string) (n uint64, err error) {
+	r := kv.Range{Start: keyspace.WorkspaceCheckpoint(workspace, after) + "\x00", End: keyspace.WorkspaceCheckpoint(workspace, before)}
+	for _, err := range s.rows.Scan(ctx, r, kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return 0, fmt.Errorf("count checkpoints: %w", err)
+		}
+		n++
+	}
+	return n, nil
 }
 
 // listed gives the checkpoints that the rows of an index name.

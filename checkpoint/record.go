@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -34,6 +35,11 @@ const (
 	Rewound = stetv1.CheckpointKind_CHECKPOINT_KIND_REWIND
 	Import  = stetv1.CheckpointKind_CHECKPOINT_KIND_IMPORT
 )
+
+// KindName returns the name of a kind as JSON and the API have it, such as "safety".
+func KindName(k Kind) string {
+	return strings.ToLower(strings.TrimPrefix(k.String(), "CHECKPOINT_KIND_"))
+}
 
 // Record is a stored checkpoint.
 type Record struct {

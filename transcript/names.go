@@ -1,6 +1,12 @@
 package transcript
 
-import "strings"
+import (
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
 
 // otherTools names the tools whose calls are kept as unknown fields, by their
 // field number in the message ToolCall.
@@ -25,4 +31,24 @@ func toolName(field string) string {
 		}
 	}
 	return b.String()
+}
+
+// CallName returns the name of the tool that a call is for as the definitions spell
+// it, such as "read_lints". It is empty for a tool that is not known.
+func CallName(call *agentv1.ToolCall) string {
+	m := call.ProtoReflect()
+	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("tool")); f != nil {
+		return strings.TrimSuffix(string(f.Name()), "_tool_call")
+	}
+	for raw := m.GetUnknown(); len(raw) > 0; {
+		num, _, n := protowire.ConsumeField(raw)
+		if n < 0 {
+			break
+		}
+		if name, ok := otherTools[int32(num)]; ok {
+			return name
+		}
+		raw = raw[n:]
+	}
+	return ""
 }
