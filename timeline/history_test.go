@@ -1,0 +1,125 @@
+package timeline_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/timeline"
+)
+
+func TestGapsAreCounted(t *testing.T) {
+	f := newFixture(t)
+	var ids []string
+	for i := range uint64(4) {
+		ids = append(ids, f.take("a", i+1)) // c1 to c4
+	}
+	ids = append(ids, f.take("b", 1), f.take("a", 5), f.take("a", 6)) // c5 to c7
+	f.forget(ids[1], ids[3])
+	f.same("", "c1 (1)c3 (1)c5 c6 c7*")
+	f.same("a", "c1 (1)c3 (1)c6 c7*") // nobody knows whose it was
+	f.same("b", "(1)c5*")
+	f.forget(ids[0], ids[2])
+	f.same("", "(4)c5 c6 c7*")
+	f.same("b", "(4)c5*")
+	f.same("a", "c6 c7*") // right before c6 is one of another conversation
+	f.forget(ids[4])
+	f.same("a", "(5)c6 c7*")
+}
+
+// What is gone before the first turn of a conversation was not a part of it.
+func TestNoGapBeforeTheFirstTurn(t *testing.T) {
+	f := newFixture(t)
+	c1 := f.take("", 0)
+	c2 := f.take("", 0)
+	_, err := f.w.Checkpoint(t.Context(), checkpoint.Request{Conversation: "a", Turn: 1, Side: checkpoint.Before})
+	f.must(err)
+	f.forget(c1, c2)
+	f.same("a", "c3*")
+	f.same("", "(2)c3*")
+}
+
+func TestALimitCutsOffTheOldest(t *testing.T) {
+	f := newFixture(t)
+	for i := range uint64(4) {
+		f.take("a", i+1)
+	}
+	h := f.read(timeline.Scope{Conversation: "a", Limit: 2})
+	if got := text(h); got != "c3 c4*" || !h.Truncated {
+		t.Errorf("got %s, truncated %v", got, h.Truncated)
+	}
+	if h := f.read(timeline.Scope{Conversation: "a", Limit: 4}); h.Truncated {
+		t.Error("a history that fits is truncated")
+	}
+}
+
+func TestQuietEntries(t *testing.T) {
+	f := newFixture(t)
+	before := func(conversation string, turn uint64) string {
+		res, err := f.w.Checkpoint(t.Context(), checkpoint.Request{Conversation: conversation, Turn: turn, Side: checkpoint.Before})
+		f.must(err)
+		return res.Record.ID
+	}
+	before("a", 1) // the first one is shown
+	c2 := f.take("a", 1)
+	before("a", 2)
+	c4 := before("a", 3)
+	f.must(f.service.Pin(t.Context(), "here", c4, ""))
+	c5 := f.take("a", 3)
+	f.take("a", 4)
+	f.rewind(c5, "a") // c7 and c8
+	f.forget(c2)
+	h := f.read(timeline.Scope{Conversation: "a"})
+	var got []string
+	for _, e := range h.Shown() {
+		got = append(got, fmt.Sprint(e.Record.Name(), e.Pins, e.Forgotten))
+	}
+	// c3 is quiet: the one that is gone before it counts for c4.
+	if want := "[c6[] 0 c5[] 0 c4[here] 1 c1[] 0]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	if len(h.Entries) != 7 || h.Entries[4].Forgotten != 0 {
+		t.Errorf("the history itself was changed: %s", text(h))
+	}
+}
+
+// One checkpoint that cannot be read hides no other, and is not taken for gone.
+func TestADamagedCheckpoint(t *testing.T) {
+	f := newFixture(t)
+	f.take("a", 1)
+	c2 := f.take("a", 2)
+	f.take("a", 3)
+	f.must(f.rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Checkpoint(c2), Value: []byte("\xff")}}}))
+	for _, scope := range []timeline.Scope{{Workspace: f.w.ID()}, {Conversation: "a"}} {
+		h := f.read(scope)
+		if got := text(h); got != "c1 c3*" || len(h.Damaged) != 1 || h.Damaged[0].ID != c2 {
+			t.Errorf("got %s, damaged %v", got, h.Damaged)
+		}
+	}
+}
+
+func TestTotalsOfTurns(t *testing.T) {
+	f := newFixture(t)
+	c1 := f.take("a", 1)
+	f.take("a", 2)
+	f.take("a", 2)
+	f.rewind(c1, "a")
+	_, err := f.w.Checkpoint(t.Context(), checkpoint.Request{Conversation: "a", Turn: 2, Side: checkpoint.Before})
+	f.must(err)
+	f.take("a", 2)
+	var got []string
+	for _, turn := range f.read(timeline.Scope{Conversation: "a"}).Turns() {
+		got = append(got, fmt.Sprintf("turn %d branch %d: %d checkpoints, %d files +%d -%d",
+			turn.Turn, turn.Branch, len(turn.Checkpoints), turn.Files, turn.Added, turn.Removed))
+	}
+	want := []string{
+		"turn 2 branch 0: 2 checkpoints, 1 files +1 -1",
+		"turn 2 branch 1: 2 checkpoints, 2 files +2 -2",
+		"turn 1 branch 0: 1 checkpoints, 1 files +0 -0", // lines of the first one are not counted
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

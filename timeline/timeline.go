@@ -1,0 +1,182 @@
+package timeline
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+)
+
+// Reader reads histories. It is safe for concurrent use.
+type Reader struct {
+	checkpoints   *checkpoint.Service
+	conversations *conversation.Store
+}
+
+// New returns a reader of what two services keep.
+func New(checkpoints *checkpoint.Service, conversations *conversation.Store) *Reader {
+	return &Reader{checkpoints: checkpoints, conversations: conversations}
+}
+
+// Scope is the part of the history to read: a workspace, a conversation in all its
+// workspaces, or a conversation in one workspace.
+type Scope struct {
+	// Workspace is the id of a workspace; see checkpoint.WorkspaceID.
+	Workspace string
+	// Conversation is the id of a conversation.
+	Conversation string
+	// Limit keeps the newest checkpoints only; 0 means all.
+	Limit int
+}
+
+// History is what happened, newest first.
+type History struct {
+	Entries []*Entry
+	// Damaged are the checkpoints that cannot be read.
+	Damaged []*checkpoint.UnreadableError
+	// Truncated says that Scope.Limit left out older checkpoints.
+	Truncated bool
+}
+
+// Entry is a checkpoint and its place in the history.
+type Entry struct {
+	Record *checkpoint.Record
+	// Pins are the names of the checkpoint, in order.
+	Pins []string
+	// Continues is the checkpoint of the same line that this one continues: the one
+	// before it, or the target of the rewind before it. It is empty for the first one,
+	// and where the line begins with a checkpoint that is not in the history.
+	Continues string
+	// Left says that a rewind left the checkpoint behind, and LeftAt when. It is kept,
+	// and can be gone to like any other.
+	Left   bool
+	LeftAt time.Time
+	// Branch is 0 for a checkpoint that stands. The checkpoints that were left behind
+	// and continue each other have a number of their own, counted from 1, oldest first.
+	Branch int
+	// Current says that the workspace continues this checkpoint. A history has one such
+	// entry for each workspace.
+	Current bool
+	// Forgotten is the number of checkpoints right before this one that are no longer
+	// kept.
+	Forgotten uint64
+	// Quiet says that the entry shows nothing that its neighbours do not show, such as a
+	// checkpoint before a turn that found nothing changed.
+	Quiet bool
+}
+
+// Read returns the history of a scope. A checkpoint that cannot be read is listed in
+// Damaged and does not hide the others.
+func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
+	h := &History{}
+	if err := r.entries(ctx, scope, h); err != nil {
+		return nil, err
+	}
+	if err := r.gaps(ctx, scope, h); err != nil {
+		return nil, err
+	}
+	moves, err := r.moves(ctx)
+	if err != nil {
+		return nil, err
+	}
+	oldest := slices.Clone(h.Entries)
+	slices.Reverse(oldest)
+	for id, entries := range byWorkspace(oldest) {
+		follow(entries, moves[id])
+	}
+	number(oldest)
+	return h, nil
+}
+
+// entries lists the checkpoints of a scope.
+func (r *Reader) entries(ctx context.Context, scope Scope, h *History) error {
+	pins := make(map[string][]string)
+	for pin, err := range r.checkpoints.Pins(ctx) {
+		if err != nil {
+			return err
+		}
+		pins[pin.Checkpoint] = append(pins[pin.Checkpoint], pin.Name)
+	}
+	list := r.checkpoints.ListWorkspace(ctx, scope.Workspace, nil)
+	if scope.Conversation != "" {
+		list = r.checkpoints.ListConversation(ctx, scope.Conversation)
+	}
+	for rec, err := range list {
+		var bad *checkpoint.UnreadableError
+		if errors.As(err, &bad) {
+			h.Damaged = append(h.Damaged, bad)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if scope.Workspace != "" && rec.Workspace != scope.Workspace {
+			continue
+		}
+		if scope.Limit > 0 && len(h.Entries) == scope.Limit {
+			h.Truncated = true
+			return nil
+		}
+		e := &Entry{Record: rec, Pins: pins[rec.ID]}
+		e.Quiet = quiet(e)
+		h.Entries = append(h.Entries, e)
+	}
+	return nil
+}
+
+// quiet reports whether an entry shows nothing new. Names and beginnings are new.
+func quiet(e *Entry) bool {
+	rec := e.Record
+	switch {
+	case len(e.Pins) > 0 || rec.Parent == "":
+		return false
+	case rec.Kind == checkpoint.Rewound:
+		return true
+	}
+	return rec.FilesChanged == 0 && (rec.Kind == checkpoint.Safety || rec.Side == checkpoint.Before)
+}
+
+// moves returns the rewinds of each workspace, oldest first.
+func (r *Reader) moves(ctx context.Context) (map[string][]*checkpoint.Operation, error) {
+	moves := make(map[string][]*checkpoint.Operation)
+	for op, err := range r.checkpoints.Operations(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if op.Before != "" && op.After != "" && op.Target != "" {
+			moves[op.Workspace] = append(moves[op.Workspace], op)
+		}
+	}
+	for _, ops := range moves { // their checkpoints say when they took place
+		slices.SortFunc(ops, func(a, b *checkpoint.Operation) int { return strings.Compare(a.After, b.After) })
+	}
+	return moves, nil
+}
+
+func byWorkspace(entries []*Entry) map[string][]*Entry {
+	out := make(map[string][]*Entry)
+	for _, e := range entries {
+		out[e.Record.Workspace] = append(out[e.Record.Workspace], e)
+	}
+	return out
+}
+
+// Shown returns the entries without the quiet ones. The checkpoints that are no longer
+// kept before a quiet entry count for the entry after it.
+func (h *History) Shown() []*Entry {
+	var out []*Entry
+	for _, e := range h.Entries {
+		switch last := len(out) - 1; {
+		case !e.Quiet:
+			shown := *e
+			out = append(out, &shown)
+		case last >= 0:
+			out[last].Forgotten += e.Forgotten
+		}
+	}
+	return out
+}
