@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
 
 // printLog draws the tree.
-func (a *app) printLog(ctx context.Context, p *place, shown []*logEntry) error {
+func (a *app) printLog(ctx context.Context, p *place, shown []*timeline.Entry) error {
 	heads, err := a.logHeads(ctx, p, shown)
 	if err != nil {
 		return err
@@ -24,20 +24,24 @@ func (a *app) printLog(ctx context.Context, p *place, shown []*logEntry) error {
 	if err != nil {
 		return err
 	}
-	lines, err := a.logLines(ctx, p, shown)
+	rows, err := a.logRows(ctx, p, shown)
 	if err != nil {
 		return err
+	}
+	var lines []string
+	for _, row := range rows {
+		lines = append(append(lines, row.line), row.below...)
 	}
 	_, err = fmt.Fprint(a.out, heads+now+strings.Join(lines, "\n")+"\n")
 	return err
 }
 
 // logHeads introduces the conversations that appear.
-func (a *app) logHeads(ctx context.Context, p *place, shown []*logEntry) (string, error) {
+func (a *app) logHeads(ctx context.Context, p *place, shown []*timeline.Entry) (string, error) {
 	paint := a.paint()
 	var ids []string
 	for _, e := range shown {
-		if id := e.rec.Conversation; id != "" && !slices.Contains(ids, id) {
+		if id := e.Record.Conversation; id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -102,51 +106,53 @@ func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
 	return fmt.Sprintf("%s   %s  working tree  %s\n", paint.bold(paint.green("@")), when(now(), now()), paint.dim(note)), nil
 }
 
-// logLines draws one line for each entry, in columns.
-func (a *app) logLines(ctx context.Context, p *place, shown []*logEntry) ([]string, error) {
-	rows := make([][]string, len(shown))
-	several := severalConversations(shown)
+// logRow is an entry as it is drawn: its line, and what stands between it and the next.
+type logRow struct {
+	line  string
+	below []string
+}
+
+// logRows draws the entries, in columns.
+func (a *app) logRows(ctx context.Context, p *place, shown []*timeline.Entry) ([]logRow, error) {
+	texts := make([][]string, len(shown))
+	several, reader := severalConversations(shown), p.timeline()
 	for i, e := range shown {
-		turn, err := turnOf(ctx, p.db, e.rec)
+		turn, err := reader.Turn(ctx, e.Record)
 		if err != nil {
 			return nil, err
 		}
-		rows[i] = []string{e.rec.Name(), when(e.rec.Time, now()), placeText(e.rec), "", fileCount(e.rec), lineCount(e.rec), tail(e, turn, several)}
-		rows[i][3] = titleText(e, turn)
+		texts[i] = []string{e.Record.Name(), when(e.Record.Time, now()), placeText(e.Record), titleText(e, turn), fileCount(e.Record), lineCount(e.Record), tail(e, turn, several)}
 	}
-	widths := columnWidths(rows, 6)
-	room := a.width() - 8
+	graph := newGraph(shown)
+	widths := columnWidths(texts, 6)
+	room := a.width() - graph.width - 4
 	for i, w := range widths {
 		if i != 3 {
 			room -= w + 2
 		}
 	}
 	widths[3] = min(widths[3], max(20, min(room, 60)))
-	var lines []string
+	rows := make([]logRow, len(shown))
 	for i, e := range shown {
-		rows[i][3] = clip(rows[i][3], widths[3])
-		lines = append(lines, a.logLine(e, rows[i], widths))
-		if e.missing > 0 {
-			lines = append(lines, a.paint().dim(":   "+plural(int64(e.missing), "checkpoint")+" no longer kept"))
+		texts[i][3] = clip(texts[i][3], widths[3])
+		rows[i].line = a.logLine(e, a.glyphs(graph, i, e), graph.width, texts[i], widths)
+		if e.Forgotten > 0 {
+			rows[i].below = append(rows[i].below, a.paint().dim(pad(":", graph.width)+plural(int64(e.Forgotten), "checkpoint")+" no longer kept"))
+		}
+		if join := graph.join(i); join != "" {
+			rows[i].below = append(rows[i].below, a.paint().dim(join))
 		}
 	}
-	return lines, nil
+	return rows, nil
 }
 
-func (a *app) logLine(e *logEntry, row []string, widths []int) string {
+func (a *app) logLine(e *timeline.Entry, glyphs string, taken int, row []string, widths []int) string {
 	p := a.paint()
-	glyph := p.cyan("o") + "   "
-	switch {
-	case len(e.pins) > 0 && !e.gone:
-		glyph = p.bold(p.yellow("P")) + "   "
-	case e.gone:
-		glyph = p.dim("| ") + p.red("x") + " "
-	}
 	room := math.MaxInt
 	if isTerminal(a.out) {
-		room = a.width() - 4 // beside the glyph
+		room = a.width() - taken // beside the glyphs
 	}
-	line := glyph
+	line := glyphs
 	for i, text := range row {
 		if i < len(widths) {
 			text = pad(text, widths[i]) + "  "
@@ -158,7 +164,7 @@ func (a *app) logLine(e *logEntry, row []string, widths []int) string {
 		switch {
 		case i == 0:
 			text = p.yellow(text)
-		case i == 1, i == 3 && e.gone, i == len(widths):
+		case i == 1, i == 3 && e.Left, i == len(widths):
 			text = p.dim(text)
 		}
 		line += text
@@ -178,13 +184,13 @@ func placeText(rec *checkpoint.Record) string {
 }
 
 // titleText says what a checkpoint is about.
-func titleText(e *logEntry, turn turnInfo) string {
-	rec := e.rec
+func titleText(e *timeline.Entry, turn *timeline.Turn) string {
+	rec := e.Record
 	switch {
 	case rec.Label != "":
 		return rec.Label
-	case turn.text != "":
-		return turn.text
+	case turnText(turn) != "":
+		return turnText(turn)
 	case rec.Parent == "":
 		return "first checkpoint"
 	case rec.Side == checkpoint.Before && rec.FilesChanged > 0:
@@ -209,29 +215,29 @@ func lineCount(rec *checkpoint.Record) string {
 }
 
 // tail holds what not every line has.
-func tail(e *logEntry, turn turnInfo, several bool) string {
+func tail(e *timeline.Entry, turn *timeline.Turn, several bool) string {
 	var parts []string
-	for _, name := range e.pins {
+	for _, name := range e.Pins {
 		parts = append(parts, "pin:"+printable(name))
 	}
-	if turn.tools != "" {
-		parts = append(parts, turn.tools)
-	} else if e.rec.Tool != "" {
-		parts = append(parts, clip(e.rec.Tool, 20))
+	if tools := turn.ToolWords(); len(tools) > 0 {
+		parts = append(parts, strings.Join(tools, " "))
+	} else if e.Record.Tool != "" {
+		parts = append(parts, clip(e.Record.Tool, 20))
 	}
-	if several && e.rec.Conversation != "" {
-		parts = append(parts, shorter(e.rec.Conversation))
+	if several && e.Record.Conversation != "" {
+		parts = append(parts, shorter(e.Record.Conversation))
 	}
-	if e.gone {
-		parts = append(parts, "rewound "+when(e.goneAt, now())+", kept")
+	if e.Left {
+		parts = append(parts, "rewound "+when(e.LeftAt, now())+", kept")
 	}
 	return strings.Join(parts, "  ")
 }
 
-func severalConversations(shown []*logEntry) bool {
+func severalConversations(shown []*timeline.Entry) bool {
 	var first string
 	for _, e := range shown {
-		if id := e.rec.Conversation; id != "" {
+		if id := e.Record.Conversation; id != "" {
 			if first != "" && id != first {
 				return true
 			}
@@ -256,19 +262,19 @@ func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 		if err != nil {
 			return err
 		}
-		title, err := turnAt(ctx, p.db, save.Root, int(save.Turns))
+		turn, err := p.timeline().TurnAt(ctx, save.Root, save.Turns)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "o   %s  %s  %s  %s\n", paint.dim(when(save.Time, now())), pad(plural(int64(save.Turns), "turn"), 8), clip(title.text, 60), paint.dim(save.Kind.String()))
+		fmt.Fprintf(a.out, "o   %s  %s  %s  %s\n", paint.dim(when(save.Time, now())), pad(plural(int64(save.Turns), "turn"), 8), clip(turnText(turn), 60), paint.dim(save.Kind.String()))
 	}
 	return nil
 }
 
-// turnOf looks up the turn that a checkpoint was taken after.
-func turnOf(ctx context.Context, db *stet.DB, rec *checkpoint.Record) (turnInfo, error) {
-	if rec.Turn == 0 || rec.Root.IsZero() || rec.Side == checkpoint.Before {
-		return turnInfo{}, nil
+// turnText is what was asked for in a turn.
+func turnText(t *timeline.Turn) string {
+	if t.Damaged {
+		return "(cannot be read; see 'stet fsck')"
 	}
-	return turnAt(ctx, db, rec.Root, int(rec.Turn))
+	return t.Text()
 }

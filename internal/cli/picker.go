@@ -24,23 +24,27 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	if !ok || a.json || !isTerminal(a.in) || !isTerminal(a.err) {
 		return "", usage(fmt.Errorf("%w; see 'stet log' for what there is", errNoRef))
 	}
-	entries, err := p.history(ctx)
-	if err != nil {
-		return "", err
-	}
 	conv, err := a.named(ctx, p.db)
 	if err != nil {
 		return "", err
 	}
-	shown := visible(entries, conv, false)
+	history, err := p.history(ctx, conv)
+	if err != nil {
+		return "", err
+	}
+	shown := history.Shown()
 	if len(shown) == 0 {
 		return "", fmt.Errorf("%w: the workspace has none yet", checkpoint.ErrNotFound)
 	}
 	plain := *a
 	plain.noColor = true // lines are cut to the width, and colours have none
-	lines, err := plain.logLines(ctx, p, shown)
+	rows, err := plain.logRows(ctx, p, shown)
 	if err != nil {
 		return "", err
+	}
+	lines := make([]string, len(rows)) // one for each entry, and nothing between them
+	for i, row := range rows {
+		lines[i] = row.line
 	}
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -51,7 +55,7 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return shown[chosen].rec.ID, nil
+	return shown[chosen].Record.ID, nil
 }
 
 // runPicker draws the list and follows the keys until one line is chosen.

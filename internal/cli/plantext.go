@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -50,12 +51,13 @@ func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan
 		return turnOut(ctx, db, plan)
 	}
 	where := describe(rec)
-	if turn, err := turnOf(ctx, db, rec); err == nil && turn.text != "" {
-		where += fmt.Sprintf(" %q", clip(turn.text, 60))
+	turns := timeline.New(db.Checkpoints(), db.Conversations())
+	if turn, err := turns.Turn(ctx, rec); err == nil && turn.Text() != "" {
+		where += fmt.Sprintf(" %q", clip(turn.Text(), 60))
 	}
 	if rec.Side == checkpoint.After && rec.Turn > 0 {
-		if next, err := turnAt(ctx, db, plan.RootBefore, int(rec.Turn)+1); err == nil && next.text != "" {
-			where += fmt.Sprintf(" (before turn %d %q)", rec.Turn+1, clip(next.text, 60))
+		if next, err := turns.TurnAt(ctx, plan.RootBefore, rec.Turn+1); err == nil && next.Text() != "" {
+			where += fmt.Sprintf(" (before turn %d %q)", rec.Turn+1, clip(next.Text(), 60))
 		}
 	}
 	return strings.TrimRight(fmt.Sprintf("To    %s  %s  %s", a.paint().yellow(rec.Name()), when(rec.Time, now()), where), " ") + "\n"
@@ -65,8 +67,9 @@ func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan
 func turnOut(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
 	number, about := plan.OnlyTurn(), ""
 	if root, err := db.Conversations().Head(ctx, plan.Conversation); err == nil {
-		if turn, err := turnAt(ctx, db, root, int(number)); err == nil && turn.text != "" {
-			about = fmt.Sprintf(" %q", clip(turn.text, 60))
+		turns := timeline.New(db.Checkpoints(), db.Conversations())
+		if turn, err := turns.TurnAt(ctx, root, number); err == nil && turn.Text() != "" {
+			about = fmt.Sprintf(" %q", clip(turn.Text(), 60))
 		}
 	}
 	return fmt.Sprintf("Out   turn %d%s; what came after it stays\n", number, about)

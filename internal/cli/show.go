@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -69,7 +70,7 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 	if err != nil {
 		return err
 	}
-	value := showJSON{Schema: "stet.show.v1", RecordJSON: rec.JSON(), Kind: kindNames[rec.Kind], Parent: rec.Parent, Pins: pins[rec.ID], Files: []fileDiffJSON{}}
+	value := showJSON{Schema: "stet.show.v1", RecordJSON: rec.JSON(), Kind: checkpoint.KindName(rec.Kind), Parent: rec.Parent, Pins: pins[rec.ID], Files: []fileDiffJSON{}}
 	skipped, err := p.service.NotCaptured(ctx, rec)
 	if err != nil {
 		return err
@@ -79,11 +80,23 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 	if value.ParentGone = errors.Is(err, checkpoint.ErrNotFound); err != nil && !value.ParentGone {
 		return err
 	}
-	turn, err := turnOf(ctx, p.db, rec)
+	turn, err := p.timeline().Turn(ctx, rec)
 	if err != nil {
 		return err
 	}
 	return a.print(value, a.showText(rec, value, turn))
+}
+
+// pins lists the names of pinned checkpoints.
+func (p *place) pins(ctx context.Context) (map[string][]string, error) {
+	pins := make(map[string][]string)
+	for pin, err := range p.service.Pins(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		pins[pin.Checkpoint] = append(pins[pin.Checkpoint], pin.Name)
+	}
+	return pins, nil
 }
 
 // showConversation shows what is known about a conversation, and its saves.
@@ -125,7 +138,7 @@ func changedFiles(ctx context.Context, p *place, rec *checkpoint.Record) ([]file
 	return list, nil
 }
 
-func (a *app) showText(rec *checkpoint.Record, v showJSON, turn turnInfo) string {
+func (a *app) showText(rec *checkpoint.Record, v showJSON, turn *timeline.Turn) string {
 	p := a.paint()
 	var text strings.Builder
 	line := func(name, value string) {
@@ -137,7 +150,7 @@ func (a *app) showText(rec *checkpoint.Record, v showJSON, turn turnInfo) string
 	line("time", rec.Time.Local().Format("2006-01-02 15:04:05"))
 	line("kind", v.Kind)
 	line("place", describe(rec))
-	line("about", clip(turn.text, 100))
+	line("about", clip(turnText(turn), 100))
 	line("conversation", printable(rec.Conversation))
 	line("message", printable(rec.MessageID))
 	line("author", printable(rec.Author))

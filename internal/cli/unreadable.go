@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 )
 
@@ -16,6 +17,15 @@ func unreadable(list []conversation.Unreadable) error {
 		errs[i] = fmt.Errorf("%s: %w", printable(bad.ID), bad.Err)
 	}
 	return damageError("conversation", errs)
+}
+
+// unreadableCheckpoints is the same for checkpoints.
+func unreadableCheckpoints(list []*checkpoint.UnreadableError) error {
+	errs := make([]error, len(list))
+	for i, bad := range list {
+		errs[i] = bad
+	}
+	return damageError("checkpoint", errs)
 }
 
 // damageError names what cannot be read, or returns nil if that is nothing.
