@@ -20,6 +20,17 @@ type Replacer interface {
 	ReplaceFrom(ctx context.Context, id ID, r io.Reader, size int64) error
 }
 
+// Rewriter is a Replacer from which stored bytes can be read together with what they
+// lean on: other calls may see a blob before and after it was replaced.
+type Rewriter interface {
+	Replacer
+	// Kept returns a durable blob as it is stored, with the base that these very bytes
+	// lean on.
+	Kept(ctx context.Context, id ID) (Blob, error)
+	// Info describes a durable blob. Where there is none, the error wraps ErrNotFound.
+	Info(ctx context.Context, id ID) (Info, error)
+}
+
 // Arrivals is implemented by stores that record the order in which blobs arrived, so
 // that any process can do deferred work in that order later.
 type Arrivals interface {

@@ -78,28 +78,37 @@ func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 	if r := b.t.find(id); r != nil {
 		return place{data: cloneContent(r.data), object: r.object, size: r.size}, nil
 	}
+	p, _, err := b.row(ctx, id)
+	if err == nil {
+		b.t.remember(id)
+	}
+	return p, err
+}
+
+// row looks up where a durable blob is, and what it leans on.
+func (b *Blobs) row(ctx context.Context, id blob.ID) (p place, base blob.ID, err error) {
 	db := b.t.db
-	var p place
 	var object *string
-	err := db.read(ctx, func() error {
-		return db.pool.QueryRow(ctx, db.sql(`SELECT object, size, data FROM @blobs WHERE tenant = $1 AND id = $2`),
-			b.t.name, id[:]).Scan(&object, &p.size, &p.data)
+	var leans []byte
+	err = db.read(ctx, func() error {
+		return db.pool.QueryRow(ctx, db.sql(`SELECT object, size, data, base FROM @blobs WHERE tenant = $1 AND id = $2`),
+			b.t.name, id[:]).Scan(&object, &p.size, &p.data, &leans)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return place{}, blob.NotFound(id)
+		return place{}, base, blob.NotFound(id)
 	}
 	if err != nil {
-		return place{}, db.wrap(ctx, "read blob "+id.String(), err)
+		return place{}, base, db.wrap(ctx, "read blob "+id.String(), err)
 	}
-	b.t.remember(id)
+	copy(base[:], leans)
 	if object != nil {
 		p.object = *object
-		return p, nil
+		return p, base, nil
 	}
 	if int64(len(p.data)) != p.size {
-		return place{}, blob.Corrupt(id, "row has %d bytes, want %d", len(p.data), p.size)
+		return place{}, base, blob.Corrupt(id, "row has %d bytes, want %d", len(p.data), p.size)
 	}
-	return p, nil
+	return p, base, nil
 }
 
 func cloneContent(data []byte) []byte {

@@ -103,7 +103,7 @@ func checkSize(r io.Reader, size int64) error {
 // the row is gone too, and the blob counts as missing.
 func (b *Blobs) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, error) {
 	if b.t.db.opts.Objects == nil {
-		return nil, fmt.Errorf("read blob %s: it is in a bucket, but none is configured", id)
+		return nil, noBucket(id)
 	}
 	r, err := b.t.db.opts.Objects.OpenObject(ctx, p.object, 0, p.size)
 	if errors.Is(err, blob.ErrNotFound) {
@@ -123,6 +123,10 @@ func (b *Blobs) openObject(ctx context.Context, id blob.ID, p place) (io.ReadClo
 		return nil, fmt.Errorf("open the object of %s: %w", id, err)
 	}
 	return r, nil
+}
+
+func noBucket(id blob.ID) error {
+	return fmt.Errorf("read blob %s: it is in a bucket, but none is configured", id)
 }
 
 // orphanPage is how many objects are compared with rows at a time.

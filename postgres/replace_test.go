@@ -52,6 +52,10 @@ func TestReplaceExchangesStoredBytes(t *testing.T) {
 		if got, err := blobs.Get(ctx, id); err != nil || !bytes.Equal(got, []byte(want)) {
 			t.Errorf("blob %s: %.20q, %v, want %.20q", id, got, err, want)
 		}
+		kept, err := blobs.Kept(ctx, id)
+		if err != nil || string(kept.Data) != want || (id == leaning.ID) != (kept.Base == ids[0]) {
+			t.Errorf("blob %s is kept as %.20q on %s, %v, want %.20q", id, kept.Data, kept.Base, err, want)
+		}
 	}
 	err := blobs.List(ctx, blob.ID{}, func(i blob.Info) error {
 		if want, ok := fresh[i.ID]; !ok || i.Stored != int64(len(want)) || (i.ID == leaning.ID) != (i.Base == ids[0]) {
