@@ -11,20 +11,35 @@ import (
 // Blobs returns a view of the blobs in the store. Contents are checked against
 // their ids, whatever form a row has. Put works where Options.Write is set, on
 // a state.vscdb or a store.db, and is durable when it returns; elsewhere it
-// gives blob.ErrReadOnly. The view also implements blob.Lister.
-func (s *Store) Blobs() blob.Store {
+// gives blob.ErrReadOnly.
+func (s *Store) Blobs() Blobs {
+	if t := s.blobTable(); t != nil {
+		return t
+	}
 	switch s.kind {
-	case KindAgent:
-		return &tableBlobs{db: s.main, table: blobTable, emptyAs: []byte{}}
 	case KindSDK:
 		return &unionBlobs{stores: s.agents}
 	case KindLines:
 		return &lineBlobs{lines: s.lines}
 	}
-	if !s.tables[diskTable.name] {
-		return &unionBlobs{stores: &agentStores{}}
+	return &unionBlobs{stores: &agentStores{}}
+}
+
+// Blobs is a view of blobs that can also be enumerated.
+type Blobs interface {
+	blob.Store
+	blob.Lister
+}
+
+// blobTable returns the blobs of a store that keeps them in one table, or nil.
+func (s *Store) blobTable() *tableBlobs {
+	switch {
+	case s.kind == KindAgent:
+		return agentBlobs(s.main)
+	case s.kind == KindEditor && s.tables[diskTable.name]:
+		return &tableBlobs{db: s.main, table: diskTable, prefix: blobPrefix, emptyAs: []byte{0}}
 	}
-	return &tableBlobs{db: s.main, table: diskTable, prefix: blobPrefix, emptyAs: []byte{0}}
+	return nil
 }
 
 // tableBlobs is the blobs of one table.

@@ -58,7 +58,7 @@ func (s *Store) measure(ctx context.Context, add func(string, int64, bool)) erro
 			add(family(r.key), int64(len(r.key))+r.size, r.value.Absent())
 		})
 	}
-	return s.Blobs().(blob.Lister).List(ctx, blob.ID{}, func(info blob.Info) error {
+	return s.Blobs().List(ctx, blob.ID{}, func(info blob.Info) error {
 		add("blobs", 2*blob.IDSize+info.Stored, false)
 		return nil
 	})

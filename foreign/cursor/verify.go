@@ -72,7 +72,7 @@ func (s *Store) Verify(ctx context.Context, opts *VerifyOptions) (*Report, error
 
 type verifier struct {
 	store  *Store
-	blobs  blob.Store
+	blobs  Blobs
 	report *Report
 	limit  int
 
@@ -96,7 +96,7 @@ func (v *verifier) readBlobs(ctx context.Context) error {
 	if err := v.countTombstones(ctx); err != nil {
 		return err
 	}
-	return v.blobs.(blob.Lister).List(ctx, blob.ID{}, func(info blob.Info) error {
+	return v.blobs.List(ctx, blob.ID{}, func(info blob.Info) error {
 		v.ids = append(v.ids, info.ID)
 		v.seen = append(v.seen, 0)
 		data, err := v.blobs.Get(ctx, info.ID)
@@ -117,8 +117,8 @@ func (v *verifier) readBlobs(ctx context.Context) error {
 }
 
 func (v *verifier) countTombstones(ctx context.Context) error {
-	t, ok := v.blobs.(*tableBlobs)
-	if !ok {
+	t := v.store.blobTable()
+	if t == nil {
 		return nil
 	}
 	r := keyRange{}
