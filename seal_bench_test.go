@@ -19,7 +19,7 @@ func openPacked(b *testing.B, bucket bool) (*DB, Backend) {
 	b.Helper()
 	engine, err := sqlite.Open(b.Context(), b.TempDir(), nil)
 	must(b, err)
-	back := Backend{Blobs: engine.Blobs(), Rows: engine.Rows(), Inventory: engine.Blobs(), Close: engine.Close}
+	back := Backend{Blobs: engine.Blobs(), Rows: engine.Rows(), Inventory: engine.Blobs(), Rewriter: engine.Blobs(), Arrivals: engine.Blobs(), Close: engine.Close}
 	if bucket {
 		back.Objects = pack.NewDir(b.TempDir())
 	}

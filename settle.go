@@ -9,7 +9,6 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/compressed"
-	"github.com/stet-dev/stet/blob/encrypted"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -34,7 +33,8 @@ var settleMark = keyspace.Setting("settled")
 // undone the next one finds by the mark.
 type settler struct {
 	store    *compressed.Store
-	arrivals blob.Arrivals
+	replacer blob.Replacer // of the store below
+	arrivals blob.Arrivals // in the store below
 	rows     kv.Store
 	shrink   func(context.Context) error // gives room back; nil where nobody can
 	pass     chan struct{}               // taken by the one pass at a time
@@ -49,16 +49,11 @@ type settler struct {
 
 // newSettler returns nil where the store below the compressor cannot exchange
 // blobs: they are then compressed at once. The caller sets store and rows.
-func newSettler(below blob.Store) *settler {
-	arrivals, knows := below.(blob.Arrivals)
-	_, replaces := below.(blob.Replacer)
-	if crypt, ok := below.(*encrypted.Store); ok {
-		replaces = crypt.CanReplace()
-	}
-	if !knows || !replaces {
+func newSettler(replacer blob.Replacer, arrivals blob.Arrivals) *settler {
+	if replacer == nil || arrivals == nil {
 		return nil
 	}
-	return &settler{arrivals: arrivals, pass: make(chan struct{}, 1)}
+	return &settler{replacer: replacer, arrivals: arrivals, pass: make(chan struct{}, 1)}
 }
 
 // noticed is told of each content that was stored as it is.
@@ -144,7 +139,7 @@ func (s *settler) settle(ctx context.Context, polite bool, progress func(done in
 			}
 			return s.shrink(ctx)
 		}
-		if _, err := s.store.Settle(ctx, infos); err != nil {
+		if _, err := s.store.Settle(ctx, s.replacer, infos); err != nil {
 			return err
 		}
 		err = s.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: settleMark, Value: []byte(next)}}})

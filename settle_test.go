@@ -270,7 +270,7 @@ func TestSettleOnAFullDiskLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := &fullDisk{Blobs: engine.Blobs(), full: true}
-	db, err := New(t.Context(), Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Close: engine.Close}, nil, nil)
+	db, err := New(t.Context(), Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Rewriter: disk, Arrivals: disk, Close: engine.Close}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestSettleDoesNotWaitForAnotherPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := &slowDisk{Blobs: engine.Blobs(), begun: make(chan struct{}), release: make(chan struct{})}
-	db, err := New(t.Context(), Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Close: engine.Close}, nil, nil)
+	db, err := New(t.Context(), Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Rewriter: disk, Arrivals: disk, Close: engine.Close}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 package stet
 
 import (
+	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/cached"
@@ -28,11 +30,27 @@ type Backend struct {
 	Rows  kv.Store
 	// Inventory is what the collector works on; nil where there is none.
 	Inventory Inventory
+	// Rewriter exchanges the stored bytes of blobs, as compressing later and sealing
+	// with another key do; nil where Blobs cannot.
+	Rewriter blob.Rewriter
+	// Arrivals finds what was stored as it came; without it and Rewriter, blobs are
+	// compressed when they are put.
+	Arrivals blob.Arrivals
 	// Objects is the bucket for idle conversations (see DB.Seal); nil where there is
 	// none.
 	Objects blob.Objects
+	// Unfinished, if set, removes what killed writers left in Objects: see pack.Driver.
+	Unfinished func(ctx context.Context, prefix string, before time.Time) (pack.SweepResult, error)
 	// Close releases the drivers; nil where there is nothing to release.
 	Close func() error
+}
+
+// packed is what packs need of a backend.
+func (b Backend) packed() pack.Driver {
+	return pack.Driver{
+		Blobs: b.Blobs, Rows: b.Rows, Objects: b.Objects,
+		Lister: b.Inventory, Rewriter: b.Rewriter, Unfinished: b.Unfinished,
+	}
 }
 
 // stack is a backend with every layer on top.
@@ -61,26 +79,40 @@ type stack struct {
 //	encrypted   below it nothing is readable
 //	packs       moves what is idle as it is stored, so that it stays unreadable
 //
+// It also hands each layer what the one below can do beside blob.Store. Layers do not
+// look for that themselves: whatever stands in between would have to pass it on, and
+// one that changes bytes must not be gone around.
+//
 // unmarked says that the store is to be encrypted and nothing says so yet.
 func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) stack {
 	s := stack{inventory: b.Inventory}
 	blobs, rows, live := b.Blobs, b.Rows, b.Rows
 	if b.Objects != nil {
-		s.packs = pack.New(b.Blobs, b.Rows, b.Objects, nil)
+		s.packs = pack.New(b.packed(), nil)
 		blobs, rows, live = s.packs.Blobs(), s.packs.Rows(), s.packs.Bare()
 	}
 	s.bare = live
 	seal := &sealed.Options{}
+	var replacer blob.Replacer = b.Rewriter
+	arrivals := b.Arrivals
 	if ring != nil {
-		crypt := encrypted.New(blobs, ring, &encrypted.Options{Tenant: opts.Tenant})
+		crypt := encrypted.New(blobs, ring, &encrypted.Options{
+			Tenant: opts.Tenant, Lister: b.Inventory, Sweeper: b.Inventory, Replacer: replacer, Arrivals: arrivals,
+		})
 		seal.Ring, seal.Tenant, seal.Names = ring, opts.Tenant, crypt.Name
 		blobs, s.crypt = crypt, crypt
 		if s.inventory != nil {
 			s.inventory = crypt
 		}
+		if replacer != nil {
+			replacer = crypt
+		}
+		if arrivals != nil {
+			arrivals = crypt
+		}
 	}
 	small := &compressed.Options{}
-	if s.settler = newSettler(blobs); s.settler != nil {
+	if s.settler = newSettler(replacer, arrivals); s.settler != nil {
 		small.Later = s.settler.noticed
 	}
 	var cache *cached.Store
@@ -89,9 +121,7 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 	cache = cached.New(blob.Checked(layer), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	s.cache = cache
 	s.blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
-	if s.inventory != nil { // a nil Inventory would be a Lister that is not nil
-		s.lister = s.inventory
-	}
+	s.lister = s.inventory
 	s.seal, s.sealing = sealed.New(rows, seal), seal
 	s.rows, s.live = door{s.seal}, s.seal
 	if s.packs != nil {

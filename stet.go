@@ -48,6 +48,8 @@ type Options struct {
 	// Collect removes what nothing refers to where somebody else does that, as a
 	// server does for NewRemote.
 	Collect func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error)
+	// Lister enumerates the blobs of NewRemote; nil where nothing can.
+	Lister blob.Lister
 	// Search opens an index that is kept elsewhere, as nodes do that share a
 	// database. An encrypted store does not use it: others would read its words.
 	Search func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
@@ -97,7 +99,11 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		}
 	}
 	blobs := engine.Blobs()
-	back := Backend{Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Objects: pack.NewDir(dir), Close: engine.Close}
+	bucket := pack.NewDir(dir)
+	back := Backend{
+		Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Rewriter: blobs, Arrivals: blobs,
+		Objects: bucket, Unfinished: bucket.RemoveUnfinished, Close: engine.Close,
+	}
 	db, err := New(ctx, back, ring, opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, explain(err)), engine.Close())
@@ -172,7 +178,7 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 	db := &DB{close: close, collect: opts.Collect, openSearch: opts.Search}
 	db.cache = cached.New(blob.Checked(blobs), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	db.blobs, db.rows = db.cache, rows
-	db.lister, _ = blobs.(blob.Lister)
+	db.lister = opts.Lister
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db
 }

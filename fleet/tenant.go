@@ -73,7 +73,7 @@ func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) 
 	}
 	opts := f.config.Options
 	opts.Tenant = sealedFor
-	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs()}
+	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs(), Rewriter: t.Blobs()}
 	if f.bucket != nil {
 		prefix := objectPrefix(t.Name())
 		backend.Objects = &prefixed{inner: f.bucket, prefix: prefix}

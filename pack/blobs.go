@@ -3,48 +3,20 @@ package pack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/stet-dev/stet/blob"
 )
 
-// Blobs returns the driver's blobs together with those of packs. It streams, lists
-// and sweeps if the driver does; blobs in packs are not listed.
-func (s *Store) Blobs() blob.Store {
-	b := &blobLayer{s: s}
-	replacer, replaces := s.blobs.(blob.Replacer)
-	arrivals, knows := s.blobs.(blob.Arrivals)
-	switch {
-	case replaces && knows:
-		return &settledLayer{b, replacer, arrivals}
-	case replaces:
-		return &replacedLayer{b, replacer}
-	}
-	return b
-}
+// Blobs returns the driver's blobs together with those of packs. It streams as far
+// as the driver does. What lists, sweeps or replaces blobs works on the driver: packs
+// are not listed, and nothing in them changes.
+func (s *Store) Blobs() blob.Store { return &blobLayer{s: s} }
 
 // blobLayer is the driver's store with packs behind it.
 type blobLayer struct{ s *Store }
 
-// replacedLayer also implements blob.Replacer, for a driver that does.
-type replacedLayer struct {
-	*blobLayer
-	blob.Replacer
-}
-
-// settledLayer is replacedLayer for a driver with blob.Arrivals.
-type settledLayer struct {
-	*blobLayer
-	blob.Replacer
-	blob.Arrivals
-}
-
-var (
-	_ blob.Streamer = (*blobLayer)(nil)
-	_ blob.Lister   = (*blobLayer)(nil)
-	_ blob.Sweeper  = (*blobLayer)(nil)
-)
+var _ blob.Streamer = (*blobLayer)(nil)
 
 // looks is how often a reader tries again if a conversation was brought back
 // meanwhile.
@@ -160,33 +132,6 @@ func (b *blobLayer) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size i
 
 // Flush implements blob.Store.
 func (b *blobLayer) Flush(ctx context.Context) error { return b.s.blobs.Flush(ctx) }
-
-// List implements blob.Lister.
-func (b *blobLayer) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
-	lister, ok := b.s.blobs.(blob.Lister)
-	if !ok {
-		return fmt.Errorf("list blobs: the store below cannot: %w", errors.ErrUnsupported)
-	}
-	return lister.List(ctx, after, fn)
-}
-
-// Begin implements blob.Sweeper.
-func (b *blobLayer) Begin(ctx context.Context) (uint64, error) {
-	sweeper, ok := b.s.blobs.(blob.Sweeper)
-	if !ok {
-		return 0, fmt.Errorf("sweep blobs: the store below cannot: %w", errors.ErrUnsupported)
-	}
-	return sweeper.Begin(ctx)
-}
-
-// Sweep implements blob.Sweeper.
-func (b *blobLayer) Sweep(ctx context.Context, generation uint64, opts blob.SweepOptions) (blob.SweepResult, error) {
-	sweeper, ok := b.s.blobs.(blob.Sweeper)
-	if !ok {
-		return blob.SweepResult{}, fmt.Errorf("sweep blobs: the store below cannot: %w", errors.ErrUnsupported)
-	}
-	return sweeper.Sweep(ctx, generation, opts)
-}
 
 // restore copies blobs that the driver lacks out of packs, with all their bases, and
 // reports whether it found any.

@@ -26,7 +26,7 @@ func (bucketOff) OpenObject(context.Context, string, int64, int64) (io.ReadClose
 func TestListsNeedNoBucket(t *testing.T) {
 	w := newWorld(t, nil)
 	w.seal("c1", w.fill("c1", 9))
-	off := pack.New(w.blobs, w.rows, bucketOff{w.objects}, nil)
+	off := pack.New(pack.Driver{Blobs: w.blobs, Rows: w.rows, Objects: bucketOff{w.objects}, Lister: w.blobs}, nil)
 	row, err := off.Rows().Get(w.ctx, keyspace.Head("c1"))
 	if err != nil || len(row.Value) != 64 {
 		t.Errorf("head: %q, %v", row.Value, err)
@@ -317,7 +317,7 @@ func TestGuardsThatAreImplied(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 2)
 	rows := &watched{Store: w.rows}
-	s := pack.New(w.blobs, rows, w.objects, nil)
+	s := pack.New(pack.Driver{Blobs: w.blobs, Rows: rows, Objects: w.objects, Lister: w.blobs}, nil)
 	version := func(key string) uint64 {
 		t.Helper()
 		row, err := s.Rows().Get(w.ctx, key)

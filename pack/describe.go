@@ -49,26 +49,16 @@ func (s *Store) describe(ctx context.Context, names []blob.ID) ([]blob.Info, err
 	return out, nil
 }
 
-// Describer is implemented by drivers that can describe a blob without listing
-// others.
-type Describer interface {
-	// Info describes a blob that is durable, or returns an error that wraps
-	// blob.ErrNotFound.
-	Info(ctx context.Context, id blob.ID) (blob.Info, error)
-}
-
 // lookUp adds the driver's information about names to known.
 func (s *Store) lookUp(ctx context.Context, names []blob.ID, known map[blob.ID]blob.Info) error {
-	d, ok := s.blobs.(Describer)
-	if !ok {
-		lister, ok := s.blobs.(blob.Lister)
-		if !ok {
+	if s.driver.Rewriter == nil {
+		if s.driver.Lister == nil {
 			return fmt.Errorf("the store below cannot list them: %w", errors.ErrUnsupported)
 		}
-		return listed(ctx, lister, names, known)
+		return listed(ctx, s.driver.Lister, names, known)
 	}
 	for _, name := range names {
-		info, err := d.Info(ctx, name)
+		info, err := s.driver.Rewriter.Info(ctx, name)
 		if errors.Is(err, blob.ErrNotFound) {
 			continue
 		}

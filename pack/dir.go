@@ -202,11 +202,12 @@ func (d *Dir) list(ctx context.Context, dir, prefix, after string, fn func(blob.
 	return nil
 }
 
-// removeUnfinished removes incomplete files below a prefix that were started before a
-// time: their writers were killed.
-func (d *Dir) removeUnfinished(ctx context.Context, prefix string, before time.Time, result *SweepResult) error {
+// RemoveUnfinished removes files below a prefix that were begun before a time and
+// never got their name, since their writer was killed. It is the Unfinished of a
+// Driver.
+func (d *Dir) RemoveUnfinished(ctx context.Context, prefix string, before time.Time) (result SweepResult, err error) {
 	top := filepath.Join(d.path, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
-	return filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // no object was ever sealed, or it was removed meanwhile
 		}
@@ -227,6 +228,7 @@ func (d *Dir) removeUnfinished(ctx context.Context, prefix string, before time.T
 		result.RemovedBytes += info.Size()
 		return removeFile(path)
 	})
+	return result, err
 }
 
 func give(e fs.DirEntry, key string, fn func(blob.ObjectInfo) error) error {

@@ -16,7 +16,8 @@ import (
 // TestSweepRemovesWhatKilledSealersBegan has two files that never got their name.
 func TestSweepRemovesWhatKilledSealersBegan(t *testing.T) {
 	dir, blobs := t.TempDir(), memblob.New()
-	s := pack.New(blobs, memkv.New(blobs), pack.NewDir(dir), nil)
+	bucket := pack.NewDir(dir)
+	s := pack.New(pack.Driver{Blobs: blobs, Rows: memkv.New(blobs), Objects: bucket, Lister: blobs, Unfinished: bucket.RemoveUnfinished}, nil)
 	if res, err := s.Sweep(t.Context(), 0); err != nil || res.Removed != 0 {
 		t.Fatalf("Sweep without packs = %+v, %v", res, err)
 	}

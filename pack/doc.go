@@ -6,7 +6,8 @@
 // values as they are stored (compressed, sealed, encrypted) and moves them unchanged.
 // The caller decides what belongs to a conversation.
 //
-//	packs := pack.New(driver.Blobs(), driver.Rows(), bucket, nil)
+//	blobs := engine.Blobs()
+//	packs := pack.New(pack.Driver{Blobs: blobs, Rows: engine.Rows(), Objects: bucket, Rewriter: blobs}, nil)
 //	db, err := stet.New(ctx, stet.Backend{Blobs: packs.Blobs(), Rows: packs.Rows()}, nil, nil)
 //	sealed, err := packs.Seal(ctx, "c1", func(ctx context.Context) (pack.Contents, error) { … })
 //	err = packs.Unseal(ctx, "c1")

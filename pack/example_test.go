@@ -16,7 +16,7 @@ func Example() {
 	ctx := context.Background()
 	blobs := memblob.New()
 	rows := memkv.New(blobs)
-	packs := pack.New(blobs, rows, memblob.NewObjects(), nil)
+	packs := pack.New(pack.Driver{Blobs: blobs, Rows: rows, Objects: memblob.NewObjects(), Lister: blobs}, nil)
 
 	state := blob.New([]byte("what was said"))
 	_ = packs.Blobs().Put(ctx, state)

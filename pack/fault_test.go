@@ -113,7 +113,8 @@ func (o faultyObjects) RemoveObjects(ctx context.Context, keys ...string) error 
 
 // faultyNode is a process over the world's drivers that meets faults.
 func (w *world) faultyNode(f *faults) *pack.Store {
-	return pack.New(faultyBlobs{w.blobs, f}, faultyRows{w.rows, f}, faultyObjects{w.objects, f}, &pack.Options{ObjectBytes: 512})
+	blobs := faultyBlobs{w.blobs, f}
+	return pack.New(pack.Driver{Blobs: blobs, Rows: faultyRows{w.rows, f}, Objects: faultyObjects{w.objects, f}, Lister: blobs}, &pack.Options{ObjectBytes: 512})
 }
 
 // A fault at any call, once or for good, loses nothing: whoever comes next sees
@@ -228,7 +229,7 @@ func (w *world) goOn(ids []blob.ID) {
 	for row, err := range w.rows.Scan(w.ctx, keyspace.AllPacked(), kv.ScanOptions{KeysOnly: true}) {
 		w.Errorf("row %q is left, %v", row.Key, err)
 	}
-	later := pack.New(w.blobs, w.rows, w.objects, &pack.Options{Now: func() time.Time { return time.Now().Add(48 * time.Hour) }})
+	later := pack.New(w.driver(), &pack.Options{Now: func() time.Time { return time.Now().Add(48 * time.Hour) }})
 	if _, err := later.Sweep(w.ctx, 0); err != nil {
 		w.Error(err)
 	}

@@ -45,7 +45,7 @@ func TestReadManyEndsBeforeRowsAreRead(t *testing.T) {
 	open, sealed, late := w.fill("open", 5), w.fill("sealed", 5), w.fill("late", 5)
 	w.seal("sealed", sealed)
 	l := &lender{Store: w.blobs}
-	node := pack.New(l, lenderRows{w.rows, l}, w.objects, nil)
+	node := pack.New(pack.Driver{Blobs: l, Rows: lenderRows{w.rows, l}, Objects: w.objects, Lister: w.blobs}, nil)
 	for _, id := range []string{"open", "sealed", "late"} {
 		w.dump(node.Rows(), id)
 	}

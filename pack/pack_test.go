@@ -29,12 +29,16 @@ type world struct {
 func newWorld(t *testing.T, opts *pack.Options) *world {
 	w := &world{T: t, ctx: context.Background(), blobs: memblob.New(), objects: memblob.NewObjects()}
 	w.rows = memkv.New(w.blobs)
-	w.packs = pack.New(w.blobs, w.rows, w.objects, opts)
+	w.packs = pack.New(w.driver(), opts)
 	return w
 }
 
 // node returns another process over the same drivers.
-func (w *world) node() *pack.Store { return pack.New(w.blobs, w.rows, w.objects, nil) }
+func (w *world) node() *pack.Store { return pack.New(w.driver(), nil) }
+
+func (w *world) driver() pack.Driver {
+	return pack.Driver{Blobs: w.blobs, Rows: w.rows, Objects: w.objects, Lister: w.blobs}
+}
 
 func (w *world) must(err error) {
 	w.Helper()
@@ -165,13 +169,25 @@ func sameRows(t *testing.T, got, want map[string]kv.Row, versions bool) {
 	}
 }
 
+// swept is the blobs with the driver's inventory, as a stack has them.
+func (w *world) swept() blob.Store {
+	blobs := w.packs.Blobs()
+	return struct {
+		blob.Store
+		blob.Streamer
+		blob.ManyReader
+		blob.Lister
+		blob.Sweeper
+	}{blobs, blobs.(blob.Streamer), blobs.(blob.ManyReader), w.blobs, w.blobs}
+}
+
 func TestConformance(t *testing.T) {
 	kvtest.Run(t, func(t *testing.T) kv.Store { return newWorld(t, nil).packs.Rows() })
 	kvtest.RunRefs(t, func(t *testing.T) (kv.Store, blob.Store) {
 		w := newWorld(t, nil)
-		return w.packs.Rows(), w.packs.Blobs()
+		return w.packs.Rows(), w.swept()
 	})
-	open := func(t *testing.T) blob.Store { return newWorld(t, nil).packs.Blobs() }
+	open := func(t *testing.T) blob.Store { return newWorld(t, nil).swept() }
 	blobtest.Run(t, open)
 	blobtest.RunModel(t, open)
 	blobtest.RunObjects(t, func(t *testing.T) blob.Objects { return pack.NewDir(t.TempDir()) })

@@ -47,7 +47,7 @@ func TestABlobThatGetsABaseIsNotSealedWithoutIt(t *testing.T) {
 	leaning := one
 	leaning.Base = base.ID
 	driver := &rebasing{db.Blobs(), func() error { return db.Blobs().Replace(t.Context(), leaning) }}
-	s := pack.New(driver, db.Rows(), memblob.NewObjects(), nil)
+	s := pack.New(pack.Driver{Blobs: driver, Rows: db.Rows(), Objects: memblob.NewObjects(), Rewriter: driver}, nil)
 	gather := func(ctx context.Context) (pack.Contents, error) {
 		row, err := db.Rows().Get(ctx, key)
 		return pack.Contents{Rows: []kv.Row{row}, Blobs: []blob.ID{one.ID}}, err
@@ -99,7 +99,8 @@ func TestALargeBlobThatIsReplacedMeanwhile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := pack.New(&replacedAt{Blobs: db.Blobs(), by: by, n: n}, db.Rows(), memblob.NewObjects(), &pack.Options{ObjectBytes: 16})
+			driver := &replacedAt{Blobs: db.Blobs(), by: by, n: n}
+			s := pack.New(pack.Driver{Blobs: driver, Rows: db.Rows(), Objects: memblob.NewObjects(), Rewriter: driver}, &pack.Options{ObjectBytes: 16})
 			_, err = s.Seal(t.Context(), "c1", func(ctx context.Context) (pack.Contents, error) {
 				row, err := db.Rows().Get(ctx, key)
 				return pack.Contents{Rows: []kv.Row{row}, Blobs: []blob.ID{one.ID}}, err

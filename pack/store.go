@@ -65,12 +65,29 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
+// Driver is a pair of drivers, which share their durability as those of any backend
+// do, and a bucket.
+type Driver struct {
+	Blobs   blob.Store
+	Rows    kv.Store
+	Objects blob.Objects
+	// Lister enumerates Blobs. Sealing needs it or Rewriter.
+	Lister blob.Lister
+	// Rewriter is set where blobs may be replaced, and with it get another base: then a
+	// pack needs bytes and base of the same moment.
+	Rewriter blob.Rewriter
+	// Unfinished, if set, removes what writers that were killed left in the bucket below
+	// a prefix before a time.
+	Unfinished func(ctx context.Context, prefix string, before time.Time) (SweepResult, error)
+}
+
 // Store moves conversations between a pair of drivers and a bucket. It is safe for
 // concurrent use, even by several processes over the same drivers and bucket.
 type Store struct {
 	blobs   blob.Store // the driver's
 	rows    kv.Store   // the driver's
 	objects blob.Objects
+	driver  Driver
 	opts    Options
 
 	mu     sync.Mutex // guards what follows
@@ -83,12 +100,11 @@ type Store struct {
 	last   int                      // the latest of them
 }
 
-// New returns a store over a bucket and a pair of drivers, which must belong to one
-// backend.
-func New(blobs blob.Store, rows kv.Store, objects blob.Objects, opts *Options) *Store {
+// New returns a store over a pair of drivers and a bucket.
+func New(d Driver, opts *Options) *Store {
 	o := opts.withDefaults()
 	return &Store{
-		blobs: blobs, rows: rows, objects: objects, opts: o,
+		blobs: d.Blobs, rows: d.Rows, objects: d.Objects, driver: d, opts: o,
 		recent: newLRU[string, *entry](int64(o.Recent)),
 		open:   newLRU[string, uint64](int64(o.Recent)),
 		loaded: newLRU[string, *contents](o.CacheBytes),

@@ -52,8 +52,11 @@ func (s *Store) Sweep(ctx context.Context, grace time.Duration) (SweepResult, er
 	if err != nil {
 		return result, fmt.Errorf("sweep packs: %w", err)
 	}
-	if dir, ok := s.objects.(*Dir); ok {
-		if err := dir.removeUnfinished(ctx, s.opts.Prefix, limit, &result); err != nil {
+	if s.driver.Unfinished != nil {
+		gone, err := s.driver.Unfinished(ctx, s.opts.Prefix, limit)
+		result.Removed += gone.Removed
+		result.RemovedBytes += gone.RemovedBytes
+		if err != nil {
 			return result, fmt.Errorf("sweep packs: %w", err)
 		}
 	}

@@ -142,20 +142,13 @@ func (w *writer) blobs(ctx context.Context, infos []blob.Info) error {
 	return nil
 }
 
-// Keeper is implemented by drivers in which Replace may change the base of a blob.
-type Keeper interface {
-	// Kept returns a durable blob with the base of exactly these bytes.
-	Kept(ctx context.Context, id blob.ID) (blob.Blob, error)
-}
-
 // read returns the bytes of a blob. It fails if the base has changed since the blob
 // was described, because the pack would lack the new one.
 func (w *writer) read(ctx context.Context, info blob.Info) ([]byte, error) {
-	keeper, ok := w.s.blobs.(Keeper)
-	if !ok {
+	if w.s.driver.Rewriter == nil {
 		return w.s.blobs.Get(ctx, info.ID)
 	}
-	one, err := keeper.Kept(ctx, info.ID)
+	one, err := w.s.driver.Rewriter.Kept(ctx, info.ID)
 	if err == nil && one.Base != info.Base {
 		err = fmt.Errorf("%w: its base has changed", ErrChanged)
 	}

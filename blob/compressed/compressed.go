@@ -44,8 +44,8 @@ type Options struct {
 	// Later, if set, puts compression off: contents, and what is new in a delta, are
 	// stored as they are, Later is told how many bytes, and Settle compresses them
 	// when there is time. Of many contents in one Put, most are not even compared
-	// with what they are like, unless that is at hand: Settle does that too. The store
-	// below must be a blob.Replacer.
+	// with what they are like, unless that is at hand: Settle does that too. It needs
+	// a blob.Replacer for the store below.
 	Later func(bytes int64)
 }
 

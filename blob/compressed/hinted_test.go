@@ -88,7 +88,7 @@ func (b *bench) settle(ctx context.Context, s *Store, pages int) error {
 		if err != nil || next == b.mark {
 			return err
 		}
-		if _, err := s.Settle(ctx, infos); err != nil {
+		if _, err := s.Settle(ctx, s.inner.(blob.Replacer), infos); err != nil {
 			return err
 		}
 		b.mark = next
@@ -319,7 +319,7 @@ func TestWhatAHintIsWorthInTheEnd(t *testing.T) {
 				}
 				return nil
 			}))
-			if _, err := b.fresh().Settle(t.Context(), infos); err != nil {
+			if _, err := b.fresh().Settle(t.Context(), b.kept, infos); err != nil {
 				t.Fatal(err)
 			}
 			one, err := b.kept.Kept(t.Context(), id)
@@ -364,7 +364,7 @@ func TestABaseThatGoesBeforeTheExchange(t *testing.T) {
 	}}
 	infos, _, err := b.kept.Arrived(t.Context(), "", 10)
 	b.must(err)
-	if _, err := New(below, &Options{Later: func(int64) {}}).Settle(t.Context(), infos[1:]); err != nil {
+	if _, err := New(below, &Options{Later: func(int64) {}}).Settle(t.Context(), below, infos[1:]); err != nil {
 		t.Fatal(err)
 	}
 	if has, err := b.kept.Has(t.Context(), like); err != nil || has[0] {

@@ -139,7 +139,7 @@ func (b *bench) settleSome(rng *rand.Rand) {
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				if _, err := b.fresh().Settle(ctx, infos); err != nil {
+				if _, err := b.fresh().Settle(ctx, b.kept, infos); err != nil {
 					b.t.Error(err)
 				}
 			})
@@ -177,7 +177,7 @@ func TestSettleBesidePutsAndSweeps(t *testing.T) {
 					if err != nil || next == mark {
 						break
 					}
-					if _, err := b.fresh().Settle(t.Context(), infos); err != nil {
+					if _, err := b.fresh().Settle(t.Context(), b.kept, infos); err != nil {
 						t.Error(err)
 						return
 					}

@@ -19,13 +19,10 @@ const settleBytes = 1 << 20
 // many bytes that saved. What a hint names should be settled before, as it is in the
 // order in which blobs arrived. It may run beside all other calls, in several
 // processes, and be stopped at any time; blobs that are settled, or gone, cost a look,
-// and those that are damaged keep no others waiting.
-func (s *Store) Settle(ctx context.Context, blobs []blob.Info) (saved int64, err error) {
-	replacer, ok := s.inner.(blob.Replacer)
-	if !ok {
-		return 0, fmt.Errorf("settle blobs: the store below cannot replace them: %w", errors.ErrUnsupported)
-	}
-	b := &settling{replacer: replacer}
+// and those that are damaged keep no others waiting. below exchanges blobs of the
+// store below.
+func (s *Store) Settle(ctx context.Context, below blob.Replacer, blobs []blob.Info) (saved int64, err error) {
+	b := &settling{replacer: below}
 	b.resolver = resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record)}
 	for _, info := range blobs {
 		if info.Stored <= minAlone && (info.Stored < leastHinted || !info.Base.IsZero()) {

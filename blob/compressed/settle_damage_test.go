@@ -59,7 +59,7 @@ func TestDamageKeepsNoOthersFromBeingSettled(t *testing.T) {
 		infos, _, err := b.kept.Arrived(t.Context(), "", 16)
 		b.must(err)
 		s := New(&spoiled{Blobs: b.kept, bad: damage}, &Options{Later: func(int64) {}})
-		if _, err := s.Settle(t.Context(), infos); err != nil {
+		if _, err := s.Settle(t.Context(), b.kept, infos); err != nil {
 			t.Errorf("settle beside damage: %v", err)
 		}
 		if kind := b.look().kinds[good]; kind != kindZstd {
@@ -81,11 +81,11 @@ func TestTwoSettleALargeContent(t *testing.T) {
 	driver.opened = func() {
 		if !once {
 			once = true
-			_, err := b.fresh().Settle(t.Context(), infos)
+			_, err := b.fresh().Settle(t.Context(), b.kept, infos)
 			b.must(err)
 		}
 	}
-	if _, err := New(driver, &Options{Later: func(int64) {}}).Settle(t.Context(), infos); err != nil {
+	if _, err := New(driver, &Options{Later: func(int64) {}}).Settle(t.Context(), driver, infos); err != nil {
 		t.Errorf("settle beside another one: %v", err)
 	}
 	if got, err := b.fresh().Get(t.Context(), id); err != nil || !bytes.Equal(got, content) {

@@ -15,5 +15,5 @@ func BenchmarkPlain(b *testing.B) {
 
 func BenchmarkSealed(b *testing.B) {
 	ring := newRing(b)
-	blobtest.Bench(b, func(*testing.B) blob.Store { return blob.Checked(New(memblob.New(), ring, nil)) })
+	blobtest.Bench(b, func(*testing.B) blob.Store { return blob.Checked(newStore(memblob.New(), ring, nil)) })
 }

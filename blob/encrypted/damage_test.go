@@ -35,7 +35,7 @@ func wantRefused(t *testing.T, s *Store, b blob.Blob, what string, args ...any) 
 
 func TestEveryFlippedBitIsDetected(t *testing.T) {
 	below := newBytesStore()
-	s := New(below, newRing(t), nil)
+	s := newStore(below, newRing(t), nil)
 	random := rand.New(rand.NewPCG(1, 2))
 	flips := testenv.Scale(2000, 100_000)
 	for _, n := range sizes {
@@ -66,7 +66,7 @@ func TestEveryFlippedBitIsDetected(t *testing.T) {
 
 func TestEveryCutAndAdditionIsDetected(t *testing.T) {
 	below := newBytesStore()
-	s := New(below, newRing(t), nil)
+	s := newStore(below, newRing(t), nil)
 	for _, n := range sizes {
 		b := randomBlob(n)
 		mustPut(t, s, b)
@@ -89,7 +89,7 @@ func TestEveryCutAndAdditionIsDetected(t *testing.T) {
 
 func TestMovedSegmentsAreDetected(t *testing.T) {
 	below := newBytesStore()
-	s := New(below, newRing(t), nil)
+	s := newStore(below, newRing(t), nil)
 	b := randomBlob(4 * segmentSize)
 	mustPut(t, s, b)
 	name := s.Name(b.ID)
@@ -110,7 +110,7 @@ func TestMovedSegmentsAreDetected(t *testing.T) {
 
 func TestSwappedEnvelopesAreDetected(t *testing.T) {
 	below := newBytesStore()
-	s := New(below, newRing(t), nil)
+	s := newStore(below, newRing(t), nil)
 	a, b := randomBlob(1000), randomBlob(1000)
 	mustPut(t, s, a, b)
 	sealedA, sealedB := below.stored(s.Name(a.ID)), below.stored(s.Name(b.ID))
@@ -126,7 +126,7 @@ func TestSwappedEnvelopesAreDetected(t *testing.T) {
 
 func TestLaterFormsAreRefusedAsSuch(t *testing.T) {
 	below := newBytesStore()
-	s := New(below, newRing(t), nil)
+	s := newStore(below, newRing(t), nil)
 	b := randomBlob(1000)
 	mustPut(t, s, b)
 	name := s.Name(b.ID)
@@ -154,7 +154,7 @@ func TestLaterFormsAreRefusedAsSuch(t *testing.T) {
 // A reader that is at the end of a segment asks for more at once, so that the
 // bytes of the last segment and the end come in separate calls.
 func TestReadersOfAnyAppetite(t *testing.T) {
-	s := New(newBytesStore(), newRing(t), nil)
+	s := newStore(newBytesStore(), newRing(t), nil)
 	b := randomBlob(2*segmentSize + 100)
 	if err := s.PutFrom(t.Context(), b.ID, bytes.NewReader(b.Data), int64(len(b.Data))); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestReadersOfAnyAppetite(t *testing.T) {
 
 func FuzzEnvelope(f *testing.F) {
 	below := newBytesStore()
-	s := New(below, newRing(f), nil)
+	s := newStore(below, newRing(f), nil)
 	b, base := randomBlob(100), randomBlob(segmentSize+10)
 	b.Base = base.ID
 	if err := s.Put(f.Context(), base, b); err != nil {

@@ -8,7 +8,7 @@
 // does not notice a store below that drops or restores whole blobs.
 //
 //	ring, err := keyring.Open("keys.json", keyring.KeyFile("key"))
-//	layer := encrypted.New(inner, ring, &encrypted.Options{Tenant: "acme"})
+//	layer := encrypted.New(inner, ring, &encrypted.Options{Tenant: "acme", Lister: inner})
 //	store := blob.Checked(layer)
 //	rows := sealed.New(innerRows, &sealed.Options{Ring: ring, Tenant: "acme", Names: layer.Name})
 //
@@ -55,13 +55,22 @@ type Options struct {
 	// programs read. Blobs must then be whole and named by their SHA-256. Reading
 	// it back is allowed too.
 	WriteSeedForm bool
+	// Lister, Sweeper, Replacer and Arrivals are what the store below can do beside
+	// blob.Store; nil where it cannot. This store can do the same. They are given and
+	// not looked for, since a layer in between may hide them or change what they see.
+	// Without Lister, a keyring of another store is not noticed: every blob is absent.
+	Lister   blob.Lister
+	Sweeper  blob.Sweeper
+	Replacer blob.Replacer
+	Arrivals blob.Arrivals
 	// Unreadable, if set, is called for every stored blob that List, Sweep and
 	// Reencrypt cannot open. They keep the blob and go on.
 	Unreadable func(name blob.ID, err error)
 }
 
-// Store is a blob.Store over another one. It can stream, list and be swept if the
-// store below can; otherwise the error wraps errors.ErrUnsupported.
+// Store is a blob.Store over another one. It can stream as far as the store below
+// can, and list, be swept, replace and report arrivals as far as Options say. Where
+// it cannot, the error wraps errors.ErrUnsupported.
 type Store struct {
 	inner  blob.Store
 	ring   *keyring.Ring

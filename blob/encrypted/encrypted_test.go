@@ -23,19 +23,19 @@ import (
 func TestConformance(t *testing.T) {
 	ring := newRing(t)
 	for name, open := range map[string]func(t *testing.T) blob.Store{
-		"alone":   func(t *testing.T) blob.Store { return New(memblob.New(), ring, nil) },
-		"checked": func(t *testing.T) blob.Store { return blob.Checked(New(memblob.New(), ring, &Options{Tenant: "acme"})) },
+		"alone":   func(t *testing.T) blob.Store { return newStore(memblob.New(), ring, nil) },
+		"checked": func(t *testing.T) blob.Store { return blob.Checked(newStore(memblob.New(), ring, &Options{Tenant: "acme"})) },
 		"twice": func(t *testing.T) blob.Store {
-			return New(New(memblob.New(), ring, &Options{Tenant: "a"}), newRing(t), &Options{Tenant: "b"})
+			return newStore(newStore(memblob.New(), ring, &Options{Tenant: "a"}), newRing(t), &Options{Tenant: "b"})
 		},
 		"migrating": func(t *testing.T) blob.Store {
-			return New(memblob.New(), ring, &Options{Seed: NewSeedKey("k"), AllowSeedForm: true})
+			return newStore(memblob.New(), ring, &Options{Seed: NewSeedKey("k"), AllowSeedForm: true})
 		},
 		"in the middle": func(t *testing.T) blob.Store {
-			return blob.Checked(cached.New(compressed.New(New(retrying.New(memblob.New(), nil), ring, nil), nil), nil))
+			return blob.Checked(cached.New(compressed.New(newStore(retrying.New(memblob.New(), nil), ring, nil), nil), nil))
 		},
-		"above a driver that replaces": func(t *testing.T) blob.Store { return New(openDriver(t).Blobs(), ring, nil) },
-		"below streams not":            func(t *testing.T) blob.Store { return New(newBytesStore(), ring, nil) },
+		"above a driver that replaces": func(t *testing.T) blob.Store { return newStore(openDriver(t).Blobs(), ring, nil) },
+		"below streams not":            func(t *testing.T) blob.Store { return newStore(newBytesStore(), ring, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := &blobtest.Options{MaxBytes: 4 << 20}
@@ -81,7 +81,7 @@ func withoutSweeper(open func(t *testing.T) blob.Store) func(t *testing.T) blob.
 
 func TestTheStoreBelowSeesNothing(t *testing.T) {
 	below, ring := newBytesStore(), newRing(t)
-	s := New(below, ring, nil)
+	s := newStore(below, ring, nil)
 	base := blob.New([]byte("a secret that nobody may see, the first"))
 	b := blob.New([]byte("a secret that nobody may see, the second"))
 	b.Base, b.Like = base.ID, base.ID
@@ -100,7 +100,7 @@ func TestTheStoreBelowSeesNothing(t *testing.T) {
 		t.Error("the base is not passed down under its name")
 	}
 	first := below.stored(s.Name(b.ID))
-	again := New(newBytesStore(), ring, nil)
+	again := newStore(newBytesStore(), ring, nil)
 	mustPut(t, again, b)
 	if bytes.Equal(first, again.inner.(*bytesStore).stored(s.Name(b.ID))) {
 		t.Error("sealing twice gives the same bytes")
@@ -109,7 +109,7 @@ func TestTheStoreBelowSeesNothing(t *testing.T) {
 
 func TestTenantsDoNotMeet(t *testing.T) {
 	below, ring := newBytesStore(), newRing(t)
-	a, b := New(below, ring, &Options{Tenant: "a"}), New(below, ring, &Options{Tenant: "b"})
+	a, b := newStore(below, ring, &Options{Tenant: "a"}), newStore(below, ring, &Options{Tenant: "b"})
 	secret := randomBlob(100)
 	mustPut(t, a, secret)
 	if has, err := b.Has(t.Context(), secret.ID); err != nil || has[0] {
@@ -128,10 +128,10 @@ func TestTenantsDoNotMeet(t *testing.T) {
 func TestWrongKeyIsNamed(t *testing.T) {
 	below, ring := newBytesStore(), newRing(t)
 	b := randomBlob(100)
-	s := New(below, ring, nil)
+	s := newStore(below, ring, nil)
 	mustPut(t, s, b)
 	other := newRing(t)
-	wrong := New(below, other, nil)
+	wrong := newStore(below, other, nil)
 	key, _ := ring.Active()
 
 	// The other ring looks under another name: the store must not seem empty.
@@ -147,7 +147,7 @@ func TestWrongKeyIsNamed(t *testing.T) {
 	_, err = wrong.Get(t.Context(), b.ID)
 	wantWrongKey(t, err, key)
 
-	shared := New(below, other, &Options{Shared: true})
+	shared := newStore(below, other, &Options{Shared: true})
 	if _, err := shared.Get(t.Context(), randomBlob(9).ID); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("in a shared store: %v, want ErrNotFound", err)
 	}
@@ -164,10 +164,10 @@ func wantWrongKey(t *testing.T, err error, key keyring.Key) {
 
 func TestMissingKeysAreErrorsOfEveryCall(t *testing.T) {
 	for name, s := range map[string]*Store{
-		"no ring":     New(memblob.New(), nil, nil),
-		"zero ring":   New(memblob.New(), &keyring.Ring{}, nil),
-		"no seed key": New(memblob.New(), newRing(t), &Options{AllowSeedForm: true}),
-		"nothing":     New(memblob.New(), nil, &Options{WriteSeedForm: true}),
+		"no ring":     newStore(memblob.New(), nil, nil),
+		"zero ring":   newStore(memblob.New(), &keyring.Ring{}, nil),
+		"no seed key": newStore(memblob.New(), newRing(t), &Options{AllowSeedForm: true}),
+		"nothing":     newStore(memblob.New(), nil, &Options{WriteSeedForm: true}),
 	} {
 		ctx, b := t.Context(), randomBlob(10)
 		_, getErr := s.Get(ctx, b.ID)
@@ -190,7 +190,7 @@ func TestMissingKeysAreErrorsOfEveryCall(t *testing.T) {
 
 func TestRotationKeepsOldBlobsReadable(t *testing.T) {
 	below, ring := newBytesStore(), newRing(t)
-	s := New(below, ring, nil)
+	s := newStore(below, ring, nil)
 	var blobs []blob.Blob
 	for i := range 5 {
 		b := randomBlob(50 << (3 * i))
@@ -216,14 +216,14 @@ func TestKeysOfAnotherProcessAreUsed(t *testing.T) {
 	}
 	rotate(t, theirs)
 	below, b := newBytesStore(), randomBlob(100)
-	mustPut(t, New(below, theirs, nil), b)
-	mustGet(t, New(below, mine, nil), b)
+	mustPut(t, newStore(below, theirs, nil), b)
+	mustGet(t, newStore(below, mine, nil), b)
 }
 
 func TestNothingPrintsAKey(t *testing.T) {
 	const canary = "canary-seed-key"
 	opts := &Options{Seed: NewSeedKey(canary), AllowSeedForm: true}
-	s := New(memblob.New(), newRing(t), opts)
+	s := newStore(memblob.New(), newRing(t), opts)
 	holder := struct {
 		s *Store
 		o *Options
@@ -247,7 +247,7 @@ func TestSeedVectors(t *testing.T) {
 		}
 		below := newBytesStore()
 		below.set(blob.Sum(v.plain), v.stored)
-		s := New(below, nil, &Options{Seed: NewSeedKey(v.key), WriteSeedForm: true})
+		s := newStore(below, nil, &Options{Seed: NewSeedKey(v.key), WriteSeedForm: true})
 		mustGet(t, s, blob.New(v.plain))
 	}
 }

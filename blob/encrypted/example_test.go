@@ -28,7 +28,7 @@ func Example() {
 	}
 
 	below := memblob.New()
-	layer := encrypted.New(below, ring, nil)
+	layer := encrypted.New(below, ring, &encrypted.Options{Lister: below, Sweeper: below})
 	store := blob.Checked(layer)
 	hello := blob.New([]byte("hello"))
 	if err := store.Put(ctx, hello); err != nil {

@@ -173,3 +173,16 @@ func (s *bytesStore) stored(name blob.ID) []byte {
 	defer s.mu.Unlock()
 	return bytes.Clone(s.blobs[name].Data)
 }
+
+// newStore is New with everything that the store below can do, whatever it is.
+func newStore(below blob.Store, ring *keyring.Ring, opts *Options) *Store {
+	var all Options
+	if opts != nil {
+		all = *opts
+	}
+	all.Lister, _ = below.(blob.Lister)
+	all.Sweeper, _ = below.(blob.Sweeper)
+	all.Replacer, _ = below.(blob.Replacer)
+	all.Arrivals, _ = below.(blob.Arrivals)
+	return New(below, ring, &all)
+}

@@ -44,13 +44,12 @@ var errPageFull = errors.New("page full")
 
 // walk calls fn for everything in the store below, in the order of names.
 func (s *Store) walk(ctx context.Context, after blob.ID, fn func(found) error) error {
-	lister, ok := s.inner.(blob.Lister)
-	if !ok {
+	if s.opts.Lister == nil {
 		return fmt.Errorf("list sealed blobs: the store below cannot: %w", errors.ErrUnsupported)
 	}
 	for {
 		infos := make([]blob.Info, 0, page)
-		err := lister.List(ctx, after, func(i blob.Info) error {
+		err := s.opts.Lister.List(ctx, after, func(i blob.Info) error {
 			infos = append(infos, i)
 			if len(infos) == page {
 				return errPageFull
@@ -198,11 +197,10 @@ func (s *Store) Begin(ctx context.Context) (uint64, error) {
 }
 
 func (s *Store) sweeper() (blob.Sweeper, error) {
-	sweeper, ok := s.inner.(blob.Sweeper)
-	if !ok {
+	if s.opts.Sweeper == nil {
 		return nil, fmt.Errorf("sweep sealed blobs: the store below cannot: %w", errors.ErrUnsupported)
 	}
-	return sweeper, nil
+	return s.opts.Sweeper, nil
 }
 
 // Sweep implements blob.Sweeper. It first reads the head of every stored blob to

@@ -24,14 +24,13 @@ var errEnough = errors.New("enough")
 // prove guards against a keyring of another store: names depend on it, so the store
 // would look empty. It reads a few headers, once, when the first blob is not found.
 // If there are envelopes and none uses a key in the ring, the ring is wrong. It needs
-// a store below that can list.
+// Options.Lister.
 func (s *Store) prove(ctx context.Context) error {
-	lister, ok := s.inner.(blob.Lister)
-	if !ok || s.opts.Shared || s.ring == nil || s.proven.Load() {
+	if s.opts.Lister == nil || s.opts.Shared || s.ring == nil || s.proven.Load() {
 		return nil
 	}
 	names := make([]blob.ID, 0, samples)
-	err := lister.List(ctx, blob.ID{}, func(i blob.Info) error {
+	err := s.opts.Lister.List(ctx, blob.ID{}, func(i blob.Info) error {
 		if names = append(names, i.ID); len(names) == samples {
 			return errEnough
 		}

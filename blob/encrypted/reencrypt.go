@@ -13,9 +13,6 @@ import (
 type ReencryptOptions struct {
 	// After continues after the stored name that an earlier run reached.
 	After blob.ID
-	// Replacer replaces blobs that are sealed with a retired key. By default the
-	// store below is used, if it is a Replacer.
-	Replacer blob.Replacer
 	// Progress, if set, is called from time to time, when everything up to Done is
 	// durable. Its error ends the run and is returned.
 	Progress func(ReencryptResult) error
@@ -45,10 +42,6 @@ func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (Reencryp
 	if s.opts.WriteSeedForm {
 		return result, fmt.Errorf("reencrypt a store that writes the seed form: %w", errors.ErrUnsupported)
 	}
-	replacer := opts.Replacer
-	if replacer == nil {
-		replacer, _ = s.inner.(blob.Replacer)
-	}
 	checkpoint := func() error {
 		if err := s.inner.Flush(ctx); err != nil {
 			return fmt.Errorf("flush resealed blobs: %w", err)
@@ -59,7 +52,7 @@ func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (Reencryp
 		return nil
 	}
 	err := s.walk(ctx, opts.After, func(f found) error {
-		if err := s.renew(ctx, f, replacer, &result); err != nil {
+		if err := s.renew(ctx, f, &result); err != nil {
 			return err
 		}
 		result.Seen++
@@ -82,7 +75,7 @@ func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (Reencryp
 }
 
 // renew reseals one blob if needed.
-func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, result *ReencryptResult) error {
+func (s *Store) renew(ctx context.Context, f found, result *ReencryptResult) error {
 	if f.err != nil {
 		result.Unreadable++
 		s.report(f)
@@ -101,11 +94,11 @@ func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, resu
 		err = s.adopt(ctx, f.id)
 	case f.key == active.ID():
 		return nil
-	case replacer == nil:
+	case s.opts.Replacer == nil:
 		result.Left++
 		return nil
 	default:
-		err = s.reseal(ctx, f, replacer)
+		err = s.reseal(ctx, f)
 	}
 	switch {
 	case err == nil:
@@ -123,12 +116,12 @@ func (s *Store) renew(ctx context.Context, f found, replacer blob.Replacer, resu
 // tries is how often a blob is read again after it was replaced between two reads.
 const tries = 4
 
-func (s *Store) reseal(ctx context.Context, f found, replacer blob.Replacer) (err error) {
+func (s *Store) reseal(ctx context.Context, f found) (err error) {
 	for range tries {
 		if f.info.Stored <= maxWhole || !f.base.IsZero() {
-			return s.resealWhole(ctx, f, replacer)
+			return s.resealWhole(ctx, f)
 		}
-		if f.base, err = s.resealStream(ctx, f, replacer); !errors.Is(err, errMoved) {
+		if f.base, err = s.resealStream(ctx, f); !errors.Is(err, errMoved) {
 			return err
 		}
 	}
@@ -141,7 +134,7 @@ var errMoved = errors.New("blob was replaced meanwhile")
 // resealWhole passes what it reads to the store below, with the base read at the same
 // time. The blob's base may have changed since it was found, and the blob may be
 // removed and put again without one meanwhile.
-func (s *Store) resealWhole(ctx context.Context, f found, replacer blob.Replacer) error {
+func (s *Store) resealWhole(ctx context.Context, f found) error {
 	name := f.info.ID
 	stored, err := s.inner.Get(ctx, name)
 	if err != nil {
@@ -159,7 +152,7 @@ func (s *Store) resealWhole(ctx context.Context, f found, replacer blob.Replacer
 	if err != nil {
 		return fmt.Errorf("seal blob %s: %w", f.id, err)
 	}
-	if err := replacer.Replace(ctx, sealed); err != nil {
+	if err := s.opts.Replacer.Replace(ctx, sealed); err != nil {
 		return fmt.Errorf("replace sealed blob %s: %w", f.id, err)
 	}
 	return nil
@@ -168,7 +161,7 @@ func (s *Store) resealWhole(ctx context.Context, f found, replacer blob.Replacer
 // resealStream reads a large blob twice: once to verify it and learn its length, once
 // to seal it. For a blob that changed meanwhile it returns errMoved and the current
 // base. A blob without a base can be read whatever base the store below records.
-func (s *Store) resealStream(ctx context.Context, f found, replacer blob.Replacer) (base blob.ID, err error) {
+func (s *Store) resealStream(ctx context.Context, f found) (base blob.ID, err error) {
 	r, base, err := s.openStored(ctx, f)
 	if err != nil {
 		return base, err
@@ -183,7 +176,7 @@ func (s *Store) resealStream(ctx context.Context, f found, replacer blob.Replace
 	defer func() { err = errors.Join(err, r.Close()) }()
 	src, stored, err := s.sealing(f.id, base, f.info.ID, r, size)
 	if err == nil {
-		err = replacer.ReplaceFrom(ctx, f.info.ID, src, stored)
+		err = s.opts.Replacer.ReplaceFrom(ctx, f.info.ID, src, stored)
 	}
 	if errors.Is(err, blob.ErrMismatch) {
 		return base, fmt.Errorf("replace sealed blob %s: %w: %w", f.id, errMoved, err)

@@ -57,7 +57,7 @@ func newBetween(t *testing.T) *between {
 func TestReencryptBesideCollectorAndWriter(t *testing.T) {
 	ctx := t.Context()
 	below, ring := newBetween(t), newRing(t)
-	s := New(below, ring, nil)
+	s := newStore(below, ring, nil)
 	base := blob.New([]byte("what it leans on"))
 	leaning := blob.New([]byte("the difference"))
 	leaning.Base = base.ID
@@ -68,7 +68,7 @@ func TestReencryptBesideCollectorAndWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	rotate(t, ring)
-	other := New(below.Blobs, ring, nil)
+	other := newStore(below.Blobs, ring, nil)
 	below.id, below.n = s.Name(leaning.ID), 2 // its head, then all of it
 	below.then = func() {
 		generation, err := other.Begin(ctx)
@@ -103,7 +103,7 @@ func TestReencryptBesideCollectorAndWriter(t *testing.T) {
 func TestReencryptBesideSettling(t *testing.T) {
 	ctx := t.Context()
 	below, ring := newBetween(t), newRing(t)
-	s, other := New(below, ring, nil), New(below.Blobs, ring, nil)
+	s, other := newStore(below, ring, nil), newStore(below.Blobs, ring, nil)
 	base := blob.New([]byte("what it will lean on"))
 	mustPut(t, s, base)
 	long := make([]byte, maxWhole+2*segmentSize)

@@ -15,7 +15,7 @@ import (
 // sealed under a key that is retired by now.
 func filled(t *testing.T, n int) (*bytesStore, *keyring.Ring, *Store, []blob.Blob) {
 	below, ring := newBytesStore(), newRing(t)
-	s := New(below, ring, &Options{Tenant: "acme"})
+	s := newStore(below, ring, &Options{Tenant: "acme"})
 	var blobs []blob.Blob
 	for i := range n {
 		b := randomBlob(i)
@@ -104,7 +104,7 @@ func TestReencryptFailsWithoutHarm(t *testing.T) {
 func TestReencryptKeepsWhatItCannotRead(t *testing.T) {
 	below, ring, _, blobs := filled(t, 30)
 	var told []blob.ID
-	s := New(below, ring, &Options{Tenant: "acme", Unreadable: func(name blob.ID, err error) {
+	s := newStore(below, ring, &Options{Tenant: "acme", Unreadable: func(name blob.ID, err error) {
 		if !errors.Is(err, blob.ErrCorrupt) {
 			t.Errorf("told %v, want ErrCorrupt", err)
 		}
@@ -129,7 +129,7 @@ func TestReencryptKeepsWhatItCannotRead(t *testing.T) {
 
 func TestReencryptSaysWhatItCannotDo(t *testing.T) {
 	below, ring := memblob.New(), newRing(t)
-	s := New(struct {
+	s := newStore(struct {
 		blob.Store
 		blob.Lister
 	}{below, below}, ring, nil)
@@ -143,7 +143,7 @@ func TestReencryptSaysWhatItCannotDo(t *testing.T) {
 	if _, err := seedStore(below).Reencrypt(t.Context(), nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("store in seed form: %v, want ErrUnsupported", err)
 	}
-	bare := New(struct{ blob.Store }{below}, ring, nil)
+	bare := newStore(struct{ blob.Store }{below}, ring, nil)
 	if err := bare.List(t.Context(), blob.ID{}, nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("list: %v, want ErrUnsupported", err)
 	}
@@ -169,7 +169,7 @@ func TestListNamesTheRestOfADamagedStore(t *testing.T) {
 
 func TestSweepKeepsWhatItCannotRead(t *testing.T) {
 	below, ring := memblob.New(), newRing(t)
-	a, b := New(below, ring, &Options{Tenant: "a"}), New(below, ring, &Options{Tenant: "b"})
+	a, b := newStore(below, ring, &Options{Tenant: "a"}), newStore(below, ring, &Options{Tenant: "b"})
 	mine, theirs := randomBlob(10), randomBlob(10)
 	mustPut(t, a, mine)
 	mustPut(t, b, theirs)

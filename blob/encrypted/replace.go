@@ -14,23 +14,14 @@ var (
 	_ blob.Arrivals = (*Store)(nil)
 )
 
-// CanReplace reports whether the store below implements blob.Replacer and
-// blob.Arrivals, which this one then does too.
-func (s *Store) CanReplace() bool {
-	_, replaces := s.inner.(blob.Replacer)
-	_, knows := s.inner.(blob.Arrivals)
-	return replaces && knows && !s.opts.WriteSeedForm
-}
-
 func (s *Store) replacer(ctx context.Context) (blob.Replacer, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	r, ok := s.inner.(blob.Replacer)
-	if !ok || s.opts.WriteSeedForm {
+	if s.opts.Replacer == nil || s.opts.WriteSeedForm {
 		return nil, fmt.Errorf("replace sealed blobs: the store below cannot: %w", errors.ErrUnsupported)
 	}
-	return r, nil
+	return s.opts.Replacer, nil
 }
 
 // Replace implements blob.Replacer.
@@ -72,11 +63,10 @@ func (s *Store) Arrived(ctx context.Context, mark string, limit int) ([]blob.Inf
 	if err := s.ready(ctx); err != nil {
 		return nil, mark, err
 	}
-	arrivals, ok := s.inner.(blob.Arrivals)
-	if !ok {
+	if s.opts.Arrivals == nil {
 		return nil, mark, fmt.Errorf("arrivals of sealed blobs: the store below has no order of arrival: %w", errors.ErrUnsupported)
 	}
-	names, next, err := arrivals.Arrived(ctx, mark, limit)
+	names, next, err := s.opts.Arrivals.Arrived(ctx, mark, limit)
 	if err != nil {
 		return nil, mark, err
 	}

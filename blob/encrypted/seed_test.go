@@ -42,7 +42,7 @@ func readVectors(t *testing.T) []vector {
 }
 
 func seedStore(below blob.Store) *Store {
-	return New(below, nil, &Options{Seed: NewSeedKey("test-key"), WriteSeedForm: true})
+	return newStore(below, nil, &Options{Seed: NewSeedKey("test-key"), WriteSeedForm: true})
 }
 
 func TestSeedFormIsWrittenUnderThePlainID(t *testing.T) {
@@ -71,10 +71,10 @@ func TestSeedFormIsReadOnlyWhereAllowed(t *testing.T) {
 	b := randomBlob(1000)
 	mustPut(t, seedStore(below), b)
 
-	if _, err := New(below, ring, nil).Get(t.Context(), b.ID); !errors.Is(err, blob.ErrNotFound) {
+	if _, err := newStore(below, ring, nil).Get(t.Context(), b.ID); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("not allowed, and it reads: %v", err)
 	}
-	allowed := New(below, ring, &Options{Seed: NewSeedKey("test-key"), AllowSeedForm: true})
+	allowed := newStore(below, ring, &Options{Seed: NewSeedKey("test-key"), AllowSeedForm: true})
 	mustGet(t, allowed, b)
 	if has, err := allowed.Has(t.Context(), b.ID); err != nil || !has[0] {
 		t.Errorf("has: %v, %v", has, err)
@@ -84,7 +84,7 @@ func TestSeedFormIsReadOnlyWhereAllowed(t *testing.T) {
 	other := randomBlob(1000)
 	mustPut(t, seedStore(below), other)
 	below.set(b.ID, below.stored(other.ID))
-	wrongKey := New(below, ring, &Options{Seed: NewSeedKey("other key"), AllowSeedForm: true})
+	wrongKey := newStore(below, ring, &Options{Seed: NewSeedKey("other key"), AllowSeedForm: true})
 	for name, s := range map[string]*Store{"swapped": allowed, "other key": wrongKey} {
 		if _, err := s.Get(t.Context(), b.ID); !errors.Is(err, blob.ErrCorrupt) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, err)
@@ -102,11 +102,11 @@ func TestABaseInSeedFormIsTakenOver(t *testing.T) {
 	below, ring := memblob.New(), newRing(t)
 	base := randomBlob(1000)
 	mustPut(t, seedStore(below), base)
-	s := New(below, ring, &Options{Seed: NewSeedKey("test-key"), AllowSeedForm: true})
+	s := newStore(below, ring, &Options{Seed: NewSeedKey("test-key"), AllowSeedForm: true})
 	b := randomBlob(10)
 	b.Base = base.ID
 	mustPut(t, s, b)
-	mustGet(t, New(below, ring, nil), base)
+	mustGet(t, newStore(below, ring, nil), base)
 	orphan := randomBlob(10)
 	orphan.Base = randomBlob(64).ID
 	if err := s.Put(t.Context(), orphan); !errors.Is(err, blob.ErrNotFound) {
@@ -122,7 +122,7 @@ func TestMigrationFromSeedForm(t *testing.T) {
 		blobs = append(blobs, randomBlob(i*i*200))
 	}
 	mustPut(t, old, blobs...)
-	s := New(below, ring, &Options{Seed: NewSeedKey("test-key"), AllowSeedForm: true})
+	s := newStore(below, ring, &Options{Seed: NewSeedKey("test-key"), AllowSeedForm: true})
 	for round, want := range []int64{20, 0} {
 		result, err := s.Reencrypt(t.Context(), nil)
 		if err != nil || result.Resealed != want || result.Unreadable != 0 {
@@ -130,7 +130,7 @@ func TestMigrationFromSeedForm(t *testing.T) {
 		}
 	}
 	for _, b := range blobs {
-		mustGet(t, New(below, ring, nil), b)
+		mustGet(t, newStore(below, ring, nil), b)
 	}
 	// Both copies are there; the list names each blob once, and a sweep that holds
 	// everything live removes the old copies alone.
@@ -146,7 +146,7 @@ func TestMigrationFromSeedForm(t *testing.T) {
 		t.Errorf("sweep: %+v, %v", result, err)
 	}
 	for _, b := range blobs {
-		mustGet(t, New(below, ring, nil), b)
+		mustGet(t, newStore(below, ring, nil), b)
 		if _, err := old.Get(t.Context(), b.ID); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("the old copy: %v, want ErrNotFound", err)
 		}

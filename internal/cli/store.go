@@ -118,7 +118,8 @@ func openRemote(ctx context.Context, address string) (*stet.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stet.NewRemote(c.Blobs(), c.Rows(), c.Close, &stet.Options{Collect: collectBy(c)}), nil
+	blobs := c.Blobs()
+	return stet.NewRemote(blobs, c.Rows(), c.Close, &stet.Options{Collect: collectBy(c), Lister: blobs}), nil
 }
 
 // dialRemote asks the server for something at once, so that a wrong address or

@@ -92,7 +92,7 @@ func TestConformance(t *testing.T) {
 func TestReferencesAreMapped(t *testing.T) {
 	kvtest.RunRefs(t, func(t *testing.T) (kv.Store, blob.Store) {
 		ring, blobs := newRing(t), memblob.New()
-		layer := encrypted.New(blobs, ring, nil)
+		layer := encrypted.New(blobs, ring, &encrypted.Options{Lister: blobs, Sweeper: blobs})
 		return New(memkv.New(blobs), &Options{Ring: ring, Names: layer.Name}), layer
 	})
 }
