@@ -28,6 +28,10 @@ var lookups = map[string]string{
 	"kv/kvtest/kvcases: blob.Sweeper":      "the suite runs the cases of a contract that the store claims to keep",
 	"search/searchtest: dumper":            "the suite runs the cases of a contract that the index claims to keep",
 
+	"fault: *sentinel": "walks a chain of errors, as errors.Is does",
+	"fault: classed":   "walks a chain of errors, as errors.Is does",
+	"fault: interface": "walks a chain of errors, as errors.Is does",
+
 	"client: interface":              "http.Client does the same: not every transport has idle connections to close",
 	"server: interface":              "generated messages have these methods, and no interface of protobuf-go names them",
 	"server: *guest":                 "net/http hands back the connection that this package accepted as a net.Conn",
