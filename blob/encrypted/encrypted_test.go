@@ -23,8 +23,10 @@ import (
 func TestConformance(t *testing.T) {
 	ring := newRing(t)
 	for name, open := range map[string]func(t *testing.T) blob.Store{
-		"alone":   func(t *testing.T) blob.Store { return newStore(memblob.New(), ring, nil) },
-		"checked": func(t *testing.T) blob.Store { return blob.Checked(newStore(memblob.New(), ring, &Options{Tenant: "acme"})) },
+		"alone": func(t *testing.T) blob.Store { return newStore(memblob.New(), ring, nil) },
+		"checked": func(t *testing.T) blob.Store {
+			return blob.Checked(newStore(memblob.New(), ring, &Options{Tenant: "acme"}))
+		},
 		"twice": func(t *testing.T) blob.Store {
 			return newStore(newStore(memblob.New(), ring, &Options{Tenant: "a"}), newRing(t), &Options{Tenant: "b"})
 		},
