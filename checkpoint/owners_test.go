@@ -25,8 +25,9 @@ import (
 type version struct {
 	content string // "" is absence
 	stretch int
-	claimed string // the conversation that said that it wrote it
-	veiled  bool   // a rule kept the checkpoint before from knowing whether there was a file
+	claimed string     // the conversation that said that it wrote it
+	veiled  bool       // a rule kept the checkpoint before from knowing whether there was a file
+	after   []*version // the versions that replaced it, one for each branch of the history
 }
 
 // modelTurn is a turn as the model sees it.
@@ -180,9 +181,12 @@ func (m *ownership) observe() {
 		if len(past) == 0 && now == "" || len(past) > 0 && past[len(past)-1].content == now {
 			continue
 		}
-		m.past[path] = append(slices.Clip(past), &version{
-			content: now, stretch: len(m.during) - 1, veiled: latest(past) == "" && ignores(m.rules, path),
-		})
+		next := &version{content: now, stretch: len(m.during) - 1, veiled: latest(past) == "" && ignores(m.rules, path)}
+		if len(past) > 0 {
+			last := past[len(past)-1]
+			last.after = append(last.after, next)
+		}
+		m.past[path] = append(slices.Clip(past), next)
 	}
 	m.rules = m.content(".gitignore")
 }
@@ -285,8 +289,9 @@ func ignores(rules, path string) bool {
 // wants says what a rewind of a conversation must leave at a path: what is there,
 // or what the target has. It accepts both where the conversation wrote over a state
 // that another one had taken back, where a rule kept a checkpoint from knowing whether
-// there was a file, and where a rewind goes forward again over several others or to
-// what was told apart by a claim.
+// there was a file, where a rewind goes forward again over several others or to
+// what was told apart by a claim, and where it goes forward to what another wrote and
+// the conversation itself replaced later.
 func (m *ownership) wants(conv, path string, to *moment) []string {
 	now, then := m.past[path], to.past[path]
 	common := 0
@@ -304,12 +309,19 @@ func (m *ownership) wants(conv, path string, to *moment) []string {
 	claimed := slices.ContainsFunc(then[common:], func(v *version) bool { return v.claimed != "" })
 	undone, redone := m.owners(undo, conv), m.owners(then[common:], conv)
 	switch {
-	case present == target, undone.others, redone.others && !undone.own:
+	case present == target, undone.others, redone.others && !undone.own && !m.replaced(then, conv):
 		return []string{present}
 	case redone.others, veiled || target == "" && ignores(to.rules, path), redone.own && (claimed || m.moved[path] > 1):
 		return []string{present, target}
 	}
 	return []string{target}
+}
+
+// replaced reports whether a conversation once replaced the last of these versions.
+func (m *ownership) replaced(past []*version, conv string) bool {
+	return len(past) > 0 && slices.ContainsFunc(past[len(past)-1].after, func(v *version) bool {
+		return m.owners([]*version{v}, conv).own
+	})
 }
 
 func latest(past []*version) string {
