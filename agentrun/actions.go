@@ -12,7 +12,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// run works off the actions of a session.
+// run performs the actions of a session.
 func (s *session) run(ctx context.Context) error {
 	if err := s.prefetched(ctx); err != nil {
 		return err
@@ -29,13 +29,12 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// prefetched keeps the blobs that came with the request, so that they need not be
-// asked for.
+// prefetched stores the blobs of the request, so that they need not be requested.
 func (s *session) prefetched(ctx context.Context) error {
 	for _, b := range s.request.GetPreFetchedBlobs() {
 		id, err := blob.IDFromBytes(b.GetId())
 		if err != nil || blob.Sum(b.GetValue()) != id {
-			return protocol("a prefetched blob is not what its id says")
+			return protocol("a prefetched blob does not match its id")
 		}
 		if err := s.remote.Put(ctx, blob.Blob{ID: id, Data: b.GetValue(), LocalOnly: true}); err != nil {
 			return fmt.Errorf("keep prefetched blob: %w", err)
@@ -44,13 +43,13 @@ func (s *session) prefetched(ctx context.Context) error {
 	return nil
 }
 
-// perform does one action to its end and says so.
+// perform performs one action to its end and announces that.
 func (s *session) perform(ctx context.Context, d *draft, action *agentv1.ConversationAction) error {
 	turn, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.mu.Lock()
 	s.stop = stop
-	if s.cancelled != nil { // since the action was taken
+	if s.cancelled != nil { // after the action was taken
 		stop(errCancelled)
 	}
 	s.mu.Unlock()
@@ -71,7 +70,7 @@ func (s *session) perform(ctx context.Context, d *draft, action *agentv1.Convers
 	return s.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TurnEnded{TurnEnded: &agentv1.TurnEndedUpdate{}}})
 }
 
-// settleCancelled gives the calls that a cancelled turn left open their end.
+// settleCancelled ends the calls that a cancelled turn left open.
 func (s *session) settleCancelled(ctx context.Context, w *worker) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace)
 	defer cancel()
@@ -84,7 +83,7 @@ func (s *session) settleCancelled(ctx context.Context, w *worker) error {
 	return w.publish(ctx)
 }
 
-// begin does what an action asks for.
+// begin starts an action.
 func (w *worker) begin(ctx context.Context) error {
 	switch a := w.action.GetAction().(type) {
 	case *agentv1.ConversationAction_UserMessageAction:
@@ -112,11 +111,11 @@ func (w *worker) begin(ctx context.Context) error {
 	case *agentv1.ConversationAction_BackgroundShellAction, *agentv1.ConversationAction_BackgroundSubagentAction:
 		_, err := w.s.exec(ctx, backgroundRequest(w.action))
 		if errors.Is(err, errNoResult) {
-			return nil // it was asked to do something and not to tell
+			return nil // the action has no reply
 		}
 		return err
 	}
-	return protocol("action %T is not known here", w.action.GetAction())
+	return protocol("unknown action %T", w.action.GetAction())
 }
 
 func (w *worker) userMessage(ctx context.Context, a *agentv1.UserMessageAction) error {
@@ -131,8 +130,8 @@ func (w *worker) userMessage(ctx context.Context, a *agentv1.UserMessageAction) 
 	return w.message(ctx, a.GetUserMessage())
 }
 
-// message begins a turn and drives it. A message that began the last turn already
-// was sent again by a client that could not know; the turn goes on.
+// message begins a turn and drives it. If the message already began the last turn, a
+// client that could not know has sent it again; the turn goes on.
 func (w *worker) message(ctx context.Context, msg *agentv1.UserMessage) error {
 	if msg == nil {
 		return protocol("the action has no message")
@@ -158,7 +157,7 @@ func (w *worker) message(ctx context.Context, msg *agentv1.UserMessage) error {
 	return w.drive(ctx)
 }
 
-// simulated begins a turn with a message that the user did not write.
+// simulated starts a turn with a message that the user did not write.
 func (w *worker) simulated(ctx context.Context, id, text string, reason agentv1.SimulatedMsgReason) error {
 	return w.message(ctx, &agentv1.UserMessage{Text: text, MessageId: id, IsSimulatedMsg: proto.Bool(true), SimulatedMsgReason: &reason})
 }
@@ -198,7 +197,7 @@ func (w *worker) executePlan(ctx context.Context, a *agentv1.ExecutePlanAction) 
 	return w.simulated(ctx, a.GetKickoffMessageId(), "Carry out the plan.", agentv1.SimulatedMsgReason_SIMULATED_MSG_REASON_PLAN_EXECUTION)
 }
 
-// answered brings the answer to a question into the last turn, which goes on.
+// answered adds the answer to a question to the last turn, which goes on.
 func (w *worker) answered(ctx context.Context, a *agentv1.AsyncAskQuestionCompletionAction) error {
 	call := &agentv1.ToolCall{
 		ToolCallId: proto.String(a.GetOriginalToolCallId()),
@@ -231,7 +230,7 @@ func (w *worker) tasksCompleted(ctx context.Context, a *agentv1.BackgroundTaskCo
 	return w.simulated(ctx, "", text.String(), agentv1.SimulatedMsgReason_SIMULATED_MSG_REASON_BACKGROUND_TASK_COMPLETION)
 }
 
-// summarize asks the agent for a summary, and for nothing else.
+// summarize only asks the agent for a summary.
 func (w *worker) summarize(ctx context.Context) error {
 	if err := w.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_SummaryStarted{SummaryStarted: &agentv1.SummaryStartedUpdate{}}}); err != nil {
 		return err
@@ -247,7 +246,7 @@ func (w *worker) summarize(ctx context.Context) error {
 	return w.apply(ctx, summary)
 }
 
-// backgroundRequest returns what the client is asked for by an action that sends
+// backgroundRequest returns the request to the client for an action that sends
 // something to the background.
 func backgroundRequest(action *agentv1.ConversationAction) *agentv1.ExecServerMessage {
 	req := &agentv1.ExecServerMessage{}

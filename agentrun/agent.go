@@ -9,10 +9,9 @@ import (
 
 // Agent decides what an agent does next.
 //
-// Everything that it needs to know is in the turn: a run that was interrupted
-// goes on from the latest checkpoint, perhaps on another machine, so what an
-// agent keeps in memory is lost. What it decided and what was saved is not asked
-// for again.
+// The turn holds everything it needs: an interrupted run goes on from the latest
+// checkpoint, perhaps on another machine, so an agent must not rely on memory. Saved
+// decisions are not requested again.
 type Agent interface {
 	// Next returns the next step of a turn, or Done. An error ends the run; the
 	// other side sees its text if it is a *Failure.
@@ -25,32 +24,32 @@ type AgentFunc func(ctx context.Context, t *Turn) (Step, error)
 // Next calls the function.
 func (f AgentFunc) Next(ctx context.Context, t *Turn) (Step, error) { return f(ctx, t) }
 
-// Spawner is implemented by agents that have others do the work of subagents.
-// Without it an agent does that work itself.
+// Spawner is implemented by agents that use other agents as subagents. Without it an
+// agent does that work itself.
 type Spawner interface {
 	Subagent(ctx context.Context, task *agentv1.TaskArgs) (Agent, error)
 }
 
-// Turn is what an agent is told. It may read everything and change nothing.
+// Turn is the input of an agent. The agent must not change it.
 type Turn struct {
 	// Conversation is the conversation's id, as the client gave it.
 	Conversation string
-	// Action is what the stream was opened with, or what the client asked for
-	// since. It is a ResumeAction where a turn goes on.
+	// Action is the action that opened the stream, or a later one of the client. It
+	// is a ResumeAction if a turn goes on.
 	Action *agentv1.ConversationAction
 	// Request is the first frame of the stream, with model, tools and the like.
 	Request *agentv1.AgentRunRequest
 	// Number counts turns from 1.
 	Number int
-	// User is the message that began the turn, nil where a command did.
+	// User is the message that began the turn, nil if a command did.
 	User *agentv1.UserMessage
 	// Steps is what happened in the turn so far, results included.
 	Steps []*agentv1.ConversationStep
 	// State is the state as it is now. Its parts are in Blobs.
 	State *agentv1.ConversationStateStructure
 	Blobs blob.Store
-	// Depth is 0 for the agent itself, 1 for its subagents, and so on, and Task
-	// what a subagent is to do.
+	// Depth is 0 for the agent itself, 1 for its subagents, and so on, and Task is
+	// the task of a subagent.
 	Depth int
 	Task  *agentv1.TaskArgs
 }
@@ -62,11 +61,11 @@ type Step interface{ step() }
 // SayStep says something to the user.
 type SayStep struct{ Text string }
 
-// ThinkStep tells what the agent thinks.
+// ThinkStep is a thought of the agent.
 type ThinkStep struct{ Text string }
 
-// CallStep calls tools, one after another, after saying Text if there is one. A
-// call without an id gets one. Known are ShellToolCall, EditToolCall (which writes
+// CallStep calls tools, one after another, after saying Text if there is one. A call
+// without an id gets one. Supported are ShellToolCall, EditToolCall (which writes
 // stream_content), ReadToolCall, DeleteToolCall, UpdateTodosToolCall and
 // TaskToolCall.
 type CallStep struct {
@@ -74,8 +73,8 @@ type CallStep struct {
 	Calls []*agentv1.ToolCall
 }
 
-// SummaryStep replaces the messages of the prompt by a summary. What it replaces
-// is archived.
+// SummaryStep replaces the messages of the prompt by a summary. The replaced messages
+// are archived.
 type SummaryStep struct{ Text string }
 
 // PlanStep sets the conversation's plan.
@@ -104,12 +103,12 @@ func Edit(path, content string) *agentv1.ToolCall {
 	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{Args: &agentv1.EditArgs{Path: path, StreamContent: &content}}}}
 }
 
-// Todos returns the call that replaces the to-do list.
+// Todos returns the call that replaces the todo list.
 func Todos(items ...*agentv1.TodoItem) *agentv1.ToolCall {
 	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_UpdateTodosToolCall{UpdateTodosToolCall: &agentv1.UpdateTodosToolCall{Args: &agentv1.UpdateTodosArgs{Todos: items}}}}
 }
 
-// Task returns the call that hands work to a subagent.
+// Task returns the call that gives work to a subagent.
 func Task(description, prompt string) *agentv1.ToolCall {
 	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_TaskToolCall{TaskToolCall: &agentv1.TaskToolCall{Args: &agentv1.TaskArgs{Description: description, Prompt: prompt}}}}
 }

@@ -12,21 +12,20 @@ import (
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
 )
 
-// Connect returns the transport over a connect client. Its HTTP client must
-// speak HTTP/2, which bidirectional streams need.
+// Connect returns the transport over a connect client. Its HTTP client must support
+// HTTP/2, which bidirectional streams need.
 func Connect(client agentv1connect.AgentServiceClient) Transport {
 	return TransportFunc(func(ctx context.Context) (Stream, error) {
 		stream := client.Run(ctx)
-		// net/http notices the end of a context only when it is done with the body
-		// of the request, so the body has to end, too. Closing what is closed is no
-		// error.
+		// net/http notices the end of a context only after the request body has
+		// ended, so the body must be closed, too. Closing it twice is not an error.
 		context.AfterFunc(ctx, func() { _ = stream.CloseRequest() })
 		return &connectStream{ctx: ctx, stream: stream}, nil
 	})
 }
 
 type connectStream struct {
-	ctx    context.Context // of the stream: tells whether an end was wanted
+	ctx    context.Context // of the stream: shows whether the end was intended
 	stream *connect.BidiStreamForClient[agentv1.AgentClientMessage, agentv1.AgentServerMessage]
 }
 
@@ -50,7 +49,7 @@ func (s *connectStream) Receive() (*agentv1.AgentServerMessage, error) {
 
 func (s *connectStream) CloseSend() error { return s.stream.CloseRequest() }
 
-// classify marks the errors after which a new stream may help.
+// classify marks errors for which a new stream may help.
 func (s *connectStream) classify(doing string, err error) error {
 	switch {
 	case s.ctx.Err() != nil:
@@ -61,10 +60,10 @@ func (s *connectStream) classify(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// isLost reports whether an error comes from the connection or from a server
-// that cannot go on now, and not from what was asked.
+// isLost reports whether an error is due to the connection or to a server that is
+// temporarily unable, rather than to the request.
 func isLost(err error) bool {
-	said := connect.IsWireError(err) // by the server, in so many words
+	said := connect.IsWireError(err) // sent by the server
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable, connect.CodeAborted, connect.CodeDeadlineExceeded, connect.CodeCanceled:
 		return true
@@ -72,7 +71,7 @@ func isLost(err error) bool {
 		return said
 	case connect.CodeUnknown, connect.CodeInternal:
 		return !said
-	case connect.CodeInvalidArgument: // connect's word for a frame that ends too early
+	case connect.CodeInvalidArgument: // connect's code for a truncated frame
 		return !said && errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	return false

@@ -7,8 +7,8 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Controller hands the checkpoints of a stream to a handler, one after another
-// and in order. The first error ends it.
+// Controller passes the checkpoints of a stream to a handler, one at a time and in
+// order. The first error ends it.
 type Controller struct {
 	handler CheckpointHandler
 	work    chan func(context.Context) error
@@ -16,8 +16,8 @@ type Controller struct {
 	close   sync.Once
 }
 
-// backlog is how many checkpoints may wait. Beyond it the stream is not read, so
-// that a server that is faster than the disk is slowed down.
+// backlog is how many checkpoints may wait. Beyond it the stream is not read, which
+// slows down a server that is faster than the disk.
 const backlog = 16
 
 // NewController returns a controller. Run must be called once.
@@ -25,14 +25,14 @@ func NewController(handler CheckpointHandler) *Controller {
 	return &Controller{handler: handler, work: make(chan func(context.Context) error, backlog), done: make(chan struct{})}
 }
 
-// Checkpoint adds a checkpoint. It waits while too many wait already, and reports
-// whether the controller still takes work.
+// Checkpoint adds a checkpoint. It blocks while too many are queued, and reports
+// whether the controller still accepts work.
 func (c *Controller) Checkpoint(state *agentv1.ConversationStateStructure) bool {
 	return c.add(func(ctx context.Context) error { return c.handler.HandleCheckpoint(ctx, state) })
 }
 
-// After calls fn when the checkpoints that were added before are safe, in the
-// order of the calls. fn must not wait.
+// After calls fn once all earlier checkpoints are saved, in the order of the calls.
+// fn must not block.
 func (c *Controller) After(fn func()) bool {
 	return c.add(func(context.Context) error { fn(); return nil })
 }
@@ -46,8 +46,8 @@ func (c *Controller) add(fn func(context.Context) error) bool {
 	}
 }
 
-// Close says that nothing more will be added. It must not be called at the same
-// time as Checkpoint or After.
+// Close marks the end of the input. It must not be called at the same time as
+// Checkpoint or After.
 func (c *Controller) Close() { c.close.Do(func() { close(c.work) }) }
 
 // Run does the work until Close, or until something fails or ctx ends, and

@@ -1,10 +1,9 @@
-// Package agentrun runs agents over the stream of agent.v1 in which a client, who
-// has the workspace and keeps the conversation, works with a server, who knows
-// what the agent does next.
+// Package agentrun runs agents over the stream of agent.v1 between a client, which
+// has the workspace and the conversation, and a server, which decides what the agent
+// does next.
 //
-// The client keeps every checkpoint that the server announces, executes what it
-// is asked to, answers for blobs, and resumes from the latest checkpoint when the
-// connection is lost:
+// The client saves every checkpoint that the server announces, executes its requests,
+// serves blobs, and resumes from the latest checkpoint when the connection is lost:
 //
 //	h, err := agentrun.NewHandler(ctx, blobs, conv, nil)
 //	result, err := agentrun.Run(ctx, agentrun.Connect(client), agentrun.Request{
@@ -14,18 +13,17 @@
 //		Ledger:   agentrun.NewLedger(rows, conv.ID()),
 //	})
 //
-// The server drives an Agent, of which Scripted is one that tests and
-// demonstrations use:
+// The server drives an Agent. Scripted is one for tests and demonstrations:
 //
 //	mux.Handle(agentv1connect.NewAgentServiceHandler(agentrun.NewService(agentrun.ServeOptions{Agent: agent})))
 //
 // What the package promises:
 //
-//   - A checkpoint is announced when everything that it names is durable at the
-//     client, and a state is the latest when it is saved.
-//   - No call of a tool is executed twice, however often the connection is lost
-//     and also after a crash of the client. A call is executed when the state that
-//     asks for it is saved, never before.
+//   - A checkpoint is announced once everything that it names is durable at the
+//     client. A state becomes the latest once it is saved.
+//   - No tool call is executed twice, however often the connection is lost, even
+//     after a crash of the client. A call is executed only after the state that
+//     requests it is saved.
 //   - No message of the user is lost or sent twice.
 //
 // Storing conversations is left to package conversation, the protocol for blobs

@@ -16,7 +16,7 @@ import (
 type draft struct {
 	blobs blob.Store
 	state *agentv1.ConversationStateStructure
-	turn  *agentv1.ConversationTurnStructure // the last one, nil if there is none
+	turn  *agentv1.ConversationTurnStructure // the last one, or nil
 	user  *agentv1.UserMessage               // of the last turn
 	steps []*agentv1.ConversationStep        // of the last turn
 	fresh []blob.Blob                        // not stored yet
@@ -54,7 +54,7 @@ func newDraft(ctx context.Context, blobs blob.Store, state *agentv1.Conversation
 	return d, nil
 }
 
-// put keeps bytes for the next checkpoint and returns their id as a field has it.
+// put queues bytes for the next checkpoint and returns the bytes of their id.
 func (d *draft) put(data []byte) []byte {
 	b := blob.New(data)
 	d.fresh = append(d.fresh, b)
@@ -70,7 +70,7 @@ func (d *draft) putMessage(m proto.Message) ([]byte, error) {
 	return d.put(data), nil
 }
 
-// prompt adds a message to those that a model is given.
+// prompt adds a message to the model's prompt.
 func (d *draft) prompt(role string, content ...any) error {
 	data, err := json.Marshal(struct {
 		Role    string `json:"role"`
@@ -90,7 +90,7 @@ type textPart struct {
 
 func textOf(text string) textPart { return textPart{"text", text} }
 
-// beginTurn adds a turn that a message begins.
+// beginTurn adds a turn that starts with a message.
 func (d *draft) beginTurn(user *agentv1.UserMessage) error {
 	turn, err := conversation.NewTurn(user)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *draft) addShellTurn(command *agentv1.ShellCommand, output *agentv1.Shel
 func (d *draft) addStep(step *agentv1.ConversationStep) error {
 	agent := d.turn.GetAgentConversationTurn()
 	if agent == nil {
-		return invalid("add step: there is no agent's turn")
+		return invalid("add step: the last turn is not an agent's")
 	}
 	id, err := d.putMessage(step)
 	if err != nil {
@@ -141,8 +141,8 @@ func (d *draft) addStep(step *agentv1.ConversationStep) error {
 	return nil
 }
 
-// setFile records what a file holds after an edit, and what it held before the
-// first one; a nil content says that the file does not or did not exist.
+// setFile records what a file holds after an edit, and what it held before the first
+// one; nil content means that the file does not or did not exist.
 func (d *draft) setFile(path string, before, after *string) {
 	f := &agentv1.FileStateStructure{}
 	old, known := d.state.FileStatesV2[path]
@@ -183,7 +183,7 @@ func (d *draft) setPlan(text string) error {
 	return err
 }
 
-// summarize replaces the prompt by a summary and archives what it replaces.
+// summarize replaces the prompt by a summary and archives the replaced messages.
 func (d *draft) summarize(text string) error {
 	replaced := d.state.RootPromptMessagesJson
 	d.state.RootPromptMessagesJson = nil

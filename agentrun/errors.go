@@ -26,8 +26,8 @@ var (
 	ErrUnknownOutcome = errors.New("the call was interrupted and its outcome is unknown")
 )
 
-// Failure is an error of an agent whose text may be shown to the other side.
-// Other errors stay on the server.
+// Failure is an error of an agent whose text may be sent to the client. Other errors
+// stay on the server.
 type Failure struct{ Text string }
 
 func (f *Failure) Error() string { return f.Text }

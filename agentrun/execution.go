@@ -11,13 +11,13 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// executions are the calls of a run. They outlive streams: a call that is asked
-// for again on the next stream is joined, or answered from the ledger.
+// executions are the calls of a run. They outlive streams: a call that is requested
+// again on the next stream is joined, or answered from the ledger.
 type executions struct {
 	executor Executor
 	ledger   *Ledger
-	touched  func(paths ...string) // told before and after a call is executed
-	fail     func(error)           // told when a call could not be noted
+	touched  func(paths ...string) // called before and after a call is executed
+	fail     func(error)           // called if a call could not be recorded
 	ctx      context.Context       // of the run, which the calls belong to
 
 	mu   sync.Mutex            // guards running
@@ -25,8 +25,8 @@ type executions struct {
 	work sync.WaitGroup
 }
 
-// execution is a call under way. Frames up to shown may be sent; the last ones
-// are held back until they are noted, since the server takes them for done.
+// execution is a running call. Frames up to shown may be sent; the last ones are held
+// back until they are recorded, because the server takes them as the end.
 type execution struct {
 	cancel context.CancelFunc
 
@@ -34,7 +34,7 @@ type execution struct {
 	frames  []*agentv1.AgentClientMessage
 	shown   int
 	over    bool
-	changed chan struct{} // closed and made anew with every change
+	changed chan struct{} // closed and replaced at every change
 }
 
 func newExecution(cancel context.CancelFunc) *execution {
@@ -61,7 +61,7 @@ func (x *execution) add(f *agentv1.AgentClientMessage) {
 	x.signalLocked()
 }
 
-// hold adds a frame behind the last result, which stays held back with it.
+// hold adds a frame after the last result, and holds both back.
 func (x *execution) hold(f *agentv1.AgentClientMessage) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -108,8 +108,8 @@ func (x *execution) follow(ctx context.Context, send func(*agentv1.AgentClientMe
 	}
 }
 
-// start returns the execution of a request: the one that is under way, the
-// results of one that is over, or a new one.
+// start returns the execution of a request: the running one, the results of a
+// finished one, or a new one.
 func (e *executions) start(req *agentv1.ExecServerMessage) (*execution, error) {
 	key, err := callKey(req)
 	if err != nil {
@@ -139,10 +139,10 @@ func (e *executions) start(req *agentv1.ExecServerMessage) (*execution, error) {
 	return x, nil
 }
 
-// recallLocked returns the results of a call that the ledger knows. If it does
-// not, the call is noted as begun and nil is returned.
+// recallLocked returns the results of a call in the ledger. If it is not there, it
+// records the call as begun and returns nil.
 func (e *executions) recallLocked(key string, req *agentv1.ExecServerMessage) (*execution, error) {
-	// What was executed stays executed, also if the run is cancelled meanwhile.
+	// Record an executed call even if the run is cancelled meanwhile.
 	ctx := context.WithoutCancel(e.ctx)
 	begun, frames, err := e.ledger.look(ctx, key)
 	switch {
@@ -166,7 +166,7 @@ func (e *executions) execute(ctx context.Context, key string, req *agentv1.ExecS
 		result.ExecId = req.GetExecId()
 		x.add(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ExecClientMessage{ExecClientMessage: result}})
 	})
-	e.touched(touchedPaths(req)...) // again: a capture may have come in between
+	e.touched(touchedPaths(req)...) // again: a capture may have run in between
 	if err != nil {
 		x.hold(thrown(err))
 	}
@@ -174,7 +174,7 @@ func (e *executions) execute(ctx context.Context, key string, req *agentv1.ExecS
 	if key != "" && e.ledger != nil {
 		if err := e.ledger.finish(context.WithoutCancel(ctx), key, x.all()); err != nil {
 			e.fail(err)
-			return // the last result is never shown: nobody may rely on it
+			return // the last result is never sent, so nothing relies on it
 		}
 	}
 	x.end()
@@ -185,7 +185,7 @@ func (e *executions) execute(ctx context.Context, key string, req *agentv1.ExecS
 	}
 }
 
-// close ends the calls that nobody waits for any more.
+// close ends the calls that are no longer needed.
 func (e *executions) close() {
 	e.mu.Lock()
 	for _, x := range e.runs {
@@ -199,7 +199,7 @@ func control(msg *agentv1.ExecClientControlMessage) *agentv1.AgentClientMessage 
 	return &agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ExecClientControlMessage{ExecClientControlMessage: msg}}
 }
 
-// thrown tells the server that a call failed in a way that no result expresses.
+// thrown returns the message for a failure that no result expresses.
 func thrown(err error) *agentv1.AgentClientMessage {
 	throw := &agentv1.ExecClientThrow{Error: err.Error()}
 	switch {
@@ -213,7 +213,7 @@ func thrown(err error) *agentv1.AgentClientMessage {
 	return control(&agentv1.ExecClientControlMessage{Message: &agentv1.ExecClientControlMessage_Throw{Throw: throw}})
 }
 
-// addressed returns a frame with the number that the call has on a stream.
+// addressed returns a frame with the number of the call on a stream.
 func addressed(f *agentv1.AgentClientMessage, id uint32) *agentv1.AgentClientMessage {
 	f = proto.CloneOf(f)
 	switch m := f.GetMessage().(type) {

@@ -10,20 +10,19 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Executor does on the client's machine what the server asks for.
+// Executor performs the server's requests on the client's machine.
 type Executor interface {
-	// Execute does what a request asks for and gives its results to reply, in
-	// order: one, or several for work that streams. The ids of the results are
-	// filled in by the caller. An error tells the server that the work failed in a
-	// way that no result expresses, with its text. The context ends when the run
-	// is over or the server wants the work to stop; a lost connection does not end
-	// it. Execute is called for several requests at once.
+	// Execute performs a request and passes its results to reply, in order: one, or
+	// several for streaming work. The caller fills in the ids of the results. Return
+	// an error for a failure that no result expresses; the server gets its text. The
+	// context ends when the run is over or the server stops the work; a lost
+	// connection does not end it. Execute is called for several requests at once.
 	Execute(ctx context.Context, req *agentv1.ExecServerMessage, reply func(*agentv1.ExecClientMessage)) error
 }
 
-// Repeater is implemented by executors that know requests which change nothing,
-// such as reads. Those, and only those, are executed again after a crash of the
-// client left their outcome unknown.
+// Repeater is implemented by executors that can identify requests without side
+// effects, such as reads. Only those are executed again if a crash of the client left
+// their outcome unknown.
 type Repeater interface {
 	Repeatable(req *agentv1.ExecServerMessage) bool
 }
@@ -37,7 +36,7 @@ func (f ExecutorFunc) Execute(ctx context.Context, req *agentv1.ExecServerMessag
 }
 
 // arm returns the message inside a request and its field, or nil for a request
-// that this release does not know.
+// unknown to this release.
 func arm(req *agentv1.ExecServerMessage) (protoreflect.Message, protoreflect.FieldDescriptor) {
 	m := req.ProtoReflect()
 	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("message"))
@@ -47,7 +46,7 @@ func arm(req *agentv1.ExecServerMessage) (protoreflect.Message, protoreflect.Fie
 	return m.Get(field).Message(), field
 }
 
-// textField returns a text field of a request's message, or nothing.
+// textField returns a text field of a request's message, or "".
 func textField(req *agentv1.ExecServerMessage, name protoreflect.Name) string {
 	m, _ := arm(req)
 	if m == nil {
@@ -60,10 +59,10 @@ func textField(req *agentv1.ExecServerMessage, name protoreflect.Name) string {
 	return m.Get(field).String()
 }
 
-// callKey names a call, so that it is known again when it is asked for again: by
-// its exec id, or else its tool call's, and by everything that it asks for. The
-// number of the request is not a part of it, since every stream counts anew. A
-// request without any id has no key.
+// callKey identifies a call, so that it is recognized when it is requested again: by
+// its exec id, or else its tool call id, and by its content. The number of the
+// request is not included, because every stream starts counting again. A request
+// without any id has no key.
 func callKey(req *agentv1.ExecServerMessage) (string, error) {
 	if req.GetExecId() == "" && textField(req, "tool_call_id") == "" {
 		return "", nil
@@ -77,7 +76,7 @@ func callKey(req *agentv1.ExecServerMessage) (string, error) {
 	return blob.Sum(data).String(), nil
 }
 
-// touchedPaths returns the paths that a request says it writes.
+// touchedPaths returns the paths that a request writes.
 func touchedPaths(req *agentv1.ExecServerMessage) []string {
 	switch req.GetMessage().(type) {
 	case *agentv1.ExecServerMessage_WriteArgs, *agentv1.ExecServerMessage_DeleteArgs:

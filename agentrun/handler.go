@@ -22,21 +22,21 @@ import (
 // CheckpointHandler keeps the checkpoints of a run. Handler is the one that saves
 // them.
 type CheckpointHandler interface {
-	// HandleCheckpoint returns when the state is safe. An error ends the run.
+	// HandleCheckpoint returns once the state is saved. An error ends the run.
 	HandleCheckpoint(ctx context.Context, state *agentv1.ConversationStateStructure) error
 }
 
 // Transcripts writes transcripts in the background; *transcript.Background does.
 type Transcripts interface {
-	// Write asks for the transcript of a state and does not wait.
+	// Write requests the transcript of a state and does not wait.
 	Write(conversation string, root blob.ID) error
-	// Wait returns when everything is written, with what went wrong.
+	// Wait returns once everything is written, with any errors.
 	Wait(ctx context.Context) error
 }
 
-// Checkpoint is a state that was saved.
+// Checkpoint is a saved state.
 type Checkpoint struct {
-	// State is the state as the server sent it. It belongs to whoever gets it.
+	// State is the state as the server sent it. It belongs to the receiver.
 	State *agentv1.ConversationStateStructure
 	Save  conversation.Save
 	// Files is the checkpoint of the workspace that was taken with the state, or
@@ -44,18 +44,18 @@ type Checkpoint struct {
 	Files *checkpoint.Result
 }
 
-// HandlerOptions shape a Handler; nil and the zero value work.
+// HandlerOptions configure a Handler; nil and the zero value work.
 type HandlerOptions struct {
-	// OnCheckpoint, if set, is told of every checkpoint, after it is saved and
-	// before it is the latest. An error ends the run.
+	// OnCheckpoint, if set, is called for every checkpoint, after it is saved and
+	// before it becomes the latest. An error ends the run.
 	OnCheckpoint func(ctx context.Context, c Checkpoint) error
-	// Transcript, if set, writes the transcript of every checkpoint. What goes
-	// wrong with it does not disturb the run; Handler.Wait returns it.
+	// Transcript, if set, writes the transcript of every checkpoint. Its errors do
+	// not affect the run; Handler.Wait returns them.
 	Transcript Transcripts
-	// Workspace, if set, is captured before a turn and with every checkpoint after
-	// something was executed.
+	// Workspace, if set, is captured before a turn, and with every checkpoint that
+	// follows an execution.
 	Workspace *checkpoint.Workspace
-	// Author is noted with saves and checkpoints.
+	// Author is recorded with saves and checkpoints.
 	Author string
 }
 
@@ -75,17 +75,17 @@ type Handler struct {
 	count      int             // checkpoints that this handler has saved
 	dirty      bool            // something was executed since the last capture
 	touched    map[string]bool // paths that it named
-	transcript error           // why a transcript could not even be asked for
+	transcript error           // why a transcript could not be requested
 }
 
-// NewHandler returns the handler of a conversation that was opened for writing.
-// Its latest state is the conversation's current one, if it has one.
+// NewHandler returns the handler of a conversation opened for writing. Its latest
+// state is the conversation's current one, if any.
 func NewHandler(ctx context.Context, blobs blob.Store, conv *conversation.Conversation, opts *HandlerOptions) (*Handler, error) {
 	h := &Handler{blobs: blobs, conv: conv, index: newMessageIndex(blobs), touched: make(map[string]bool)}
 	if opts != nil {
 		h.opts = *opts
 	}
-	h.by.ID = rand.Text() // other runs of the conversation may be at work there
+	h.by.ID = rand.Text() // other runs of the conversation may be active there
 	if me, ok := checkpoint.ProcessOf(os.Getpid(), "agent of "+conv.ID()); ok {
 		h.by.Processes = []checkpoint.Process{me}
 	}
@@ -132,9 +132,9 @@ func (h *Handler) Contains(ctx context.Context, messages ...string) ([]bool, err
 	return h.index.find(ctx, latest, messages)
 }
 
-// HandleCheckpoint implements CheckpointHandler: the blobs are made durable, the
-// state is saved, the workspace is captured, OnCheckpoint is told, the state
-// becomes the latest one, and its transcript is written in the background.
+// HandleCheckpoint implements CheckpointHandler: it makes the blobs durable, saves
+// the state, captures the workspace, calls OnCheckpoint, makes the state the latest
+// one, and starts writing its transcript in the background.
 func (h *Handler) HandleCheckpoint(ctx context.Context, state *agentv1.ConversationStateStructure) error {
 	h.handling.Lock()
 	defer h.handling.Unlock()
@@ -150,7 +150,7 @@ func (h *Handler) HandleCheckpoint(ctx context.Context, state *agentv1.Conversat
 	if h.opts.OnCheckpoint != nil {
 		c := Checkpoint{State: proto.CloneOf(state), Save: save, Files: files}
 		if err := h.opts.OnCheckpoint(ctx, c); err != nil {
-			return fmt.Errorf("tell of checkpoint: %w", err)
+			return fmt.Errorf("report checkpoint: %w", err)
 		}
 	}
 	h.mu.Lock()
@@ -180,13 +180,13 @@ func (h *Handler) save(ctx context.Context, state *agentv1.ConversationStateStru
 	}
 	save, err := h.conv.Save(ctx, &conversation.SaveOptions{MessageID: keyableID(message), Author: h.opts.Author})
 	if err != nil {
-		h.conv.Discard() // the next state does not build on one that was refused
+		h.conv.Discard() // the next state must not build on a refused one
 		return conversation.Save{}, err
 	}
 	return save, nil
 }
 
-// executed notes that something ran in the workspace, and the paths it named.
+// executed records that something ran in the workspace, and the paths it named.
 func (h *Handler) executed(paths ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,8 +196,8 @@ func (h *Handler) executed(paths ...string) {
 	}
 }
 
-// captureBefore captures the workspace before a turn, so that what the turn
-// changes can be told apart from what was there.
+// captureBefore captures the workspace before a turn, so that the changes of the turn
+// can be separated from earlier ones.
 func (h *Handler) captureBefore(ctx context.Context, message string) error {
 	if h.opts.Workspace == nil {
 		return nil
@@ -224,10 +224,10 @@ func (h *Handler) captureAfter(ctx context.Context, save conversation.Save) (*ch
 	res, err := h.opts.Workspace.Checkpoint(ctx, checkpoint.Request{
 		Conversation: h.conv.ID(), Root: save.Root, MessageID: save.MessageID, Turn: save.Turns,
 		Side: checkpoint.After, Author: h.opts.Author, Touched: touched, Auto: true, Holder: h.by,
-		Unfinished: true, // more states of the turn may come; endTurn ends it
+		Unfinished: true, // more states of the turn may follow; endTurn ends it
 	})
 	if err != nil {
-		h.executed() // what was not captured is still to be captured
+		h.executed() // the next capture must include it
 		return nil, fmt.Errorf("capture workspace: %w", err)
 	}
 	h.mu.Lock()
@@ -238,8 +238,7 @@ func (h *Handler) captureAfter(ctx context.Context, save conversation.Save) (*ch
 	return res, nil
 }
 
-// endTurn says that the turn is over: what changes in the workspace from now on is
-// not its work.
+// endTurn ends the turn: later changes in the workspace are not its work.
 func (h *Handler) endTurn(ctx context.Context) error {
 	if h.opts.Workspace == nil {
 		return nil
@@ -251,8 +250,8 @@ func (h *Handler) endTurn(ctx context.Context) error {
 	return err
 }
 
-// Wait returns when the transcripts of all checkpoints are written, with the
-// errors since the last time that somebody waited.
+// Wait returns once the transcripts of all checkpoints are written, with the errors
+// since the last Wait.
 func (h *Handler) Wait(ctx context.Context) error {
 	if h.opts.Transcript == nil {
 		return nil

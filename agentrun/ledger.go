@@ -15,9 +15,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Ledger remembers the calls of a conversation that were executed, and their
-// results, so that a call that is asked for again is not executed again. Its rows
-// are described in docs/format/agentrun.md.
+// Ledger remembers the calls of a conversation that were executed, and their results,
+// so that a repeated request is not executed again. docs/format/agentrun.md describes
+// its rows.
 type Ledger struct {
 	rows         kv.Store
 	conversation string
@@ -33,9 +33,9 @@ const (
 	ledgerFormat  = 1
 	ledgerStarted = 1
 	ledgerDone    = 2
-	// ledgerChunk is how much of the results a row holds.
+	// ledgerChunk is how many bytes of results a row holds.
 	ledgerChunk = 1 << 20
-	// ledgerFrame bounds a single result when it is read back.
+	// ledgerFrame limits a single result when it is read back.
 	ledgerFrame = 64 << 20
 )
 
@@ -43,8 +43,8 @@ func (l *Ledger) key(call string, part uint64) string {
 	return keyspace.Exec(l.conversation, call, part)
 }
 
-// begin notes that a call is about to be executed. It fails with kv.ErrConflict
-// if somebody was faster.
+// begin records that a call is about to be executed. It fails with kv.ErrConflict if
+// another process was faster.
 func (l *Ledger) begin(ctx context.Context, call string) error {
 	key := l.key(call, 0)
 	err := l.rows.Commit(ctx, &kv.Batch{
@@ -57,7 +57,7 @@ func (l *Ledger) begin(ctx context.Context, call string) error {
 	return nil
 }
 
-// finish notes the results of a call.
+// finish records the results of a call.
 func (l *Ledger) finish(ctx context.Context, call string, frames []*agentv1.AgentClientMessage) error {
 	var all bytes.Buffer
 	for _, f := range frames {
@@ -82,8 +82,7 @@ func (l *Ledger) finish(ctx context.Context, call string, frames []*agentv1.Agen
 	return nil
 }
 
-// look returns what is known about a call: whether it was begun, and its results
-// if it was finished.
+// look returns whether a call was begun, and its results if it was finished.
 func (l *Ledger) look(ctx context.Context, call string) (begun bool, frames []*agentv1.AgentClientMessage, err error) {
 	row, err := l.rows.Get(ctx, l.key(call, 0))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -103,7 +102,7 @@ func (l *Ledger) look(ctx context.Context, call string) (begun bool, frames []*a
 	}
 	parts, n := binary.Uvarint(head[2:])
 	if n <= 0 {
-		return false, nil, fmt.Errorf("look up call: %w: it has no number of parts", kv.ErrCorrupt)
+		return false, nil, fmt.Errorf("look up call: %w: the number of parts is missing", kv.ErrCorrupt)
 	}
 	frames, err = l.results(ctx, call, parts)
 	return true, frames, err
@@ -132,8 +131,8 @@ func (l *Ledger) results(ctx context.Context, call string, parts uint64) ([]*age
 	}
 }
 
-// Clear forgets all calls. Run does so when a turn is over, since its calls are
-// part of the saved state then.
+// Clear forgets all calls. Run does so at the end of a turn, because its calls are
+// then part of the saved state.
 func (l *Ledger) Clear(ctx context.Context) error {
 	if err := l.rows.Commit(ctx, &kv.Batch{DeleteRange: []kv.Range{keyspace.Execs(l.conversation)}}); err != nil {
 		return fmt.Errorf("clear ledger: %w", err)

@@ -14,14 +14,13 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// stateLimits bound a state and partLimits its parts, as package conversation
-// does.
+// stateLimits limit a state and partLimits its parts, as package conversation does.
 var (
 	stateLimits = &wirelimit.Limits{Bytes: 32 << 20}
 	partLimits  = &wirelimit.Limits{Bytes: 64 << 20, Memory: 256 << 20}
 )
 
-// encode is the only way in which this package encodes what is hashed.
+// encode encodes everything that this package hashes.
 func encode(m proto.Message) ([]byte, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -30,7 +29,7 @@ func encode(m proto.Message) ([]byte, error) {
 	return data, nil
 }
 
-// load reads a blob that a state names into m.
+// load decodes a blob of a state into m.
 func load(ctx context.Context, blobs blob.Store, field []byte, m proto.Message) error {
 	id, err := blob.IDFromBytes(field)
 	if err != nil {
@@ -46,8 +45,8 @@ func load(ctx context.Context, blobs blob.Store, field []byte, m proto.Message) 
 	return nil
 }
 
-// messageIndex finds the ids of the user's messages in states. Turns never
-// change under their id, so what it has read it need not read again.
+// messageIndex finds the ids of the user's messages in states. The content of an id
+// never changes, so each turn is read once.
 type messageIndex struct {
 	blobs blob.Store
 
@@ -111,7 +110,7 @@ func (x *messageIndex) user(ctx context.Context, field []byte) (string, error) {
 	return msg.GetMessageId(), nil
 }
 
-// last returns the id of the latest message of a state, or nothing.
+// last returns the id of the latest message of a state, or "".
 func (x *messageIndex) last(ctx context.Context, state *agentv1.ConversationStateStructure) (string, error) {
 	for i := len(state.GetTurns()) - 1; i >= 0; i-- {
 		id, err := x.of(ctx, state.Turns[i], false)
@@ -122,12 +121,12 @@ func (x *messageIndex) last(ctx context.Context, state *agentv1.ConversationStat
 	return "", nil
 }
 
-// atOnce is how many turns are read at once. New messages are in the last turns,
-// so the first round finds most of what there is to find.
+// atOnce is how many turns are read at once. New messages are in the last turns, so
+// the first round usually finds them.
 const atOnce = 16
 
-// find reports which of ids the state contains. It looks at the newest turns
-// first and ends when everything is found.
+// find reports which of ids the state contains. It looks at the newest turns first
+// and stops when everything is found.
 func (x *messageIndex) find(ctx context.Context, state *agentv1.ConversationStateStructure, ids []string) ([]bool, error) {
 	found := make([]bool, len(ids))
 	left := len(ids)
@@ -158,11 +157,11 @@ func (x *messageIndex) find(ctx context.Context, state *agentv1.ConversationStat
 	return found, nil
 }
 
-// maxMessageID is how long the id of a message may be to become part of a key.
+// maxMessageID is how long the id of a message may be to be part of a key.
 const maxMessageID = 256
 
-// keyableID returns an id if a save can be found by it, and else nothing: the id
-// comes from the peer, and a strange one is no reason to lose a state.
+// keyableID returns an id if it can be part of a key, else "": the id comes from the
+// peer, and an invalid one must not lose a state.
 func keyableID(id string) string {
 	if len(id) > maxMessageID || !utf8.ValidString(id) {
 		return ""

@@ -12,15 +12,14 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Queue holds the messages of the user that wait for their turn, in order. It
-// lives in memory: a message that a saved state contains counts as processed, so
-// that whoever fills a queue again after a crash sends nothing twice. It is safe
-// for concurrent use.
+// Queue holds pending messages of the user, in order. It is in memory only. A message
+// in a saved state counts as processed, so refilling a queue after a crash sends
+// nothing twice. It is safe for concurrent use.
 type Queue struct {
 	mu       sync.Mutex // guards what follows
 	waiting  []*agentv1.UserMessage
-	taken    map[string]bool // ids that were ever added, processed or not
-	finished map[string]bool // ids that are processed
+	taken    map[string]bool // all ids ever added
+	finished map[string]bool // processed ids
 }
 
 // NewQueue returns an empty queue.
@@ -28,8 +27,8 @@ func NewQueue() *Queue {
 	return &Queue{taken: make(map[string]bool), finished: make(map[string]bool)}
 }
 
-// Add puts a message at the end and returns its id. A message without an id gets
-// one; a message whose id was added before is not added again.
+// Add appends a message and returns its id. A message without an id gets one; a
+// message whose id was added before is not added again.
 func (q *Queue) Add(msg *agentv1.UserMessage) (string, error) {
 	if msg == nil {
 		return "", invalid("add message: it is nil")
@@ -49,7 +48,7 @@ func (q *Queue) Add(msg *agentv1.UserMessage) (string, error) {
 
 func newMessageID() string { return uuid.NewString() }
 
-// Unprocessed returns the messages that wait, the oldest first.
+// Unprocessed returns the pending messages, oldest first.
 func (q *Queue) Unprocessed() []*agentv1.UserMessage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,8 +59,8 @@ func (q *Queue) Unprocessed() []*agentv1.UserMessage {
 	return out
 }
 
-// MarkProcessed takes a message out of the queue. It reports whether the message
-// waited.
+// MarkProcessed removes a message from the queue. It reports whether the message was
+// pending.
 func (q *Queue) MarkProcessed(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +91,7 @@ func (q *Queue) settle(ctx context.Context, h *Handler) error {
 	return nil
 }
 
-// next returns the oldest message that waits, or nil.
+// next returns the oldest pending message, or nil.
 func (q *Queue) next() *agentv1.UserMessage {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"github.com/stet-dev/stet/kvstream"
 )
 
-// Request says what to run, and how. Handler is required, and Action or a Queue
-// with a message; everything else has a default.
+// Request describes a run. Handler is required, and either Action or a Queue with a
+// message; everything else has a default.
 type Request struct {
-	// Handler keeps the checkpoints and knows the latest one.
+	// Handler saves the checkpoints and has the latest one.
 	Handler *Handler
-	// Action begins the run. If it is nil, the first message of the queue does.
+	// Action starts the run. If it is nil, the first message of the queue does.
 	Action *agentv1.ConversationAction
 	// Queue holds messages that are sent one by one, in order, each when the turn
 	// before it has ended. More may be added meanwhile.
@@ -24,26 +24,27 @@ type Request struct {
 	// Template is copied into every run request: model, tools and the like. The
 	// state, the action and the conversation's id are filled in.
 	Template *agentv1.AgentRunRequest
-	// Executor does what the server asks for. Without one every request fails.
+	// Executor performs the server's requests. Without one every request fails.
 	Executor Executor
-	// Ledger remembers executed calls for longer than this process lives. Without
-	// one they are remembered as long as Run runs.
+	// Ledger remembers executed calls beyond the life of this process. Without it
+	// they are remembered while Run runs.
 	Ledger *Ledger
-	// OnUpdate, if set, is given every update of the interaction, heartbeats
-	// excepted, in order.
+	// OnUpdate, if set, receives every update of the interaction except heartbeats,
+	// in order.
 	OnUpdate func(*agentv1.InteractionUpdate)
-	// OnQuery, if set, answers what the server asks the user. It may be called for
-	// several queries at once. Without it, and after an error, the answer is empty.
+	// OnQuery, if set, answers the server's questions to the user. It may be called
+	// for several queries at once. Without it, and after an error, the answer is
+	// empty.
 	OnQuery func(ctx context.Context, q *agentv1.InteractionQuery) (*agentv1.InteractionResponse, error)
-	// OnResume, if set, is told that the connection was lost and that the run is
-	// about to go on from the latest checkpoint: updates since then come again.
+	// OnResume, if set, is called when the connection was lost and the run is about
+	// to resume from the latest checkpoint; updates since then come again.
 	OnResume func(attempt int, cause error)
-	// Actions, if set, are sent while a turn is under way, such as the cancelling
-	// of a subagent. One that is under way when the connection is lost is lost; the
-	// message of a UserMessageAction is not, it then waits in the queue.
+	// Actions, if set, are sent during a turn, for example to cancel a subagent. An
+	// action in transit is lost with the connection, but the message of a
+	// UserMessageAction stays in the queue.
 	Actions <-chan *agentv1.ConversationAction
 
-	// Heartbeat is how often the client shows that it is there; 5 s by default.
+	// Heartbeat is how often the client sends a heartbeat; 5 s by default.
 	Heartbeat time.Duration
 	// Silence is how long the server may send nothing before the connection counts
 	// as lost; two minutes by default, never if it is negative.
@@ -51,27 +52,27 @@ type Request struct {
 	// Attempts is how often a run is tried again without any progress; 8 by
 	// default, never if it is negative.
 	Attempts int
-	// Backoff is the first pause before another try, which doubles up to
-	// MaxBackoff; 200 ms and 15 s by default. A part of it is left to chance.
+	// Backoff is the first pause before another try, which doubles up to MaxBackoff;
+	// 200 ms and 15 s by default. Part of it is random.
 	Backoff, MaxBackoff time.Duration
 	// Grace is how long the server has to end a run that was cancelled; 5 s by
 	// default.
 	Grace time.Duration
-	// KV shapes the answering of requests for blobs.
+	// KV configures the serving of blobs.
 	KV *kvstream.ServeOptions
 }
 
-// Result tells how a run went.
+// Result describes a finished run.
 type Result struct {
-	// Turns is how many turns ended regularly.
+	// Turns is how many turns ended normally.
 	Turns int
-	// Streams is how many streams were opened, and Resumed how many of them because
-	// a connection was lost.
+	// Streams is how many streams were opened, Resumed how many of them after a lost
+	// connection.
 	Streams, Resumed int
 	// Checkpoints is how many states were saved.
 	Checkpoints int
 	// Transcript is why a transcript could not be written, or nil. The states are
-	// safe nevertheless.
+	// saved nevertheless.
 	Transcript error
 }
 
@@ -101,14 +102,14 @@ func (r *Request) setDefaults() {
 	}
 }
 
-// pause returns how long to wait before the n-th try, which begins at 1.
+// pause returns how long to wait before the n-th try, counted from 1.
 func (r *Request) pause(n int) time.Duration {
 	d := r.Backoff
 	for ; n > 1 && d < r.MaxBackoff; n-- {
 		d *= 2
 	}
 	d = min(d, r.MaxBackoff)
-	// Clients that lost one server together do not all come back together.
+	// Spread out clients that lost a server at the same time.
 	return d/2 + rand.N(d/2+1)
 }
 
@@ -126,7 +127,7 @@ func (r *Request) runRequest(state *agentv1.ConversationStateStructure, action *
 	return &agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_RunRequest{RunRequest: req}}
 }
 
-// Say returns the action of a new message of the user.
+// Say returns the action for a new message of the user.
 func Say(text string) *agentv1.ConversationAction {
 	return messageAction(&agentv1.UserMessage{Text: text, MessageId: newMessageID()})
 }
@@ -146,8 +147,8 @@ func cancelAction(reason string) *agentv1.ConversationAction {
 	return &agentv1.ConversationAction{Action: &agentv1.ConversationAction_CancelAction{CancelAction: &agentv1.CancelAction{Reason: reason}}}
 }
 
-// withMessageID returns the action and the id of the message that it brings. A
-// message without an id gets one, so that it can be found in the states.
+// withMessageID returns the action and the id of its message. A message without an id
+// gets one, so that it can be found in the states.
 func withMessageID(action *agentv1.ConversationAction) (*agentv1.ConversationAction, string) {
 	action = proto.CloneOf(action)
 	var msg *agentv1.UserMessage

@@ -12,14 +12,14 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Run runs the request's action, and then the messages of its queue, until there
-// is nothing more to do. A lost connection is opened again and the run goes on
-// from the latest checkpoint. When ctx ends, the server is told to stop and has a
-// moment to announce a last checkpoint; the error then wraps ctx.Err().
+// Run runs the request's action, and then the messages of its queue, until nothing is
+// left to do. After a lost connection it reconnects and goes on from the latest
+// checkpoint. When ctx ends, it tells the server to stop and waits briefly for a last
+// checkpoint; the error then wraps ctx.Err().
 //
-// What failed is in the error: the saving of a state, the server's refusal
-// (wrapping what the transport says), ErrConnectionLost after the last attempt,
-// with ErrNoCheckpoint if there is nothing to resume from.
+// The error is a failure to save a state, the server's refusal (wrapping the
+// transport's error), or ErrConnectionLost after the last attempt, with
+// ErrNoCheckpoint if there is nothing to resume from.
 func Run(ctx context.Context, t Transport, req Request) (Result, error) {
 	if req.Handler == nil || t == nil {
 		return Result{}, invalid("run: it needs a transport and a handler")
@@ -32,14 +32,14 @@ func Run(ctx context.Context, t Transport, req Request) (Result, error) {
 	defer r.close()
 	err := r.run(ctx)
 	r.close()
-	// A transcript is written in the background while the run lasts, not longer.
+	// Transcripts are written in the background only during the run.
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), transcriptWait)
 	defer cancel()
 	r.result.Transcript = req.Handler.Wait(waiting)
 	return r.result, err
 }
 
-// transcriptWait bounds the wait for the last transcript.
+// transcriptWait limits the wait for the last transcript.
 const transcriptWait = 30 * time.Second
 
 // runner is one call of Run.
@@ -86,8 +86,8 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		r.result.Turns++
 		action = nil
-		// A server may end a stream with calls still pending. Whoever resumes asks
-		// for them again.
+		// A server may end a stream with pending calls. A resumed run requests them
+		// again.
 		if r.req.Ledger != nil && len(r.req.Handler.Latest().GetPendingToolCalls()) == 0 {
 			if err := r.req.Ledger.Clear(ctx); err != nil {
 				return err
@@ -96,15 +96,15 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-// requeue puts the messages of an action into the queue before the action is
-// sent. When a state contains them, they count as processed; until then they wait,
-// since nobody can tell what became of them.
+// requeue adds the messages of an action to the queue before the action is sent. Once
+// a state contains them, they count as processed; until then their outcome is unknown
+// and they stay queued.
 func (r *runner) requeue(action *agentv1.ConversationAction) *agentv1.ConversationAction {
 	action, _ = withMessageID(action)
 	user := action.GetUserMessageAction()
 	for _, msg := range append(slices.Clone(user.GetPrependUserMessages()), user.GetUserMessage()) {
 		if msg.GetMessageId() != "" {
-			_, _ = r.queue.Add(msg) // it fails for nil alone
+			_, _ = r.queue.Add(msg) // fails only for nil
 		}
 	}
 	return action
@@ -122,7 +122,7 @@ func (r *runner) next(ctx context.Context) (*agentv1.ConversationAction, string,
 	return messageAction(msg), msg.MessageId, nil
 }
 
-// turn runs an action to its end, on as many streams as that takes.
+// turn runs an action to its end, on as many streams as needed.
 func (r *runner) turn(ctx context.Context, action *agentv1.ConversationAction, fromQueue string) (err error) {
 	defer func() { err = errors.Join(err, r.req.Handler.endTurn(ctx)) }()
 	action, message := withMessageID(action)
@@ -188,8 +188,8 @@ func (r *runner) attempts(ctx context.Context, action *agentv1.ConversationActio
 	}
 }
 
-// action returns what to ask for on a new stream. What the server has taken into
-// a state is resumed; what it has not, it is told again.
+// action returns the action for a new stream: a resumption if a state contains the
+// message, else the action again.
 func (r *runner) action(ctx context.Context, action *agentv1.ConversationAction, message string, begun int) (*agentv1.ConversationAction, error) {
 	taken := r.req.Handler.Count() > begun
 	if message != "" {
@@ -205,8 +205,8 @@ func (r *runner) action(ctx context.Context, action *agentv1.ConversationAction,
 	return proto.CloneOf(action), nil
 }
 
-// stopped says why everything was ended: by the caller, or because a call could
-// not be noted.
+// stopped returns why the run was ended: by the caller, or because a call could not
+// be recorded.
 func (r *runner) stopped(ctx context.Context) error {
 	var failed *failure
 	if errors.As(context.Cause(ctx), &failed) {
@@ -215,8 +215,8 @@ func (r *runner) stopped(ctx context.Context) error {
 	return fmt.Errorf("run cancelled: %w", ctx.Err())
 }
 
-// failure is the cause of a context that we ended ourselves, because something on
-// this side went wrong.
+// failure is the cause of a context that we ended ourselves after a failure on this
+// side.
 type failure struct{ err error }
 
 func (f *failure) Error() string { return f.err.Error() }

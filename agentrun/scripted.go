@@ -8,7 +8,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Line is one line of a script. Exactly one of its fields is set.
+// Line is a line of a script. Exactly one of its fields is set.
 type Line struct {
 	Say   string `json:"say,omitempty"`
 	Think string `json:"think,omitempty"`
@@ -18,11 +18,11 @@ type Line struct {
 	// Todo replaces the to-do list.
 	Todo []string `json:"todo,omitempty"`
 	Plan string   `json:"plan,omitempty"`
-	// Subagent hands work to a subagent, which has a script of its own.
+	// Subagent gives work to a subagent with its own script.
 	Subagent *SubScript `json:"subagent,omitempty"`
-	// Fail ends the run with an error of this text.
+	// Fail ends the run with an error with this text.
 	Fail string `json:"fail,omitempty"`
-	// Disconnect breaks the connection, once; the resumed run goes on behind it.
+	// Disconnect breaks the connection once; the resumed run goes on after this line.
 	Disconnect bool `json:"disconnect,omitempty"`
 }
 
@@ -32,22 +32,21 @@ type FileEdit struct {
 	Content string `json:"content"`
 }
 
-// SubScript is what a subagent is asked for and what it does.
+// SubScript is the prompt of a subagent and its script.
 type SubScript struct {
 	Prompt string `json:"prompt"`
 	Lines  []Line `json:"lines"`
 }
 
-// Scripted is an agent that does what it was told beforehand, for tests and
-// demonstrations. It finds its place by the steps of the turn alone. It is safe
-// for concurrent use.
+// Scripted is an agent that follows a script, for tests and demonstrations. It finds
+// its place by the steps of the turn alone. It is safe for concurrent use.
 type Scripted struct {
 	script
 	mu     sync.Mutex // guards broken
 	broken map[string]bool
 }
 
-// script is the part of an agent or a subagent.
+// script is the script of an agent or a subagent.
 type script struct {
 	owner *Scripted
 	turns [][]Line
@@ -90,8 +89,8 @@ func (s script) Next(_ context.Context, t *Turn) (Step, error) {
 	return Done{}, nil
 }
 
-// once reports whether a line is to be played: one that breaks the connection
-// only the first time.
+// once reports whether to play a line; one that breaks the connection is played only
+// the first time.
 func (s *Scripted) once(t *Turn, index int, line Line) bool {
 	if !line.Disconnect {
 		return true
@@ -104,8 +103,7 @@ func (s *Scripted) once(t *Turn, index int, line Line) bool {
 	return first
 }
 
-// Subagent implements Spawner: a subagent plays the lines that belong to its
-// prompt.
+// Subagent implements Spawner: a subagent plays the lines for its prompt.
 func (s script) Subagent(_ context.Context, task *agentv1.TaskArgs) (Agent, error) {
 	for _, turn := range s.turns {
 		for _, line := range turn {
@@ -119,7 +117,7 @@ func (s script) Subagent(_ context.Context, task *agentv1.TaskArgs) (Agent, erro
 
 func (l *Line) err() error {
 	if l.Disconnect {
-		return fmt.Errorf("as the script says: %w", ErrConnectionLost)
+		return fmt.Errorf("scripted: %w", ErrConnectionLost)
 	}
 	return &Failure{Text: l.Fail}
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/stet-dev/stet/kvstream"
 )
 
-// ServeOptions shape the server's side of a run. Agent is required.
+// ServeOptions configure the server's side of a run. Agent is required.
 type ServeOptions struct {
 	// Agent decides what is done.
 	Agent Agent
-	// Stack, if set, puts layers over the client's blobs, such as a cache that is
-	// near. A Flush of what it returns must end with a Flush of what it is given:
-	// a checkpoint is announced after it.
+	// Stack, if set, adds layers over the client's blobs, such as a local cache.
+	// Flush of the returned store must end with a Flush of peer, because a checkpoint
+	// is announced after it.
 	Stack func(peer blob.Store) blob.Store
-	// KV shapes the requests for blobs.
+	// KV configures the requests for blobs.
 	KV *kvstream.Options
-	// Heartbeat is how often the server shows that it is there; 5 s by default.
+	// Heartbeat is how often the server sends a heartbeat; 5 s by default.
 	Heartbeat time.Duration
 	// ExecTimeout is how long the client has for a call; a day by default.
 	ExecTimeout time.Duration
@@ -49,7 +49,7 @@ func (o *ServeOptions) setDefaults() {
 	}
 }
 
-// Limits on what a client may have the server hold for it.
+// Limits on what the server holds for a client.
 const (
 	maxQueued     = 64 // actions that wait for the turn to end
 	maxPrefetched = 10_000
@@ -63,25 +63,25 @@ type session struct {
 	remote  *kvstream.Store
 	blobs   blob.Store
 	request *agentv1.AgentRunRequest
-	side    sync.WaitGroup // what uses the stream beside the turn
+	side    sync.WaitGroup // goroutines that use the stream beside the turn
 
 	mu        sync.Mutex // guards what follows
 	execs     map[uint32]chan *agentv1.AgentClientMessage
 	nextExec  uint32
 	queued    []*agentv1.ConversationAction
-	stop      context.CancelCauseFunc // ends the turn that is under way
+	stop      context.CancelCauseFunc // ends the current turn
 	cancelled *agentv1.CancelAction
 	subagents map[string]context.CancelCauseFunc
 }
 
-// errCancelled is why a turn ends when the client wants it to.
+// errCancelled is the cause of a turn that the client cancels.
 var errCancelled = errors.New("cancelled by the client")
 
-// Serve answers one run of a client: it reads the request, has the agent work on
-// the client's state and announces checkpoints until there is nothing more to do.
-// Everything that a checkpoint names is durable at the client before it is
-// announced. The context must be that of the stream. When Serve returns, a call of
-// stream.Receive may still be under way; it ends with the stream.
+// Serve answers one run of a client: it reads the request, lets the agent work on the
+// client's state and announces checkpoints until nothing is left to do. Everything
+// that a checkpoint names is durable at the client before it is announced. The
+// context must be that of the stream. When Serve returns, a call of stream.Receive
+// may still be running; it ends with the stream.
 func Serve(ctx context.Context, stream ServerStream, opts ServeOptions) error {
 	if opts.Agent == nil {
 		return invalid("serve: there is no agent")
@@ -109,7 +109,7 @@ func Serve(ctx context.Context, stream ServerStream, opts ServeOptions) error {
 	cancel(nil)
 	s.remote.CloseWithError(err)
 	<-s.remote.Done()
-	s.side.Wait() // nothing uses the stream's sending half any more
+	s.side.Wait() // after this nothing sends on the stream
 	return err
 }
 
@@ -125,18 +125,18 @@ func firstFrame(stream ServerStream) (*agentv1.AgentRunRequest, error) {
 		case *agentv1.AgentClientMessage_RunRequest:
 			return m.RunRequest, checkRequest(m.RunRequest)
 		default:
-			return nil, protocol("the first frame is %T and no run request", m)
+			return nil, protocol("the first frame is %T, want a run request", m)
 		}
 	}
-	return nil, protocol("no run request came")
+	return nil, protocol("the stream ended without a run request")
 }
 
 func checkRequest(r *agentv1.AgentRunRequest) error {
 	if r.GetAction().GetAction() == nil {
-		return protocol("the run request has no action that is known here")
+		return protocol("the run request has no known action")
 	}
 	if n := len(r.GetPreFetchedBlobs()); n > maxPrefetched {
-		return protocol("the run request brings %d blobs, at most %d are allowed", n, maxPrefetched)
+		return protocol("the run request has %d blobs; the limit is %d", n, maxPrefetched)
 	}
 	raw, err := encode(r.GetConversationState())
 	if err != nil {
@@ -148,7 +148,7 @@ func checkRequest(r *agentv1.AgentRunRequest) error {
 	return nil
 }
 
-// read takes the client's frames until the stream ends.
+// read handles the client's frames until the stream ends.
 func (s *session) read(ctx context.Context, stream ServerStream, cancel context.CancelCauseFunc) {
 	for {
 		msg, err := stream.Receive()
@@ -167,7 +167,7 @@ func (s *session) read(ctx context.Context, stream ServerStream, cancel context.
 				s.deliver(throw.GetId(), msg)
 			}
 			if end := m.ExecClientControlMessage.GetStreamClose(); end != nil {
-				s.deliver(end.GetId(), msg) // a call that still waits gets nothing else
+				s.deliver(end.GetId(), msg) // a waiting call gets no other result
 			}
 		case *agentv1.AgentClientMessage_ConversationAction:
 			if err := s.act(ctx, m.ConversationAction); err != nil {
@@ -181,8 +181,7 @@ func (s *session) read(ctx context.Context, stream ServerStream, cancel context.
 	}
 }
 
-// deliver hands a result to the call that waits for it. Only the first one
-// counts; later ones find nobody.
+// deliver passes a result to the waiting call. Only the first one counts.
 func (s *session) deliver(id uint32, msg *agentv1.AgentClientMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +191,7 @@ func (s *session) deliver(id uint32, msg *agentv1.AgentClientMessage) {
 	}
 }
 
-// act takes an action that comes while a turn is under way.
+// act handles an action that arrives during a turn.
 func (s *session) act(ctx context.Context, action *agentv1.ConversationAction) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,13 +207,13 @@ func (s *session) act(ctx context.Context, action *agentv1.ConversationAction) e
 			stop(errCancelled)
 		}
 	case *agentv1.ConversationAction_BackgroundShellAction, *agentv1.ConversationAction_BackgroundSubagentAction:
-		// The client does that, and the result of the call tells of it. The reader
-		// must not wait for a client that does not read.
+		// The client does that, and the result of the call shows it. The reader must
+		// not wait for a client that does not read.
 		s.side.Go(func() { _, _ = s.exec(ctx, backgroundRequest(action)) })
 	case nil:
 	default:
 		if len(s.queued) >= maxQueued {
-			return protocol("more than %d actions wait", maxQueued)
+			return protocol("more than %d actions are queued", maxQueued)
 		}
 		s.queued = append(s.queued, action)
 	}
@@ -230,11 +229,11 @@ func (s *session) next() *agentv1.ConversationAction {
 	}
 	action := s.queued[0]
 	s.queued = s.queued[1:]
-	s.stop, s.cancelled = nil, nil // those of the turn before
+	s.stop, s.cancelled = nil, nil // of the previous turn
 	return action
 }
 
-// exec has the client do something and returns its result.
+// exec sends a request to the client and returns its result.
 func (s *session) exec(ctx context.Context, req *agentv1.ExecServerMessage) (*agentv1.ExecClientMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.ExecTimeout)
 	defer cancel()
@@ -266,12 +265,12 @@ func (s *session) exec(ctx context.Context, req *agentv1.ExecServerMessage) (*ag
 	return nil, errors.Join(context.Cause(ctx), err)
 }
 
-// thrownError is the failure of a call as the client told it.
+// thrownError is the failure of a call as reported by the client.
 type thrownError struct{ text, code string }
 
 func (e *thrownError) Error() string { return e.text }
 
-// errNoResult is the failure of a call that the client ended without a word.
+// errNoResult is the failure of a call that the client ended without a result.
 var errNoResult = &thrownError{text: "the client gave no result"}
 
 func (s *session) send(msg *agentv1.AgentServerMessage) error {
@@ -285,7 +284,7 @@ func (s *session) update(u *agentv1.InteractionUpdate) error {
 	return s.send(&agentv1.AgentServerMessage{Message: &agentv1.AgentServerMessage_InteractionUpdate{InteractionUpdate: u}})
 }
 
-// maxContent is how large a blob may be for a message to carry it.
+// maxContent is the largest blob that fits into a message.
 func (s *session) maxContent() int {
 	const envelope = 1 << 10 // ids and the trace
 	limit := kvstream.DefaultMaxMessage
@@ -319,7 +318,7 @@ func (s *session) beat(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if s.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_Heartbeat{Heartbeat: &agentv1.HeartbeatUpdate{}}}) != nil {
-			return // the reader learns why
+			return // the reader gets the cause
 		}
 	}
 }

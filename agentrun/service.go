@@ -26,8 +26,8 @@ func (s *Service) Run(ctx context.Context, stream *connect.BidiStream[agentv1.Ag
 	return ConnectError(Serve(ctx, stream, s.opts))
 }
 
-// ConnectError returns an error of Serve as connect sends it. The client sees the
-// text of a *Failure and of protocol errors, and of others only the code.
+// ConnectError converts an error of Serve for connect. The client gets the text of a
+// *Failure and of protocol errors, but only the code of others.
 func ConnectError(err error) error {
 	var failure *Failure
 	switch {

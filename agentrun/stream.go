@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/kvstream"
 )
 
-// errSilent is why a stream was given up on which nothing came any more.
-var errSilent = fmt.Errorf("%w: the server was silent for too long", ErrConnectionLost)
+// errSilent is the cause when a stream is closed because nothing arrived.
+var errSilent = fmt.Errorf("%w: no message from the server for too long", ErrConnectionLost)
 
 // link is one stream of a run.
 type link struct {
@@ -24,23 +24,23 @@ type link struct {
 	controller *Controller
 	responder  *kvstream.Responder
 	cancel     context.CancelCauseFunc // ends the stream
-	watch      *time.Timer             // gives the stream up
+	watch      *time.Timer             // closes a silent stream
 	work       sync.WaitGroup
 
-	asked atomic.Int64 // requests of the server that are not answered yet
+	asked atomic.Int64 // unanswered requests of the server
 
 	mu    sync.Mutex            // guards calls
 	calls map[uint32]*execution // by their number on this stream
 }
 
-// maxAsked is how many calls and queries a server may have open.
+// maxAsked is how many open calls and queries a server may have.
 const maxAsked = 256
 
-// stream runs an action on a new stream and returns nil when the server has ended
-// it regularly and everything it announced is saved.
+// stream runs an action on a new stream and returns nil once the server has ended it
+// normally and everything it announced is saved.
 func (r *runner) stream(ctx context.Context, action *agentv1.ConversationAction) error {
-	// Not the caller's context: when that ends, the server is still to be told, and
-	// what it announces then is still to be saved.
+	// Not the caller's context: after it ends, the server must still be told, and its
+	// last checkpoint must still be saved.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	r.result.Streams++
@@ -60,14 +60,14 @@ func (r *runner) stream(ctx context.Context, action *agentv1.ConversationAction)
 	return l.run(ctx, work, r.req.runRequest(r.req.Handler.Latest(), action))
 }
 
-// run keeps the stream going until its end. caller is the context that cancels
-// the run, work that of the stream.
+// run drives the stream until its end. caller is the context that cancels the run,
+// work the context of the stream.
 func (l *link) run(caller, work context.Context, first *agentv1.AgentClientMessage) error {
 	saved := make(chan error, 1)
 	go func() {
 		err := l.controller.Run(work)
 		if err != nil {
-			l.cancel(err) // nothing that comes now could be kept
+			l.cancel(err) // later checkpoints could not be saved
 		}
 		saved <- err
 	}()
@@ -76,23 +76,23 @@ func (l *link) run(caller, work context.Context, first *agentv1.AgentClientMessa
 	l.work.Go(func() { l.cancelled(caller, ended) })
 	err := l.out.Send(first)
 	if err == nil || errors.Is(err, ErrConnectionLost) || errors.Is(err, io.EOF) {
-		// A server that refuses says why in what it sends.
+		// A server that refuses sends the reason.
 		err = l.read(work)
 	}
 	if l.watch != nil {
-		l.watch.Stop() // what is left to save is ours to do, however long that takes
+		l.watch.Stop() // saving the rest may take any time
 	}
 	close(ended)
 	l.controller.Close()
 	notSaved := <-saved
 	l.cancel(nil)
-	_ = l.responder.Close() // answers that found no stream; the reader knows why
+	_ = l.responder.Close() // unsent answers; the reader has the cause
 	l.work.Wait()
 	if notSaved != nil && !errors.Is(notSaved, context.Canceled) {
 		return notSaved
 	}
 	if err == nil && notSaved == nil {
-		// The server ended the run, so what it did not wait for does not matter.
+		// The server ended the run, so unfinished requests do not matter.
 		return nil
 	}
 	if cause := context.Cause(work); errors.Is(cause, errSilent) {
@@ -104,7 +104,7 @@ func (l *link) run(caller, work context.Context, first *agentv1.AgentClientMessa
 	return err
 }
 
-// read takes frames until the stream ends; nil is its regular end.
+// read handles frames until the stream ends; nil means a normal end.
 func (l *link) read(ctx context.Context) error {
 	for {
 		msg, err := l.stream.Receive()
@@ -115,7 +115,7 @@ func (l *link) read(ctx context.Context) error {
 			return err
 		}
 		if l.watch != nil {
-			l.watch.Stop() // while it is we who are slow
+			l.watch.Stop() // while this side is slow
 		}
 		l.take(ctx, msg)
 		if l.watch != nil {
@@ -124,7 +124,7 @@ func (l *link) read(ctx context.Context) error {
 	}
 }
 
-// take handles one frame. What goes wrong ends the stream, which read notices.
+// take handles one frame. An error ends the stream, which read notices.
 func (l *link) take(ctx context.Context, msg *agentv1.AgentServerMessage) {
 	switch m := msg.GetMessage().(type) {
 	case *agentv1.AgentServerMessage_InteractionUpdate:
@@ -134,11 +134,11 @@ func (l *link) take(ctx context.Context, msg *agentv1.AgentServerMessage) {
 	case *agentv1.AgentServerMessage_ConversationCheckpointUpdate:
 		l.controller.Checkpoint(m.ConversationCheckpointUpdate)
 	case *agentv1.AgentServerMessage_KvServerMessage:
-		// An error means that answers cannot be sent; the reason comes with what
-		// the server sends, or does not send, next.
+		// An error means that answers cannot be sent; the next Receive returns the
+		// reason.
 		_ = l.responder.Handle(ctx, m.KvServerMessage)
 	case *agentv1.AgentServerMessage_ExecServerMessage:
-		// A call is executed only when the state that asks for it is safe.
+		// Execute a call only after the state that requests it is saved.
 		if l.admit() {
 			l.controller.After(func() {
 				l.work.Go(func() { l.execute(ctx, m.ExecServerMessage) })
@@ -155,13 +155,13 @@ func (l *link) take(ctx context.Context, msg *agentv1.AgentServerMessage) {
 	}
 }
 
-// admit reports whether one more request may be worked on. A server that asks
-// without end does not get to fill the client's memory.
+// admit reports whether another request may be handled. It keeps a server from
+// filling the client's memory.
 func (l *link) admit() bool {
 	if l.asked.Add(1) <= maxAsked {
 		return true
 	}
-	l.r.fail(protocol("the server has more than %d requests open", maxAsked))
+	l.r.fail(protocol("the server has more than %d open requests", maxAsked))
 	return false
 }
 
@@ -176,7 +176,7 @@ func (l *link) execute(ctx context.Context, req *agentv1.ExecServerMessage) {
 	l.mu.Lock()
 	l.calls[req.GetId()] = x
 	l.mu.Unlock()
-	// What cannot be sent now is sent on the next stream, if it is asked for.
+	// Unsent results are sent on the next stream, if requested.
 	_ = x.follow(ctx, func(f *agentv1.AgentClientMessage) error { return l.out.Send(addressed(f, req.GetId())) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,12 +222,12 @@ func (l *link) beat(ended <-chan struct{}) {
 		case <-ticker.C:
 		}
 		if err := l.out.Send(msg); err != nil {
-			return // the reader learns why
+			return // the reader gets the cause
 		}
 	}
 }
 
-// cancelled tells the server when the caller wants no more, and gives it a moment.
+// cancelled tells the server when the caller cancels, and gives it some time.
 func (l *link) cancelled(caller context.Context, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -236,13 +236,13 @@ func (l *link) cancelled(caller context.Context, ended <-chan struct{}) {
 	}
 	var failed *failure
 	if errors.As(context.Cause(caller), &failed) {
-		l.cancel(failed) // the turn is not unwanted: somebody may resume it
+		l.cancel(failed) // the turn is not cancelled: it may be resumed
 		return
 	}
-	// Before sending, which takes as long as the server likes.
+	// Before sending, which may block on the server.
 	grace := time.AfterFunc(l.r.req.Grace, func() { l.cancel(caller.Err()) })
 	defer grace.Stop()
-	// A stream that takes no more may have ended regularly: what it brought is still
+	// If sending fails, the stream may have ended normally; its frames are still
 	// being read and saved.
 	_ = l.out.Send(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_ConversationAction{
 		ConversationAction: cancelAction("cancelled by the client"),

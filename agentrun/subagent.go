@@ -12,8 +12,8 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// subagent has a subagent do a task. Its state is a part of the state above it,
-// so that a resumed run goes on in the middle of it.
+// subagent runs a task in a subagent. Its state is part of the parent's state, so a
+// resumed run goes on in the middle of it.
 func (w *worker) subagent(ctx context.Context, id string, t *agentv1.TaskToolCall) error {
 	if w.depth >= maxDepth {
 		t.Result = taskError(fmt.Sprintf("subagents may not be nested more than %d deep", maxDepth))
@@ -41,8 +41,8 @@ func (w *worker) subagent(ctx context.Context, id string, t *agentv1.TaskToolCal
 	return w.taskEnded(ctx, err, sub, id, t)
 }
 
-// taskEnded notes how a subagent ended. Its failure is a result for the agent;
-// the end of the whole run is not.
+// taskEnded records how a subagent ended. Its failure is a result for the agent; the
+// end of the whole run is not.
 func (w *worker) taskEnded(ctx context.Context, err error, sub *worker, id string, t *agentv1.TaskToolCall) error {
 	status := agentv1.SubagentRunStatus_SUBAGENT_RUN_STATUS_SUCCESS
 	var failure *Failure
@@ -76,7 +76,7 @@ func (s *session) turnCancelled() bool {
 	return s.cancelled != nil
 }
 
-// subworker returns the worker of a subagent, on the state that it had.
+// subworker returns the worker of a subagent, with its last state.
 func (w *worker) subworker(ctx context.Context, call, name string, task *agentv1.TaskArgs) (*worker, error) {
 	state := &agentv1.ConversationStateStructure{}
 	if ref := w.d.state.SubagentStateRefs[name]; len(ref) > 0 {
@@ -115,7 +115,7 @@ func (w *worker) subworker(ctx context.Context, call, name string, task *agentv1
 	return sub, nil
 }
 
-// publishSubagent stores the state of a subagent and announces the one above it.
+// publishSubagent stores the state of a subagent and announces its parent's.
 func (w *worker) publishSubagent(ctx context.Context, sub *worker, call string) error {
 	root, err := sub.d.putMessage(sub.d.state)
 	if err != nil {
@@ -143,7 +143,7 @@ func (w *worker) noteSubagent(call, name string, status agentv1.SubagentRunStatu
 	w.d.dirty = true
 }
 
-// endSubagent notes that a subagent that is not under way here has ended.
+// endSubagent records the end of a subagent that is not running here.
 func (w *worker) endSubagent(name string, status agentv1.SubagentRunStatus) {
 	for _, run := range w.d.state.SubagentRunsByParentToolCallId {
 		if run.GetSubagentId() == name {

@@ -15,8 +15,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// toolPart is a call, or its result, as the prompt and the list of pending calls
-// have it.
+// toolPart is a call or its result, in the form of the prompt and of pending calls.
 type toolPart struct {
 	Type   string          `json:"type"`
 	ID     string          `json:"toolCallId"`
@@ -32,7 +31,7 @@ func toolArm(call *agentv1.ToolCall) (protoreflect.Message, protoreflect.FieldDe
 	m := call.ProtoReflect()
 	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("tool"))
 	if field == nil {
-		return nil, nil, fmt.Errorf("a call of no tool that is known here: %w", ErrUnsupported)
+		return nil, nil, fmt.Errorf("unknown tool: %w", ErrUnsupported)
 	}
 	return m.Get(field).Message(), field, nil
 }
@@ -47,7 +46,7 @@ func part(tool protoreflect.Message, name protoreflect.Name) (json.RawMessage, e
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
 	}
-	// protojson varies its white space on purpose; what is hashed must not vary.
+	// protojson varies its white space on purpose; hashed bytes must not vary.
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, data); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
@@ -55,7 +54,7 @@ func part(tool protoreflect.Message, name protoreflect.Name) (json.RawMessage, e
 	return compact.Bytes(), nil
 }
 
-// promptParts returns what the model is told about a completed call.
+// promptParts returns the prompt messages for a completed call.
 func promptParts(call *agentv1.ToolCall) (asked, result toolPart, err error) {
 	tool, field, err := toolArm(call)
 	if err != nil {
@@ -118,7 +117,7 @@ func rawPart(text string) any {
 	return textOf(text)
 }
 
-// resolve gives an interrupted call the result that the client brings.
+// resolve sets the result of an interrupted call to the one from the client.
 func resolve(call *agentv1.ToolCall, r *agentv1.InterruptedPendingToolCallResolution) {
 	if shell := call.GetShellToolCall(); shell != nil && r.GetShellResult() != nil {
 		shell.Result = r.GetShellResult()
@@ -128,8 +127,8 @@ func resolve(call *agentv1.ToolCall, r *agentv1.InterruptedPendingToolCallResolu
 	}
 }
 
-// call executes a call and puts the result into it. What the tool reports as its
-// failure is a result, too; an error ends the run.
+// call executes a call and puts the result into it. A failure that the tool reports
+// is also a result; an error ends the run.
 func (w *worker) call(ctx context.Context, call *agentv1.ToolCall) error {
 	id := call.GetToolCallId()
 	switch t := call.GetTool().(type) {
@@ -182,7 +181,7 @@ func (w *worker) shell(ctx context.Context, id string, t *agentv1.ShellToolCall)
 }
 
 // maxText is how much of a command's output or of a file a step holds: steps are
-// blobs that have to fit into a message, and nobody reads more.
+// blobs that must fit into a message.
 const maxText = 512 << 10
 
 // shorten keeps the beginning and the end of a text that is too long.
@@ -194,7 +193,7 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(head, "") + fmt.Sprintf("\n[… %d bytes left out …]\n", len(text)-maxText) + strings.ToValidUTF8(tail, "")
 }
 
-// readFile returns a file's text, or nil if there is none.
+// readFile returns a file's text, or nil if it does not exist.
 func (w *worker) readFile(ctx context.Context, execID, call, path string) (*string, *agentv1.ReadResult, error) {
 	msg, err := w.s.exec(ctx, &agentv1.ExecServerMessage{ExecId: execID, Message: &agentv1.ExecServerMessage_ReadArgs{
 		ReadArgs: &agentv1.ReadArgs{Path: path, ToolCallId: call},
@@ -229,7 +228,7 @@ func (w *worker) read(ctx context.Context, id string, t *agentv1.ReadToolCall) e
 	case err != nil:
 		return err
 	case text == nil:
-		failed("the file could not be read")
+		failed("cannot read the file")
 	default:
 		t.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Success{Success: &agentv1.ReadToolSuccess{
 			Output:  &agentv1.ReadToolSuccess_Content{Content: shorten(strings.ToValidUTF8(*text, "\uFFFD"))},
@@ -240,8 +239,8 @@ func (w *worker) read(ctx context.Context, id string, t *agentv1.ReadToolCall) e
 	return nil
 }
 
-// edit reads a file and writes it. The two have ids of their own, so that a
-// resumed run learns what was there before the first of its tries.
+// edit reads a file and writes it. Each has its own id, so that a resumed run gets
+// the content before its first attempt.
 func (w *worker) edit(ctx context.Context, id string, t *agentv1.EditToolCall) error {
 	path, content := t.GetArgs().GetPath(), t.GetArgs().GetStreamContent()
 	failed := func(text string) error {
@@ -270,7 +269,7 @@ func (w *worker) edit(ctx context.Context, id string, t *agentv1.EditToolCall) e
 		t.Result = &agentv1.EditResult{Result: &agentv1.EditResult_Rejected{Rejected: &agentv1.EditRejected{Path: path, Reason: result.GetRejected().GetReason()}}}
 		return nil
 	case result.GetSuccess() == nil:
-		return failed("the file could not be written: " + result.GetError().GetError())
+		return failed("cannot write the file: " + result.GetError().GetError())
 	}
 	success := &agentv1.EditSuccess{Path: path, AfterFullFileContent: shorten(content)}
 	if before != nil {
@@ -304,8 +303,8 @@ func (w *worker) delete(ctx context.Context, id string, t *agentv1.DeleteToolCal
 	return nil
 }
 
-// setFile takes a file into the state. One that no message can carry leaves it:
-// nothing is better than half of a content, or an old one.
+// setFile adds a file to the state. A file too large for a message is removed from
+// it: no content is better than partial or old content.
 func (w *worker) setFile(path string, before, after *string) {
 	fits := func(content *string) bool { return content == nil || len(*content) <= w.s.maxContent() }
 	_, known := w.d.state.FileStatesV2[path]

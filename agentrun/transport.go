@@ -9,7 +9,7 @@ import (
 // Transport opens streams to a server.
 type Transport interface {
 	// Open starts a stream, which ends when ctx does. An error that wraps
-	// ErrConnectionLost means that trying again may help.
+	// ErrConnectionLost means that a retry may help.
 	Open(ctx context.Context) (Stream, error)
 }
 
@@ -19,9 +19,9 @@ type Stream interface {
 	// Send sends a frame. It may return before the server has it.
 	Send(*agentv1.AgentClientMessage) error
 	// Receive returns the next frame, io.EOF when the server has ended the run
-	// regularly, and an error that wraps ErrConnectionLost when the stream broke.
+	// normally, and an error that wraps ErrConnectionLost when the stream broke.
 	Receive() (*agentv1.AgentServerMessage, error)
-	// CloseSend says that nothing more will be sent.
+	// CloseSend ends the sending side.
 	CloseSend() error
 }
 

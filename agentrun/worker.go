@@ -23,7 +23,7 @@ type worker struct {
 	task    *agentv1.TaskArgs
 }
 
-// turn returns what the agent is told.
+// turn returns the input of the agent.
 func (w *worker) turn() *Turn {
 	t := &Turn{
 		Conversation: w.s.request.GetConversationId(), Action: w.action, Request: w.s.request,
@@ -38,11 +38,11 @@ func (w *worker) turn() *Turn {
 	return t
 }
 
-// drive goes on with the last turn until the agent is done: the calls that wait
-// come first, since the agent decided on them before.
+// drive continues the last turn until the agent is done. Pending calls come first,
+// because the agent decided on them before.
 func (w *worker) drive(ctx context.Context) error {
 	if w.d.turn.GetAgentConversationTurn() == nil {
-		return nil // there is no turn, or it is that of a command
+		return nil // no turn, or the turn of a command
 	}
 	for {
 		if err := w.pending(ctx); err != nil {
@@ -64,7 +64,7 @@ func (w *worker) drive(ctx context.Context) error {
 	}
 }
 
-// apply takes a step into the state and announces it.
+// apply adds a step to the state and announces it.
 func (w *worker) apply(ctx context.Context, step Step) error {
 	id := uint64(len(w.d.steps))
 	err := w.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_StepStarted{StepStarted: &agentv1.StepStartedUpdate{StepId: id}}})
@@ -128,7 +128,7 @@ func (w *worker) summary(text string) error {
 	return w.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_SummaryCompleted{SummaryCompleted: &agentv1.SummaryCompletedUpdate{}}})
 }
 
-// plan is a step of its own, so that the agent sees in the turn that it was made.
+// plan is a separate step, so that the agent sees in the turn that it was made.
 func (w *worker) plan(text string) error {
 	if err := w.d.setPlan(text); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (w *worker) plan(text string) error {
 	})
 }
 
-// decide notes calls as pending. They are executed when the state that says so is
-// announced: then a resumed run asks for the same calls, under the same ids.
+// decide records calls as pending. They are executed once that state is announced: a
+// resumed run then requests the same calls under the same ids.
 func (w *worker) decide(text string, calls []*agentv1.ToolCall) error {
 	if len(calls) == 0 {
 		return invalid("a step without calls")
@@ -168,7 +168,7 @@ func (w *worker) decide(text string, calls []*agentv1.ToolCall) error {
 	return nil
 }
 
-// pending executes the calls that wait.
+// pending executes the pending calls.
 func (w *worker) pending(ctx context.Context) error {
 	for len(w.d.state.PendingToolCalls) > 0 {
 		call, err := decodePending(w.d.state.PendingToolCalls[0])
@@ -201,7 +201,7 @@ func (w *worker) pending(ctx context.Context) error {
 	return nil
 }
 
-// completed takes a call with its result into the turn and the prompt.
+// completed adds a call with its result to the turn and the prompt.
 func (w *worker) completed(call *agentv1.ToolCall) error {
 	asked, result, err := promptParts(call)
 	if err != nil {
@@ -216,22 +216,22 @@ func (w *worker) completed(call *agentv1.ToolCall) error {
 	return w.d.addStep(&agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: call}})
 }
 
-// callID names the n-th thing of a kind in the last turn. It depends on nothing
-// but the state, so that a decision that is made again has the same name.
+// callID names the n-th thing of a kind in the last turn. It depends only on the
+// state, so that a repeated decision gets the same name.
 func (w *worker) callID(kind string, n int) string {
 	seed := fmt.Sprintf("%s\x00%s\x00%s\x00%d\x00%d", w.s.request.GetConversationId(), w.name, w.d.user.GetMessageId(), len(w.d.state.Turns), n)
 	return kind + "_" + blob.Sum([]byte(seed)).String()[:24]
 }
 
-// execID names what the client is asked to do for the next step. It is not the
-// call's own id: models give several calls the same one, and the client takes
-// equal requests for one that is asked for again.
+// execID identifies the next request to the client. It is not the call's own id:
+// models reuse ids for several calls, and the client takes equal requests for
+// repetitions.
 func (w *worker) execID() string {
 	return w.callID(fmt.Sprintf("exec%d", w.depth), len(w.d.steps))
 }
 
-// settle ends calls that nobody will execute: with the result that the client
-// brings, or without one.
+// settle ends calls that will not be executed: with a result from the client, or
+// without one.
 func (w *worker) settle(resolutions *agentv1.InterruptedPendingToolCallResolutions) error {
 	waiting := w.d.state.PendingToolCalls
 	if len(waiting) == 0 {
@@ -242,7 +242,7 @@ func (w *worker) settle(resolutions *agentv1.InterruptedPendingToolCallResolutio
 	for _, part := range waiting {
 		call, err := decodePending(part)
 		if err != nil || w.d.turn.GetAgentConversationTurn() == nil {
-			// Another program's call: it stays in what the model is told.
+			// Another program's call: it stays in the prompt.
 			if err := w.d.prompt("assistant", rawPart(part)); err != nil {
 				return err
 			}

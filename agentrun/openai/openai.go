@@ -1,12 +1,12 @@
-// Package openai is an agent whose next step comes from any endpoint that speaks
-// the chat completions protocol of OpenAI.
+// Package openai is an agent that gets its next step from any endpoint with the chat
+// completions protocol of OpenAI.
 //
 //	agent := &openai.Agent{URL: "http://127.0.0.1:11434/v1", Model: "qwen3"}
 //	mux.Handle(agentv1connect.NewAgentServiceHandler(agentrun.NewService(agentrun.ServeOptions{Agent: agent})))
 //
-// All that it knows is in the state of the conversation, so that a run goes on
-// after any interruption. The key is sent to the endpoint and appears nowhere
-// else. What tools do is left to the client that runs the agent.
+// It keeps everything in the state of the conversation, so a run goes on after any
+// interruption. The key is sent only to the endpoint. The client that runs the agent
+// executes the tools.
 package openai
 
 import (
@@ -27,11 +27,11 @@ import (
 
 // Agent asks an endpoint for every step. It is safe for concurrent use.
 type Agent struct {
-	// URL is the address of the endpoint, up to and without /chat/completions.
+	// URL is the address of the endpoint, without /chat/completions.
 	URL string
-	// Key is sent as a bearer if it is set.
+	// Key, if set, is sent as a bearer token.
 	Key string
-	// Model is what the endpoint is asked for.
+	// Model is the requested model.
 	Model string
 	// Client sends the requests; nil means http.DefaultClient.
 	Client *http.Client
@@ -70,7 +70,7 @@ func (m *Agent) Next(ctx context.Context, t *agentrun.Turn) (agentrun.Step, erro
 	return step, nil
 }
 
-// The messages of the protocol, as far as they are needed.
+// The messages of the protocol, as far as needed.
 type chatMessage struct {
 	Role       string     `json:"role"`
 	Content    string     `json:"content"`
@@ -124,8 +124,8 @@ func promptMessage(ctx context.Context, blobs blob.Store, field []byte) (chatMes
 	return out, nil
 }
 
-// tools are what the model may call. Their names and arguments are those of the
-// calls in the state, so that the prompt can be sent as it is.
+// tools are the tools that the model may call. Their names and arguments are those of
+// the calls in the state, so the prompt can be sent unchanged.
 var tools = json.RawMessage(`[
  {"type":"function","function":{"name":"shell","description":"Run a command.","parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}},
  {"type":"function","function":{"name":"read","description":"Read a file.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}},
@@ -136,7 +136,7 @@ var tools = json.RawMessage(`[
 func toolCall(c chatCall) (*agentv1.ToolCall, error) {
 	var args struct{ Command, Path, StreamContent string }
 	if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil {
-		return nil, &agentrun.Failure{Text: "the model called a tool with arguments that are no JSON"}
+		return nil, &agentrun.Failure{Text: "the model called a tool with arguments that are not JSON"}
 	}
 	var call *agentv1.ToolCall
 	switch c.Function.Name {
@@ -147,7 +147,7 @@ func toolCall(c chatCall) (*agentv1.ToolCall, error) {
 	case "read":
 		call = &agentv1.ToolCall{Tool: &agentv1.ToolCall_ReadToolCall{ReadToolCall: &agentv1.ReadToolCall{Args: &agentv1.ReadToolArgs{Path: args.Path}}}}
 	default:
-		return nil, &agentrun.Failure{Text: "the model called a tool that there is not"}
+		return nil, &agentrun.Failure{Text: "the model called an unknown tool"}
 	}
 	if c.ID != "" {
 		call.ToolCallId = proto.String(c.ID)
@@ -155,7 +155,7 @@ func toolCall(c chatCall) (*agentv1.ToolCall, error) {
 	return call, nil
 }
 
-// maxReply bounds what an endpoint may answer.
+// maxReply limits the answer of an endpoint.
 const maxReply = 4 << 20
 
 func (m *Agent) ask(ctx context.Context, messages []chatMessage) (chatMessage, error) {
