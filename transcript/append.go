@@ -12,17 +12,17 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// maxFiles bounds what is remembered about written files. Forgetting one means
-// that it is written as a whole the next time.
+// maxFiles limits how many written files are remembered. A forgotten file is
+// rewritten as a whole the next time.
 const maxFiles = 1000
 
-// file is what is known about the transcript file of a conversation.
+// file describes the transcript file of a conversation.
 type file struct {
-	turns     []blob.ID          // that it holds and that are over
+	turns     []blob.ID          // finished turns in the file
 	ends      []int64            // the size up to the end of each
-	size      int64              // with a turn that goes on
-	subagents map[string]blob.ID // the digests of the written ones
-	inline    map[string]bool    // subagents in the turns that were just written
+	size      int64              // including an unfinished turn
+	subagents map[string]blob.ID // digests of the written ones
+	inline    map[string]bool    // subagents in the turns just written
 }
 
 func (b *Background) write(ctx context.Context, id string, root blob.ID) error {
@@ -54,9 +54,9 @@ func (b *Background) write(ctx context.Context, id string, root blob.ID) error {
 	return nil
 }
 
-// writeTurns writes the turns that the file does not hold yet. They are appended
-// if nothing else changed; otherwise the file is replaced, and its unchanged
-// beginning is copied.
+// writeTurns writes the turns that the file does not hold yet. It appends them if
+// nothing else has changed; otherwise it replaces the file and copies its unchanged
+// beginning.
 func (b *Background) writeTurns(ctx context.Context, t *Transcript, old *file) (*file, error) {
 	same := 0
 	for same < len(old.turns) && same < len(t.ids) && old.turns[same] == t.ids[same] {
@@ -68,7 +68,7 @@ func (b *Background) writeTurns(ctx context.Context, t *Transcript, old *file) (
 		return nil, err
 	}
 	if size != old.size {
-		same = 0 // somebody else wrote the file
+		same = 0 // another process wrote the file
 	}
 	now := &file{ends: slices.Clone(old.ends[:same]), inline: make(map[string]bool)}
 	var keep int64
@@ -90,7 +90,7 @@ func (b *Background) writeTurns(ctx context.Context, t *Transcript, old *file) (
 	})
 }
 
-// tail writes the turns whose ends are not known yet, and notes the ends.
+// tail writes the turns whose ends are not known yet, and records the ends.
 func (b *Background) tail(ctx context.Context, t *Transcript, now *file, at int64, w io.Writer) error {
 	counted := &counter{w: w, n: at}
 	l := &lineWriter{w: counted}
@@ -116,9 +116,9 @@ func (b *Background) tail(ctx context.Context, t *Transcript, now *file, at int6
 	}
 	over := len(t.ids) // turns
 	if l.live {
-		over-- // at least the last one goes on
+		over-- // at least the last one is unfinished
 		if l.turn > 0 {
-			over = l.turn - 1 // turns after it may have said nothing yet
+			over = l.turn - 1 // later turns may have no messages yet
 		}
 	}
 	if err := l.end(); err != nil {
@@ -170,7 +170,7 @@ func copyHead(w io.Writer, path string, n int64) error {
 }
 
 // appendFile adds whole lines in one write. A crash can leave a part of them; the
-// next writer knows nothing about the file and replaces it.
+// next writer has no record of the file and replaces it.
 func appendFile(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil

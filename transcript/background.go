@@ -19,26 +19,26 @@ type BackgroundOptions struct {
 	// OnError, if set, is called when they could not be written. Wait and Close
 	// return the error in any case.
 	OnError func(conversation string, err error)
-	// Options choose what is written. The turns are always all.
+	// Options select what is written. All turns are always written.
 	Options Options
 }
 
-// Background writes transcripts as files while work goes on. Only the latest
-// state of a conversation that waits is written. It is safe for concurrent use.
+// Background writes transcripts as files in the background. It writes only the latest
+// queued state of a conversation. It is safe for concurrent use.
 type Background struct {
 	reader *Reader
 	dir    string
 	opts   BackgroundOptions
 	cancel context.CancelFunc
-	files  map[string]*file // of the worker alone
+	files  map[string]*file // used only by the worker
 
 	mu      sync.Mutex         // guards what follows
-	roots   map[string]blob.ID // what waits
-	queue   []string           // its order
-	busy    bool               // the worker writes
+	roots   map[string]blob.ID // queued roots
+	queue   []string           // order of roots
+	busy    bool               // the worker is writing
 	closed  bool
 	errs    map[string]error // since the last Wait
-	changed chan struct{}    // closed and made anew with every change
+	changed chan struct{}    // closed and replaced at every change
 	done    chan struct{}    // closed when the worker has ended
 }
 
@@ -52,16 +52,16 @@ func NewBackground(reader *Reader, dir string, opts *BackgroundOptions) *Backgro
 		b.opts = *opts
 	}
 	b.opts.Options.TurnFrom, b.opts.Options.TurnTo = 0, 0
-	// The worker outlives every call, so it has a context of its own, which ends
-	// with Close.
+	// The worker outlives every call, so it has its own context, which ends with
+	// Close.
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	go b.work(ctx)
 	return b
 }
 
-// Write asks for the transcript of a conversation's root. It does not wait; what
-// goes wrong is told to OnError and returned by Wait and Close.
+// Write queues the transcript of a conversation's root. It does not wait; errors go
+// to OnError and are returned by Wait and Close.
 func (b *Background) Write(conversation string, root blob.ID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,8 +81,8 @@ func (b *Background) signal() {
 	b.changed = make(chan struct{})
 }
 
-// Wait returns when everything that was asked for is written, with the errors
-// since the last time that somebody waited.
+// Wait returns once everything queued is written, with the errors since the last
+// Wait.
 func (b *Background) Wait(ctx context.Context) error {
 	for {
 		b.mu.Lock()
@@ -109,8 +109,8 @@ func (b *Background) takeErrors() error {
 	return errors.Join(all...)
 }
 
-// Close writes what waits, ends the writer and returns the errors that nobody has
-// seen. If ctx ends before, the rest is given up and named in the error.
+// Close writes what is queued, ends the writer and returns the errors not returned
+// before. If ctx ends first, the rest is dropped and named in the error.
 func (b *Background) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true
@@ -143,7 +143,7 @@ func (b *Background) next(ctx context.Context) (string, blob.ID, bool) {
 			b.mu.Unlock()
 			return id, root, true
 		}
-		b.signal() // those who wait for the end of the work
+		b.signal() // wake waiters
 		if b.closed {
 			b.mu.Unlock()
 			return "", blob.ID{}, false
@@ -171,7 +171,7 @@ func (b *Background) work(ctx context.Context) {
 			b.mu.Lock()
 			b.errs[id] = err
 			b.mu.Unlock()
-			delete(b.files, id) // nothing is known about the files now
+			delete(b.files, id) // the state of the files is unknown now
 			if b.opts.OnError != nil {
 				b.opts.OnError(id, err)
 			}

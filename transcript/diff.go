@@ -8,15 +8,15 @@ import (
 	"znkr.io/diff/textdiff"
 )
 
-// Texts up to maxDiff bytes are compared; above fastDiff the comparison may give
-// a change that is longer than it need be.
+// Texts up to maxDiff bytes are compared; above fastDiff the diff may be longer than
+// necessary.
 const (
 	maxDiff  = 8 << 20
 	fastDiff = 128 << 10
 )
 
-// Diff returns the change of a file in unified form, with the number of lines
-// that were added and removed. A nil text means that there is no file.
+// Diff returns the change of a file in unified form, with the numbers of added and
+// removed lines. A nil text means that there is no file.
 func Diff(path string, before, after *string) (unified string, added, removed int) {
 	x, y := deref(before), deref(after)
 	if x == y && (before == nil) == (after == nil) {
@@ -42,7 +42,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// diffName spells a file's name so that it stays on its line.
+// diffName escapes a file's name so that it stays on one line.
 func diffName(prefix, path string, text *string) string {
 	if text == nil {
 		return "/dev/null"
@@ -50,8 +50,8 @@ func diffName(prefix, path string, text *string) string {
 	return prefix + oneLine(path)
 }
 
-// countChanges counts the changed lines of hunks, which must come without the two
-// lines that name the files.
+// countChanges counts the changed lines of hunks, without the two lines that name the
+// files.
 func countChanges(unified string) (added, removed int) {
 	for line := range strings.Lines(unified) {
 		switch line[0] {
@@ -64,8 +64,8 @@ func countChanges(unified string) (added, removed int) {
 	return added, removed
 }
 
-// countForeign counts the changed lines of a diff that somebody else wrote, with
-// or without headings.
+// countForeign counts the changed lines of a diff from elsewhere, with or without
+// headers.
 func countForeign(unified string) (added, removed int) {
 	for line := range strings.Lines(unified) {
 		if strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "--- ") {

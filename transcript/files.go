@@ -30,9 +30,9 @@ func subagentFile(dir, id, subagent string) string {
 // maxName is how long an id may be in a file name.
 const maxName = 150
 
-// fileName makes an id safe as a file name. Ids of letters, digits, dots, dashes
-// and underscores stay as they are; other bytes are written %XX. Names that the
-// system may not like get the start of their hash.
+// fileName makes an id safe as a file name. Ids of letters, digits, dots, dashes and
+// underscores stay unchanged; other bytes are written %XX. Names that a system may
+// reject get the start of their hash.
 func fileName(id string) string {
 	var b strings.Builder
 	for i := range len(id) {
@@ -61,7 +61,7 @@ var reserved = func() map[string]bool {
 }()
 
 // WriteFiles writes the transcript of a conversation and of its subagents as JSON
-// lines below dir: see FileOf. Each file is replaced as a whole or left as it is.
+// lines below dir: see FileOf. Each file is replaced as a whole or left unchanged.
 func WriteFiles(ctx context.Context, dir string, t *Transcript, opts *Options) error {
 	if t.Info.ID == "" {
 		return fmt.Errorf("write transcript: %w: it has no id", conversation.ErrInvalid)
@@ -76,8 +76,8 @@ func WriteFiles(ctx context.Context, dir string, t *Transcript, opts *Options) e
 	return writeInline(ctx, dir, t, opts, nil)
 }
 
-// writeInline writes the files of subagents that are known only by the steps in
-// the calls that started them: those in ids or, if that is nil, all.
+// writeInline writes the files of subagents that exist only as steps in the calls
+// that started them: those in ids, or all if ids is nil.
 func writeInline(ctx context.Context, dir string, t *Transcript, opts *Options, ids map[string]bool) error {
 	all := opts.or()
 	all.TurnFrom, all.TurnTo, all.WithoutSubagents = 0, 0, true
@@ -115,7 +115,7 @@ func writeInline(ctx context.Context, dir string, t *Transcript, opts *Options, 
 	return nil
 }
 
-// writeSubagents writes the files of subagents whose digest is not the one in
+// writeSubagents writes the files of subagents whose digest differs from the one in
 // done, and returns the digests of all that have a state.
 func writeSubagents(ctx context.Context, dir string, t *Transcript, opts *Options, done map[string]blob.ID) (map[string]blob.ID, error) {
 	w := &subagentWriter{dir: dir, id: t.Info.ID, opts: opts.or(), done: done, now: make(map[string]blob.ID)}
@@ -140,7 +140,7 @@ func (w *subagentWriter) all(ctx context.Context, t *Transcript) error {
 			return err
 		}
 		if w.now[name] == digest {
-			continue // also keeps a graph of shared states from being walked as a tree
+			continue // also avoids walking shared states more than once
 		}
 		w.now[name] = digest
 		if w.done[name] != digest {
@@ -156,8 +156,8 @@ func (w *subagentWriter) all(ctx context.Context, t *Transcript) error {
 	return nil
 }
 
-// replaceFile writes a file beside its place and moves it there, so that readers
-// and crashes meet the old or the new one.
+// replaceFile writes a temporary file and renames it, so that readers and crashes see
+// the old or the new one.
 func replaceFile(path string, write func(io.Writer) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write transcript: %w", err)
@@ -194,7 +194,8 @@ func replaceFile(path string, write func(io.Writer) error) (err error) {
 
 const tempPrefix = ".transcript-"
 
-// staleTemp is the age from which a temporary file is what a killed process left.
+// staleTemp is the age from which a temporary file counts as left by a killed
+// process.
 const staleTemp = time.Hour
 
 func sweepTemp(dir string) error {

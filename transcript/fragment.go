@@ -13,14 +13,14 @@ import (
 	"github.com/stet-dev/stet/transcript/internal/gfm"
 )
 
-// Highlighter returns code as HTML in which only span elements with short classes
-// are used, or "" if it does not know the language.
+// Highlighter returns code as HTML in which only span elements with short classes are
+// used, or "" for an unknown language.
 type Highlighter func(language, code string) string
 
-// Fragment returns Markdown as a piece of a page: it runs nothing, loads nothing and
-// links to the web only. It is empty for text that is better shown as it is, such
-// as what would take long to parse. Code blocks go through highlight unless it is
-// nil.
+// Fragment renders Markdown as an HTML fragment that runs nothing, loads nothing and
+// links only to the web. It is empty for text that is better shown unrendered, for
+// example because it would take long to parse. Code blocks go through highlight
+// unless it is nil.
 func Fragment(source string, highlight Highlighter) string {
 	return string(sanitizer{classes: true}.clean(renderFragment(source, highlight)))
 }

@@ -22,17 +22,16 @@ var (
 	pageStyle string
 )
 
-// pages is parsed when it is first needed: most runs of the program write none.
+// pages is parsed on first use, because most runs of the program write none.
 var pages = sync.OnceValue(func() *template.Template { return template.Must(template.New("").Parse(pageSource)) })
 
-// styleHash lets the page's own style through its policy, and no other.
+// styleHash allows only the page's own style in its policy.
 func styleHash() string {
 	sum := sha256.Sum256([]byte(pageStyle))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// renderMarkdown returns Markdown as HTML, or false if it is better shown as it
-// is.
+// renderMarkdown returns Markdown as HTML, or false if it is better shown unrendered.
 func renderMarkdown(source string) (template.HTML, bool) {
 	source, ok := neutral(Visible(source))
 	if !ok {
@@ -48,7 +47,7 @@ func renderMarkdown(source string) (template.HTML, bool) {
 	return template.HTML(sanitizer{}.clean(b.Bytes())), true
 }
 
-// imagesToLinks puts links in the place of images, which would be loaded.
+// imagesToLinks replaces images, which would be loaded, by links.
 func imagesToLinks(doc ast.Node) {
 	var images []*ast.Image
 	each(doc, func(n ast.Node) {
@@ -71,7 +70,7 @@ func imagesToLinks(doc ast.Node) {
 
 type pageField struct{ Name, Value string }
 
-// pageMessage is a message as the page shows it.
+// pageMessage is a message on the page.
 type pageMessage struct {
 	Class, Heading, Subagent string
 	HTML                     template.HTML

@@ -41,8 +41,8 @@ func (t *Transcript) about() about {
 	return a
 }
 
-// writeJSON writes the document piece by piece, so that it never is in memory as
-// a whole.
+// writeJSON writes the document piece by piece, so that it is never in memory as a
+// whole.
 func writeJSON(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Options) error {
 	head, err := marshal(t.about())
 	if err != nil {

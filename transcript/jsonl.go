@@ -34,17 +34,16 @@ type (
 	}
 )
 
-// lineWriter writes messages as lines. A text begins a line, and the calls that
-// follow it are parts of the same.
+// lineWriter writes messages as lines. A text begins a line, and the calls after it
+// belong to the same line.
 type lineWriter struct {
 	w    io.Writer
 	open line // not written yet
 	turn int  // of the last message, 0 if there was none
-	live bool // the last message is a call without a result
+	live bool // the last message is a pending call
 }
 
-// write takes the next message. Thinking and summaries have no place in this
-// form.
+// write adds the next message. This form has no thinking and no summaries.
 func (l *lineWriter) write(m Message) error {
 	if m.Kind == Thinking || m.Kind == Summary {
 		return nil
@@ -91,7 +90,7 @@ func (l *lineWriter) call(t *Tool) error {
 	return nil
 }
 
-// flush writes the line that is open.
+// flush writes the open line.
 func (l *lineWriter) flush() error {
 	if len(l.open.Message.Content) == 0 {
 		return nil
@@ -101,7 +100,7 @@ func (l *lineWriter) flush() error {
 	return l.put(open)
 }
 
-// endTurn says that the turn is over.
+// endTurn ends the turn.
 func (l *lineWriter) endTurn() error {
 	if err := l.flush(); err != nil || l.turn == 0 {
 		return err
@@ -110,8 +109,8 @@ func (l *lineWriter) endTurn() error {
 	return l.put(endLine{"turn_ended", "success"})
 }
 
-// end closes the last turn, if it is over: one whose last call has no result
-// goes on.
+// end closes the last turn if it is finished: one whose last call has no result is
+// not.
 func (l *lineWriter) end() error {
 	if l.live {
 		return l.flush()

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// writeMarkdown writes a document in which every text stays in its place: what
-// the user said is quoted, what tools said is fenced, and what the agent said is
-// made safe.
+// writeMarkdown writes a document in which every text stays in its place: the user's
+// text is quoted, tool output is fenced, and the agent's text is made safe.
 func writeMarkdown(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Options) error {
 	mdHead(w, t)
 	turn, subagent := 0, ""
@@ -62,7 +61,7 @@ func clock(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// heading returns who speaks and when.
+// heading returns the speaker and the time.
 func heading(m Message) string {
 	name := map[Role]string{User: "User", Assistant: "Assistant", System: "Note"}[m.Role]
 	switch {
@@ -137,7 +136,7 @@ func mdResult(w *bufio.Writer, t *Tool) {
 	}
 }
 
-// fence returns a code block that nothing in the text can end.
+// fence returns a code block that the text cannot end.
 func fence(language, text string) string {
 	text = Visible(text)
 	if !strings.HasSuffix(text, "\n") {
@@ -170,7 +169,7 @@ func longestRun(s string, c byte) int {
 	return longest
 }
 
-// quote puts text into a quotation as it is, so that it is read as it was typed.
+// quote quotes text unchanged, so that it reads as typed.
 func quote(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(fence("text", text)) {
@@ -179,7 +178,7 @@ func quote(text string) string {
 	return b.String()
 }
 
-// escapeMarkdown returns text that means nothing in Markdown.
+// escapeMarkdown escapes all Markdown in a text.
 func escapeMarkdown(text string) string {
 	var b strings.Builder
 	for _, r := range oneLine(text) {

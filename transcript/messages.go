@@ -18,21 +18,21 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Options choose what is given; nil gives everything.
+// Options select the messages; nil selects all.
 type Options struct {
-	// TurnFrom and TurnTo bound the turns, counted from 0, TurnTo excluded; a
-	// TurnTo of 0 means the end. Negative numbers count from the end: TurnFrom -10
-	// gives the last ten.
+	// TurnFrom and TurnTo limit the turns, counted from 0, TurnTo excluded; a TurnTo
+	// of 0 means the end. Negative numbers count from the end: TurnFrom -10 gives the
+	// last ten.
 	TurnFrom, TurnTo int
-	// WithoutHeavyOutput leaves out outputs and diffs of more than 16 KiB.
+	// WithoutHeavyOutput omits outputs and diffs of more than 16 KiB.
 	WithoutHeavyOutput bool
-	// WithoutSubagents leaves out the states of subagents. Steps of a subagent that
-	// are part of a call are given.
+	// WithoutSubagents omits the states of subagents. Steps of a subagent inside a
+	// call are included.
 	WithoutSubagents bool
-	// WithoutSummaries leaves out the summaries, which come before the first turn.
+	// WithoutSummaries omits the summaries, which come before the first turn.
 	WithoutSummaries bool
-	// Lenient gives a message of kind Failure for what is lost or damaged, and goes
-	// on. Without it reading ends with an error.
+	// Lenient yields a message of kind Failure for lost or damaged parts and goes on.
+	// Without it reading ends with an error.
 	Lenient bool
 }
 
@@ -43,7 +43,7 @@ func (o *Options) or() Options {
 	return *o
 }
 
-// span returns the turns that are asked for, out of n.
+// span returns the selected turns out of n.
 func (o Options) span(n int) (from, to int) {
 	from, to = o.TurnFrom, o.TurnTo
 	if from < 0 {
@@ -59,12 +59,12 @@ func (o Options) span(n int) (from, to int) {
 // pageTurns is how many turns are read at once.
 const pageTurns = 256
 
-// errStop ends a walk whose reader has enough.
+// errStop ends a walk when the reader stops.
 var errStop = errors.New("stop")
 
-// Messages gives the messages in order: summaries, then turn by turn what was
-// said and done. The messages of a subagent follow the call that started it, or
-// come last. After an error the sequence ends.
+// Messages yields the messages in order: summaries, then turn by turn. The messages
+// of a subagent follow the call that started it, or come last. After an error the
+// sequence ends.
 func (t *Transcript) Messages(ctx context.Context, opts *Options) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		w := &walk{seen: make(map[seen]bool), emit: func(m Message) error {
@@ -80,14 +80,14 @@ func (t *Transcript) Messages(ctx context.Context, opts *Options) iter.Seq2[Mess
 	}
 }
 
-// seen is a subagent that was given.
+// seen is a subagent that was visited.
 type seen struct {
 	id   string
 	root blob.ID
-	head *conversation.State // where there is no root
+	head *conversation.State // if there is no root
 }
 
-// walk gives the messages of one transcript.
+// walk visits the messages of one transcript.
 type walk struct {
 	resolver
 	emit func(Message) error
@@ -127,8 +127,8 @@ func (w *walk) transcript(ctx context.Context, t *Transcript, subagent string, d
 	return nil
 }
 
-// turns calls fn for every turn of a span, with its number. A turn that cannot be
-// read is an error, or in lenient mode given to fn.
+// turns calls fn for every turn of a span, with its number. An unreadable turn is an
+// error or, in lenient mode, passed to fn.
 func (t *Transcript) turns(ctx context.Context, from, to int, lenient bool, fn func(int, *conversation.Turn, time.Time, error) error) error {
 	old := len(t.head.OldTurns)
 	for i := from; i < min(to, old); i++ {
@@ -154,10 +154,10 @@ func (t *Transcript) turns(ctx context.Context, from, to int, lenient bool, fn f
 	return nil
 }
 
-// errUnread says why a part of a state that was read leniently has no bytes.
+// errUnread is the reason why a part of a leniently read state has no bytes.
 var errUnread = errors.New("a part of it is missing or damaged")
 
-// broken returns an error for a turn that a lenient reader could not read through.
+// broken returns an error for a turn that a lenient reader could not fully read.
 func broken(turn *conversation.Turn, field string, i int) error {
 	parts := []conversation.Content{
 		turn.Structure.Content, turn.Old.Content, turn.UserMessage.Content, turn.ShellCommand.Content, turn.ShellOutput.Content,
@@ -172,7 +172,7 @@ func broken(turn *conversation.Turn, field string, i int) error {
 
 func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn func(int, *conversation.Turn, time.Time, error) error) error {
 	old := len(t.head.OldTurns)
-	// Where something else is lost, strict reading would fail for every turn.
+	// If another part is lost, strict reading would fail for every turn.
 	opts := &conversation.HydrateOptions{TurnFrom: from - old, TurnTo: to - old, OnlyTurns: true, Lenient: t.damage != nil}
 	s, err := t.reader.conversations.HydrateRoot(ctx, t.Root, opts)
 	switch {
@@ -199,7 +199,7 @@ func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn fu
 	return nil
 }
 
-// milliseconds is zero for 0 and for what no clock shows.
+// milliseconds is zero for 0 and for impossible times.
 func milliseconds(ms uint64) time.Time {
 	if ms == 0 || ms > 253402300799999 { // the end of year 9999, for which JSON has a form
 		return time.Time{}
@@ -207,14 +207,14 @@ func milliseconds(ms uint64) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// lost reports whether an error means lost or damaged data, not a store that does
-// not answer.
+// lost reports whether an error means lost or damaged data rather than an unreachable
+// store.
 func lost(err error) bool {
 	return errors.Is(err, conversation.ErrDataLoss) || errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) ||
 		errors.Is(err, blob.ErrInvalidID) || errors.Is(err, wirelimit.ErrMalformed) || errors.Is(err, wirelimit.ErrExceeded)
 }
 
-// failure gives a message for what cannot be read, or ends the walk.
+// failure yields a message for an unreadable part, or ends the walk.
 func (w *walk) failure(turn int, id, subagent string, err error) error {
 	if !w.opts.Lenient || !lost(err) {
 		return fmt.Errorf("read turn %d: %w", turn, err)
@@ -256,7 +256,7 @@ func (w *walk) summaries(t *Transcript, subagent string) error {
 	return give(m.Summary)
 }
 
-// decode is Decode that tells lost bytes apart from other errors.
+// decode is Decode that distinguishes lost bytes from other errors.
 func decode[M proto.Message](item conversation.Item[M]) (M, error) {
 	if !item.Loaded() {
 		var none M
@@ -265,7 +265,7 @@ func decode[M proto.Message](item conversation.Item[M]) (M, error) {
 	return item.Decode()
 }
 
-// subagent gives the messages of a subagent that were not given yet.
+// subagent yields the messages of a subagent that were not yielded yet.
 func (w *walk) subagent(ctx context.Context, t *Transcript, id string, depth int) error {
 	sub, err := t.Subagent(ctx, id)
 	if err != nil {

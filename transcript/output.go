@@ -10,8 +10,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// detail says what known cannot: the output of tools in the form in which people
-// know it.
+// detail adds what known cannot: the output of tools in its usual form.
 func (r *resolver) detail(ctx context.Context, t *Tool, call *agentv1.ToolCall) error {
 	switch tool := call.Tool.(type) {
 	case *agentv1.ToolCall_ShellToolCall:
@@ -98,7 +97,7 @@ func shellOutput(t *Tool, result *agentv1.ShellResult) {
 	}
 }
 
-// streams puts together what a command wrote, in the best form that is there.
+// streams joins the output of a command, in the best available form.
 func streams(both, stdout, stderr, head, tail string, elided uint32) string {
 	switch {
 	case both != "":
@@ -111,7 +110,7 @@ func streams(both, stdout, stderr, head, tail string, elided uint32) string {
 	return joined(head, tail)
 }
 
-// joined puts texts under each other.
+// joined joins texts with newlines.
 func joined(texts ...string) string {
 	var b strings.Builder
 	for _, s := range texts {
@@ -234,7 +233,7 @@ func tree(b *strings.Builder, n *agentv1.LsDirectoryTreeNode, depth int) {
 	}
 }
 
-// maxIndent keeps a tree of absurd depth from filling memory with spaces.
+// maxIndent keeps an extremely deep tree from filling memory with spaces.
 const maxIndent = 64
 
 func todos(list []*agentv1.TodoItem) string {
@@ -286,7 +285,7 @@ func mcpOutput(t *Tool, call *agentv1.McpToolCall) {
 	}
 }
 
-// taskOutput names the subagent; its steps are messages of their own.
+// taskOutput names the subagent; its steps are separate messages.
 func taskOutput(t *Tool, call *agentv1.TaskToolCall) {
 	t.Subagent = call.GetArgs().GetAgentId()
 	if s := call.GetResult().GetSuccess(); s != nil {

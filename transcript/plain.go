@@ -13,15 +13,15 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// noise are fields that tell readers nothing: ids that stand elsewhere and what
-// was derived from other fields.
+// noise are fields of no use to readers: ids shown elsewhere and values derived from
+// other fields.
 var noise = map[protoreflect.Name]bool{
 	"tool_call_id": true, "parsing_result": true, "simple_commands": true, "has_input_redirect": true,
 	"has_output_redirect": true, "classifier_result": true,
 }
 
-// plain returns the populated fields of a message as JSON has them. Unlike the
-// canonical JSON form it fails for nothing, and numbers stay numbers.
+// plain returns the populated fields of a message as JSON values. Unlike the
+// canonical JSON form it never fails, and numbers stay numbers.
 func plain(m protoreflect.Message) any {
 	switch v := m.Interface().(type) {
 	case *structpb.Value:
@@ -77,7 +77,7 @@ func plainValue(f protoreflect.FieldDescriptor, v protoreflect.Value) any {
 	return v.Interface()
 }
 
-// indented is JSON for people. Values come from plain, so that it does not fail.
+// indented is JSON for people. It does not fail, because values come from plain.
 func indented(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -89,12 +89,12 @@ func indented(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// guessDepth bounds how deep guess looks into unknown fields.
+// guessDepth limits how deep guess looks into unknown fields.
 const guessDepth = 8
 
-// guess reads an encoded message without knowing its definition. Fields are named
-// by their numbers; bytes that are text are text, else a message if they can be
-// one. It returns false if data is no message.
+// guess reads an encoded message without knowing its definition. Fields are named by
+// their numbers; bytes become text if they are text, else a message if they decode as
+// one. It returns false if data is not a message.
 func guess(data []byte, depth int) (map[string]any, bool) {
 	out := make(map[string]any)
 	for len(data) > 0 {

@@ -23,28 +23,28 @@ type Reader struct {
 	blobs         blob.Store
 }
 
-// New returns a Reader of the conversations in a store. The blobs are those that
-// the store works on.
+// New returns a Reader of the conversations in a store. blobs must be the store's
+// own.
 func New(conversations *conversation.Store, blobs blob.Store) *Reader {
 	return &Reader{conversations: conversations, blobs: blobs}
 }
 
-// Transcript is a state that can be read message by message. It does not change
-// while others save.
+// Transcript is a state that can be read message by message. It does not change when
+// others save.
 type Transcript struct {
-	// Info tells about the conversation; only its ID is set for a subagent, and
-	// nothing where only a root is known.
+	// Info describes the conversation; for a subagent only its ID is set, and for a
+	// root nothing.
 	Info conversation.Info
 	// Root is zero for a state that has none.
 	Root blob.ID
 
 	reader  *Reader
 	head    *conversation.State // without the turns if they are read in pages
-	damage  error               // what of it, outside of the turns, cannot be read
+	damage  error               // damage outside of the turns
 	paged   bool
 	ids     []blob.ID // of all turns
-	times   []uint64  // in milliseconds, of the turns that are not old
-	missing int       // of ids, those at the front whose turns are not at hand
+	times   []uint64  // in milliseconds, of the latest turns
+	missing int       // leading ids whose turns are not loaded
 }
 
 // Conversation returns the transcript of a conversation as it is now.
@@ -66,8 +66,8 @@ func (r *Reader) Conversation(ctx context.Context, id string) (*Transcript, erro
 	return t, nil
 }
 
-// At returns the transcript of a root, such as that of an earlier save. What is lost
-// or damaged below the root is met by Messages.
+// At returns the transcript of a root, such as that of an earlier save. Messages
+// reports lost or damaged parts below the root.
 func (r *Reader) At(ctx context.Context, root blob.ID) (*Transcript, error) {
 	opts := &conversation.HydrateOptions{TurnFrom: math.MaxInt, OnlyTurns: true}
 	head, err := r.conversations.HydrateRoot(ctx, root, opts)
@@ -101,14 +101,14 @@ func (t *Transcript) readIDs(ctx context.Context) error {
 		t.times = append(t.times, timing.GetTimestampMs())
 	}
 	for _, id := range s.Turns {
-		parsed, _ := blob.IDFromBytes(id) // who reads the turn is told what is wrong
+		parsed, _ := blob.IDFromBytes(id) // reading the turn reports the error
 		t.ids = append(t.ids, parsed)
 	}
 	return nil
 }
 
-// State returns the transcript of a state that is at hand. Its turns keep their
-// numbers where earlier ones were left out.
+// State returns the transcript of a state in memory. Its turns keep their numbers if
+// earlier ones are omitted.
 func (r *Reader) State(s *conversation.State) *Transcript {
 	t := &Transcript{reader: r, head: s, missing: s.FirstTurn}
 	for _, turn := range s.OldTurns {
@@ -128,12 +128,11 @@ func (r *Reader) State(s *conversation.State) *Transcript {
 // Turns returns the number of turns.
 func (t *Transcript) Turns() int { return len(t.ids) }
 
-// TurnIDs returns the ids of the turns' blobs. Two transcripts say the same in
-// the turns whose ids are equal, but for their times. An id is zero for a turn
-// that was left out or has none.
+// TurnIDs returns the ids of the turns' blobs. Turns with equal ids are equal, except
+// for their times. The id is zero for a turn that is omitted or has none.
 func (t *Transcript) TurnIDs() []blob.ID { return slices.Clone(t.ids) }
 
-// TurnTime returns when a turn, counted from 0, began; zero if that is not known.
+// TurnTime returns when a turn, counted from 0, began; zero if unknown.
 func (t *Transcript) TurnTime(turn int) time.Time {
 	if i := turn - len(t.head.OldTurns); i >= 0 && i < len(t.times) {
 		return milliseconds(t.times[i])
@@ -141,7 +140,7 @@ func (t *Transcript) TurnTime(turn int) time.Time {
 	return time.Time{}
 }
 
-// Subagents returns the ids of the subagents whose states are known, sorted.
+// Subagents returns the ids of the subagents whose states exist, sorted.
 func (t *Transcript) Subagents() []string {
 	ids := slices.AppendSeq(slices.Collect(maps.Keys(t.head.Subagents)), maps.Keys(t.head.SubagentRefs))
 	slices.Sort(ids)
@@ -153,7 +152,7 @@ func (t *Transcript) Subagent(ctx context.Context, id string) (*Transcript, erro
 	var sub *Transcript
 	if root, ok := t.head.SubagentRefs[id]; ok {
 		if t.reader.conversations == nil {
-			return nil, fmt.Errorf("subagent %s: %w: there is no store", id, conversation.ErrNotFound)
+			return nil, fmt.Errorf("subagent %s: %w: no store", id, conversation.ErrNotFound)
 		}
 		var err error
 		if sub, err = t.reader.At(ctx, root); err != nil {
@@ -170,8 +169,8 @@ func (t *Transcript) Subagent(ctx context.Context, id string) (*Transcript, erro
 	return sub, nil
 }
 
-// Digest returns a value that is equal for two transcripts only if all that
-// Messages gives, with the same options, is equal.
+// Digest returns a value that is equal for two transcripts only if Messages, with the
+// same options, yields the same.
 func (t *Transcript) Digest() (blob.ID, error) {
 	if !t.Root.IsZero() {
 		return t.Root, nil

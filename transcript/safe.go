@@ -15,16 +15,16 @@ import (
 	"github.com/stet-dev/stet/transcript/internal/gfm"
 )
 
-// Text is read as Markdown within these bounds. What is beyond is shown as it is:
-// nobody writes it by hand, and the parser's time grows with the square of it
-// (10,000 unfinished images take seconds, 1,000 some milliseconds).
+// Text is read as Markdown within these limits. Other text is shown unrendered: it is
+// not written by hand, and the parser takes quadratic time (10,000 unfinished images
+// take seconds, 1,000 some milliseconds).
 const (
 	maxMarkdown = 256 << 10
 	maxBrackets = 1000
 	maxQuotes   = 100 // in one line
 )
 
-// costly reports whether text is beyond the bounds.
+// costly reports whether text exceeds the limits.
 func costly(source string) bool {
 	if len(source) > maxMarkdown || strings.Count(source, "[") > maxBrackets {
 		return true
@@ -40,7 +40,7 @@ func costly(source string) bool {
 // maxEscapes is how often text is parsed again after HTML in it was escaped.
 const maxEscapes = 4
 
-// markdown is made when it is first needed: most runs of the program need none.
+// markdown is created on first use, because most runs of the program need none.
 var markdown = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(goldmark.WithExtensions(gfm.Extension{}))
 })
@@ -52,9 +52,9 @@ func parse(source string) (ast.Node, []parser.Reference) {
 	return doc, pc.References()
 }
 
-// safeMarkdown returns Markdown that shows what source says but holds no HTML,
-// loads nothing, links only to the web and ends where it ends. What cannot be
-// made so becomes a code block.
+// safeMarkdown returns Markdown with the content of source but without HTML: it loads
+// nothing, links only to the web and affects nothing after it. Text that cannot be
+// made safe becomes a code block.
 func safeMarkdown(source string) string {
 	source = Visible(source)
 	if safe, ok := neutral(source); ok && closed(safe) && !unsafeLinks(safe) {
@@ -63,8 +63,8 @@ func safeMarkdown(source string) string {
 	return fence("text", source)
 }
 
-// neutral escapes the HTML in Markdown. Escaping can make something else of what
-// follows, so the text is parsed until no HTML is left.
+// neutral escapes the HTML in Markdown. Escaping can change the meaning of what
+// follows, so the text is parsed again until no HTML is left.
 func neutral(source string) (string, bool) {
 	if costly(source) {
 		return "", false
@@ -123,7 +123,7 @@ func escapeAt(source string, at []int) string {
 
 // each calls fn for a node and all below it.
 func each(doc ast.Node, fn func(ast.Node)) {
-	// The walk has no way to fail: its function never returns an error.
+	// The walk cannot fail: its function never returns an error.
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			fn(n)
@@ -132,8 +132,8 @@ func each(doc ast.Node, fn func(ast.Node)) {
 	})
 }
 
-// closed reports whether what is written after the text is outside of everything
-// that the text began, such as a code block.
+// closed reports whether text after source is outside of everything that source
+// began, such as a code block.
 func closed(source string) bool {
 	const after = "after the end of it"
 	whole := source + "\n\n" + after
@@ -160,22 +160,22 @@ func unsafeLinks(source string) bool {
 	return found || slices.ContainsFunc(refs, func(r parser.Reference) bool { return !safeDestination(r.Destination()) })
 }
 
-// safeDestination judges where a link leads as whoever renders it will read it:
-// without escapes and entities, which could hide the colon of a scheme.
+// safeDestination checks the target of a link as a renderer reads it: without escapes
+// and entities, which could hide the colon of a scheme.
 func safeDestination(d []byte) bool {
 	return safeURL(string(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(d)))))
 }
 
 func safeURL(s string) bool {
 	u, err := url.Parse(s)
-	if err != nil || strings.ContainsRune(s, '\\') { // which is a slash to a browser
+	if err != nil || strings.ContainsRune(s, '\\') { // a slash for browsers
 		return false
 	}
 	switch strings.ToLower(u.Scheme) {
 	case "http", "https", "mailto":
 		return true
 	case "":
-		return u.Host == "" // "//host" takes the scheme of the page
+		return u.Host == "" // "//host" uses the scheme of the page
 	}
 	return false
 }

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/net/html"
 )
 
-// sanitizer is the second of two defences: what is rendered holds no HTML of the
-// text's own to begin with. It writes the elements and attributes that it knows, and
-// of everything else only what it says. None of the elements that it knows reads its
-// content in another way than as text and elements, so that what is escaped here stays
-// text wherever it is read again.
+// sanitizer is the second of two defences: the rendered HTML contains no HTML of the
+// text itself. It keeps known elements and attributes, and only the text of
+// everything else. All known elements contain plain text and elements only, so
+// escaped text stays text when it is parsed again.
 type sanitizer struct {
-	// classes lets the short classes of highlighted code through.
+	// classes keeps the short classes of highlighted code.
 	classes bool
 }
 
-// clean returns what is harmless of a piece of HTML, or nothing if it cannot be read.
+// clean returns the harmless part of a piece of HTML, or nothing if it cannot be
+// parsed.
 func (s sanitizer) clean(source []byte) []byte {
 	var (
 		out    bytes.Buffer
-		hidden string // the element whose content is being left out, if any
-		depth  int    // how often it was begun
+		hidden string // the element whose content is being skipped, if any
+		depth  int    // nesting depth of hidden
 		linked bool   // a link is written and open
 	)
 	z := html.NewTokenizer(bytes.NewReader(source))
@@ -54,7 +54,7 @@ func (s sanitizer) clean(source []byte) []byte {
 		case begins && unseen(token.Data):
 			hidden, depth = token.Data, 1
 		case token.Data == "a" && (begins || ends):
-			if linked { // a link also ends where the next begins
+			if linked { // the next link also ends a link
 				out.WriteString("</a>")
 			}
 			token.Attr = s.attributes(token.Data, token.Attr)
@@ -70,15 +70,15 @@ func (s sanitizer) clean(source []byte) []byte {
 	}
 }
 
-// written returns a tag that begins an element. HTML has no elements that end in it:
-// browsers take <p/> for <p>.
+// written returns the start tag of an element. HTML has no self-closing elements:
+// browsers read <p/> as <p>.
 func written(tag html.Token) string {
 	tag.Type = html.StartTagToken
 	return tag.String()
 }
 
 // knows reports whether an element other than a link is written. It is a function
-// because a map would be filled whenever a program starts.
+// because a map would be filled at every program start.
 func (s sanitizer) knows(element string) bool {
 	switch element {
 	case "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "em", "strong", "del",
@@ -90,7 +90,7 @@ func (s sanitizer) knows(element string) bool {
 	return false
 }
 
-// unseen reports whether an element's content is none that a reader would see.
+// unseen reports whether an element's content is invisible to readers.
 func unseen(element string) bool {
 	switch element {
 	case "frameset", "iframe", "noembed", "noframes", "noscript", "object", "script", "style", "title":
@@ -99,7 +99,7 @@ func unseen(element string) bool {
 	return false
 }
 
-// attributes returns what an element keeps of its attributes, and what links get.
+// attributes returns the kept attributes of an element, and the added ones of links.
 func (s sanitizer) attributes(element string, given []html.Attribute) []html.Attribute {
 	for _, a := range given {
 		switch {
@@ -115,12 +115,12 @@ func (s sanitizer) attributes(element string, given []html.Attribute) []html.Att
 	return nil
 }
 
-// webURL returns an absolute URL of the web or of a mail address, written in a way that
-// is read the same by everyone.
+// webURL returns an absolute URL of the web or of a mail address, in a form that all
+// parsers read the same way.
 func webURL(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, " \t\n") {
-		return "", false // browsers leave it out, where url.Parse sees part of a path
+		return "", false // browsers drop it, but url.Parse reads it as part of a path
 	}
 	u, err := url.Parse(s)
 	if err != nil {

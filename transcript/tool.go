@@ -13,10 +13,10 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// maxTruncated is how many times a truncated call may stand for another.
+// maxTruncated limits chains of truncated calls.
 const maxTruncated = 4
 
-// partLimits allow for steps what package conversation does.
+// partLimits are the limits of package conversation for steps.
 var partLimits = &wirelimit.Limits{Bytes: 64 << 20, Memory: 256 << 20}
 
 // resolver turns stored messages into those of this package.
@@ -48,7 +48,7 @@ func (r *resolver) tool(ctx context.Context, call *agentv1.ToolCall) (*Tool, *ag
 	return t, call, nil
 }
 
-// whole returns the call that a truncated one stands for.
+// whole returns the full call of a truncated one.
 func (r *resolver) whole(ctx context.Context, call *agentv1.ToolCall) (*agentv1.ToolCall, error) {
 	for range maxTruncated {
 		cut := call.GetTruncatedToolCall()
@@ -64,11 +64,11 @@ func (r *resolver) whole(ctx context.Context, call *agentv1.ToolCall) (*agentv1.
 			return nil, fmt.Errorf("read truncated step: %w", err)
 		}
 		if step.GetToolCall() == nil {
-			return nil, fmt.Errorf("read truncated step: %w: it is no tool call", wirelimit.ErrMalformed)
+			return nil, fmt.Errorf("read truncated step: %w: it is not a tool call", wirelimit.ErrMalformed)
 		}
 		call = step.GetToolCall()
 	}
-	return nil, fmt.Errorf("read truncated step: %w: more than %d stand for each other", wirelimit.ErrMalformed, maxTruncated)
+	return nil, fmt.Errorf("read truncated step: %w: a chain of more than %d", wirelimit.ErrMalformed, maxTruncated)
 }
 
 func (r *resolver) blob(ctx context.Context, id []byte) ([]byte, error) {
@@ -77,7 +77,7 @@ func (r *resolver) blob(ctx context.Context, id []byte) ([]byte, error) {
 		return nil, err
 	}
 	if r.blobs == nil {
-		return nil, fmt.Errorf("%w: blob %s, for there is no store", blob.ErrNotFound, parsed.Short())
+		return nil, fmt.Errorf("%w: blob %s (no store)", blob.ErrNotFound, parsed.Short())
 	}
 	return r.blobs.Get(ctx, parsed)
 }
@@ -88,7 +88,7 @@ func (r *resolver) text(ctx context.Context, id []byte) (string, error) {
 	return strings.ToValidUTF8(string(data), "\ufffd"), err
 }
 
-// unknown describes a call of a tool that the definitions do not have.
+// unknown describes a call of a tool without a definition.
 func (r *resolver) unknown(call *agentv1.ToolCall, t *Tool) {
 	t.Name = "Unknown"
 	raw := call.ProtoReflect().GetUnknown()

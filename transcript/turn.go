@@ -10,7 +10,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// turn gives the messages of a turn.
+// turn yields the messages of a turn.
 func (w *walk) turn(ctx context.Context, t *Transcript, n int, turn *conversation.Turn, at time.Time, subagent string, depth int) error {
 	p := place{turn: n, at: at, subagent: subagent, of: t, depth: depth}
 	if !turn.ShellCommand.IsNone() || !turn.ShellOutput.IsNone() {
@@ -38,7 +38,7 @@ func (w *walk) turn(ctx context.Context, t *Transcript, n int, turn *conversatio
 	return nil
 }
 
-// place is where a message stands.
+// place is the place of a message.
 type place struct {
 	turn, step int
 	at         time.Time
@@ -110,7 +110,7 @@ func (w *walk) step(ctx context.Context, p place, step *agentv1.ConversationStep
 		return w.call(ctx, p, s.ToolCall)
 	}
 	m := p.message("", System, Failure)
-	m.Text = "a step of a kind that this release does not know"
+	m.Text = "a step of a kind unknown to this release"
 	return w.emit(m)
 }
 
@@ -133,7 +133,7 @@ func (w *walk) call(ctx context.Context, p place, call *agentv1.ToolCall) error 
 	return w.task(ctx, p, idOr(tool.Subagent, m.ID), whole.GetTaskToolCall())
 }
 
-// task gives the steps that a call itself holds.
+// task yields the steps inside a call.
 func (w *walk) task(ctx context.Context, p place, subagent string, call *agentv1.TaskToolCall) error {
 	steps := call.GetResult().GetSuccess().GetConversationSteps()
 	if len(steps) > 0 && p.depth >= graph.MaxNested {

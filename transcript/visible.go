@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Visible makes text safe to show: control characters, which could drive a
-// terminal, and marks that change the direction of text, which could make a line
-// read as another, become visible signs; colours are dropped; broken UTF-8
-// becomes U+FFFD. New lines and tabs stay.
+// Visible makes text safe to show: control characters, which could control a
+// terminal, and direction marks, which could disguise a line, become visible symbols;
+// colours are dropped; broken UTF-8 becomes U+FFFD. New lines and tabs stay.
 func Visible(s string) string {
 	if clean(s) {
 		return s
@@ -47,7 +46,7 @@ func clean(s string) bool {
 }
 
 // hidden reports whether a character must be made visible. The joiners U+200C and
-// U+200D stay: scripts and emoji need them, and they hide nothing.
+// U+200D stay: scripts and emoji need them, and they do not hide text.
 func hidden(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -62,8 +61,7 @@ func hidden(r rune) bool {
 	return false
 }
 
-// colour returns the length of the sequence at the start of s that sets colours,
-// 0 if there is none.
+// colour returns the length of a colour sequence at the start of s, or 0.
 func colour(s string) int {
 	if !strings.HasPrefix(s, "\x1b[") {
 		return 0

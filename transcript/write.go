@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Format is a form in which a transcript is written.
+// Format is the output format of a transcript.
 type Format string
 
 // The formats.
 const (
 	// Markdown is for people and for other agents.
 	Markdown Format = "md"
-	// HTML is one page that needs nothing else.
+	// HTML is one self-contained page.
 	HTML Format = "html"
-	// JSON is one document with everything that a transcript has.
+	// JSON is one document with the complete transcript.
 	JSON Format = "json"
-	// JSONL is the reference's transcript, one line for a message. The subagents'
-	// messages belong into files of their own: see WriteFiles.
+	// JSONL is the reference's transcript, one line for a message. Messages of
+	// subagents go into separate files: see WriteFiles.
 	JSONL Format = "jsonl"
 )
 
@@ -35,12 +35,12 @@ func ParseFormat(name string) (Format, error) {
 		f = Markdown
 	}
 	if !slices.Contains(Formats(), f) {
-		return "", fmt.Errorf("unknown format %q: want md, html, json or jsonl", name)
+		return "", fmt.Errorf("unknown format %q; use md, html, json or jsonl", name)
 	}
 	return f, nil
 }
 
-// Write writes a transcript to w. Options choose what is written, as in Messages.
+// Write writes a transcript to w. Options select what is written, as in Messages.
 func Write(ctx context.Context, w io.Writer, t *Transcript, f Format, opts *Options) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	var err error

@@ -1,11 +1,11 @@
-// Package gfm adds tables, strikethrough and task lists to goldmark. It promises the
-// HTML of goldmark's own package for them, github.com/yuin/goldmark/extension, without
-// alignments and boxes, which are of no use to whoever lets neither styles nor inputs
-// through. That package also recognises links, with patterns that are compiled whenever
-// a program starts, and that take a millisecond.
+// Package gfm adds tables, strikethrough and task lists to goldmark. It renders the
+// same HTML as goldmark's own package, github.com/yuin/goldmark/extension, without
+// alignments and checkboxes, which a sanitizer of styles and inputs would remove
+// anyway. That package also recognises links, with patterns that are compiled at
+// every program start, which takes a millisecond.
 //
-// It follows that package, which is © 2019 Yusuke Inuzuka under the MIT licence, and its
-// tests compare the two.
+// It follows that package (© 2019 Yusuke Inuzuka, MIT licence); the tests compare the
+// two.
 //
 //	md := goldmark.New(goldmark.WithExtensions(gfm.Extension{}))
 //	err := md.Convert(source, w)
@@ -37,7 +37,7 @@ func (Extension) Extend(m goldmark.Markdown) {
 	m.Renderer().AddOptions(renderer.WithNodeRenderers(util.Prioritized(writer{}, 500)))
 }
 
-// blanks are what goldmark's patterns take for white space.
+// blanks are the white space of goldmark's patterns.
 const blanks = "\t\n\f\r "
 
 // boxes parses the boxes of task lists: "[ ]" or "[x]" where a list item begins.
@@ -121,7 +121,7 @@ func (writer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// between writes what a node holds between two pieces of HTML.
+// between writes the content of a node between two pieces of HTML.
 func between(begin, end string) renderer.NodeRendererFunc {
 	return func(w util.BufWriter, _ []byte, _ gast.Node, entering bool) (gast.WalkStatus, error) {
 		s := end

@@ -46,7 +46,8 @@ func (tables) Transform(node *gast.Paragraph, reader text.Reader, pc parser.Cont
 	}
 }
 
-// countColumns returns how many columns a row of dashes announces, 0 if it is none.
+// countColumns returns how many columns a row of dashes announces, 0 if it is not
+// one.
 func countColumns(line []byte) int {
 	if indent, _ := util.IndentWidth(line, 0); indent > 3 || len(bytes.Trim(line, "-")) == 0 {
 		return 0
@@ -73,8 +74,7 @@ func countColumns(line []byte) int {
 	return len(columns)
 }
 
-// row parses a line into as many cells as there are columns, or into more if the line has
-// them and more is true.
+// row parses a line into columns cells, or into all of its cells if more is true.
 func row(line text.Segment, source []byte, columns int, more bool, pc parser.Context) *ast.TableRow {
 	row := ast.NewTableRow(nil)
 	row.SetPos(line.Start)
@@ -105,8 +105,8 @@ func row(line text.Segment, source []byte, columns int, more bool, pc parser.Con
 	return row
 }
 
-// cellEnd returns where the cell that begins at pos ends, and tells of the escaped pipes
-// in it that may be within code.
+// cellEnd returns the end of the cell at pos, and calls escaped for escaped pipes
+// that may be within code.
 func cellEnd(line []byte, pos, limit int, escaped func(pipe int)) int {
 	code := false
 	for ; pos < limit; pos++ {
