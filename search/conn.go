@@ -19,7 +19,7 @@ type conn struct {
 	prepared map[string]*sqlite3.Stmt
 }
 
-// busyTimeout is how long another process may hold the index.
+// busyTimeout is how long to wait for another process that holds the index.
 const busyTimeout = 30 * time.Second
 
 // openConn opens the database at path or, if that is empty, one in memory.
@@ -39,8 +39,8 @@ func openConn(path string) (*conn, error) {
 	c := &conn{Conn: raw, prepared: make(map[string]*sqlite3.Stmt)}
 	err = errors.Join(c.BusyTimeout(busyTimeout), register(c.Conn))
 	if err == nil {
-		// NORMAL can lose the last updates in a power failure, never the order of
-		// them, and the next Update makes them again.
+		// NORMAL can lose the last updates in a power failure, but not their order,
+		// and the next Update repeats them.
 		err = c.Exec(`PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON;
 			PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL`)
 	}
@@ -50,7 +50,7 @@ func openConn(path string) (*conn, error) {
 	return c, nil
 }
 
-// private makes the file before the library does, for nobody else to read.
+// private creates the file before the library does, readable only by its owner.
 func private(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -113,7 +113,7 @@ func bind(s *sqlite3.Stmt, i int, arg any) error {
 	return fmt.Errorf("cannot bind %T", arg)
 }
 
-// write runs fn in a transaction of its own.
+// write runs fn in a transaction.
 func (c *conn) write(fn func() error) error {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -137,12 +137,12 @@ func (c *conn) read(fn func() error) error {
 	return errors.Join(err, c.rollback())
 }
 
-// rollback ends a transaction, unless an error has done so.
+// rollback ends a transaction, unless an error has ended it.
 func (c *conn) rollback() error {
 	if c.GetAutocommit() {
 		return nil
 	}
-	old := c.SetInterrupt(context.Background()) // a context that is done would stop this too
+	old := c.SetInterrupt(context.Background()) // a done context would interrupt this too
 	defer c.SetInterrupt(old)
 	return c.exec("ROLLBACK")
 }
@@ -155,7 +155,7 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.Conn.Close())...)
 }
 
-// damaged reports whether an error means that the file is not what it must be.
+// damaged reports whether an error means that the file is damaged.
 func damaged(err error) bool {
 	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, errSchema)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// register makes full-text search known to a connection, and beside it a function
-// excerpt, which returns what stands around the first match, with marks.
+// register adds full-text search to a connection, and a function excerpt, which
+// returns the text around the first match with marks.
 //
 // FTS5 has snippet and highlight for that, but the time of both grows with the
 // square of the number of matches in a message: on a busy machine 20,000 took 34 s
@@ -29,7 +29,7 @@ func register(c *sqlite3.Conn) error {
 	})
 }
 
-// maxMarked is how many matches of each term are looked at.
+// maxMarked is how many matches of each term are examined.
 const maxMarked = 64
 
 // span is a match: tokens [first, end) of a column, then their bytes.
@@ -50,7 +50,7 @@ func excerpt(fts fts5.Context) (string, error) {
 			if n[col] < maxMarked {
 				spans[col] = append(spans[col], span{first: off, end: off + size})
 			}
-			// Places come column by column: the last one ends the search.
+			// Places come column by column, so the last column ends the search.
 			if n[col]++; n[col] >= maxMarked && col == len(spans)-1 {
 				break
 			}
@@ -82,7 +82,7 @@ func mark(fts fts5.Context, col int, spans []span) (string, error) {
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.from >= to {
-			continue // inside the match before, or out of sight
+			continue // inside the previous match, or not shown
 		}
 		b = append(append(b, text[at:s.from]...), corpus.MarkStart)
 		at = min(s.to, to)
@@ -98,7 +98,7 @@ func mark(fts fts5.Context, col int, spans []span) (string, error) {
 // errFar ends the reading of tokens.
 var errFar = errors.New("far enough")
 
-// locate finds the bytes of tokens. It reads no further than what can be shown.
+// locate finds the bytes of tokens. It stops at the end of the shown text.
 func locate(fts fts5.Context, text string, spans []span) ([]span, error) {
 	token, begun, far := 0, -1, false
 	err := fts.Tokenize(text, "", func(flags fts5.TokenFlag, _ string, start, end int) error {

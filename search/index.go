@@ -18,7 +18,7 @@ var ErrClosed = errors.New("search index is closed")
 
 // Options configure an Index; nil gives the defaults.
 type Options struct {
-	// Path is the index's file. If it is empty the index is kept in memory.
+	// Path is the index's file. If it is empty, the index is in memory.
 	Path string
 }
 
@@ -36,16 +36,15 @@ type Index struct {
 	writer, finder *handle
 }
 
-// handle is a connection and who may use it.
+// handle is a connection and its lock.
 type handle struct {
 	mu sync.Mutex // guards c
 	c  *conn      // nil once another handle has taken its place
 }
 
-// Open opens an index of the conversations in a store; blobs and rows are those
-// that the store works on. A file that is damaged or of an older release is made
-// anew. If the file cannot be used at all, the index is kept in memory and
-// Degraded tells why.
+// Open opens an index of the conversations in a store; blobs and rows are those that
+// the store works on. A damaged file, or one of an older release, is rebuilt. If the
+// file cannot be used at all, the index is in memory and Degraded returns why.
 func Open(ctx context.Context, conversations *conversation.Store, blobs blob.Store, rows kv.Store, opts *Options) (*Index, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -94,7 +93,7 @@ func (ix *Index) openLocked() error {
 }
 
 func (ix *Index) degradeLocked(err error) {
-	ix.degraded, ix.path = fmt.Errorf("search index is kept in memory: %w", err), ""
+	ix.degraded, ix.path = fmt.Errorf("search index is in memory only: %w", err), ""
 }
 
 func (ix *Index) openFileLocked() error {
@@ -122,8 +121,8 @@ func removeFile(path string) error {
 	return nil
 }
 
-// update calls fn with the connection that writes, find with the one that reads.
-// A damaged index is made anew, empty, and the error is told.
+// update calls fn with the connection that writes, find with the one that reads. A
+// damaged index is replaced by an empty one, and the error is returned.
 func (ix *Index) update(ctx context.Context, fn func(*conn) error) error {
 	return ix.with(ctx, func() *handle { return ix.writer }, fn)
 }
@@ -142,7 +141,7 @@ func (ix *Index) with(ctx context.Context, pick func() *handle, fn func(*conn) e
 		}
 		used, err := h.with(ctx, fn)
 		if !used && err == nil {
-			continue // the index was made anew meanwhile
+			continue // the index was rebuilt meanwhile
 		}
 		if damaged(err) {
 			err = errors.Join(err, ix.renew(h))
@@ -151,7 +150,7 @@ func (ix *Index) with(ctx context.Context, pick func() *handle, fn func(*conn) e
 	}
 }
 
-// with calls fn with the connection, if it still has one.
+// with calls fn with the connection, if there still is one.
 func (h *handle) with(ctx context.Context, fn func(*conn) error) (used bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,7 +166,7 @@ func (h *handle) with(ctx context.Context, fn func(*conn) error) (used bool, err
 	return true, err
 }
 
-// Close releases the index. Calls that are under way end first.
+// Close releases the index. It waits for running calls.
 func (ix *Index) Close() error {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -189,7 +188,7 @@ func (h *handle) close() error {
 	return c.close()
 }
 
-// renew makes an empty index in the place of the damaged one of a handle.
+// renew replaces the damaged index of a handle by an empty one.
 func (ix *Index) renew(of *handle) error {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -197,9 +196,9 @@ func (ix *Index) renew(of *handle) error {
 		return ErrClosed
 	}
 	if of != ix.writer && of != ix.finder {
-		return nil // somebody else did
+		return nil // another goroutine did
 	}
-	// What a damaged file says when it is closed does not matter any more.
+	// Errors of closing a damaged file do not matter.
 	_, _ = ix.finder.close(), ix.writer.close()
 	if ix.path != "" {
 		if err := removeFile(ix.path); err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// query is what a user asks for.
+// query is a parsed query.
 type query struct{ corpus.Query }
 
 func parseQuery(text string) query { return query{corpus.ParseQuery(text)} }
 
-// match spells the terms for FTS5. Every term is a string of that language, in
-// which only the quote means something.
+// match formats the terms for FTS5. Every term is a string of that language, in which
+// only the quote is special.
 func (q query) match() string {
 	var b strings.Builder
 	for i, t := range q.Terms {

@@ -7,7 +7,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// The file says what it is: "stSe", and which version its tables have.
+// The file is marked with "stSe" and the version of its tables.
 const (
 	applicationID = 0x73745365
 	schemaVersion = 2
@@ -55,7 +55,7 @@ CREATE VIRTUAL TABLE words USING fts5(body, path, tokenize = "unicode61 remove_d
 INSERT INTO words(words, rank) VALUES('secure-delete', 1);
 `
 
-// create makes the tables, without any rows.
+// create creates the empty tables.
 func create(c *conn) error {
 	return c.write(func() error {
 		if err := c.Exec(schemaSQL); err != nil {
@@ -65,8 +65,8 @@ func create(c *conn) error {
 	})
 }
 
-// ensure checks that the tables are those of this release, and makes them in a
-// new file.
+// ensure checks that the tables are those of this release, and creates them in a new
+// file.
 func ensure(c *conn) error {
 	app, version, tables := 0, 0, 0
 	read := func(into *int) func(*sqlite3.Stmt) {

@@ -27,23 +27,22 @@ var (
 
 // SearchOptions narrow a search; nil gives the first page of everything.
 type SearchOptions struct {
-	// Limit is the most hits of a page, 20 by default, at most 1,000.
+	// Limit is the maximum number of hits per page, 20 by default and 1,000 at most.
 	Limit int
-	// Cursor is where the page begins: empty, or the Next of the page before.
+	// Cursor is where the page begins: empty, or Next of the previous page.
 	Cursor string
 	// Conversation, if set, is the only one searched.
 	Conversation string
-	// Rewound searches the branches that were left by going back, too. Their hits
-	// have a Save.
+	// Rewound also searches branches left behind by rewinds. Their hits have a Save.
 	Rewound bool
-	// Role, if set, is whose messages are searched.
+	// Role, if set, limits the search to messages of this role.
 	Role transcript.Role
-	// Since, if set, leaves out what is older. Messages without a time of their own
-	// are as old as the last save of their conversation.
+	// Since, if set, skips older messages. A message without a time has that of the
+	// last save of its conversation.
 	Since time.Time
 }
 
-// Hit is a message that was found.
+// Hit is a found message.
 type Hit struct {
 	Conversation string
 	Title        string
@@ -60,10 +59,9 @@ type Hit struct {
 	Save uint64
 	// Snippet is the text around the match, safe to show on a terminal.
 	Snippet Snippet
-	// Score is higher for better hits of one search; nothing else can be read from
-	// it.
+	// Score is higher for better hits of one search; it has no other meaning.
 	Score float64
-	// Time is that of the message or, if it has none, of the last save.
+	// Time is the time of the message or, if it has none, of the last save.
 	Time time.Time
 }
 
@@ -74,9 +72,8 @@ type Page struct {
 	Next string
 }
 
-// Search returns the messages that match a query: see the package's comment. It
-// knows what the last Update knew. An index that turns out to be damaged is built
-// again first.
+// Search returns the messages that match a query: see the package's comment. It sees
+// the state of the last Update. A damaged index is rebuilt first.
 func (ix *Index) Search(ctx context.Context, text string, opts *SearchOptions) (Page, error) {
 	if opts == nil {
 		opts = &SearchOptions{}
@@ -143,14 +140,13 @@ func (q query) page(c *conn, opts *SearchOptions, after found, limit int) (Page,
 	return page, nil
 }
 
-// found is a place in the order of hits: by score, the lower the better, then the
-// newer first.
+// found is a place in the order of hits: lower scores first, then newer messages.
 type found struct {
 	score float64
 	num   int64
 }
 
-// first is before everything.
+// first is before all others.
 var first = found{math.Inf(-1), math.MaxInt64}
 
 const filterSQL = ` JOIN conv c ON c.num = d.conv
@@ -161,15 +157,15 @@ const filterSQL = ` JOIN conv c ON c.num = d.conv
 
 const orderSQL = ` WHERE score > ?7 OR (score = ?7 AND num < ?8) ORDER BY score, num DESC LIMIT ?9`
 
-// Of more than maxRanked messages that match, those indexed last are ranked, so
-// that the time for a word that is everywhere does not grow with the store.
+// At most maxRanked matching messages are ranked, latest first, so that the time for
+// a very common word does not grow with the store.
 const matchSQL = `SELECT num, score FROM (
 	SELECT d.num AS num, bm25(words, 1.0, 2.0) * d.weight AS score FROM words JOIN doc d ON d.num = words.rowid` + filterSQL + ` AND words MATCH ?1
 	ORDER BY words.rowid DESC LIMIT ?10)` + orderSQL
 
 const maxRanked = 5000
 
-// Without words the newest come first.
+// Without words, the newest come first.
 const listSQL = `SELECT num, score FROM (
 	SELECT d.num AS num, -1.0 * CASE d.time WHEN 0 THEN c.updated ELSE d.time END AS score FROM doc d` + filterSQL + ` AND ?1 = '' AND ?10 > 0)` + orderSQL
 
@@ -196,7 +192,7 @@ func rank(c *conn, q query, opts *SearchOptions, after found, limit int) ([]foun
 	return out, err
 }
 
-// list spells strings for json_each.
+// list formats strings for json_each.
 func list(values []string) (string, error) {
 	if len(values) == 0 {
 		return "[]", nil
@@ -216,15 +212,15 @@ func (f found) hit(c *conn) (Hit, error) {
 	return h, err
 }
 
-// The plus keeps the rows from being looked up one by one: each look-up would
-// collect all words with a prefix again (20 hits of a prefix of thousands of words
-// took 19 s and more, one scan 1.5 s).
+// The plus prevents a lookup per row: each would collect all words with a prefix
+// again (20 hits of a prefix of thousands of words took 19 s and more, one scan 1.5
+// s).
 const (
 	excerptSQL = "SELECT rowid, excerpt(words) FROM words WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
 	startSQL   = "SELECT rowid, substr(body, 1, 1000) FROM words WHERE ? = '' AND rowid IN (SELECT value FROM json_each(?))"
 )
 
-// snippets returns those of all hits, by their numbers.
+// snippets returns the snippets of all hits, by number.
 func (q query) snippets(c *conn, hits []found) (map[int64]Snippet, error) {
 	nums := make([]int64, len(hits))
 	for i, f := range hits {
@@ -243,7 +239,7 @@ func (q query) snippets(c *conn, hits []found) (map[int64]Snippet, error) {
 	return all, err
 }
 
-// A cursor is the check sum of the search, the score and the number.
+// A cursor is the checksum of the search, the score and the number.
 
 func (f found) cursor(q query, opts *SearchOptions) string {
 	b := binary.BigEndian.AppendUint32(nil, signature(q, opts))

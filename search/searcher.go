@@ -2,21 +2,20 @@ package search
 
 import "context"
 
-// Searcher finds words in the conversations of a store. Index is the one that is
-// kept beside an embedded store; others keep what they know in a database that
-// several nodes share. All give the same hits for the same query, each with a
-// score of its own.
+// Searcher finds words in the conversations of a store. Index is the one for an
+// embedded store; others use a database that several nodes share. All return the same
+// hits for the same query, but with different scores.
 type Searcher interface {
 	// Update brings the named conversations up to date or, without names, all.
 	Update(ctx context.Context, conversations ...string) (Stats, error)
-	// Rebuild forgets everything and makes it anew.
+	// Rebuild rebuilds the index from nothing.
 	Rebuild(ctx context.Context) (Stats, error)
 	// Search returns a page of the messages that match a query, as of the last
 	// Update.
 	Search(ctx context.Context, text string, opts *SearchOptions) (Page, error)
-	// Degraded returns why the index is not kept where it should be, or nil.
+	// Degraded returns why the index is not where it should be, or nil.
 	Degraded() error
-	// Close releases it. Calls that are under way end first.
+	// Close releases the index after running calls have ended.
 	Close() error
 }
 

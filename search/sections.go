@@ -14,14 +14,14 @@ import (
 )
 
 // one brings the index up to date with one conversation. It runs in a write
-// transaction, so that of two processes the later one sees the newer state.
+// transaction, so that the later of two processes sees the newer state.
 func (ix *Index) one(ctx context.Context, c *conn, id string, m corpus.Marks, stats *Stats) error {
 	info, err := ix.source.Conversations.Get(ctx, id)
 	if errors.Is(err, conversation.ErrNotFound) {
 		return ix.remove(c, id, stats)
 	}
 	if conversation.Damaged(err) {
-		stats.Damaged = append(stats.Damaged, id) // what was indexed of it is still found
+		stats.Damaged = append(stats.Damaged, id) // the indexed part can still be found
 		return nil
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (ix *Index) remove(c *conn, id string, stats *Stats) error {
 	)
 }
 
-// sync makes the index of a conversation hold the wanted sections and no others.
+// sync updates the index of a conversation to exactly the wanted sections.
 func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []corpus.Section, stats *Stats) error {
 	type known struct {
 		num    int64
@@ -91,7 +91,7 @@ func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []corpus.Se
 	if err != nil {
 		return err
 	}
-	// What is no longer wanted goes first: it may be what a branch has now.
+	// Remove unwanted sections first: a branch may have their content now.
 	wanted := make(map[string]bool, len(want))
 	for _, sec := range want {
 		wanted[sec.Name] = true
@@ -129,7 +129,7 @@ func (ix *Index) sync(ctx context.Context, c *conn, conv int64, want []corpus.Se
 	return nil
 }
 
-// saidIn returns the digests of what a section says.
+// saidIn returns the digests of the messages of a section.
 func saidIn(c *conn, conv int64, name string) (map[string]bool, error) {
 	said := make(map[string]bool)
 	if name == "" {
@@ -141,7 +141,7 @@ func saidIn(c *conn, conv int64, name string) (map[string]bool, error) {
 	return said, err
 }
 
-// fill makes a section hold the messages. A turn that grows keeps those it had.
+// fill writes the messages of a section. A growing turn keeps its earlier ones.
 func fill(c *conn, conv int64, of corpus.Section, sec int64, messages []transcript.Message, stats *Stats) error {
 	type known struct {
 		num    int64

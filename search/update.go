@@ -11,24 +11,24 @@ import (
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// Stats tell what an update did.
+// Stats count what an update did.
 type Stats struct {
-	// Conversations were looked at because they changed, Removed are gone.
+	// Conversations counts changed conversations, Removed deleted ones.
 	Conversations, Removed int
-	// Messages were added to the index.
+	// Messages counts messages added to the index.
 	Messages int
-	// Damaged conversations cannot be read as a whole; what can be read of them is
-	// found.
+	// Damaged lists conversations that can be read only in part; that part is
+	// indexed.
 	Damaged []string
 }
 
-// Update brings the index up to date with the named conversations or, without
-// names, with all. It reads only what changed since, whoever changed it. If the
-// index turns out to be damaged it is built again.
+// Update brings the index up to date with the named conversations or, without names,
+// with all. It reads only what has changed, by any process. A damaged index is
+// rebuilt.
 func (ix *Index) Update(ctx context.Context, conversations ...string) (Stats, error) {
 	stats, err := ix.updateOnce(ctx, conversations)
 	if damaged(err) {
-		stats, err = ix.updateOnce(ctx, nil) // it is empty now
+		stats, err = ix.updateOnce(ctx, nil) // the index is empty now
 	}
 	if err != nil {
 		return stats, fmt.Errorf("update search index: %w", err)
@@ -36,7 +36,7 @@ func (ix *Index) Update(ctx context.Context, conversations ...string) (Stats, er
 	return stats, nil
 }
 
-// Rebuild makes the index anew.
+// Rebuild rebuilds the index.
 func (ix *Index) Rebuild(ctx context.Context) (Stats, error) {
 	err := ix.update(ctx, create)
 	if err != nil && !damaged(err) {
@@ -85,8 +85,8 @@ func order(stale map[string]corpus.Marks) []string {
 	return ids
 }
 
-// stale returns the conversations that changed. Nothing is stale by itself if ids
-// are given.
+// stale returns the conversations that have changed. If ids are given, it considers
+// only those.
 func (ix *Index) stale(ctx context.Context, ids []string) (map[string]corpus.Marks, error) {
 	if len(ids) > 0 {
 		return make(map[string]corpus.Marks), nil

@@ -25,12 +25,12 @@ import (
 // told: it may hold a password.
 var ErrInvalidDSN = errors.New("invalid connection string of a database")
 
-// Options shape a DB; nil and the zero value work.
+// Options configure a DB; nil and the zero value work.
 type Options struct {
-	// Schema is the database schema with the tables, made if it does not exist. It
-	// holds nothing else. Empty means "stet_search".
+	// Schema is the database schema for the tables, created if missing. It must hold
+	// nothing else. Empty means "stet_search".
 	Schema string
-	// MaxConns bounds the connections of this node. 0 means 8, and 4 is the least.
+	// MaxConns limits the connections of this node. 0 means 8; the minimum is 4.
 	MaxConns int
 	// StatementTimeout ends statements that take longer; 0 means 30 seconds.
 	StatementTimeout time.Duration
@@ -49,8 +49,8 @@ type DB struct {
 	writers chan struct{}
 }
 
-// Open connects to a database and makes its tables if need be. The connection
-// string is that of package postgres.
+// Open connects to a database and creates its tables if needed. The connection string
+// is that of package postgres.
 func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 	db := &DB{}
 	if opts != nil {
@@ -60,7 +60,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 		db.opts.Schema = "stet_search"
 	}
 	if !schemaName().MatchString(db.opts.Schema) {
-		return nil, fmt.Errorf("open search index: %q cannot be the name of a schema", db.opts.Schema)
+		return nil, fmt.Errorf("open search index: invalid schema name %q", db.opts.Schema)
 	}
 	if db.opts.MaxConns == 0 {
 		db.opts.MaxConns = 8
@@ -88,7 +88,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 	return db, nil
 }
 
-// Close ends the connections. The indexes cannot be used any more.
+// Close ends the connections. The indexes cannot be used afterwards.
 func (db *DB) Close() { db.pool.Close() }
 
 // sql puts the schema into a statement: "@name" is a table in it, "@" itself.
@@ -121,7 +121,7 @@ type Index struct {
 	source *corpus.Source
 	closed atomic.Bool
 
-	mu   sync.Mutex // guards the numbers that are taken and not used: [next, end)
+	mu   sync.Mutex // guards the reserved numbers [next, end)
 	next int64
 	end  int64
 }
@@ -135,12 +135,12 @@ const maxTenant = 255
 // that the store works on.
 func (db *DB) Index(tenant string, conversations *conversation.Store, blobs blob.Store, rows kv.Store) (*Index, error) {
 	if tenant == "" || len(tenant) > maxTenant || !utf8.ValidString(tenant) || strings.ContainsRune(tenant, 0) {
-		return nil, fmt.Errorf("search index: %.40q cannot be the name of a tenant", tenant)
+		return nil, fmt.Errorf("search index: invalid tenant name %.40q", tenant)
 	}
 	return &Index{db: db, tenant: tenant, scope: scope(tenant), source: corpus.NewSource(conversations, blobs, rows)}, nil
 }
 
-// Degraded implements search.Searcher. The index is always where it should be.
+// Degraded implements search.Searcher. The index is never degraded.
 func (ix *Index) Degraded() error { return nil }
 
 // Close implements search.Searcher. The DB stays open.
@@ -156,11 +156,12 @@ func (ix *Index) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// numbersAtOnce are taken together: nodes would wait for each other otherwise.
+// numbersAtOnce numbers are reserved together, because nodes would otherwise wait for
+// each other.
 const numbersAtOnce = 256
 
-// number returns a number that no other message of the tenant has, mostly a larger
-// one than those before.
+// number returns a number that no other message of the tenant has, usually larger
+// than earlier ones.
 func (ix *Index) number(ctx context.Context) (int64, error) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()

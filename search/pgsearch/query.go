@@ -6,17 +6,17 @@ import (
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// query is what a user asks for, in words.
+// query is a parsed query, split into words.
 type query struct {
 	corpus.Query
 	phrases []phrase
 }
 
-// phrase is words that follow each other.
+// phrase is a sequence of words.
 type phrase struct {
 	words  []string
-	prefix bool // the last one may be the beginning of a word
-	path   bool // only paths are meant
+	prefix bool // the last word may be the beginning of one
+	path   bool // matches only paths
 }
 
 func parseQuery(text string) query {
@@ -36,11 +36,10 @@ func parseQuery(text string) query {
 // listing reports whether there are filters only.
 func (q query) listing() bool { return len(q.Terms) == 0 }
 
-// lost reports whether there is something to search for of which no index has
-// anything.
+// lost reports whether the query has terms, but none with indexable words.
 func (q query) lost() bool { return !q.listing() && len(q.phrases) == 0 }
 
-// strict asks for all phrases, loose for all of their words.
+// strict matches all phrases, loose all of their words.
 func (q query) strict(scope string) string { return q.spell(scope, " <-> ") }
 
 func (q query) loose(scope string) string { return q.spell(scope, " & ") }

@@ -15,15 +15,15 @@ import (
 const (
 	// schemaVersion is that of the tables.
 	schemaVersion = 1
-	// schemaTries is how often tables are made while other nodes do the same.
+	// schemaTries limits attempts to create tables while other nodes do the same.
 	schemaTries = 50
 )
 
 // ErrNewerFormat says that the tables are of a newer release.
 var ErrNewerFormat = errors.New("the search index is of a newer release")
 
-// tables are made one after the other; @ is the schema. Ids and other texts that
-// may have any bytes are bytea, and keys of a fixed length stand for those of any.
+// tables are created in order; @ is the schema. Ids and other texts with arbitrary
+// bytes are bytea, and fixed-length keys replace those of any length.
 var tables = []string{
 	`CREATE TABLE @numbers (tenant text COLLATE "C" PRIMARY KEY, next bigint NOT NULL)`,
 	`CREATE TABLE @conv (
@@ -43,9 +43,9 @@ var tables = []string{
 	`CREATE INDEX doc_words ON @doc USING gin (words)`,
 }
 
-// migrate makes the tables, and makes them anew where they are older: everything
-// in them can be read again. Several nodes may do so at once: whoever is second
-// fails, looks again and finds the work done.
+// migrate creates the tables, and recreates older ones, since their content can be
+// rebuilt. Several nodes may do so at once: the second one fails, looks again and
+// finds the work done.
 func (db *DB) migrate(ctx context.Context) error {
 	for try := 0; ; try++ {
 		err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return db.ensure(ctx, tx) })
@@ -68,7 +68,7 @@ func (db *DB) ensure(ctx context.Context, tx pgx.Tx) error {
 	case version == schemaVersion:
 		return nil
 	case version > schemaVersion:
-		return fmt.Errorf("%w: version %d, this program knows %d", ErrNewerFormat, version, schemaVersion)
+		return fmt.Errorf("%w: version %d; this program supports %d", ErrNewerFormat, version, schemaVersion)
 	}
 	statements := append([]string{"CREATE SCHEMA IF NOT EXISTS @", "DROP TABLE IF EXISTS @doc, @section, @conv, @numbers, @meta",
 		"CREATE TABLE @meta (key text COLLATE \"C\" PRIMARY KEY, value text NOT NULL)",
@@ -81,8 +81,8 @@ func (db *DB) ensure(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// version returns the version of the tables, 0 where there are none. It refuses a
-// schema that is somebody else's, since old tables are dropped.
+// version returns the version of the tables, 0 if there are none. It rejects a
+// foreign schema, because old tables are dropped.
 func (db *DB) version(ctx context.Context, tx pgx.Tx) (int, error) {
 	var all, metas int
 	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE table_name = 'meta')
@@ -107,8 +107,8 @@ func (db *DB) version(ctx context.Context, tx pgx.Tx) (int, error) {
 
 // lostRace reports whether another node was making the same tables.
 func lostRace(err error) bool {
-	// Unique, serialization, deadlock; schema, table and object exist already, or
-	// not any more.
+	// Unique, serialization, deadlock; a schema, table or object already exists, or
+	// no longer.
 	return hasCode(err, "23505", "40001", "40P01", "42P06", "42P07", "42710", "3F000", "42P01", "XX000")
 }
 

@@ -18,9 +18,8 @@ import (
 
 const (
 	defaultLimit, maxLimit = 20, 1000
-	// maxRanked is how many of the messages that match are ranked: those indexed
-	// last, so that the time for a word that is everywhere does not grow with the
-	// store.
+	// maxRanked is how many matching messages are ranked, latest first, so that the
+	// time for a very common word does not grow with the store.
 	maxRanked = 5000
 )
 
@@ -53,7 +52,7 @@ func (ix *Index) search(ctx context.Context, q query, opts *search.SearchOptions
 		limit = defaultLimit
 	}
 	f := &finder{Index: ix, q: q, opts: opts, limit: min(limit, maxLimit)}
-	// One state for all that is read.
+	// One snapshot for all reads.
 	err = pgx.BeginTxFunc(ctx, ix.db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		f.tx = tx
 		page, err = f.page(ctx, after)
@@ -71,14 +70,13 @@ type finder struct {
 	limit int
 }
 
-// found is a place in the order of hits: by score, the higher the better, then the
-// newer first.
+// found is a place in the order of hits: higher scores first, then newer messages.
 type found struct {
 	score float64
 	num   int64
 }
 
-// first is before everything.
+// first is before all others.
 var first = found{math.Inf(1), math.MaxInt64}
 
 func (f *finder) page(ctx context.Context, after found) (search.Page, error) {
@@ -103,9 +101,9 @@ func (f *finder) page(ctx context.Context, after found) (search.Page, error) {
 	return page, nil
 }
 
-// best returns one place more than a page has. Messages of which the database does
-// not know all places of words are read, so that there may be fewer than asked for
-// at first.
+// best returns one place more than the page size. Messages with incomplete word
+// positions in the database are read and checked, so the first result may be smaller
+// than requested.
 func (f *finder) best(ctx context.Context, after found) ([]found, error) {
 	var best []found
 	for {
@@ -148,14 +146,13 @@ const filterSQL = ` JOIN @conv c ON c.tenant = d.tenant AND c.conv = d.conv
 
 const orderSQL = ` WHERE score < $8 OR (score = $8 AND num < $9) ORDER BY score DESC, num DESC LIMIT $10`
 
-// What matches is looked up by the words alone, which carry the tenant: as long as
-// the database has not counted its rows, and the tenant's are few at first, it
-// would rather read all messages of the tenant (363 ms for a rare word in 10,000
-// messages instead of 7). $11 is what is asked for.
+// Matches are looked up by the words alone, which contain the tenant. Without
+// statistics, as for a new tenant, the database would read all messages of the tenant
+// (363 ms for a rare word in 10,000 messages instead of 7). $11 is the query.
 const (
 	wordSQL = `WITH matches AS MATERIALIZED (
 		SELECT tenant, num, conv, save, role, time, tool_key FROM @doc WHERE words @@ $11::text::tsquery)` + rankSQL + `false` + rankedSQL
-	// Of phrases, $13 are the words.
+	// For phrases, $13 are the words.
 	phraseSQL = `WITH matches AS MATERIALIZED (
 		SELECT tenant, num, conv, save, role, time, tool_key FROM @doc
 		WHERE words @@ $11::text::tsquery OR (words @@ $13::text::tsquery AND NOT exact))` + rankSQL + `NOT d.exact` + rankedSQL
@@ -167,11 +164,11 @@ const (
 		SELECT num, score, doubtful FROM ranked` + orderSQL
 )
 
-// Without words the newest come first.
+// Without words, the newest come first.
 const listSQL = `SELECT num, score, false FROM (
 	SELECT d.num, (CASE d.time WHEN 0 THEN c.updated ELSE d.time END)::double precision AS score FROM @doc d` + filterSQL + `) AS listed` + orderSQL
 
-// place is one in the order, which is doubtful if the phrases must be looked for.
+// place is a place in the order. It is doubtful if the phrases must still be checked.
 type place struct {
 	found
 	doubtful bool
@@ -222,8 +219,7 @@ const hitSQL = `SELECT d.num, c.id, c.title, d.turn, d.message, d.role, d.kind, 
 	CASE d.time WHEN 0 THEN c.updated ELSE d.time END, d.save, d.body, d.path
 	FROM @doc d JOIN @conv c ON c.tenant = d.tenant AND c.conv = d.conv WHERE d.tenant = $1 AND d.num = ANY($2)`
 
-// hits reads what is shown of messages, one after the other: their texts can be
-// large.
+// hits reads the shown parts of messages, one at a time: their texts can be large.
 func (f *finder) hits(ctx context.Context, best []found) (map[int64]search.Hit, error) {
 	nums := make([]int64, len(best))
 	for i, b := range best {
@@ -248,7 +244,7 @@ func (f *finder) hits(ctx context.Context, best []found) (map[int64]search.Hit, 
 	return hits, err
 }
 
-// A cursor is the check sum of the search, the score and the number.
+// A cursor is the checksum of the search, the score and the number.
 
 func (f found) cursor(q query, opts *search.SearchOptions) string {
 	b := binary.BigEndian.AppendUint32(nil, signature(q, opts))

@@ -10,13 +10,13 @@ import (
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// sync makes the index of the conversation hold the wanted sections and no others.
+// sync updates the index of the conversation to exactly the wanted sections.
 func (w *writer) sync(ctx context.Context, want []corpus.Section) error {
 	have, err := w.sections(ctx)
 	if err != nil {
 		return err
 	}
-	// What is no longer wanted goes first: it may be what a branch has now.
+	// Remove unwanted sections first: a branch may have their content now.
 	wanted := make(map[string]bool, len(want))
 	for _, s := range want {
 		wanted[string(key(s.Name))] = true
@@ -64,7 +64,7 @@ func (w *writer) sections(ctx context.Context) (map[string][]byte, error) {
 
 // docs returns the digests of the messages of a section, by their places.
 func (w *writer) docs(ctx context.Context, section []byte) (map[int][]byte, error) {
-	// What was queued may be about this section.
+	// Queued statements may concern this section.
 	if err := w.flush(ctx); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (w *writer) docs(ctx context.Context, section []byte) (map[int][]byte, erro
 	return have, err
 }
 
-// said returns the digests of what another section says.
+// said returns the digests of the messages of another section.
 func (w *writer) said(ctx context.Context, name string) (map[string]bool, error) {
 	said := make(map[string]bool)
 	if name == "" {
@@ -95,7 +95,7 @@ func (w *writer) said(ctx context.Context, name string) (map[string]bool, error)
 	return said, err
 }
 
-// fill makes a section hold its messages. A turn that grows keeps those it had.
+// fill writes the messages of a section. A growing turn keeps its earlier ones.
 func (w *writer) fill(ctx context.Context, s corpus.Section, section []byte, known bool) error {
 	messages, err := s.Read(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *writer) insert(ctx context.Context, d *corpus.Doc, save uint64, section
 	return nil
 }
 
-// clean makes a text one that the database takes as such.
+// clean removes what the database does not accept in text.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }

@@ -18,7 +18,7 @@ type span struct{ from, to int }
 // spans finds a phrase in a text.
 func (p phrase) spans(text string) iter.Seq[span] {
 	return func(yield func(span) bool) {
-		window := make([]token, 0, len(p.words)) // the last words
+		window := make([]token, 0, len(p.words)) // the latest words
 		for t := range tokens(text) {
 			if len(window) == len(p.words) {
 				window = slices.Delete(window, 0, 1)
@@ -44,8 +44,8 @@ func (p phrase) fits(window []token) bool {
 	return true
 }
 
-// snippet returns what is shown of a hit: text around the first match in the body
-// or, if there is none, in the path.
+// snippet returns the shown text of a hit: around the first match in the body or, if
+// there is none, in the path.
 func (q query) snippet(body, path string) search.Snippet {
 	if q.listing() {
 		return newSnippet(body[:corpus.RuneAt(body, 1000)])
@@ -65,7 +65,7 @@ func (q query) snippet(body, path string) search.Snippet {
 	return search.Snippet{}
 }
 
-// some returns the first matches that can be shown together.
+// some returns the first matches that fit into one snippet.
 func (p phrase) some(text string) []span {
 	var found []span
 	for s := range p.spans(text) {
@@ -88,7 +88,7 @@ func mark(text string, spans []span) string {
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.from >= to {
-			continue // inside the match before, or out of sight
+			continue // inside the previous match, or not shown
 		}
 		b.WriteString(text[at:s.from])
 		b.WriteRune(corpus.MarkStart)

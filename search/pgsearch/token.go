@@ -9,18 +9,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord bounds a word in bytes; what is longer is cut, in texts and in queries.
-// The database takes words of up to 2,046 bytes.
+// maxWord limits a word in bytes; longer ones are cut, in texts and in queries. The
+// database accepts words of up to 2,046 bytes.
 const maxWord = 1000
 
-// token is a word, as it is compared, and the bytes of a text that it came from.
+// token is a word in normalized form, and its bytes in a text.
 type token struct {
 	word       string
 	start, end int
 }
 
-// tokens cuts a text into words: letters, numbers and signs of private use, with
-// the marks on them. Case and diacritics are not compared.
+// tokens splits a text into words: letters, numbers and private-use characters, with
+// their marks. Case and diacritics are ignored.
 func tokens(text string) iter.Seq[token] {
 	return func(yield func(token) bool) {
 		for at := 0; at < len(text); {
@@ -45,7 +45,7 @@ func tokens(text string) iter.Seq[token] {
 	}
 }
 
-// begins reports whether a word can begin with a character.
+// begins reports whether a character can begin a word.
 func begins(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -64,8 +64,8 @@ func fold(word string, ascii bool) string {
 	return strings.Map(plain, word)
 }
 
-// plain returns a Latin letter without its diacritics, and -1 for those that stand
-// by themselves. In other scripts they tell letters apart.
+// plain returns a Latin letter without its diacritics, and -1 for standalone
+// diacritics. In other scripts they distinguish letters.
 func plain(r rune) rune {
 	switch {
 	case r < utf8.RuneSelf:

@@ -31,8 +31,8 @@ func (ix *Index) Update(ctx context.Context, conversations ...string) (search.St
 	return stats, nil
 }
 
-// Rebuild implements search.Searcher. Who searches meanwhile finds what is there
-// already.
+// Rebuild implements search.Searcher. Concurrent searches find what is already
+// indexed.
 func (ix *Index) Rebuild(ctx context.Context) (search.Stats, error) {
 	if err := ix.check(ctx); err != nil {
 		return search.Stats{}, fmt.Errorf("rebuild search index: %w", err)
@@ -43,11 +43,11 @@ func (ix *Index) Rebuild(ctx context.Context) (search.Stats, error) {
 	return ix.Update(ctx)
 }
 
-// forgetAtOnce is how many conversations are forgotten in one transaction.
+// forgetAtOnce is how many conversations are removed in one transaction.
 const forgetAtOnce = 500
 
-// forget removes everything of the tenant. It holds the rows of conversations
-// before it removes what belongs to them, as updates do.
+// forget removes everything of the tenant. It locks the rows of conversations before
+// it removes their content, as updates do.
 func (ix *Index) forget(ctx context.Context) error {
 	for {
 		left := 0
@@ -87,7 +87,7 @@ func (ix *Index) stale(ctx context.Context, ids []string) (map[string]corpus.Mar
 			if err != nil && !conversation.Damaged(err) {
 				return nil, err
 			}
-			stale[id] = m // the update says what is damaged
+			stale[id] = m // the update reports the damage
 		}
 		return stale, nil
 	}
@@ -109,10 +109,10 @@ func (ix *Index) stale(ctx context.Context, ids []string) (map[string]corpus.Mar
 	return ix.source.Stale(ctx, known)
 }
 
-// updateTries is how often a conversation is tried that others remove meanwhile.
+// updateTries limits attempts for a conversation that others keep removing.
 const updateTries = 10
 
-// updateOne brings one conversation up to date in a transaction of its own.
+// updateOne brings one conversation up to date in its own transaction.
 func (ix *Index) updateOne(ctx context.Context, id string, marks corpus.Marks, stats *search.Stats) error {
 	select {
 	case ix.db.writers <- struct{}{}:
@@ -121,7 +121,7 @@ func (ix *Index) updateOne(ctx context.Context, id string, marks corpus.Marks, s
 		return ctx.Err()
 	}
 	for try := 0; ; try++ {
-		done := *stats // what a transaction that is undone did not do
+		done := *stats // counts without a rolled-back transaction
 		done.Damaged = slices.Clone(stats.Damaged)
 		err := pgx.BeginFunc(ctx, ix.db.pool, func(tx pgx.Tx) error {
 			w := &writer{Index: ix, tx: tx, conv: key(id), stats: &done}
@@ -137,10 +137,10 @@ func (ix *Index) updateOne(ctx context.Context, id string, marks corpus.Marks, s
 	}
 }
 
-// errVanished says that another node removed the row that was to be held.
+// errVanished means that another node removed the row to be locked.
 var errVanished = errors.New("the conversation was removed from the index meanwhile")
 
-// key stands for a text of any length.
+// key returns a fixed-length key for a text of any length.
 func key(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	return sum[:]
@@ -156,8 +156,8 @@ type writer struct {
 	stats *search.Stats
 }
 
-// update holds the conversation's row before it reads the conversation, so that of
-// two nodes the later one sees the newer state.
+// update locks the conversation's row before it reads the conversation, so that the
+// later of two nodes sees the newer state.
 func (w *writer) update(ctx context.Context, id string, marks corpus.Marks) error {
 	fresh, err := w.hold(ctx, id)
 	if err != nil {
@@ -175,7 +175,7 @@ func (w *writer) update(ctx context.Context, id string, marks corpus.Marks) erro
 		if fresh {
 			return w.remove(ctx)
 		}
-		return nil // what was indexed of it is still found
+		return nil // the indexed part can still be found
 	}
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (w *writer) update(ctx context.Context, id string, marks corpus.Marks) erro
 	return w.flush(ctx)
 }
 
-// hold makes the conversation's row if there is none, and keeps others from it.
+// hold creates the conversation's row if missing, and locks it.
 func (w *writer) hold(ctx context.Context, id string) (fresh bool, err error) {
 	tag, err := w.tx.Exec(ctx, w.db.sql(`INSERT INTO @conv (tenant, conv, id, title, updated, tips, listed, listed_version, record_version)
 		VALUES ($1, $2, $3, '', 0, '[]', '', 0, 0) ON CONFLICT DO NOTHING`), w.tenant, w.conv, []byte(id))
@@ -223,7 +223,7 @@ func (w *writer) remove(ctx context.Context) error {
 	return w.flush(ctx)
 }
 
-// Statements are sent together, until they are many or large.
+// Statements are sent in batches, limited in number and size.
 const (
 	batchStatements = 256
 	batchBytes      = 4 << 20

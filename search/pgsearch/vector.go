@@ -11,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// Limits of the database's vectors: positions, how often a word has one, and the
-// bytes of words and positions together, of which some are left for alignment.
+// Limits of the database's vectors: positions, positions per word, and the total
+// bytes of words and positions, with some left for alignment.
 const (
 	maxPosition = 16382
 	maxPlaces   = 255
@@ -22,21 +22,21 @@ const (
 // pathLabel marks the words of a path.
 const pathLabel = "A"
 
-// scope comes before every word of a tenant, so that the entries of one are not in
-// the way of another's. Two tenants may share one: rows tell them apart.
+// scope is the prefix of every word of a tenant, so that the index entries of tenants
+// are separate. Two tenants may share one: rows distinguish them.
 func scope(tenant string) string {
 	sum := sha256.Sum256([]byte(tenant))
 	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:6]) + "-"
 }
 
-// vector collects the words of a message with their places. Those of the path come
-// first, and none of them stands directly before one of the body.
+// vector collects the words of a message with their places. Words of the path come
+// first, and none of them is adjacent to one of the body.
 type vector struct {
 	places map[string][]string
 	next   int
 	bytes  int
-	// exact says that every word has all its places, so that phrases can be looked
-	// up; otherwise only the words can.
+	// exact means that every word has all its places, so that phrases can be looked
+	// up; otherwise only words can.
 	exact bool
 }
 
@@ -69,8 +69,8 @@ func (v *vector) add(text, label string) {
 	}
 }
 
-// String spells the vector for the database. Words have no quotes, so that those
-// around them need no care.
+// String formats the vector for the database. Words contain no quotes, so they need
+// no escaping.
 func (v *vector) String(scope string) string {
 	var b strings.Builder
 	for _, word := range slices.Sorted(maps.Keys(v.places)) {

@@ -80,7 +80,7 @@ func testRewoundBranchesAreFound(t *testing.T, open Open) {
 	f.rebuilt(t)
 }
 
-// A policy removes the saves of a branch and touches no other row.
+// A policy removes the saves of a branch without touching other rows.
 func testABranchThatIsRemovedIsNotFound(t *testing.T, open Open) {
 	ctx := t.Context()
 	f := newFixture(t, open)

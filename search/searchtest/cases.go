@@ -229,7 +229,7 @@ func testSubagentsAndSummaries(t *testing.T, open Open) {
 	}
 }
 
-// lossy is a store that has lost some blobs.
+// lossy is a store that lost some blobs.
 type lossy struct {
 	blob.Store
 	lost map[blob.ID]bool
@@ -260,8 +260,8 @@ func testDamagedConversations(t *testing.T, open Open) {
 	}
 }
 
-// testEverythingIsFound is a property: whatever users and agents say is found,
-// and an index that followed all changes holds what a new one holds.
+// testEverythingIsFound is a property: everything said is found, and an index that
+// followed all changes equals a new one.
 func testEverythingIsFound(t *testing.T, open Open) {
 	f := newFixture(t, open)
 	n := 0

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-dev/stet/search"
 )
 
-// fixture is a store over memory, with an index, whose clock ticks by a second.
+// fixture is a store over memory, with an index, whose clock advances by a second.
 type fixture struct {
 	*conversation.Store
 	blobs blob.Store
@@ -59,7 +59,7 @@ func (m *missing) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return m.Store.Get(ctx, id)
 }
 
-// Check ends a test that an error stands in the way of.
+// Check ends a test at an error.
 func Check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -67,17 +67,17 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// Say makes the step of an agent that answers.
+// Say makes an answer step.
 func Say(text string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{AssistantMessage: &agentv1.AssistantMessage{Text: text}}}
 }
 
-// Think makes the step of one that thinks.
+// Think makes a thinking step.
 func Think(text string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ThinkingMessage{ThinkingMessage: &agentv1.ThinkingMessage{Text: text}}}
 }
 
-// Shell makes the step of one that runs a command.
+// Shell makes a step that runs a command.
 func Shell(command, output string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
 		Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
@@ -87,7 +87,7 @@ func Shell(command, output string) *agentv1.ConversationStep {
 	}}}
 }
 
-// Read makes the step of one that reads a file.
+// Read makes a step that reads a file.
 func Read(path, content string) *agentv1.ConversationStep {
 	return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
 		Tool: &agentv1.ToolCall_ReadToolCall{ReadToolCall: &agentv1.ReadToolCall{
@@ -97,7 +97,7 @@ func Read(path, content string) *agentv1.ConversationStep {
 	}}}
 }
 
-// Turn makes a turn of what a user says and an agent does.
+// Turn makes a turn of a user message and the agent's steps.
 func Turn(t testing.TB, text string, steps ...*agentv1.ConversationStep) conversation.Turn {
 	t.Helper()
 	made, err := conversation.NewTurn(&agentv1.UserMessage{Text: text}, steps...)

@@ -1,10 +1,10 @@
-// Package searchtest holds every search.Searcher to the same results.
+// Package searchtest checks that every search.Searcher returns the same results.
 //
 //	func TestIndex(t *testing.T) {
 //		searchtest.Run(t, func(t testing.TB, c *conversation.Store, b blob.Store, r kv.Store) search.Searcher { … })
 //	}
 //
-// What an engine does when it fails is left to its own tests.
+// Failures of an engine are left to its own tests.
 package searchtest
 
 import (
@@ -40,17 +40,17 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// dumper is an index that can tell everything that it holds, sorted.
+// dumper is an index that can dump its content, sorted.
 type dumper interface {
 	Dump(testing.TB) []string
 }
 
-// rebuilt checks that an index that followed all changes holds what a new one does.
+// rebuilt checks that an index that followed all changes equals a new one.
 func (f *fixture) rebuilt(t testing.TB) {
 	t.Helper()
 	d, ok := f.index.(dumper)
 	if !ok {
-		t.Fatalf("%T does not tell what it holds", f.index)
+		t.Fatalf("%T cannot dump its content", f.index)
 	}
 	before := d.Dump(t)
 	_, err := f.index.Rebuild(t.Context())

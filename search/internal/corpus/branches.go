@@ -11,13 +11,12 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// leftWeight is how much a match counts in a branch that was left, so that the
-// same words in the current state come first.
+// leftWeight is how much a match counts in a branch left behind by a rewind, so that
+// the same words in the current state come first.
 const leftWeight = 0.5
 
-// Sections returns what the index must hold of a conversation, and the last saves
-// of the branches among it. With an error it returns what can be told all the
-// same.
+// Sections returns the sections of a conversation to index, and the last saves of
+// their branches. With an error it returns what could be read.
 func (s *Source) Sections(ctx context.Context, info conversation.Info) ([]Section, []uint64, error) {
 	title := Section{Name: "title", Digest: blob.Sum([]byte(info.Title)), Read: func(context.Context) ([]transcript.Message, error) {
 		return []transcript.Message{{ID: "title", Role: transcript.System, Kind: TitleKind, Text: info.Title}}, nil
@@ -47,9 +46,8 @@ func (s *Source) Sections(ctx context.Context, info conversation.Info) ([]Sectio
 	return walk.sections, tips, lost
 }
 
-// left returns the last saves of the branches that were left by going back, the
-// oldest first. Only a conversation in which somebody went back pays for it: its
-// branches have labels.
+// left returns the last saves of the branches that rewinds left behind, oldest first.
+// Only conversations with a rewind pay for it: their branches have labels.
 func (s *Source) left(ctx context.Context, info conversation.Info) ([]conversation.Save, error) {
 	for last, err := range s.Conversations.History(ctx, info.ID, &conversation.HistoryOptions{Newest: true, Limit: 1}) {
 		if err != nil || last.Branch == "" {
@@ -79,10 +77,10 @@ type part struct {
 // state first.
 type sectioner struct {
 	sections []Section
-	save     uint64             // the state that is being read; 0 for the current one
+	save     uint64             // of the state being read; 0 for the current one
 	seen     map[string]bool    // subagents of that state
-	known    map[part]bool      // what sections have already
-	current  map[string]blob.ID // turns of the current state, by the names of their sections
+	known    map[part]bool      // parts in earlier sections
+	current  map[string]blob.ID // turns of the current state, by section name
 }
 
 func (w *sectioner) state(ctx context.Context, reader *transcript.Reader, root blob.ID, save uint64) error {
@@ -94,7 +92,7 @@ func (w *sectioner) state(ctx context.Context, reader *transcript.Reader, root b
 	return w.add(ctx, t, "")
 }
 
-// name spells the name of a section of the state that is being read.
+// name returns the name of a section of the state being read.
 func (w *sectioner) name(of string) string {
 	if w.save == 0 {
 		return of
@@ -102,8 +100,8 @@ func (w *sectioner) name(of string) string {
 	return fmt.Sprintf("save %d/%s", w.save, of)
 }
 
-// news reports whether a branch has a part that nothing before it has. The
-// current state is indexed as it is, with its repetitions.
+// news reports whether no earlier section has a part of a branch. The current state
+// is indexed unchanged, with its repetitions.
 func (w *sectioner) news(p part) bool {
 	before := w.known[p]
 	w.known[p] = true
@@ -126,7 +124,7 @@ func (w *sectioner) add(ctx context.Context, t *transcript.Transcript, subagent 
 		if err != nil {
 			return err
 		}
-		if w.seen[id] { // the id of a subagent is its own, wherever it is named
+		if w.seen[id] { // the id of a subagent is unique
 			continue
 		}
 		w.seen[id] = true

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a query. What is beyond them is ignored: nobody types it.
+// Limits of a query. Anything beyond them is ignored.
 const (
 	maxQuery = 4096
 	MaxTerms = 32
 )
 
-// Query is what a user asks for.
+// Query is a parsed query.
 type Query struct {
 	Terms []Term
 	Tools []string // lower case
@@ -22,14 +22,14 @@ type Query struct {
 // Term is a word or a phrase.
 type Term struct {
 	Text   string
-	Prefix bool // it may be the beginning of a word
-	Path   bool // only paths are meant
+	Prefix bool // may be the beginning of a word
+	Path   bool // matches only paths
 }
 
-// ParseQuery understands every text. Words are separated by spaces, quotes hold a
-// phrase together, and path:, tool: and role: before a word or phrase narrow the
-// search. Other colons are parts of words. A word at the end may be the beginning
-// of one, as its writer may still be typing.
+// ParseQuery accepts any text. Words are separated by spaces, quotes hold a phrase
+// together, and path:, tool: and role: before a word or phrase narrow the search.
+// Other colons are parts of words. The last word may be the beginning of a word,
+// because the user may still be typing.
 func ParseQuery(s string) Query {
 	s = strings.ToValidUTF8(Cut(s, maxQuery), " ")
 	var q Query
@@ -54,8 +54,8 @@ func ParseQuery(s string) Query {
 	return q
 }
 
-// minPrefix is the length from which a word may be the beginning of others:
-// shorter ones begin thousands, and "go" means go.
+// minPrefix is the minimum length of a prefix: shorter ones match thousands of words,
+// and "go" means go.
 const minPrefix = 3
 
 func long(text string) bool { return utf8.RuneCountInString(text) >= minPrefix }
@@ -70,8 +70,8 @@ func filter(s string) (name, rest string) {
 	return "", s
 }
 
-// word takes a word or a phrase from the front of s. A quote that is not closed
-// reaches to the end.
+// word takes a word or a phrase from the front of s. An unclosed quote extends to the
+// end.
 func word(s string) (text string, quoted bool, rest string) {
 	if strings.HasPrefix(s, `"`) {
 		text, rest, closed := strings.Cut(s[1:], `"`)
@@ -84,8 +84,8 @@ func word(s string) (text string, quoted bool, rest string) {
 	return s[:end], false, s[end:]
 }
 
-// searchable reports whether text has something that can be found: punctuation is
-// not in the index.
+// searchable reports whether text contains indexed characters: punctuation is not
+// indexed.
 func searchable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r) }) >= 0
 }
@@ -93,10 +93,10 @@ func searchable(text string) bool {
 // Empty reports whether there is nothing to search for.
 func (q Query) Empty() bool { return len(q.Terms)+len(q.Tools)+len(q.Roles) == 0 }
 
-// sameTools are tools that agents call by different names.
+// sameTools groups different names of the same tool.
 var sameTools = [][]string{{"bash", "shell", "pibash"}}
 
-// ToolNames returns the names that a filter means.
+// ToolNames returns the names that a filter matches.
 func ToolNames(tools []string) []string {
 	all := append([]string(nil), tools...)
 	for _, t := range tools {

@@ -8,22 +8,23 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// Section is a part of a conversation. A conversation is indexed in sections, each with a digest: its title, its
-// summaries, every turn and every subagent, and those of its branches that were
-// left by going back. A section whose digest is known is not read again.
+// Section is a part of a conversation. A conversation is indexed in sections, each
+// with a digest: its title, its summaries, every turn and every subagent, and the
+// same of branches left behind by rewinds. A section with a known digest is not read
+// again.
 type Section struct {
 	Name   string
 	Digest blob.ID
 	// Read returns its messages.
 	Read func(context.Context) ([]transcript.Message, error)
-	// Save is the last one of the branch, 0 for the current state.
+	// Save is the last save of the branch, 0 for the current state.
 	Save uint64
-	// Besides names the section of the current state that has the same turn. What
-	// both say is found once.
+	// Besides names the section of the current state that has the same turn. Text in
+	// both is found once.
 	Besides string
 }
 
-// pager reads turns that are asked for in order, some at a time.
+// pager reads turns in order, some at a time.
 type pager struct {
 	t        *transcript.Transcript
 	subagent string
@@ -67,16 +68,16 @@ func collect(ctx context.Context, t *transcript.Transcript, subagent string, opt
 	return all, nil
 }
 
-// Doc is a message as the index holds it.
+// Doc is a message as indexed.
 type Doc struct {
 	transcript.Message
 	Tool, Body, Path string
-	// Time is in milliseconds, 0 where it is unknown.
+	// Time is in milliseconds, 0 if unknown.
 	Time   int64
 	Digest []byte
 }
 
-// NewDoc makes a message what the index holds of it.
+// NewDoc converts a message to its indexed form.
 func NewDoc(m transcript.Message) Doc {
 	d := Doc{Message: m, Body: Indexed(bodyOf(m))}
 	if m.Tool != nil {
@@ -96,10 +97,10 @@ func NewDoc(m transcript.Message) Doc {
 	return d
 }
 
-// maxField bounds names and paths.
+// maxField limits names and paths.
 const maxField = 4096
 
-// Weight is how much a match counts in a section.
+// Weight is the weight of a match in a section.
 func (d *Doc) Weight(save uint64) float64 {
 	if save > 0 {
 		return weightOf(d.Message) * leftWeight
@@ -107,5 +108,5 @@ func (d *Doc) Weight(save uint64) float64 {
 	return weightOf(d.Message)
 }
 
-// Empty reports whether there is nothing to be found in it.
+// Empty reports whether it has no searchable text.
 func (d *Doc) Empty() bool { return d.Body == "" && d.Path == "" }

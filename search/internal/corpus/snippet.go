@@ -15,8 +15,8 @@ type Snippet struct {
 // Match is the bytes [Start, End) of a snippet's text.
 type Match struct{ Start, End int }
 
-// Marks around matches, and where something was cut. Text in the index has no
-// control characters, so that they cannot be forged.
+// Marks around matches and cuts. Indexed text has no control characters, so they
+// cannot be forged.
 const (
 	MarkStart = '\x01'
 	MarkEnd   = '\x02'
@@ -47,7 +47,7 @@ func RuneAt(s string, i int) int {
 	return i
 }
 
-// unmark takes the marks out of text, and puts it on one line.
+// unmark removes the marks from text and joins its lines.
 func unmark(marked string) Snippet {
 	var s Snippet
 	var b strings.Builder
@@ -71,13 +71,13 @@ func unmark(marked string) Snippet {
 			b.WriteRune(r)
 		}
 	}
-	end() // a match that was cut
+	end() // a cut match
 	s.Text = b.String()
 	return s
 }
 
-// shorten keeps what is shown around the first match. The arguments say that
-// something was cut already.
+// shorten keeps the shown text around the first match. The arguments tell whether
+// text was cut before.
 func (s Snippet) shorten(before, after bool) Snippet {
 	first := 0
 	if len(s.Matches) > 0 {
@@ -94,7 +94,7 @@ func (s Snippet) shorten(before, after bool) Snippet {
 	shift := len(out.Text) - from
 	out.Text += s.Text[from:to]
 	for i, m := range s.Matches {
-		if m.End <= to || i == 0 { // only the first can be longer than what is shown
+		if m.End <= to || i == 0 { // only the first can be longer than the shown text
 			out.Matches = append(out.Matches, Match{m.Start + shift, min(m.End, to) + shift})
 		}
 	}

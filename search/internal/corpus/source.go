@@ -1,6 +1,6 @@
-// Package corpus is what an index of conversations is made of, whatever engine
-// keeps it: which conversations changed, their sections and messages, the words of
-// a query, and the pieces of text that hits show.
+// Package corpus has the parts of a conversation index that are the same for all
+// engines: which conversations changed, their sections and messages, parsed queries,
+// and snippets.
 package corpus
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// Source is where the texts come from.
+// Source is the source of the indexed texts.
 type Source struct {
-	// Conversations are those that are indexed.
+	// Conversations are the indexed conversations.
 	Conversations *conversation.Store
 	rows          kv.Store
 	reader        *transcript.Reader
@@ -30,24 +30,24 @@ func NewSource(conversations *conversation.Store, blobs blob.Store, rows kv.Stor
 	return &Source{Conversations: conversations, rows: rows, reader: transcript.New(conversations, blobs)}
 }
 
-// Marks tell whether a conversation changed since it was indexed. Rows that are
-// written get a new version, also if two saves fall into one millisecond.
+// Marks show whether a conversation has changed since it was indexed. Every write
+// gives a row a new version, even if two saves fall into one millisecond.
 type Marks struct {
 	Listed        string // key of the row that orders the conversation by time
 	ListedVersion uint64
 	RecordVersion uint64
 }
 
-// Known is what an index has of a conversation.
+// Known is what an index records of a conversation.
 type Known struct {
 	ID    string
 	Marks Marks
-	// Tips are the last saves of its other branches, a list of JSON.
+	// Tips are the last saves of its other branches, as a JSON list.
 	Tips string
 }
 
-// Stale returns the conversations whose rows are not those that were indexed; a
-// conversation that is gone has empty marks.
+// Stale returns the conversations whose rows have changed since they were indexed; a
+// removed conversation has empty marks.
 func (s *Source) Stale(ctx context.Context, known []Known) (map[string]Marks, error) {
 	stale, err := s.live(ctx)
 	if err != nil {
@@ -71,12 +71,12 @@ func (s *Source) Stale(ctx context.Context, known []Known) (map[string]Marks, er
 	return stale, nil
 }
 
-// branchesThere reports whether the branches of a conversation are still there:
-// a retention policy takes them without touching anything else.
+// branchesThere reports whether the branches of a conversation still exist: a
+// retention policy removes them without touching other rows.
 func (s *Source) branchesThere(ctx context.Context, id, tips string) (bool, error) {
 	var seqs []uint64
 	if err := json.Unmarshal([]byte(tips), &seqs); err != nil {
-		return false, nil // to be written anew
+		return false, nil // rewrite it
 	}
 	for _, seq := range seqs {
 		_, err := s.rows.Get(ctx, keyspace.Save(id, seq))
@@ -111,9 +111,8 @@ func (s *Source) live(ctx context.Context) (map[string]Marks, error) {
 	return live, nil
 }
 
-// MarksOf returns the marks of one conversation, empty if it is gone. They are
-// read before its state, so that a save in between makes the next update look
-// again.
+// MarksOf returns the marks of one conversation, empty if it is removed. They are
+// read before its state, so that a save in between makes the next update look again.
 func (s *Source) MarksOf(ctx context.Context, id string) (Marks, error) {
 	var m Marks
 	row, err := s.rows.Get(ctx, keyspace.Conversation(id))
@@ -134,7 +133,7 @@ func (s *Source) MarksOf(ctx context.Context, id string) (Marks, error) {
 	key := keyspace.ByTime(info.Updated.UnixMilli(), id)
 	row, err = s.rows.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return m, nil // saved again meanwhile: never equal, so looked at again
+		return m, nil // saved again meanwhile: never equal, so checked again
 	}
 	if err != nil {
 		return m, err

@@ -9,19 +9,19 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// maxBody is how much of the output of a tool is searched, and maxText how much
-// of anything else.
+// maxBody is how much of the output of a tool is indexed, and maxText how much of
+// anything else.
 const (
 	maxBody = 64 << 10
 	maxText = 4 << 20
 )
 
-// Joint separates words where a script has no spaces. It is invisible, no
-// letter, and removed from what is shown.
+// Joint separates words where a script has no spaces. It is invisible, not a letter,
+// and removed from shown text.
 const Joint = '\u200b'
 
-// Indexed returns text as the index holds it: without control characters, and
-// with every character of a script that has no spaces as a word.
+// Indexed returns text in indexed form: without control characters, and with every
+// character of a script that has no spaces as a word.
 func Indexed(s string) string {
 	s = transcript.Visible(s)
 	if strings.IndexFunc(s, func(r rune) bool { return r == Joint || spaceless(r) }) < 0 {
@@ -59,14 +59,14 @@ func Cut(s string, n int) string {
 	return s[:n]
 }
 
-// bodyOf returns what is searched of a message.
+// bodyOf returns the searchable text of a message.
 func bodyOf(m transcript.Message) string {
 	if m.Tool == nil {
 		return Cut(m.Text, maxText)
 	}
 	var b strings.Builder
 	b.WriteString(Cut(m.Text, maxText))
-	if m.Kind != transcript.Shell { // whose input is its text
+	if m.Kind != transcript.Shell { // the input of a Shell message is its text
 		leaves(&b, m.Tool.Input)
 	}
 	for _, s := range []string{m.Tool.Output, m.Tool.Diff} {
@@ -93,8 +93,8 @@ func leaves(b *strings.Builder, v any) {
 	}
 }
 
-// weightOf is how much a match in a message counts: what people wrote and read
-// before what tools printed.
+// weightOf is the weight of a match in a message: conversation ranks before tool
+// output.
 func weightOf(m transcript.Message) float64 {
 	switch m.Kind {
 	case TitleKind:
@@ -107,5 +107,5 @@ func weightOf(m transcript.Message) float64 {
 	return 1
 }
 
-// TitleKind is the kind of the message that the index makes of a title.
+// TitleKind is the kind of the message that the index creates for a title.
 const TitleKind transcript.Kind = "title"
