@@ -12,14 +12,14 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// respond does what a request asks and sends the answer.
+// respond performs a request and sends the answer.
 func (r *Responder) respond(ctx context.Context, t *task) {
 	begin := time.Now()
 	work, span := startRemote(ctx, r.tracer, "agent_kv.controlled."+t.op, t.msg.GetSpanContext())
 	work, cancel := context.WithTimeout(work, r.opts.Timeout)
 	defer cancel()
 	answer, err := r.answer(work, t)
-	r.leave(t) // before the answer is sent, which takes as long as the peer likes
+	r.leave(t) // before sending the answer, which may block on the peer
 	r.metrics.record(work, t.op, begin, err)
 	endSpan(span, err)
 	if err != nil {
@@ -28,7 +28,7 @@ func (r *Responder) respond(ctx context.Context, t *task) {
 	r.send(ctx, answer)
 }
 
-// answer returns the answer to a request, and what went wrong with it.
+// answer returns the answer to a request, and its error.
 func (r *Responder) answer(ctx context.Context, t *task) (*agentv1.KvClientMessage, error) {
 	answer := &agentv1.KvClientMessage{Id: t.msg.GetId()}
 	switch args := t.msg.GetMessage().(type) {
@@ -50,12 +50,12 @@ func (r *Responder) answer(ctx context.Context, t *task) (*agentv1.KvClientMessa
 		answer.Message = &agentv1.KvClientMessage_SetBlobResult{SetBlobResult: result}
 		return answer, err
 	}
-	// An answer without a result ends the peer's wait.
+	// Send an answer without a result to end the peer's wait.
 	return answer, ErrUnknownRequest
 }
 
-// get returns nil for a blob that is absent or cannot be had, and bytes that are
-// never nil for one that is there.
+// get returns nil for a blob that is absent or unreadable, and never nil for an
+// existing one.
 func (r *Responder) get(ctx context.Context, t *task) ([]byte, error) {
 	if err := r.inTurn(ctx, t); err != nil {
 		return nil, err
@@ -77,8 +77,7 @@ func (r *Responder) get(ctx context.Context, t *task) ([]byte, error) {
 	return data, nil
 }
 
-// set stores a blob for good: the peer takes the answer for a promise, and there
-// is no message to ask for more.
+// set stores a blob durably: the answer is the peer's only confirmation.
 func (r *Responder) set(ctx context.Context, t *task, data []byte) error {
 	if size := proto.Size(t.msg); size > r.opts.MaxMessage {
 		return fmt.Errorf("request of %d bytes: %w", size, blob.ErrTooLarge)
@@ -97,7 +96,7 @@ func (r *Responder) set(ctx context.Context, t *task, data []byte) error {
 	return r.local.Flush(ctx)
 }
 
-// inTurn refuses an id that is none and waits for the requests before.
+// inTurn rejects an invalid id and waits for earlier requests.
 func (r *Responder) inTurn(ctx context.Context, t *task) error {
 	if t.idErr != nil {
 		return t.idErr
@@ -120,9 +119,9 @@ func (r *Responder) report(t *task, err error) {
 	r.opts.OnError(Failure{Request: t.msg.GetId(), Op: t.op, Blob: t.id, Err: err})
 }
 
-// send keeps the first error, which ends the stream for all. When the stream is
-// gone it sends nothing. Above all, a get that was cut short must not be
-// answered: no data would mean that there is no such blob.
+// send keeps the first error, which ends the stream for all. After the stream has
+// ended it sends nothing. In particular, an interrupted get must not be answered: no
+// data would mean that the blob does not exist.
 func (r *Responder) send(ctx context.Context, answer *agentv1.KvClientMessage) {
 	select {
 	case r.sending <- struct{}{}:

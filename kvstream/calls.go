@@ -23,7 +23,7 @@ type call struct {
 	blob     blob.ID
 	id       uint32
 	weight   int64                    // of its content, in Store.bytes
-	msg      *agentv1.KvServerMessage // nil once the writer has taken it
+	msg      *agentv1.KvServerMessage // nil after the writer took it
 	begin    time.Time
 	deadline time.Time
 	span     trace.Span
@@ -32,14 +32,14 @@ type call struct {
 	err      error
 }
 
-// Stats count what a Store asked and what it was told.
+// Stats count the requests of a Store and their answers.
 type Stats struct {
 	Requests uint64 // made, whether or not they were sent
-	Waiting  int    // for their answer
-	// Unknown answers were to requests that were never sent, Repeated ones to
-	// requests that were answered or given up before. Both were dropped.
+	Waiting  int    // waiting for an answer
+	// Unknown answers were to requests never sent, Repeated ones to requests already
+	// answered or abandoned. Both were dropped.
 	Unknown, Repeated uint64
-	// Unexpected answers were of another kind than their request.
+	// Unexpected answers did not match the kind of their request.
 	Unexpected uint64
 }
 
@@ -52,8 +52,8 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
-// request builds the message for a call, without its content, and says how large
-// it will be.
+// request builds the message for a call, without its content, and returns its final
+// size.
 func request(ctx context.Context, op string, id blob.ID, data []byte) (*agentv1.KvServerMessage, int) {
 	msg := &agentv1.KvServerMessage{Id: math.MaxUint32, SpanContext: spanContext(ctx)}
 	if op == OpGet {
@@ -67,11 +67,11 @@ func request(ctx context.Context, op string, id blob.ID, data []byte) (*agentv1.
 	return msg, size
 }
 
-// start puts a request into the queue, when there is room for it. The caller
-// must await the call or give it up.
+// start queues a request once there is room. The caller must await or abandon the
+// call.
 func (s *Store) start(ctx context.Context, op string, id blob.ID, data []byte) (*call, error) {
 	c := &call{op: op, blob: id, begin: time.Now(), done: make(chan struct{}), weight: min(int64(len(data)), s.opts.MaxBytes)}
-	c.deadline = c.begin.Add(s.opts.Timeout) // for both: room in the window, and the answer
+	c.deadline = c.begin.Add(s.opts.Timeout) // covers the wait for room and for the answer
 	ctx, c.span = s.tracer.Start(ctx, "agent_kv.remote."+op, trace.WithSpanKind(trace.SpanKindClient))
 	var size int
 	c.msg, size = request(ctx, op, id, data)
@@ -82,8 +82,7 @@ func (s *Store) start(ctx context.Context, op string, id blob.ID, data []byte) (
 		return nil, err
 	}
 	if set := c.msg.GetSetBlobArgs(); set != nil {
-		// A caller that gives up takes its slice back while the stream may still be
-		// busy with it.
+		// A caller that gives up may reuse its slice while the stream still reads it.
 		set.BlobData = bytes.Clone(data)
 	}
 	if err := s.enqueue(c); err != nil {
@@ -116,7 +115,7 @@ func (s *Store) admit(ctx context.Context, c *call, size int) error {
 	return fmt.Errorf("wait for earlier requests: %w", ErrNoAnswer)
 }
 
-// enqueue gives a call its id and hands it to the writer.
+// enqueue assigns an id to a call and passes it to the writer.
 func (s *Store) enqueue(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *Store) enqueue(c *call) error {
 		s.releaseLocked(c)
 		return s.err
 	}
-	for s.waiting[uint32(s.asked)] != nil { // after 2^32 requests one may still wait
+	for s.waiting[uint32(s.asked)] != nil { // after 2^32 requests one may still be waiting
 		s.asked++
 	}
 	c.id = uint32(s.asked)
@@ -144,7 +143,7 @@ func (s *Store) releaseLocked(c *call) {
 	s.requests.Release(1)
 }
 
-// finishLocked ends a call that waits.
+// finishLocked ends a waiting call.
 func (s *Store) finishLocked(c *call, data []byte, err error) {
 	delete(s.waiting, c.id)
 	if c.msg != nil {
@@ -172,7 +171,7 @@ func (s *Store) await(ctx context.Context, c *call) ([]byte, error) {
 	return c.data, c.err
 }
 
-// abandon ends a call with err, unless its answer was faster.
+// abandon ends a call with err, unless it was already answered.
 func (s *Store) abandon(c *call, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +180,7 @@ func (s *Store) abandon(c *call, err error) {
 	}
 }
 
-// giveUp abandons calls whose outcome no longer matters, because of err.
+// giveUp abandons calls that no longer matter because of err.
 func (s *Store) giveUp(calls []*call, err error) {
 	for _, c := range calls {
 		s.abandon(c, err)
@@ -189,7 +188,7 @@ func (s *Store) giveUp(calls []*call, err error) {
 	}
 }
 
-// sets returns the sets that are on their way.
+// sets returns the pending sets.
 func (s *Store) sets() []*call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +201,7 @@ func (s *Store) sets() []*call {
 	return sets
 }
 
-// write sends what is queued until the store is closed.
+// write sends queued requests until the store is closed.
 func (s *Store) write() {
 	defer close(s.done)
 	for msg := s.next(); msg != nil; msg = s.next() {
@@ -240,9 +239,9 @@ func (s *Store) take() *agentv1.KvServerMessage {
 	return msg
 }
 
-// Run delivers the answers of in until it ends, closes the store then and
-// returns when the sender is no longer in use: nil at the regular end of the
-// stream, or what broke it.
+// Run delivers the answers of in until it ends, then closes the store and returns
+// once the sender is no longer in use: nil at the normal end of the stream, or its
+// error.
 func (s *Store) Run(in Receiver[agentv1.KvClientMessage]) error {
 	for {
 		msg, err := in.Receive()
@@ -259,9 +258,8 @@ func (s *Store) Run(in Receiver[agentv1.KvClientMessage]) error {
 	}
 }
 
-// Deliver hands an answer to the call that waits for it, and never waits itself.
-// The message belongs to the store from then on. Answers that nobody waits for
-// are counted and dropped.
+// Deliver passes an answer to the waiting call and never blocks. It takes ownership
+// of the message. Answers without a waiting call are counted and dropped.
 func (s *Store) Deliver(msg *agentv1.KvClientMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +275,7 @@ func (s *Store) Deliver(msg *agentv1.KvClientMessage) {
 	case c == nil && uint64(id) < s.asked:
 		s.stats.Repeated++
 		s.metrics.drop("repeated")
-	default: // never asked, or asked but not sent yet: the peer is guessing
+	default: // never requested, or not sent yet: the peer is guessing
 		s.stats.Unknown++
 		s.metrics.drop("unknown")
 	}
@@ -309,15 +307,15 @@ func (s *Store) outcome(c *call, msg *agentv1.KvClientMessage) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s got %T", ErrUnexpectedAnswer, c.op, msg.GetMessage())
 }
 
-// Close ends the store: calls that wait, and later ones, fail with
-// blob.ErrClosed. It does not wait; see Done.
+// Close ends the store: waiting and later calls fail with blob.ErrClosed. It does not
+// wait; see Done.
 func (s *Store) Close() error {
 	s.CloseWithError(nil)
 	return nil
 }
 
-// CloseWithError is Close with a cause, which the calls tell beside
-// blob.ErrClosed. Only the first one counts.
+// CloseWithError is Close with a cause, which calls return with blob.ErrClosed. Only
+// the first one counts.
 func (s *Store) CloseWithError(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,8 +324,8 @@ func (s *Store) CloseWithError(cause error) {
 	}
 	s.err = blob.ErrClosed
 	if cause != nil {
-		// Only the text: an io.EOF or the end of the stream's context would be
-		// taken for something that happened to the caller.
+		// Only the text: an io.EOF or the end of the stream's context would look like
+		// the caller's own.
 		s.err = fmt.Errorf("%w: %v", blob.ErrClosed, cause)
 	}
 	close(s.closed)
@@ -336,6 +334,6 @@ func (s *Store) CloseWithError(cause error) {
 	}
 }
 
-// Done is closed when the store has been closed and no longer uses its sender.
-// A handler waits for it before it returns, since its stream ends with it.
+// Done is closed once the store is closed and no longer uses its sender. A handler
+// waits for it before it returns, because its stream ends then.
 func (s *Store) Done() <-chan struct{} { return s.done }

@@ -1,5 +1,5 @@
-// Package kvstream carries blobs over the key-value messages of agent.v1, in
-// which the server asks and the client, who keeps the blobs, answers.
+// Package kvstream transfers blobs over the key-value messages of agent.v1, in which
+// the server sends requests and the client, which has the blobs, answers.
 //
 // The client answers from its local store:
 //
@@ -12,16 +12,16 @@
 //	err := remote.Put(ctx, b)    // returns when the client has it for good
 //	data, err := remote.Get(ctx, id)
 //
-// Where the messages share a stream with others, as in AgentService.Run, the
-// reader of that stream passes them on instead: [Responder.Handle] on the client,
-// [Store.Deliver] and [Store.CloseWithError] on the server; [ClientFrames] and
-// [ServerFrames] wrap what is sent.
+// If the messages share a stream with others, as in AgentService.Run, the reader of
+// that stream passes them on: [Responder.Handle] on the client, [Store.Deliver] and
+// [Store.CloseWithError] on the server; [ClientFrames] and [ServerFrames] wrap what
+// is sent.
 //
-// Both sides take the other for a stranger: ids are verified, sizes, numbers and
-// times are bounded, and nothing that arrives can make them wait for ever, grow
-// or return other bytes. A slow peer slows its own requests down.
+// Neither side trusts the other: ids are verified, sizes, numbers and times are
+// limited, and no message can make a side block forever, grow without limit or return
+// wrong bytes. A slow peer slows down its own requests.
 //
-// Opening a stream, reconnecting and caching are left to others. A Store ends
-// with its stream; what it acknowledged is on the other side by then. The
-// messages and their limits are described in docs/format/kvstream.md.
+// Opening a stream, reconnecting and caching are left to others. A Store ends with
+// its stream; everything it acknowledged is stored by the peer.
+// docs/format/kvstream.md describes the messages and their limits.
 package kvstream

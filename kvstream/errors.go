@@ -21,9 +21,9 @@ var (
 	ErrUnknownRequest = errors.New("unknown kind of request")
 )
 
-// PeerError is the failure of a set as the peer told it.
+// PeerError is the failure of a set as reported by the peer.
 type PeerError struct {
-	// Message is the peer's text, cut to a length that fits a log.
+	// Message is the peer's text, shortened for logs.
 	Message string
 	cause   error
 }
@@ -39,24 +39,24 @@ func newPeerError(text string) *PeerError {
 
 func (e *PeerError) Error() string { return "peer refused: " + strconv.Quote(e.Message) }
 
-// Unwrap returns the error of package blob that the text stands for, or nil.
+// Unwrap returns the matching error of package blob, or nil.
 func (e *PeerError) Unwrap() error { return e.cause }
 
-// The texts in which errors travel, since the message has room for nothing else.
-// They are all that a peer learns: the error of a store may name paths and hosts.
+// The texts sent for errors; the message has no other field. The peer gets nothing
+// else, because the error of a store may name paths and hosts.
 const (
 	textTimeout   = "the store did not finish in time"
 	textCancelled = "the request was cancelled"
 	textOther     = "the store failed"
 )
 
-// spoken are the errors whose own text travels.
+// spoken are the errors whose own text is sent.
 var spoken = []error{
 	blob.ErrInvalidID, blob.ErrMismatch, blob.ErrTooLarge, blob.ErrReadOnly, blob.ErrFull,
 	blob.ErrClosed, blob.ErrWrongKey, blob.ErrCorrupt, blob.ErrNotFound, ErrUnknownRequest,
 }
 
-// textOf returns what a peer is told about err.
+// textOf returns the text sent for err.
 func textOf(err error) string {
 	for _, known := range spoken {
 		if errors.Is(err, known) {
@@ -72,8 +72,8 @@ func textOf(err error) string {
 	return textOther
 }
 
-// causeOf is the inverse of textOf, for those texts that say something about the
-// blob or the store; other peers have other texts.
+// causeOf is the inverse of textOf, for texts about the blob or the store; other
+// peers use other texts.
 func causeOf(text string) error {
 	for _, known := range spoken {
 		if text == known.Error() {

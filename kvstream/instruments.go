@@ -18,11 +18,11 @@ const (
 	OpGet   = "get_blob"
 	OpSet   = "set_blob"
 	OpFlush = "flush"
-	// OpUnknown is a request of a kind that this release does not know.
+	// OpUnknown is a request of a kind unknown to this release.
 	OpUnknown = "unknown"
 )
 
-// boundaries reach from a store in memory to a peer that times out.
+// boundaries range from a store in memory to a peer that times out.
 var boundaries = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000}
 
 // instruments measure one side of the stream.
@@ -32,8 +32,8 @@ type instruments struct {
 	dropped   metric.Int64Counter
 }
 
-// newInstruments hands failures of the meter to OpenTelemetry's error handler: a
-// store does not fail because nobody can count.
+// newInstruments passes failures of the meter to OpenTelemetry's error handler: a
+// store must not fail because measuring does.
 func newInstruments(provider metric.MeterProvider, side string, ops ...string) *instruments {
 	if provider == nil {
 		provider = otel.GetMeterProvider()
@@ -41,7 +41,7 @@ func newInstruments(provider metric.MeterProvider, side string, ops ...string) *
 	meter := provider.Meter(scope)
 	in := &instruments{durations: make(map[string]metric.Float64Histogram, len(ops))}
 	for _, op := range ops {
-		// No unit: exporters would append it to a name that has it already.
+		// No unit: exporters would append it to a name that already has it.
 		histogram, err := meter.Float64Histogram("agent_kv."+side+"."+op+".duration_ms",
 			metric.WithDescription("Duration in milliseconds."),
 			metric.WithExplicitBucketBoundaries(boundaries...))
@@ -52,7 +52,7 @@ func newInstruments(provider metric.MeterProvider, side string, ops ...string) *
 		in.durations[op] = histogram
 	}
 	in.errors = counter(meter, "agent_kv."+side+".errors", "Requests that failed.")
-	in.dropped = counter(meter, "agent_kv."+side+".dropped", "Messages that fit no request.")
+	in.dropped = counter(meter, "agent_kv."+side+".dropped", "Messages that match no request.")
 	return in
 }
 
@@ -80,7 +80,7 @@ func (in *instruments) drop(reason string) {
 	in.dropped.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", reason)))
 }
 
-// classify gives errors few names, so that they can be attributes.
+// classify maps errors to a few names for attributes.
 func classify(err error) string {
 	for _, c := range []struct {
 		err  error

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// known holds the ids of blobs that the peer had lately, in two generations, so
-// that forgetting costs nothing: an id lives between half of lifetime and all.
+// known holds the ids of blobs that the peer recently had, in two generations, so
+// that dropping old ones is cheap: an id stays between half and all of lifetime.
 type known struct {
 	lifetime   time.Duration
 	limit      int
@@ -17,7 +17,7 @@ type known struct {
 	turned     time.Time // when young was begun
 }
 
-// turn drops what is too old or too much.
+// turn drops old or excess ids.
 func (k *known) turn(now time.Time) {
 	age := now.Sub(k.turned)
 	switch {
@@ -68,8 +68,7 @@ func (l *local) remove(id blob.ID) {
 	}
 }
 
-// remember notes whether the peer has a blob; one that it has need not be kept
-// here.
+// remember records whether the peer has a blob; if so, the local copy is dropped.
 func (s *Store) remember(id blob.ID, present bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +80,7 @@ func (s *Store) remember(id blob.ID, present bool) {
 	s.local.remove(id)
 }
 
-// recall splits ids into those that need no question and those that do, each
-// once.
+// recall splits ids into known ones and ones to request, each once.
 func (s *Store) recall(ids []blob.ID) (present map[blob.ID]bool, unsure []blob.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

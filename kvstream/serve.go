@@ -15,30 +15,30 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// ServeOptions shape the answering side; nil and the zero value work.
+// ServeOptions configure the answering side; nil and the zero value work.
 type ServeOptions struct {
-	// MaxConcurrent is how many requests are worked on at once. Further ones stay
-	// in the stream. The default is 16.
+	// MaxConcurrent is how many requests are processed at once. Further ones stay in
+	// the stream. The default is 16.
 	MaxConcurrent int
-	// MaxMessage bounds an encoded request and an encoded answer. The default is
+	// MaxMessage limits an encoded request and an encoded answer. The default is
 	// DefaultMaxMessage.
 	MaxMessage int
-	// Timeout is what the local store has for a request. The default is 30 s.
+	// Timeout limits the local store's time for a request. The default is 30 s.
 	Timeout time.Duration
-	// Opaque says that the server keeps sealed content here, which is not named by
+	// Opaque means that the server stores sealed content here, which is not named by
 	// its SHA-256: contents are then not verified.
 	Opaque bool
-	// OnError, if set, is told of every request that failed. It is the only one to
-	// learn of a failed get, whose answer has no room for an error. It may be
-	// called from several goroutines and must not wait for the stream.
+	// OnError, if set, is called for every failed request. Only it reports a failed
+	// get, whose answer has no field for an error. It may be called from several
+	// goroutines and must not wait for the stream.
 	OnError func(Failure)
-	// MeterProvider and TracerProvider take measurements and spans; nil means
+	// MeterProvider and TracerProvider receive measurements and spans; nil means
 	// OpenTelemetry's global ones.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 }
 
-// Failure tells of a request that could not be fulfilled.
+// Failure describes a failed request.
 type Failure struct {
 	Request uint32  // its number in the stream
 	Op      string  // OpGet, OpSet or OpUnknown
@@ -66,16 +66,16 @@ func (o *ServeOptions) withDefaults() ServeOptions {
 	return opts
 }
 
-// Serve answers the requests of in from local until in ends, and returns when
-// every answer has been handed to out: nil at the regular end of the stream, or
-// what broke it. The context must be that of the stream.
+// Serve answers the requests of in from local until in ends, and returns once every
+// answer has been sent: nil at the normal end of the stream, or its error. The
+// context must be that of the stream.
 func Serve(ctx context.Context, in Receiver[agentv1.KvServerMessage], out Sender[agentv1.KvClientMessage], local blob.Store, opts *ServeOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := NewResponder(out, local, opts)
 	err := receive(ctx, in, r)
 	if err != nil {
-		cancel() // nobody waits for what is still being worked on
+		cancel() // running requests are no longer needed
 	}
 	return errors.Join(err, r.Close())
 }
@@ -97,13 +97,13 @@ func receive(ctx context.Context, in Receiver[agentv1.KvServerMessage], r *Respo
 	}
 }
 
-// Responder is Serve for a stream that somebody else reads.
+// Responder is Serve for a stream that the caller reads.
 type Responder struct {
 	local   blob.Store
 	opts    ServeOptions
 	metrics *instruments
 	tracer  trace.Tracer
-	slots   chan struct{} // holds one item for each request at work
+	slots   chan struct{} // holds one item for each running request
 
 	sending chan struct{} // holds an item while out is used
 	out     Sender[agentv1.KvClientMessage]
@@ -111,8 +111,8 @@ type Responder struct {
 	mu     sync.Mutex // guards what follows
 	work   sync.WaitGroup
 	closed bool
-	err    error                     // of the first answer that could not be sent
-	last   map[blob.ID]chan struct{} // of the latest request for a blob, closed when it is done
+	err    error                     // of the first failed send
+	last   map[blob.ID]chan struct{} // the latest request for a blob; closed when it is done
 	stats  ServeStats
 }
 
@@ -120,7 +120,7 @@ type Responder struct {
 type ServeStats struct {
 	Gets, Sets uint64 // received
 	Absent     uint64 // gets of blobs that the local store does not have
-	Failed     uint64 // requests that OnError was told of
+	Failed     uint64 // requests reported to OnError
 }
 
 // NewResponder returns a responder that answers from local to out. Close it.
@@ -138,13 +138,12 @@ func NewResponder(out Sender[agentv1.KvClientMessage], local blob.Store, opts *S
 	}
 }
 
-// Handle takes a request and answers it in the background. It waits while too
-// many are at work already, so that a peer that floods is slowed down. The
-// context belongs to the stream: when it ends, there is nobody to answer. An
-// error means that the stream is of no more use.
+// Handle answers a request in the background. It blocks while too many are running,
+// which slows down a flooding peer. The context must be that of the stream: after it
+// ends, nothing is answered. An error means that the stream is unusable.
 //
-// Requests for different blobs are worked on at once; those for one blob in the
-// order of the Handle calls, so that a get sees the set before it.
+// Requests for different blobs run concurrently; requests for one blob run in the
+// order of the Handle calls, so that a get sees an earlier set.
 func (r *Responder) Handle(ctx context.Context, msg *agentv1.KvServerMessage) error {
 	select {
 	case r.slots <- struct{}{}:
@@ -164,7 +163,7 @@ func (r *Responder) Handle(ctx context.Context, msg *agentv1.KvServerMessage) er
 	return nil
 }
 
-// task is a request on its way.
+// task is a request in progress.
 type task struct {
 	msg    *agentv1.KvServerMessage
 	op     string
@@ -174,7 +173,7 @@ type task struct {
 	done   chan struct{}
 }
 
-// admit registers a request while its order is known.
+// admit registers a request in order.
 func (r *Responder) admit(msg *agentv1.KvServerMessage) (*task, error) {
 	t := &task{msg: msg, op: OpUnknown, done: make(chan struct{})}
 	switch args := msg.GetMessage().(type) {
@@ -215,8 +214,8 @@ func (r *Responder) leave(t *task) {
 	}
 }
 
-// Close returns when no request is at work any more, with the error of the first
-// answer that could not be sent. Later requests are refused.
+// Close returns once no request is running, with the error of the first failed send.
+// Later requests are refused.
 func (r *Responder) Close() error {
 	r.mu.Lock()
 	r.closed = true

@@ -17,34 +17,34 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Options shape a Store; nil and the zero value work.
+// Options configure a Store; nil and the zero value work.
 type Options struct {
 	// MaxRequests is how many requests may wait for their answer, and MaxBytes how
 	// much content they may carry; a call that exceeds them waits. The defaults
 	// are 50 and 16 MiB.
 	MaxRequests int
 	MaxBytes    int64
-	// MaxMessage bounds an encoded request and an encoded answer; beyond it calls
+	// MaxMessage limits an encoded request and an encoded answer; beyond it calls
 	// fail with blob.ErrTooLarge. The default is DefaultMaxMessage.
 	MaxMessage int
 	// Timeout is how long a request may take, from the call that makes it to its
-	// answer: waiting for room and waiting for the peer are one time. A Put of many
-	// blobs makes its requests as there is room for them, so a peer that answers
-	// slowly has longer for all of them, and one that has stopped answering fails
-	// the whole Put within one Timeout. The default is 30 s.
+	// answer: it covers both the wait for room and the wait for the peer. A Put of
+	// many blobs sends its requests as there is room. So a slow peer has longer for
+	// all of them, and a peer that has stopped answering fails the whole Put within
+	// one Timeout. The default is 30 s.
 	Timeout time.Duration
 	// KnownFor is how long Has trusts that the peer still has what it stored or
-	// returned. 0 means one minute; a negative value makes Has always ask.
+	// returned. 0 means one minute; with a negative value Has always asks.
 	KnownFor time.Duration
 	// MaxKnown is how many such ids are remembered. The default is 16384.
 	MaxKnown int
-	// MaxLocalBytes bounds the LocalOnly blobs, which stay in memory. Beyond it
-	// Put fails with blob.ErrFull. The default is 64 MiB.
+	// MaxLocalBytes limits the LocalOnly blobs, which stay in memory. Beyond it Put
+	// fails with blob.ErrFull. The default is 64 MiB.
 	MaxLocalBytes int64
-	// Opaque says that a layer above seals or compresses, so that what the peer
-	// returns is not named by its SHA-256: it is then not verified here.
+	// Opaque means that a layer above seals or compresses, so content is not named by
+	// its SHA-256: it is then not verified here.
 	Opaque bool
-	// MeterProvider and TracerProvider take measurements and spans; nil means
+	// MeterProvider and TracerProvider receive measurements and spans; nil means
 	// OpenTelemetry's global ones.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
@@ -73,13 +73,12 @@ func setDefault[T int | int64 | time.Duration](value *T, def T) {
 	}
 }
 
-// Store is a blob.Store that lives at the other end of a stream.
+// Store is a blob.Store at the other end of a stream.
 //
-// Put returns when the peer has answered every set, which a Responder does when
-// the blobs are durable. Blobs with LocalOnly are not sent: they stay in this
-// process, as long as the Store does. There is no message that only asks whether
-// a blob is there: Has remembers what the peer stored or returned a short while
-// ago, and gets the rest.
+// Put returns once the peer has answered every set, which a Responder does when the
+// blobs are durable. Blobs with LocalOnly are not sent: they stay in this process, as
+// long as the Store. There is no message to check for a blob: Has remembers what the
+// peer recently stored or returned, and gets the rest.
 type Store struct {
 	opts     Options
 	out      Sender[agentv1.KvServerMessage]
@@ -87,14 +86,14 @@ type Store struct {
 	tracer   trace.Tracer
 	requests *semaphore.Weighted
 	bytes    *semaphore.Weighted
-	wake     chan struct{} // tells the writer that queue has something
+	wake     chan struct{} // signals the writer that queue is not empty
 	closed   chan struct{} // closed when err is set
 	done     chan struct{} // closed when the writer has ended
 
 	mu      sync.Mutex // guards what follows
 	waiting map[uint32]*call
-	queue   []*call // those of waiting that are still to be sent
-	asked   uint64  // requests so far; the next one's id is its low half
+	queue   []*call // of waiting, not sent yet
+	asked   uint64  // requests so far; its low half is the next id
 	known   known
 	local   local
 	stats   Stats
@@ -106,8 +105,8 @@ var (
 	_ blob.Streamer = (*Store)(nil)
 )
 
-// New returns a store that sends its requests to out. Feed it with the answers,
-// by Run or Deliver, and close it.
+// New returns a store that sends its requests to out. Feed it the answers with Run or
+// Deliver, and close it.
 func New(out Sender[agentv1.KvServerMessage], opts *Options) *Store {
 	o := opts.withDefaults()
 	s := &Store{
@@ -143,7 +142,7 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.got(ctx, c)
 }
 
-// got waits for the answer to a get and judges it.
+// got waits for the answer to a get and verifies it.
 func (s *Store) got(ctx context.Context, c *call) ([]byte, error) {
 	data, err := s.await(ctx, c)
 	switch {
@@ -225,11 +224,11 @@ func (s *Store) wholes(ctx context.Context, blobs []blob.Blob) ([]blob.Blob, err
 	return wholes, nil
 }
 
-// hasAtOnce bounds what Has holds of contents that it only asked about.
+// hasAtOnce limits the contents that Has holds in memory.
 const hasAtOnce = 4
 
-// Has implements blob.Store. What it cannot know it gets, so asking about many
-// absent blobs is cheap and asking about many unknown ones is not.
+// Has implements blob.Store. It gets blobs that it does not know, so it is cheap for
+// absent blobs and costly for unknown ones.
 func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -262,9 +261,8 @@ func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return has, nil
 }
 
-// Flush implements blob.Store. It waits for the sets that are on their way. What
-// a Put has acknowledged is at the peer already, also when the stream has ended
-// since.
+// Flush implements blob.Store. It waits for pending sets. Blobs of an acknowledged
+// Put are at the peer already, even if the stream has ended since.
 func (s *Store) Flush(ctx context.Context) error {
 	begin := time.Now()
 	err := s.flush(ctx)
@@ -298,7 +296,7 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// PutFrom implements blob.Streamer. It reads nothing of what would not fit into
+// PutFrom implements blob.Streamer. It does not read content that would not fit into
 // a message.
 func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
 	if err := ctx.Err(); err != nil {

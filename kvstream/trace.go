@@ -19,7 +19,7 @@ func tracerOf(provider trace.TracerProvider) trace.Tracer {
 	return provider.Tracer(scope)
 }
 
-// spanContext returns the span of ctx in the form that travels, or nil.
+// spanContext returns the span of ctx in wire form, or nil.
 func spanContext(ctx context.Context) *agentv1.SpanContext {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {
@@ -37,10 +37,10 @@ func spanContext(ctx context.Context) *agentv1.SpanContext {
 	return out
 }
 
-// maxTraceState is what W3C Trace Context asks everyone to pass on.
+// maxTraceState is the size that W3C Trace Context requires to be passed on.
 const maxTraceState = 512
 
-// remoteSpan reads what a peer sent; nonsense gives an invalid context.
+// remoteSpan reads a peer's span context; malformed input gives an invalid context.
 func remoteSpan(in *agentv1.SpanContext) trace.SpanContext {
 	traceID, err := trace.TraceIDFromHex(in.GetTraceId())
 	if err != nil {
@@ -57,8 +57,8 @@ func remoteSpan(in *agentv1.SpanContext) trace.SpanContext {
 		Remote:     true,
 	}
 	if text := in.GetTraceState(); len(text) <= maxTraceState {
-		// A list that cannot be read is left out, as the specification says; the
-		// ids are still good.
+		// An unreadable list is dropped, as the specification says; the ids are still
+		// valid.
 		if state, err := trace.ParseTraceState(text); err == nil {
 			config.TraceState = state
 		}
@@ -66,8 +66,8 @@ func remoteSpan(in *agentv1.SpanContext) trace.SpanContext {
 	return trace.NewSpanContext(config)
 }
 
-// startRemote begins a span under the peer's, with a link to the local one in
-// whose course the request arrived.
+// startRemote begins a span under the peer's, with a link to the local span in which
+// the request arrived.
 func startRemote(ctx context.Context, tracer trace.Tracer, name string, in *agentv1.SpanContext) (context.Context, trace.Span) {
 	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
 	if remote := remoteSpan(in); remote.IsValid() {
@@ -79,8 +79,8 @@ func startRemote(ctx context.Context, tracer trace.Tracer, name string, in *agen
 	return tracer.Start(ctx, name, opts...)
 }
 
-// endSpan notes the class of a failure. The error itself may hold what has no
-// place in a trace.
+// endSpan records the class of a failure. The error itself may hold details that do
+// not belong in a trace.
 func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, classify(err))

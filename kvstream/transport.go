@@ -9,16 +9,16 @@ import (
 // DefaultMaxMessage is how large an encoded key-value message may be.
 const DefaultMaxMessage = 4 << 20
 
-// Sender is the outgoing half of a stream, such as a bidirectional stream of
-// connect. Serve and Store call it from one goroutine at a time and leave the
-// message to it. Send returns an error when the stream has ended.
+// Sender is the outgoing half of a stream, such as a bidirectional stream of connect.
+// Serve and Store call it from one goroutine at a time and give up ownership of the
+// message. Send returns an error when the stream has ended.
 type Sender[T any] interface {
 	Send(*T) error
 }
 
-// Receiver is the incoming half of a stream. Receive returns io.EOF at its
-// regular end and must return an error when the context of the stream ends.
-// Whoever receives a message owns it.
+// Receiver is the incoming half of a stream. Receive returns io.EOF at the normal end
+// and must return an error when the context of the stream ends. The receiver owns the
+// message.
 type Receiver[T any] interface {
 	Receive() (*T, error)
 }
