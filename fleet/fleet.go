@@ -17,26 +17,26 @@ import (
 	"github.com/stet-dev/stet/server"
 )
 
-// Shards is the number of logical shards that tenants belong to. One database
-// holds all of them today; the number is reserved so that tenants can be moved
-// to several without being spread anew.
+// Shards is the number of logical shards that tenants belong to. One database holds
+// all of them today; the number is fixed so that tenants can later be moved to
+// several databases without resharding.
 const Shards = postgres.Shards
 
-// Config says where the data of a fleet is. Only Database is needed.
+// Config locates the data of a fleet. Only Database is required.
 type Config struct {
-	// Database is the address of the database, postgres://…, with several hosts
-	// where there is a standby.
+	// Database is the address of the database, postgres://…, with several hosts if
+	// there is a standby.
 	Database string
 	// Blobs is the address of the bucket, s3://…; empty keeps everything in the
 	// database, and then nothing can be sealed.
 	Blobs string
-	// Keyring is the file with the keys of an encrypted fleet, a copy of which each
-	// node has; empty for one that is not encrypted. Unlock opens it.
+	// Keyring is the file with the keys of an encrypted fleet; each node has a copy.
+	// Empty means not encrypted. Unlock opens it.
 	Keyring string
 	Unlock  *keyring.Unlock
-	// Options shape the stores of tenants. Tenant and Unlock are set for each.
+	// Options configure the stores of tenants. Tenant and Unlock are set for each.
 	Options stet.Options
-	// Postgres and S3 shape the drivers; Postgres.Objects is set here.
+	// Postgres and S3 configure the drivers; Postgres.Objects is set here.
 	Postgres postgres.Options
 	S3       *s3blob.Options
 }
@@ -45,10 +45,10 @@ type Config struct {
 type Fleet struct {
 	config Config
 	db     *postgres.DB
-	bucket *s3blob.Bucket // nil where there is none
+	bucket *s3blob.Bucket // nil if there is none
 	ring   *keyring.Ring  // nil unless encrypted
 	tokens *access.Tokens
-	marked atomic.Bool // the fleet is encrypted, and the database says so
+	marked atomic.Bool // the fleet is encrypted, and the database records it
 
 	ready readiness
 	words words
@@ -59,14 +59,14 @@ type Fleet struct {
 
 var _ server.Tenants = (*Fleet)(nil)
 
-// IsAddress tells whether the place of a store is the address of a fleet's
+// IsAddress reports whether the location of a store is the address of a fleet's
 // database.
 func IsAddress(place string) bool {
 	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
 }
 
-// Open connects to the database, makes or renews its tables, and asks the bucket
-// whether it can be used. It refuses a database with a newer format.
+// Open connects to the database, creates or upgrades its tables, and checks that the
+// bucket can be used. It rejects a database with a newer format.
 func Open(ctx context.Context, config Config) (*Fleet, error) {
 	if !IsAddress(config.Database) {
 		return nil, fmt.Errorf("open fleet: %w: want postgres://user@host/database", postgres.ErrInvalidDSN)
@@ -97,8 +97,8 @@ func Open(ctx context.Context, config Config) (*Fleet, error) {
 	return f, nil
 }
 
-// bucketTime bounds the first question to the bucket, so that a wrong address
-// shows soon.
+// bucketTime limits the first request to the bucket, so that a wrong address fails
+// soon.
 const bucketTime = 15 * time.Second
 
 func (f *Fleet) checkBucket(ctx context.Context, bucket *s3blob.Bucket) error {
@@ -121,18 +121,17 @@ func (f *Fleet) openRing() (err error) {
 // Postgres returns the database.
 func (f *Fleet) Postgres() *postgres.DB { return f.db }
 
-// Bucket returns the bucket, or nil where there is none.
+// Bucket returns the bucket, or nil.
 func (f *Fleet) Bucket() *s3blob.Bucket { return f.bucket }
 
 // Encrypted reports whether the fleet has a keyring.
 func (f *Fleet) Encrypted() bool { return f.ring != nil }
 
-// Tokens returns the tokens of callers, which all nodes share. A change is seen by
-// the others within two seconds.
+// Tokens returns the tokens of callers, which all nodes share. Other nodes see a
+// change within two seconds.
 func (f *Fleet) Tokens() *access.Tokens { return f.tokens }
 
-// Close ends the connections. Stores that are open fail from then on; close them
-// before.
+// Close ends the connections. Open stores fail afterwards; close them first.
 func (f *Fleet) Close() error {
 	f.ready.wait()
 	f.words.close()

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-dev/stet/kv/sealed"
 )
 
-// Seals tells whether what belongs to no tenant is encrypted, without a key.
+// Seals reports, without a key, whether the data outside of tenants is encrypted.
 func (f *Fleet) Seals(ctx context.Context) (sealed.Evidence, error) {
 	t, err := f.db.Tenant(system)
 	if err != nil {
@@ -18,9 +18,9 @@ func (f *Fleet) Seals(ctx context.Context) (sealed.Evidence, error) {
 	return sealed.Look(ctx, t.Rows())
 }
 
-// guard refuses a node without the keyring of an encrypted fleet, and the reverse,
-// before it can write to a tenant that is empty and says nothing itself. An
-// encrypted fleet says so from the first time that a node opens a tenant with keys.
+// guard rejects a node without the keyring of an encrypted fleet, and the reverse,
+// before it writes to an empty tenant, which shows nothing itself. The fleet is
+// marked as encrypted when a node first opens a tenant with keys.
 func (f *Fleet) guard(ctx context.Context) error {
 	if f.marked.Load() {
 		return nil
@@ -32,7 +32,7 @@ func (f *Fleet) guard(ctx context.Context) error {
 	rows := sealed.New(t.Rows(), &sealed.Options{Ring: f.ring, Tenant: system})
 	found, err := rows.Guard(ctx)
 	if errors.Is(err, stet.ErrNoKeyring) {
-		return fmt.Errorf("%w; name its file by the setting keyring (STET_KEYRING)", err)
+		return fmt.Errorf("%w; set keyring (STET_KEYRING) to its file", err)
 	}
 	if err != nil || f.ring == nil {
 		return err
@@ -47,7 +47,7 @@ func (f *Fleet) guard(ctx context.Context) error {
 }
 
 // Mark records in the database that the fleet is encrypted. It is called when the
-// keyring was made; a node that has the keyring does the same.
+// keyring is created; a node with the keyring does the same.
 func (f *Fleet) Mark(ctx context.Context) error {
 	if f.ring == nil {
 		return stet.ErrLocked

@@ -12,13 +12,13 @@ import (
 	"github.com/stet-dev/stet/postgres"
 )
 
-// Report is what Inspect finds out.
+// Report is the result of Inspect.
 type Report struct {
 	// Server is the version of the database server, Format that of our tables.
 	Server, Format string
 	// Epoch counts the restores from a backup.
 	Epoch uint64
-	// Tenants is how many there are.
+	// Tenants is the number of tenants.
 	Tenants int
 	// Skew is how far the clock of the database is ahead of this node's, give or
 	// take half of RoundTrip.
@@ -34,7 +34,7 @@ func (f *Fleet) table(name string) string {
 	return `"` + schema + `".` + name
 }
 
-// Inspect asks the database about itself.
+// Inspect queries the state of the database.
 func (f *Fleet) Inspect(ctx context.Context) (Report, error) {
 	var r Report
 	pool, micros, began := f.db.Pool(), int64(0), time.Now()
@@ -52,8 +52,8 @@ func (f *Fleet) Inspect(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// away keeps the text of an error of the client library only: the error itself
-// carries the settings of the connection.
+// away keeps only the text of an error of the client library: the error itself
+// carries the connection settings.
 func away(ctx context.Context, doing string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -61,10 +61,10 @@ func away(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w: %s", doing, postgres.ErrUnavailable, err.Error())
 }
 
-// Tenants returns the names of the tenants that have stored something.
+// Tenants returns the names of the tenants with data.
 func (f *Fleet) Tenants(ctx context.Context) ([]string, error) {
 	var names []string
-	// Only what no name of a tenant can begin with is left out.
+	// Skip internal names; no tenant name begins like them.
 	err := f.db.Pool().QueryRow(ctx, `SELECT coalesce(array_agg(tenant ORDER BY tenant), '{}') FROM `+f.table("tenants")+
 		` WHERE tenant NOT LIKE ':%'`).Scan(&names)
 	if err != nil {
@@ -73,17 +73,17 @@ func (f *Fleet) Tenants(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Scratch is a tenant for trying things out.
+// Scratch is a tenant for tests.
 type Scratch struct {
 	*postgres.Tenant
 	fleet *Fleet
 }
 
-// scratchName begins the names of scratch tenants; then comes the time in seconds.
+// scratchName is the prefix of scratch tenants; the time in seconds follows.
 const scratchName = ":scratch-"
 
-// Scratch makes a tenant to try things out, which nobody else sees. The caller
-// removes it.
+// Scratch creates a tenant for tests that is invisible to others. The caller removes
+// it.
 func (f *Fleet) Scratch(ctx context.Context) (*Scratch, error) {
 	if err := f.removeOldScratch(ctx); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (f *Fleet) Scratch(ctx context.Context) (*Scratch, error) {
 	return &Scratch{Tenant: t, fleet: f}, nil
 }
 
-// removeOldScratch removes those whose makers were killed.
+// removeOldScratch removes scratch tenants of killed processes.
 func (f *Fleet) removeOldScratch(ctx context.Context) error {
 	var names []string
 	err := f.db.Pool().QueryRow(ctx, `SELECT coalesce(array_agg(tenant), '{}') FROM `+f.table("tenants")+
@@ -117,7 +117,7 @@ func (f *Fleet) removeOldScratch(ctx context.Context) error {
 
 // Remove removes everything of a scratch tenant.
 func (s *Scratch) Remove(ctx context.Context) error {
-	if err := s.Blobs().Flush(ctx); err != nil { // else it would come later
+	if err := s.Blobs().Flush(ctx); err != nil { // or it would be written later
 		return err
 	}
 	return s.fleet.removeTenant(ctx, s.Name())
@@ -150,14 +150,14 @@ func (f *Fleet) removeTenant(ctx context.Context, name string) error {
 
 // SweepResult counts what Sweep removed.
 type SweepResult struct {
-	// Objects are those that no row names, Uploads those that never ended.
+	// Objects are objects without a row, Uploads unfinished uploads.
 	Objects, Uploads int
 }
 
-// Sweep removes what killed nodes left in the bucket for a tenant and is older than
-// grace: objects that no row names, and uploads of anybody that never ended. Grace
-// must be longer than any write takes, and than backups of the database are behind
-// those of the bucket. Packs have a sweep of their own: stet.DB.SweepPacks.
+// Sweep removes what killed nodes left in the bucket and is older than grace: objects
+// of the tenant that no row names, and unfinished uploads of all tenants. Grace must
+// be longer than any write, and longer than the lag of database backups behind bucket
+// backups. Packs have their own sweep: stet.DB.SweepPacks.
 func (f *Fleet) Sweep(ctx context.Context, tenant string, grace time.Duration) (r SweepResult, err error) {
 	if f.bucket == nil {
 		return r, nil

@@ -26,40 +26,40 @@ var (
 	ErrOtherTenant = errors.New("an encrypted store can only become the default tenant: it is sealed for that one")
 )
 
-// migrationMark is the row of the target that says which migration is under way.
-// It is the first thing that a migration writes and the last that it removes.
+// migrationMark is the row of the target that names the running migration. A
+// migration writes it first and removes it last.
 var migrationMark = keyspace.Setting("migration")
 
 // mark is the value of migrationMark.
 type mark struct {
 	Version int       `json:"version"`
-	Source  string    `json:"source"` // the id of the store that is moved
+	Source  string    `json:"source"` // the id of the source store
 	Started time.Time `json:"started"`
 }
 
 const markVersion = 1
 
-// MigrateOptions shape a migration; nil gives the defaults.
+// MigrateOptions configure a migration; nil gives the defaults.
 type MigrateOptions struct {
-	// Encrypted says that the source has a keyring.
+	// Encrypted means that the source has a keyring.
 	Encrypted bool
-	// Progress, if set, is told what is being done and how far it is; all is 0
-	// while that is unknown.
+	// Progress, if set, is called with the current step and its progress; all is 0
+	// while unknown.
 	Progress func(doing string, done, all int64)
 }
 
-// MigrateResult counts what the source holds and what had to be copied.
+// MigrateResult counts the content of the source and what was copied.
 type MigrateResult struct {
 	Blobs, Bytes, Rows              int64
 	CopiedBlobs, CopiedBytes, Wrote int64 // Wrote counts rows
-	// Resumed says that an earlier migration was continued.
+	// Resumed means that an earlier migration was continued.
 	Resumed bool
 }
 
-// Migrate moves an embedded store into a tenant, as it is stored: what is
-// compressed or encrypted stays so, and the keyring is needed by those who open the
-// tenant only. It copies what is missing, compares everything, and then lets the
-// tenant be opened. The source is only read. After an interruption, call it again.
+// Migrate copies an embedded store into a tenant, as stored: compressed and encrypted
+// data stays so, and the keyring is needed only to open the tenant. It copies what is
+// missing, compares everything, and then allows the tenant to be opened. It only
+// reads the source. After an interruption, call it again.
 func (f *Fleet) Migrate(ctx context.Context, source *sqlite.DB, tenant string, opts *MigrateOptions) (MigrateResult, error) {
 	if opts == nil {
 		opts = &MigrateOptions{}
@@ -122,7 +122,7 @@ func (m *migration) run(ctx context.Context) error {
 	return nil
 }
 
-// begin makes sure that the target is empty, or half of this very migration.
+// begin makes sure that the target is empty or belongs to this migration.
 func (m *migration) begin(ctx context.Context) error {
 	for _, err := range m.from.rows.Scan(ctx, keyspace.Packs(), kv.ScanOptions{Limit: 1, KeysOnly: true}) {
 		if err == nil {
@@ -158,10 +158,10 @@ func (m *migration) begin(ctx context.Context) error {
 func (m *migration) resume(row kv.Row) error {
 	var found mark
 	if err := json.Unmarshal(row.Value, &found); err != nil || found.Version != markVersion {
-		return fmt.Errorf("%w: its mark of a migration cannot be understood", ErrNotEmpty)
+		return fmt.Errorf("%w: its migration mark is invalid", ErrNotEmpty)
 	}
 	if found.Source != m.source {
-		return fmt.Errorf("%w: a migration of store %s, begun on %s, has not ended", ErrNotEmpty, found.Source, found.Started.Format(time.DateOnly))
+		return fmt.Errorf("%w: a migration of store %s, started on %s, is unfinished", ErrNotEmpty, found.Source, found.Started.Format(time.DateOnly))
 	}
 	m.marked, m.result.Resumed = row.Version, true
 	return nil
@@ -179,7 +179,7 @@ func (m *migration) checkEmpty(ctx context.Context) error {
 	})
 }
 
-// end lets the target be used.
+// end allows the target to be used.
 func (m *migration) end(ctx context.Context) error {
 	return m.to.rows.Commit(ctx, &kv.Batch{
 		Expect: []kv.Expect{{Key: migrationMark, Version: m.marked}}, Delete: []string{migrationMark},

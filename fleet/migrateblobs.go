@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// migratePage is how many blobs are looked for at a time.
+	// migratePage is how many blobs are looked up at a time.
 	migratePage = 256
 	// migrateParallel is how many blobs are copied or compared at a time.
 	migrateParallel = 4
-	// streamed is the size from which on a blob is not held in memory.
+	// streamed is the size from which a blob is streamed.
 	streamed = 1 << 20
 )
 
-// copyBlobs copies what the target has not got: first what leans on nothing, then
-// what leans on that, and so on, since a store refuses a blob without its base.
+// copyBlobs copies the blobs that the target lacks: first those without a base, then
+// those that lean on them, and so on, because a store refuses a blob without its
+// base.
 func (m *migration) copyBlobs(ctx context.Context) error {
 	m.result.Blobs, m.result.Bytes = 0, 0
 	bases := make(map[blob.ID]blob.ID)
@@ -56,17 +57,17 @@ func (m *migration) copyBlobs(ctx context.Context) error {
 			return err
 		}
 		if done == before {
-			break // blobs have gone meanwhile; the comparison tells
+			break // blobs were removed meanwhile; the comparison reports it
 		}
 	}
 	return m.to.blobs.Flush(ctx)
 }
 
-// depthOf is how many blobs are needed to read one, beside itself.
+// depthOf is how many other blobs are needed to read one.
 func depthOf(bases map[blob.ID]blob.ID, id blob.ID) int {
 	for depth := 0; ; depth++ {
 		base, ok := bases[id]
-		if !ok || depth > len(bases) { // a circle, which only damage can make
+		if !ok || depth > len(bases) { // a cycle, which only damage can create
 			return depth
 		}
 		id = base
@@ -135,8 +136,8 @@ func (m *migration) copyBlob(ctx context.Context, info blob.Info) error {
 	return errors.Join(m.to.blobs.PutFrom(ctx, info.ID, r, info.Stored), r.Close())
 }
 
-// compareBlobs reads every blob on both sides. A blob that the target has beyond
-// those is not looked at: nothing refers to it, and a collection removes it.
+// compareBlobs reads every blob on both sides. It ignores additional blobs of the
+// target: nothing refers to them, and a collection removes them.
 func (m *migration) compareBlobs(ctx context.Context) error {
 	targets := make(map[blob.ID]blob.Info)
 	err := m.to.blobs.List(ctx, blob.ID{}, func(info blob.Info) error {
@@ -153,12 +154,12 @@ func (m *migration) compareBlobs(ctx context.Context) error {
 		for _, info := range page {
 			there, ok := targets[info.ID]
 			if !ok || there != info {
-				return fmt.Errorf("%w: blob %s is missing or of another size", ErrDiffers, info.ID)
+				return fmt.Errorf("%w: blob %s is missing or has a different size", ErrDiffers, info.ID)
 			}
 			group.Go(func() error {
 				same, err := m.sameBlob(ctx, info)
 				if err == nil && !same {
-					err = fmt.Errorf("%w: blob %s has other bytes", ErrDiffers, info.ID)
+					err = fmt.Errorf("%w: blob %s has different bytes", ErrDiffers, info.ID)
 				}
 				done.Add(1)
 				return err

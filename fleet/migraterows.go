@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// migrateRows and migrateBytes bound a commit.
+	// migrateRows and migrateBytes limit a commit.
 	migrateRows  = 256
 	migrateBytes = 1 << 20
 )
 
-// difference is a row in which the sides differ. One of the two is absent, or both
-// have the same key and other values.
+// difference is a row that differs: one side lacks it, or the values differ.
 type difference struct{ from, to *kv.Row }
 
-// differences goes through the rows of both sides in the order of their keys.
+// differences compares the rows of both sides in key order.
 func (m *migration) differences(ctx context.Context, each func(rows int64)) iter.Seq2[difference, error] {
 	return func(yield func(difference, error) bool) {
 		next, stop := iter.Pull2(m.to.rows.Scan(ctx, kv.Range{}, kv.ScanOptions{}))
@@ -134,7 +133,7 @@ func (m *migration) compareRows(ctx context.Context) error {
 		case d.to == nil:
 			return fmt.Errorf("%w: row %q is missing", ErrDiffers, d.from.Key)
 		}
-		return fmt.Errorf("%w: row %q has another value", ErrDiffers, d.from.Key)
+		return fmt.Errorf("%w: row %q has a different value", ErrDiffers, d.from.Key)
 	}
 	return nil
 }

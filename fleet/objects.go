@@ -42,8 +42,8 @@ func (p *prefixed) ListObjects(ctx context.Context, prefix, after string, fn fun
 	})
 }
 
-// presigner makes addresses of the snapshots of one tenant's agents: ids of agents
-// are unique within a tenant only.
+// presigner creates addresses of the snapshots of one tenant's agents: agent ids are
+// unique only within a tenant.
 type presigner struct {
 	bucket *s3blob.Bucket
 	prefix string

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// readyAge is how long an answer of Ready holds: balancers ask often, and all of
-	// them at once.
+	// readyAge is how long a result of Ready is reused: load balancers call often,
+	// and all at once.
 	readyAge = time.Second
 	// readyTime is how long a backend may take to answer.
 	readyTime = 3 * time.Second
 )
 
 // NotReadyError says which backends of a node cannot be used. Its text names no
-// hosts, since anybody may ask; the errors themselves do.
+// hosts, because anyone may see it; the errors themselves do.
 type NotReadyError struct {
-	// Database and Bucket are nil where all is well.
+	// Database and Bucket are nil if the backend is ready.
 	Database, Bucket error
 }
 
@@ -67,14 +67,14 @@ func why(err error) string {
 	return "fails"
 }
 
-// readiness remembers the last answer. Those who ask at the same time share one.
+// readiness remembers the last result. Concurrent callers share one.
 type readiness struct {
 	probe func(context.Context) error
 
 	mu    sync.Mutex // guards what follows
 	err   error
 	until time.Time
-	busy  chan struct{} // closed when the probe that is under way has ended
+	busy  chan struct{} // closed when the running probe has ended
 }
 
 // Ready returns nil if both backends answer and can be used, or a NotReadyError.
@@ -87,7 +87,7 @@ func (r *readiness) ask(ctx context.Context) error {
 		return r.err
 	}
 	if r.busy == nil {
-		// Others wait for it too, so that it must not depend on this call's fate.
+		// Others wait for it too, so it must not depend on this call's context.
 		r.busy = make(chan struct{})
 		go r.run(context.WithoutCancel(ctx), r.busy)
 	}
@@ -103,7 +103,7 @@ func (r *readiness) ask(ctx context.Context) error {
 	return r.err
 }
 
-// wait returns when no probe is under way.
+// wait returns once no probe is running.
 func (r *readiness) wait() {
 	r.mu.Lock()
 	busy := r.busy
@@ -123,7 +123,7 @@ func (r *readiness) run(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
-// probe asks both backends at once.
+// probe checks both backends at once.
 func (f *Fleet) probe(ctx context.Context) error {
 	var e NotReadyError
 	var work sync.WaitGroup
@@ -138,8 +138,8 @@ func (f *Fleet) probe(ctx context.Context) error {
 	return &e
 }
 
-// Code is the code with which errors of the backends cross the wire: UNAVAILABLE
-// where nothing was done, UNKNOWN where a commit may have happened, 0 for others.
+// Code is the wire code for errors of the backends: UNAVAILABLE if nothing was done,
+// UNKNOWN if a commit may have happened, 0 for others.
 func Code(err error) connect.Code {
 	switch {
 	case errors.Is(err, postgres.ErrUnknownOutcome):

@@ -11,15 +11,15 @@ import (
 	"github.com/stet-dev/stet/search/pgsearch"
 )
 
-// words is the search index of all tenants, opened when somebody searches: nodes
-// that never do need neither its tables nor its connections.
+// words is the search index of all tenants, opened at the first search: nodes that
+// never search need neither its tables nor its connections.
 type words struct {
 	mu sync.Mutex   // guards db
-	db *pgsearch.DB // nil until then
+	db *pgsearch.DB // nil until the first search
 }
 
-// index returns the index of a tenant. It is not asked for where the fleet is
-// encrypted: the tables would show what the store hides.
+// index returns the index of a tenant. It is not used in an encrypted fleet: the
+// tables would show what the store hides.
 func (f *Fleet) index(ctx context.Context, tenant string, c *conversation.Store, blobs blob.Store, rows kv.Store) (search.Searcher, error) {
 	f.words.mu.Lock()
 	defer f.words.mu.Unlock()

@@ -18,10 +18,9 @@ import (
 )
 
 const (
-	// DefaultTenant is what the database calls the tenant with the empty name.
+	// DefaultTenant is the name in the database of the tenant with the empty name.
 	DefaultTenant = "default"
-	// system is where the fleet keeps what belongs to no tenant. No tenant can have
-	// that name.
+	// system holds the data that belongs to no tenant. No tenant can have that name.
 	system = ":system"
 )
 
@@ -32,10 +31,10 @@ var (
 	errNotOurs = errors.New("measure store: it is not of this fleet")
 )
 
-// tenant returns the part of a tenant and the name under which its data is sealed.
+// tenant returns the part of a tenant and the name that its data is sealed for.
 func (f *Fleet) tenant(name string) (t *postgres.Tenant, sealedFor string, err error) {
 	if name == "" || name == DefaultTenant {
-		// Empty, as in an embedded store, so that one can be moved here as it is.
+		// Empty, as in an embedded store, so that one can be moved here unchanged.
 		t, err = f.db.Tenant(DefaultTenant)
 		return t, "", err
 	}
@@ -46,13 +45,13 @@ func (f *Fleet) tenant(name string) (t *postgres.Tenant, sealedFor string, err e
 	return t, name, err
 }
 
-// Open implements server.Tenants. The store of a tenant that nobody has opened yet
-// is empty.
+// Open implements server.Tenants. The store of a tenant that was never opened is
+// empty.
 func (f *Fleet) Open(ctx context.Context, name string) (*stet.DB, error) {
 	return f.openTenant(ctx, name, func() error { return nil })
 }
 
-// OpenOnly is Open for those who need one store only: the fleet is closed with it.
+// OpenOnly is Open for a single store: closing it closes the fleet.
 func (f *Fleet) OpenOnly(ctx context.Context, name string) (*stet.DB, error) {
 	return f.openTenant(ctx, name, f.Close)
 }
@@ -113,19 +112,19 @@ func (f *Fleet) Usage(ctx context.Context, db *stet.DB) (int64, error) {
 	if t == nil {
 		return 0, errNotOurs
 	}
-	if err := t.Blobs().Flush(ctx); err != nil { // only what is durable is counted
+	if err := t.Blobs().Flush(ctx); err != nil { // only durable data is counted
 		return 0, err
 	}
 	return t.Usage(ctx)
 }
 
-// hashOf is how the name of a tenant appears in keys of the bucket, which take
-// fewer characters and are seen by more people.
+// hashOf is the form of a tenant's name in bucket keys, which allow fewer characters
+// and are visible to more people.
 func hashOf(tenant string) string {
 	sum := sha256.Sum256([]byte(tenant))
 	return hex.EncodeToString(sum[:16])
 }
 
-// objectPrefix begins the keys of a tenant's objects other than large blobs, whose
-// keys the driver makes.
+// objectPrefix is the key prefix of a tenant's objects, except large blobs, whose
+// keys the driver chooses.
 func objectPrefix(tenant string) string { return "tenants/" + hashOf(tenant) + "/" }

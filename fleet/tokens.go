@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// tokensAge is how old what a node knows of the tokens may be. A token that was
-	// revoked elsewhere ends so late at most.
+	// tokensAge is how old a node's copy of the tokens may be. It is the longest
+	// delay of a revocation on another node.
 	tokensAge = 400 * time.Millisecond
-	// tokensTime bounds a question about tokens.
+	// tokensTime limits a read of the tokens.
 	tokensTime = 10 * time.Second
 )
 
@@ -30,9 +30,9 @@ type tokenRow struct {
 	rows kv.Store
 
 	mu    sync.Mutex // guards what follows
-	known kv.Row     // the zero row where there is none
-	err   error      // why it is not known
-	until time.Time  // when it is asked for again
+	known kv.Row     // the zero row if there is none
+	err   error      // why it could not be read
+	until time.Time  // when it is read again
 }
 
 func (f *Fleet) openTokens() (*access.Tokens, error) {
@@ -41,7 +41,7 @@ func (f *Fleet) openTokens() (*access.Tokens, error) {
 		return nil, err
 	}
 	opts := &sealed.Options{Tenant: system}
-	if f.ring != nil { // who can write to the database only, cannot make tokens
+	if f.ring != nil { // write access to the database alone must not allow creating tokens
 		opts.Ring = f.ring
 	}
 	return access.KeepTokens(&tokenRow{rows: sealed.New(t.Rows(), opts)}), nil
@@ -52,12 +52,12 @@ func (r *tokenRow) Load() ([]byte, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Now().After(r.until) {
-		// An error is remembered too: all calls of a node line up here.
+		// Errors are cached too: all calls of a node wait here.
 		r.known, r.err = r.read()
 		r.until = time.Now().Add(tokensAge)
 	}
 	if r.err != nil {
-		return nil, "", r.err // not the old ones: one of them may have been revoked
+		return nil, "", r.err // do not use the old ones: one may have been revoked
 	}
 	return r.known.Value, strconv.FormatUint(r.known.Version, 10), nil
 }
