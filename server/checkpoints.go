@@ -381,7 +381,7 @@ func (d *describer) checkpoint(ctx context.Context, rec *checkpoint.Record) (*st
 		Id: rec.ID, Conversation: rec.Conversation, Tree: rec.Tree.Bytes(), MessageId: rec.MessageID, Side: rec.Side, Parent: rec.Parent,
 		TimeMs: rec.Time.UnixMilli(), Author: rec.Author, Label: rec.Label, Workspace: path, Turn: uint32(rec.Turn),
 		FilesChanged: uint32(rec.FilesChanged), Pins: d.pins[rec.ID],
-		Kind: strings.ToLower(strings.TrimPrefix(rec.Kind.String(), "CHECKPOINT_KIND_")),
+		Kind: checkpoint.KindName(rec.Kind),
 	}
 	if !rec.LinesPartial { // the message could not say that there are more
 		out.LinesAdded, out.LinesRemoved = uint32(rec.LinesAdded), uint32(rec.LinesRemoved)

@@ -12,6 +12,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -125,7 +126,7 @@ func shown(text string) string { return transcript.Visible(clipped(text, followT
 
 // call shows a tool call as a transcript does.
 func (f *pageFollower) call(ctx context.Context, id string, call *agentv1.ToolCall, status string) *stetv1.FollowResponse {
-	out := &stetv1.FollowResponse{Kind: "tool", CallId: id, Tool: callName(call), Status: status}
+	out := &stetv1.FollowResponse{Kind: "tool", CallId: id, Tool: timeline.ToolName(call), Status: status}
 	step := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: call}}
 	turn, err := conversation.NewTurn(&agentv1.UserMessage{}, step)
 	if err != nil {

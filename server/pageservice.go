@@ -8,10 +8,10 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
-	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/timeline"
 )
 
 // pageService is stet.v1.PageService: what the page asks for beyond the others.
@@ -45,6 +45,7 @@ func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.
 				Id: info.ID, Title: info.Title, Workspace: info.Workspace, Agent: info.Agent, Turns: uint32(info.Turns), Saves: info.Save,
 				CreatedMs: info.Created.UnixMilli(), UpdatedMs: info.Updated.UnixMilli(), Parent: info.ForkedFrom,
 			}
+			var work timeline.Changes
 			for rec, err := range s.db.Checkpoints().ListConversation(ctx, info.ID) {
 				if kv.Damaged(err) {
 					damaged := conversation.Unreadable{ID: info.ID, Err: err} // what was counted so far is shown
@@ -57,13 +58,9 @@ func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.
 				if row.Checkpoints++; row.Checkpoints > overviewCheckpoints {
 					break
 				}
-				if quietRecord(rec) || rec.Side == checkpoint.Before {
-					continue // what we and the user did is not the agent's work
-				}
-				row.Files += uint32(rec.FilesChanged)
-				row.Added += uint32(rec.LinesAdded)
-				row.Removed += uint32(rec.LinesRemoved)
+				work.Add(rec)
 			}
+			row.Files, row.Added, row.Removed = uint32(work.Files), uint32(work.Added), uint32(work.Removed)
 			res.Rows = append(res.Rows, row)
 		}
 		return res, nil

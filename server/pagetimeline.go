@@ -2,38 +2,28 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/conversation"
-	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/timeline"
 )
 
 const (
 	timelineEntries = 5000 // of a conversation, the newest
 	timelineAsks    = 400  // entries that also say what was asked for: each reads a state
+	askText         = 200  // characters of what was asked for
 )
 
 // unreadable stands for what was asked where that is damaged.
 const unreadable = "(cannot be read)"
 
-// quietRecord reports whether a checkpoint says nothing new by itself.
-func quietRecord(rec *checkpoint.Record) bool {
-	if rec.Kind == checkpoint.Rewound {
-		return true
-	}
-	return rec.FilesChanged == 0 && (rec.Kind == checkpoint.Safety || rec.Side == checkpoint.Before)
-}
+// kindForgotten is the kind of an entry that stands for checkpoints which are no
+// longer kept. It comes after the entry that they came before.
+const kindForgotten = "forgotten"
 
 // Timeline gives the checkpoints of a conversation with what became of them.
 func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.TimelineRequest]) (*connect.Response[stetv1.TimelineResponse], error) {
@@ -41,191 +31,83 @@ func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.
 	if _, err := s.db.Conversations().Get(ctx, id); err != nil {
 		return nil, err
 	}
-	res := &stetv1.TimelineResponse{}
-	var records []*checkpoint.Record // newest first
-	for rec, err := range s.db.Checkpoints().ListConversation(ctx, id) {
-		if err != nil {
-			return nil, err
-		}
-		if len(records) == timelineEntries {
-			res.Truncated = true
-			break
-		}
-		records = append(records, rec)
-	}
-	gaps, err := s.gaps(ctx, records, !res.Truncated)
+	reader := timeline.New(s.db.Checkpoints(), s.db.Conversations())
+	history, err := reader.Read(ctx, timeline.Scope{Conversation: id, Limit: timelineEntries})
 	if err != nil {
 		return nil, err
 	}
-	line, err := s.track(ctx, records)
-	if err != nil {
-		return nil, err
+	res := &stetv1.TimelineResponse{Truncated: history.Truncated}
+	for _, bad := range history.Damaged {
+		res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(bad.Error())})
 	}
 	d, err := (&checkpointService{s.db}).describer(ctx)
 	if err != nil {
 		return nil, err
 	}
 	room := maxMessage / 2
-	for _, rec := range records {
-		out, err := d.checkpoint(ctx, rec)
+	for i, e := range history.Entries {
+		out, err := timelineEntry(ctx, reader, d, e, i < timelineAsks)
 		if err != nil {
 			return nil, err
-		}
-		e := &stetv1.TimelineEntry{Checkpoint: out, Name: rec.Name(), Current: rec.ID == line.tip, Quiet: quietRecord(rec) && len(out.Pins) == 0 && rec.Parent != ""}
-		if at, ok := line.gone[rec.ID]; ok {
-			e.Gone, e.GoneMs = true, at.UnixMilli()
 		}
 		if room -= proto.Size(out); room < 0 {
 			res.Truncated = true
 			break
 		}
-		if len(res.Entries) < timelineAsks && !e.Quiet {
-			if e.Ask, e.Tools, err = s.ask(ctx, rec.Root, int(rec.Turn)); err != nil {
-				return nil, err
-			}
-		}
-		res.Entries = append(res.Entries, e)
-		if n := gaps[rec.ID]; n > 0 {
-			res.Entries = append(res.Entries, gapEntry(e, n))
+		res.Entries = append(res.Entries, out)
+		if e.Forgotten > 0 {
+			res.Entries = append(res.Entries, gapEntry(out, e.Forgotten))
 		}
 	}
-	res.Forks, err = s.forks(ctx, id)
+	forks, err := reader.Forks(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	for _, info := range forks {
+		res.Forks = append(res.Forks, &stetv1.TimelineFork{Id: info.ID, Title: info.Title, Turns: uint32(info.Turns), CreatedMs: info.Created.UnixMilli()})
 	}
 	return connect.NewResponse(res), nil
 }
 
-// track follows a conversation through its checkpoints, forwards and back.
-type track struct {
-	tip    string               // the checkpoint that the workspace continues
-	before map[string]string    // which one each continued
-	gone   map[string]time.Time // when a rewind left it behind
+// timelineEntry describes an entry, and its turn if it is asked for.
+func timelineEntry(ctx context.Context, reader *timeline.Reader, d *describer, e *timeline.Entry, asks bool) (*stetv1.TimelineEntry, error) {
+	rec, err := d.checkpoint(ctx, e.Record)
+	if err != nil {
+		return nil, err
+	}
+	rec.Pins = e.Pins
+	out := &stetv1.TimelineEntry{
+		Checkpoint: rec, Name: e.Record.Name(), Gone: e.Left, Quiet: e.Quiet, Current: e.Current,
+		Continues: e.Continues, Branch: uint32(e.Branch),
+	}
+	if e.Left {
+		out.GoneMs = e.LeftAt.UnixMilli()
+	}
+	if !asks || e.Quiet {
+		return out, nil
+	}
+	turn, err := reader.Turn(ctx, e.Record)
+	if err != nil {
+		return nil, err
+	}
+	out.Ask, out.Tools = clipped(turn.Text(), askText), strings.Join(turn.ToolWords(), " · ")
+	if turn.Damaged {
+		out.Ask = unreadable
+	}
+	return out, nil
 }
 
-func (s *pageService) track(ctx context.Context, newestFirst []*checkpoint.Record) (*track, error) {
-	moves := make(map[string]*checkpoint.Operation) // by the checkpoint after
-	for op, err := range s.db.Checkpoints().Operations(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if op.After != "" {
-			moves[op.After] = op
-		}
+// gapEntry says that n checkpoints before an entry are gone.
+func gapEntry(e *stetv1.TimelineEntry, n uint64) *stetv1.TimelineEntry {
+	c := e.GetCheckpoint()
+	text := "1 checkpoint no longer kept"
+	if n > 1 {
+		text = fmt.Sprintf("%d checkpoints no longer kept", n)
 	}
-	t := &track{before: make(map[string]string), gone: make(map[string]time.Time)}
-	var earlier []string
-	for _, rec := range slices.Backward(newestFirst) {
-		t.step(earlier, rec, moves[rec.ID])
-		earlier = append(earlier, rec.ID)
+	return &stetv1.TimelineEntry{
+		Checkpoint: &stetv1.Checkpoint{Id: kindForgotten + "-" + c.GetId(), Kind: kindForgotten, TimeMs: c.GetTimeMs(), Workspace: c.GetWorkspace(), Label: text},
+		Gone:       e.GetGone(), GoneMs: e.GetGoneMs(), Branch: e.GetBranch(),
 	}
-	return t, nil
-}
-
-// step moves on to a checkpoint that op made, if op is not nil.
-func (t *track) step(earlier []string, rec *checkpoint.Record, op *checkpoint.Operation) {
-	t.before[rec.ID] = t.tip
-	switch {
-	case rec.Kind == checkpoint.Safety:
-		return
-	case op == nil || op.Target == "" || rec.Kind != checkpoint.Rewound:
-		t.tip = rec.ID
-		return
-	}
-	if _, known := t.before[op.Target]; !known { // forgotten: what stood before it still does
-		t.before[op.Target] = t.standing(earlier, op.Target)
-	}
-	t.before[rec.ID], t.tip = op.Target, op.Target
-	on := make(map[string]bool)
-	for id := op.Target; id != "" && !on[id]; id = t.before[id] {
-		on[id] = true
-	}
-	for _, id := range earlier {
-		_, gone := t.gone[id]
-		switch {
-		case on[id]:
-			delete(t.gone, id)
-		case !gone:
-			t.gone[id] = rec.Time
-		}
-	}
-}
-
-// standing returns the newest checkpoint before an id that no rewind left behind.
-func (t *track) standing(earlier []string, id string) string {
-	for _, e := range slices.Backward(earlier) {
-		if _, gone := t.gone[e]; !gone && e < id {
-			return e
-		}
-	}
-	return ""
-}
-
-// ask says what was asked for in a turn, counted from 1, and with which tools it
-// was done. A state that cannot be read is no reason to show nothing.
-func (s *pageService) ask(ctx context.Context, root blob.ID, number int) (text, tools string, err error) {
-	if root.IsZero() || number < 1 {
-		return "", "", nil
-	}
-	state, err := s.db.Conversations().HydrateRoot(ctx, root, &conversation.HydrateOptions{
-		TurnFrom: number - 1, TurnTo: number, OnlyTurns: true, WithoutHeavyToolOutput: true,
-	})
-	if errors.Is(err, conversation.ErrDataLoss) {
-		return unreadable, "", nil
-	}
-	if err != nil || len(state.Turns) == 0 {
-		return "", "", err
-	}
-	turn := state.Turns[0]
-	if turn.ShellCommand.Loaded() {
-		command, err := turn.ShellCommand.Decode()
-		if err != nil {
-			return unreadable, "", nil
-		}
-		return clipped("$ "+command.GetCommand(), 200), "", nil
-	}
-	if turn.UserMessage.Loaded() {
-		message, err := turn.UserMessage.Decode()
-		if err != nil {
-			return unreadable, "", nil
-		}
-		text = message.GetText()
-	}
-	used := make(map[string]int)
-	for _, item := range turn.Steps {
-		if !item.Loaded() {
-			continue
-		}
-		step, err := item.Decode()
-		if err != nil {
-			continue
-		}
-		if name := callName(step.GetToolCall()); name != "" {
-			used[name]++
-		}
-	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(used)) {
-		parts = append(parts, fmt.Sprintf("%s %d", name, used[name]))
-	}
-	return clipped(text, 200), strings.Join(parts, " · "), nil
-}
-
-// callName returns the short name of the tool that a call is for.
-func callName(call *agentv1.ToolCall) string {
-	if call == nil {
-		return ""
-	}
-	m := call.ProtoReflect()
-	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("tool"))
-	if field == nil {
-		return "tool"
-	}
-	name := strings.TrimSuffix(string(field.Name()), "_tool_call")
-	if name == "task" {
-		return "subagent"
-	}
-	return strings.ReplaceAll(name, "_", " ")
 }
 
 func clipped(s string, n int) string {
@@ -234,26 +116,4 @@ func clipped(s string, n int) string {
 		return string(r[:n]) + "…"
 	}
 	return s
-}
-
-// forks lists the conversations that continue this one elsewhere.
-func (s *pageService) forks(ctx context.Context, id string) ([]*stetv1.TimelineFork, error) {
-	var out []*stetv1.TimelineFork
-	opts := &conversation.ListOptions{Limit: 500}
-	for range 20 { // pages: who has more conversations than that sees the newest forks
-		page, err := s.db.Conversations().List(ctx, opts)
-		if err != nil {
-			return nil, err
-		}
-		for _, info := range page.Conversations {
-			if info.ForkedFrom == id {
-				out = append(out, &stetv1.TimelineFork{Id: info.ID, Title: info.Title, Turns: uint32(info.Turns), CreatedMs: info.Created.UnixMilli()})
-			}
-		}
-		if page.Next == "" {
-			break
-		}
-		opts.Cursor = page.Next
-	}
-	return out, nil
 }

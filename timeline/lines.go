@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/stet-dev/stet/checkpoint"
 )
@@ -58,7 +59,7 @@ func (l *line) rewind(op *checkpoint.Operation, after *Entry) {
 	for _, e := range l.known {
 		switch gone := !on[e.Record.ID]; {
 		case !gone:
-			e.Left = false
+			e.Left, e.LeftAt = false, time.Time{}
 		case !e.Left:
 			e.Left, e.LeftAt = true, op.Time
 		}

@@ -1480,7 +1480,9 @@ type PlannedFile struct {
 	// the checkpoint came from another store.
 	Why string `protobuf:"bytes,8,opt,name=why,proto3" json:"why,omitempty"`
 	// The path as it is, where it is not text; path then shows it.
-	PathBytes     []byte `protobuf:"bytes,9,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
+	PathBytes []byte `protobuf:"bytes,9,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
+	// Whose change is taken back, or why the path is left alone, in words for people.
+	About         string `protobuf:"bytes,10,opt,name=about,proto3" json:"about,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1578,15 +1580,23 @@ func (x *PlannedFile) GetPathBytes() []byte {
 	return nil
 }
 
+func (x *PlannedFile) GetAbout() string {
+	if x != nil {
+		return x.About
+	}
+	return ""
+}
+
 type PlanRewindResponse struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	PlanToken          string                 `protobuf:"bytes,1,opt,name=plan_token,json=planToken,proto3" json:"plan_token,omitempty"`
-	To                 *Checkpoint            `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
-	Files              []*PlannedFile         `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"`
-	Untouched          uint32                 `protobuf:"varint,4,opt,name=untouched,proto3" json:"untouched,omitempty"`
-	NotCaptured        []*SkippedFile         `protobuf:"bytes,5,rep,name=not_captured,json=notCaptured,proto3" json:"not_captured,omitempty"`
-	ConversationEffect string                 `protobuf:"bytes,6,opt,name=conversation_effect,json=conversationEffect,proto3" json:"conversation_effect,omitempty"`
-	NeedsChoice        bool                   `protobuf:"varint,7,opt,name=needs_choice,json=needsChoice,proto3" json:"needs_choice,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	PlanToken   string                 `protobuf:"bytes,1,opt,name=plan_token,json=planToken,proto3" json:"plan_token,omitempty"`
+	To          *Checkpoint            `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Files       []*PlannedFile         `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"`
+	Untouched   uint32                 `protobuf:"varint,4,opt,name=untouched,proto3" json:"untouched,omitempty"`
+	NotCaptured []*SkippedFile         `protobuf:"bytes,5,rep,name=not_captured,json=notCaptured,proto3" json:"not_captured,omitempty"`
+	// What becomes of the conversation, in words for people; empty if it stays.
+	ConversationEffect string `protobuf:"bytes,6,opt,name=conversation_effect,json=conversationEffect,proto3" json:"conversation_effect,omitempty"`
+	NeedsChoice        bool   `protobuf:"varint,7,opt,name=needs_choice,json=needsChoice,proto3" json:"needs_choice,omitempty"`
 	// Something that differs from the checkpoint is left alone: the files whose
 	// action is keep or conflict.
 	Partial       bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
@@ -2582,7 +2592,7 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	" \x01(\bR\x05exact\x1a:\n" +
 	"\fChoicesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfe\x01\n" +
 	"\vPlannedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x10\n" +
@@ -2593,7 +2603,9 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\aby_turn\x18\a \x01(\rR\x06byTurn\x12\x10\n" +
 	"\x03why\x18\b \x01(\tR\x03why\x12\x1d\n" +
 	"\n" +
-	"path_bytes\x18\t \x01(\fR\tpathBytes\"\xc9\x02\n" +
+	"path_bytes\x18\t \x01(\fR\tpathBytes\x12\x14\n" +
+	"\x05about\x18\n" +
+	" \x01(\tR\x05about\"\xc9\x02\n" +
 	"\x12PlanRewindResponse\x12\x1d\n" +
 	"\n" +
 	"plan_token\x18\x01 \x01(\tR\tplanToken\x12#\n" +

@@ -327,8 +327,12 @@ type TimelineEntry struct {
 	// The workspace continues it.
 	Current bool `protobuf:"varint,6,opt,name=current,proto3" json:"current,omitempty"`
 	// What was asked for in its turn.
-	Ask           string `protobuf:"bytes,7,opt,name=ask,proto3" json:"ask,omitempty"`
-	Tools         string `protobuf:"bytes,8,opt,name=tools,proto3" json:"tools,omitempty"`
+	Ask   string `protobuf:"bytes,7,opt,name=ask,proto3" json:"ask,omitempty"`
+	Tools string `protobuf:"bytes,8,opt,name=tools,proto3" json:"tools,omitempty"`
+	// The id of the checkpoint that it continues, where the timeline has it.
+	Continues string `protobuf:"bytes,9,opt,name=continues,proto3" json:"continues,omitempty"`
+	// The branch that a rewind left behind, counted from 1; 0 if it stands.
+	Branch        uint32 `protobuf:"varint,10,opt,name=branch,proto3" json:"branch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,6 +423,20 @@ func (x *TimelineEntry) GetTools() string {
 	return ""
 }
 
+func (x *TimelineEntry) GetContinues() string {
+	if x != nil {
+		return x.Continues
+	}
+	return ""
+}
+
+func (x *TimelineEntry) GetBranch() uint32 {
+	if x != nil {
+		return x.Branch
+	}
+	return 0
+}
+
 type TimelineFork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -493,8 +511,10 @@ type TimelineResponse struct {
 	// Newest first.
 	Entries []*TimelineEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// Conversations that were forked from this one.
-	Forks         []*TimelineFork `protobuf:"bytes,2,rep,name=forks,proto3" json:"forks,omitempty"`
-	Truncated     bool            `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Forks     []*TimelineFork `protobuf:"bytes,2,rep,name=forks,proto3" json:"forks,omitempty"`
+	Truncated bool            `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// Checkpoints that cannot be read.
+	Damaged       []*Unreadable `protobuf:"bytes,4,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -548,6 +568,13 @@ func (x *TimelineResponse) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
+}
+
+func (x *TimelineResponse) GetDamaged() []*Unreadable {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
 }
 
 type GraphRequest struct {
@@ -1253,7 +1280,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"nextCursor\x12-\n" +
 	"\adamaged\x18\x03 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"5\n" +
 	"\x0fTimelineRequest\x12\"\n" +
-	"\fconversation\x18\x01 \x01(\tR\fconversation\"\xdd\x01\n" +
+	"\fconversation\x18\x01 \x01(\tR\fconversation\"\x93\x02\n" +
 	"\rTimelineEntry\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
@@ -1264,17 +1291,21 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x05quiet\x18\x05 \x01(\bR\x05quiet\x12\x18\n" +
 	"\acurrent\x18\x06 \x01(\bR\acurrent\x12\x10\n" +
 	"\x03ask\x18\a \x01(\tR\x03ask\x12\x14\n" +
-	"\x05tools\x18\b \x01(\tR\x05tools\"i\n" +
+	"\x05tools\x18\b \x01(\tR\x05tools\x12\x1c\n" +
+	"\tcontinues\x18\t \x01(\tR\tcontinues\x12\x16\n" +
+	"\x06branch\x18\n" +
+	" \x01(\rR\x06branch\"i\n" +
 	"\fTimelineFork\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
 	"\x05turns\x18\x03 \x01(\rR\x05turns\x12\x1d\n" +
 	"\n" +
-	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\x8f\x01\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\xbe\x01\n" +
 	"\x10TimelineResponse\x120\n" +
 	"\aentries\x18\x01 \x03(\v2\x16.stet.v1.TimelineEntryR\aentries\x12+\n" +
 	"\x05forks\x18\x02 \x03(\v2\x15.stet.v1.TimelineForkR\x05forks\x12\x1c\n" +
-	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"H\n" +
+	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12-\n" +
+	"\adamaged\x18\x04 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"H\n" +
 	"\fGraphRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -1379,27 +1410,28 @@ var file_stet_v1_page_service_proto_depIdxs = []int32{
 	18, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
 	4,  // 4: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
 	5,  // 5: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
-	8,  // 6: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
-	9,  // 7: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
-	19, // 8: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
-	12, // 9: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
-	19, // 10: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
-	20, // 11: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
-	0,  // 12: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
-	3,  // 13: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
-	7,  // 14: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
-	11, // 15: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
-	14, // 16: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
-	2,  // 17: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
-	6,  // 18: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
-	10, // 19: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
-	13, // 20: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
-	15, // 21: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	17, // 6: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
+	8,  // 7: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
+	9,  // 8: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
+	19, // 9: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
+	12, // 10: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
+	19, // 11: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
+	20, // 12: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
+	0,  // 13: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
+	3,  // 14: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
+	7,  // 15: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
+	11, // 16: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
+	14, // 17: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
+	2,  // 18: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
+	6,  // 19: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
+	10, // 20: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
+	13, // 21: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
+	15, // 22: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_page_service_proto_init() }
