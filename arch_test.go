@@ -27,6 +27,7 @@ var importMap = map[string][]string{
 	"access":               {"internal/private"},
 	"internal/keyspace":    {"blob", "kv"},
 	"internal/highlight":   {},
+	"internal/swapdir":     {},
 	"internal/testenv":     {},
 	"internal/realservers": {"internal/testenv"},
 	"gen/agent/v1":         {},
@@ -58,7 +59,7 @@ var importMap = map[string][]string{
 	// Services.
 	"conversation":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
 	"conversation/...":  {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
-	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "workspace", "conversation/...", "transcript", "checkpoint/..."},
+	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "cloudagent/..."},
 	"kvstream/...":      {"blob", "gen/...", "kvstream/..."},
 	"agentrun/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},

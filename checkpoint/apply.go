@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/swapdir"
 	"github.com/stet-dev/stet/kv"
-	"github.com/stet-dev/stet/workspace"
 )
 
 // Applied is what a rewind, an undo or a redo came to.
@@ -97,23 +96,21 @@ func (w *Workspace) tryChange(ctx context.Context, st *state, make func(*state) 
 	if err != nil {
 		return nil, err
 	}
-	r := &rewinding{w: w, st: st, job: job, plan: job.plan, steps: steps(job.plan.Actions)}
+	r := &rewinding{w: w, st: st, job: job, plan: job.plan, changes: changes(job.plan.Actions)}
 	return r.apply(ctx)
 }
 
 // rewinding is a rewind under way.
 type rewinding struct {
-	w     *Workspace
-	st    *state
-	job   *job
-	plan  *Plan
-	steps []*step
+	w       *Workspace
+	st      *state
+	job     *job
+	plan    *Plan
+	changes []swapdir.Change
 
 	saved     *Record
-	disk      *disk
-	stage     *stageDir // nil if there are no steps
+	swap      *swapdir.Swap // nil if there are no changes
 	journaled bool
-	began     int64 // when the first step was taken, by the clock that stamps files
 	noSetgid  []string
 }
 
@@ -121,13 +118,13 @@ func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	d, err := openDisk(r.w.path, r.w.s.opts.hook)
+	root, err := r.w.openRoot()
 	if err != nil {
 		return nil, err
 	}
-	r.disk = d
-	defer d.close()
-	if err := r.announce(ctx); err != nil {
+	defer root.Close()
+	defer r.closeSwap()
+	if err := r.announce(ctx, root); err != nil {
 		return nil, r.abort(ctx, err)
 	}
 	after, err := r.execute(ctx)
@@ -139,18 +136,18 @@ func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
 
 // announce saves the present, stages what is new and writes the journal. Nothing
 // in the workspace has changed when it returns, but for the staging directory.
-func (r *rewinding) announce(ctx context.Context) error {
+func (r *rewinding) announce(ctx context.Context, root *swapdir.Root) error {
 	w := r.w
 	r.saved = w.safety(r.plan)
-	if len(r.steps) > 0 {
+	if len(r.changes) > 0 {
 		name, err := newStageName(r.st.row.Nonce)
 		if err != nil {
 			return err
 		}
-		if r.stage, err = r.disk.stage(name, true); err != nil {
+		if r.swap, err = root.Begin(name, r.changes, w.contents(r.plan.Actions)); err != nil {
 			return err
 		}
-		if err := w.fillStage(ctx, r.stage, r.steps); err != nil {
+		if err := r.swap.Stage(ctx); err != nil {
 			return err
 		}
 	}
@@ -158,8 +155,8 @@ func (r *rewinding) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(r.steps) > 0 {
-		j, err := w.journal(ctx, r.stage.name, r.steps, r.saved)
+	if r.swap != nil {
+		j, err := w.journal(ctx, r.swap, r.saved)
 		if err != nil {
 			return err
 		}
@@ -191,137 +188,26 @@ func (w *Workspace) safety(p *Plan) *Record {
 
 // execute takes the steps and returns the tree afterwards, which it verified.
 func (r *rewinding) execute(ctx context.Context) (*capture, error) {
-	if len(r.steps) == 0 {
+	if r.swap == nil {
 		c := *r.job.present
 		c.changed = nil
 		return &c, nil
 	}
-	if err := r.stage.check(r.steps); err != nil {
+	if err := r.swap.Check(); err != nil {
 		return nil, err
 	}
 	if err := r.recheck(ctx); err != nil {
 		return nil, err
 	}
-	r.began = stampClock()
-	if err := r.w.run(ctx, r.stage, r.steps, r.plan.request.Progress); err != nil {
+	opts := &swapdir.RunOptions{Timeout: r.w.s.opts.timeout, Progress: r.plan.request.Progress}
+	if err := r.swap.Run(ctx, opts); err != nil {
 		return nil, err
 	}
 	after, err := r.verify(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return after, r.stage.undisturbed(r.steps)
-}
-
-// recheck makes sure, by content, that the paths are what the plan saw.
-func (r *rewinding) recheck(ctx context.Context) error {
-	res, err := r.scan(ctx, workspace.Options{Reread: replaced(r.plan.Actions)})
-	if err != nil {
-		return err
-	}
-	changes, err := workspace.Diff(ctx, r.w.s.blobs, r.plan.present, res.Tree)
-	if err != nil {
-		return err
-	}
-	paths := r.paths()
-	for _, c := range changes {
-		if paths[c.Path] {
-			return fmt.Errorf("%w: %q", ErrChanged, c.Path)
-		}
-	}
-	return nil
-}
-
-// scan looks at the paths of the steps.
-func (r *rewinding) scan(ctx context.Context, with workspace.Options) (*workspace.Result, error) {
-	opts := r.w.s.opts.Scan
-	opts.Force, opts.Touched, opts.Written, opts.Reread = r.w.s.opts.Force, with.Touched, with.Written, with.Reread
-	opts.Full = false // directories on the way were looked at when the plan was made
-	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, r.job.present.index, stepPaths(r.steps), &opts)
-}
-
-// written lists the files that need not be read back: while they were staged
-// nobody else could reach them, and a write since then shows in their stamps. A
-// file that was staged in the very tick in which the first step was taken is not
-// among them.
-func (r *rewinding) written() map[string]workspace.Written {
-	m := make(map[string]workspace.Written, len(r.steps))
-	for _, s := range r.steps {
-		if s.stages() && s.to.Kind == workspace.File && s.staged.mtime < r.began {
-			m[s.path] = workspace.Written{
-				ID: s.to.ID, Chunked: s.to.Chunked, Size: s.to.Size, Inode: s.staged.ino, Mtime: s.staged.mtime,
-			}
-		}
-	}
-	return m
-}
-
-func (r *rewinding) paths() map[string]bool {
-	m := make(map[string]bool, len(r.steps))
-	for _, s := range r.steps {
-		m[s.path] = true
-	}
-	return m
-}
-
-// touched lists the paths that are captured whatever ignore files say now. Of
-// directories it is those that come back empty: others come with what they hold,
-// and what else may be in them is none of ours.
-func (r *rewinding) touched(want map[string]*workspace.Entry) []string {
-	holds := map[string]bool{}
-	for path, after := range want {
-		if after != nil {
-			dir, _ := splitPath(path)
-			holds[dir] = true
-		}
-	}
-	var paths []string
-	for _, st := range r.steps {
-		if st.stages() && (!isDir(st.to) || !holds[st.path]) {
-			paths = append(paths, st.path)
-		}
-	}
-	return paths
-}
-
-// verify looks at what was written and compares it with the plan.
-func (r *rewinding) verify(ctx context.Context) (*capture, error) {
-	want, had := make(map[string]*workspace.Entry, len(r.steps)), make(map[string]*workspace.Entry, len(r.steps))
-	for i := range r.plan.Actions {
-		if a := &r.plan.Actions[i]; a.Changes() {
-			want[a.Path], had[a.Path] = a.After, a.Before
-		}
-	}
-	touched := r.touched(want)
-	res, err := r.scan(ctx, workspace.Options{Touched: touched, Written: r.written()})
-	if err != nil {
-		return nil, fmt.Errorf("verify: %w", err)
-	}
-	changes := res.Changed // against the present, whose index the scan began with
-	if changes == nil {
-		if changes, err = workspace.Diff(ctx, r.w.s.blobs, r.plan.present, res.Tree); err != nil {
-			return nil, fmt.Errorf("verify: %w", err)
-		}
-	}
-	for _, c := range changes {
-		after, planned := want[c.Path]
-		if planned && !sameState(c.After, after) {
-			if !lacksSetgid(c.After, after) {
-				return nil, fmt.Errorf("verify: %w: %q is not what was written", ErrChanged, c.Path)
-			}
-			r.noSetgid = append(r.noSetgid, c.Path)
-		}
-		delete(want, c.Path)
-	}
-	for path, after := range want {
-		if !lacksSetgid(had[path], after) {
-			return nil, fmt.Errorf("verify: %w: %q did not change", ErrChanged, path)
-		}
-		r.noSetgid = append(r.noSetgid, path)
-	}
-	slices.Sort(r.noSetgid)
-	skipped := mergeSkipped(r.job.present.skipped, res, stepPaths(r.steps))
-	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
+	return after, r.swap.Undisturbed()
 }
 
 // finish records the rewind and removes what is no longer needed.
@@ -335,7 +221,6 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 	if errors.Is(err, kv.ErrUncertain) {
 		// The files are in place. If the commit took place, that is how it stays; if not,
 		// the journal is there, and recovery takes them back. Now nobody can tell.
-		r.closeStage()
 		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
 	}
 	if err != nil {
@@ -348,16 +233,16 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 		}
 	}
 	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Changes(), Plan: r.plan, NoSetgid: r.noSetgid}
-	if r.closeStage(); r.stage != nil {
-		done.CleanupError = r.disk.removeStage(r.stage.name)
+	if r.swap != nil {
+		done.CleanupError = r.swap.Remove()
 	}
 	done.IndexError = r.w.keepIndex(after.index)
 	return done, nil
 }
 
-func (r *rewinding) closeStage() {
-	if r.stage != nil {
-		r.stage.close()
+func (r *rewinding) closeSwap() {
+	if r.swap != nil {
+		r.swap.Close()
 	}
 }
 
@@ -383,7 +268,7 @@ func (r *rewinding) operation() *Operation {
 	op := &Operation{
 		Kind: r.job.kind, Of: r.job.of, Author: p.request.Author, Workspace: r.w.id, Conversation: p.Conversation,
 		Before: r.saved.ID, Files: uint64(p.Changes()), RootBefore: p.RootBefore, RootAfter: p.RootAfter,
-		paths: stepPaths(r.steps),
+		paths: r.paths(),
 	}
 	if p.Target != nil {
 		op.Target = p.Target.ID
@@ -430,11 +315,10 @@ func (r *rewinding) happened(ctx context.Context) (bool, error) {
 // abort puts everything back and says why.
 func (r *rewinding) abort(ctx context.Context, cause error) error {
 	ctx = context.WithoutCancel(ctx)
-	if r.stage == nil {
+	if r.swap == nil {
 		return cause
 	}
-	defer r.stage.close()
-	left, err := r.stage.rollback(r.steps)
+	left, err := r.swap.RollBack()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsettled, errors.Join(cause, err))
 	}
@@ -446,7 +330,7 @@ func (r *rewinding) abort(ctx context.Context, cause error) error {
 			return fmt.Errorf("%w: %w", ErrUnsettled, errors.Join(cause, err))
 		}
 	}
-	err = r.disk.removeStage(r.stage.name)
+	err = r.swap.Remove()
 	if len(left) > 0 {
 		cause = fmt.Errorf("%w (changed by others meanwhile and left: %q)", cause, left)
 	}

@@ -2,12 +2,8 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/stet-dev/stet/workspace"
 )
@@ -65,49 +61,4 @@ func replaced(actions []Action) map[string]bool {
 		}
 	}
 	return files
-}
-
-// undisturbed looks once more at all that was replaced: programs that had a file
-// open, or worked in a directory, go on writing there, and it is about to go. Files
-// are read, for a store through a mapping and the end of a long write leave no stamp.
-// What follows is lost, as with any program that replaces a file.
-func (s *stageDir) undisturbed(steps []*step) error {
-	var g errgroup.Group
-	g.SetLimit(stageWorkers)
-	for _, st := range steps {
-		if st.kind != stepSwap && st.kind != stepRemove {
-			continue
-		}
-		g.Go(func() error { return s.undisturbedBy(st) })
-	}
-	return g.Wait()
-}
-
-func (s *stageDir) undisturbedBy(st *step) error {
-	slot := st.oldSlot()
-	if st.kind == stepSwap {
-		if _, traded, err := s.has(st.newSlot()); err != nil {
-			return err
-		} else if traded {
-			slot = st.newSlot()
-		}
-	}
-	if err := s.sameAs(slot, st); err != nil {
-		return err
-	}
-	if st.from == nil || st.from.Kind != workspace.File {
-		return nil
-	}
-	f, err := s.open(slot)
-	if err != nil {
-		return err
-	}
-	got, err := workspace.HashFile(io.LimitReader(f, st.from.Size+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("read what was replaced at %q: %w", st.path, err)
-	}
-	if got.ID != st.from.ID || got.Size != st.from.Size {
-		return fmt.Errorf("%w: %q was written to", ErrChanged, st.path)
-	}
-	return nil
 }

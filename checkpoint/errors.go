@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stet-dev/stet/internal/swapdir"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -31,13 +32,13 @@ var (
 	ErrConflict = errors.New("files changed since and need a choice")
 	// ErrChanged says that a file changed while it was being rewound. Everything
 	// was put back as it was.
-	ErrChanged = errors.New("file changed during the rewind")
+	ErrChanged = swapdir.ErrChanged
 	// ErrOtherFileSystem says that a path lies on another file system than the
 	// workspace, where a rewind cannot exchange files all at once. Everything was put
 	// back.
-	ErrOtherFileSystem = errors.New("lies on another file system than the workspace")
+	ErrOtherFileSystem = swapdir.ErrOtherFileSystem
 	// ErrTimeout says that the file system was too slow. Everything was put back.
-	ErrTimeout = errors.New("file system too slow")
+	ErrTimeout = swapdir.ErrTimeout
 	// ErrRolledBack says that a rewind failed and was taken back.
 	ErrRolledBack = errors.New("rewind failed and was rolled back")
 	// ErrUnsettled says that a rewind ended in between: taking it back failed too, or

@@ -425,38 +425,3 @@ func TestSettlingLeavesLaterWork(t *testing.T) {
 		t.Error("the recovery is told twice")
 	}
 }
-
-// Where a file system cannot rename without replacing, a file has both names for a
-// moment. A crash in it leaves nothing of the rewind behind, and nobody is blamed.
-func TestKilledBetweenTwoNames(t *testing.T) {
-	f := newFixture(t)
-	f.write("old", "old\n", "back", "back\n")
-	want := snapshot(t, f.dir)
-	d, err := openDisk(f.dir, nil)
-	must(t, err)
-	defer d.close()
-	stage, err := d.stage(workspace.StagePrefix+"test", true)
-	must(t, err)
-	defer stage.close()
-	steps := []*step{
-		{kind: stepInstall, path: "new", slot: 0},
-		{kind: stepSwap, path: "old", slot: 1},
-		{kind: stepRemove, path: "back", slot: 2},
-	}
-	for _, st := range steps[:2] {
-		f.write(stage.path(st.newSlot()), "new\n")
-		st.staged, err = stage.stat(st.newSlot())
-		must(t, err)
-	}
-	must(t, os.Link(f.path(stage.path("n0")), f.path("new")))
-	must(t, os.Rename(f.path("old"), f.path(stage.path("o1"))))
-	must(t, os.Link(f.path(stage.path("n1")), f.path("old")))
-	must(t, os.Link(f.path("back"), f.path(stage.path("o2")))) // as taking back began
-	for range 2 {
-		left, err := stage.rollback(steps)
-		must(t, err)
-		same(t, "left", left, nil)
-	}
-	must(t, d.removeStage(stage.name))
-	f.expect(want)
-}

@@ -2,10 +2,10 @@ package checkpoint
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/swapdir"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -35,9 +36,9 @@ type Recovery struct {
 	CleanupError error
 }
 
-// journal returns the change that announces steps.
-func (w *Workspace) journal(ctx context.Context, stage string, steps []*step, saved *Record) (*kv.Batch, error) {
-	list, err := encodeSteps(steps)
+// journal returns the change that announces the steps of a swap.
+func (w *Workspace) journal(ctx context.Context, swap *swapdir.Swap, saved *Record) (*kv.Batch, error) {
+	list, err := encodeSteps(swap.Steps())
 	if err != nil {
 		return nil, fmt.Errorf("encode journal: %w", err)
 	}
@@ -45,7 +46,7 @@ func (w *Workspace) journal(ctx context.Context, stage string, steps []*step, sa
 		return nil, fmt.Errorf("store journal: %w", err)
 	}
 	data, err := marshal(&stetv1.JournalRecord{
-		Format: format, Workspace: w.id, Stage: []byte(stage), Steps: list.ID.Bytes(),
+		Format: format, Workspace: w.id, Stage: []byte(swap.Name()), Steps: list.ID.Bytes(),
 		Saved: saved.ID, TimeMs: saved.Time.UnixMilli(),
 	})
 	if err != nil {
@@ -85,21 +86,11 @@ func (w *Workspace) unsettled(ctx context.Context) (bool, error) {
 
 // leftovers lists the staging directories of this store.
 func (w *Workspace) leftovers(nonce []byte) ([]string, error) {
-	dir, err := os.Open(w.path)
+	names, err := swapdir.Stages(w.path, stagePrefix(nonce))
 	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
-	}
-	names, err := dir.Readdirnames(-1)
-	if err = errors.Join(err, dir.Close()); err != nil {
 		return nil, fmt.Errorf("read workspace: %w", err)
 	}
-	var out []string
-	for _, name := range names {
-		if strings.HasPrefix(name, stagePrefix(nonce)) {
-			out = append(out, name)
-		}
-	}
-	return out, nil
+	return names, nil
 }
 
 // recover settles a rewind that ended in between. The caller holds the lock, so
@@ -120,16 +111,21 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
-	d, err := openDisk(w.path, w.s.opts.hook)
+	root, err := w.openRoot()
 	if err != nil {
 		return nil, fmt.Errorf("settle rewind: %w", err)
 	}
-	defer d.close()
+	defer root.Close()
 	if row, err = w.claim(ctx, row); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
 	}
+	swap, err := root.Resume(string(rec.Stage), steps)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
+	defer swap.Close()
 	out := &Recovery{Started: time.UnixMilli(rec.TimeMs), Saved: rec.Saved, Steps: len(steps)}
-	if out.Left, err = takeBack(d, string(rec.Stage), steps); err != nil {
+	if out.Left, err = swap.RollBack(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
 	}
 	err = w.s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: row.Key, Version: row.Version}}, Delete: []string{row.Key}})
@@ -138,7 +134,7 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	}
 	// Everything is back. Staged files that cannot be removed now are no reason to
 	// keep that to ourselves: the next Open tries again.
-	out.CleanupError = d.removeStage(string(rec.Stage))
+	out.CleanupError = swap.Remove()
 	return out, nil
 }
 
@@ -161,46 +157,6 @@ func (w *Workspace) claim(ctx context.Context, row kv.Row) (kv.Row, error) {
 	return again, nil
 }
 
-func takeBack(d *disk, stage string, steps []*step) (left []string, err error) {
-	s, err := d.stage(stage, false)
-	if isNotExist(err) {
-		return d.taken(steps) // somebody removed it; the saved checkpoint has everything
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	return s.rollback(steps)
-}
-
-// taken lists the paths at which a step shows to have been taken.
-func (d *disk) taken(steps []*step) ([]string, error) {
-	var paths []string
-	for _, st := range steps {
-		now, err := d.lstat(st.path)
-		missing := isNotExist(err)
-		if err != nil && !missing {
-			return nil, err
-		}
-		var took bool
-		switch st.kind {
-		case stepChmod:
-			took = now.isDir() && cameTo(now.mode&0o7777, st.newMode)
-		case stepRemove:
-			took = missing
-		case stepSwap:
-			took = missing || st.isStaged(now)
-		case stepInstall:
-			took = st.isStaged(now)
-		}
-		if took {
-			paths = append(paths, st.path)
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths), nil
-}
-
 // sweep removes staging directories that no journal names.
 func (w *Workspace) sweep(st *state) error {
 	if st.row.Id == "" {
@@ -210,13 +166,13 @@ func (w *Workspace) sweep(st *state) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	d, err := openDisk(w.path, w.s.opts.hook)
+	root, err := w.openRoot()
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer root.Close()
 	for _, name := range names {
-		if err := d.removeStage(name); err != nil {
+		if err := root.RemoveStage(name); err != nil {
 			return fmt.Errorf("remove staged files: %w", err)
 		}
 	}
@@ -225,7 +181,7 @@ func (w *Workspace) sweep(st *state) error {
 
 // readSteps reads the steps of a journal and refuses any that could lead out of
 // the workspace: the store may be in hostile hands.
-func (w *Workspace) readSteps(ctx context.Context, rec *stetv1.JournalRecord) ([]*step, error) {
+func (w *Workspace) readSteps(ctx context.Context, rec *stetv1.JournalRecord) ([]swapdir.Step, error) {
 	stage := string(rec.Stage)
 	if err := workspace.CheckName(stage); err != nil {
 		return nil, err
@@ -245,18 +201,52 @@ func (w *Workspace) readSteps(ctx context.Context, rec *stetv1.JournalRecord) ([
 	if err := proto.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrBadRecord, err)
 	}
-	steps := make([]*step, len(m.Steps))
-	for i, s := range m.Steps {
+	return decodeSteps(m.Steps)
+}
+
+// decodeSteps is the inverse of encodeSteps.
+func decodeSteps(list []*stetv1.JournalStep) ([]swapdir.Step, error) {
+	steps := make([]swapdir.Step, len(list))
+	for i, s := range list {
 		if err := workspace.CheckPath(string(s.Path)); err != nil {
 			return nil, err
 		}
-		if s.Kind < stepRemove || s.Kind > stepChmod || s.OldMode > 0o7777 || s.NewMode > 0o7777 {
+		kind := swapdir.StepKind(s.Kind)
+		if kind < swapdir.Remove || kind > swapdir.Chmod || s.OldMode > 0o7777 || s.NewMode > 0o7777 {
 			return nil, fmt.Errorf("%w: step %d of kind %d", ErrBadRecord, i, s.Kind)
 		}
-		steps[i] = &step{
-			kind: s.Kind, path: string(s.Path), slot: int(s.Slot), oldMode: s.OldMode, newMode: s.NewMode,
-			staged: stagedStat(s),
+		steps[i] = swapdir.Step{
+			Kind: kind, Path: string(s.Path), Slot: int(s.Slot), OldMode: s.OldMode, NewMode: s.NewMode,
+			Staged: swapdir.Staged{Inode: s.NewInode, Size: int64(s.NewSize), Mtime: s.NewMtimeNs, Dir: s.NewIsDir},
 		}
 	}
 	return steps, nil
+}
+
+// encodeSteps returns the blob that a journal names. The kinds have the same numbers.
+func encodeSteps(steps []swapdir.Step) (blob.Blob, error) {
+	m := &stetv1.JournalSteps{Steps: make([]*stetv1.JournalStep, len(steps))}
+	for i := range steps {
+		s := &steps[i]
+		m.Steps[i] = &stetv1.JournalStep{
+			Kind: stetv1.JournalStepKind(s.Kind), Path: []byte(s.Path), Slot: uint64(s.Slot), OldMode: s.OldMode, NewMode: s.NewMode,
+			NewInode: s.Staged.Inode, NewSize: uint64(s.Staged.Size), NewMtimeNs: s.Staged.Mtime, NewIsDir: s.Staged.Dir,
+		}
+	}
+	data, err := marshal(m)
+	return blob.New(data), err
+}
+
+// stagePrefix begins the names of the staging directories of this store, so
+// that what a crash left can be told from what another store is using.
+func stagePrefix(nonce []byte) string {
+	return workspace.StagePrefix + hex.EncodeToString(nonce) + "-"
+}
+
+func newStageName(nonce []byte) (string, error) {
+	var b [6]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", fmt.Errorf("name staging directory: %w", err)
+	}
+	return stagePrefix(nonce) + hex.EncodeToString(b[:]), nil
 }

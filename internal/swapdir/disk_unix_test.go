@@ -1,4 +1,6 @@
-package checkpoint
+//go:build unix
+
+package swapdir
 
 import (
 	"errors"

@@ -1,15 +1,19 @@
-package checkpoint
+//go:build unix
+
+package swapdir
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// disk changes a workspace. Every path is resolved from the root's descriptor and
+// disk changes a directory. Every path is resolved from the root's descriptor and
 // never through a symbolic link, so that nothing outside is
 // reached whatever others do to the directories meanwhile. os.Root would follow
 // links inside the root, and cannot swap two files.
@@ -18,10 +22,15 @@ type disk struct {
 	hook func(call, path string) error
 }
 
-const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+const (
+	// dirFlags open a directory to find names in it.
+	dirFlags = openPath | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	// listFlags open a directory to list or to sync it.
+	listFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+)
 
 func openDisk(path string, hook func(call, path string) error) (*disk, error) {
-	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
+	fd, err := retry(func() (int, error) { return unix.Open(path, openPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -47,15 +56,9 @@ func (d *disk) dir(path string) (fd int, done func(), err error) {
 	if path == "" {
 		return d.root, func() {}, nil
 	}
-	fd, err = unix.Openat2(d.root, path, &unix.OpenHow{
-		Flags:   dirFlags,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	switch {
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.EINVAL):
-		fd, err = d.walk(path) // an old kernel, or a sandbox that does not know the call
-	case errors.Is(err, unix.ELOOP):
-		err = unix.ENOTDIR // as the walk has it
+	fd, err = openBeneath(d.root, path)
+	if errors.Is(err, errors.ErrUnsupported) {
+		fd, err = d.walk(path)
 	}
 	return fd, func() { unix.Close(fd) }, err
 }
@@ -93,34 +96,6 @@ func (d *disk) in(call, path string, fn func(dir int, name string) error) error 
 		return &fs.PathError{Op: call, Path: path, Err: err}
 	}
 	return nil
-}
-
-// stat is what tells one state of a file from another.
-type stat struct {
-	dev, ino uint64
-	size     int64
-	mtime    int64 // nanoseconds
-	mode     uint32
-	uid, gid int
-}
-
-func (s stat) isDir() bool { return s.mode&unix.S_IFMT == unix.S_IFDIR }
-
-// same reports whether two looks saw the same, unchanged file. The change time is
-// left out, since moving a file changes it, and the size and times of
-// directories, which follow what they hold.
-func (s stat) same(o stat) bool {
-	if s.isDir() && o.isDir() {
-		return s.dev == o.dev && s.ino == o.ino
-	}
-	return s.dev == o.dev && s.ino == o.ino && s.size == o.size && s.mtime == o.mtime && s.mode == o.mode
-}
-
-func toStat(st *unix.Stat_t) stat {
-	return stat{
-		dev: st.Dev, ino: st.Ino, size: st.Size, mtime: unix.TimespecToNsec(st.Mtim),
-		mode: st.Mode, uid: int(st.Uid), gid: int(st.Gid),
-	}
 }
 
 func statAt(dir int, name string) (stat, error) {
@@ -182,21 +157,11 @@ func (l *looker) lstat(path string) (stat, error) {
 	return st, err
 }
 
-// stampClock returns the time that the kernel would stamp on a file now. It moves
-// in ticks: two writes within a tick get the same stamp.
-func stampClock() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
-		return 0 // as if every file had been written just now
-	}
-	return ts.Nano()
-}
-
-// owner returns who owns the workspace.
+// owner returns who owns the directory.
 func (d *disk) owner() (uid, gid int, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(d.root, &st); err != nil {
-		return 0, 0, fmt.Errorf("look at workspace: %w", err)
+		return 0, 0, fmt.Errorf("look at the directory: %w", err)
 	}
 	return int(st.Uid), int(st.Gid), nil
 }
@@ -211,12 +176,12 @@ func (d *disk) syncDir(path string) error {
 		name = "."
 	}
 	return d.in("fsync", name, func(dir int, name string) error {
-		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := unix.Openat(dir, name, listFlags, 0)
 		if err != nil {
 			return err
 		}
 		defer unix.Close(fd)
-		return unix.Fsync(fd)
+		return flush(fd)
 	})
 }
 
@@ -231,21 +196,29 @@ func (d *disk) chmodDir(path string, mode uint32) error {
 			return err
 		}
 		defer unix.Close(fd)
-		// A descriptor of a directory that may not be read can only be named so.
-		return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode)
+		return chmodPath(fd, mode)
 	})
 }
 
-// stagedStat is the inverse of what a journal keeps of a staged object.
-func stagedStat(s interface {
-	GetNewInode() uint64
-	GetNewSize() uint64
-	GetNewMtimeNs() int64
-	GetNewIsDir() bool
-}) stat {
-	st := stat{ino: s.GetNewInode(), size: int64(s.GetNewSize()), mtime: s.GetNewMtimeNs()}
-	if s.GetNewIsDir() {
-		st.mode = unix.S_IFDIR
+// empty reports whether the directory at a path holds nothing.
+func (d *disk) empty(path string) (empty bool, err error) {
+	err = d.in("open", path, func(dir int, name string) error {
+		empty, err = emptyAt(dir, name)
+		return err
+	})
+	return empty, err
+}
+
+func emptyAt(dir int, name string) (bool, error) {
+	fd, err := unix.Openat(dir, name, listFlags, 0)
+	if err != nil {
+		return false, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return st
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return true, nil
+	}
+	return false, err
 }

@@ -1,4 +1,6 @@
-package checkpoint
+//go:build unix
+
+package swapdir
 
 import (
 	"errors"
@@ -33,10 +35,10 @@ func removeAll(dir int, name string, workers int) error {
 	if err == nil || !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(dir, name, listFlags, 0)
 	if errors.Is(err, unix.EACCES) { // an old directory that its owner may not read
 		if err = unix.Fchmodat(dir, name, 0o700, 0); err == nil {
-			fd, err = unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			fd, err = unix.Openat(dir, name, listFlags, 0)
 		}
 	}
 	if err != nil {

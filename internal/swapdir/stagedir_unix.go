@@ -1,16 +1,17 @@
-package checkpoint
+//go:build unix
+
+package swapdir
 
 import (
 	"errors"
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// stageDir is a directory inside the workspace that holds new files before they
+// stageDir is a directory inside the changed one that holds new files before they
 // take their places, and old ones afterwards.
 type stageDir struct {
 	d    *disk
@@ -28,7 +29,7 @@ func (d *disk) stage(name string, create bool) (*stageDir, error) {
 			return nil, err
 		}
 	}
-	fd, err := unix.Openat(d.root, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(d.root, name, listFlags, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -101,17 +102,11 @@ func (s *stageDir) createNear(slot, target string) (int, error) {
 		return -1, err // it is yet to come
 	}
 	defer done()
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(dir, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
-	})
+	fd, err := retry(func() (int, error) { return createUnnamed(dir) })
 	if err != nil {
 		return -1, err // not every file system can
 	}
-	err = unix.Linkat(fd, "", s.fd, slot, unix.AT_EMPTY_PATH)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) { // older kernels let only root do that
-		err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), s.fd, slot, unix.AT_SYMLINK_FOLLOW)
-	}
-	if err != nil {
+	if err := nameIn(fd, s.fd, slot); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
@@ -171,7 +166,7 @@ func (f *stagedFile) sync() error {
 	if err := f.d.about("fsync", f.path); err != nil {
 		return err
 	}
-	if _, err := retry(func() (struct{}, error) { return struct{}{}, unix.Fsync(f.fd) }); err != nil {
+	if _, err := retry(func() (struct{}, error) { return struct{}{}, flush(f.fd) }); err != nil {
 		return &fs.PathError{Op: "fsync", Path: f.path, Err: err}
 	}
 	return nil
@@ -254,7 +249,7 @@ func (s *stageDir) sync() error {
 	if err := s.d.about("fsync", s.name); err != nil {
 		return err
 	}
-	if err := unix.Fsync(s.fd); err != nil {
+	if err := flush(s.fd); err != nil {
 		return &fs.PathError{Op: "fsync", Path: s.name, Err: err}
 	}
 	return s.d.syncDir("")
@@ -264,7 +259,7 @@ func (s *stageDir) sync() error {
 // is at the path, and errors.ErrUnsupported where the file system cannot do it.
 func (s *stageDir) swap(path, slot string) error {
 	return s.rename("swap", path, func(dir int, name string) error {
-		return unix.Renameat2(s.fd, slot, dir, name, unix.RENAME_EXCHANGE)
+		return exchange(s.fd, slot, dir, name)
 	})
 }
 
@@ -279,8 +274,8 @@ func (s *stageDir) put(slot, path string) error {
 // that nothing can be replaced where the file system cannot promise it.
 func (s *stageDir) take(path, slot string) error {
 	return s.rename("remove", path, func(dir int, name string) error {
-		err := unix.Renameat2(dir, name, s.fd, slot, unix.RENAME_NOREPLACE)
-		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		err := renameNew(dir, name, s.fd, slot)
+		if errors.Is(err, errors.ErrUnsupported) {
 			err = unix.Renameat(dir, name, s.fd, slot)
 		}
 		return err
@@ -293,9 +288,6 @@ func (s *stageDir) rename(call, path string, fn func(dir int, name string) error
 	}
 	return s.d.in(call, path, func(dir int, name string) error {
 		err := fn(dir, name)
-		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-			return errors.ErrUnsupported
-		}
 		if errors.Is(err, unix.EXDEV) {
 			return ErrOtherFileSystem
 		}
@@ -307,15 +299,15 @@ func (s *stageDir) rename(call, path string, fn func(dir int, name string) error
 // in one step, a file gets a second name first, which fails if it is taken; a
 // crash then may leave both, see untwin.
 func moveNew(fromDir int, from string, toDir int, to string) error {
-	err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
-	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+	err := renameNew(fromDir, from, toDir, to)
+	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	st, err := statAt(fromDir, from)
 	if err != nil {
 		return err
 	}
-	if !st.isDir() {
+	if !st.dir {
 		if err := unix.Linkat(fromDir, from, toDir, to, 0); err == nil || errors.Is(err, unix.EEXIST) {
 			if err == nil {
 				err = unix.Unlinkat(fromDir, from, 0)
@@ -334,16 +326,16 @@ func (s *stageDir) empty(slot string) (bool, error) {
 	return emptyAt(s.fd, slot)
 }
 
-func emptyAt(dir int, name string) (bool, error) {
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// syncAll writes out everything that the file system holds in memory. It reports
+// whether all of it is known to have arrived; if it is not, each file has to be
+// asked: this file system may not report it, and what failed may be another's file.
+func (s *stageDir) syncAll() (arrived bool, err error) {
+	if err := s.d.about("syncfs", s.name); err != nil {
+		return false, err
+	}
+	arrived, err = flushAll(s.fd)
 	if err != nil {
-		return false, &fs.PathError{Op: "open", Path: name, Err: err}
+		return false, &fs.PathError{Op: "syncfs", Path: s.name, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	_, err = f.Readdirnames(1)
-	if errors.Is(err, io.EOF) {
-		return true, nil
-	}
-	return false, err
+	return arrived, nil
 }

@@ -1,6 +1,7 @@
-package checkpoint
+package swapdir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,83 +23,94 @@ func (s *stageDir) check(steps []*step) error {
 	look := s.d.look()
 	defer look.close()
 	for _, st := range steps {
-		now, err := look.lstat(st.path)
+		now, err := look.lstat(st.Path)
 		switch {
-		case st.kind == stepChmod:
+		case st.Kind == Chmod:
 			continue
-		case st.kind == stepInstall && !gone[st.path]:
+		case st.Kind == Install && !gone[st.Path]:
 			if err == nil {
-				return fmt.Errorf("%w: %q appeared", ErrChanged, st.path)
+				return fmt.Errorf("%w: %q appeared", ErrChanged, st.Path)
 			}
 			if !isNotExist(err) {
 				return err
 			}
 			continue
-		case st.kind == stepInstall:
+		case st.Kind == Install:
 			continue
 		}
 		if isNotExist(err) {
-			return fmt.Errorf("%w: %q disappeared", ErrChanged, st.path)
+			return fmt.Errorf("%w: %q disappeared", ErrChanged, st.Path)
 		}
 		if err != nil {
 			return err
 		}
 		st.old = now
-		gone[st.path] = st.kind == stepRemove
+		gone[st.Path] = st.Kind == Remove
 	}
 	return nil
 }
 
 // run takes the steps, in batches that must each end in time.
-func (w *Workspace) run(ctx context.Context, s *stageDir, steps []*step, progress func(done, all int)) error {
+func (s *stageDir) run(ctx context.Context, steps []*step, opts *RunOptions) error {
 	done := 0
 	for batch := range slices.Chunk(steps, batchSize) {
-		limit := w.s.opts.timeout(len(batch))
-		deadline := time.Now().Add(limit)
+		late := deadline(len(batch), opts.Timeout)
 		for _, st := range batch {
-			if err := ctx.Err(); err != nil {
+			if err := cmp.Or(ctx.Err(), late()); err != nil {
 				return err
-			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%w: %d operations took longer than %v", ErrTimeout, len(batch), limit)
 			}
 			if err := s.do(st); err != nil {
 				return err
 			}
-			if done++; progress != nil {
-				progress(done, len(steps))
+			if done++; opts.Progress != nil {
+				opts.Progress(done, len(steps))
 			}
 		}
 	}
 	return s.syncParents(steps)
 }
 
+// deadline returns a function that returns ErrTimeout when steps take too long.
+func deadline(steps int, timeout func(int) time.Duration) (late func() error) {
+	if timeout == nil {
+		return func() error { return nil }
+	}
+	limit := timeout(steps)
+	end := time.Now().Add(limit)
+	return func() error {
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: %d operations took longer than %v", ErrTimeout, steps, limit)
+		}
+		return nil
+	}
+}
+
 // do takes one step. What it replaces stays in the staging directory.
 func (s *stageDir) do(st *step) error {
-	switch st.kind {
-	case stepChmod:
-		return s.d.chmodDir(st.path, st.newMode)
-	case stepInstall:
-		return changedIf(s.put(st.newSlot(), st.path), fs.ErrExist, st.path, "appeared")
-	case stepRemove:
+	switch st.Kind {
+	case Chmod:
+		return s.d.chmodDir(st.Path, st.NewMode)
+	case Install:
+		return changedIf(s.put(st.newSlot(), st.Path), fs.ErrExist, st.Path, "appeared")
+	case Remove:
 		return s.doRemove(st)
 	}
-	err := s.swap(st.path, st.newSlot())
+	err := s.swap(st.Path, st.newSlot())
 	if errors.Is(err, errors.ErrUnsupported) {
 		if err := s.doRemove(st); err != nil {
 			return err
 		}
-		return changedIf(s.put(st.newSlot(), st.path), fs.ErrExist, st.path, "appeared")
+		return changedIf(s.put(st.newSlot(), st.Path), fs.ErrExist, st.Path, "appeared")
 	}
 	if err != nil {
-		return changedIf(err, fs.ErrNotExist, st.path, "disappeared")
+		return changedIf(err, fs.ErrNotExist, st.Path, "disappeared")
 	}
 	return s.sameAs(st.newSlot(), st)
 }
 
 func (s *stageDir) doRemove(st *step) error {
-	if err := s.take(st.path, st.oldSlot()); err != nil {
-		return changedIf(err, fs.ErrNotExist, st.path, "disappeared")
+	if err := s.take(st.Path, st.oldSlot()); err != nil {
+		return changedIf(err, fs.ErrNotExist, st.Path, "disappeared")
 	}
 	return s.sameAs(st.oldSlot(), st)
 }
@@ -111,14 +123,14 @@ func (s *stageDir) sameAs(slot string, st *step) error {
 		return err
 	}
 	if !got.same(st.old) {
-		return fmt.Errorf("%w: %q was written to", ErrChanged, st.path)
+		return fmt.Errorf("%w: %q was written to", ErrChanged, st.Path)
 	}
-	if !got.isDir() {
+	if !got.dir {
 		return nil
 	}
 	empty, err := s.empty(slot)
 	if err == nil && !empty {
-		err = fmt.Errorf("%w: something appeared in %q", ErrChanged, st.path)
+		err = fmt.Errorf("%w: something appeared in %q", ErrChanged, st.Path)
 	}
 	return err
 }
@@ -134,10 +146,10 @@ func changedIf(err, cause error, path, what string) error {
 func (s *stageDir) syncParents(steps []*step) error {
 	dirs := map[string]struct{}{}
 	for _, st := range steps {
-		dir, _ := splitPath(st.path)
+		dir, _ := splitPath(st.Path)
 		dirs[dir] = struct{}{}
-		if st.kind == stepChmod {
-			dirs[st.path] = struct{}{}
+		if st.Kind == Chmod {
+			dirs[st.Path] = struct{}{}
 		}
 	}
 	if len(dirs) >= manySyncs {

@@ -1,9 +1,10 @@
-package checkpoint
+package swapdir
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"syscall"
 )
 
@@ -17,10 +18,10 @@ func (s *stageDir) rollback(steps []*step) (left []string, err error) {
 		st := steps[i]
 		kept, err := s.undo(st)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("put back %q: %w", st.path, err))
+			errs = append(errs, fmt.Errorf("put back %q: %w", st.Path, err))
 		}
 		if kept {
-			left = append(left, st.path)
+			left = append(left, st.Path)
 		}
 	}
 	if err := s.syncParents(steps); err != nil {
@@ -30,26 +31,26 @@ func (s *stageDir) rollback(steps []*step) (left []string, err error) {
 }
 
 func (s *stageDir) undo(st *step) (kept bool, err error) {
-	switch st.kind {
-	case stepChmod:
+	switch st.Kind {
+	case Chmod:
 		return false, s.undoChmod(st)
-	case stepInstall:
+	case Install:
 		return s.undoInstall(st)
-	case stepRemove:
-		return s.putBack(st.oldSlot(), st.path)
+	case Remove:
+		return s.putBack(st.oldSlot(), st.Path)
 	}
 	return s.undoSwap(st)
 }
 
 func (s *stageDir) undoChmod(st *step) error {
-	now, err := s.d.lstat(st.path)
+	now, err := s.d.lstat(st.Path)
 	if isNotExist(err) {
 		return nil
 	}
-	if err != nil || !now.isDir() || !cameTo(now.mode&0o7777, st.newMode) {
+	if err != nil || !now.dir || !cameTo(now.mode&0o7777, st.NewMode) {
 		return err
 	}
-	return s.d.chmodDir(st.path, st.oldMode)
+	return s.d.chmodDir(st.Path, st.OldMode)
 }
 
 // has tells whether a slot is taken, and by what.
@@ -61,17 +62,6 @@ func (s *stageDir) has(slot string) (stat, bool, error) {
 	return st, err == nil, err
 }
 
-// isStaged reports whether a file is the one that a step staged, unchanged.
-func (st *step) isStaged(now stat) bool {
-	if now.ino != st.staged.ino {
-		return false
-	}
-	if st.staged.isDir() {
-		return now.isDir()
-	}
-	return now.size == st.staged.size && now.mtime == st.staged.mtime
-}
-
 // undoInstall moves what a step brought back to its slot.
 func (s *stageDir) undoInstall(st *step) (kept bool, err error) {
 	slot, there, err := s.has(st.newSlot())
@@ -81,7 +71,7 @@ func (s *stageDir) undoInstall(st *step) (kept bool, err error) {
 	if there {
 		return false, s.untwin(st, slot)
 	}
-	now, err := s.d.lstat(st.path)
+	now, err := s.d.lstat(st.Path)
 	if isNotExist(err) {
 		return false, nil
 	}
@@ -91,19 +81,15 @@ func (s *stageDir) undoInstall(st *step) (kept bool, err error) {
 	if !st.isStaged(now) {
 		return true, nil
 	}
-	if !now.isDir() {
-		return false, s.take(st.path, st.newSlot())
+	if !now.dir {
+		return false, s.take(st.Path, st.newSlot())
 	}
 	// A directory is moved only if it is empty: others may have put something in.
-	var empty bool
-	err = s.d.in("open", st.path, func(dir int, name string) error {
-		empty, err = emptyAt(dir, name)
-		return err
-	})
+	empty, err := s.d.empty(st.Path)
 	if err != nil || !empty {
 		return !empty, err
 	}
-	return false, s.take(st.path, st.newSlot())
+	return false, s.take(st.Path, st.newSlot())
 }
 
 // undoSwap lets a path and its slot trade back.
@@ -114,13 +100,13 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 	}
 	// Nothing was brought; at most something was taken. A step whose staging failed
 	// does not know what it staged.
-	if there && (slot.ino == st.staged.ino || st.staged.ino == 0) {
+	if there && (slot.ino == st.Staged.Inode || st.Staged.Inode == 0) {
 		if err := s.untwin(st, slot); err != nil {
 			return false, err
 		}
-		return s.putBack(st.oldSlot(), st.path)
+		return s.putBack(st.oldSlot(), st.Path)
 	}
-	now, err := s.d.lstat(st.path)
+	now, err := s.d.lstat(st.Path)
 	missing := isNotExist(err)
 	if err != nil && !missing {
 		return false, err
@@ -131,20 +117,20 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 	}
 	switch {
 	case there && missing:
-		return s.putBack(st.newSlot(), st.path)
+		return s.putBack(st.newSlot(), st.Path)
 	case there:
-		return false, s.swap(st.path, st.newSlot())
+		return false, s.swap(st.Path, st.newSlot())
 	case missing:
-		return s.putBack(st.oldSlot(), st.path)
+		return s.putBack(st.oldSlot(), st.Path)
 	}
 	// The file system cannot swap: the new file came after the old one had gone.
 	if _, took, err := s.has(st.oldSlot()); !took || err != nil {
 		return false, err
 	}
-	if err := s.take(st.path, st.newSlot()); err != nil {
+	if err := s.take(st.Path, st.newSlot()); err != nil {
 		return false, err
 	}
-	return s.putBack(st.oldSlot(), st.path)
+	return s.putBack(st.oldSlot(), st.Path)
 }
 
 // putBack moves a slot, if there is anything in it, to its path, unless somebody
@@ -168,22 +154,47 @@ func (s *stageDir) putBack(slot, path string) (kept bool, err error) {
 // untwin takes from a path what the step's slot has as well: on some file systems
 // a file gets its new name before it loses the old one, and a crash came between.
 func (s *stageDir) untwin(st *step, slot stat) error {
-	now, err := s.d.lstat(st.path)
+	now, err := s.d.lstat(st.Path)
 	if isNotExist(err) {
 		return nil
 	}
 	if err != nil || !now.twin(slot) {
 		return err
 	}
-	if err := s.take(st.path, st.twinSlot()); err != nil {
+	if err := s.take(st.Path, st.twinSlot()); err != nil {
 		return err
 	}
 	if now, err = s.stat(st.twinSlot()); err != nil || now.twin(slot) {
 		return err
 	}
-	_, err = s.putBack(st.twinSlot(), st.path) // somebody was faster
+	_, err = s.putBack(st.twinSlot(), st.Path) // somebody was faster
 	return err
 }
 
-// twin reports whether two names are names of one file.
-func (s stat) twin(o stat) bool { return !s.isDir() && s.dev == o.dev && s.ino == o.ino }
+// taken lists the paths at which a step shows to have been taken.
+func (d *disk) taken(steps []*step) ([]string, error) {
+	var paths []string
+	for _, st := range steps {
+		now, err := d.lstat(st.Path)
+		missing := isNotExist(err)
+		if err != nil && !missing {
+			return nil, err
+		}
+		var took bool
+		switch st.Kind {
+		case Chmod:
+			took = now.dir && cameTo(now.mode&0o7777, st.NewMode)
+		case Remove:
+			took = missing
+		case Exchange:
+			took = missing || st.isStaged(now)
+		case Install:
+			took = st.isStaged(now)
+		}
+		if took {
+			paths = append(paths, st.Path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}

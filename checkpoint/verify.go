@@ -1,0 +1,137 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/workspace"
+)
+
+// recheck makes sure, by content, that the paths are what the plan saw.
+func (r *rewinding) recheck(ctx context.Context) error {
+	res, err := r.scan(ctx, workspace.Options{Reread: replaced(r.plan.Actions)})
+	if err != nil {
+		return err
+	}
+	changes, err := workspace.Diff(ctx, r.w.s.blobs, r.plan.present, res.Tree)
+	if err != nil {
+		return err
+	}
+	paths := r.paths()
+	for _, c := range changes {
+		if _, ours := slices.BinarySearch(paths, c.Path); ours {
+			return fmt.Errorf("%w: %q", ErrChanged, c.Path)
+		}
+	}
+	return nil
+}
+
+// scan looks at the paths that the plan changes.
+func (r *rewinding) scan(ctx context.Context, with workspace.Options) (*workspace.Result, error) {
+	opts := r.w.s.opts.Scan
+	opts.Force, opts.Touched, opts.Written, opts.Reread = r.w.s.opts.Force, with.Touched, with.Written, with.Reread
+	opts.Full = false // directories on the way were looked at when the plan was made
+	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, r.job.present.index, r.paths(), &opts)
+}
+
+// written lists the files that need not be read back.
+func (r *rewinding) written() map[string]workspace.Written {
+	staged := r.swap.Written()
+	m := make(map[string]workspace.Written, len(staged))
+	for i := range r.plan.Actions {
+		a := &r.plan.Actions[i]
+		if s, ok := staged[a.Path]; ok {
+			m[a.Path] = workspace.Written{
+				ID: a.After.ID, Chunked: a.After.Chunked, Size: a.After.Size, Inode: s.Inode, Mtime: s.Mtime,
+			}
+		}
+	}
+	return m
+}
+
+// paths lists the paths that the plan changes, sorted.
+func (r *rewinding) paths() []string {
+	out := make([]string, len(r.changes))
+	for i := range r.changes {
+		out[i] = r.changes[i].Path
+	}
+	slices.Sort(out) // as actions are; recheck must not depend on it
+	return out
+}
+
+// touched lists the paths that are captured whatever ignore files say now. Of
+// directories it is those that come back empty: others come with what they hold,
+// and what else may be in them is none of ours.
+func (r *rewinding) touched(want map[string]*workspace.Entry) []string {
+	holds := map[string]bool{}
+	for path, after := range want {
+		if after != nil {
+			dir, _ := splitPath(path)
+			holds[dir] = true
+		}
+	}
+	var paths []string
+	for i := range r.plan.Actions {
+		a := &r.plan.Actions[i]
+		comes := a.Changes() && a.After != nil && !(isDir(a.Before) && isDir(a.After))
+		if comes && (!isDir(a.After) || !holds[a.Path]) {
+			paths = append(paths, a.Path)
+		}
+	}
+	return paths
+}
+
+// verify looks at what was written and compares it with the plan.
+func (r *rewinding) verify(ctx context.Context) (*capture, error) {
+	want, had := make(map[string]*workspace.Entry, len(r.changes)), make(map[string]*workspace.Entry, len(r.changes))
+	for i := range r.plan.Actions {
+		if a := &r.plan.Actions[i]; a.Changes() {
+			want[a.Path], had[a.Path] = a.After, a.Before
+		}
+	}
+	touched := r.touched(want)
+	res, err := r.scan(ctx, workspace.Options{Touched: touched, Written: r.written()})
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	changes := res.Changed // against the present, whose index the scan began with
+	if changes == nil {
+		if changes, err = workspace.Diff(ctx, r.w.s.blobs, r.plan.present, res.Tree); err != nil {
+			return nil, fmt.Errorf("verify: %w", err)
+		}
+	}
+	for _, c := range changes {
+		after, planned := want[c.Path]
+		if planned && !sameState(c.After, after) {
+			if !lacksSetgid(c.After, after) {
+				return nil, fmt.Errorf("verify: %w: %q is not what was written", ErrChanged, c.Path)
+			}
+			r.noSetgid = append(r.noSetgid, c.Path)
+		}
+		delete(want, c.Path)
+	}
+	for path, after := range want {
+		if !lacksSetgid(had[path], after) {
+			return nil, fmt.Errorf("verify: %w: %q did not change", ErrChanged, path)
+		}
+		r.noSetgid = append(r.noSetgid, path)
+	}
+	slices.Sort(r.noSetgid)
+	skipped := mergeSkipped(r.job.present.skipped, res, r.paths())
+	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
+}
+
+// setgid is the permission bit that a file gets only from somebody who is in its
+// group, and from root.
+const setgid = 0o2000
+
+// lacksSetgid reports whether a state is the one asked for but for that bit.
+func lacksSetgid(got, asked *workspace.Entry) bool {
+	if got == nil || asked == nil || asked.Mode&setgid == 0 {
+		return false
+	}
+	less := *asked
+	less.Mode &^= setgid
+	return sameState(got, &less)
+}
