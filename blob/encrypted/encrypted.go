@@ -26,15 +26,16 @@ import (
 	"sync/atomic"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/keyring"
 )
 
 // Errors of this layer, beside those of package blob.
 var (
 	// ErrUnknownEnvelope says that a blob is sealed in a form of another release.
-	ErrUnknownEnvelope = errors.New("unknown envelope")
+	ErrUnknownEnvelope = fault.Named(fault.NewerFormat, "newer-envelope", "blob has an unknown envelope")
 	// ErrNoKey says that a Store was made without the key that it needs.
-	ErrNoKey = errors.New("no key was given")
+	ErrNoKey = fault.Named(fault.WrongKey, "no-key", "no key was given")
 )
 
 // Options configure the layer; nil and the zero value work.

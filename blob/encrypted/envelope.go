@@ -6,12 +6,12 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/keyring"
 )
 
@@ -71,7 +71,7 @@ func newHeader(suite byte, base blob.ID, key keyring.KeyID) header {
 
 // errDamaged is what the functions below return for bytes that were never written;
 // their callers add the blob.
-var errDamaged = errors.New("damaged envelope")
+var errDamaged = fault.New(fault.Damaged, "envelope is damaged")
 
 // parseHeader reads the clear part. The checksum comes first, so that a flipped bit
 // is not mistaken for another release's form or another key; for that reason later

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 // ReencryptOptions configure Reencrypt; nil and the zero value work.
@@ -129,7 +130,7 @@ func (s *Store) reseal(ctx context.Context, f found) (err error) {
 }
 
 // errMoved means that a blob was replaced between two reads.
-var errMoved = errors.New("blob was replaced meanwhile")
+var errMoved = fault.New(fault.Stale, "blob was replaced meanwhile")
 
 // resealWhole passes what it reads to the store below, with the base read at the same
 // time. The blob's base may have changed since it was found, and the blob may be

@@ -12,18 +12,19 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 // Errors that callers branch on with errors.Is, besides blob's.
 var (
 	// ErrDenied says that the credentials are missing, wrong, or do not allow it.
-	ErrDenied = errors.New("access to the bucket is denied")
+	ErrDenied = fault.New(fault.Denied, "access to the bucket is denied")
 	// ErrNoBucket says that there is no such bucket. It does not wrap
 	// blob.ErrNotFound, which would say that the bucket has not got an object.
-	ErrNoBucket = errors.New("there is no such bucket")
+	ErrNoBucket = fault.New(fault.NotFound, "the bucket does not exist")
 	// ErrUnavailable says that the bucket could not be reached, or answered with
 	// failures, until patience was over.
-	ErrUnavailable = errors.New("the bucket is unavailable")
+	ErrUnavailable = fault.Named(fault.Unreachable, "bucket-unreachable", "the bucket is unavailable")
 )
 
 // codes are error codes whose meaning the HTTP status does not show.

@@ -1,17 +1,18 @@
 package s3blob
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // errAddress means that an address of a bucket is invalid.
-var errAddress = errors.New("invalid address of a bucket, want s3://bucket/prefix?region=…&endpoint=…&path-style=true")
+var errAddress = fault.New(fault.Invalid, "invalid address of a bucket, want s3://bucket/prefix?region=…&endpoint=…&path-style=true")
 
 // address locates a bucket.
 type address struct {
