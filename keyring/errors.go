@@ -1,8 +1,7 @@
 package keyring
 
 import (
-	"errors"
-
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/private"
 )
 
@@ -10,19 +9,19 @@ import (
 var (
 	// ErrWrongKey says that the ring is intact and locked with another passphrase
 	// or key than the one given.
-	ErrWrongKey = errors.New("wrong key for the keyring")
+	ErrWrongKey = fault.Named(fault.WrongKey, "wrong-keyring-key", "wrong key for the keyring")
 	// ErrCorrupt says that the file is not one that this package wrote.
-	ErrCorrupt = errors.New("keyring is corrupt")
+	ErrCorrupt = fault.Named(fault.Damaged, "corrupt-keyring", "keyring is corrupt")
 	// ErrVersion says that the file was written in a format of another release.
-	ErrVersion = errors.New("keyring has an unknown version")
+	ErrVersion = fault.Named(fault.NewerFormat, "newer-keyring", "keyring has an unknown version")
 	// ErrUnknownKey says that the ring holds no data key of that id.
-	ErrUnknownKey = errors.New("data key is not in the keyring")
+	ErrUnknownKey = fault.Named(fault.WrongKey, "unknown-key", "data key is not in the keyring")
 	// ErrWeak says that the parameters of a passphrase are outside the limits:
 	// too cheap to guess, or too costly to try.
-	ErrWeak = errors.New("key derivation parameters are outside the limits")
+	ErrWeak = fault.New(fault.Invalid, "key derivation parameters are outside the limits")
 	// ErrExposed says that others can read the keyring or the key file.
 	ErrExposed = private.ErrExposed
 	// ErrUnusable says that a zero Ring, a zero Unlock, an empty passphrase or a
 	// key of the wrong length was used.
-	ErrUnusable = errors.New("unusable key")
+	ErrUnusable = fault.New(fault.Invalid, "unusable key")
 )

@@ -1,11 +1,11 @@
 package kv
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 // Limits on rows. They keep indexes small and hostile input cheap.
@@ -19,27 +19,27 @@ const (
 
 var (
 	// ErrNotFound says that there is no row of that key.
-	ErrNotFound = errors.New("row not found")
+	ErrNotFound = fault.Named(fault.NotFound, "row-not-found", "row not found")
 	// ErrConflict says that an expectation of a batch did not hold. Nothing was
 	// changed.
-	ErrConflict = errors.New("conflict")
+	ErrConflict = fault.Named(fault.Stale, "row-conflict", "conflict")
 	// ErrInvalidKey says that a key is empty, too long, or holds a NUL byte.
-	ErrInvalidKey = errors.New("invalid key")
+	ErrInvalidKey = fault.Named(fault.Invalid, "invalid-key", "invalid key")
 	// ErrTooLarge says that a value exceeds MaxValue.
-	ErrTooLarge = errors.New("row too large")
+	ErrTooLarge = fault.Named(fault.Exhausted, "row-too-large", "row too large")
 	// ErrCorrupt says that a stored row is not what was written.
-	ErrCorrupt = errors.New("row is corrupt")
+	ErrCorrupt = fault.Named(fault.Damaged, "corrupt-row", "row is corrupt")
 	// ErrNewerFormat says that a row was written by a newer release.
-	ErrNewerFormat = errors.New("row has a newer format")
+	ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-format", "row has a newer format")
 	// ErrBusy means that another process held the store for longer than the timeout.
 	// Nothing was changed.
-	ErrBusy = errors.New("store is busy")
+	ErrBusy = fault.Named(fault.Busy, "busy", "store is busy")
 	// ErrUncertain means that a commit failed and may or may not have happened. The
 	// store takes no writes until it is reopened. Its state then is final; its state
 	// before may differ.
-	ErrUncertain = errors.New("whether the commit took place shows when the store is opened again")
+	ErrUncertain = fault.Named(fault.Uncertain, "uncertain", "the outcome of the commit is unknown until the store is opened again")
 	// ErrInvalidBatch says that a batch contradicts itself.
-	ErrInvalidBatch = errors.New("invalid batch")
+	ErrInvalidBatch = fault.Named(fault.Invalid, "invalid-batch", "invalid batch")
 )
 
 // NotFound returns an error for key that wraps ErrNotFound.

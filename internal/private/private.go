@@ -8,16 +8,17 @@
 package private
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // ErrExposed says that others can read a file that holds a secret.
-var ErrExposed = errors.New("others can read it")
+var ErrExposed = fault.New(fault.Denied, "others can read it")
 
 // ReadFile reads a file of any size that only its owner can read.
 func ReadFile(path string) ([]byte, error) {

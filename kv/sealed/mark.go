@@ -6,16 +6,17 @@ import (
 	"fmt"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
 var (
 	// ErrNoKeyring says that a store is encrypted and no keyring was given.
-	ErrNoKeyring = errors.New("the keyring is missing")
+	ErrNoKeyring = fault.Named(fault.WrongKey, "no-keyring", "the keyring is missing")
 	// ErrNotEncrypted says that a keyring was given for a store that holds data
 	// which is not encrypted.
-	ErrNotEncrypted = errors.New("the store is not encrypted")
+	ErrNotEncrypted = fault.Named(fault.WrongKey, "not-encrypted", "the store is not encrypted")
 )
 
 // MarkKey is the row that marks an encrypted store. It is sealed like all others, so

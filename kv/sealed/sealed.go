@@ -26,12 +26,13 @@ import (
 	"sync"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 )
 
 // ErrUnknownEnvelope says that a row is sealed in a form of another release.
-var ErrUnknownEnvelope = fmt.Errorf("unknown row envelope: %w", kv.ErrNewerFormat)
+var ErrUnknownEnvelope = fault.Under(kv.ErrNewerFormat, "newer-row-envelope", "row has an unknown envelope")
 
 // Options configure the layer; nil and the zero value work.
 type Options struct {
