@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -29,9 +29,9 @@ const (
 
 var (
 	// ErrNewerFormat says that a pack was written by a newer release.
-	ErrNewerFormat = errors.New("pack has a newer format")
+	ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-pack", "pack has a newer format")
 	// ErrDamaged says that a pack is not what was written. It is a blob.ErrCorrupt.
-	ErrDamaged = fmt.Errorf("%w: pack is damaged", blob.ErrCorrupt)
+	ErrDamaged = fault.Under(blob.ErrCorrupt, "damaged-pack", "pack is damaged")
 )
 
 func damaged(format string, args ...any) error {

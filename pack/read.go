@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -23,7 +24,7 @@ type blockKey struct {
 
 // errGone means that an object has disappeared: the conversation was brought back or
 // removed since the catalog was read.
-var errGone = errors.New("object of a pack is gone")
+var errGone = fault.New(fault.Stale, "object of a pack is gone")
 
 // contents is the content of all objects of a pack.
 type contents struct {

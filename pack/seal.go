@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -49,7 +50,7 @@ func (s *Store) Seal(ctx context.Context, id string, gather func(context.Context
 }
 
 // errUnknown means that a commit may or may not have happened.
-var errUnknown = errors.New("whether the commit happened is not known")
+var errUnknown = fault.New(fault.Uncertain, "the outcome of the commit is unknown")
 
 // announce writes the note that a sealing is running. From then on, a writer that
 // changes the conversation removes the note. An existing note is from a process that

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -15,14 +16,14 @@ import (
 // Errors that callers branch on.
 var (
 	// ErrSealed says that a conversation is sealed already.
-	ErrSealed = errors.New("conversation is sealed already")
+	ErrSealed = fault.Named(fault.Conflict, "already-archived", "conversation is sealed already")
 	// ErrNotSealed says that a conversation is not sealed.
-	ErrNotSealed = errors.New("conversation is not sealed")
+	ErrNotSealed = fault.Named(fault.Conflict, "not-archived", "conversation is not sealed")
 	// ErrChanged says that a conversation was used while it was being sealed. It
 	// stays as it is.
-	ErrChanged = errors.New("conversation changed while it was being sealed")
+	ErrChanged = fault.Named(fault.Stale, "changed-while-archived", "conversation changed while it was being sealed")
 	// ErrEmpty says that there is nothing to seal.
-	ErrEmpty = errors.New("conversation has no rows to seal")
+	ErrEmpty = fault.Named(fault.NotFound, "nothing-to-archive", "conversation has no rows to seal")
 )
 
 // Options configure a Store; nil and the zero value work.

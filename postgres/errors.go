@@ -10,26 +10,27 @@ import (
 	"github.com/jackc/puddle/v2"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
 var (
 	// ErrInvalidDSN says that a connection string cannot be understood.
-	ErrInvalidDSN = errors.New("invalid connection string")
+	ErrInvalidDSN = fault.New(fault.Invalid, "invalid connection string")
 	// ErrUnavailable says that the database cannot be reached now. A write that
 	// fails with it has changed nothing.
-	ErrUnavailable = errors.New("database is unavailable")
+	ErrUnavailable = fault.Named(fault.Unreachable, "database-unreachable", "database is unavailable")
 	// ErrDenied says that the database does not let this user do it.
-	ErrDenied = errors.New("database denies access")
+	ErrDenied = fault.New(fault.Denied, "database denies access")
 	// ErrUnknownOutcome says that the connection broke during a commit and that the
 	// database could not be asked since whether it happened. It may have.
-	ErrUnknownOutcome = errors.New("outcome of the commit is unknown")
+	ErrUnknownOutcome = fault.Named(fault.Uncertain, "unknown-outcome", "the outcome of the commit is unknown")
 	// ErrForeign says that the schema holds the tables of something else.
-	ErrForeign = errors.New("not a stet database")
+	ErrForeign = fault.New(fault.Invalid, "not a stet database")
 	// ErrNewerFormat says that a later release made the tables.
-	ErrNewerFormat = errors.New("database has a newer format")
+	ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-database", "database has a newer format")
 	// ErrTenant says that a name cannot be that of a tenant.
-	ErrTenant = errors.New("invalid tenant")
+	ErrTenant = fault.New(fault.Invalid, "invalid tenant")
 )
 
 // The error codes that we distinguish.

@@ -41,7 +41,7 @@ func wantRow(t testing.TB, rows kv.Store, key, value string) kv.Row {
 // expectation would fail if it were done twice, and its row be missing if it
 // were not done at all.
 func TestLostAnswers(t *testing.T) {
-	for name, f := range map[string]fault{"the request is lost": loseRequest, "the answer is lost": loseAnswer} {
+	for name, f := range map[string]mishap{"the request is lost": loseRequest, "the answer is lost": loseAnswer} {
 		t.Run(name, func(t *testing.T) {
 			tenant, p := behindProxy(t)
 			mustCommit(t, tenant.Rows(), set("r", "first"))

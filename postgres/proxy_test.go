@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// fault is what a proxy does to the transaction that holds a marker.
-type fault int
+// mishap is what a proxy does to the transaction that holds a marker.
+type mishap int
 
 const (
-	loseRequest fault = iota // it never arrives
-	loseAnswer               // it is done, and nobody is told
-	lateRequest              // it arrives long after its client has gone
+	loseRequest mishap = iota // it never arrives
+	loseAnswer                // it is done, and nobody is told
+	lateRequest               // it arrives long after its client has gone
 )
 
 // proxy stands between a node and its database.
@@ -26,7 +26,7 @@ type proxy struct {
 
 	mu     sync.Mutex // guards the fields below
 	marker []byte     // nil: no fault is due
-	fault  fault
+	fault  mishap
 	late   func() []byte // sends the late request, and returns the answer
 	hit    chan struct{}
 }
@@ -56,14 +56,14 @@ func (p *proxy) dsn(dsn string) string {
 }
 
 // arm has the next transaction that holds the marker meet the fault.
-func (p *proxy) arm(f fault, marker string) {
+func (p *proxy) arm(f mishap, marker string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.marker, p.fault, p.hit = []byte(marker), f, make(chan struct{})
 }
 
 // due reports the fault for these bytes, once.
-func (p *proxy) due(sent []byte) (fault, bool) {
+func (p *proxy) due(sent []byte) (mishap, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.marker == nil || !bytes.Contains(sent, p.marker) {
@@ -126,7 +126,7 @@ func (p *proxy) marked(sent []byte) bool {
 	return p.marker != nil && bytes.Contains(sent, p.marker)
 }
 
-func (p *proxy) fail(f fault, client, server net.Conn, a *answers, request []byte) {
+func (p *proxy) fail(f mishap, client, server net.Conn, a *answers, request []byte) {
 	a.mute()
 	switch f {
 	case loseRequest:

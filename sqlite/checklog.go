@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // markedVersion is the first format whose databases name their log.

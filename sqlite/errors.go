@@ -8,22 +8,23 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
 var (
 	// ErrNoStore says that there is no store at that place.
-	ErrNoStore = errors.New("no store here")
+	ErrNoStore = fault.New(fault.NotFound, "no store here")
 	// ErrForeign says that a directory or file belongs to something else.
-	ErrForeign = errors.New("not a stet store")
+	ErrForeign = fault.New(fault.Invalid, "not a stet store")
 	// ErrDamaged says that the database cannot be read as what it was. The files
 	// are left as they are.
-	ErrDamaged = errors.New("store is damaged")
+	ErrDamaged = fault.Named(fault.Damaged, "damaged-store", "store is damaged")
 	// ErrNewerFormat says that a later release wrote the store.
-	ErrNewerFormat = errors.New("store has a newer format")
+	ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-store", "store has a newer format")
 	// ErrUnsupported says that the file system or the library cannot keep the
 	// promises of a store.
-	ErrUnsupported = errors.New("unsupported")
+	ErrUnsupported = fault.New(fault.Unsupported, "unsupported")
 )
 
 // sqlError converts an error of the SQL library to one that callers can test for.

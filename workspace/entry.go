@@ -2,23 +2,23 @@ package workspace
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrBadNode says that a blob is not a directory node or a chunk list, or
 	// breaks a rule of the format.
-	ErrBadNode = errors.New("malformed tree node")
+	ErrBadNode = fault.Named(fault.Damaged, "bad-tree", "malformed tree node")
 	// ErrBadPath says that a path may not appear in a tree; see CheckPath.
-	ErrBadPath = errors.New("path not allowed")
+	ErrBadPath = fault.Named(fault.Invalid, "bad-path", "path not allowed")
 	// ErrBadIndex says that an index is damaged or of another version. It is only
 	// a cache: carry on without it.
-	ErrBadIndex = errors.New("unusable index")
+	ErrBadIndex = fault.New(fault.Damaged, "unusable index")
 	// ErrRootRefused says that a directory is too much to be a workspace.
-	ErrRootRefused = errors.New("directory refused as workspace root")
+	ErrRootRefused = fault.Named(fault.Invalid, "root-refused", "directory refused as workspace root")
 )
 
 // Kind says what an entry is.

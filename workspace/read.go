@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 	coarseStamps = 2 * int64(time.Second)
 )
 
-var errChanging = errors.New("file kept changing while it was read")
+var errChanging = fault.New(fault.Stale, "file kept changing while it was read")
 
 // settle waits until the file's last change is older than the clock that stamps
 // changes, for only then does every later change show: two writes within one
@@ -123,7 +124,7 @@ func (w *worker) readOnce(d dirFD, name string, prev *indexEntry) (stored, error
 
 // errNotReadable says that what was opened is no file to capture; the stat data
 // beside it tells why.
-var errNotReadable = errors.New("not a file to capture")
+var errNotReadable = fault.New(fault.Unsupported, "not a file to capture")
 
 // reading is one attempt to read a file.
 type reading struct {

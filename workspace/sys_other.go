@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // dirFD is an open directory. The zero value is none.
@@ -182,7 +184,7 @@ func lockFile(*os.File) error { return nil }
 
 func unlockFile(*os.File) {}
 
-var errSwapped = errors.New("changed its kind")
+var errSwapped = fault.New(fault.Stale, "changed its kind")
 
 // isGone reports whether an error means that a name vanished.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
