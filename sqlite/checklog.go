@@ -18,7 +18,7 @@ const markedVersion = 2
 // ErrWrongLog means that the log beside a database belongs to another one or is
 // missing. It is an ErrDamaged. Nothing was changed; Options.ForgetLog opens the
 // database as it is.
-var ErrWrongLog = fmt.Errorf("%w: database and log do not belong together", ErrDamaged)
+var ErrWrongLog = fault.Under(ErrDamaged, "wrong-log", "store is damaged: database and log do not belong together")
 
 // checkLog compares the log with the mark in the database, before the library may read
 // either. If this process is alone with the store, it checks every frame that the
