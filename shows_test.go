@@ -54,7 +54,7 @@ func useEverything(t *testing.T, db *DB, space string) {
 	must(t, db.Checkpoints().Pin(ctx, shown["name of a pin"], before.Record.ID, canaries["author"]))
 	plan, err := w.Plan(ctx, checkpoint.RewindRequest{To: before.Record.ID})
 	must(t, err)
-	_, err = w.Apply(ctx, plan, plan.Token)
+	_, err = w.Rewind(ctx, plan.Request(), plan.Token)
 	must(t, err)
 	_, err = w.Undo(ctx, nil)
 	must(t, err)

@@ -345,7 +345,7 @@ func TestTheWorkspaceIsCapturedInStep(t *testing.T) {
 	// Back to before the second message: file and conversation together.
 	plan, err := w.Plan(ctx, checkpoint.RewindRequest{To: files[0].Record.ID})
 	must(t, err)
-	_, err = w.Apply(ctx, plan, plan.Token)
+	_, err = w.Rewind(ctx, plan.Request(), plan.Token)
 	must(t, err)
 	data, err := os.ReadFile(filepath.Join(c.tools.dir, "a.txt"))
 	must(t, err)

@@ -33,20 +33,14 @@ type Applied struct {
 	IndexError error
 }
 
-// Apply does what a plan says. The token must be the plan's; if the workspace is
-// no longer what the plan was made for, Apply returns ErrStalePlan and changes
-// nothing. It saves the present first. When it returns an error that wraps
-// ErrRolledBack, everything is as it was; ErrUnsettled says that the next Open
-// will see to it.
-func (w *Workspace) Apply(ctx context.Context, plan *Plan, token string) (*Applied, error) {
-	if plan == nil || plan.Token == "" || token != plan.Token {
-		return nil, fmt.Errorf("rewind: %w: the token is not the plan's", ErrStalePlan)
-	}
-	return w.Rewind(ctx, plan.request, token)
-}
-
-// Rewind plans and applies in one go. If token is not empty, the plan must have
-// it, or Rewind returns ErrStalePlan and changes nothing.
+// Rewind plans and applies in one go. With the request and the token of a plan that was
+// shown before, it does exactly what that plan lists: if the workspace is no longer what
+// the plan was made for, the token differs, and Rewind returns ErrStalePlan and changes
+// nothing. An empty token takes the plan as it comes.
+//
+// It saves the present first. When it returns an error that wraps ErrRolledBack,
+// everything is as it was; after ErrUnsettled the next Open takes the rewind back or
+// finds that it took place.
 func (w *Workspace) Rewind(ctx context.Context, req RewindRequest, token string) (*Applied, error) {
 	return w.change(ctx, "rewind", func(st *state) (*job, error) {
 		job, err := w.plan(ctx, st, req)

@@ -51,7 +51,7 @@ func TestChangesWithoutAStamp(t *testing.T) {
 				t.Errorf("conflicts %v, want %s", got, name)
 			}
 			f.hide(name, "new!\n", "mine\n")
-			if _, err := f.w.Apply(t.Context(), stale, stale.Token); !errors.Is(err, ErrStalePlan) {
+			if _, err := f.w.Rewind(t.Context(), stale.Request(), stale.Token); !errors.Is(err, ErrStalePlan) {
 				t.Errorf("apply a plan of before: %v", err)
 			}
 			f.hide(name, "new!\n", "mine\n")

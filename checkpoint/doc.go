@@ -12,7 +12,7 @@
 //	// … the agent works …
 //	_, err = w.Checkpoint(ctx, checkpoint.Request{Conversation: "c1", Side: checkpoint.After})
 //	plan, err := w.Plan(ctx, checkpoint.RewindRequest{To: first.Record.ID})
-//	done, err := w.Apply(ctx, plan, plan.Token)
+//	done, err := w.Rewind(ctx, plan.Request(), plan.Token)
 //	_, err = w.Undo(ctx, nil)
 //
 // What the package promises:

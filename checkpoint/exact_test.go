@@ -34,7 +34,7 @@ func TestExactRewind(t *testing.T) {
 	if loose := f.plan(RewindRequest{To: c1.ID}); loose.Token == p.Token || !loose.Partial() {
 		t.Errorf("the plan that is not exact: token %s, left %v", loose.Token, loose.Left())
 	}
-	if _, err := f.w.Apply(t.Context(), p, p.Token); err != nil {
+	if _, err := f.w.Rewind(t.Context(), p.Request(), p.Token); err != nil {
 		t.Fatal(err)
 	}
 	want["never.log"] = present["never.log"] // ignored and never captured

@@ -59,7 +59,7 @@ func Example() {
 	for _, a := range plan.Actions {
 		fmt.Printf("%s %s +%d -%d\n", a.Kind, a.Path, a.Add, a.Del)
 	}
-	done, err := w.Apply(ctx, plan, plan.Token)
+	done, err := w.Rewind(ctx, plan.Request(), plan.Token)
 	if err != nil {
 		fmt.Println(err)
 		return

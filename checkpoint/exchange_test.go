@@ -39,7 +39,7 @@ func TestJSONCheckpoint(t *testing.T) {
 	req := RewindRequest{Conversation: "c", Exchange: &Exchange{To: tree, Last: last.Tree, Paths: paths}}
 	p := f.plan(req)
 	same(t, "plan", lines(p), []string{"restore a", "conflict b", "delete new", "delete new/made"})
-	if _, err := f.w.Apply(t.Context(), p, p.Token); err != nil {
+	if _, err := f.w.Rewind(t.Context(), p.Request(), p.Token); err != nil {
 		t.Fatal(err)
 	}
 	if f.read("a") != "1\n2\n" || f.read("b") != "user\n" || f.read("other") != "user\n" {

@@ -53,7 +53,7 @@ func TestBitsFromElsewhereAreMasked(t *testing.T) {
 			}
 
 			plan := f.plan(RewindRequest{To: target.ID, Exact: true})
-			done, err := f.w.Apply(t.Context(), plan, plan.Token)
+			done, err := f.w.Rewind(t.Context(), plan.Request(), plan.Token)
 			must(t, err)
 			var left []string
 			for _, a := range done.Plan.Left() {

@@ -108,6 +108,10 @@ type Plan struct {
 	foreign bool    // what it goes to was not captured by this store
 }
 
+// Request returns what the plan was made for. Rewind with it, and with the plan's token,
+// does what the plan lists. The plan of an undo or a redo has none of its own: see Undo.
+func (p *Plan) Request() RewindRequest { return p.request }
+
 // OnlyTurn returns the turn that the plan takes out of the middle, or 0.
 func (p *Plan) OnlyTurn() uint64 { return p.request.OnlyTurn }
 

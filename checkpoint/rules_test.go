@@ -46,7 +46,7 @@ func TestUsersFilesAreKept(t *testing.T) {
 		t.Errorf("both.txt was last written by %+v, want the user", w)
 	}
 	before := snapshot(t, f.dir)
-	if _, err := f.w.Apply(t.Context(), p, p.Token); err != nil {
+	if _, err := f.w.Rewind(t.Context(), p.Request(), p.Token); err != nil {
 		t.Fatal(err)
 	}
 	before["agent.txt"] = "-rw-r--r-- old\n"
@@ -308,12 +308,12 @@ func TestStalePlan(t *testing.T) {
 	if f.plan(RewindRequest{To: c1.ID, Choice: Theirs}).Token == p.Token {
 		t.Error("another choice gives the same token")
 	}
-	if _, err := f.w.Apply(t.Context(), p, "other"); !errors.Is(err, ErrStalePlan) {
+	if _, err := f.w.Rewind(t.Context(), p.Request(), "other"); !errors.Is(err, ErrStalePlan) {
 		t.Errorf("wrong token: %v", err)
 	}
 	f.write("a", "2\n")
 	present := snapshot(t, f.dir)
-	if _, err := f.w.Apply(t.Context(), p, p.Token); !errors.Is(err, ErrStalePlan) {
+	if _, err := f.w.Rewind(t.Context(), p.Request(), p.Token); !errors.Is(err, ErrStalePlan) {
 		t.Errorf("stale plan: %v", err)
 	}
 	f.expect(present)

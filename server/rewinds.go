@@ -175,7 +175,7 @@ func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[ste
 		if p.Changes() == 0 && !moves(p) {
 			return &checkpoint.Applied{Plan: p}, nil
 		}
-		return w.Apply(ctx, p, token)
+		return w.Rewind(ctx, p.Request(), token)
 	})
 }
 

@@ -43,7 +43,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := w.Apply(ctx, plan, plan.Token); err != nil {
+	if _, err := w.Rewind(ctx, plan.Request(), plan.Token); err != nil {
 		panic(err)
 	}
 

@@ -82,7 +82,7 @@ func (f *fixture) rewind(to, conversation string) *checkpoint.Applied {
 	f.t.Helper()
 	plan, err := f.w.Plan(f.t.Context(), checkpoint.RewindRequest{To: to, Conversation: conversation, Choice: checkpoint.Theirs, Scope: checkpoint.FilesOnly})
 	f.must(err)
-	done, err := f.w.Apply(f.t.Context(), plan, plan.Token)
+	done, err := f.w.Rewind(f.t.Context(), plan.Request(), plan.Token)
 	f.must(err)
 	return done
 }

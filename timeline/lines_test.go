@@ -153,7 +153,7 @@ func TestTakingOutOneTurnLeavesNothingBehind(t *testing.T) {
 	f.take("a", 2)
 	plan, err := f.w.Plan(t.Context(), checkpoint.RewindRequest{OnlyTurn: 2, Conversation: "a", Choice: checkpoint.MergeMarkers})
 	f.must(err)
-	if _, err := f.w.Apply(t.Context(), plan, plan.Token); err != nil {
+	if _, err := f.w.Rewind(t.Context(), plan.Request(), plan.Token); err != nil {
 		t.Fatal(err)
 	}
 	f.same("a", "c2 c3")

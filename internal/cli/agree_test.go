@@ -73,7 +73,7 @@ func (h *randomHistory) step(n int) {
 func (h *randomHistory) rewind(to, conv string) {
 	plan, err := h.w.Plan(h.t.Context(), checkpoint.RewindRequest{To: to, Conversation: conv, Scope: checkpoint.FilesOnly, Choice: checkpoint.Theirs})
 	h.must(err)
-	done, err := h.w.Apply(h.t.Context(), plan, plan.Token)
+	done, err := h.w.Rewind(h.t.Context(), plan.Request(), plan.Token)
 	h.must(err)
 	h.ids = append(h.ids, done.Saved.ID, done.Record.ID)
 }

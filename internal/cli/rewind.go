@@ -156,7 +156,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		a.say("%s", nothingText(plan))
 		return a.printApplied(&checkpoint.Applied{Plan: plan}, "")
 	}
-	done, err := p.space.Apply(ctx, plan, plan.Token)
+	done, err := p.space.Rewind(ctx, plan.Request(), plan.Token)
 	steps.done()
 	if err != nil {
 		return err
