@@ -34,7 +34,7 @@ func (a *Agents) Create(ctx context.Context, id, name, conversation string) (*st
 	return res.Msg.GetAgent(), nil
 }
 
-// Get returns what is known about an agent.
+// Get describes an agent.
 func (a *Agents) Get(ctx context.Context, id string) (*stetv1.Agent, error) {
 	res, err := a.c.agents.Get(ctx, connect.NewRequest(&stetv1.GetAgentRequest{Id: id}))
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *Agents) Get(ctx context.Context, id string) (*stetv1.Agent, error) {
 	return res.Msg.GetAgent(), nil
 }
 
-// List gives all agents, a page at a time.
+// List yields all agents, a page at a time.
 func (a *Agents) List(ctx context.Context) iter.Seq2[*stetv1.Agent, error] {
 	return func(yield func(*stetv1.Agent, error) bool) {
 		page := &stetv1.Page{}
@@ -65,9 +65,9 @@ func (a *Agents) List(ctx context.Context) iter.Seq2[*stetv1.Agent, error] {
 	}
 }
 
-// Append adds updates to an agent's log, all or none, and returns the offset of
-// the last. Without a key an append whose answer was lost cannot be told from one
-// that was; with one, doing it again adds nothing and returns the same offset.
+// Append adds updates to an agent's log, all or none, and returns the offset of the
+// last. If the answer is lost, only an append with a key can be repeated safely: it
+// adds nothing the second time and returns the same offset.
 func (a *Agents) Append(ctx context.Context, id, key string, updates ...*agentv1.InteractionUpdate) (string, error) {
 	res, err := a.c.agents.AppendUpdate(ctx, connect.NewRequest(&stetv1.AppendUpdateRequest{Id: id, Updates: updates, IdempotencyKey: key}))
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *Agents) SaveState(ctx context.Context, id string, state *aiserverv1.Clo
 	return saved, res.Msg.GetOffsetKey(), err
 }
 
-// SetStatus says how the agent is doing and returns the offset of that event.
+// SetStatus sets the status of an agent and returns the offset of that event.
 func (a *Agents) SetStatus(ctx context.Context, id string, status cloudagent.Status) (string, error) {
 	res, err := a.c.agents.SetStatus(ctx, connect.NewRequest(&stetv1.SetAgentStatusRequest{Id: id, Status: status}))
 	if err != nil {
@@ -99,21 +99,20 @@ func (a *Agents) SetStatus(ctx context.Context, id string, status cloudagent.Sta
 	return res.Msg.GetOffsetKey(), nil
 }
 
-// Archive ends an agent: its log takes no more, and its followers end after the
-// last event.
+// Archive ends an agent: its log accepts no more events, and its followers end after
+// the last one.
 func (a *Agents) Archive(ctx context.Context, id string) error {
 	_, err := a.c.agents.Archive(ctx, connect.NewRequest(&stetv1.ArchiveAgentRequest{Id: id}))
 	return agentError(ctx, err)
 }
 
-// FollowOptions shape Follow; nil gives the defaults.
+// FollowOptions configure Follow; nil gives the defaults.
 type FollowOptions struct {
 	// After is the last offset that the caller has handled; "" begins with the
 	// initial state.
 	After string
-	// Cache keeps states and their blobs. With one, a state is given only when
-	// everything that it refers to is there; without one, states are given as they
-	// come.
+	// Cache stores states and their blobs. With a cache, a state is delivered only
+	// when all its blobs are present; without one, states may be incomplete.
 	Cache blob.Store
 	// Light leaves out the contents of large tool calls and large blobs.
 	Light bool
@@ -121,9 +120,9 @@ type FollowOptions struct {
 	MinBackoff, MaxBackoff, Silence time.Duration
 }
 
-// Follow gives the events of an agent, each once and in order, over as many
-// connections as it takes. It ends when the agent has ended, when ctx is done, or
-// with an error that a new connection cannot cure.
+// Follow yields the events of an agent, each once and in order, over as many
+// connections as needed. It ends when the agent has ended, when ctx is done, or with
+// an error that a new connection cannot fix.
 func (a *Agents) Follow(ctx context.Context, id string, opts *FollowOptions) iter.Seq2[cloudagent.Event, error] {
 	if opts == nil {
 		opts = &FollowOptions{}
@@ -147,11 +146,11 @@ type receiver struct {
 	cancel context.CancelFunc
 }
 
-// errSilent says that a connection was given up before anything came.
+// errSilent means that a connection was closed because nothing arrived.
 var errSilent = errors.New("the server did not answer in time")
 
-// dial opens a connection. A server need not answer before there is something to
-// tell, so the wait for that is bounded like every silence.
+// dial opens a connection. A server need not answer before it has an event, so the
+// wait has the same limit as any silence.
 func (a *Agents) dial(ctx context.Context, id, after string, opts *FollowOptions) (cloudagent.Receiver, error) {
 	req := &aiserverv1.StreamConversationRequest{BcId: id}
 	if after != "" {
@@ -182,8 +181,8 @@ func (a *Agents) dial(ctx context.Context, id, after string, opts *FollowOptions
 	return nil, err
 }
 
-// Receive ends the connection when ctx ends: a stream that was given up while it
-// was silent cannot be read on.
+// Receive ends the connection when ctx ends: a stream abandoned during a silence
+// cannot be read further.
 func (r *receiver) Receive(ctx context.Context) (*aiserverv1.StreamConversationResponse, error) {
 	defer context.AfterFunc(ctx, r.cancel)()
 	if r.stream.Receive() {
@@ -212,7 +211,7 @@ func (a *Agents) fetch(ctx context.Context, agent string, ids []blob.ID) ([]blob
 	return blobs, nil
 }
 
-// agentErrors says which error of package cloudagent a code stands for.
+// agentErrors maps codes to errors of package cloudagent.
 var agentErrors = map[connect.Code]error{
 	connect.CodeNotFound: cloudagent.ErrNotFound, connect.CodeAlreadyExists: cloudagent.ErrExists,
 	connect.CodeInvalidArgument: cloudagent.ErrInvalid, connect.CodeDataLoss: cloudagent.ErrDataLoss,
@@ -233,7 +232,7 @@ func agentError(ctx context.Context, err error) error {
 	return err
 }
 
-// permanent tells errors that coming back later does not cure.
+// permanent reports errors that a later retry does not fix.
 func permanent(err error) bool {
 	return slices.Contains([]connect.Code{
 		connect.CodeUnauthenticated, connect.CodePermissionDenied, connect.CodeUnimplemented, connect.CodeFailedPrecondition,

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// messageBytes bounds the content of one message; larger blobs are streamed.
+	// messageBytes limits the content of one message; larger blobs are streamed.
 	messageBytes = 3 << 20
 	chunkBytes   = 256 << 10
-	hasIDs       = 4096 // ids asked for at once
+	hasIDs       = 4096 // ids in one request
 )
 
-// Blobs is the blob.Store of a server. It streams and lists, too.
+// Blobs is the blob.Store of a server. It also streams and lists.
 type Blobs struct{ c *Client }
 
 // Blobs returns the server's blobs.
@@ -43,7 +43,7 @@ func (b *Blobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return data, err
 }
 
-// Put implements blob.Store. Blobs travel together up to the size of a message.
+// Put implements blob.Store. Blobs are sent together up to the size of a message.
 func (b *Blobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (b *Blobs) putLarge(ctx context.Context, one blob.Blob) error {
 	return b.PutFrom(ctx, whole.ID, bytes.NewReader(whole.Data), int64(len(whole.Data)))
 }
 
-// putError tells a blob that is not what it says from one that extends an absent
-// one. A server of old does not name what is wrong with an argument.
+// putError distinguishes a blob that does not match its id from one that extends an
+// absent blob. An old server does not say what is wrong with an argument.
 func (b *Blobs) putError(ctx context.Context, err error) error {
 	var wire *connect.Error
 	if errors.As(err, &wire) && wire.Code() == connect.CodeInvalidArgument && ctx.Err() == nil && reasonOf(wire) == nil {
@@ -142,7 +142,7 @@ func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 		return nil, localError(ctx, err, blob.NotFound(id))
 	}
 	r := &openReader{ctx: ctx, id: id, stream: stream}
-	if err := r.next(); err != nil && err != io.EOF { // an absent blob shows now, not at the first read
+	if err := r.next(); err != nil && err != io.EOF { // report an absent blob now, not at the first read
 		stream.Close()
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 }
 
 type openReader struct {
-	ctx    context.Context // of the call that opened it, to tell a cancelled one
+	ctx    context.Context // of the call that opened it, to recognize cancellation
 	id     blob.ID
 	stream *connect.ServerStreamForClient[stetv1.OpenBlobResponse]
 	chunk  []byte
@@ -198,7 +198,7 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 		return b.Put(ctx, blob.Blob{ID: id, Data: data})
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // a source that fails must not look like the end of the content
+	defer cancel() // a failed source must not look like the end of the content
 	stream := b.c.blobs.PutStream(ctx)
 	msg := &stetv1.PutBlobStreamRequest{Id: id.Bytes(), Size: size}
 	chunk := make([]byte, chunkBytes)
@@ -207,7 +207,7 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 		if n > 0 {
 			msg.Chunk = chunk[:n]
 			if sendErr := stream.Send(msg); sendErr != nil {
-				break // the reason comes with the answer
+				break // the answer has the reason
 			}
 			msg = &stetv1.PutBlobStreamRequest{}
 		}

@@ -4,12 +4,12 @@
 //	db := stet.NewRemote(c.Blobs(), c.Rows(), c.Close, nil)
 //	for event, err := range c.Agents().Follow(ctx, "a1", nil) { … }
 //
-// Blobs and Rows keep the contracts of blob.Store and kv.Store; errors of the
-// server come back as the errors of those packages. Every service of stet runs
-// on top of them, on this machine: conversations as well as checkpoints of
-// directories that are here. Agents are followed over any number of connections,
-// each event once and in order. Conversations and Checkpoints are the services of
-// the server itself: its checkpoints are of directories on its machine.
+// Blobs and Rows fulfil the contracts of blob.Store and kv.Store; errors of the
+// server are returned as errors of those packages. Every service of stet runs on top
+// of them on this machine, including checkpoints of local directories. Agents are
+// followed over any number of connections, each event once and in order.
+// Conversations and Checkpoints are the services of the server itself: its
+// checkpoints are of directories on its own machine.
 package client
 
 import (
@@ -27,16 +27,15 @@ import (
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 )
 
-// Options shape a client; nil gives the defaults.
+// Options configure a client; nil gives the defaults.
 type Options struct {
 	// Token is sent with every call.
 	Token string
-	// HTTPClient sends the calls; by default one that speaks HTTP/2 with and
-	// without TLS.
+	// HTTPClient sends the calls; by default one with HTTP/2, with and without TLS.
 	HTTPClient *http.Client
 }
 
-// Client talks to one server.
+// Client is a connection to one server.
 type Client struct {
 	http          *http.Client
 	base          string
@@ -49,18 +48,18 @@ type Client struct {
 	follow        aiserverv1connect.BackgroundComposerServiceClient
 }
 
-// New returns a client of the server at an http or https address. It sends
-// nothing yet.
+// New returns a client of the server at an http or https address. It does not connect
+// yet.
 func New(address string, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no http or https address", address)
+		return nil, fmt.Errorf("%q is not an http or https address", address)
 	}
 	if u.User != nil || u.RawQuery != "" {
-		return nil, errors.New("the address must hold neither a user nor a query: tokens do not belong there")
+		return nil, errors.New("the address must not contain a user or a query; do not put tokens there")
 	}
 	c := &Client{http: opts.HTTPClient, base: strings.TrimSuffix(u.String(), "/")}
 	if c.http == nil {
@@ -75,24 +74,24 @@ func New(address string, opts *Options) (*Client, error) {
 	c.conversations = stetv1connect.NewConversationServiceClient(c.http, c.base)
 	c.checkpoints = stetv1connect.NewCheckpointServiceClient(c.http, c.base)
 	c.agents = stetv1connect.NewCloudAgentServiceClient(c.http, c.base)
-	// Events are small: compressing each by itself costs more than it saves.
+	// Events are small: compressing each one costs more than it saves.
 	c.follow = aiserverv1connect.NewBackgroundComposerServiceClient(c.http, c.base, connect.WithAcceptCompression("gzip", nil, nil))
 	return c, nil
 }
 
-// Conversations returns the server's own service for conversations, for callers
-// who would rather send a state than run conversation.Store here.
+// Conversations returns the server's own service for conversations, for callers that
+// send states instead of running conversation.Store here.
 func (c *Client) Conversations() stetv1connect.ConversationServiceClient { return c.conversations }
 
-// Checkpoints returns the server's own service for checkpoints: those of
+// Checkpoints returns the server's own service for checkpoints, which are of
 // directories on the server's machine.
 func (c *Client) Checkpoints() stetv1connect.CheckpointServiceClient { return c.checkpoints }
 
-// Store returns the server's own service for housekeeping.
+// Store returns the server's own maintenance service.
 func (c *Client) Store() stetv1connect.StoreServiceClient { return c.store }
 
 // HTTP returns the client that sends calls, with the token, and the address, for
-// those who make clients of further services.
+// creating clients of other services.
 func (c *Client) HTTP() (*http.Client, string) { return c.http, c.base }
 
 // Close ends idle connections.
@@ -101,14 +100,14 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// refuseRedirect keeps the token from going where an answer points to. Servers of
-// this protocol never redirect.
+// refuseRedirect keeps the token from being sent to the target of a redirect. Servers
+// of this protocol never redirect.
 func refuseRedirect(r *http.Request, _ []*http.Request) error {
-	return fmt.Errorf("the server redirects to %s, which is not followed: the token is for this server only", r.URL.Redacted())
+	return fmt.Errorf("refusing the redirect to %s: the token is for this server only", r.URL.Redacted())
 }
 
 // Exposed reports whether a token that is sent to an address can be read on the way:
-// the address is one of another machine, and without TLS.
+// the address is on another machine and without TLS.
 func Exposed(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
@@ -125,8 +124,8 @@ func defaultHTTP() *http.Client {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	transport.Protocols = protocols
-	// All calls share a connection. One that a firewall forgot answers nothing and
-	// breaks nothing: only asking finds out, and new calls need another one.
+	// All calls share a connection. A firewall may drop it silently, which only a
+	// ping detects; new calls then need another one.
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 	return &http.Client{Transport: transport}
 }
@@ -147,7 +146,7 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return next.RoundTrip(r)
 }
 
-// CloseIdleConnections passes on what http.Client asks for.
+// CloseIdleConnections forwards the call of http.Client.
 func (b *bearer) CloseIdleConnections() {
 	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

@@ -17,11 +17,11 @@ import (
 // ErrUnreachable says that the server did not answer.
 var ErrUnreachable = errors.New("the server cannot be reached")
 
-// reasonHeader names an error of the server that its code alone does not tell from
-// others. Servers of old do not send it.
+// reasonHeader names an error of the server that its code alone does not identify.
+// Old servers do not send it.
 const reasonHeader = "Stet-Error"
 
-// reasons says which error each of its values stands for.
+// reasons maps its values to errors.
 var reasons = map[string]error{
 	"full": blob.ErrFull, "blob-too-large": blob.ErrTooLarge, "row-too-large": kv.ErrTooLarge, "update-too-large": cloudagent.ErrTooLarge,
 	"read-only": blob.ErrReadOnly, "wrong-key": blob.ErrWrongKey, "mismatch": blob.ErrMismatch, "invalid-id": blob.ErrInvalidID,
@@ -29,8 +29,8 @@ var reasons = map[string]error{
 	"archived": cloudagent.ErrArchived, "newer-format": cloudagent.ErrNewerFormat,
 }
 
-// namedError is an error of the server of which we know the name. It is the error
-// of the wire too, for those who ask for its code.
+// namedError is an error of the server with a known name. It also unwraps to the wire
+// error, for its code.
 type namedError struct {
 	kind error
 	wire *connect.Error
@@ -54,8 +54,8 @@ func reasonOf(wire *connect.Error) error {
 	return &namedError{kind: kind, wire: wire}
 }
 
-// localError gives an error of the server the type that it had there. notFound is
-// what NOT_FOUND means for the call.
+// localError converts an error of the server to its local equivalent. notFound is the
+// meaning of NOT_FOUND for the call.
 func localError(ctx context.Context, err error, notFound error) error {
 	if err == nil {
 		return nil

@@ -24,7 +24,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	defer here.Close()
 	c := dial(t, here.URL, token)
 	_, err := c.Store().Info(t.Context(), connect.NewRequest(&stetv1.StoreInfoRequest{}))
-	if err == nil || !strings.Contains(err.Error(), "not followed") {
+	if err == nil || !strings.Contains(err.Error(), "refusing the redirect") {
 		t.Errorf("a call: %v", err)
 	}
 	if _, err := c.Blobs().Get(t.Context(), blob.ID{}); err == nil {

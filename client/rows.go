@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// serverMessage is the largest message that servers take. They refuse a larger one
-// before they look at it, so that their answer does not say what was too large.
+// serverMessage is the largest message that servers take. They reject a larger one
+// unread, so their answer does not say what was too large.
 const serverMessage = 4 << 20
 
 // Rows is the kv.Store of a server.
@@ -103,13 +103,13 @@ func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 	}
 	_, err := r.c.rows.Commit(ctx, connect.NewRequest(req))
 	if connect.CodeOf(err) == connect.CodeResourceExhausted && proto.Size(req) > serverMessage {
-		return fmt.Errorf("%w: the batch has %d bytes, a server takes %d at once", kv.ErrTooLarge, proto.Size(req), serverMessage)
+		return fmt.Errorf("%w: the batch has %d bytes; the limit of a server is %d", kv.ErrTooLarge, proto.Size(req), serverMessage)
 	}
 	return localError(ctx, err, kv.ErrNotFound)
 }
 
-// Watch implements kv.Store. When the connection is lost there are no more hints
-// until Watch is called again; hints may be lost, and callers poll.
+// Watch implements kv.Store. After a lost connection there are no more hints until
+// Watch is called again; hints may be lost, so callers poll.
 func (r *Rows) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() {
