@@ -7,16 +7,16 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// added collects the blobs of a tree that another does not have at the same place,
-// each once.
+// added collects, each once, the blobs of a tree that another tree does not have at
+// the same place.
 type added struct {
 	seen    map[blob.ID]struct{}
 	ids     []blob.ID
 	chunked []blob.ID // those that are lists of chunks
-	files   int64     // entries of files and links that were not there
+	files   int64     // new entries of files and links
 }
 
-// newAdded makes room for about n blobs.
+// newAdded allocates for about n blobs.
 func newAdded(n int64) *added {
 	return &added{seen: make(map[blob.ID]struct{}, n), ids: make([]blob.ID, 0, n)}
 }
@@ -30,7 +30,7 @@ func (a *added) id(id blob.ID) bool {
 	return true
 }
 
-// entry takes a file or link that was not there, or as something else.
+// entry adds a new or changed file or link.
 func (a *added) entry(before, after *indexEntry) {
 	a.files++
 	if before != nil && before.captured() && before.hasContentOf(after) {
@@ -41,7 +41,7 @@ func (a *added) entry(before, after *indexEntry) {
 	}
 }
 
-// tree takes all of a tree that comes after nothing.
+// tree adds everything of a new tree.
 func (a *added) tree(ctx context.Context, store blob.Store, r *dirRef) error {
 	d, err := r.load(ctx, store)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *added) tree(ctx context.Context, store blob.Store, r *dirRef) error {
 	return nil
 }
 
-// all returns what was collected, and the chunks of it.
+// all returns the collected blobs and their chunks.
 func (a *added) all(ctx context.Context, store blob.Store) ([]blob.ID, error) {
 	for _, id := range a.chunked {
 		data, err := store.Get(ctx, id)

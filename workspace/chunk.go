@@ -20,11 +20,11 @@ const (
 
 	minChunk = 512 << 10
 	maxChunk = 4 << 20
-	// cutMask makes a cut likely after another 1 MiB; its bits are the upper ones
-	// since those of a gear hash depend on the last 64 bytes, the lower on fewer.
+	// cutMask makes a cut likely after another 1 MiB; it uses upper bits, because
+	// those of a gear hash depend on the last 64 bytes and lower bits on fewer.
 	cutMask = uint64(1<<20-1) << 44
 
-	// maxChunks bounds a list to files of a few TiB.
+	// maxChunks limits a list to files of a few TiB.
 	maxChunks = 1 << 22
 )
 
@@ -34,9 +34,9 @@ type Chunk struct {
 	ID   blob.ID
 }
 
-// cut returns the length of the first chunk of data, which holds at least
-// maxChunk bytes unless the file ends there. Cuts depend on the content around
-// them alone, so that an insertion moves them along.
+// cut returns the length of the first chunk of data, which must hold at least
+// maxChunk bytes unless the file ends there. Cuts depend only on the content around
+// them, so they move with an insertion.
 func cut(data []byte) int {
 	if len(data) <= minChunk {
 		return len(data)
@@ -52,8 +52,8 @@ func cut(data []byte) int {
 	return end
 }
 
-// gear holds a random number for every byte value: the output of splitmix64
-// from seed 0. Another table would only cut in other places.
+// gear holds a random number for every byte value: the output of splitmix64 from seed
+// 0. Another table would only change the places of cuts.
 var gear = func() (t [256]uint64) {
 	var x uint64
 	for i := range t {
@@ -98,7 +98,7 @@ func DecodeChunks(data []byte) ([]Chunk, error) {
 		chunks[i].Size = int64(r.uvarintMax(math.MaxInt64))
 		chunks[i].ID = r.id()
 		if r.err == nil && (chunks[i].Size == 0 || chunks[i].ID.IsZero() || chunks[i].Size > maxBlobSize || chunks[i].Size > MaxFileSize-total) {
-			r.fail("chunk %d is impossible", i)
+			r.fail("chunk %d is invalid", i)
 		}
 		if r.err != nil {
 			return nil, r.err

@@ -11,8 +11,8 @@ import (
 )
 
 // OpenFile returns the content of a file entry. A chunked file is read chunk by
-// chunk; content that is missing or has another length than the entry says is
-// an error at the place where it is noticed.
+// chunk; missing content, or content of the wrong length, is an error where it is
+// detected.
 func OpenFile(ctx context.Context, store blob.Store, e Entry) (io.ReadCloser, error) {
 	if e.Kind != File {
 		return nil, fmt.Errorf("open %q: is a %s, not a file", e.Name, e.Kind)
@@ -71,10 +71,10 @@ func ReadLink(ctx context.Context, store blob.Store, e Entry) (string, error) {
 }
 
 func wrongSize(id blob.ID, want int64) error {
-	return blob.Corrupt(id, "its entry says %d bytes, the content has another length", want)
+	return blob.Corrupt(id, "its entry says %d bytes, the content has a different length", want)
 }
 
-// sizedReader turns a content of another length than promised into an error.
+// sizedReader returns an error for content of the wrong length.
 type sizedReader struct {
 	io.ReadCloser
 	left int64
@@ -85,13 +85,13 @@ func (r *sizedReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.left -= int64(n)
 	if r.left < 0 || err == io.EOF && r.left > 0 {
-		return n, blob.Corrupt(r.id, "the content has another length than its entry says")
+		return n, blob.Corrupt(r.id, "the content has a different length than its entry says")
 	}
 	return n, err
 }
 
-// chunkReader reads chunks one after the other. It keeps a context because
-// io.Reader has no room for one; the context is the one given to OpenFile.
+// chunkReader reads chunks one after the other. It keeps the context of OpenFile,
+// because io.Reader takes none.
 type chunkReader struct {
 	ctx    context.Context
 	store  blob.Store
@@ -130,7 +130,7 @@ func PutFile(ctx context.Context, store blob.Store, content io.Reader) (Entry, e
 	return putFile(content, func(b blob.Blob) error { return store.Put(ctx, b) })
 }
 
-// HashFile returns the entry that PutFile would, and stores nothing.
+// HashFile returns the same entry as PutFile without storing anything.
 func HashFile(content io.Reader) (Entry, error) {
 	return putFile(content, func(blob.Blob) error { return nil })
 }
@@ -160,8 +160,8 @@ func PutLink(ctx context.Context, store blob.Store, target string) (Entry, error
 	return Entry{Kind: Symlink, Size: int64(len(target)), ID: b.ID}, nil
 }
 
-// putChunks gives content as chunks, and then their list, to put. What was stored
-// before an error is garbage that a collector finds.
+// putChunks passes content as chunks, and then their list, to put. Chunks stored
+// before an error are garbage for a collector.
 func putChunks(content io.Reader, like blob.ID, put func(blob.Blob) error) (Entry, error) {
 	w := window{r: content, buf: make([]byte, 2*maxChunk)}
 	var chunks []Chunk
@@ -196,8 +196,8 @@ func putChunks(content io.Reader, like blob.ID, put func(blob.Blob) error) (Entr
 	return e, nil
 }
 
-// storeError marks an error as the store's, which ends a scan, where an error of
-// the file would only leave the file out.
+// storeError marks an error of the store, which ends a scan; an error of a file only
+// skips the file.
 type storeError struct{ err error }
 
 func (e *storeError) Error() string { return e.err.Error() }
@@ -207,7 +207,7 @@ func (e *storeError) Unwrap() error { return e.err }
 type window struct {
 	r      io.Reader
 	buf    []byte
-	lo, hi int // what was read and not yet taken
+	lo, hi int // read and not consumed
 	ended  bool
 }
 

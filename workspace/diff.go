@@ -16,14 +16,14 @@ func Diff(ctx context.Context, store blob.Store, a, b blob.ID) ([]Change, error)
 	return d.changes, err
 }
 
-// differ compares directories of indexes, so that a scan learns what changed
-// without reading nodes back from the store.
+// differ compares directories of indexes, so that a scan finds changes without
+// reading nodes from the store.
 type differ struct {
 	ctx     context.Context
 	store   blob.Store
-	lenient bool // a directory that cannot be loaded counts as empty
+	lenient bool // an unreadable directory counts as empty
 	changes []Change
-	added   *added // takes the new blobs, if not nil
+	added   *added // receives the new blobs, if not nil
 	seen    int
 }
 
@@ -82,11 +82,11 @@ func (d *differ) dirs(path string, a, b *dirRef) error {
 	return nil
 }
 
-// pair compares two entries of the same name, of which one may be missing.
+// pair compares two entries of the same name, one of which may be missing.
 func (d *differ) pair(dir string, a, b *indexEntry, asubs, bsubs []*dirRef) error {
 	inA, inB := a != nil && a.captured(), b != nil && b.captured()
 	if !inA && !inB || inA && inB && a.equals(b) {
-		return nil // nearly all are, so that nothing is made before
+		return nil // nearly always, so allocate nothing before
 	}
 	if d.added != nil && inB && b.kind != Dir {
 		d.added.entry(a, b)

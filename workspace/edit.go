@@ -10,15 +10,15 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// NewDirMode is the mode of directories that Edit makes on the way to a path.
+// NewDirMode is the mode of directories that Edit creates on the way to a path.
 const NewDirMode = 0o755
 
-// Edit stores a tree that differs from the given one at some paths and returns
-// its id. A nil entry removes the path; another one, whose Name is ignored, takes
-// its place. A directory entry with the zero ID sets the mode of the directory
-// and keeps what it holds (nothing, if there was none). Missing directories on
-// the way are made; a file in the way is replaced. The zero id is the empty tree,
-// so Edit also builds trees from nothing. Every path must pass CheckPath.
+// Edit stores a tree that differs from the given one at some paths and returns its
+// id. A nil entry removes the path; any other entry, whose Name is ignored, replaces
+// it. A directory entry with the zero ID sets the mode of the directory and keeps its
+// content (none, if it is new). Missing parent directories are created; a file in
+// their place is replaced. The zero id is the empty tree, so Edit also builds trees
+// from nothing. Every path must pass CheckPath.
 func Edit(ctx context.Context, store blob.Store, tree blob.ID, changes map[string]*Entry) (blob.ID, error) {
 	root := &edit{}
 	for path, e := range changes {
@@ -38,9 +38,9 @@ func Edit(ctx context.Context, store blob.Store, tree blob.ID, changes map[strin
 	return id, nil
 }
 
-// edit is what happens at one path and below it.
+// edit is the change at one path and below it.
 type edit struct {
-	set  bool   // entry counts
+	set  bool   // to is valid
 	to   *Entry // nil removes
 	kids map[string]*edit
 }
@@ -108,8 +108,7 @@ func (ed *editor) apply(node blob.ID, n *edit) (blob.ID, error) {
 	return b.ID, nil
 }
 
-// entry returns what stands at a name after the edits there and below it, or
-// nil for nothing.
+// entry returns the entry of a name after the edits there and below it, or nil.
 func (ed *editor) entry(before *Entry, n *edit) (*Entry, error) {
 	e := before
 	if n.set {
@@ -137,8 +136,8 @@ func (ed *editor) entry(before *Entry, n *edit) (*Entry, error) {
 	return &c, nil
 }
 
-// makesDir reports whether the path is a directory afterwards. Removals below a
-// path that is none need no directory.
+// makesDir reports whether the path is a directory afterwards. Removals below a path
+// that is not a directory need none.
 func (n *edit) makesDir(e *Entry) bool {
 	if e != nil && e.Kind == Dir {
 		return true

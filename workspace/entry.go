@@ -21,7 +21,7 @@ var (
 	ErrRootRefused = fault.Named(fault.Invalid, "root-refused", "directory refused as workspace root")
 )
 
-// Kind says what an entry is.
+// Kind is the kind of an entry.
 type Kind uint8
 
 // The kinds of entries. The values are part of the node format.
@@ -49,14 +49,14 @@ type Entry struct {
 	// Name is the raw name, one path component, in no particular encoding.
 	Name string
 	Kind Kind
-	// Mode holds the permission bits (0o7777) of a file or directory. It is 0 for
-	// a symbolic link, whose mode means nothing.
+	// Mode holds the permission bits (0o7777) of a file or directory. It is 0 for a
+	// symbolic link, whose mode is meaningless.
 	Mode uint32
 	// Size is the length of a file or of a link's target, 0 for a directory.
 	Size int64
 	// ID is the content of a file, the node of a directory, the target of a link.
 	ID blob.ID
-	// Chunked says that ID is a list of chunks instead of the content itself.
+	// Chunked means that ID is a list of chunks instead of the content itself.
 	Chunked bool
 }
 
@@ -66,9 +66,9 @@ func (e Entry) Same(o Entry) bool {
 	return e.Kind == o.Kind && e.Mode == o.Mode && e.Size == o.Size && e.ID == o.ID && e.Chunked == o.Chunked
 }
 
-// Change is a path that differs between two trees. Before is nil for a path that
-// was added, After for one that was removed. A directory of both trees is listed
-// only if its mode differs, or if it was something else before.
+// Change is a path that differs between two trees. Before is nil for an added path,
+// After for a removed one. A directory in both trees is listed only if its mode
+// differs. A path that became a directory is listed, too.
 type Change struct {
 	Path          string
 	Before, After *Entry
@@ -85,13 +85,13 @@ func (c Change) Op() string {
 	return "modify"
 }
 
-// Reason says why a path was not captured.
+// Reason is why a path was not captured.
 type Reason string
 
-// The reasons. They are stable words, fit for JSON.
+// The reasons. They are stable and used in JSON.
 const (
-	// ReasonIgnored: excluded by an ignore file. Of an ignored directory only the
-	// directory itself is named.
+	// ReasonIgnored: excluded by an ignore file. For an ignored directory only the
+	// directory itself is listed.
 	ReasonIgnored Reason = "ignored"
 	// ReasonTooLarge: larger than Options.MaxFile.
 	ReasonTooLarge Reason = "too large"
@@ -99,28 +99,28 @@ const (
 	ReasonSpecial Reason = "special file"
 	// ReasonPermission: the file or directory may not be read.
 	ReasonPermission Reason = "permission denied"
-	// ReasonChanging: it was written to during every attempt to read it.
+	// ReasonChanging: it changed during every attempt to read it.
 	ReasonChanging Reason = "changing"
 	// ReasonName: a name that no tree may hold, such as git~1; see CheckPath.
 	ReasonName Reason = "name not allowed"
 	// ReasonPathLength: the path is longer than MaxPath or holds a name longer
 	// than MaxName.
 	ReasonPathLength Reason = "path too long"
-	// ReasonIO: the disk or the file system failed; Err tells how.
+	// ReasonIO: the disk or the file system failed; Err has the cause.
 	ReasonIO Reason = "read error"
 )
 
-// Skipped is a path that a scan saw and did not capture. Whoever restores a tree
-// must leave such paths alone: their absence from the tree means nothing.
+// Skipped is a path that a scan saw and did not capture. A restore must leave such
+// paths alone: their absence from the tree means nothing.
 type Skipped struct {
 	Path   string `json:"path"`
 	Reason Reason `json:"reason"`
-	// Dir says that the path is a directory, so that nothing below it was captured
-	// either (but for the files named in Options.Touched).
+	// Dir means that the path is a directory, so nothing below it was captured either
+	// (except the files in Options.Touched).
 	Dir bool `json:"dir,omitempty"`
 	// Size is the size of a file that is too large.
 	Size int64 `json:"size,omitempty"`
-	// Err is the cause, where the reason alone does not tell.
+	// Err is the cause, if the reason alone is not enough.
 	Err error `json:"-"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootID returns what the kernel made up when it started, or nothing.
+// bootID returns the random boot id of the kernel, or nil.
 var bootID = sync.OnceValue(func() []byte {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -18,9 +18,9 @@ var bootID = sync.OnceValue(func() []byte {
 	return id
 })
 
-// eraOf returns the era of the file system that a directory is on. Only those are
-// known to stamp a directory with each change of a name that keep their names
-// themselves: others may hear of changes late, or be changed behind their back.
+// eraOf returns the era of the file system that a directory is on. Only local file
+// systems reliably stamp a directory at each change of a name: others may see changes
+// late, or be changed from outside.
 func eraOf(d dirFD, dev uint64) era {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(d), &st); err != nil || len(bootID()) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// runRange looks at some names of a directory.
+// runRange examines some names of a directory.
 func (w *worker) runRange(j *dirJob, lo, hi int) error {
 	known := knownEntries{dir: j.prev}
 	var err error
@@ -58,14 +58,14 @@ func (k *knownEntries) find(name string) *indexEntry {
 	return nil
 }
 
-// examine decides about one name and captures it.
+// examine decides whether to capture one name, and captures it.
 func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 	name, kind := j.names[i].name, j.names[i].kind
 	if skipName(name) {
 		return nil
 	}
 	var st fileStat
-	unknown := kind == isFile && prev == nil && w.s.opts.Written == nil // to be read whatever its stat data
+	unknown := kind == isFile && prev == nil && w.s.opts.Written == nil // read regardless of its stat data
 	if !unknown && (kind == isUnknown || kind == isFile || kind == isLink) {
 		var err error
 		if kind != isUnknown && w.knownIgnored(j, prev, kind) {
@@ -101,7 +101,8 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 	return nil
 }
 
-// refused tells why a tree may not hold a name. What it held before, it may.
+// refused returns why a tree may not hold a name. Names that the tree already has are
+// allowed.
 func (w *worker) refused(j *dirJob, name string, prev *indexEntry) Reason {
 	if prev != nil && prev.captured() {
 		return ""
@@ -115,8 +116,8 @@ func (w *worker) refused(j *dirJob, name string, prev *indexEntry) Reason {
 	return ""
 }
 
-// knownIgnored reports whether the index says that a name is ignored and nothing
-// could have changed that, so that not even its stat data is needed.
+// knownIgnored reports whether the index has a name as ignored and nothing could have
+// changed that, so that not even stat is needed.
 func (w *worker) knownIgnored(j *dirJob, prev *indexEntry, kind fileKind) bool {
 	return prev != nil && prev.flags == flagIgnored && j.sameRules() &&
 		(prev.kind == Dir) == (kind == isDir) && j.touched.kid(prev.name) == nil
@@ -146,8 +147,9 @@ func (w *worker) judge(j *dirJob, name string, kind fileKind, prev *indexEntry) 
 	return ignoredButCaptured(kind, prev, touched)
 }
 
-// earlier returns what an entry that no rule ignores keeps of an earlier verdict: the
-// rule may come back, by a rewind for one, and then the entry stays captured.
+// earlier returns the flags that an entry keeps from an earlier verdict although no
+// rule ignores it now: the rule may come back, for example by a rewind, and the entry
+// then stays captured.
 func (e *indexEntry) earlier(kind fileKind) entryFlags {
 	if e == nil || !e.captured() || (e.kind == Dir) != (kind == isDir) {
 		return 0
@@ -155,11 +157,11 @@ func (e *indexEntry) earlier(kind fileKind) entryFlags {
 	return e.flags & (flagTouched | flagPartial)
 }
 
-// ignoredButCaptured tells whether an ignored entry is captured all the same:
-// because an agent touched it, or because the previous tree has it. Rules decide
-// what is newly captured; a rule that comes later, by an agent for one, must not
-// take a file out of every checkpoint from then on. Of a directory that is kept
-// for that reason only what the tree had counts.
+// ignoredButCaptured reports whether an ignored entry is captured anyway: because an
+// agent touched it, or because the previous tree has it. Rules decide about new files
+// only; a later rule, for example by an agent, must not remove a file from all later
+// checkpoints. Of a directory kept for that reason, only what the tree had is
+// captured.
 func ignoredButCaptured(kind fileKind, prev *indexEntry, touched *pathSet) (entryFlags, bool) {
 	had := prev != nil && prev.captured() && (kind != isDir || prev.kind == Dir)
 	whole := touched.whole() || had && prev.flags&flagTouched != 0
@@ -174,11 +176,11 @@ func ignoredButCaptured(kind fileKind, prev *indexEntry, touched *pathSet) (entr
 	return 0, false
 }
 
-// ignored notes a name that is not captured. The index keeps it, so that the
-// next scan need not match it again.
+// ignored records a name that is not captured. The index keeps it, so that the next
+// scan need not match it again.
 func (w *worker) ignored(j *dirJob, i int, kind fileKind) error {
 	if j.partial {
-		return nil // the ignored directory itself has been named
+		return nil // the ignored directory itself is listed
 	}
 	s := &j.slots[i]
 	name := j.names[i].name
@@ -225,7 +227,7 @@ func (w *worker) enter(j *dirJob, i int, flags entryFlags, prev *indexEntry) {
 	w.s.queue.push(sub)
 }
 
-// file captures a regular file, which need not be read if it is known.
+// file captures a regular file, which is not read if it is unchanged.
 func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *indexEntry) error {
 	if st.size > w.s.maxFile {
 		w.skip(j, j.names[i].name, Skipped{Reason: ReasonTooLarge, Size: st.size})
@@ -246,7 +248,7 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 	return w.capture(j, i, flags, prev)
 }
 
-// distrusts reports whether a file is read although its stamps are as they were.
+// distrusts reports whether a file is read although its stamps are unchanged.
 func (w *worker) distrusts(j *dirJob, name string, st fileStat) bool {
 	o := &w.s.opts
 	return o.Full || o.Share.has(st, name) || o.Reread != nil && o.Reread[join(j.path, name)]
@@ -261,7 +263,7 @@ func (w *worker) capture(j *dirJob, i int, flags entryFlags, prev *indexEntry) e
 		w.skip(j, name, Skipped{Reason: ReasonTooLarge, Size: got.st.size})
 		return nil
 	case errors.Is(err, errNotReadable):
-		return w.leaveOut(j, name, false, errChanging) // it was a file a moment ago
+		return w.leaveOut(j, name, false, errChanging) // it was a file before
 	case err != nil:
 		return w.leaveOut(j, name, false, err)
 	}
@@ -270,7 +272,7 @@ func (w *worker) capture(j *dirJob, i int, flags entryFlags, prev *indexEntry) e
 	s.found = true
 	s.e = newEntry(name, File, got.st, flags|got.flags, got.id)
 	if prev != nil {
-		s.same = s.e == *prev // as a file that is read again and again while it is open
+		s.same = s.e == *prev // as for a file that is reread while it is open
 	}
 	return nil
 }
@@ -315,7 +317,7 @@ func (e *indexEntry) fits(kind Kind, st fileStat) bool {
 		e.size == st.size && e.mtime == st.mtime && e.ctime == st.ctime && e.ino == st.ino
 }
 
-// reuse takes an unchanged entry over.
+// reuse keeps an unchanged entry.
 func (s *slot) reuse(prev *indexEntry, flags entryFlags) {
 	s.found = true
 	s.e = *prev

@@ -15,8 +15,8 @@ const (
 	gitInfoPath    = ".git/info"
 	excludeName    = "exclude"
 
-	// maxIgnoreFile is the size up to which an ignore file is obeyed. Larger ones
-	// are no ignore files, and git gives up on them at 100 MiB.
+	// maxIgnoreFile is the size limit of an ignore file. Larger ones are ignored; git
+	// does so at 100 MiB.
 	maxIgnoreFile = 4 << 20
 )
 
@@ -94,16 +94,15 @@ func lastMatch(list []pattern, base, path, name string, isDir bool) *pattern {
 
 // pattern is one line of an ignore file.
 type pattern struct {
-	text     string // without !, / at the end; for a path pattern without / at the start
-	literal  int    // how many bytes at the start of text hold no wildcard
-	negative bool   // !pattern: not ignored after all
+	text     string // without ! and trailing /; for a path pattern also without leading /
+	literal  int    // length of the prefix of text without a wildcard
+	negative bool   // !pattern: not ignored
 	dirOnly  bool   // pattern/
-	anyDir   bool   // no slash in it: compared with the name alone
+	anyDir   bool   // no slash: compared with the name only
 	suffix   bool   // * and then no wildcard
 }
 
-// parseIgnore reads an ignore file. Every input is a list of patterns; git has
-// no notion of a malformed one.
+// parseIgnore reads an ignore file. Every input is valid, as in git.
 func parseIgnore(data []byte) []pattern {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	var list []pattern
@@ -122,7 +121,7 @@ func parseIgnore(data []byte) []pattern {
 	return list
 }
 
-// trimSpaces drops spaces from the end of a line, but for escaped ones.
+// trimSpaces drops unescaped spaces from the end of a line.
 func trimSpaces(line string) string {
 	end := -1
 	for i := 0; i < len(line); i++ {
@@ -166,7 +165,7 @@ func parsePattern(text string) (pattern, bool) {
 	return p, true
 }
 
-// plainLength returns how many bytes come before the first wildcard.
+// plainLength returns the number of bytes before the first wildcard.
 func plainLength(s string) int {
 	if i := strings.IndexAny(s, `*?[\`); i >= 0 {
 		return i
@@ -175,7 +174,7 @@ func plainLength(s string) int {
 }
 
 // matches reports whether the pattern, from the ignore file of directory base,
-// fits a path.
+// matches a path.
 func (p *pattern) matches(base, path, name string, isDir bool) bool {
 	if p.dirOnly && !isDir {
 		return false
@@ -190,7 +189,7 @@ func (p *pattern) matches(base, path, name string, isDir bool) bool {
 		return wildmatch(p.text, name, false)
 	}
 	if base != "" {
-		path = path[len(base)+1:] // rules are asked only about paths below their directory
+		path = path[len(base)+1:] // rules are used only for paths below their directory
 	}
 	if !strings.HasPrefix(path, p.text[:p.literal]) {
 		return false

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// IgnoredStamp is what shows that an ignored file changed, without its content.
+// IgnoredStamp shows whether an ignored file has changed, without its content.
 type IgnoredStamp struct {
 	Path         string
 	Size         int64
@@ -17,10 +17,10 @@ type IgnoredStamp struct {
 	Inode        uint64
 }
 
-// StampIgnored looks at the ignored files that a scan named: at each file, and at the
-// files directly in each ignored directory. It looks at no more than limit and reports
-// whether there were more. Files that captured says are in the tree are left out.
-// What cannot be looked at is not listed; the result is sorted by path.
+// StampIgnored stamps the ignored files that a scan listed: each file, and the files
+// directly in each ignored directory. It stamps at most limit files and reports
+// whether there were more. It skips files for which captured returns true, and files
+// that cannot be read; the result is sorted by path.
 func StampIgnored(root string, skipped []Skipped, limit int, captured func(path string) bool) (stamps []IgnoredStamp, more bool, err error) {
 	dir, err := openRoot(root)
 	if err != nil {
@@ -66,7 +66,7 @@ func sortStamps(stamps []IgnoredStamp) []IgnoredStamp {
 
 // filesIn returns up to limit names of regular files in a directory.
 func filesIn(root *os.Root, path string, limit int) (names []string, more bool) {
-	// It may have become a FIFO, whose other end nobody opens.
+	// It may have become a FIFO without a writer.
 	dir, err := root.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, false
@@ -84,7 +84,7 @@ func filesIn(root *os.Root, path string, limit int) (names []string, more bool) 
 	return names, len(entries) > limit
 }
 
-// stampAt looks at one file.
+// stampAt stamps one file.
 func stampAt(root dirFD, path string) (IgnoredStamp, bool) {
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -102,7 +102,7 @@ func stampAt(root dirFD, path string) (IgnoredStamp, bool) {
 	return IgnoredStamp{Path: path, Size: st.size, Mtime: st.mtime, Ctime: st.ctime, Inode: st.ino}, true
 }
 
-// ChangedIgnored lists the paths whose files are no longer what the stamps say.
+// ChangedIgnored lists the paths whose files no longer match the stamps.
 func ChangedIgnored(root string, stamps []IgnoredStamp) ([]string, error) {
 	if len(stamps) == 0 {
 		return nil, nil

@@ -7,35 +7,34 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Index remembers what a scan saw: for every directory its node, for every entry
-// the stat data and the content, so that the next scan reads only what changed.
+// Index remembers what a scan saw: for every directory its node, for every entry the
+// stat data and the content, so that the next scan reads only what has changed.
 //
-// An Index does not change: scans make new ones, which share what stayed equal
-// with the old. It is loaded directory by directory as it is needed, from the
-// file that it was opened from or from the nodes of its tree. It is safe for
-// concurrent use.
+// An Index is immutable: scans make new ones, which share unchanged parts with the
+// old. It is loaded directory by directory on demand, from its file or from the nodes
+// of its tree. It is safe for concurrent use.
 //
-// An index is worth something only as long as its tree is in the store. Save it
-// after the commit that names the tree, and drop it with the tree; Scan checks
-// that the root node is there and starts afresh if not.
+// An index is useful only while its tree is in the store. Save it after the commit
+// that names the tree, and drop it with the tree; Scan checks that the root node
+// exists and starts over if not.
 type Index struct {
 	root *dirRef
 	era  era // of the stamps of its directories
 }
 
-// NewIndex returns an index that knows a stored tree and no stat data: every
-// file that a scan looks at is read. It serves ScanPaths where the saved index
-// was lost, at the cost of the paths given to it.
+// NewIndex returns an index of a stored tree without stat data: a scan reads every
+// file it examines. It is for ScanPaths after the saved index was lost; the cost
+// depends on the given paths.
 func NewIndex(tree blob.ID) *Index { return &Index{root: &dirRef{node: tree}} }
 
 // Tree returns the tree that the index describes.
 func (x *Index) Tree() blob.ID { return x.root.node }
 
-// dirRef names a directory of an index that may not be in memory yet.
+// dirRef refers to a directory of an index that may not be loaded yet.
 type dirRef struct {
 	node blob.ID
-	at   atomic.Pointer[location] // where the record is, or nil
-	rec  atomic.Pointer[indexDir] // what it says, once loaded
+	at   atomic.Pointer[location] // place of the record, or nil
+	rec  atomic.Pointer[indexDir] // the record, once loaded
 }
 
 func newRef(d *indexDir) *dirRef {
@@ -44,20 +43,20 @@ func newRef(d *indexDir) *dirRef {
 	return r
 }
 
-// indexDir is what an index knows of one directory. It never changes once it is
-// reachable from an Index.
+// indexDir is one directory of an index. It never changes once it is reachable from
+// an Index.
 type indexDir struct {
 	node    blob.ID
-	rules   ruleSum  // the ignore rules under which entries were judged
-	listed  dirStamp // the directory's, when entries were all its names but those that scans skip
+	rules   ruleSum  // the ignore rules applied to entries
+	listed  dirStamp // stamp of the directory when entries were all its names except skipped ones
 	entries []indexEntry
-	subs    []*dirRef // of the entries that have one, by indexEntry.sub
+	subs    []*dirRef // subdirectories, by indexEntry.sub
 }
 
 // indexEntry is an Entry with the stat data that it was read under.
 type indexEntry struct {
 	name  string
-	kind  Kind // of an ignored entry: Dir or File, for "no directory"
+	kind  Kind // of an ignored entry: Dir, or File for anything else
 	flags entryFlags
 	mode  uint32
 	size  int64
@@ -72,24 +71,24 @@ type entryFlags uint8
 
 const (
 	// flagIgnored: an ignore rule matches. Alone it means that the entry is not
-	// captured, and only its name and kind are kept.
+	// captured; only its name and kind are kept.
 	flagIgnored entryFlags = 1 << iota
-	// flagTouched: captured although ignored, since an agent touched it or the tree
-	// had it before a rule ignored it. It outlasts the rule.
+	// flagTouched: captured although ignored, because an agent touched it or the tree
+	// had it before the rule. It outlives the rule.
 	flagTouched
-	// flagPartial: an ignored directory that is captured only as far as it leads
-	// to touched entries. It outlasts the rule, and means nothing until that is back.
+	// flagPartial: an ignored directory of which only touched entries are captured.
+	// It outlives the rule and has no effect until the rule is back.
 	flagPartial
 	// flagChunked: the content is a chunk list.
 	flagChunked
-	// flagUnsure: the stat data proves nothing, the next scan reads the entry.
+	// flagUnsure: the stat data proves nothing; the next scan reads the entry.
 	flagUnsure
-	// flagBare: known from the tree's node only; there is no stat data, and whether
-	// a rule ignored the entry is not known.
+	// flagBare: known only from the tree's node, without stat data; whether a rule
+	// ignored the entry is unknown.
 	flagBare
 )
 
-// partial reports whether a directory is ignored but for touched entries.
+// partial reports whether a directory is ignored except for touched entries.
 func (f entryFlags) partial() bool { return f&flagIgnored != 0 && f&flagPartial != 0 }
 
 // captured reports whether the entry is part of the tree.
@@ -101,7 +100,7 @@ func (e *indexEntry) entry() Entry {
 	return Entry{Name: e.name, Kind: e.kind, Mode: e.mode, Size: e.size, ID: e.id, Chunked: e.flags&flagChunked != 0}
 }
 
-// find returns the place of a name among the entries.
+// find returns the index of a name among the entries.
 func (d *indexDir) find(name string) (int, bool) {
 	lo, hi := 0, len(d.entries)
 	for lo < hi {
@@ -115,8 +114,8 @@ func (d *indexDir) find(name string) (int, bool) {
 	return lo, lo < len(d.entries) && d.entries[lo].name == name
 }
 
-// load returns the directory, from memory, from the index file or, where that
-// has none or a damaged one, from the node in the store.
+// load returns the directory from memory, from the index file or, if that fails, from
+// the node in the store.
 func (r *dirRef) load(ctx context.Context, store blob.Store) (*indexDir, error) {
 	if d := r.rec.Load(); d != nil {
 		return d, nil
@@ -136,9 +135,8 @@ func (r *dirRef) load(ctx context.Context, store blob.Store) (*indexDir, error) 
 	return d, nil
 }
 
-// loadInto is load for a moment: a directory that is not in memory is read into
-// scratch if the whole of its file is there, and nothing of it is kept. scratch is
-// then what it returns.
+// loadInto is load without caching: a directory that is not in memory is read into
+// scratch, if its whole file is in memory, and scratch is returned.
 func (r *dirRef) loadInto(ctx context.Context, store blob.Store, scratch *indexDir) (*indexDir, error) {
 	at := r.at.Load()
 	if r.rec.Load() == nil && at != nil && at.src.start.Load() != nil && at.readInto(scratch, r.node) {
@@ -147,14 +145,14 @@ func (r *dirRef) loadInto(ctx context.Context, store blob.Store, scratch *indexD
 	return r.load(ctx, store)
 }
 
-// readWhole makes ready for all that is below, unless that is in memory.
+// readWhole prepares loading everything below, unless it is in memory.
 func (r *dirRef) readWhole() {
 	if at := r.at.Load(); at != nil && r.rec.Load() == nil {
 		at.src.readWhole()
 	}
 }
 
-// dirOfNode makes an index directory that has no stat data from a node.
+// dirOfNode makes an index directory without stat data from a node.
 func dirOfNode(node blob.ID, entries []Entry) *indexDir {
 	d := &indexDir{node: node, entries: make([]indexEntry, len(entries))}
 	for i, e := range entries {

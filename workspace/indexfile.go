@@ -23,7 +23,7 @@ const (
 	indexHeaderLen = 8
 	recordHeadLen  = 8
 	trailerLen     = 4 + 4 + endLen
-	endLen         = 8 + 8 + blob.IDSize + eraLen // what the trailer says
+	endLen         = 8 + 8 + blob.IDSize + eraLen // content of the trailer
 
 	sealRecordLen  = 4 + nonceLen // before the sealed payload
 	sealTrailerLen = 4 + nonceLen + endLen + tagLen
@@ -31,27 +31,26 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// recordSum covers the place of a record as well as its bytes: a record that is
-// intact but lies elsewhere is not the one that was meant.
+// recordSum covers the place of a record as well as its bytes: an intact record in
+// the wrong place must not be accepted.
 func recordSum(off int64, payload []byte) uint32 {
 	var place [8]byte
 	binary.LittleEndian.PutUint64(place[:], uint64(off))
 	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, payload)
 }
 
-// indexSource is the stored form of an index, read record by record.
-// Appending to its file moves its end, so all indexes that lie in one file share
-// one source.
+// indexSource is the stored form of an index, read record by record. Appending to its
+// file moves its end, so all indexes in one file share one source.
 type indexSource struct {
 	r     io.ReaderAt
 	path  string    // of the file, or ""
-	box   *indexBox // what it is sealed with, or nil
-	base  int64     // size when the whole was last written anew
+	box   *indexBox // seals the file, or nil
+	base  int64     // size when the file was last rewritten
 	end   atomic.Int64
-	start atomic.Pointer[[]byte] // of the file, once a scan needed all of it
+	start atomic.Pointer[[]byte] // start of the file, once a scan needed all of it
 
 	mu   sync.Mutex // guards the rest, and is held while appending
-	root int64      // where the newest root record is
+	root int64      // place of the newest root record
 	node blob.ID    // of the newest root
 	era  era        // of the newest index
 }
@@ -62,7 +61,7 @@ type location struct {
 	off int64
 }
 
-// dir reads the directory of a node; nil if the record is not that, or no good.
+// dir reads the directory of a node; nil if the record does not match or is damaged.
 func (l *location) dir(node blob.ID) *indexDir {
 	d := &indexDir{}
 	if !l.readInto(d, node) {
@@ -71,14 +70,14 @@ func (l *location) dir(node blob.ID) *indexDir {
 	return d
 }
 
-// readInto is dir into a directory that is not needed any more. After a failure d
-// holds anything.
+// readInto is dir into a reused directory. After a failure the content of d is
+// undefined.
 func (l *location) readInto(d *indexDir, node blob.ID) bool {
 	payload, err := l.src.record(l.off)
 	return err == nil && d.decode(payload, l.src, l.off) == nil && d.node == node
 }
 
-// layout is how large the parts around payloads are.
+// layout holds the sizes of the parts around payloads.
 type layout struct{ header, head, tail, trailer int64 }
 
 func layoutOf(box *indexBox) layout {
@@ -88,8 +87,8 @@ func layoutOf(box *indexBox) layout {
 	return layout{indexHeaderLen, recordHeadLen, 0, trailerLen}
 }
 
-// openSource checks the frame of a stored index of the given size; with a sealer, of
-// a sealed one.
+// openSource checks header and trailer of a stored index of the given size; with a
+// sealer, of a sealed one.
 func openSource(r io.ReaderAt, size int64, seal Sealer) (*indexSource, error) {
 	s := &indexSource{r: r}
 	head := make([]byte, indexHeaderLen)
@@ -123,7 +122,7 @@ func openSource(r io.ReaderAt, size int64, seal Sealer) (*indexSource, error) {
 	return s, nil
 }
 
-// readEnd returns what the trailer of a file of the given size says.
+// readEnd returns the trailer of a file of the given size.
 func (s *indexSource) readEnd(size int64) ([]byte, error) {
 	lay := layoutOf(s.box)
 	off := size - lay.trailer
@@ -159,12 +158,12 @@ func appendEnd(buf []byte, root, base int64, node blob.ID, in era) []byte {
 	return append(buf, in[:]...)
 }
 
-// maxWhole is the largest index that is read at once. One of a million files has
-// about half of it.
+// maxWhole is the largest index that is read at once. An index of a million files
+// takes about half of it.
 const maxWhole = 256 << 20
 
-// readWhole reads what the file holds now, so that records need no call each. A
-// file that cannot be read is left to those who read its records.
+// readWhole reads the whole file, so that records need no separate calls. It ignores
+// errors; reading a record reports them.
 func (s *indexSource) readWhole() {
 	size := s.end.Load()
 	if s.start.Load() != nil || size > maxWhole {
@@ -179,8 +178,8 @@ func (s *indexSource) readWhole() {
 // firstRead is enough for a directory of about twenty entries.
 const firstRead = 2 << 10
 
-// bytes returns at least least bytes at off, and more if that costs nothing. They
-// are never written to again.
+// bytes returns at least least bytes at off, and more if that is free. They are never
+// modified afterwards.
 func (s *indexSource) bytes(off, least, most int64) ([]byte, error) {
 	if all := s.start.Load(); all != nil && off+least <= int64(len(*all)) {
 		return (*all)[off:min(off+most, int64(len(*all)))], nil
@@ -199,7 +198,7 @@ func (s *indexSource) record(off int64) ([]byte, error) {
 	if off < lay.header || off > limit-lay.head {
 		return nil, fmt.Errorf("%w: no record at %d", ErrBadIndex, off)
 	}
-	// Most records fit into what is read first.
+	// Most records fit into the first read.
 	buf, err := s.bytes(off, lay.head, min(firstRead, limit-off))
 	if err != nil {
 		return nil, err
@@ -223,8 +222,8 @@ func (s *indexSource) record(off int64) ([]byte, error) {
 	return payload, nil
 }
 
-// appendDir encodes a directory. places gives the records of its subdirectories,
-// 0 for one that has none.
+// appendDir encodes a directory. places are the places of its subdirectories'
+// records, 0 for none.
 func appendDir(buf []byte, d *indexDir, places []int64) []byte {
 	buf = append(buf, d.node[:]...)
 	buf = append(buf, d.rules[:]...)
@@ -254,10 +253,10 @@ func appendDir(buf []byte, d *indexDir, places []int64) []byte {
 	return buf
 }
 
-// decode reads a record. Names are parts of the payload.
+// decode reads a record. Names alias the payload.
 func (d *indexDir) decode(payload []byte, src *indexSource, off int64) error {
 	r := reader{data: payload, bad: ErrBadIndex}
-	text := unsafe.String(unsafe.SliceData(payload), len(payload)) // nobody writes to it again
+	text := unsafe.String(unsafe.SliceData(payload), len(payload)) // never modified again
 	d.node = r.id()
 	copy(d.rules[:], r.bytes(uint64(len(d.rules))))
 	d.listed.mtime, d.listed.ctime = r.stamp(), r.stamp()
@@ -304,8 +303,8 @@ func (d *indexDir) decodeCaptured(r *reader, e *indexEntry, src *indexSource, of
 	sub := &dirRef{node: e.id}
 	switch {
 	case place == 0:
-	case int64(place) >= off: // records come after those they lead to: no cycles
-		r.fail("record at %d leads to %d", off, place)
+	case int64(place) >= off: // records come after those they refer to: no cycles
+		r.fail("record at %d refers to %d", off, place)
 	default:
 		sub.at.Store(&location{src, int64(place)})
 	}

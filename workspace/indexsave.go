@@ -39,14 +39,14 @@ func indexFrom(src *indexSource, err error) (*Index, error) {
 	return x, nil
 }
 
-// OpenIndex opens the index in a file that Save wrote. It reads only the end of
-// the file; directories follow as scans need them. A file that is missing gives
-// fs.ErrNotExist, one that is no good ErrBadIndex: in both cases scan without it.
-// Close the index when neither it nor one that a scan derived from it is needed.
+// OpenIndex opens the index in a file that Save wrote. It reads only the end of the
+// file; directories follow as scans need them. For a missing file the error is
+// fs.ErrNotExist, for an unusable one ErrBadIndex: in both cases scan without it.
+// Close the index when neither it nor an index derived from it is needed.
 func OpenIndex(path string) (*Index, error) { return OpenSealedIndex(path, nil) }
 
-// OpenSealedIndex is OpenIndex for a file that SaveSealed wrote with keys of the
-// same sealer. A file that is not sealed shows what the store hides: it is removed.
+// OpenSealedIndex is OpenIndex for a file that SaveSealed wrote with keys of the same
+// sealer. A file that is not sealed reveals what the store hides, so it is removed.
 // Without a sealer it is OpenIndex.
 func OpenSealedIndex(path string, seal Sealer) (*Index, error) {
 	f, err := os.Open(path)
@@ -64,11 +64,11 @@ func OpenSealedIndex(path string, seal Sealer) (*Index, error) {
 	return x, nil
 }
 
-// removePlain removes an index that is not sealed. If somebody else put a sealed one
-// there meanwhile, that is lost too, which costs a longer scan.
+// removePlain removes an index that is not sealed. If another process has replaced it
+// by a sealed one meanwhile, that is lost too, which only makes the next scan longer.
 func removePlain(path string) error {
 	if is, err := describeIndex(path); err != nil || is.Sealed {
-		return nil // gone, or to be replaced by the next Save
+		return nil // gone, or the next Save replaces it
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -77,7 +77,7 @@ func removePlain(path string) error {
 }
 
 func indexOfFile(f *os.File, path string, seal Sealer) (*Index, error) {
-	if err := lockFile(f); err != nil { // or we might see half of what another appends
+	if err := lockFile(f); err != nil { // or we might see a partial append
 		return nil, err
 	}
 	defer unlockFile(f)
@@ -104,14 +104,14 @@ func (x *Index) Close() error {
 }
 
 // Save writes the index to a file. If the file holds the index that this one was
-// derived from, only the directories that differ are appended; else, or when
-// half of the file has become useless, it is replaced as a whole. A crash leaves
-// the old index, the new one, or one that OpenIndex refuses.
+// derived from, Save appends only the directories that differ; otherwise, or when
+// half of the file is obsolete, it replaces the file. A crash leaves the old index,
+// the new one, or one that OpenIndex rejects.
 func (x *Index) Save(path string) error { return x.SaveSealed(path, nil) }
 
-// SaveSealed is Save for a store whose index files are sealed. A file that is sealed
-// with another key than the active one is replaced as a whole. Without a sealer it
-// is Save.
+// SaveSealed is Save for a store whose index files are sealed. A file sealed with
+// another key than the active one is replaced as a whole. Without a sealer it is
+// Save.
 func (x *Index) SaveSealed(path string, seal Sealer) error {
 	done, err := x.appendTo(path, seal)
 	if err == nil && !done {
@@ -123,7 +123,7 @@ func (x *Index) SaveSealed(path string, seal Sealer) error {
 	return nil
 }
 
-// appendTo adds what is new to the file, if the file is still what the index
+// appendTo appends new records to the file, if the file is still the one the index
 // was read from.
 func (x *Index) appendTo(path string, seal Sealer) (done bool, err error) {
 	src := x.oldSource(path)
@@ -137,7 +137,7 @@ func (x *Index) appendTo(path string, seal Sealer) (done bool, err error) {
 	defer src.mu.Unlock()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return false, nil // replaced as a whole instead, which tells what is wrong
+		return false, nil // replace it instead, which reports the error
 	}
 	defer func() { err = errors.Join(err, f.Close()) }() // and unlocks it
 	if lockFile(f) != nil || !src.isStill(f) {
@@ -162,7 +162,7 @@ func (x *Index) appendTo(path string, seal Sealer) (done bool, err error) {
 	return true, nil
 }
 
-// fits reports whether a sealer would seal a new file as this one is.
+// fits reports whether a sealer would seal a new file like this one.
 func (s *indexSource) fits(seal Sealer) (bool, error) {
 	if seal == nil || s.box == nil {
 		return (seal == nil) == (s.box == nil), nil
@@ -171,7 +171,7 @@ func (s *indexSource) fits(seal Sealer) (bool, error) {
 	return id == s.box.key(), err
 }
 
-// isStill reports whether nobody else changed the file since we did.
+// isStill reports whether the file is unchanged since our last write.
 func (s *indexSource) isStill(f *os.File) bool {
 	ours, ok := s.r.(*os.File)
 	if !ok {
@@ -185,7 +185,7 @@ func (s *indexSource) isStill(f *os.File) bool {
 	return err == nil && os.SameFile(was, is) && is.Size() == s.end.Load()
 }
 
-// oldSource finds the file that parts of the index lie in.
+// oldSource finds the file that holds parts of the index.
 func (x *Index) oldSource(path string) *indexSource {
 	var found *indexSource
 	look := func(r *dirRef) {
@@ -203,14 +203,14 @@ func (x *Index) oldSource(path string) *indexSource {
 		for _, sub := range d.subs {
 			look(sub)
 			if sub.at.Load() == nil {
-				r = sub // on the way to what a scan changed
+				r = sub // on the path to a change
 			}
 		}
 	}
 	return found
 }
 
-// replace writes the whole index beside the file and renames it into place.
+// replace writes the whole index to a temporary file and renames it.
 func (x *Index) replace(path string, seal Sealer) error {
 	var box *indexBox
 	if seal != nil {
@@ -240,11 +240,11 @@ func (x *Index) replace(path string, seal Sealer) error {
 	return nil
 }
 
-// indexWriter encodes directories, those below before those above.
+// indexWriter encodes directories, children before parents.
 type indexWriter struct {
-	keep  *indexSource // records that are there already
+	keep  *indexSource // holds existing records
 	start int64        // where buf will be written
-	box   *indexBox    // what they are sealed with, or nil
+	box   *indexBox    // seals the records, or nil
 	nonce *nonces
 	buf   []byte
 	put   []placed
@@ -270,9 +270,9 @@ func newIndexWriter(keep *indexSource, start int64, box *indexBox) *indexWriter 
 	return w
 }
 
-// dir writes a directory unless the file has it, and returns its place. A
-// directory that is neither in memory nor in a readable file has place 0: a
-// later scan loads its node instead.
+// dir writes a directory unless the file has it, and returns its place. If it is
+// neither in memory nor readable from a file, the place is 0: a later scan loads its
+// node instead.
 func (w *indexWriter) dir(r *dirRef) (int64, error) {
 	at := r.at.Load()
 	if w.keep != nil && at != nil && at.src == w.keep {
@@ -331,7 +331,7 @@ func (w *indexWriter) finish(root, base int64, x *Index) []byte {
 	return w.buf
 }
 
-// moved tells the directories where they now lie.
+// moved updates the places of the directories.
 func (w *indexWriter) moved(src *indexSource, root int64, x *Index) {
 	src.root, src.node, src.era = root, x.Tree(), x.era
 	src.end.Store(w.start + int64(len(w.buf)))

@@ -14,13 +14,12 @@ import (
 	"strings"
 )
 
-// Sealer gives the keys that index files of an encrypted store are sealed with. An
-// index holds the name of every file and the hash of its content, which such a
-// store hides.
+// Sealer provides the keys for index files of an encrypted store. An index holds the
+// name of every file and the hash of its content, which such a store must hide.
 type Sealer interface {
-	// Active names the key for new files.
+	// Active returns the id of the key for new files.
 	Active() (id [8]byte, err error)
-	// Key returns 32 bytes that are derived from a key and the salt of one file.
+	// Key returns 32 bytes derived from a key and the salt of a file.
 	Key(id [8]byte, salt []byte) ([]byte, error)
 }
 
@@ -33,7 +32,8 @@ const (
 	tagLen        = 16
 )
 
-// indexBox seals and opens the parts of one index file, whose key serves no other.
+// indexBox seals and opens the parts of one index file, whose key is used for no
+// other.
 type indexBox struct {
 	header [sealHeaderLen]byte
 	aead   cipher.AEAD
@@ -81,7 +81,7 @@ func (b *indexBox) open(seal Sealer) error {
 
 func (b *indexBox) key() [8]byte { return [8]byte(b.header[8:16]) }
 
-// Parts of a file, which cannot stand for each other.
+// Parts of a file, which must not be interchangeable.
 const (
 	partRecord = 'r'
 	partEnd    = 'e'
@@ -96,8 +96,8 @@ func (b *indexBox) binding(part byte, off int64, size int) []byte {
 	return binary.LittleEndian.AppendUint32(out, uint32(size))
 }
 
-// sealTail seals what buf holds from begin on, a part that will lie at off, and puts
-// the nonce into the bytes before it.
+// sealTail seals buf from begin, a part to be written at off, and puts the nonce
+// before it.
 func (b *indexBox) sealTail(buf []byte, begin int, nonce [nonceLen]byte, part byte, off int64) []byte {
 	copy(buf[begin-nonceLen:], nonce[:])
 	buf = slices.Grow(buf, tagLen)
@@ -106,7 +106,7 @@ func (b *indexBox) sealTail(buf []byte, begin int, nonce [nonceLen]byte, part by
 	return buf[:begin+len(sealed)] // in place: there is room for the tag
 }
 
-// openPart opens a nonce and what is sealed with it. The result is new memory.
+// openPart opens a nonce and its sealed part. The result is new memory.
 func (b *indexBox) openPart(sealed []byte, part byte, off int64) ([]byte, error) {
 	content := len(sealed) - nonceLen - tagLen
 	if content < 0 {
@@ -114,13 +114,13 @@ func (b *indexBox) openPart(sealed []byte, part byte, off int64) ([]byte, error)
 	}
 	out, err := b.aead.Open(nil, sealed[:nonceLen], sealed[nonceLen:], b.binding(part, off, content))
 	if err != nil {
-		return nil, fmt.Errorf("%w: seal at %d does not open", ErrBadIndex, off)
+		return nil, fmt.Errorf("%w: cannot decrypt part at %d", ErrBadIndex, off)
 	}
 	return out, nil
 }
 
-// nonces gives a nonce to every part that one save writes: eight random bytes and a
-// count, so that a file that lost its end in a crash and grew again has no two alike.
+// nonces generates the nonces of one save: eight random bytes and a counter, so that
+// a file that was truncated by a crash and grew again never repeats one.
 type nonces struct {
 	next [nonceLen]byte
 	used uint32
@@ -138,15 +138,15 @@ func (n *nonces) take() [nonceLen]byte {
 	return n.next
 }
 
-// IndexFile describes an index file without opening it.
+// IndexFile describes an unopened index file.
 type IndexFile struct {
 	Path   string
 	Sealed bool
-	Key    [8]byte // that it is sealed with
+	Key    [8]byte // the key that seals it
 }
 
-// IndexFiles finds the index files in a directory, whole ones and those that killed
-// processes left behind.
+// IndexFiles finds the index files in a directory, including temporary ones of killed
+// processes.
 func IndexFiles(dir string) ([]IndexFile, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -162,7 +162,7 @@ func IndexFiles(dir string) ([]IndexFile, error) {
 		}
 		f, err := describeIndex(filepath.Join(dir, e.Name()))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // somebody replaced or removed it
+			continue // replaced or removed meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list index files: %w", err)

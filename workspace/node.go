@@ -15,15 +15,14 @@ const (
 	MaxPath = 4096
 	// MaxEntries is the largest number of entries in one directory.
 	MaxEntries = 1 << 20
-	// MaxFileSize is the size of the largest file that a tree may hold: what a list
-	// of chunks can name.
+	// MaxFileSize is the size of the largest file in a tree: the limit of a list of
+	// chunks.
 	MaxFileSize = 1 << 44
-	// maxBlobSize is the size of the largest content that is one blob. Scans cut files
-	// into chunks long before that; no store takes a larger blob.
+	// maxBlobSize is the size of the largest content in one blob. Scans split files
+	// into chunks long before that; no store accepts a larger blob.
 	maxBlobSize = 1 << 32
-	// MaxTree is the largest number of entries that Walk and Diff go through. A few
-	// nodes that name each other many times make a tree without end, which no scan
-	// ever wrote.
+	// MaxTree is the largest number of entries that Walk and Diff visit. A few nodes
+	// that refer to each other many times make an endless tree, which no scan writes.
 	MaxTree = 1 << 24
 )
 
@@ -34,13 +33,13 @@ const (
 	chunkedBit = 0x80 // in the kind byte of a file
 	modeMask   = 0o7777
 
-	// minEntryLen is the least an entry takes: kind, mode, length, one byte of
-	// name, size, id. It bounds the count that a decoder believes.
+	// minEntryLen is the minimum size of an entry: kind, mode, length, one byte of
+	// name, size, id. It limits the count that a decoder accepts.
 	minEntryLen = 1 + 1 + 1 + 1 + blob.IDSize
 )
 
-// EncodeNode returns the one encoding of a directory with the given entries,
-// which must be sorted by name. docs/FORMAT.md describes the bytes.
+// EncodeNode returns the unique encoding of a directory with the given entries, which
+// must be sorted by name. docs/FORMAT.md describes the bytes.
 func EncodeNode(entries []Entry) ([]byte, error) {
 	if len(entries) > MaxEntries {
 		return nil, fmt.Errorf("%w: %d entries, at most %d", ErrBadNode, len(entries), MaxEntries)
@@ -75,7 +74,7 @@ func EncodeNode(entries []Entry) ([]byte, error) {
 	return buf, nil
 }
 
-// checkEntry holds the rules that encoder and decoder share.
+// checkEntry enforces the rules that encoder and decoder share.
 func checkEntry(e *Entry, last string, first bool) error {
 	switch {
 	case !first && e.Name <= last:
@@ -99,8 +98,8 @@ func checkEntry(e *Entry, last string, first bool) error {
 	return nil
 }
 
-// DecodeNode reads a directory node. It accepts exactly what EncodeNode makes
-// and copies what it keeps.
+// DecodeNode reads a directory node. It accepts exactly the output of EncodeNode and
+// does not keep data.
 func DecodeNode(data []byte) ([]Entry, error) {
 	r := reader{data: data, bad: ErrBadNode}
 	r.header(nodeMagic, nodeVersion)
@@ -134,12 +133,12 @@ func DecodeNode(data []byte) ([]Entry, error) {
 	return entries, r.end()
 }
 
-// reader takes values off a slice and remembers the first error, so that a
-// decoder reads as a list of fields.
+// reader reads values from a slice and remembers the first error, so that a decoder
+// is a list of fields.
 type reader struct {
 	data []byte
 	pos  int
-	bad  error // what errors wrap
+	bad  error // wrapped by errors
 	err  error
 }
 
@@ -156,7 +155,7 @@ func (r *reader) header(magic string, version byte) {
 		r.fail("no %q at the start", magic)
 	}
 	if got := r.byte(); r.err == nil && got != version {
-		r.fail("version %d, this program reads %d", got, version)
+		r.fail("version %d; this program reads %d", got, version)
 	}
 }
 
@@ -189,7 +188,7 @@ func (r *reader) uvarint() uint64 {
 		return uint64(r.data[r.pos-1])
 	}
 	v, n := binary.Uvarint(r.data[r.pos:])
-	// A number has one spelling: a trailing zero byte would be a longer one.
+	// A number has one encoding: a trailing zero byte would be a longer one.
 	if n <= 0 || n > 1 && r.data[r.pos+n-1] == 0 {
 		r.fail("not a number")
 		return 0

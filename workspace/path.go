@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// StagePrefix begins the names under which a restore stages new contents inside
-// a workspace. Scans skip such names and no tree may hold them.
+// StagePrefix is the prefix of files that a restore stages inside a workspace. Scans
+// skip such names, and no tree may hold them.
 const StagePrefix = ".stet-stage-"
 
-// CheckName reports, with an error that wraps ErrBadPath, whether a name is
-// structurally wrong as one component of a path: empty, "." or "..", longer than
-// MaxName, or with a slash or NUL in it. Nodes are held to it by their decoder.
+// CheckName returns an error that wraps ErrBadPath if a name is invalid as a path
+// component: empty, "." or "..", longer than MaxName, or with a slash or NUL. The
+// node decoder enforces it.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -30,12 +30,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckPath reports whether a slash-separated path from a manifest may be read
-// or written inside a workspace, with an error that wraps ErrBadPath if not. It
-// refuses what could lead outside (absolute, "..", empty components, NUL), what
-// belongs to git or to a running restore (.git and StagePrefix in any case or
-// disguise that some file system resolves to them), what is too long, and on Windows
-// names of devices.
+// CheckPath returns an error that wraps ErrBadPath if a slash-separated path from a
+// manifest must not be read or written inside a workspace. It rejects paths that
+// could lead outside (absolute, "..", empty components, NUL), paths of git or of a
+// running restore (.git and StagePrefix in any case or disguise that some file system
+// resolves to them), paths that are too long, and device names on Windows.
 func CheckPath(path string) error {
 	if len(path) > MaxPath {
 		return fmt.Errorf("%w: path of %d bytes, at most %d", ErrBadPath, len(path), MaxPath)
@@ -59,16 +58,15 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// forbiddenName tells what is wrong with a component that is structurally fine,
-// or returns "". It is on the path of every scanned name, so the names that
-// cannot be meant are let through by their first byte.
+// forbiddenName returns why a valid component is forbidden, or "". It runs for every
+// scanned name, so it accepts most names by their first byte.
 func forbiddenName(name string) string {
 	if plainName(name) {
 		return ""
 	}
 	folded := foldName(name)
-	// A backslash separates components, and a colon names a stream of a file,
-	// where Windows reads the path.
+	// On Windows a backslash separates components, and a colon names a stream of a
+	// file.
 	for part := range strings.SplitSeq(folded, `\`) {
 		base, _, _ := strings.Cut(part, ":")
 		base = strings.TrimRight(base, ". ")
@@ -82,13 +80,13 @@ func forbiddenName(name string) string {
 		}
 	}
 	if runtime.GOOS == "windows" && (strings.ContainsAny(name, `\:`) || isDevice(stem(folded))) {
-		return "what Windows reads in another way"
+		return "a name that Windows reads differently"
 	}
 	return ""
 }
 
-// plainName reports whether a name is ASCII without the bytes that disguises
-// need, and begins with none of the letters that forbidden names begin with.
+// plainName reports whether a name is ASCII without the bytes needed for a disguise,
+// and does not begin like a forbidden name.
 func plainName(name string) bool {
 	switch name[0] | 0x20 {
 	case '.', 'g', 'c', 'p', 'a', 'n', 'l':
@@ -102,8 +100,8 @@ func plainName(name string) bool {
 	return true
 }
 
-// PathBytes returns a path for a field beside its text, or nil where the text says it
-// all: names are bytes, and where they are not UTF-8, text shows several alike.
+// PathBytes returns the bytes of a path that is not valid UTF-8, else nil: the text
+// of such paths is ambiguous, so a separate field holds the bytes.
 func PathBytes(path string) []byte {
 	if utf8.ValidString(path) {
 		return nil
@@ -122,15 +120,14 @@ func foldName(name string) string {
 	}, name))
 }
 
-// isShortGit reports whether a name is one that NTFS makes for .git: git~1.
+// isShortGit reports whether a name is a short name of .git on NTFS: git~1.
 func isShortGit(name string) bool {
 	digits, ok := strings.CutPrefix(name, "git~")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// isDevice reports whether Windows gives a name to a device. With an extension
-// (aux.c) such names are ordinary elsewhere and found in real trees; they are
-// refused on Windows only.
+// isDevice reports whether a name is a device on Windows. With an extension (aux.c)
+// such names are common in real trees; they are rejected only on Windows.
 func isDevice(name string) bool {
 	switch name {
 	case "con", "prn", "aux", "nul", "conin$", "conout$":
@@ -147,8 +144,8 @@ func stem(name string) string {
 	return strings.TrimRight(base, " ")
 }
 
-// skipName reports whether a scan passes over a name in silence: git's own data
-// and staged files, which are nobody's content.
+// skipName reports whether a scan silently skips a name: git's own data and staged
+// files.
 func skipName(name string) bool {
 	if name[0] != '.' {
 		return false

@@ -9,7 +9,7 @@ import (
 
 // pathSet is a set of paths as a tree of names. A nil set is empty.
 type pathSet struct {
-	all  bool // this path is in the set, and so is everything below it
+	all  bool // this path and everything below it is in the set
 	kids map[string]*pathSet
 }
 
@@ -40,9 +40,8 @@ func (s *pathSet) add(rel string) {
 	s.all = true
 }
 
-// relPath turns a path of a caller into one relative to the root, "." for the
-// root itself. Absolute paths inside the root are welcome, for that is what
-// editors and hooks know.
+// relPath makes a caller's path relative to the root, "." for the root itself.
+// Absolute paths inside the root are accepted, because editors and hooks use them.
 func relPath(root, p string) (string, error) {
 	if filepath.IsAbs(p) {
 		rel, err := filepath.Rel(root, p)
@@ -61,8 +60,8 @@ func relPath(root, p string) (string, error) {
 	return rel, nil
 }
 
-// addAll adds paths of a caller. With rulesWiden an ignore file stands for its
-// directory, where it may change what is captured.
+// addAll adds paths of a caller. With rulesWiden an ignore file adds its directory,
+// where it may change what is captured.
 func (s *pathSet) addAll(root string, paths []string, rulesWiden bool) error {
 	for _, p := range paths {
 		rel, err := relPath(root, p)

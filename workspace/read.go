@@ -11,28 +11,26 @@ import (
 )
 
 const (
-	// readAttempts is how often a file that keeps changing is read before the
-	// scan goes on without it.
+	// readAttempts is how often a changing file is read before the scan skips it.
 	readAttempts = 6
-	// settleTries and settlePause bound the wait for a file that is being written
-	// to at this very moment, about 60 ms in all.
+	// settleTries and settlePause limit the wait for a file that is being written,
+	// about 60 ms in all.
 	settleTries = 200
 	settlePause = 300 * time.Microsecond
-	// clockSkew is how far in the future a time stamp may lie before the clocks
-	// of file system and machine count as different ones.
+	// clockSkew is how far in the future a time stamp may be before file system and
+	// machine count as having different clocks.
 	clockSkew = int64(time.Second)
-	// coarseStamps is the grain of the coarsest time stamps in use (FAT).
+	// coarseStamps is the resolution of the coarsest time stamps in use (FAT).
 	coarseStamps = 2 * int64(time.Second)
 )
 
 var errChanging = fault.New(fault.Stale, "file kept changing while it was read")
 
 // settle waits until the file's last change is older than the clock that stamps
-// changes, for only then does every later change show: two writes within one
-// tick of that clock, some milliseconds, carry the same stamp. It returns the
-// stat data to read under. weak says that stamps cannot be relied on here.
-// began is a time before: for most files it will do, and they need no look at the
-// clock.
+// changes. Only then is every later change visible: two writes within one tick of
+// that clock, some milliseconds, get the same stamp. It returns the stat data for the
+// read. weak means that stamps are unreliable here. began is an earlier time, which
+// is enough for most files and saves reading the clock.
 func settle(f *openedFile, began int64, clock func() int64) (st fileStat, weak bool, err error) {
 	var first int64
 	for try := range settleTries {
@@ -48,7 +46,7 @@ func settle(f *openedFile, began int64, clock func() int64) (st fileStat, weak b
 		now := clock()
 		switch {
 		case st.ctime > now+clockSkew:
-			return st, true, nil // another clock: waiting would not help
+			return st, true, nil // a different clock: waiting would not help
 		case st.ctime%int64(time.Millisecond) == 0 && st.ctime > now-coarseStamps:
 			return st, true, nil
 		case st.ctime < now:
@@ -56,15 +54,15 @@ func settle(f *openedFile, began int64, clock func() int64) (st fileStat, weak b
 		}
 		time.Sleep(settlePause)
 	}
-	// Nobody wrote to it, and yet its last change is still to come: the clock was set
-	// back a little, or the file system has one of its own that is ahead.
+	// The file is unchanged, but its last change is in the future: the clock was set
+	// back a little, or the file system has its own clock, which is ahead.
 	if st.ctime == first {
 		return st, true, nil
 	}
 	return st, false, errChanging
 }
 
-// sameContent reports whether nothing was written between two looks at a file.
+// sameContent reports whether a file was not written between two stat calls.
 func sameContent(a, b fileStat) bool {
 	return a.size == b.size && a.mtime == b.mtime && a.ctime == b.ctime && a.ino == b.ino
 }
@@ -76,8 +74,8 @@ type stored struct {
 	flags entryFlags
 }
 
-// readFile reads and stores a file. prev is what the index knows of it, or nil. It
-// returns errChanging if no attempt saw the file unchanged from beginning to end.
+// readFile reads and stores a file. prev is its index entry, or nil. It returns
+// errChanging if the file changed during every attempt.
 func (w *worker) readFile(d dirFD, name string, prev *indexEntry) (stored, error) {
 	for range readAttempts {
 		got, err := w.readOnce(d, name, prev)
@@ -122,8 +120,8 @@ func (w *worker) readOnce(d dirFD, name string, prev *indexEntry) (stored, error
 	return got, err
 }
 
-// errNotReadable says that what was opened is no file to capture; the stat data
-// beside it tells why.
+// errNotReadable means that the opened name is not a file to capture; the stat data
+// shows why.
 var errNotReadable = fault.New(fault.Unsupported, "not a file to capture")
 
 // reading is one attempt to read a file.
@@ -131,21 +129,20 @@ type reading struct {
 	w    *worker
 	f    *openedFile
 	st   fileStat    // before
-	weak bool        // stamps prove nothing about the file
+	weak bool        // stamps are unreliable for the file
 	prev *indexEntry // or nil
-	like blob.ID     // what prev had
+	like blob.ID     // content of prev
 }
 
-// stored reports whether the store has the content since the index says so. Where
-// that knows no more than a tree, the blobs of the tree may be lost.
+// stored reports whether the store has the content according to the index. If the
+// index has only a tree, the blobs of the tree may be lost.
 func (r *reading) stored(id blob.ID) bool {
 	return r.prev != nil && r.prev.flags&flagBare == 0 && r.prev.id == id
 }
 
-// check is called once the file has been read. It finds out whether the reading
-// counts, and whether a second one has to confirm it: because there are no stamps to
-// rely on, or because somebody may be in the middle of writing. Two scans that read
-// the same are two readings.
+// check is called once the file has been read. It decides whether the read is valid,
+// and whether a second one must confirm it: because stamps are unreliable, or because
+// a write may be in progress. Two scans that read the same count as two reads.
 func (r *reading) check(read int64, id blob.ID) (again bool, err error) {
 	if err := unchanged(r.f, r.st, read); err != nil {
 		return false, err
@@ -163,7 +160,7 @@ func (r *reading) check(read int64, id blob.ID) (again bool, err error) {
 
 func (r *reading) small() (blob.ID, error) {
 	w := r.w
-	buf := w.room(int(r.st.size) + 1) // one more, to notice growth
+	buf := w.room(int(r.st.size) + 1) // one more, to detect growth
 	data, err := readAll(r.f, buf)
 	if err != nil {
 		return blob.ID{}, err
@@ -195,8 +192,8 @@ func (r *reading) small() (blob.ID, error) {
 	return b.ID, w.put(b)
 }
 
-// readAll fills buf, which is one byte longer than the file should be: to read all
-// but that byte is to have seen the end. Who calls it looks at the size again.
+// readAll fills buf, which is one byte longer than the expected size: if the last
+// byte stays unread, the end was reached. The caller checks the size again.
 func readAll(r io.Reader, buf []byte) ([]byte, error) {
 	n := 0
 	for n < len(buf)-1 || n == 0 {
@@ -223,8 +220,8 @@ func unchanged(f *openedFile, before fileStat, read int64) error {
 	return nil
 }
 
-// large stores a file as chunks. Chunks of an attempt that failed are in the store
-// by then, but no tree names them.
+// large stores a file as chunks. Chunks of a failed attempt stay in the store, but no
+// tree names them.
 func (r *reading) large() (blob.ID, error) {
 	w := r.w
 	had := r.chunks()
@@ -261,8 +258,8 @@ func (r *reading) large() (blob.ID, error) {
 // content reads the file, and a byte beyond its end if it grew.
 func (r *reading) content() io.Reader { return io.LimitReader(r.f, r.st.size+1) }
 
-// chunks returns the blobs of a large file that are stored already, as the index
-// says. A list that cannot be read is none: then all chunks are stored again.
+// chunks returns the blobs of a large file that are stored according to the index. If
+// the list cannot be read, all chunks are stored again.
 func (r *reading) chunks() map[blob.ID]bool {
 	if r.prev == nil || r.prev.flags&(flagChunked|flagBare) != flagChunked {
 		return nil

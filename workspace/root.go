@@ -7,11 +7,10 @@ import (
 	"syscall"
 )
 
-// RootAllowed reports whether a directory may be a workspace root without
-// someone insisting on it, with an error that wraps ErrRootRefused if not: the
-// file system's root, the home directory and whatever contains it hold a whole
-// life, and nobody wants to capture or rewind that by accident. Links are
-// resolved, so that another spelling of the same directory is refused too.
+// RootAllowed returns an error that wraps ErrRootRefused if a directory must not be a
+// workspace root by default: the root of the file system, the home directory and the
+// directories above it are too large to capture or rewind by accident. It resolves
+// links, so another path of the same directory is refused too.
 func RootAllowed(root string) error {
 	info, err := os.Stat(root)
 	if err != nil {
@@ -28,11 +27,11 @@ func RootAllowed(root string) error {
 	return nil
 }
 
-// bigPlace is a directory that nobody captures by accident, and why not.
+// bigPlace is a directory that must not be captured by accident, and why.
 type bigPlace struct{ path, what string }
 
-// bigPlaces lists the root of the file system, the home directory, in the spelling
-// of the environment and resolved, and all directories above it.
+// bigPlaces lists the root of the file system, the home directory, both as in the
+// environment and resolved, and all directories above it.
 func bigPlaces() []bigPlace {
 	places := []bigPlace{{string(filepath.Separator), "is the root of the file system"}}
 	home, err := os.UserHomeDir()
@@ -50,7 +49,7 @@ func bigPlaces() []bigPlace {
 			if dir == filepath.Dir(dir) {
 				break
 			}
-			dir, what = filepath.Dir(dir), "holds the home directory"
+			dir, what = filepath.Dir(dir), "contains the home directory"
 		}
 	}
 	return places

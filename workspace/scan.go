@@ -7,41 +7,39 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// DefaultMaxFile is the size above which a file is not captured, unless Options
-// say otherwise.
+// DefaultMaxFile is the size above which a file is not capturedby default.
 const DefaultMaxFile = 256 << 20
 
-// Options say how to scan. The zero value, and nil, work.
+// Options configure a scan. The zero value, and nil, work.
 type Options struct {
-	// MaxFile is the size of the largest file that is captured, DefaultMaxFile if
-	// 0, without limit if negative.
+	// MaxFile is the size limit of captured files: DefaultMaxFile if 0, no limit if
+	// negative.
 	MaxFile int64
-	// Touched lists paths, relative to the root, that are captured although an
-	// ignore file excludes them; a directory is captured with all it holds. The
-	// index remembers them for later scans.
+	// Touched lists paths, relative to the root, that are captured although an ignore
+	// file excludes them; a directory is captured with everything in it. The index
+	// remembers them for later scans.
 	Touched []string
-	// Written lists files, by path relative to the root, that need not be read if
-	// they are still as the caller left them.
+	// Written lists files, by path relative to the root, that are not read if they
+	// are unchanged since the caller wrote them.
 	Written map[string]Written
-	// Full reads every file, whatever its stamps say. What the index has already is
-	// not stored again.
+	// Full reads every file, regardless of stamps. Known content is not stored again.
 	Full bool
-	// Share is read whatever its stamps say. A caller that gives each scan the next
-	// share has every file read now and then, without a scan that takes long.
+	// Files in Share are read regardless of stamps. A caller that passes the next
+	// share to each scan has every file read from time to time, without a long scan.
 	Share Share
-	// Reread lists files, by path relative to the root, that are read whatever their
-	// stamps say.
+	// Reread lists files, by path relative to the root, that are read regardless of
+	// stamps.
 	Reread map[string]bool
-	// NoIgnore captures everything: no ignore file is obeyed. The index of such a
-	// scan does not know which paths were touched.
+	// NoIgnore captures everything and disables ignore files. The index of such a
+	// scan does not record which paths were touched.
 	NoIgnore bool
 	// Force accepts a root that RootAllowed refuses.
 	Force bool
-	// Workers is the number of directories that are looked at side by side. 0
-	// means one per processor, at least 2.
+	// Workers is the number of directories that are scanned in parallel. 0 means one
+	// per processor, at least 2.
 	Workers int
-	// Progress is called now and then, from one goroutine at a time, with what has
-	// been done so far, and never after the scan returned.
+	// Progress is called from time to time, from one goroutine at a time, with the
+	// counts so far, and never after the scan has returned.
 	Progress func(Stats)
 	// ProgressEvery is the time between two calls of Progress, 200 ms if 0.
 	ProgressEvery time.Duration
@@ -49,61 +47,61 @@ type Options struct {
 
 // Stats count what a scan did.
 type Stats struct {
-	Dirs   int64 // directories looked at
-	Files  int64 // files and links looked at
+	Dirs   int64 // directories examined
+	Files  int64 // files and links examined
 	Read   int64 // files that were read, because they are new or changed
 	Bytes  int64 // bytes of content read
-	Size   int64 // bytes of the files looked at
-	Stored int64 // blobs given to the store
-	Reread int64 // attempts that were thrown away since the file was changing
-	Racy   int64 // files read that somebody may be writing to, to be read again by the next scan
+	Size   int64 // bytes of the files examined
+	Stored int64 // blobs passed to the store
+	Reread int64 // attempts discarded because the file changed
+	Racy   int64 // files that may be being written; the next scan reads them again
 
-	listed int64 // directories whose names were not known from the index
+	listed int64 // directories that had to be listed
 }
 
-// Result is what a scan found.
+// Result is the result of a scan.
 type Result struct {
 	// Tree names the captured tree. All its blobs are in the store, though not
 	// flushed.
 	Tree blob.ID
 	// Index makes the next scan fast.
 	Index *Index
-	// NotCaptured lists, sorted by path, what was seen and left out. ScanPaths
-	// lists what it saw at the given paths only.
+	// NotCaptured lists, sorted by path, what was seen and not captured. ScanPaths
+	// lists only what it saw at the given paths.
 	NotCaptured []Skipped
-	// Base is the tree of the previous index, zero if there was none of use. What
-	// follows compares with it.
+	// Base is the tree of the previous index, zero if there was no usable one. The
+	// fields below compare with it.
 	Base blob.ID
 	// Changed lists, in the order of a walk, how Tree differs from Base. It is nil
-	// without one.
+	// without a base.
 	Changed []Change
-	// Added lists the blobs of Tree that Base does not have at the same place, those
-	// of directories and chunks too. A commit that names Tree and knows that Base is
-	// kept refers to these.
+	// Added lists the blobs of Tree that Base does not have at the same place,
+	// including directories and chunks. A commit that names Tree must refer to these
+	// if Base is kept.
 	Added []blob.ID
-	// AddedFiles is the number of files and links that Base does not have as they are.
+	// AddedFiles is the number of files and links that are new or changed since Base.
 	AddedFiles int64
 	Stats      Stats
 }
 
-// Scan captures the directory root. With the index of an earlier scan it reads
-// only files whose stat data changed since, or proves nothing; with a nil index, or one whose tree
-// the store does not have, it reads everything.
+// Scan captures the directory root. With the index of an earlier scan it reads only
+// files whose stat data has changed or is unreliable; with a nil index, or one whose
+// tree is not in the store, it reads everything.
 //
-// Files and directories that vanish meanwhile are treated as absent. A file that
-// cannot be read does not fail the scan, it is listed in NotCaptured; errors of
-// the root directory, the store and the context do.
+// Files and directories that vanish meanwhile count as absent. An unreadable file
+// does not fail the scan but is listed in NotCaptured; errors of the root directory,
+// the store and the context do.
 func Scan(ctx context.Context, store blob.Store, root string, prev *Index, opts *Options) (*Result, error) {
 	return scan(ctx, store, root, prev, nil, opts)
 }
 
-// ScanPaths captures what is at the given paths, relative to the root, and takes
-// everything else from the previous index: its cost follows the paths and the
-// directories above them, not the size of the tree. A path that no longer exists
-// is removed from the tree, a directory is looked at with all it holds, and so
-// is the directory of an ignore file. A nil index makes it a Scan.
+// ScanPaths captures the given paths, relative to the root, and takes everything else
+// from the previous index: its cost depends on the paths and the directories above
+// them, not on the size of the tree. A path that no longer exists is removed from the
+// tree. A directory is scanned with everything in it, and so is the directory of an
+// ignore file. With a nil index it is a Scan.
 //
-// Being named does not exempt a path from the ignore rules; Options.Touched does.
+// Ignore rules apply to the given paths; Options.Touched overrides them.
 func ScanPaths(ctx context.Context, store blob.Store, root string, prev *Index, paths []string, opts *Options) (*Result, error) {
 	if paths == nil {
 		paths = []string{}

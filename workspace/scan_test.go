@@ -306,7 +306,7 @@ func TestScanRefusesBigPlaces(t *testing.T) {
 	}
 	for root, why := range map[string]string{
 		"/": "/ is the root of the file system", home: home + " is the home directory", home + "/proj/..": home + " is the home directory",
-		link: link + " is the home directory", filepath.Dir(home): filepath.Dir(home) + " holds the home directory",
+		link: link + " is the home directory", filepath.Dir(home): filepath.Dir(home) + " contains the home directory",
 	} {
 		_, err := Scan(context.Background(), newStore(), root, nil, nil)
 		if !errors.Is(err, ErrRootRefused) || !strings.HasSuffix(err.Error(), ": "+why) {

@@ -10,37 +10,37 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// rangeSize is how many names of a directory one task looks at, so that several
+// rangeSize is how many names of a directory one task examines, so that several
 // workers share a large directory.
 const rangeSize = 256
 
-// dirJob is a directory under way.
+// dirJob is a directory being scanned.
 type dirJob struct {
 	parent *dirJob
 	slot   int    // its place among the parent's names
 	path   string // relative to the root, "" for the root
 	rules  *rules // of this directory once it is open, of the parent before
 
-	forced  bool     // ignore rules do not count here
-	partial bool     // ignored: only what is touched, or was captured, counts
+	forced  bool     // ignore rules do not apply here
+	partial bool     // ignored: only touched or already captured entries are captured
 	touched *pathSet // below this directory
-	hints   *pathSet // the only names to look at; nil for all
+	hints   *pathSet // the only names to examine; nil for all
 
-	prevRef  *dirRef   // what the index knows, or nil
+	prevRef  *dirRef   // the directory in the index, or nil
 	prev     *indexDir // the same, loaded
-	borrowed bool      // prev is a worker's: nothing may keep a part of it
+	borrowed bool      // prev belongs to a worker: do not keep parts of it
 
 	fd       dirFD
-	stamp    dirStamp // when it was opened, or zero if that proves nothing
-	believed bool     // the index knew the names
+	stamp    dirStamp // when it was opened, or zero if unreliable
+	believed bool     // the names are from the index
 	names    []dirent // sorted
 	slots    []slot   // what was found, by names
 	ranges   atomic.Int32
 	pending  atomic.Int32 // ranges and directories that are not done
-	result   *dirRef      // nil if the directory is gone or may not be read
+	result   *dirRef      // nil if the directory is gone or unreadable
 }
 
-// slot is what became of a name.
+// slot is the result for a name.
 type slot struct {
 	found bool
 	same  bool // nothing changed since prev
@@ -48,7 +48,7 @@ type slot struct {
 	sub   *dirRef
 }
 
-// runDir opens a directory, finds its names and hands them out.
+// runDir opens a directory, finds its names and queues them.
 func (w *worker) runDir(j *dirJob) error {
 	fd, err := w.s.root.openDir(j.path)
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *worker) runDir(j *dirJob) error {
 	return w.runRange(j, 0, min(rangeSize, len(j.names)))
 }
 
-// prepare finds the names to look at, the ignore rules, and what is known.
+// prepare finds the names to examine, the ignore rules, and the index record.
 func (w *worker) prepare(j *dirJob) error {
 	if j.prevRef != nil {
 		scratch := w.scratchDir()
@@ -94,13 +94,13 @@ func (w *worker) prepare(j *dirJob) error {
 			return ctxErr
 		}
 		if err == nil {
-			j.prev = prev // else nothing is known, and all is read
+			j.prev = prev // otherwise everything is read
 		} else {
 			j.prevRef = nil
 		}
 	}
 	if j.prev == nil {
-		j.hints = nil // an unknown directory is looked at as a whole
+		j.hints = nil // an unknown directory is scanned as a whole
 	}
 	if j.hints != nil && j.hints.all {
 		j.hints = nil
@@ -143,7 +143,7 @@ func (w *worker) nameList(j *dirJob) error {
 		}
 	}
 	if len(j.names) > MaxEntries {
-		return fmt.Errorf("%d names, a directory may have %d", len(j.names), MaxEntries)
+		return fmt.Errorf("%d names; the limit of a directory is %d", len(j.names), MaxEntries)
 	}
 	slices.SortFunc(j.names, func(a, b dirent) int { return cmp.Compare(a.name, b.name) })
 	j.names = slices.CompactFunc(j.names, func(a, b dirent) bool { return a.name == b.name })
@@ -168,8 +168,8 @@ func (j *dirJob) loadRules() {
 	j.rules = newRules(j.rules, j.path, git, stet, exclude)
 }
 
-// mayHold reports whether a name can be in the directory. Where not all names
-// are known, only a look tells.
+// mayHold reports whether a name can be in the directory. If not all names are known,
+// it may be.
 func (j *dirJob) mayHold(name string) bool {
 	if j.hints != nil {
 		return true
@@ -178,10 +178,9 @@ func (j *dirJob) mayHold(name string) bool {
 	return ok
 }
 
-// readRules returns the content of an ignore file. One that is missing, cannot
-// be read, is no regular file or larger than any ignore file rules nothing, as
-// with git: more is captured then, and the file itself is named if it could not
-// be.
+// readRules returns the content of an ignore file. A missing, unreadable, irregular
+// or oversized one has no effect, as in git: more is captured then, and the file
+// itself is reported if it could not be captured.
 func readRules(d dirFD, name string) []byte {
 	f, err := d.openFile(name)
 	if err != nil {
@@ -218,8 +217,8 @@ func (w *worker) done(j *dirJob) error {
 	return w.finish(j)
 }
 
-// finish turns what was found into an index directory and a node. The worker
-// that does the last part of a directory does this too, and so on upwards.
+// finish turns the results into an index directory and a node. The worker that
+// finishes the last part of a directory calls it, and so on upwards.
 func (w *worker) finish(j *dirJob) error {
 	ref, err := w.build(j)
 	if err != nil {
@@ -237,7 +236,7 @@ func (w *worker) finish(j *dirJob) error {
 	return w.done(p)
 }
 
-// prevEntry returns what the index knows of a name; it must know it.
+// prevEntry returns the index entry of a name, which must exist.
 func (j *dirJob) prevEntry(name string) *indexEntry {
 	i, _ := j.prev.find(name)
 	return &j.prev.entries[i]
@@ -250,7 +249,7 @@ func (w *worker) build(j *dirJob) (*dirRef, error) {
 		if j.keepsStamp(listed, &w.s.trust) {
 			return j.prevRef, nil
 		}
-		d := *j.prev // which never changes, so that its parts may be shared
+		d := *j.prev // never changes, so its parts may be shared
 		d.listed = listed
 		if j.borrowed {
 			d.entries, d.subs = slices.Clone(d.entries), slices.Clone(d.subs)
@@ -259,7 +258,7 @@ func (w *worker) build(j *dirJob) (*dirRef, error) {
 	}
 	d := &indexDir{rules: sum, listed: listed}
 	next := 0
-	if j.hints != nil { // whatever was not looked at stays
+	if j.hints != nil { // names not examined stay
 		for i := range j.prev.entries {
 			e := &j.prev.entries[i]
 			for next < len(j.names) && j.names[next].name < e.name {
@@ -281,10 +280,9 @@ func (w *worker) build(j *dirJob) (*dirRef, error) {
 	return newRef(d), nil
 }
 
-// ruleSum is the fingerprint under which names were judged. Where rules do not
-// count they are not judged, and a later scan in another mode must not take the
-// verdicts over. Nor must it believe that names which nobody looked at were
-// judged by rules that are newer, or those that were by rules that are older.
+// ruleSum is the fingerprint of the rules applied to the names. If rules do not
+// apply, a later scan in another mode must not reuse the verdicts. Nor may it assume
+// that unexamined names were checked by newer rules, or examined ones by older rules.
 func (j *dirJob) ruleSum() ruleSum {
 	var sum ruleSum
 	switch {
@@ -296,7 +294,7 @@ func (j *dirJob) ruleSum() ruleSum {
 		sum = j.rules.fingerprint()
 	}
 	if j.hints != nil && sum != j.prev.rules {
-		return ruleSum{3} // some by these, some by others
+		return ruleSum{3} // mixed rules
 	}
 	return sum
 }

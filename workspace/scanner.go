@@ -15,7 +15,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// scanner is one scan under way.
+// scanner is a running scan.
 type scanner struct {
 	ctx     context.Context // of the whole scan: it ends with the first error
 	fail    context.CancelCauseFunc
@@ -92,8 +92,8 @@ func (s *scanner) setLimits() {
 	}
 }
 
-// usableIndex drops an index whose tree is gone from the store: what it says is
-// stored already would be missing from the new tree.
+// usableIndex drops an index whose tree is not in the store: blobs that the index has
+// as stored would be missing from the new tree.
 func usableIndex(ctx context.Context, store blob.Store, prev *Index) (*Index, error) {
 	if prev == nil || prev.Tree().IsZero() {
 		return nil, nil
@@ -158,14 +158,14 @@ func (s *scanner) run(ctx context.Context, prev *Index, job *dirJob) (*Result, e
 		return nil, context.Cause(s.ctx)
 	}
 	if job.result == nil {
-		return nil, errors.New("root directory could not be read")
+		return nil, errors.New("cannot read the root directory")
 	}
 	res := &Result{Tree: job.result.node, Index: &Index{root: job.result, era: s.trust.era}, NotCaptured: s.skipped, Stats: s.stats}
 	slices.SortFunc(res.NotCaptured, func(a, b Skipped) int { return cmp.Compare(a.Path, b.Path) })
 	return res, s.compare(ctx, res, prev)
 }
 
-// compare tells what the scan changed.
+// compare records what the scan changed.
 func (s *scanner) compare(ctx context.Context, res *Result, prev *Index) (err error) {
 	news := newAdded(res.Stats.Stored)
 	if prev == nil {
@@ -184,7 +184,7 @@ func (s *scanner) compare(ctx context.Context, res *Result, prev *Index) (err er
 	return err
 }
 
-// startProgress calls the progress function until the returned function does.
+// startProgress calls the progress function until stop is called.
 func (s *scanner) startProgress() (stop func()) {
 	if s.opts.Progress == nil {
 		return func() {}
@@ -212,8 +212,8 @@ func (s *scanner) startProgress() (stop func()) {
 	}
 }
 
-// jobQueue hands out work, the newest first: that walks the tree depth first,
-// so that only the directories on the way down are unfinished at any time.
+// jobQueue hands out work, newest first: that walks the tree depth first, so that
+// only directories on the current path are unfinished.
 type jobQueue struct {
 	mu     *sync.Mutex // guards the rest
 	wake   *sync.Cond
@@ -222,8 +222,8 @@ type jobQueue struct {
 	closed bool
 }
 
-// task is a part of a directory: the directory itself where hi is 0, else the
-// names from lo to hi.
+// task is a part of a directory: the directory itself if hi is 0, else the names from
+// lo to hi.
 type task struct {
 	job    *dirJob
 	lo, hi int
@@ -243,8 +243,8 @@ func (q *jobQueue) pushTask(t task) {
 	q.wake.Signal()
 }
 
-// next waits for a task; ok is false when there will be no more. A worker that
-// had one before calls it with had, which tells that it pushes nothing more.
+// next waits for a task; ok is false when there are no more. had means that the
+// worker has finished a task and pushes nothing more.
 func (q *jobQueue) next(had bool) (t task, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -264,7 +264,7 @@ func (q *jobQueue) next(had bool) (t task, ok bool) {
 	return t, true
 }
 
-// drain closes the directories of tasks that nobody did, after a failure.
+// drain closes the directories of unfinished tasks after a failure.
 func (q *jobQueue) drain() {
 	for _, t := range q.jobs {
 		if t.hi > 0 {
@@ -274,7 +274,7 @@ func (q *jobQueue) drain() {
 	q.jobs = nil
 }
 
-// close makes every worker stop after its present task.
+// close makes every worker stop after its current task.
 func (q *jobQueue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -1,6 +1,6 @@
 package workspace
 
-// fileKind is what the file system says a name is.
+// fileKind is the kind of a name in the file system.
 type fileKind uint8
 
 const (
@@ -17,12 +17,12 @@ type dirent struct {
 	kind fileKind
 }
 
-// fileStat is the part of stat data that tells whether a file changed.
+// fileStat is the part of stat data that shows whether a file has changed.
 type fileStat struct {
 	kind         fileKind
 	mode         uint32 // permission bits
 	size         int64
 	mtime, ctime int64 // nanoseconds
 	ino          uint64
-	dev          uint64 // 0 where the system does not tell
+	dev          uint64 // 0 if not available
 }

@@ -15,7 +15,7 @@ import (
 // dirFD is an open directory.
 type dirFD int
 
-// canLock says whether lockFile keeps other processes out.
+// canLock is whether lockFile excludes other processes.
 const canLock = true
 
 const (
@@ -23,8 +23,8 @@ const (
 	fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 )
 
-// openRoot opens the directory that a scan stays inside of. The root itself may
-// be reached through links: its name comes from the user.
+// openRoot opens the root directory of a scan. The root itself may be reached through
+// links, because the user names it.
 func openRoot(path string) (dirFD, error) {
 	fd, err := retryEINTR(func() (int, error) {
 		return unix.Open(path, dirFlags&^unix.O_NOFOLLOW, 0)
@@ -37,11 +37,11 @@ func openRoot(path string) (dirFD, error) {
 
 func (d dirFD) close() { unix.Close(int(d)) }
 
-// noOpenat2 is set once the kernel, or a sandbox, turned out not to have it.
+// noOpenat2 is set if the kernel or a sandbox does not support it.
 var noOpenat2 atomic.Bool
 
-// openDir opens a directory below d by its path, following no link on the way:
-// a component that was swapped for a link is an error, not a way out.
+// openDir opens a directory below d by its path, following no link on the way: a
+// component that was replaced by a link is an error.
 func (d dirFD) openDir(path string) (dirFD, error) {
 	if path == "" {
 		path = "."
@@ -54,7 +54,7 @@ func (d dirFD) openDir(path string) (dirFD, error) {
 			return dirFD(fd), nil
 		case unix.ENOSYS, unix.EPERM:
 			noOpenat2.Store(true)
-		case unix.EAGAIN: // a rename raced with the lookup; the slow way cannot
+		case unix.EAGAIN: // a rename raced with the lookup; the slow way has no such race
 		default:
 			return -1, err
 		}
@@ -130,7 +130,7 @@ func (d dirFD) list(buf []byte) ([]dirent, error) {
 // type 1, name up to a NUL. The names share one string.
 func appendDirents(ents []dirent, buf []byte) []dirent {
 	all := string(buf)
-	ents = slices.Grow(ents, len(buf)/40) // about the least that a record takes
+	ents = slices.Grow(ents, len(buf)/40) // about the minimum size of a record
 	for pos := 0; pos+19 <= len(buf); {
 		reclen := int(binary.NativeEndian.Uint16(buf[pos+16:]))
 		name := all[pos+19 : pos+reclen]
@@ -210,12 +210,12 @@ func (f *openedFile) close() { unix.Close(f.fd) }
 func stampClock() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
-		return 0 // as if every file had been written just now
+		return 0 // treat every file as just written
 	}
 	return ts.Nano()
 }
 
-// lockFile waits for sole use of a file until unlockFile or until it is closed.
+// lockFile waits for an exclusive lock, which lasts until unlockFile or close.
 func lockFile(f *os.File) error {
 	for {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
@@ -238,8 +238,8 @@ func retryEINTR(fn func() (int, error)) (int, error) {
 // isGone reports whether an error means that a name vanished.
 func isGone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) }
 
-// isSwapped reports whether an error means that a name is no longer what it was
-// listed as.
+// isSwapped reports whether an error means that the kind of a name has changed since
+// it was listed.
 func isSwapped(err error) bool {
 	return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV) ||
 		errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EINVAL)

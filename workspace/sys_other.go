@@ -17,12 +17,12 @@ import (
 // dirFD is an open directory. The zero value is none.
 type dirFD struct{ root *os.Root }
 
-// canLock says whether lockFile keeps other processes out. Without it an index
-// file is always replaced as a whole.
+// canLock is whether lockFile excludes other processes. Without it an index file is
+// always replaced as a whole.
 const canLock = false
 
-// openRoot opens the directory that a scan stays inside of. The root itself may
-// be reached through links: its name comes from the user.
+// openRoot opens the root directory of a scan. The root itself may be reached through
+// links, because the user names it.
 func openRoot(path string) (dirFD, error) {
 	r, err := os.OpenRoot(path)
 	return dirFD{r}, err
@@ -31,8 +31,8 @@ func openRoot(path string) (dirFD, error) {
 func (d dirFD) close() { d.root.Close() }
 
 // openDir opens a directory below d by its path, following no link on the way:
-// os.Root follows those that stay inside, so what was opened is compared with
-// what was there.
+// os.Root follows links inside the root, so the opened directory is compared with
+// lstat.
 func (d dirFD) openDir(path string) (dirFD, error) {
 	if path == "" {
 		path = "."
@@ -173,11 +173,11 @@ func (f *openedFile) stat() (fileStat, error) {
 
 func (f *openedFile) close() { f.f.Close() }
 
-// stampClock returns a time that is no later than what the system would stamp on
-// a file now; its clock may lag behind by a tick.
+// stampClock returns a time no later than the stamp of a file written now; its clock
+// may lag behind by a tick.
 func stampClock() int64 { return time.Now().Add(-20 * time.Millisecond).UnixNano() }
 
-// eraOf knows of no file system here whose directories' stamps tell all.
+// eraOf returns none: no file system here has reliable directory stamps.
 func eraOf(dirFD, uint64) era { return era{} }
 
 func lockFile(*os.File) error { return nil }
@@ -189,6 +189,6 @@ var errSwapped = fault.New(fault.Stale, "changed its kind")
 // isGone reports whether an error means that a name vanished.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// isSwapped reports whether an error means that a name is no longer what it was
-// listed as.
+// isSwapped reports whether an error means that the kind of a name has changed since
+// it was listed.
 func isSwapped(err error) bool { return errors.Is(err, errSwapped) }

@@ -27,9 +27,9 @@ func Load(ctx context.Context, store blob.Store, node blob.ID) ([]Entry, error) 
 	return entries, nil
 }
 
-// Walk calls fn for every entry of a tree, a directory before what it holds, in
-// the order of names. If fn returns fs.SkipDir for a directory, what it holds is
-// passed over; any other error ends the walk.
+// Walk calls fn for every entry of a tree, a directory before its content, in the
+// order of names. If fn returns fs.SkipDir for a directory, its content is skipped;
+// any other error ends the walk.
 func Walk(ctx context.Context, store blob.Store, tree blob.ID, fn func(path string, e Entry) error) error {
 	w := walker{ctx: ctx, store: store, fn: fn}
 	return w.dir("", tree)
@@ -118,15 +118,15 @@ func search(entries []Entry, name string) (int, bool) {
 	return lo, lo < len(entries) && entries[lo].Name == name
 }
 
-// Refs calls visit for every blob that a tree needs: nodes, contents, chunk
-// lists and chunks. A blob for which visit returns false is not followed, so
-// that a caller who keeps the set of seen ids walks shared directories once.
+// Refs calls visit for every blob that a tree needs: nodes, contents, chunk lists and
+// chunks. A blob for which visit returns false is not followed, so a caller that
+// keeps a set of seen ids walks shared directories once.
 func Refs(ctx context.Context, store blob.Store, tree blob.ID, visit func(blob.ID) bool) error {
 	return SizedRefs(ctx, store, tree, func(id blob.ID, _ int64) bool { return visit(id) })
 }
 
-// SizedRefs is Refs, and visit is given the size that the tree claims for a content
-// or a chunk; -1 for what is read as a part of the tree.
+// SizedRefs is Refs, and visit gets the size that the tree claims for a content or a
+// chunk, or -1 for blobs of the tree itself.
 func SizedRefs(ctx context.Context, store blob.Store, tree blob.ID, visit func(id blob.ID, size int64) bool) error {
 	if tree.IsZero() || !visit(tree, -1) {
 		return nil

@@ -12,18 +12,18 @@ import (
 
 // Problem is a part of a tree that cannot be read back.
 type Problem struct {
-	// Path is where it was met first, "" for the root.
+	// Path is where it was found first, "" for the root.
 	Path string
-	// ID is the blob that is missing or damaged.
+	// ID is the blob which is missing or damaged.
 	ID blob.ID
-	// Err tells what is wrong with it.
+	// Err is what is wrong with it.
 	Err error
 }
 
-// Verify lists what is missing from a tree or damaged in it. Nodes and chunk
-// lists are read; contents are only looked up, unless readData says to read and
-// hash them too. An error means that the tree could not be examined, not that it
-// is damaged.
+// Verify lists what is missing from a tree or damaged in it. Nodes and chunk lists
+// are read; contents are only looked up, unless readData is set: then they are read
+// and hashed. An error means that the tree could not be examined, not that it is
+// damaged.
 func Verify(ctx context.Context, store blob.Store, tree blob.ID, readData bool) ([]Problem, error) {
 	v := verifier{ctx: ctx, store: store, readData: readData, seen: map[blob.ID]bool{}}
 	err := v.dir("", tree)
@@ -39,10 +39,10 @@ type verifier struct {
 	readData bool
 	seen     map[blob.ID]bool
 	problems []Problem
-	ask      []Problem // ids to look up, with the path they were met at
+	ask      []Problem // ids to look up, with their paths
 }
 
-// askBatch is how many ids one Has asks for.
+// askBatch is the number of ids in one Has call.
 const askBatch = 1000
 
 func (v *verifier) dir(path string, node blob.ID) error {
@@ -92,7 +92,7 @@ func (v *verifier) entry(path string, e Entry) error {
 	return nil
 }
 
-// read reads a content and hashes what has no other check below.
+// read reads a content and hashes it, unless a layer below checks it.
 func (v *verifier) read(path string, e Entry) error {
 	if e.Kind == Symlink {
 		target, err := ReadLink(v.ctx, v.store, e)
@@ -143,8 +143,8 @@ func (v *verifier) hash(id blob.ID, size int64) error {
 	return nil
 }
 
-// found notes a problem. What is wrong with the store or the context, and not
-// with the blob, ends the examination.
+// found records a problem. An error of the store or the context, rather than of the
+// blob, ends the verification.
 func (v *verifier) found(path string, id blob.ID, err error) error {
 	switch {
 	case err == nil:

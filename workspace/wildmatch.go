@@ -2,16 +2,15 @@ package workspace
 
 import "strings"
 
-// wildmatch reports whether a shell pattern fits a text, as git sees it. With
-// pathname, * and ? stop at slashes and ** as a whole component does not.
+// wildmatch reports whether a shell pattern matches a text, as in git. With pathname,
+// * and ? stop at slashes and ** as a whole component does not.
 func wildmatch(pattern, text string, pathname bool) bool {
 	m := matcher{pattern: pattern, text: text, pathname: pathname, steps: maxMatchSteps}
 	return m.match(0, 0) == fits
 }
 
-// maxMatchSteps bounds the work for a pattern that someone wrote to keep us
-// busy, such as a long row of **/ ; it then fits nothing. Patterns of real ignore
-// files take a few hundred steps.
+// maxMatchSteps limits the work for a hostile pattern, such as a long row of **/ ;
+// beyond it the pattern matches nothing. Real patterns take a few hundred steps.
 const maxMatchSteps = 1 << 20
 
 type outcome int
@@ -19,8 +18,8 @@ type outcome int
 const (
 	fits outcome = iota
 	differs
-	hopeless     // no longer text for a * to the left will help
-	hopelessHere // nor will a * that stops at slashes, though a ** may
+	hopeless     // extending an earlier * cannot help
+	hopelessHere // nor can a * that stops at slashes, but a ** may
 )
 
 type matcher struct {
@@ -29,8 +28,7 @@ type matcher struct {
 	steps         int
 }
 
-// at returns the byte at i, or 0 past the end: neither patterns nor names hold
-// a NUL.
+// at returns the byte at i, or 0 past the end; patterns and names hold no NUL.
 func at(s string, i int) byte {
 	if i < len(s) {
 		return s[i]
@@ -86,15 +84,15 @@ func (m *matcher) match(p, t int) outcome {
 	return fits
 }
 
-// star handles one or more asterisks at p. It returns the outcome, or, with a
-// place that is not negative, where pattern and text stand after a */ .
+// star handles one or more asterisks at p. It returns the outcome or, with a
+// non-negative place, the positions in pattern and text after a */ .
 func (m *matcher) star(start, p, t int) (outcome, int, int) {
-	crosses := !m.pathname // whether the asterisk takes slashes
+	crosses := !m.pathname // whether the asterisk matches slashes
 	first := p
 	for p++; at(m.pattern, p) == '*'; p++ {
 	}
 	if m.pathname && p-first > 1 {
-		// Git looks only as far back as where this part of the pattern began.
+		// Like git, look back only to the start of this part of the pattern.
 		opens := first == start || m.pattern[first-1] == '/'
 		closes := p == len(m.pattern) || m.pattern[p] == '/' || strings.HasPrefix(m.pattern[p:], `\/`)
 		if opens && closes {
@@ -120,7 +118,7 @@ func (m *matcher) star(start, p, t int) (outcome, int, int) {
 	return m.stretch(p, t, crosses), -1, 0
 }
 
-// stretch tries every length of text for an asterisk whose pattern goes on at p.
+// stretch tries every length of text for an asterisk; the pattern continues at p.
 func (m *matcher) stretch(p, t int, crosses bool) outcome {
 	next := m.pattern[p]
 	plain := next != '*' && next != '?' && next != '[' && next != '\\'
@@ -174,7 +172,7 @@ func (m *matcher) class(p int, tc byte) (end int, ok, malformed bool) {
 				}
 			}
 			matched = matched || prev <= tc && tc <= c
-			c = 0 // a range is no start of another
+			c = 0 // a range cannot start another
 		case c == '[' && at(s, p+1) == ':':
 			from := p + 2
 			length := strings.IndexByte(s[min(from, len(s)):], ']')
@@ -183,7 +181,7 @@ func (m *matcher) class(p int, tc byte) (end int, ok, malformed bool) {
 			}
 			if length == 0 || s[from+length-1] != ':' {
 				matched = matched || tc == '['
-				break // no named class after all: the bracket is itself
+				break // not a named class: a literal bracket
 			}
 			in, known := inNamedClass(s[from:from+length-1], tc)
 			if !known {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// batchBytes and batchBlobs bound what a worker collects for one Put: enough
-	// for a store to share the cost of a transaction, little enough for memory.
+	// batchBytes and batchBlobs limit one Put of a worker: enough to share the cost
+	// of a transaction, little enough for memory.
 	batchBytes = 2 << 20
 	batchBlobs = 512
-	// direntBuf holds about 2,000 names a call.
+	// direntBuf holds about 2,000 names.
 	direntBuf = 64 << 10
-	// maxSpare bounds what a worker keeps of directories that others opened.
+	// maxSpare limits how many spare parts a worker keeps.
 	maxSpare = 64
 )
 
@@ -24,7 +24,7 @@ const (
 type worker struct {
 	s      *scanner
 	batch  []blob.Blob
-	slab   []byte // memory that the contents of batch lie in
+	slab   []byte // memory of the contents in batch
 	used   int    // of slab
 	size   int    // bytes in batch
 	dirBuf []byte
@@ -54,7 +54,7 @@ func (w *worker) loop() error {
 func (w *worker) do(t task) error {
 	if err := w.s.ctx.Err(); err != nil {
 		if t.hi > 0 {
-			t.job.rangeDone() // which closes the directory after the last
+			t.job.rangeDone() // closes the directory after the last range
 		}
 		return err
 	}
@@ -64,7 +64,7 @@ func (w *worker) do(t task) error {
 	return w.runRange(t.job, t.lo, t.hi)
 }
 
-// report adds what was counted since the last time to the scan's figures.
+// report adds the counts since the last report to the scan's.
 func (w *worker) report() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -83,15 +83,15 @@ func (w *worker) report() {
 	w.skipped = nil
 }
 
-// spares are parts of directories that are done, to be used for others: a walk
-// would else make as much garbage as the index is large.
+// spares are parts of finished directories for reuse: otherwise a walk would create
+// as much garbage as the size of the index.
 type spares struct {
 	slots [][]slot
 	names [][]dirent
 	dirs  []*indexDir
 }
 
-// take takes the parts of a directory, which needs them no more.
+// take takes the parts of a finished directory.
 func (s *spares) take(j *dirJob) {
 	if len(s.slots) < maxSpare {
 		s.slots = append(s.slots, j.slots)
@@ -136,7 +136,7 @@ func reused[T any](spare *[][]T, n int) []T {
 }
 
 // room returns n bytes of scratch memory that stay valid until the next flush if
-// taken is called, and are handed out again if not.
+// taken is called, and are reused if not.
 func (w *worker) room(n int) []byte {
 	if n > batchBytes/4 {
 		return make([]byte, n)
@@ -147,7 +147,7 @@ func (w *worker) room(n int) []byte {
 	return w.slab[w.used : w.used+n : w.used+n]
 }
 
-// taken keeps the first n bytes of what room returned last.
+// taken keeps the first n bytes of the last room.
 func (w *worker) taken(n int) {
 	if n <= batchBytes/4-1 {
 		w.used += n
@@ -164,7 +164,7 @@ func (w *worker) put(b blob.Blob) error {
 	return nil
 }
 
-// flush gives the batch to the store, which keeps none of the memory.
+// flush puts the batch into the store, which does not keep the memory.
 func (w *worker) flush() error {
 	if len(w.batch) == 0 {
 		return nil
@@ -187,8 +187,8 @@ func (w *worker) skip(j *dirJob, name string, s Skipped) {
 	w.skipped = append(w.skipped, s)
 }
 
-// leaveOut names a path that could not be read, or passes the error on if it is
-// not the file's. A path that is gone needs no word.
+// leaveOut lists a path that could not be read, or returns the error if it is not the
+// file's. It ignores a path that is gone.
 func (w *worker) leaveOut(j *dirJob, name string, dir bool, err error) error {
 	var failed *storeError
 	switch {

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writers asks the kernel whether somebody has the file open for writing or mapped:
-// it grants a read lease on files only that nobody can write to. The lease is given
-// back at once; whoever opens the file in between waits that long. Leases are for
-// owners and for root, on file systems that know all their users.
+// writers asks the kernel whether a process has the file open for writing or mapped:
+// it grants a read lease only on files without writers. The lease is released at
+// once; a process that opens the file in between waits that long. Only the owner and
+// root can get leases, on local file systems.
 func (f *openedFile) writers() writing {
-	// A signal that programs ignore unless they ask for it: SIGIO, which is sent to
-	// the holder otherwise, ends those that do not expect it.
+	// Use a signal that is ignored by default: SIGIO, which is sent to the holder
+	// otherwise, ends programs that do not expect it.
 	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_SETSIG, int(unix.SIGURG)); err != nil {
 		return notKnown
 	}
 	switch _, err := unix.FcntlInt(uintptr(f.fd), unix.F_SETLEASE, unix.F_RDLCK); err {
 	case nil:
-		_, _ = unix.FcntlInt(uintptr(f.fd), unix.F_SETLEASE, unix.F_UNLCK) // closing the file does it too
+		_, _ = unix.FcntlInt(uintptr(f.fd), unix.F_SETLEASE, unix.F_UNLCK) // closing the file also releases it
 		return nobody
 	case unix.EAGAIN:
 		return somebody
@@ -29,9 +29,9 @@ func (f *openedFile) writers() writing {
 }
 
 // listWritten returns the inodes of files that processes have open for writing, or
-// mapped so that stores reach the file. It sees the processes that the caller may
-// look into: all of the same user, and everybody's for root. The device is left out,
-// for some file systems report another one there: a file too many is only read again.
+// mapped writable and shared. It sees the processes that the caller may inspect:
+// those of the same user, or all for root. It ignores the device, because some file
+// systems report a different one there: a false match only causes another read.
 func listWritten() map[uint64]struct{} {
 	inos := map[uint64]struct{}{}
 	procs, err := os.ReadDir("/proc")
@@ -50,8 +50,8 @@ func listWritten() map[uint64]struct{} {
 	return inos
 }
 
-// addOpen adds what the descriptors in a directory write to. The mode of a
-// descriptor's link says how it was opened.
+// addOpen adds the files that the descriptors in a directory write to. The mode of a
+// descriptor's link shows how it was opened.
 func addOpen(inos map[uint64]struct{}, dir string) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -73,8 +73,8 @@ func addOpen(inos map[uint64]struct{}, dir string) {
 	}
 }
 
-// addMapped adds what the lines of a maps file name as writable and shared. A line
-// is: addresses, permissions, offset, device, inode, path.
+// addMapped adds the files that a maps file lists as writable and shared. A line is:
+// addresses, permissions, offset, device, inode, path.
 func addMapped(inos map[uint64]struct{}, maps []byte) {
 	for line := range bytes.Lines(maps) {
 		f := bytes.Fields(line)

@@ -2,8 +2,8 @@
 
 package workspace
 
-// writers does not know here who has the file open.
+// writers is unknown on this system.
 func (f *openedFile) writers() writing { return notKnown }
 
-// listWritten knows no files that others write to here.
+// listWritten is not available on this system.
 func listWritten() map[uint64]struct{} { return nil }

@@ -6,16 +6,16 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Written describes a file that the caller wrote itself, with content that it
-// took from the store. See Options.Written.
+// Written describes a file that the caller wrote itself, with content from the store.
+// See Options.Written.
 type Written struct {
 	// ID, Chunked and Size are those of the file's entry.
 	ID      blob.ID
 	Chunked bool
 	Size    int64
 	// Inode and Mtime (in nanoseconds) are those of the file after the last write.
-	// Mtime must have been over, by the clock that stamps files, before anybody else
-	// could reach the file: only then does every later write show.
+	// Mtime must have been in the past, by the clock that stamps files, before any
+	// other process could reach the file: only then is every later write visible.
 	Inode uint64
 	Mtime int64
 }
@@ -25,8 +25,8 @@ func (k *Written) is(st fileStat) bool {
 	return st.kind == isFile && st.ino == k.Inode && st.size == k.Size && st.mtime == k.Mtime
 }
 
-// written captures a file that the caller wrote, if it did, without reading it.
-// It waits as settle does, so that the next scan can rely on the stat data.
+// written captures a file without reading it, if the caller wrote it. It waits as
+// settle does, so that the next scan can rely on the stat data.
 func (w *worker) written(j *dirJob, i int, st fileStat, flags entryFlags) bool {
 	if w.s.opts.Written == nil {
 		return false
@@ -40,7 +40,7 @@ func (w *worker) written(j *dirJob, i int, st fileStat, flags entryFlags) bool {
 		now := stampClock()
 		switch {
 		case !k.is(st) || st.ctime > now+clockSkew || st.ctime%int64(time.Millisecond) == 0:
-			return false // not the one, or stamps that cannot be relied on
+			return false // a different file, or unreliable stamps
 		case st.ctime < now:
 			if k.Chunked {
 				flags |= flagChunked
