@@ -10,16 +10,16 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// AgentMeta is what a store.db says of its agent.
+// AgentMeta is the metadata of the agent of a store.db.
 type AgentMeta struct {
 	AgentID, Name, Mode string
 	Created             time.Time
 	// LatestRoot is the id of the latest state, or zero.
 	LatestRoot blob.ID
-	// Key is the key string that the agent's blobs are encrypted with where they
-	// leave the machine.
+	// Key is the key string that encrypts the agent's blobs when they leave the
+	// machine.
 	Key Secret
-	// Problem is set if the latest root is given, but is no id.
+	// Problem is set if the latest root is present but is not an id.
 	Problem error
 }
 
@@ -31,8 +31,8 @@ func (s *Store) Agent(ctx context.Context) (AgentMeta, error) {
 	return readAgentMeta(ctx, s.main)
 }
 
-// readAgentMeta reads row '0' of the table meta: hex of a JSON object. Errors
-// quote nothing of it, since it holds a key.
+// readAgentMeta reads row '0' of the table meta: hex of a JSON object. Errors do not
+// quote it, because it holds a key.
 func readAgentMeta(ctx context.Context, db *database) (AgentMeta, error) {
 	v, err := db.get(ctx, metaTable, "0")
 	if err != nil {
@@ -51,7 +51,7 @@ func readAgentMeta(ctx context.Context, db *database) (AgentMeta, error) {
 func decodeAgentMeta(value []byte) (AgentMeta, bool) {
 	data := make([]byte, hex.DecodedLen(len(value)))
 	if _, err := hex.Decode(data, value); err != nil {
-		data = value // releases before the hex form
+		data = value // older releases
 	}
 	doc, err := parseDocument(data)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// inlineValue is the size up to which a value goes through SQLite's memory as a
-// whole. Larger ones are read and written in pieces: the memory of a connection
-// is limited, and running out of it is fatal to the connection.
+// inlineValue is the size up to which a value is read through SQLite's memory as a
+// whole. Larger ones are read and written in pieces: the memory of a connection is
+// limited, and running out of it breaks the connection.
 const inlineValue = 1 << 20
 
 const pieceSize = 256 << 10
 
-// valueColumns selects a value in the way that columnValue reads it.
+// valueColumns selects the columns that columnValue reads.
 func (t table) valueColumns() string {
 	return fmt.Sprintf("rowid, typeof(%[1]s), octet_length(%[1]s), CASE WHEN octet_length(%[1]s) <= %[2]d THEN %[1]s END",
 		t.value, inlineValue)
@@ -58,7 +58,7 @@ func (c *conn) readPieces(t table, rowid, size int64) ([]byte, error) {
 	if b.Size() != size {
 		return nil, fmt.Errorf("%w: value of %d bytes has %d", ErrCorrupt, size, b.Size())
 	}
-	// Grown as it is read: the size may be a lie.
+	// Grow while reading: the size may be wrong.
 	var data bytes.Buffer
 	piece := make([]byte, pieceSize)
 	for {

@@ -8,10 +8,10 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Blobs returns a view of the blobs in the store. Contents are checked against
-// their ids, whatever form a row has. Put works where Options.Write is set, on
-// a state.vscdb or a store.db, and is durable when it returns; elsewhere it
-// gives blob.ErrReadOnly.
+// Blobs returns a view of the blobs in the store. Contents are checked against their
+// ids, whatever the form of the row. Put works with Options.Write on a state.vscdb or
+// a store.db, and is durable when it returns; otherwise it fails with
+// blob.ErrReadOnly.
 func (s *Store) Blobs() Blobs {
 	if t := s.blobTable(); t != nil {
 		return t
@@ -42,12 +42,12 @@ func (s *Store) blobTable() *tableBlobs {
 	return nil
 }
 
-// tableBlobs is the blobs of one table.
+// tableBlobs are the blobs of one table.
 type tableBlobs struct {
 	db      *database
 	table   table
 	prefix  string
-	emptyAs []byte // how the owner of the format stores an empty blob
+	emptyAs []byte // stored form of an empty blob
 }
 
 func (b *tableBlobs) key(id blob.ID) string { return b.prefix + id.String() }
@@ -70,7 +70,7 @@ func (b *tableBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return data, err
 }
 
-// Has reports which blobs have a row that is no tombstone.
+// Has reports which blobs have a row that is not a tombstone.
 func (b *tableBlobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	out := make([]bool, len(ids))
 	const chunk = 512 // keeps each transaction short
@@ -106,8 +106,7 @@ func (b *tableBlobs) has(c *conn, id blob.ID) (bool, error) {
 	return found, err
 }
 
-// List gives the blobs in order of their ids. Rows whose key is no id, and
-// tombstones, are left out.
+// List lists the blobs by id. It skips tombstones and rows whose key is not an id.
 func (b *tableBlobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	r := keyRange{}
 	if b.prefix != "" {
@@ -131,14 +130,14 @@ func (b *tableBlobs) List(ctx context.Context, after blob.ID, fn func(blob.Info)
 	return ctx.Err()
 }
 
-// parseKey reads the id in a key; only the spelling that Get looks for counts.
+// parseKey reads the id in a key, which must be in the form that Get uses.
 func (b *tableBlobs) parseKey(key string) (blob.ID, bool) {
 	id, err := blob.ParseID(key[len(b.prefix):])
 	return id, err == nil && b.key(id) == key
 }
 
-// Put adds rows in one transaction. A sound row is left as it is; a tombstone
-// or a damaged row is replaced.
+// Put adds rows in one transaction. Intact rows stay; tombstones and damaged rows are
+// replaced.
 func (b *tableBlobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 )
 
-// Checkpoint reads a workspace checkpoint of a conversation, from its row or
-// from inside a conversation's old row. One that cannot be understood gives
-// ErrMalformed: a change that is misread would give a file other contents.
+// Checkpoint reads a workspace checkpoint of a conversation, from its row or from
+// inside a conversation's old row. If it cannot be fully decoded, the error is
+// ErrMalformed: a misread change would give a file wrong content.
 func (s *Store) Checkpoint(ctx context.Context, conv *Conversation, id string) (*jsoncheckpoint.Checkpoint, error) {
 	raw, err := s.checkpointRow(ctx, conv, id)
 	if err != nil {
@@ -28,7 +28,7 @@ func decodeCheckpoint(id string, raw []byte) (*jsoncheckpoint.Checkpoint, error)
 	return cp, nil
 }
 
-// checkpointRow returns a checkpoint as it is stored.
+// checkpointRow returns a checkpoint as stored.
 func (s *Store) checkpointRow(ctx context.Context, conv *Conversation, id string) ([]byte, error) {
 	if raw, ok := conv.inlineCheckpoints[id]; ok {
 		return raw, nil
@@ -40,8 +40,8 @@ func (s *Store) checkpointRow(ctx context.Context, conv *Conversation, id string
 	return v.Data, nil
 }
 
-// Checkpoints gives the ids of a conversation's workspace checkpoints: those in
-// rows in key order, then those inside its old row.
+// Checkpoints yields the ids of a conversation's workspace checkpoints: those in rows
+// in key order, then those inside its old row.
 func (s *Store) Checkpoints(ctx context.Context, conv *Conversation) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix := checkpointPrefix + conv.ID + ":"

@@ -20,21 +20,22 @@ type CloudAgent struct {
 	ID string
 	// State is the id of its CloudAgentState blob.
 	State blob.ID
-	// Offset is where its event stream goes on.
+	// Offset is where its event stream continues.
 	Offset string
 	// Saved is when the row was written.
 	Saved  time.Time
 	Status aiserverv1.CloudAgentWorkflowStatus
-	// Problem is why the row could not be read; only ID is set then.
+	// Problem is why the row could not be read; then only ID is set.
 	Problem error
 	// Raw is the encoded CloudAgentStatePersistedMetadata.
 	Raw []byte
 }
 
-// CloudAgents gives the metadata of all cloud agents in an editor's store.
+// CloudAgents yields the metadata of all cloud agents in an editor's store.
 func (s *Store) CloudAgents(ctx context.Context) iter.Seq2[CloudAgent, error] {
 	return func(yield func(CloudAgent, error) bool) {
-		// The keys are known by their end, so what lies between the families is read.
+		// The keys are recognized by their suffix, so the ranges between the families
+		// are read.
 		for _, gap := range gaps() {
 			for row, err := range s.scan(ctx, gap, scanKeys) {
 				if err != nil {
@@ -76,8 +77,8 @@ func decodeCloudAgent(id string, v Value) CloudAgent {
 	return agent
 }
 
-// parseMetadata decodes a metadata message. A version that is not known is an
-// error: reading it as if it were known could lose what it points to.
+// parseMetadata decodes a metadata message. An unknown version is an error: reading
+// it as a known one could lose what it points to.
 func parseMetadata(raw []byte) (CloudAgent, error) {
 	old, err := oldTimestamp(raw)
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// access is how a connection shares the file with other processes.
+// access is the way a connection shares the file with other processes.
 type access int
 
 const (
-	// accessLocked takes SQLite's shared lock, or a reader's mark in the WAL
-	// index, for the time of each read.
+	// accessLocked takes SQLite's shared lock, or a reader's mark in the WAL index,
+	// during each read.
 	accessLocked access = iota
-	// accessImmutable takes no lock. It is for a file in WAL mode without a WAL:
-	// nobody has it open, and a locking reader would create files beside it.
+	// accessImmutable takes no lock. It is for a file in WAL mode without a WAL: no
+	// process has it open, and a locking reader would create files beside it.
 	accessImmutable
 	// accessPrivate is for a WAL without an index, as in a copy of two of the three
-	// files: nobody has it open, and the index is built in a private place.
+	// files: no process has it open, and the index is built in a private place.
 	accessPrivate
 	// accessWrite is a connection that writes.
 	accessWrite
@@ -33,15 +33,15 @@ const (
 type conn struct {
 	*sqlite3.Conn
 	access access
-	mark   mark // what lay there when it was opened
+	mark   mark // the files when it was opened
 	shmDir string
 	stmts  map[string]*sqlite3.Stmt
 
-	maxValue int // the largest value that is read
+	maxValue int // size limit of values
 }
 
-// connect opens a connection for reading, in the way that suits what lies
-// beside the file now.
+// connect opens a read connection, in the way that suits the files beside the
+// database.
 func (d *database) connect(ctx context.Context, now mark) (*conn, error) {
 	header, err := readHeader(d.real, d.opts.Rescue)
 	if err != nil {
@@ -93,7 +93,7 @@ func chooseAccess(h fileHeader, now mark) access {
 	return accessLocked
 }
 
-// uri spells the path as SQLite wants it, with the query escaped.
+// uri returns the path as a URI for SQLite, with an escaped query.
 func (d *database) uri(query url.Values) string {
 	path := filepath.ToSlash(d.real)
 	if filepath.VolumeName(d.real) != "" {
@@ -102,8 +102,8 @@ func (d *database) uri(query url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// open connects and turns off whatever a hostile file could use. After an error
-// the caller closes the connection.
+// open connects and disables everything that a hostile file could exploit. After an
+// error the caller closes the connection.
 func (c *conn) open(ctx context.Context, uri string, flags sqlite3.OpenFlag, opts Options) (err error) {
 	defer recoverDriver(&err)
 	if c.Conn, err = sqlite3.OpenFlags(uri, flags); err != nil {
@@ -146,8 +146,8 @@ func (c *conn) close() {
 	}
 }
 
-// recoverDriver turns a panic of the driver into an error. It panics when SQLite
-// runs out of its memory, which a hostile file can bring about.
+// recoverDriver turns a panic of the driver into an error. The driver panics when
+// SQLite runs out of memory, which a hostile file can cause.
 func recoverDriver(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: the driver failed: %v", ErrCorrupt, r)
@@ -158,12 +158,12 @@ func (c *conn) unlocked() bool {
 	return c.access == accessImmutable || c.access == accessPrivate
 }
 
-// fits reports whether the connection's way of access still suits the file.
+// fits reports whether the connection's access mode still suits the file.
 func (c *conn) fits(now mark) bool {
 	if c.unlocked() {
 		return c.mark == now
 	}
-	// A WAL or its index that came or went asks for another way.
+	// If a WAL or its index appeared or disappeared, another mode is needed.
 	return c.mark.wal == now.wal && c.mark.shm == now.shm
 }
 
@@ -202,7 +202,7 @@ func (c *conn) stmt(sql string) (*sqlite3.Stmt, error) {
 	return s, nil
 }
 
-// budget ends a batch before its transaction gets long.
+// budget ends a batch before its transaction takes too long.
 type budget struct {
 	started time.Time
 	rows    int

@@ -9,18 +9,18 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// newestVersion is the newest version of a conversation row that is known.
+// newestVersion is the newest known version of a conversation row.
 const newestVersion = 16
 
-// Conversation is what a store holds of one conversation, apart from its
-// messages, which Messages reads.
+// Conversation is a conversation of a store without its messages, which Messages
+// reads.
 type Conversation struct {
 	Header
 	// Version is the row's migration version.
 	Version int
-	// Mode is the mode that it was last in, such as "agent".
+	// Mode is its last mode, such as "agent".
 	Mode string
-	// Agentic says that the newer agent loop wrote it (isNAL).
+	// Agentic means that the newer agent loop wrote it (isNAL).
 	Agentic bool
 	// Order is the order of the messages.
 	Order []MessageRef
@@ -28,22 +28,22 @@ type Conversation struct {
 	LatestCheckpoint string
 	// Children are the conversations of its subagents.
 	Children []string
-	// Originals are the first known contents of files, by URI, to which checkpoints
-	// refer.
+	// Originals are the first known contents of files, by URI; checkpoints refer to
+	// them.
 	Originals map[string]Original
-	// State is the latest state, or nil where there is none or it is lost.
+	// State is the latest state, or nil if it is missing or lost.
 	State *State
-	// StateErr is a DataLossError if a source of the state could not be read.
-	// State is then what another source had, or nil.
+	// StateErr is a DataLossError if a source of the state could not be read. State
+	// is then from another source, or nil.
 	StateErr error
 	// Alternates are states from other sources that differ from State.
 	Alternates []*State
-	// Problems are what could not be understood, besides StateErr.
+	// Problems are decoding errors besides StateErr.
 	Problems []error
-	// Raw is the row as it is stored; nil where the store has no such row.
+	// Raw is the stored row, or nil.
 	Raw json.RawMessage
 
-	// inline holds what old rows keep inside: messages and checkpoints.
+	// inline holds the messages and checkpoints inside old rows.
 	inline            map[string]Document
 	inlineCheckpoints map[string]json.RawMessage
 }
@@ -56,18 +56,18 @@ type MessageRef struct {
 
 // Original is the first known content of a file.
 type Original struct {
-	// Content is the text; it means nothing if Known is false.
+	// Content is the text; it is valid only if Known is set.
 	Content string
-	// Known says that the content was found.
+	// Known means that the content was found.
 	Known bool
-	// NewlyCreated says that the conversation made the file.
+	// NewlyCreated means that the conversation created the file.
 	NewlyCreated bool
 	// FirstEdit is the message that first changed the file, or "".
 	FirstEdit string
 }
 
-// All gives every conversation of the store, one at a time. One that cannot be
-// read has its Header.ID and the reason in Problems; the sequence goes on.
+// All yields every conversation of the store, one at a time. An unreadable one has
+// its Header.ID and the reason in Problems; the sequence goes on.
 func (s *Store) All(ctx context.Context) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		for h, err := range s.Conversations(ctx) {
@@ -90,8 +90,8 @@ func (s *Store) All(ctx context.Context) iter.Seq2[*Conversation, error] {
 	}
 }
 
-// Conversation reads one conversation. Where the store has none of that id, the
-// error wraps ErrNotFound; where its row is no JSON, ErrMalformed.
+// Conversation reads one conversation. If the store has none with that id, the error
+// wraps ErrNotFound; if its row is not JSON, ErrMalformed.
 func (s *Store) Conversation(ctx context.Context, id string) (*Conversation, error) {
 	switch s.kind {
 	case KindAgent:
@@ -118,8 +118,7 @@ func (s *Store) Conversation(ctx context.Context, id string) (*Conversation, err
 	return conv, s.fillOriginals(ctx, conv)
 }
 
-// decodeConversation reads a conversation row: everything but what other rows
-// hold.
+// decodeConversation reads a conversation row, without what is in other rows.
 func decodeConversation(id string, data []byte) (*Conversation, Document, error) {
 	doc, err := parseDocument(data)
 	if err != nil {
@@ -127,7 +126,7 @@ func decodeConversation(id string, data []byte) (*Conversation, Document, error)
 	}
 	conv := &Conversation{Header: decodeHeader(id, doc), Raw: data, Version: doc.integer("_v")}
 	if got := doc.text("composerId"); got != "" && got != id {
-		conv.Problems = append(conv.Problems, fmt.Errorf("%w: row of %s says it is %s", ErrMalformed, id, got))
+		conv.Problems = append(conv.Problems, fmt.Errorf("%w: row of %s has the id %s", ErrMalformed, id, got))
 	}
 	if conv.Version > newestVersion {
 		conv.Problems = append(conv.Problems, fmt.Errorf("%w: %d, known up to %d", ErrNewerVersion, conv.Version, newestVersion))
@@ -148,7 +147,7 @@ func (c *Conversation) decodeOrder(doc Document) {
 	for i, item := range doc.list("fullConversationHeadersOnly") {
 		d, err := parseDocument(item)
 		if err != nil || d.text("bubbleId") == "" {
-			c.Problems = append(c.Problems, fmt.Errorf("%w: entry %d of the order names no message", ErrMalformed, i))
+			c.Problems = append(c.Problems, fmt.Errorf("%w: entry %d of the order has no message id", ErrMalformed, i))
 			continue
 		}
 		c.Order = append(c.Order, MessageRef{d.text("bubbleId"), roleOf(d)})
@@ -194,7 +193,7 @@ func (c *Conversation) decodeOriginals(doc Document) {
 	}
 }
 
-// fillOriginals looks up the contents that the row leaves to rows of their own.
+// fillOriginals looks up contents that are in separate rows.
 func (s *Store) fillOriginals(ctx context.Context, c *Conversation) error {
 	for uri, o := range c.Originals {
 		if o.Known {
@@ -216,8 +215,8 @@ func (s *Store) fillOriginals(ctx context.Context, c *Conversation) error {
 	return nil
 }
 
-// Head returns the pointer to the latest state of a conversation, or the zero
-// ID where the editor's store has none.
+// Head returns the pointer to the latest state of a conversation, or the zero ID if
+// there is none.
 func (s *Store) Head(ctx context.Context, conversation string) (blob.ID, error) {
 	return s.pointer(ctx, headPrefix+conversation)
 }

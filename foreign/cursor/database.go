@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// idleClose is how long a connection stays open without use. An open one
-	// holds no lock, but on Windows it keeps the editor from replacing the file.
+	// idleClose is how long a connection stays open without use. An open one holds no
+	// lock, but on Windows it prevents the editor from replacing the file.
 	idleClose = 2 * time.Second
-	// maxIdle is how many connections wait for reuse.
+	// maxIdle is how many idle connections are kept.
 	maxIdle = 4
-	// changeRetries is how often a read starts over because the file changed
-	// under a connection that holds no lock.
+	// changeRetries is how often a read starts over because the file changed under a
+	// connection without a lock.
 	changeRetries = 8
 )
 
-// database is one SQLite file of somebody else. Between calls it holds no
-// lock and, after a moment, no open file.
+// database is one foreign SQLite file. Between calls it holds no lock and, after a
+// short time, no open file.
 type database struct {
 	path  string // as given; may be a symlink
-	real  string // where the file, and so its WAL, really is
+	real  string // resolved path; the WAL is beside it
 	opts  Options
-	ident os.FileInfo // the file that was opened, to notice another one
+	ident os.FileInfo // the file that was opened, to detect a replacement
 
 	mu     sync.Mutex // guards idle, timer, closed
 	idle   []*conn
@@ -58,7 +58,7 @@ func openDatabase(ctx context.Context, path string, opts Options) (*database, er
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	if !ident.Mode().IsRegular() { // opening a FIFO would wait for ever
+	if !ident.Mode().IsRegular() { // opening a FIFO would block forever
 		return nil, fmt.Errorf("open %s: %w: not a regular file", path, ErrNotDatabase)
 	}
 	if _, err := readHeader(real, opts.Rescue); err != nil {
@@ -67,10 +67,9 @@ func openDatabase(ctx context.Context, path string, opts Options) (*database, er
 	return &database{path: path, real: real, opts: opts, ident: ident}, nil
 }
 
-// read runs fn on a connection, inside one short read transaction. fn may run
-// several times and must start over each time: a connection without locks is
-// checked afterwards for changes of the file, and a WAL can come or go between
-// the look at it and its opening.
+// read runs fn on a connection, inside one short read transaction. fn may run several
+// times and must start over each time: after a read without locks the file is checked
+// for changes, and a WAL can appear or disappear while it is being opened.
 func (d *database) read(ctx context.Context, fn func(*conn) error) error {
 	var err error
 	for attempt := range changeRetries {
@@ -88,7 +87,7 @@ func (d *database) read(ctx context.Context, fn func(*conn) error) error {
 	return fmt.Errorf("%w: %w", ErrBusy, err)
 }
 
-// tryRead reports whether the outcome stands.
+// tryRead reports whether the result is valid.
 func (d *database) tryRead(ctx context.Context, fn func(*conn) error) (settled bool, err error) {
 	c, err := d.acquire(ctx)
 	if err != nil {
@@ -103,7 +102,7 @@ func (d *database) tryRead(ctx context.Context, fn func(*conn) error) (settled b
 	return !errors.Is(err, sqlite3.CANTOPEN), d.explain(ctx, err)
 }
 
-// pause waits a little longer before each further attempt.
+// pause waits longer before each attempt.
 func pause(ctx context.Context, attempt int) error {
 	if attempt == 0 {
 		return nil
@@ -161,7 +160,7 @@ func (d *database) takeIdle() (*conn, error) {
 	return c, nil
 }
 
-// release keeps a connection for a moment. One that saw an error is closed.
+// release keeps a connection for a short time. It closes one that had an error.
 func (d *database) release(c *conn, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +172,7 @@ func (d *database) release(c *conn, err error) {
 	d.touchLocked()
 }
 
-// touch puts off the closing of idle connections.
+// touch postpones the closing of idle connections.
 func (d *database) touch() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +215,7 @@ func (d *database) closeWriter() {
 	}
 }
 
-// close closes all connections. Reads that are under way finish.
+// close closes all connections. Running reads finish.
 func (d *database) close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -228,7 +227,7 @@ func (d *database) close() error {
 	return nil
 }
 
-// sameFile fails if the path names another file now.
+// sameFile fails if the path now names another file.
 func (d *database) sameFile() error {
 	info, err := os.Stat(d.path)
 	if err != nil {
@@ -240,8 +239,7 @@ func (d *database) sameFile() error {
 	return nil
 }
 
-// mark is a picture of the file and what lies beside it, by which a change is
-// noticed where no lock keeps others out.
+// mark records the file and the files beside it, to detect changes without a lock.
 type mark struct {
 	size, walSize int64
 	mtime, walAt  time.Time

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Document is a JSON object whose fields are decoded one by one: releases
-// change the types of fields, and one odd field must not cost the whole row.
+// Document is a JSON object whose fields are decoded one by one: releases change the
+// types of fields, and one unexpected field must not lose the whole row.
 type Document map[string]json.RawMessage
 
 // parseDocument reads a JSON object.
@@ -42,8 +42,7 @@ func (d Document) text(field string) string {
 	return s
 }
 
-// anyText returns a string field, or the JSON text of one that is something
-// else than a string.
+// anyText returns a string field, or the JSON text of another type.
 func (d Document) anyText(field string) string {
 	raw := bytes.TrimSpace(d[field])
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -122,8 +121,8 @@ func (d Document) clone() Document {
 	return out
 }
 
-// millis turns milliseconds since 1970 into a time; zero and nonsense into
-// none.
+// millis converts milliseconds since 1970 to a time; zero and invalid values give the
+// zero time.
 func millis(n float64) time.Time {
 	if n == 0 || math.IsNaN(n) || math.Abs(n) > 1e15 {
 		return time.Time{}
@@ -131,7 +130,7 @@ func millis(n float64) time.Time {
 	return sensible(time.UnixMilli(int64(n)).UTC())
 }
 
-// sensible returns no time for one that JSON has no form for.
+// sensible returns the zero time for one that JSON cannot represent.
 func sensible(t time.Time) time.Time {
 	if t.Year() < 1 || t.Year() > 9999 {
 		return time.Time{}

@@ -50,12 +50,12 @@ var (
 	ErrDataLoss = errors.New("data loss")
 )
 
-// DataLossError tells from which source a state could not be read. It wraps
+// DataLossError names the source from which a state could not be read. It wraps
 // ErrDataLoss and the cause.
 type DataLossError struct {
-	// Source names the row or field that promised the state.
+	// Source names the row or field that refers to the state.
 	Source string
-	// Err is why it could not be had.
+	// Err is why it could not be read.
 	Err error
 }
 
@@ -66,7 +66,7 @@ func (e *DataLossError) Error() string {
 // Unwrap returns ErrDataLoss and the cause.
 func (e *DataLossError) Unwrap() []error { return []error{ErrDataLoss, e.Err} }
 
-// sqliteErrors maps result codes to our errors; the first that fits wins.
+// sqliteErrors maps result codes to our errors; the first match wins.
 var sqliteErrors = []struct {
 	code error
 	is   error
@@ -85,7 +85,7 @@ var sqliteErrors = []struct {
 	{sqlite3.READONLY, blob.ErrReadOnly},
 }
 
-// wrapSQLite says what an error of SQLite means to callers.
+// wrapSQLite converts an error of SQLite to one of this package.
 func wrapSQLite(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -104,11 +104,11 @@ func wrapSQLite(ctx context.Context, err error) error {
 	return err
 }
 
-// ofRow reports whether err is about the row that was read, so that others can still
-// be had.
+// ofRow reports whether err concerns only the row that was read, so that others can
+// still be read.
 func ofRow(err error) bool { return damaged(err) || errors.Is(err, blob.ErrTooLarge) }
 
-// damaged reports whether err means that a database file is not sound.
+// damaged reports whether err means that a database file is damaged.
 func damaged(err error) bool {
 	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrNotDatabase)
 }

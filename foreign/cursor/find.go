@@ -7,21 +7,20 @@ import (
 	"runtime"
 )
 
-// Location is a place where a store was found.
+// Location is the location of a store.
 type Location struct {
 	Path string
 	Kind Kind
-	// Workspace is the URI of the folder or workspace file that the store belongs
-	// to, where that is known.
+	// Workspace is the URI of the folder or workspace file of the store, if known.
 	Workspace string
 	// Size is the size of the file in bytes.
 	Size int64
 }
 
-// FindOptions say where to look. The zero value, and nil, look at the places of
-// the current user.
+// FindOptions configure Find. The zero value, and nil, search the locations of the
+// current user.
 type FindOptions struct {
-	// GOOS is the operating system whose places are meant; the running one if empty.
+	// GOOS is the operating system; the running one if empty.
 	GOOS string
 	// Home is the home directory; that of the user if empty.
 	Home string
@@ -30,8 +29,8 @@ type FindOptions struct {
 	Config string
 }
 
-// Find looks at the usual places for stores of the editor, its workspaces and
-// its command line. Places that do not exist or cannot be read are passed over.
+// Find looks in the usual locations for stores of the editor, its workspaces and its
+// command line. It skips locations that do not exist or cannot be read.
 func Find(opts *FindOptions) []Location {
 	var o FindOptions
 	if opts != nil {
@@ -54,7 +53,7 @@ func Find(opts *FindOptions) []Location {
 	return out
 }
 
-// complete fills in the places of the current user.
+// complete fills in the directories of the current user.
 func (o *FindOptions) complete() {
 	current := o.Home == ""
 	if o.GOOS == "" {

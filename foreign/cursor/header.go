@@ -12,14 +12,14 @@ import (
 
 const sqliteMagic = "SQLite format 3\x00"
 
-// fileHeader is what the first hundred bytes of a database file tell.
+// fileHeader is the decoded start of a database file.
 type fileHeader struct {
 	wal bool // the file is in WAL mode
 }
 
-// readHeader reads the start of a database file and tells, before SQLite is
-// asked, what the file is if it is no sound database: SQLite's own answer for
-// a text file, an encrypted database and a damaged header is the same.
+// readHeader reads the start of a database file and identifies, before SQLite opens
+// it, a file that is not an intact database: SQLite returns the same error for a text
+// file, an encrypted database and a damaged header.
 func readHeader(path string, rescue bool) (fileHeader, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,8 +42,8 @@ func readHeader(path string, rescue bool) (fileHeader, error) {
 	return h, nil
 }
 
-// parseHeader judges the start of a file of the given size. A short file is no
-// error where lenient is set: a WAL may hold what the file lacks.
+// parseHeader checks the start of a file of the given size. With lenient a short file
+// is not an error: a WAL may hold the rest.
 func parseHeader(start []byte, size int64, lenient bool) (fileHeader, error) {
 	if !bytes.HasPrefix(start, []byte(sqliteMagic)) {
 		return fileHeader{}, judgeForeign(start, size)
@@ -65,17 +65,17 @@ func parseHeader(start []byte, size int64, lenient bool) (fileHeader, error) {
 	counted := bytes.Equal(start[24:28], start[92:96])
 	pages := int64(binary.BigEndian.Uint32(start[28:]))
 	if counted && !lenient && pages*pageSize > size {
-		return fileHeader{}, fmt.Errorf("%w: %d bytes, its header tells %d", ErrTruncated, size, pages*pageSize)
+		return fileHeader{}, fmt.Errorf("%w: %d bytes, its header says %d", ErrTruncated, size, pages*pageSize)
 	}
 	return fileHeader{wal: start[18] == 2 || start[19] == 2}, nil
 }
 
-// judgeForeign tells an encrypted database from a file that is no database.
+// judgeForeign distinguishes an encrypted database from other files.
 func judgeForeign(start []byte, size int64) error {
 	if len(start) > 0 && len(start) < len(sqliteMagic) && bytes.HasPrefix([]byte(sqliteMagic), start) {
 		return fmt.Errorf("%w: %d bytes", ErrTruncated, size)
 	}
-	// Encrypted databases are whole pages of noise.
+	// Encrypted databases are whole pages of random bytes.
 	if len(start) >= 1024 && size%512 == 0 && entropy(start) > 7.2 && !compressedMagic(start) {
 		return ErrEncrypted
 	}
@@ -107,7 +107,7 @@ func entropy(p []byte) float64 {
 	return bits
 }
 
-// walHasFrames reports whether a WAL beside the file holds anything.
+// walHasFrames reports whether a WAL beside the file has frames.
 func walHasFrames(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return err == nil && info.Size() > 0

@@ -16,16 +16,15 @@ type Header struct {
 	Workspace        string
 	Created, Updated time.Time
 	Archived         bool
-	// Subagent says that another conversation started it; Parent names that one
-	// where the store tells.
+	// Subagent means that another conversation started it; Parent names it, if known.
 	Subagent bool
 	Parent   string
-	// Missing says that a list names the conversation, but its row is gone.
+	// Missing means that a list names the conversation, but its row is gone.
 	Missing bool
 }
 
-// Conversations gives the headers of all conversations, ordered by id; those
-// whose data is missing come last. A row that cannot be read has only its ID.
+// Conversations yields the headers of all conversations, ordered by id; those without
+// data come last. An unreadable row has only its ID.
 func (s *Store) Conversations(ctx context.Context) iter.Seq2[Header, error] {
 	switch s.kind {
 	case KindAgent:
@@ -63,8 +62,8 @@ func (s *Store) editorHeaders(ctx context.Context) iter.Seq2[Header, error] {
 	}
 }
 
-// editorHeader makes the header of one conversation, from the table of headers
-// where it has an entry, else from the row itself. It is not ok for a tombstone.
+// editorHeader makes the header of one conversation, from the table of headers if it
+// has an entry, else from the row itself. ok is false for a tombstone.
 func (s *Store) editorHeader(ctx context.Context, id string, items map[string]Header) (Header, bool, error) {
 	item, listed := items[id]
 	delete(items, id)
@@ -78,7 +77,7 @@ func (s *Store) editorHeader(ctx context.Context, id string, items map[string]He
 	}
 	v, err := s.value(ctx, dataPrefix+id)
 	if err != nil && ofRow(err) {
-		return mergeHeader(Header{ID: id}, item), true, nil // who reads the conversation is told
+		return mergeHeader(Header{ID: id}, item), true, nil // reading the conversation reports the error
 	}
 	if err != nil || v.Absent() {
 		return Header{}, false, err
@@ -93,8 +92,8 @@ func (s *Store) editorHeader(ctx context.Context, id string, items map[string]He
 	return h, true, nil
 }
 
-// present reports whether a row exists and is no tombstone, without reading
-// its value.
+// present reports whether a row exists and is not a tombstone, without reading its
+// value.
 func (s *Store) present(ctx context.Context, key string) (bool, error) {
 	for row, err := range s.scan(ctx, keyRange{key, key + "\x00"}, scanSizes) {
 		return err == nil && !row.value.Absent(), err
@@ -102,7 +101,7 @@ func (s *Store) present(ctx context.Context, key string) (bool, error) {
 	return false, ctx.Err()
 }
 
-// missingHeaders gives what the lists name and no row holds.
+// missingHeaders yields conversations in the lists without a row.
 func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, yield func(Header, error) bool) {
 	seen := map[string]bool{}
 	for h, err := range s.tableHeaders(ctx) {
@@ -191,13 +190,12 @@ func mergeHeader(h, other Header) Header {
 	return h
 }
 
-// itemKeys are the only rows of ItemTable that are ever read: the others hold
-// the user's secrets.
+// itemKeys are the only rows of ItemTable that are read: others hold the user's
+// secrets.
 var itemKeys = []string{"composer.composerHeaders", "composer.composerData"}
 
-// itemHeaders reads the lists of conversations that older releases keep in
-// ItemTable. Lists that cannot be read are skipped: they only repeat what the rows
-// say.
+// itemHeaders reads the lists of conversations that older releases keep in ItemTable.
+// It skips unreadable lists: they only repeat the rows.
 func (s *Store) itemHeaders(ctx context.Context) (map[string]Header, error) {
 	out := map[string]Header{}
 	if !s.tables[itemTable.name] {

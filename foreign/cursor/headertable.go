@@ -11,7 +11,7 @@ const headerTable = "composerHeaders"
 
 const headerColumns = "SELECT composerId, workspaceId, createdAt, lastUpdatedAt, isArchived, isSubagent, value FROM " + headerTable
 
-// tableHeader returns the entry of newer releases' table of headers.
+// tableHeader returns an entry of the table of headers in newer releases.
 func (s *Store) tableHeader(ctx context.Context, id string) (h Header, found bool, err error) {
 	if !s.tables[headerTable] {
 		return Header{}, false, nil
@@ -33,7 +33,7 @@ func (s *Store) tableHeader(ctx context.Context, id string) (h Header, found boo
 	return h, found, err
 }
 
-// tableHeaders gives all entries of that table by id, in short transactions.
+// tableHeaders yields all entries of that table by id, in short transactions.
 func (s *Store) tableHeaders(ctx context.Context) iter.Seq2[Header, error] {
 	return func(yield func(Header, error) bool) {
 		if !s.tables[headerTable] {

@@ -12,39 +12,37 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Target is where Import brings what it reads: the two stores that everything of
-// ours is built on, with all their layers.
+// Target is the destination of Import: the blob and row stores of a stet store, with
+// all their layers.
 type Target struct {
 	Blobs blob.Store
 	Rows  kv.Store
 }
 
-// ImportOptions shape Import. The zero value, and nil, bring everything.
+// ImportOptions configure Import. The zero value, and nil, import everything.
 type ImportOptions struct {
-	// Conversations, if not nil, says which conversations and cloud agents are
-	// wanted.
+	// Conversations, if not nil, selects conversations and cloud agents.
 	Conversations func(Header) bool
 	// DryRun reads and counts, and writes nothing.
 	DryRun bool
-	// Progress, if not nil, is called before each conversation and now and then
+	// Progress, if not nil, is called before each conversation and from time to time
 	// while its blobs are copied.
 	Progress func(Progress)
 }
 
-// Progress tells how far an import has come.
+// Progress is the progress of an import.
 type Progress struct {
-	// Done counts the conversations that were dealt with, of Total, which is 0
-	// where the store does not tell it cheaply.
+	// Done counts the processed conversations out of Total, which is 0 if counting
+	// would be expensive.
 	Done, Total int
-	// Current is the conversation that is being read.
+	// Current is the conversation being read.
 	Current string
 	Blobs   int64
 }
 
-// Result tells what an import added.
+// Result counts what an import added.
 type Result struct {
-	// Conversations counts those that are new or have grown, Messages their
-	// messages.
+	// Conversations counts new and grown conversations, Messages their messages.
 	Conversations, Messages int
 	// Blobs and Bytes count the blobs that the target did not have.
 	Blobs, Bytes int64
@@ -53,16 +51,16 @@ type Result struct {
 	Skipped             []Skipped
 }
 
-// Skipped is something that was not brought, and why.
+// Skipped is something that was not imported, with the reason.
 type Skipped struct {
 	// Key is the conversation's id, or the row in the source.
 	Key, Reason string
-	// Damage says that something is broken or lost in the source. Otherwise there
-	// was nothing to do.
+	// Damage means that something is broken or lost in the source. Otherwise nothing
+	// had to be done.
 	Damage bool
 }
 
-// Damaged counts what was skipped because it is broken.
+// Damaged counts what was skipped because of damage.
 func (r *Result) Damaged() int {
 	n := 0
 	for _, s := range r.Skipped {
@@ -77,7 +75,7 @@ func (r *Result) Damaged() int {
 const (
 	labelSource   = "source"        // sourceName
 	labelPath     = "source_path"   // SHA-256 of the path of the store
-	labelDigest   = "source_digest" // of all rows, once everything was brought
+	labelDigest   = "source_digest" // of all rows, once everything is imported
 	labelParent   = "parent"        // the conversation that started this one
 	labelSubagent = "subagent"
 	labelArchived = "archived"
@@ -86,22 +84,22 @@ const (
 	sourceName    = "cursor"
 )
 
-// Import brings conversations with their states, messages, checkpoints and
-// original files, and cloud agents into a store of ours. Ids are kept.
+// Import imports cloud agents, and conversations with their states, messages,
+// checkpoints and original files, into a stet store. Ids are kept.
 //
 // Each conversation is finished before the next begins: after a crash, Import
-// goes on where it was. What the target has is not written again, so that a
-// second Import adds nothing; a conversation that has grown since is continued,
-// and one that was continued here is left alone. What is damaged is skipped with
-// a reason, and never leaves a state with holes. The error is for what ended
-// the work; the result tells what was done up to then.
+// continues there. Data in the target is not written again, so a second Import adds
+// nothing. A conversation that has grown since is continued; one that was continued
+// in the target is left alone. Damaged data is skipped with a reason and never leaves
+// an incomplete state. The error is set if the import ended early; the result counts
+// what was done until then.
 func Import(ctx context.Context, src *Store, dst Target, opts *ImportOptions) (Result, error) {
 	im := &importer{src: src, blobs: src.Blobs(), dst: dst, parents: map[string]string{}}
 	if opts != nil {
 		im.opts = *opts
 	}
-	// The clock shows the time of what is being brought, so that conversations
-	// are listed by when they took place.
+	// The clock shows the time of the imported data, so that conversations are listed
+	// by their original time.
 	im.store = conversation.New(dst.Blobs, dst.Rows, &conversation.Options{Now: func() time.Time { return im.now }})
 	if abs, err := filepath.Abs(src.Path()); err == nil {
 		im.path = blob.Sum([]byte(abs)).String()
@@ -109,7 +107,7 @@ func Import(ctx context.Context, src *Store, dst Target, opts *ImportOptions) (R
 	if src.kind == KindEditor {
 		for _, err := range src.Keys(ctx, dataPrefix) {
 			if err != nil {
-				break // met again, and reported, below
+				break // found again, and reported, below
 			}
 			im.total++
 		}
@@ -134,8 +132,8 @@ type importer struct {
 	result      Result
 	done, total int
 	current     string
-	parents     map[string]string    // of children that their parents name
-	counted     map[blob.ID]struct{} // by a dry run, which cannot ask the target
+	parents     map[string]string    // child to parent, as named by parents
+	counted     map[blob.ID]struct{} // counted by a dry run, which cannot check the target
 }
 
 func (im *importer) skip(key string, damage bool, format string, args ...any) {
@@ -149,12 +147,12 @@ func (im *importer) progress(current string) {
 	}
 }
 
-// targetError marks what went wrong on our side, which ends an import.
+// targetError marks an error of the target, which ends an import.
 type targetError struct{ error }
 
 func (e targetError) Unwrap() error { return e.error }
 
-// target marks an error of the target.
+// target marks an error as the target's.
 func target(err error) error {
 	if err == nil {
 		return nil
@@ -162,17 +160,17 @@ func target(err error) error {
 	return targetError{err}
 }
 
-// fatal reports whether an error is about more than the thing that was read.
+// fatal reports whether an error affects more than the item that was read.
 func fatal(ctx context.Context, err error) bool {
 	var ours targetError
 	if ctx.Err() == nil && (errors.Is(err, kv.ErrInvalidBatch) || kv.Damaged(err)) {
-		return false // one conversation that the store does not take, or cannot read
+		return false // affects one conversation only
 	}
 	return ctx.Err() != nil || errors.As(err, &ours) ||
 		errors.Is(err, ErrBusy) || errors.Is(err, ErrReplaced) || errors.Is(err, blob.ErrClosed)
 }
 
-// conversations brings all conversations.
+// conversations imports all conversations.
 func (im *importer) conversations(ctx context.Context) error {
 	for h, err := range im.src.Conversations(ctx) {
 		if err != nil {
@@ -197,12 +195,12 @@ func (im *importer) conversations(ctx context.Context) error {
 	return nil
 }
 
-// linkParents labels the children that only their parents know of.
+// linkParents labels children that only their parents name.
 func (im *importer) linkParents(ctx context.Context) error {
 	for _, child := range sortedKeys(im.parents) {
 		info, err := im.store.Get(ctx, child)
 		if errors.Is(err, conversation.ErrNotFound) || errors.Is(err, conversation.ErrInvalid) {
-			continue // not brought: told already, or not in this store
+			continue // not imported: already reported, or not in this store
 		}
 		if err != nil {
 			return target(err)

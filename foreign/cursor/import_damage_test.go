@@ -40,7 +40,7 @@ func TestStateWithHolesStaysOutside(t *testing.T) {
 			r := importAll(t, open(t, path, nil), dst, nil)
 			why := reasons(r)
 			// The state is lost, the messages are not: they make a state.
-			if r.Conversations != 1 || r.Damaged() == 0 || !strings.Contains(why[current], "not whole") || !strings.Contains(why[legacy], "not whole") {
+			if r.Conversations != 1 || r.Damaged() == 0 || !strings.Contains(why[current], "is incomplete") || !strings.Contains(why[legacy], "is incomplete") {
 				t.Errorf("result = %+v", r)
 			}
 			text := jsonl(t, db, current)

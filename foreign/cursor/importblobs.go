@@ -8,14 +8,14 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 )
 
-// carrier brings blobs of one conversation. It remembers what it brought, since
+// carrier copies the blobs of one conversation. It remembers what it copied, because
 // the states of a conversation share most of their parts.
 type carrier struct {
 	im   *importer
 	done map[blobAs]struct{}
 }
 
-// blobAs is a blob as something: only then it is known what it refers to.
+// blobAs is a blob with its kind, which determines its references.
 type blobAs struct {
 	id   blob.ID
 	kind graph.Kind
@@ -23,9 +23,9 @@ type blobAs struct {
 
 func (im *importer) carrier() *carrier { return &carrier{im, map[blobAs]struct{}{}} }
 
-// bring copies a root and everything that it reaches, and returns the ids. The
-// data is given where the source has no blob of the root. Nothing is copied
-// unless all of it is there.
+// bring copies a root and everything reachable from it, and returns the ids. data is
+// given if the source has no blob of the root. It copies nothing unless everything is
+// present.
 func (c *carrier) bring(ctx context.Context, kind graph.Kind, root blob.ID, data []byte) ([]blob.ID, error) {
 	from := &withRoot{Store: c.im.blobs, id: root, data: data}
 	if kind == graph.State {
@@ -35,7 +35,7 @@ func (c *carrier) bring(ctx context.Context, kind graph.Kind, root blob.ID, data
 	}
 	var reached []blobAs
 	opts := &graph.Options{Skip: func(_ blob.ID, r graph.Ref) bool {
-		_, done := c.done[blobAs{r.ID, r.Kind}] // nobody writes it during a walk
+		_, done := c.done[blobAs{r.ID, r.Kind}] // not written during a walk
 		return done
 	}}
 	err := graph.Walk(ctx, from, graph.Roots(graph.Root{Kind: kind, ID: root}), opts, func(n graph.Node) error {
@@ -61,7 +61,7 @@ func (c *carrier) bring(ctx context.Context, kind graph.Kind, root blob.ID, data
 	return ids, nil
 }
 
-// checkRoot refuses a state that a reader of ours would refuse.
+// checkRoot rejects a state that our readers would reject.
 func (c *carrier) checkRoot(ctx context.Context, from blob.Store, root blob.ID) error {
 	data, err := from.Get(ctx, root)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *carrier) checkRoot(ctx context.Context, from blob.Store, root blob.ID) 
 	return err
 }
 
-// withRoot is a store that also has one blob that is elsewhere.
+// withRoot is a store with one additional blob.
 type withRoot struct {
 	blob.Store
 	id   blob.ID
@@ -86,14 +86,14 @@ func (s *withRoot) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.Store.Get(ctx, id)
 }
 
-// Sizes of what is asked for and put at once.
+// Sizes of one request and one put.
 const (
 	hasBatch = 256
 	putBatch = 4 << 20
 )
 
-// copy copies the blobs that the target lacks, a few at a time. All of them are
-// read before the first is stored, so that a damaged one leaves no part behind.
+// copy copies the blobs that the target lacks, a few at a time. It reads all of them
+// before it stores the first, so that a damaged one leaves nothing behind.
 func (im *importer) copy(ctx context.Context, from blob.Store, ids []blob.ID) error {
 	lacking, err := im.lacking(ctx, ids)
 	if err != nil || len(lacking) == 0 {
@@ -108,13 +108,13 @@ func (im *importer) copy(ctx context.Context, from blob.Store, ids []blob.ID) er
 	if err != nil {
 		return err
 	}
-	if batches == 1 { // as a rule: nothing has to be read again
+	if batches == 1 { // the usual case: nothing has to be read again
 		return im.put(ctx, last)
 	}
 	return inBatches(ctx, from, lacking, func(batch []blob.Blob) error { return im.put(ctx, batch) })
 }
 
-// inBatches reads blobs and gives them to fn, some megabytes at a time.
+// inBatches reads blobs and passes them to fn, some megabytes at a time.
 func inBatches(ctx context.Context, from blob.Store, ids []blob.ID, fn func([]blob.Blob) error) error {
 	var batch []blob.Blob
 	size := 0
@@ -135,7 +135,7 @@ func inBatches(ctx context.Context, from blob.Store, ids []blob.ID, fn func([]bl
 	return nil
 }
 
-// lacking returns those of ids, each once, that the target does not have.
+// lacking returns the ids, each once, that the target does not have.
 func (im *importer) lacking(ctx context.Context, ids []blob.ID) ([]blob.ID, error) {
 	var out []blob.ID
 	seen := make(map[blob.ID]struct{}, len(ids))
@@ -177,7 +177,7 @@ func (im *importer) put(ctx context.Context, blobs []blob.Blob) error {
 	return nil
 }
 
-// putNew stores what we made, as far as the target lacks it.
+// putNew stores blobs that we created, if the target lacks them.
 func (im *importer) putNew(ctx context.Context, blobs ...blob.Blob) error {
 	ids := make([]blob.ID, len(blobs))
 	byID := make(map[blob.ID]blob.Blob, len(blobs))

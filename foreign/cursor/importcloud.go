@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// agents brings the cloud agents.
+// agents imports the cloud agents.
 func (im *importer) agents(ctx context.Context) error {
 	for agent, err := range im.src.CloudAgents(ctx) {
 		if err != nil {
@@ -44,7 +44,7 @@ func (im *importer) agents(ctx context.Context) error {
 	return nil
 }
 
-// agent brings one cloud agent: its metadata, its state with all blobs, and its
+// agent imports one cloud agent: its metadata, its state with all blobs, and its
 // conversation.
 func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 	known, err := im.known(ctx, agent.ID)
@@ -58,7 +58,7 @@ func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 		im.skip(agent.ID+cloudSuffix, false, alreadyImported)
 		return nil
 	case err == nil && (known == nil || known.Labels[labelSource] != sourceName):
-		im.skip(agent.ID+cloudSuffix, false, "the store has a cloud agent of this id that was not imported")
+		im.skip(agent.ID+cloudSuffix, false, "the store already has a cloud agent with this id that was not imported")
 		return nil
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return target(err)
@@ -72,7 +72,7 @@ func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 	}
 	ids, err := im.carrier().bring(ctx, graph.CloudState, agent.State, nil)
 	if err != nil {
-		return fmt.Errorf("state %s is not whole: %w", agent.State.Short(), err)
+		return fmt.Errorf("state %s is incomplete: %w", agent.State.Short(), err)
 	}
 	root, err := im.agentRoot(ctx, agent)
 	if err != nil {
@@ -91,7 +91,7 @@ func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 	if _, err := im.anchor(ctx, agent.ID, agentMessage, source, w.parts); err != nil {
 		return err
 	}
-	// The row comes last: it is what tells that all of it is there.
+	// The row comes last: it marks the import as complete.
 	err = im.dst.Rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: key, Value: value}}, Refs: ids})
 	if err == nil {
 		im.result.Agents++
@@ -99,15 +99,15 @@ func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 	return target(err)
 }
 
-// agentRoot makes a root of the conversation's state inside an agent's state, or
-// returns zero if there is none.
+// agentRoot extracts the root of the conversation from an agent's state, or returns
+// zero if there is none.
 func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, error) {
 	data, err := im.blobs.Get(ctx, agent.State)
 	if err != nil {
 		return blob.ID{}, err
 	}
 	const stateField = 1
-	var state []byte // a field that is there twice means both, one after the other
+	var state []byte // repeated fields are concatenated
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeField(data)
 		if n < 0 {
@@ -130,8 +130,8 @@ func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, e
 	return root.ID, im.putNew(ctx, blob.Blob{ID: root.ID, Data: state})
 }
 
-// agentConversation makes the agent's state the latest of its conversation. One
-// that was continued here stays as it is.
+// agentConversation makes the agent's state the latest of its conversation. A
+// conversation that was continued here stays unchanged.
 func (im *importer) agentConversation(ctx context.Context, agent CloudAgent, known *conversation.Info, root blob.ID) error {
 	j := &job{im: im, conv: &Conversation{Header: Header{ID: agent.ID, Created: agent.Saved, Updated: agent.Saved}}, known: known, kind: "cloud_agent"}
 	if reason, err := im.settled(ctx, known, ""); reason != "" || err != nil {

@@ -13,39 +13,39 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// job is the import of one conversation: first everything is read and its blobs
-// are brought, then rows are written.
+// job is the import of one conversation: first everything is read and its blobs are
+// copied, then rows are written.
 type job struct {
 	im     *importer
 	conv   *Conversation
 	known  *conversation.Info // nil if the target does not have it
-	kind   string             // a label, "" for what has messages
-	digest string             // of the source, "" if it cannot be read through
+	kind   string             // a label; "" for conversations with messages
+	digest string             // of the source; "" if it cannot be read completely
 	carry  *carrier
 	source *sourceWriter
 
 	messages int
 	extras   int             // runs, checkpoints and original files
 	seen     map[string]bool // messages
-	contents map[string]bool // rows that others name
+	contents map[string]bool // rows named by others
 	plan     []restorePoint
-	final    blob.ID // the root to end with, or zero
+	final    blob.ID // the final root, or zero
 	sourceID blob.ID
 	damage   []Skipped
 	changed  bool
 }
 
-// restorePoint is a message and the root at it.
+// restorePoint is a message and its root.
 type restorePoint struct {
 	message string
 	root    blob.ID
 	at      time.Time
 }
 
-// conversation brings one conversation.
+// conversation imports one conversation.
 func (im *importer) conversation(ctx context.Context, h Header) error {
 	if h.Missing {
-		im.skip(h.ID, false, "a list names it, but this store has no row of it")
+		im.skip(h.ID, false, "a list names it, but this store has no row for it")
 		return nil
 	}
 	known, err := im.known(ctx, h.ID)
@@ -76,7 +76,7 @@ func (im *importer) conversation(ctx context.Context, h Header) error {
 	}
 	j, err := run()
 	if missing := (*kv.MissingBlobsError)(nil); errors.As(err, &missing) {
-		// A collection ran between. What is put now is safe from it.
+		// A collection ran in between. Blobs put now are safe from it.
 		if known, err = im.known(ctx, h.ID); err != nil {
 			return err
 		}
@@ -86,13 +86,13 @@ func (im *importer) conversation(ctx context.Context, h Header) error {
 	return err
 }
 
-// Reasons for which there is nothing to do.
+// Reasons why nothing has to be done.
 const (
 	alreadyImported = "already imported"
 	continuedHere   = "it was continued here since it was imported"
 )
 
-// known returns what the target knows about a conversation, or nil.
+// known returns the conversation in the target, or nil.
 func (im *importer) known(ctx context.Context, id string) (*conversation.Info, error) {
 	info, err := im.store.Get(ctx, id)
 	switch {
@@ -106,13 +106,13 @@ func (im *importer) known(ctx context.Context, id string) (*conversation.Info, e
 	return &info, nil
 }
 
-// settled tells why there is nothing to do for a conversation, or "".
+// settled returns why nothing has to be done for a conversation, or "".
 func (im *importer) settled(ctx context.Context, known *conversation.Info, digest string) (string, error) {
 	switch {
 	case known == nil:
 		return "", nil
 	case known.Labels[labelSource] != sourceName:
-		return "the store has a conversation of this id that was not imported", nil
+		return "the store already has a conversation with this id that was not imported", nil
 	case digest != "" && known.Labels[labelDigest] == digest:
 		return alreadyImported, nil
 	case known.Save == 0:
@@ -143,7 +143,7 @@ func (j *job) run(ctx context.Context) error {
 	}
 	if j.final.IsZero() && len(j.plan) == 0 && j.messages == 0 && j.extras == 0 {
 		if len(j.damage) > 0 {
-			return nil // said already
+			return nil // already reported
 		}
 		j.im.skip(j.conv.ID, false, "it is empty")
 		return nil
@@ -174,14 +174,14 @@ func (j *job) count() {
 	j.im.result.Messages += j.messages
 }
 
-// readMessages reads the messages, keeps their rows and brings their states.
+// readMessages reads the messages, keeps their rows and imports their states.
 func (j *job) readMessages(ctx context.Context) error {
 	for m, err := range j.im.src.Messages(ctx, j.conv) {
 		if err != nil {
 			if fatal(ctx, err) {
 				return err
 			}
-			j.lose(j.conv.ID, "its messages cannot be read to the end: %v", err)
+			j.lose(j.conv.ID, "its messages cannot be read completely: %v", err)
 			return nil
 		}
 		j.seen[m.ID] = true
@@ -202,8 +202,8 @@ func (j *job) readMessages(ctx context.Context) error {
 	return j.source.endSegment(ctx)
 }
 
-// restorePoint brings the state at a message: the one that the pointer names or,
-// where that is lost, the one inside the row.
+// restorePoint imports the state at a message: the one that the pointer names or, if
+// that is lost, the one inside the row.
 func (j *job) restorePoint(ctx context.Context, m Message) error {
 	if !m.Head.IsZero() {
 		ok, err := j.bring(ctx, messageHeadPrefix+j.conv.ID+":"+m.ID, m.Head, nil)
@@ -225,17 +225,17 @@ func (j *job) restorePoint(ctx context.Context, m Message) error {
 	return err
 }
 
-// bring brings a state. One that is not whole is reported and not ok.
+// bring imports a state. An incomplete one is reported and not ok.
 func (j *job) bring(ctx context.Context, key string, root blob.ID, data []byte) (ok bool, err error) {
 	_, err = j.carry.bring(ctx, graph.State, root, data)
 	if err != nil && !fatal(ctx, err) {
-		j.lose(key, "state %s is not whole: %v", root.Short(), err)
+		j.lose(key, "state %s is incomplete: %v", root.Short(), err)
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// readHeads brings the states at messages that have no row.
+// readHeads imports the states at messages that have no row.
 func (j *job) readHeads(ctx context.Context) error {
 	if j.im.src.kind != KindEditor {
 		return nil
@@ -246,7 +246,7 @@ func (j *job) readHeads(ctx context.Context) error {
 			if fatal(ctx, err) {
 				return err
 			}
-			j.lose(j.conv.ID, "its message pointers cannot be read to the end: %v", err)
+			j.lose(j.conv.ID, "its message pointers cannot be read completely: %v", err)
 			return nil
 		}
 		message := row.key[len(prefix):]
@@ -276,14 +276,14 @@ func (j *job) readHead(ctx context.Context, key, message string) error {
 	return err
 }
 
-// readRuns brings the runs of an SDK agent, with the states after them.
+// readRuns imports the runs of an SDK agent, with the states after them.
 func (j *job) readRuns(ctx context.Context) error {
 	if k := j.im.src.kind; k != KindSDK && k != KindLines {
 		return nil
 	}
 	for run, err := range j.im.src.Runs(ctx, j.conv.ID) {
 		if err != nil && !fatal(ctx, err) {
-			j.lose(j.conv.ID, "its runs cannot be read to the end: %v", err)
+			j.lose(j.conv.ID, "its runs cannot be read completely: %v", err)
 			break
 		}
 		if err != nil {
@@ -314,7 +314,7 @@ func (j *job) readRuns(ctx context.Context) error {
 func (j *job) readEvents(ctx context.Context, run Run) error {
 	for event, err := range j.im.src.Events(ctx, run.ID, 0) {
 		if err != nil && !fatal(ctx, err) {
-			j.lose("run:"+run.ID, "its events cannot be read to the end: %v", err)
+			j.lose("run:"+run.ID, "its events cannot be read completely: %v", err)
 			return nil
 		}
 		if err != nil {
@@ -327,7 +327,7 @@ func (j *job) readEvents(ctx context.Context, run Run) error {
 	return nil
 }
 
-// encodeEvent encodes an event; a payload that is no JSON becomes text.
+// encodeEvent encodes an event; a payload that is not JSON becomes text.
 func encodeEvent(e Event) []byte {
 	if !json.Valid(e.Payload) {
 		e.Payload = encode(string(e.Payload))
@@ -335,8 +335,8 @@ func encodeEvent(e Event) []byte {
 	return encode(e)
 }
 
-// findState finds the state to end with: the latest that is whole, else one that
-// is made from the messages.
+// findState finds the final state: the latest complete one, else one made from the
+// messages.
 func (j *job) findState(ctx context.Context) error {
 	if j.conv.StateErr != nil {
 		j.lose(j.conv.ID, "%v", j.conv.StateErr)
@@ -352,7 +352,7 @@ func (j *job) findState(ctx context.Context) error {
 		switch {
 		case ok && j.final.IsZero():
 			j.final = state.ID
-		case ok: // two sources disagree: both stay
+		case ok: // two sources disagree: keep both
 			j.plan = append(j.plan, restorePoint{alternateMessage + state.ID.Short(), state.ID, j.conv.Created})
 		}
 	}

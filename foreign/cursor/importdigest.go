@@ -10,17 +10,17 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// digestVersion changes with what an import makes of the same rows, so that a
+// digestVersion changes when an import converts the same rows differently, so that a
 // newer release imports them again.
 const digestVersion = "1"
 
-// conversationPrefixes are the families whose keys go on with a conversation.
+// conversationPrefixes are the prefixes that a conversation id follows.
 var conversationPrefixes = []string{
 	messagePrefix, messageHeadPrefix, checkpointPrefix, originalPrefix, codeDiffPrefix, requestPrefix,
 }
 
-// digest names everything that the source holds of a conversation, or is "" where
-// that cannot be read through.
+// digest is a hash of everything that the source has of a conversation, or "" if it
+// cannot be read completely.
 func (im *importer) digest(ctx context.Context, conv *Conversation) (string, error) {
 	d := rowDigest{sha256.New()}
 	d.add("version", []byte(digestVersion))

@@ -12,9 +12,9 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// rebuild makes a state of the messages of a conversation that has none: each
-// message of the user begins a turn, what the assistant said, thought and called
-// are its steps. It returns zero if the messages say nothing.
+// rebuild makes a state from the messages of a conversation without one: each user
+// message begins a turn, and the assistant's answers, thoughts and calls are its
+// steps. It returns zero if the messages are empty.
 func (j *job) rebuild(ctx context.Context) (blob.ID, error) {
 	b := &rebuilder{im: j.im, state: &agentv1.ConversationStateStructure{}}
 	for m, err := range j.im.src.Messages(ctx, j.conv) {
@@ -22,7 +22,7 @@ func (j *job) rebuild(ctx context.Context) (blob.ID, error) {
 			if fatal(ctx, err) {
 				return blob.ID{}, err
 			}
-			break // told when the messages were read
+			break // reported when the messages were read
 		}
 		if m.Orphan || m.Raw == nil {
 			continue
@@ -74,7 +74,7 @@ func (b *rebuilder) add(ctx context.Context, m Message) error {
 
 func (b *rebuilder) step(s *agentv1.ConversationStep) { b.steps = append(b.steps, s) }
 
-// endTurn stores the turn that is being made, if there is one.
+// endTurn stores the current turn, if there is one.
 func (b *rebuilder) endTurn(ctx context.Context) error {
 	if b.user == nil && len(b.steps) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func (b *rebuilder) endTurn(ctx context.Context) error {
 	return b.im.putNew(ctx, (&conversation.State{Turns: []conversation.Turn{turn}}).Blobs()...)
 }
 
-// toolCall says a tool call in the newer form. Tools without a form that keeps
-// what was stored become calls by name, with input and output as they are.
+// toolCall converts a tool call to the newer form. Tools without a lossless form
+// become calls by name, with unchanged input and output.
 func toolCall(use *ToolUse) *agentv1.ToolCall {
 	call := &agentv1.ToolCall{}
 	if use.CallID != "" {
@@ -111,7 +111,7 @@ func toolCall(use *ToolUse) *agentv1.ToolCall {
 	return call
 }
 
-// failed reports whether a tool did not do what it was asked.
+// failed reports whether a tool call failed.
 func (t *ToolUse) failed() bool {
 	return t.Status == "error" || t.Status == "cancelled" || t.Status == "rejected"
 }
@@ -139,7 +139,7 @@ func shellCall(use *ToolUse, input, output Document) *agentv1.ToolCall_ShellTool
 	return &agentv1.ToolCall_ShellToolCall{ShellToolCall: call}
 }
 
-// pathFields are the names that releases gave to the path of a tool.
+// pathFields are the names of the path field in different releases.
 var pathFields = []string{"path", "targetFile", "target_file", "relativeWorkspacePath", "file_path", "effectiveUri"}
 
 func pathOf(input Document) string {

@@ -21,15 +21,14 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// A conversation's source is what states have no place for: the rows as they
-// were, and the first known contents of files. It is kept as the files of a
-// state of its own, under the head of a message that no editor makes, so that
-// collectors keep it, checks look at it, and deleting the conversation deletes
-// it too.
+// A conversation's source is what states cannot hold: the original rows, and the
+// first known contents of files. It is stored as the files of a separate state, under
+// the head of a message id that no editor creates, so that collectors keep it, checks
+// cover it, and deleting the conversation deletes it too.
 const (
 	sourceMessage = "cursor:source"
 	agentMessage  = "cursor:cloud-agent"
-	// alternateMessage begins the names of states that lost against another.
+	// alternateMessage is the prefix for states that were not chosen.
 	alternateMessage = "cursor:alternate:"
 
 	rowsPrefix     = "rows/"  // segments of rows, in order
@@ -37,9 +36,9 @@ const (
 	blobsPrefix    = "blobs/" // and the id
 )
 
-// segmentSize is when a segment of rows ends. Segments are large enough to
-// compress well, and small enough that a conversation that grows shares all but
-// the last.
+// segmentSize is the size at which a segment of rows ends. Segments are large enough
+// to compress well, and small enough that a growing conversation shares all but the
+// last.
 const segmentSize = 1 << 20
 
 // SourceRow is a row of the store that a conversation was imported from.
@@ -50,7 +49,7 @@ type SourceRow struct {
 
 type rowJSON struct {
 	Key string `json:"key"`
-	// Value is the value where it is text, Base64 where it is not.
+	// Value is the value if it is text, Base64 otherwise.
 	Value  *string `json:"value,omitempty"`
 	Base64 string  `json:"base64,omitempty"`
 }
@@ -85,7 +84,7 @@ func (w *sourceWriter) row(ctx context.Context, key string, value []byte) error 
 	return nil
 }
 
-// endSegment stores the rows that were added since the last one.
+// endSegment stores the rows added since the last segment.
 func (w *sourceWriter) endSegment(ctx context.Context) error {
 	if w.buf.Len() == 0 {
 		return nil
@@ -100,7 +99,7 @@ func (w *sourceWriter) endSegment(ctx context.Context) error {
 	return nil
 }
 
-// original adds V0 of a file. A file that the conversation made has none.
+// original adds V0 of a file. A file that the conversation created has none.
 func (w *sourceWriter) original(ctx context.Context, uri string, o Original) error {
 	entry := &agentv1.FileStateStructure{}
 	if !o.NewlyCreated {
@@ -114,7 +113,7 @@ func (w *sourceWriter) original(ctx context.Context, uri string, o Original) err
 	return nil
 }
 
-// keep makes blobs that are stored already part of the source.
+// keep makes stored blobs part of the source.
 func (w *sourceWriter) keep(ids []blob.ID) {
 	for _, id := range ids {
 		w.state.FileStatesV2[blobsPrefix+id.String()] = &agentv1.FileStateStructure{Content: id.Bytes()}
@@ -128,7 +127,7 @@ func (w *sourceWriter) part(ctx context.Context, data []byte) (blob.ID, error) {
 	return b.ID, w.im.putNew(ctx, b)
 }
 
-// end stores the state that holds it all together.
+// end stores the state that refers to all of it.
 func (w *sourceWriter) end(ctx context.Context) (blob.ID, error) {
 	if err := w.endSegment(ctx); err != nil {
 		return blob.ID{}, err
@@ -143,7 +142,7 @@ func (w *sourceWriter) end(ctx context.Context) (blob.ID, error) {
 	return w.part(ctx, data)
 }
 
-// anchor makes a source part of a conversation and reports whether that is news.
+// anchor makes a source part of a conversation and reports whether that is a change.
 func (im *importer) anchor(ctx context.Context, conv, message string, id blob.ID, parts []blob.ID) (bool, error) {
 	old, err := im.store.MessageHead(ctx, conv, message)
 	switch {
@@ -159,15 +158,15 @@ func (im *importer) anchor(ctx context.Context, conv, message string, id blob.ID
 	return true, target(err)
 }
 
-// Source is what an import kept of a conversation besides its states.
+// Source is what an import stored of a conversation besides its states.
 type Source struct {
 	blobs     blob.Store
 	segments  []blob.ID
-	originals map[string]blob.ID // zero for a file that the conversation made
+	originals map[string]blob.ID // zero for a file that the conversation created
 }
 
-// ReadSource returns what an import kept of a conversation. Where it was not
-// imported the error wraps ErrNotFound.
+// ReadSource returns the source of an imported conversation. If it was not imported,
+// the error wraps ErrNotFound.
 func ReadSource(ctx context.Context, from Target, conv string) (*Source, error) {
 	root, err := conversation.New(from.Blobs, from.Rows, nil).MessageHead(ctx, conv, sourceMessage)
 	if errors.Is(err, conversation.ErrNotFound) {
@@ -213,7 +212,7 @@ func (s *Source) Originals(ctx context.Context) (map[string]jsoncheckpoint.Origi
 	return out, nil
 }
 
-// Rows gives the rows as they were: the messages in order, other rows about the
+// Rows yields the original rows: the messages in order, other rows about the
 // conversation, and the conversation's own row as the last.
 func (s *Source) Rows(ctx context.Context) iter.Seq2[SourceRow, error] {
 	return func(yield func(SourceRow, error) bool) {

@@ -5,7 +5,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// values returns the fields of a tool's input. Input that is no object becomes
+// values returns the fields of a tool's input. Input that is not an object becomes
 // one field.
 func values(input Document, text string) map[string]*structpb.Value {
 	if input == nil {
@@ -18,7 +18,7 @@ func values(input Document, text string) map[string]*structpb.Value {
 	for field, raw := range input {
 		value := &structpb.Value{}
 		if err := protojson.Unmarshal(raw, value); err != nil {
-			value = structpb.NewStringValue(string(raw)) // numbers that no double holds
+			value = structpb.NewStringValue(string(raw)) // numbers that do not fit a double
 		}
 		out[field] = value
 	}

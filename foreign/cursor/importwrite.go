@@ -18,10 +18,10 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// maxName is the longest id or URI that can be part of a key or a path.
+// maxName is the longest id or URI in a key or a path.
 const maxName = 256
 
-// keep keeps a row and notes the contents that it names.
+// keep stores a row and records the contents that it names.
 func (j *job) keep(ctx context.Context, key string, value []byte) error {
 	for _, name := range contentName().FindAll(value, -1) {
 		j.contents[string(name)] = true
@@ -52,8 +52,8 @@ func (j *job) readOriginals(ctx context.Context) error {
 	return nil
 }
 
-// readRest keeps the other rows about the conversation, and its own as the last,
-// since that one changes most.
+// readRest stores the other rows about the conversation, and its own row last,
+// because that one changes most.
 func (j *job) readRest(ctx context.Context) error {
 	if j.im.src.kind != KindEditor {
 		return nil
@@ -64,7 +64,7 @@ func (j *job) readRest(ctx context.Context) error {
 				if fatal(ctx, err) {
 					return err
 				}
-				j.lose(prefix+j.conv.ID, "rows cannot be read to the end: %v", err)
+				j.lose(prefix+j.conv.ID, "rows cannot be read completely: %v", err)
 				break
 			}
 			if err := j.readRow(ctx, row.key, j.keep); err != nil {
@@ -83,8 +83,8 @@ func (j *job) readRest(ctx context.Context) error {
 	return j.source.row(ctx, dataPrefix+j.conv.ID, j.conv.Raw)
 }
 
-// readRow gives the value of a row to fn, if there is one. One that cannot be read is
-// lost, and only that one.
+// readRow passes the value of a row to fn, if there is one. An unreadable value is
+// reported as lost and does not end the import.
 func (j *job) readRow(ctx context.Context, key string, fn func(context.Context, string, []byte) error) error {
 	v, err := j.im.src.value(ctx, key)
 	switch {
@@ -97,8 +97,8 @@ func (j *job) readRow(ctx context.Context, key string, fn func(context.Context, 
 	return fn(ctx, key, v.Data)
 }
 
-// readCheckpoints looks at the JSON checkpoints. One that cannot be read stays a
-// row of the source.
+// readCheckpoints reads the JSON checkpoints. An unreadable one stays a row of the
+// source.
 func (j *job) readCheckpoints(ctx context.Context) error {
 	note := func(string, []byte) error {
 		j.extras++
@@ -170,8 +170,7 @@ func (j *job) freshCheckpoint(ctx context.Context, id string, raw []byte) (bool,
 	return err == nil && !bytes.Equal(row.Value, raw), target(err)
 }
 
-// writeCheckpoints stores the checkpoints as they are, byte for byte, some of
-// them at a time.
+// writeCheckpoints stores the checkpoints byte for byte, some at a time.
 func (j *job) writeCheckpoints(ctx context.Context) error {
 	batch, size := &kv.Batch{}, 0
 	commit := func() error {
@@ -203,8 +202,8 @@ func (j *job) writeCheckpoints(ctx context.Context) error {
 	return commit()
 }
 
-// write makes the rows: the record, the source, the checkpoints, a save for each
-// restore point, and the digest when all of it is there.
+// write writes the rows: the record, the source, the checkpoints, a save for each
+// restore point, and finally the digest.
 func (j *job) write(ctx context.Context) error {
 	c, err := j.open(ctx)
 	if err != nil {
@@ -241,7 +240,7 @@ func (j *job) write(ctx context.Context) error {
 	return target(j.im.store.SetLabel(ctx, j.conv.ID, labelDigest, j.digest))
 }
 
-// open opens the conversation, making it where there is none.
+// open opens the conversation, or creates it.
 func (j *job) open(ctx context.Context) (*conversation.Conversation, error) {
 	if j.known != nil {
 		c, err := j.im.store.Open(ctx, j.conv.ID)
@@ -286,7 +285,7 @@ func (j *job) save(ctx context.Context, c *conversation.Conversation, p restoreP
 	return target(err)
 }
 
-// firstTime returns the first time that is known, or now.
+// firstTime returns the first non-zero time, or now.
 func firstTime(times ...time.Time) time.Time {
 	for _, t := range times {
 		if !t.IsZero() {
@@ -296,8 +295,8 @@ func firstTime(times ...time.Time) time.Time {
 	return time.Now()
 }
 
-// workspacePath returns the directory of a conversation where the store tells it,
-// else the editor's name of the workspace.
+// workspacePath returns the directory of a conversation, if known, else the editor's
+// name of the workspace.
 func workspacePath(c *Conversation) string {
 	var uri jsoncheckpoint.URI
 	if doc, err := parseDocument(c.Raw); err == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Prefixes of the keys in the editor's table. Identifiers are joined with ':'
-// as they are; those that releases make contain none.
+// unescaped; those that releases create contain none.
 const (
 	blobPrefix        = "agentKv:blob:"
 	headPrefix        = "agentKv:checkpoint:"
@@ -25,15 +25,15 @@ const (
 	cloudSuffix       = ":cloudAgent:metadata"
 )
 
-// families are the prefixes that Measure tells apart, in key order.
+// families are the prefixes that Measure reports separately, in key order.
 var families = []string{
 	blobPrefix, messageHeadPrefix, headPrefix, messagePrefix, checkpointPrefix,
 	codeDiffPrefix, contentPrefix, dataPrefix, "composerVirtualRowHeights:",
 	requestPrefix, originalPrefix,
 }
 
-// family returns the name of the family that a key belongs to: its prefix
-// without the separator, or what stands before the first separator.
+// family returns the family of a key: its prefix without the separator, or the part
+// before the first separator.
 func family(key string) string {
 	for _, p := range families {
 		if strings.HasPrefix(key, p) {
@@ -49,8 +49,8 @@ func family(key string) string {
 	return "other"
 }
 
-// gaps returns the ranges between the families, where keys lie that are known
-// by their end only.
+// gaps returns the ranges between the families, which hold keys recognized only by
+// their suffix.
 func gaps() []keyRange {
 	var out []keyRange
 	start := ""
@@ -62,9 +62,9 @@ func gaps() []keyRange {
 	return append(out, keyRange{start, ""})
 }
 
-// Keys gives the keys of an editor's store that begin with prefix, in order,
-// from the index alone: no value is read, so that deleted rows whose key is
-// kept are among them. An empty prefix gives all keys.
+// Keys yields the keys of an editor's store with a prefix, in order, from the index
+// alone: it reads no values, so tombstones are included. An empty prefix yields all
+// keys.
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	r := keyRange{}
 	if prefix != "" {
@@ -79,8 +79,8 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// Value returns the value of a key of an editor's store. A key that is missing
-// or marked as deleted gives an error that wraps ErrNotFound.
+// Value returns the value of a key of an editor's store. For a missing or deleted key
+// the error wraps ErrNotFound.
 func (s *Store) Value(ctx context.Context, key string) (Value, error) {
 	v, err := s.value(ctx, key)
 	if err == nil && v.Absent() {
@@ -97,7 +97,7 @@ func (s *Store) value(ctx context.Context, key string) (Value, error) {
 	return s.main.get(ctx, diskTable, key)
 }
 
-// scan is a scan of the editor's table, which is empty where there is none.
+// scan scans the editor's table; a missing table is empty.
 func (s *Store) scan(ctx context.Context, r keyRange, kind scanKind) iter.Seq2[row, error] {
 	if !s.tables[diskTable.name] {
 		return func(func(row, error) bool) {}
@@ -105,8 +105,8 @@ func (s *Store) scan(ctx context.Context, r keyRange, kind scanKind) iter.Seq2[r
 	return s.main.scan(ctx, diskTable, r, kind)
 }
 
-// parsePointer reads the id that a pointer row holds: hex text, in any case
-// and with white space around it. Bytes are taken too, as text or raw.
+// parsePointer reads the id in a pointer row: hex text, in any case and with
+// surrounding white space. Bytes are also accepted, as text or raw.
 func parsePointer(v Value) (blob.ID, error) {
 	if v.Class == ClassBlob && len(v.Data) == blob.IDSize {
 		return blob.IDFromBytes(v.Data)

@@ -9,11 +9,11 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// lineBlobs is the blobs of a store of lines. Each call reads the file; such
-// stores are small, and their files may grow meanwhile.
+// lineBlobs are the blobs of a store of lines. Each call reads the file; such stores
+// are small, and their files may grow meanwhile.
 type lineBlobs struct{ lines *lineStore }
 
-// Get returns a blob whose bytes fit its id.
+// Get returns a blob whose bytes match its id.
 func (b *lineBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (b *lineBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	result := blob.NotFound(id)
 	for item, err := range b.lines.blobs(ctx) {
 		if err != nil && ofLine(err) {
-			return nil, errors.Join(result, err) // it may have been there
+			return nil, errors.Join(result, err) // it may be in the unread part
 		}
 		if err != nil {
 			return nil, err
@@ -38,8 +38,8 @@ func (b *lineBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return nil, result
 }
 
-// ofLine reports whether an error is about lines that are no objects, which hold no
-// blob that anyone could ask for.
+// ofLine reports whether an error concerns lines that are not objects, which hold no
+// blobs.
 func ofLine(err error) bool { return errors.Is(err, ErrMalformed) || errors.Is(err, blob.ErrTooLarge) }
 
 // Has reports which blobs have a line.
@@ -63,7 +63,7 @@ func (b *lineBlobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return out, nil
 }
 
-// List gives the blobs in order of their ids.
+// List lists the blobs by id.
 func (b *lineBlobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (b *lineBlobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) 
 	return nil
 }
 
-// Put is refused.
+// Put fails: the store is read-only.
 func (b *lineBlobs) Put(ctx context.Context, _ ...blob.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err

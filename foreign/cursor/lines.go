@@ -18,9 +18,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// lineStore is the SDK's store of *.ndjson files: one JSON object a line, where
-// a later line about the same thing replaces an earlier one. A last line
-// without its end was cut off by a crash and does not count.
+// lineStore is the SDK's store of *.ndjson files: one JSON object a line, where a
+// later line about the same thing replaces an earlier one. A last line without a
+// newline was cut off by a crash and is ignored.
 type lineStore struct {
 	dir string
 	max int
@@ -36,9 +36,9 @@ func (l *lineStore) close() error {
 	return nil
 }
 
-// each gives the objects of a file; one that is missing is empty. Lines that are no
-// object are left out, and told as one error, the last of the sequence: a crash can
-// leave one anywhere, where the next line went on in it.
+// each yields the objects of a file; a missing file is empty. It skips lines that are
+// not objects and yields one error for them at the end: a crash can leave such a line
+// anywhere, if the next write continued it.
 func (l *lineStore) each(ctx context.Context, name string) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
 		f, err := l.open(name)
@@ -74,7 +74,7 @@ func (l *lineStore) each(ctx context.Context, name string) iter.Seq2[Document, e
 	}
 }
 
-// readDocument reads a line; one with nothing on it is nil.
+// readDocument reads a line; an empty line is nil.
 func readDocument(ctx context.Context, r *bufio.Reader, most int) (Document, error) {
 	line, err := readLine(r, most)
 	if err == nil {
@@ -95,8 +95,7 @@ func (l *lineStore) open(name string) (*os.File, error) {
 	return os.Open(filepath.Join(l.dir, name))
 }
 
-// readLine returns the next whole line, or io.EOF. One that is too long is passed
-// over.
+// readLine returns the next whole line, or io.EOF. It skips lines that are too long.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	long := false
@@ -114,13 +113,13 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 			return line, nil
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err // io.EOF also for a line that was cut off
+			return nil, err // io.EOF also for a cut-off line
 		}
 	}
 }
 
-// agents reads the agents, the last line of each winning. Those before an error are
-// returned with it.
+// agents reads the agents; the last line of each wins. With an error it returns those
+// read before.
 func (l *lineStore) agents(ctx context.Context) (map[string]Document, error) {
 	out := map[string]Document{}
 	for doc, err := range l.each(ctx, "agents.ndjson") {
@@ -231,7 +230,7 @@ func (l *lineStore) events(ctx context.Context, run string, after int64) iter.Se
 	}
 }
 
-// blobs gives the blobs of checkpoints.ndjson, in the order of the file.
+// blobs yields the blobs of checkpoints.ndjson, in the order of the file.
 func (l *lineStore) blobs(ctx context.Context) iter.Seq2[lineBlob, error] {
 	return func(yield func(lineBlob, error) bool) {
 		for doc, err := range l.each(ctx, "checkpoints.ndjson") {
@@ -241,7 +240,7 @@ func (l *lineStore) blobs(ctx context.Context) iter.Seq2[lineBlob, error] {
 			}
 			id, err := blob.ParseID(doc.text("blobId"))
 			if err != nil {
-				continue // not a blob that anyone could ask for
+				continue // not a valid blob id
 			}
 			data, err := base64.StdEncoding.DecodeString(doc.text("dataBase64"))
 			if err != nil {

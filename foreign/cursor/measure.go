@@ -11,19 +11,19 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Usage is what a family of keys takes.
+// Usage is the size of a family of keys.
 type Usage struct {
-	// Family is the beginning that its keys share, such as "agentKv:blob".
+	// Family is the common prefix of its keys, such as "agentKv:blob".
 	Family string
 	Rows   int64
 	// Bytes is the size of the keys and values.
 	Bytes int64
-	// Tombstones counts the rows that only mark a deletion; Rows has them too.
+	// Tombstones counts the rows that only mark a deletion; Rows includes them.
 	Tombstones int64
 }
 
-// Measure tells how many rows and bytes each family of keys takes, the largest
-// first. It reads the sizes of values, not the values.
+// Measure returns the rows and bytes of each family of keys, largest first. It reads
+// the sizes of values, not the values.
 func (s *Store) Measure(ctx context.Context) ([]Usage, error) {
 	sums := map[string]*Usage{}
 	add := func(name string, bytes int64, tombstone bool) {
@@ -64,8 +64,8 @@ func (s *Store) measure(ctx context.Context, add func(string, int64, bool)) erro
 	})
 }
 
-// sizes gives key and size of every row in the order in which rows lie in the
-// file, which for a large file is many times faster than the order of keys.
+// sizes yields key and size of every row in file order, which is many times faster
+// than key order for a large file.
 func (d *database) sizes(ctx context.Context, t table, fn func(row)) error {
 	for next, full := int64(math.MinInt64), true; full; {
 		var batch []row

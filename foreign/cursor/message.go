@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Role says who speaks.
+// Role is the speaker of a message.
 type Role int
 
 // Roles, with the numbers of the stored form.
@@ -47,33 +47,33 @@ type Message struct {
 	Created time.Time
 	// Thinking is the reasoning that was shown, or "".
 	Thinking string
-	// Tool is the tool call that the message is, or nil.
+	// Tool is the tool call of the message, or nil.
 	Tool *ToolUse
 	// Before and After are the ids of the workspace checkpoints on either side, or "".
 	Before, After string
 	// Head is the pointer to the state at the message, or zero.
 	Head blob.ID
-	// State is the state that the row itself holds, or nil.
+	// State is the state inside the row, or nil.
 	State *State
-	// Orphan says that the row exists, but the conversation's order lacks it.
+	// Orphan means that the row exists but is not in the conversation's order.
 	Orphan bool
-	// Problem is why the message, or a part of it, could not be read; what could
-	// be read is there.
+	// Problem is why the message, or a part of it, could not be read; the rest is
+	// set.
 	Problem error
-	// Raw is the row as it is stored.
+	// Raw is the stored row.
 	Raw json.RawMessage
 }
 
-// ToolUse is a tool call. Input and Output are JSON as a rule, but releases
-// have stored other text too.
+// ToolUse is a tool call. Input and Output are usually JSON, but some releases stored
+// other text.
 type ToolUse struct {
 	Name, Status, CallID string
 	Input, Output        string
 }
 
-// Messages gives the messages of a conversation in order, and then the rows
-// that the order lacks. Conversations of agent stores have their messages in
-// their State instead.
+// Messages yields the messages of a conversation in order, and then the rows that are
+// not in the order. Conversations of agent stores have their messages in their State
+// instead.
 func (s *Store) Messages(ctx context.Context, conv *Conversation) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		seen := make(map[string]bool, len(conv.Order))
@@ -130,7 +130,7 @@ func (s *Store) orphans(ctx context.Context, conv *Conversation, seen map[string
 		}
 		m.Orphan = true
 		if errors.Is(m.Problem, ErrNotFound) && m.Raw == nil {
-			continue // a tombstone is no message
+			continue // a tombstone is not a message
 		}
 		if !yield(m, nil) {
 			return

@@ -8,13 +8,12 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// MigrateV1 returns a conversation row as version 1 has it: the checkpoints that
-// older rows keep inside are taken out, and their ids stand in their place, for
-// the latest and for each message. The given row is not changed.
+// MigrateV1 returns a conversation row in the form of version 1: checkpoints inside
+// older rows are replaced by their ids, for the latest and for each message. It does
+// not change the given row.
 //
-// The ids are made from the contents, so that reading a row twice gives the
-// same ids. A row without checkpoints inside, of whatever version, is returned
-// as it is.
+// The ids are derived from the contents, so reading a row twice gives the same ids. A
+// row without inline checkpoints, of any version, is returned unchanged.
 func MigrateV1(doc Document) (Document, map[string]json.RawMessage) {
 	taken := map[string]json.RawMessage{}
 	out, changed := takeCheckpoint(doc, "latestCheckpoint", "latestCheckpointId", taken)
@@ -44,7 +43,7 @@ func MigrateV1(doc Document) (Document, map[string]json.RawMessage) {
 	return out, taken
 }
 
-// encode encodes what was decoded from JSON a moment ago, which cannot fail.
+// encode encodes a value that was decoded from JSON, which cannot fail.
 func encode(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -53,8 +52,8 @@ func encode(v any) json.RawMessage {
 	return data
 }
 
-// takeCheckpoint moves one checkpoint out of a row and reports whether there was
-// one. An id that is already there wins over the one that would be made.
+// takeCheckpoint moves one checkpoint out of a row and reports whether there was one.
+// An existing id takes precedence over a derived one.
 func takeCheckpoint(doc Document, field, idField string, taken map[string]json.RawMessage) (Document, bool) {
 	if doc.document(field) == nil {
 		return doc, false
@@ -71,10 +70,10 @@ func takeCheckpoint(doc Document, field, idField string, taken map[string]json.R
 	return out, true
 }
 
-// MigrateV11 returns a conversation row as version 11 has it: the state that the
-// row holds moves into a blob, whose id is the conversation's pointer. The
-// given row is not changed. The state is nil where the row holds none; a row
-// whose state cannot be read is returned as it is, with the error.
+// MigrateV11 returns a conversation row in the form of version 11: the state inside
+// the row moves into a blob, whose id is the conversation's pointer. It does not
+// change the given row. The state is nil if the row has none; a row with an
+// unreadable state is returned unchanged, with the error.
 func MigrateV11(doc Document) (Document, *State, error) {
 	state, err := parseState(doc["conversationState"])
 	if err != nil {

@@ -49,10 +49,10 @@ type Store struct {
 	lines  *lineStore      // KindLines
 }
 
-// Open opens a store: a state.vscdb, a store.db, or the directory of an SDK
-// store. It reads the header and the list of tables, and then holds no lock
-// and no open file. A file that cannot be a store gives ErrNotDatabase,
-// ErrEncrypted, ErrCorrupt, ErrTruncated, ErrUnsupported or ErrMissingTable.
+// Open opens a store: a state.vscdb, a store.db, or the directory of an SDK store. It
+// reads the header and the list of tables, and then holds no lock and no open file.
+// For a file that is not a usable store the error is ErrNotDatabase, ErrEncrypted,
+// ErrCorrupt, ErrTruncated, ErrUnsupported or ErrMissingTable.
 func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 	s := &Store{path: path}
 	if opts != nil {
@@ -102,8 +102,8 @@ func (s *Store) openMain(ctx context.Context, path string) error {
 	return nil
 }
 
-// openDir opens a directory: an SDK store or, for convenience, one that holds
-// a single file of a store.
+// openDir opens a directory: an SDK store or, for convenience, a directory with a
+// single store file.
 func (s *Store) openDir(ctx context.Context) error {
 	has := func(name string) bool {
 		_, err := os.Stat(filepath.Join(s.path, name))
@@ -141,7 +141,7 @@ func (s *Store) Kind() Kind { return s.kind }
 // Path returns the path of the file or directory.
 func (s *Store) Path() string { return s.path }
 
-// Close ends the use of the store.
+// Close closes the store.
 func (s *Store) Close() error {
 	var errs []error
 	if s.main != nil {

@@ -2,19 +2,19 @@ package cursor
 
 import "time"
 
-// Options shape a Store. The zero value, and nil, read without ever writing.
+// Options configure a Store. The zero value, and nil, never write.
 type Options struct {
-	// Write lets Put of the blob view add rows to the file. Without it the file
-	// cannot be changed.
+	// Write allows Put of the blob view to add rows to the file. Without it the file
+	// is never changed.
 	Write bool
-	// Rescue reads what can be read of a truncated file, instead of refusing it.
-	// Damage is reported where it is met.
+	// Rescue reads the readable part of a truncated file instead of rejecting it.
+	// Damage is reported where it is found.
 	Rescue bool
 	// BusyTimeout is how long to wait for a lock of another process; 5 seconds if
 	// zero.
 	BusyTimeout time.Duration
-	// MaxValue is the largest value that is read, in bytes; 256 MiB if zero. A
-	// larger one is an error that wraps blob.ErrTooLarge.
+	// MaxValue is the size limit of a value, in bytes; 256 MiB if zero. For a larger
+	// value the error wraps blob.ErrTooLarge.
 	MaxValue int
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/conversation/wirelimit"
 )
 
-// refs returns what the bytes of a blob refer to. Bytes that are not what kind
-// says give an error that wraps ErrMalformed, beside what came before.
+// refs returns the references in a blob. If the bytes do not match the kind, it
+// returns the references before that point and an error that wraps ErrMalformed.
 func refs(kind graph.Kind, data []byte) ([]graph.Ref, error) {
 	found, err := graph.Refs(kind, data)
 	if err != nil {
@@ -27,11 +27,11 @@ func checkState(data []byte) error {
 	return err
 }
 
-// stateLimits allow the largest states that are met: a hundred thousand entries
-// of each kind.
+// stateLimits allow the largest states in practice: a hundred thousand entries of
+// each kind.
 var stateLimits = &wirelimit.Limits{Bytes: 32 << 20}
 
-// unmarshal decodes a message after a look at its size.
+// unmarshal decodes a message after checking its size.
 func unmarshal(data []byte, m proto.Message) error {
 	err := wirelimit.Unmarshal(data, m, stateLimits)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 )
 
-// walkRoots follows everything that rows refer to.
+// walkRoots follows all references from rows.
 func (v *verifier) walkRoots(ctx context.Context) error {
 	switch v.store.kind {
 	case KindEditor:

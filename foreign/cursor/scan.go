@@ -22,7 +22,7 @@ var (
 // keyRange is the keys k with start <= k < end; an empty end means no end.
 type keyRange struct{ start, end string }
 
-// prefixRange returns the range of the keys that begin with p.
+// prefixRange returns the range of the keys with prefix p.
 func prefixRange(p string) keyRange {
 	end := []byte(p)
 	for len(end) > 0 && end[len(end)-1] == 0xff {
@@ -41,11 +41,11 @@ type row struct {
 	size  int64
 }
 
-// scanKind says what a scan reads of each row.
+// scanKind is what a scan reads of each row.
 type scanKind int
 
 const (
-	scanKeys  scanKind = iota // from the index alone: no value is touched
+	scanKeys  scanKind = iota // from the index alone, without values
 	scanSizes                 // storage class and size: the first page of each row
 	scanRows                  // everything
 )
@@ -65,9 +65,9 @@ func (t table) scanSQL(kind scanKind, bounded bool) string {
 	return sql + " ORDER BY " + t.key
 }
 
-// scan gives the rows of a range in key order. It reads in short transactions,
-// so that the owner of the file is never kept waiting; rows that change
-// meanwhile are seen as they were at one time or the other.
+// scan yields the rows of a range in key order. It reads in short transactions, so
+// that the owner of the file is never blocked; rows that change meanwhile may be seen
+// in either version.
 func (d *database) scan(ctx context.Context, t table, r keyRange, kind scanKind) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		for done := false; !done; {
@@ -90,8 +90,8 @@ func (d *database) scan(ctx context.Context, t table, r keyRange, kind scanKind)
 	}
 }
 
-// scanBatch returns the first rows of a range, and whether there may be more.
-// Rows that were read before an error are returned with it.
+// scanBatch returns the first rows of a range, and whether there may be more. With an
+// error it returns the rows read before.
 func (d *database) scanBatch(ctx context.Context, t table, r keyRange, kind scanKind) (batch []row, full bool, err error) {
 	err = d.read(ctx, func(c *conn) error {
 		batch, full = nil, false
@@ -108,7 +108,7 @@ func (d *database) scanBatch(ctx context.Context, t table, r keyRange, kind scan
 			if err != nil {
 				return err
 			}
-			// A damaged tree can lead back to where it came from.
+			// A damaged tree can contain a loop.
 			if item.key < r.start || (len(batch) > 0 && item.key <= batch[len(batch)-1].key) {
 				return fmt.Errorf("%w: keys of %s out of order", ErrCorrupt, t.name)
 			}
@@ -176,8 +176,8 @@ func (c *conn) get(t table, key string) (Value, error) {
 	return v, err
 }
 
-// tables returns the names of the ordinary tables. The table of headers counts
-// only if it has the columns that are read of it.
+// tables returns the names of the ordinary tables. The table of headers counts only
+// if it has the expected columns.
 func (d *database) tables(ctx context.Context) (map[string]bool, error) {
 	var names map[string]bool
 	err := d.read(ctx, func(c *conn) error {

@@ -27,7 +27,7 @@ type Event struct {
 	RunID, Type, Offset string
 	Seq                 int64
 	Created             time.Time
-	// Payload is JSON, or nil where PayloadRef names it.
+	// Payload is JSON, or nil if PayloadRef names it.
 	Payload    json.RawMessage
 	PayloadRef string
 }
@@ -116,8 +116,8 @@ func (s *Store) sdkConversation(ctx context.Context, id string) (*Conversation, 
 	return conv, s.hydrateAgent(ctx, conv, root)
 }
 
-// hydrateAgent reads an agent's state from its own store: from the root that the
-// index names or, where it names none, from the one that the store names.
+// hydrateAgent reads an agent's state from its own store: from the root in the index
+// or, if there is none, from the root in the store.
 func (s *Store) hydrateAgent(ctx context.Context, conv *Conversation, root blob.ID) error {
 	source := "latest_checkpoint_ref_json"
 	db, err := s.agents.open(ctx, agentDir(conv.ID))
@@ -142,7 +142,7 @@ func (s *Store) hydrateAgent(ctx context.Context, conv *Conversation, root blob.
 // agentDir is the name of the directory that holds an agent's store.
 func agentDir(agent string) string { return "agent-" + blob.Sum([]byte(agent)).String() }
 
-// checkpointRef reads the id in {"blobId": hex, …}; none is zero.
+// checkpointRef reads the id in {"blobId": hex, …}, or zero.
 func checkpointRef(raw []byte) (blob.ID, error) {
 	doc, err := parseDocument(raw)
 	if len(raw) == 0 || string(raw) == "null" {
@@ -154,7 +154,7 @@ func checkpointRef(raw []byte) (blob.ID, error) {
 	return blob.ParseID(doc.text("blobId"))
 }
 
-// Runs gives the runs of an SDK agent in order of their turns.
+// Runs yields the runs of an SDK agent in order of their turns.
 func (s *Store) Runs(ctx context.Context, agent string) iter.Seq2[Run, error] {
 	if s.kind == KindLines {
 		return s.lines.runs(ctx, agent)
@@ -162,7 +162,7 @@ func (s *Store) Runs(ctx context.Context, agent string) iter.Seq2[Run, error] {
 	return pages(ctx, s, "runs", runSQL, agent, 0, decodeRun, func(r Run) int64 { return int64(r.Turn) })
 }
 
-// Events gives the events of a run that follow the sequence number after.
+// Events yields the events of a run after the sequence number after.
 func (s *Store) Events(ctx context.Context, run string, after int64) iter.Seq2[Event, error] {
 	if s.kind == KindLines {
 		return s.lines.events(ctx, run, after)
@@ -170,8 +170,8 @@ func (s *Store) Events(ctx context.Context, run string, after int64) iter.Seq2[E
 	return pages(ctx, s, "run_events", eventSQL, run, after, decodeEvent, func(e Event) int64 { return e.Seq })
 }
 
-// pages gives the rows of a statement that is bound to an owner and a number,
-// in short transactions; number tells how far a row has come.
+// pages yields the rows of a statement bound to an owner and a number, in short
+// transactions; number returns the number of a row.
 func pages[T any](ctx context.Context, s *Store, table, sql, owner string, after int64,
 	decode func(*sqlite3.Stmt) T, number func(T) int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -205,7 +205,7 @@ func decodeRun(st *sqlite3.Stmt) Run {
 		ID: st.ColumnText(0), AgentID: st.ColumnText(1), Status: st.ColumnText(2), Turn: st.ColumnInt(3),
 		Created: parseTime(st.ColumnText(4)), Updated: parseTime(st.ColumnText(5)), Result: st.ColumnText(8),
 	}
-	// A reference that is no id is as good as none; the blobs are listed anyway.
+	// An invalid reference counts as none; the blobs are listed anyway.
 	r.Start, _ = checkpointRef(st.ColumnBlob(6, nil))
 	r.Latest, _ = checkpointRef(st.ColumnBlob(7, nil))
 	return r

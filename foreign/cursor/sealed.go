@@ -31,8 +31,8 @@ func openSealed(key Secret, data []byte) ([]byte, bool) {
 	return plain, err == nil
 }
 
-// unseal tries a row that is not the content itself with the key that an
-// agent's store holds. The id still decides.
+// unseal tries to decrypt a row with the key from an agent's store. The id must still
+// match.
 func (b *tableBlobs) unseal(ctx context.Context, id blob.ID, v Value) ([]byte, bool) {
 	if b.table != blobTable || v.Class != ClassBlob {
 		return nil, false

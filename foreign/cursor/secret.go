@@ -2,14 +2,13 @@ package cursor
 
 import "fmt"
 
-// redacted is what a Secret looks like to everyone who prints it.
+// redacted is the printed form of a Secret.
 const redacted = "[redacted]"
 
-// Secret is a string that does not show itself: not when printed in any way,
-// not when encoded as JSON or text.
+// Secret is a string that is hidden when it is printed or encoded as JSON or text.
 type Secret struct{ value string }
 
-// Reveal returns the secret. Whoever calls it takes care of where it goes.
+// Reveal returns the secret. The caller must protect it.
 func (s Secret) Reveal() string { return s.value }
 
 // IsZero reports whether there is no secret.
@@ -24,5 +23,5 @@ func (Secret) GoString() string { return redacted }
 // Format prints a placeholder for every verb.
 func (Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, redacted) }
 
-// MarshalText encodes a placeholder, also in JSON.
+// MarshalText returns a placeholder, also for JSON.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

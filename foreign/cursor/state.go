@@ -24,15 +24,15 @@ const maxObject = 4 << 20
 // State is a conversation's state as it was stored: the encoding of an
 // agent.v1.ConversationStateStructure, whose parts are blobs.
 type State struct {
-	// ID is the SHA-256 of Data, under which the state would be stored.
+	// ID is the SHA-256 of Data, the blob id of the state.
 	ID blob.ID
 	// Data is the encoded message.
 	Data []byte
-	// Source names where it was found.
+	// Source names the place where it was found.
 	Source string
 }
 
-// Decode decodes the state, after a look at its size.
+// Decode decodes the state after checking its size.
 func (s *State) Decode() (*agentv1.ConversationStateStructure, error) {
 	m := &agentv1.ConversationStateStructure{}
 	if err := unmarshal(s.Data, m); err != nil {
@@ -46,7 +46,8 @@ func newState(data []byte, source string) *State {
 }
 
 // parseState reads the field conversationState: "~" and base64, or hex, or the
-// message as a JSON object. An absent or empty field is no state and no error.
+// message as a JSON object. An absent or empty field gives neither a state nor an
+// error.
 func parseState(raw json.RawMessage) (*State, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -112,10 +113,9 @@ func parseStateObject(raw []byte) (*State, error) {
 	return newState(data, "inline object"), nil
 }
 
-// hydrate finds a conversation's state in the order of the reference: pointer
-// to a blob, hex string, inline state. The first source that can be read wins;
-// a source that is there and cannot be read is told as data loss, even where
-// a later one stands in.
+// hydrate finds a conversation's state in the order of the reference: pointer to a
+// blob, hex string, inline state. The first readable source wins; an unreadable
+// source is reported as data loss, even if a later one can be read.
 func (s *Store) hydrate(ctx context.Context, c *Conversation, field json.RawMessage) error {
 	var found []*State
 	keep := func(state *State, source string, err error) {
@@ -171,8 +171,8 @@ func (s *Store) stateAt(ctx context.Context, pointer Value) (*State, error) {
 	return &State{ID: id, Data: data, Source: "pointer"}, nil
 }
 
-// fieldState reads the field conversationState. Sixty-four digits are the id of
-// a stored blob, if there is one; a state of 32 bytes is hardly ever seen.
+// fieldState reads the field conversationState. Sixty-four digits are the id of a
+// stored blob, if it exists; states of 32 bytes are very rare.
 func (s *Store) fieldState(ctx context.Context, field json.RawMessage) (*State, error) {
 	var text string
 	if json.Unmarshal(field, &text) == nil {
@@ -190,7 +190,7 @@ func (s *Store) fieldState(ctx context.Context, field json.RawMessage) (*State, 
 	return parseState(field)
 }
 
-// joinProblem adds an error to what is already wrong.
+// joinProblem adds an error to an earlier one.
 func joinProblem(old, err error) error {
 	if old == nil {
 		return err

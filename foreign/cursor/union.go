@@ -13,8 +13,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// agentStores are the stores of the agents in an SDK directory, opened when
-// they are needed.
+// agentStores are the stores of the agents in an SDK directory, opened on demand.
 type agentStores struct {
 	dir  string
 	opts Options
@@ -47,8 +46,8 @@ func (a *agentStores) open(ctx context.Context, name string) (*database, error) 
 	return db, nil
 }
 
-// all opens all stores. What cannot be opened is told in the error, beside
-// those that can.
+// all opens all stores. The error names the stores that cannot be opened; the others
+// are returned.
 func (a *agentStores) all(ctx context.Context) ([]*database, error) {
 	if a.dir == "" {
 		return nil, ctx.Err()
@@ -92,10 +91,10 @@ func agentBlobs(db *database) *tableBlobs {
 	return &tableBlobs{db: db, table: blobTable, emptyAs: []byte{}}
 }
 
-// unionBlobs is the blobs of all agents of an SDK store.
+// unionBlobs are the blobs of all agents of an SDK store.
 type unionBlobs struct{ stores *agentStores }
 
-// Get returns the blob from the first agent that has it whole.
+// Get returns the blob from the first agent with an intact copy.
 func (u *unionBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	dbs, errs := u.stores.all(ctx)
 	if ctx.Err() != nil {
@@ -138,7 +137,7 @@ func (u *unionBlobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return out, nil
 }
 
-// List merges the lists of all agents; a blob that several have is given once.
+// List merges the lists of all agents; a blob of several agents is listed once.
 func (u *unionBlobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	dbs, err := u.stores.all(ctx)
 	if err != nil {
@@ -203,7 +202,7 @@ func newListHead(ctx context.Context, b *tableBlobs, after blob.ID) *listHead {
 
 func (h *listHead) advance() { h.info, h.err, h.ok = h.next() }
 
-// leastHead returns the head with the least id, or one that has failed.
+// leastHead returns the head with the smallest id, or one that failed.
 func leastHead(heads []*listHead) *listHead {
 	var least *listHead
 	for _, h := range heads {
@@ -218,7 +217,7 @@ func leastHead(heads []*listHead) *listHead {
 	return least
 }
 
-// Put is refused: which agent would get the blob?
+// Put fails: the agent for the blob is undefined.
 func (u *unionBlobs) Put(ctx context.Context, _ ...blob.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -19,7 +19,7 @@ const (
 	ClassNull Class = iota
 	ClassText
 	ClassBlob
-	ClassOther // a number, which no release writes
+	ClassOther // a number; no release writes one
 )
 
 var classByName = map[string]Class{"null": ClassNull, "text": ClassText, "blob": ClassBlob, "integer": ClassOther, "real": ClassOther}
@@ -36,10 +36,10 @@ type Value struct {
 // Absent reports whether there is no value: no row, or a tombstone.
 func (v Value) Absent() bool { return v.Class == ClassNull }
 
-// decodeBlob returns the content of a blob row. The id decides between the
-// forms that releases have written: bytes; hex as text; base64 as text; and
-// one byte 00 for the empty blob, which the editor's store cannot hold. What
-// fits none of them is an error, never other bytes.
+// decodeBlob returns the content of a blob row. The id selects among the forms of
+// different releases: bytes; hex as text; base64 as text; and one byte 00 for the
+// empty blob, which the editor's store cannot hold. If none matches, it returns an
+// error, never wrong bytes.
 func decodeBlob(id blob.ID, v Value) ([]byte, error) {
 	for _, candidate := range blobForms(v) {
 		if blob.Sum(candidate) == id {
@@ -53,7 +53,7 @@ func decodeBlob(id blob.ID, v Value) ([]byte, error) {
 		return nil, blob.NotFound(id)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrDataLoss,
-		blob.Corrupt(id, "%d bytes stored as %s are not the content in any known form", len(v.Data), v.Class))
+		blob.Corrupt(id, "%d bytes stored as %s match no known form of the content", len(v.Data), v.Class))
 }
 
 var emptyID = blob.Sum(nil)

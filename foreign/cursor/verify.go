@@ -10,28 +10,27 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 )
 
-// VerifyOptions shape Verify. The zero value, and nil, work.
+// VerifyOptions configure Verify. The zero value, and nil, work.
 type VerifyOptions struct {
-	// MaxListed is how many findings of each kind are listed; 1,000 if zero.
-	// Counts are exact all the same.
+	// MaxListed is how many findings of each kind are listed; 1,000 if zero. Counts
+	// are always exact.
 	MaxListed int
 }
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
-	// Blobs and Bytes count the blobs that are what their ids say.
+	// Blobs and Bytes count the intact blobs.
 	Blobs, Bytes int64
 	// Tombstones counts blob rows that only mark a deletion.
 	Tombstones int64
-	// Corrupt are blobs whose stored bytes are not what their ids say, and rows
-	// that cannot be understood.
+	// Corrupt are blobs that do not match their ids, and unreadable rows.
 	Corrupt      []Finding
 	CorruptCount int64
 	// Dangling are references to blobs that the store does not have.
 	Dangling      []Finding
 	DanglingCount int64
-	// Orphans are sound blobs that nothing refers to. Those that look like a
-	// state are listed as former roots: earlier versions of a conversation.
+	// Orphans are intact blobs without references. Those that look like a state are
+	// listed as former roots: earlier versions of a conversation.
 	Orphans     []Finding
 	OrphanCount int64
 	FormerRoots []blob.ID
@@ -40,22 +39,22 @@ type Report struct {
 // OK reports whether nothing is damaged or missing.
 func (r *Report) OK() bool { return r.CorruptCount == 0 && r.DanglingCount == 0 }
 
-// Finding is one thing that Verify found.
+// Finding is one finding of Verify.
 type Finding struct {
-	// ID is the blob, or zero if it is about a row.
+	// ID is the blob, or zero for a row.
 	ID blob.ID
 	// Where is the row, or the row from which the blob was reached.
 	Where string
 	// Field is the field that holds a dangling reference.
 	Field string
-	// Err tells what is wrong; nil for an orphan.
+	// Err is the problem; nil for an orphan.
 	Err error
 }
 
-// Verify reads every blob and compares it with its id, and follows every
-// reference from the rows that have some. It needs 36 bytes of memory for each
-// blob. Damage is in the report; the error is for what ended the work early,
-// and then the report holds what was found so far.
+// Verify reads every blob and compares it with its id, and follows every reference
+// from the rows. It needs 36 bytes of memory for each blob. The report holds the
+// damage. The error is set if the work ended early; the report then holds the
+// findings so far.
 func (s *Store) Verify(ctx context.Context, opts *VerifyOptions) (*Report, error) {
 	v := &verifier{store: s, blobs: s.Blobs(), report: &Report{}, limit: 1000}
 	if opts != nil && opts.MaxListed > 0 {
@@ -77,7 +76,7 @@ type verifier struct {
 	limit  int
 
 	ids  []blob.ID // all blobs, sorted
-	seen []uint32  // for each: bits of the kinds it was reached as, and sound
+	seen []uint32  // for each: bits of the kinds it was reached as, and whether it is intact
 }
 
 const soundBit = 1 << 31
@@ -140,7 +139,7 @@ func (v *verifier) countTombstones(ctx context.Context) error {
 	return nil
 }
 
-// walk follows the references of a message that a row holds, or points to.
+// walk follows the references of a message that a row contains or points to.
 func (v *verifier) walk(ctx context.Context, where string, kind graph.Kind, data []byte) error {
 	queue, err := refs(kind, data)
 	if err != nil {
@@ -185,8 +184,8 @@ func (v *verifier) walkTo(ctx context.Context, where string, kind graph.Kind, id
 	return v.walk(ctx, where, kind, data)
 }
 
-// reach marks a blob as reached and reports whether its references are still to
-// be followed: it is there, sound, and was not reached as this kind before.
+// reach marks a blob as reached and reports whether to follow its references: it
+// exists, is intact, and was not reached as this kind before.
 func (v *verifier) reach(where string, r graph.Ref) bool {
 	i, found := slices.BinarySearchFunc(v.ids, r.ID, blob.ID.Compare)
 	if !found {
@@ -199,7 +198,7 @@ func (v *verifier) reach(where string, r graph.Ref) bool {
 	return fresh && v.seen[i]&soundBit != 0
 }
 
-// listOrphans lists the sound blobs that were not reached.
+// listOrphans lists the intact blobs that were not reached.
 func (v *verifier) listOrphans(ctx context.Context) error {
 	for i, id := range v.ids {
 		if v.seen[i] != soundBit {

@@ -7,12 +7,12 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// readVFS opens everything read-only: a reader of somebody else's files must
-// not be able to write them by mistake, and need not have the right to. The
-// parameter shm of the URI moves the WAL index to a private place.
+// readVFS opens everything read-only: a reader of foreign files must not write them
+// by mistake, and may lack permission to. The URI parameter shm moves the WAL index
+// to a private place.
 //
-// SQLite asks for a WAL to be opened for writing and created where it is
-// missing, even by a connection that only reads; here it is neither.
+// SQLite opens a WAL for writing and creates a missing one even for a read-only
+// connection; this VFS does neither.
 const readVFSName = "stet-foreign"
 
 var registerVFS = sync.OnceFunc(func() { vfs.Register(readVFSName, readVFS{vfs.Find("os")}) })
@@ -26,7 +26,7 @@ func (v readVFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File,
 		if name != nil {
 			return nil, flags, sqlite3.CANTOPEN
 		}
-		return inner.OpenFilename(name, flags) // a temporary file of a sort
+		return inner.OpenFilename(name, flags) // a temporary file
 	}
 	flags &^= vfs.OPEN_READWRITE | vfs.OPEN_CREATE | vfs.OPEN_DELETEONCLOSE
 	flags |= vfs.OPEN_READONLY
@@ -40,10 +40,10 @@ func (v readVFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File,
 	return file, flags, nil
 }
 
-// Delete refuses: no file beside the user's database is ours to remove.
+// Delete fails: we never remove files beside the user's database.
 func (readVFS) Delete(string, bool) error { return sqlite3.READONLY }
 
-// privateIndex is a database file whose WAL index is kept elsewhere.
+// privateIndex is a database file whose WAL index is elsewhere.
 type privateIndex struct {
 	vfs.File
 	shm vfs.SharedMemory

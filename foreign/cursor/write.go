@@ -8,8 +8,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// write runs fn in a transaction that is durable when write returns. Only the
-// blob view calls it, and only where Options.Write is set.
+// write runs fn in a transaction that is durable when write returns. Only the blob
+// view calls it, and only with Options.Write.
 func (d *database) write(ctx context.Context, fn func(*conn) error) error {
 	d.writeMu.Lock()
 	defer d.writeMu.Unlock()
