@@ -16,16 +16,16 @@ import (
 // needs are the blobs that the next root needs and the current one does not.
 type needs struct {
 	staged  []blob.Blob // to be stored
-	outside []blob.ID   // stored before by others, such as a client's images
-	// expect is what must still hold for the rest, which was not read, to be safe
+	outside []blob.ID   // stored earlier by others, such as images of a client
+	// expect lists what must still hold so that the rest, which was not read, is safe
 	// from a collector.
 	expect []kv.Expect
-	// firm are those of outside that the next saves need not read again, as long
-	// as the collections row is at the version that expect has.
+	// firm are blobs of outside that later saves need not read again while the
+	// collections row has the version in expect.
 	firm []blob.ID
 }
 
-// refs returns all of them and the root, for the commit.
+// refs returns all needed blobs and the root, for the commit.
 func (n needs) refs(root blob.ID) []blob.ID {
 	refs := append([]blob.ID{root}, n.outside...)
 	for _, b := range n.staged {
@@ -34,10 +34,9 @@ func (n needs) refs(root blob.ID) []blob.ID {
 	return refs
 }
 
-// closure finds what the next root needs, by following what changed. A commit
-// that names it all cannot end with a state that a collector has holes in. Forms
-// that were staged and replaced again are not part of it. Only what is new is
-// read.
+// closure finds the blobs that the next root needs, by following the changes. A
+// commit that names all of them cannot lose one to a collector. Staged forms that
+// were replaced again are not included. It reads only new blobs.
 func (c *Conversation) closure(ctx context.Context, lenient bool) (needs, error) {
 	f := &follower{c: c, lenient: lenient, used: make(map[blob.ID]bool), outside: make(map[blob.ID]bool), leans: make(map[uint64]kv.Expect)}
 	changed := c.draft.changed()
@@ -54,8 +53,7 @@ func (c *Conversation) closure(ctx context.Context, lenient bool) (needs, error)
 			return needs{}, err
 		}
 	}
-	// What others stored may name something that is staged, and the other way
-	// round.
+	// Blobs of others may name staged ones, and the other way round.
 	for len(f.starts) > 0 {
 		if err := f.reach(ctx); err != nil {
 			return needs{}, err
@@ -80,20 +78,20 @@ type follower struct {
 	needs   needs
 	seen    graph.Set
 	used    map[blob.ID]bool // staged blobs in needs
-	starts  []graph.Root     // blobs of others that were not read yet
+	starts  []graph.Root     // unread blobs of others
 	missing []blob.ID
 	firm    []blob.ID // blobs of others that were read
 
 	mu      sync.Mutex // guards what follows, since workers call skip
 	outside map[blob.ID]bool
-	back    []graph.Ref          // staged blobs that blobs of others name
-	known   bool                 // something was skipped because an earlier save named it
-	leaning bool                 // a blob of others reaches a state of the history, which was skipped
+	back    []graph.Ref          // staged blobs named by blobs of others
+	known   bool                 // a blob was skipped because an earlier save named it
+	leaning bool                 // a blob of others reaches a skipped state of the history
 	leans   map[uint64]kv.Expect // saves whose states were skipped
 }
 
-// settle says on what the needs lean. A blob whose reach ends in the history is
-// not firm: the history may go without a collection that anybody notices.
+// settle records the conditions of the needs. A blob that reaches the history is not
+// firm: parts of the history may be removed without a collection.
 func (f *follower) settle() {
 	f.needs.expect = slices.Collect(maps.Values(f.leans))
 	if !f.leaning {
@@ -113,7 +111,7 @@ func (f *follower) get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return f.c.store.blobs.Get(ctx, id)
 }
 
-// follow takes up what the bytes of a staged blob refer to.
+// follow follows the references of a staged blob.
 func (f *follower) follow(kind graph.Kind, data []byte) error {
 	refs, err := graph.Refs(kind, data)
 	if err != nil && !f.lenient {
@@ -143,9 +141,8 @@ func (f *follower) take(r graph.Ref) error {
 	return f.follow(r.Kind, b.Data)
 }
 
-// skip keeps a walk from blobs that are staged, from states of the history, and
-// from blobs that an earlier save of this handle named; the latter are named
-// again, but not read again.
+// skip excludes from a walk staged blobs, states of the history, and blobs that an
+// earlier save of this handle named; the latter are named again, but not read again.
 func (f *follower) skip(ctx context.Context, from blob.ID, r graph.Ref) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,9 +163,9 @@ func (f *follower) skip(ctx context.Context, from blob.ID, r graph.Ref) bool {
 	return false
 }
 
-// lean reports whether a blob is the root of a save of this handle that is still
-// there. A collector keeps what it reaches until the commit, which expects it to
-// be there, and finds the new root after. The current save is always there.
+// lean reports whether a blob is the root of an existing save of this handle. A
+// collector keeps everything it reaches until the commit, which expects the save, and
+// finds the new root afterwards. The current save always exists.
 func (f *follower) lean(ctx context.Context, id blob.ID) bool {
 	seq, ok := f.c.roots[id]
 	if !ok || seq == f.c.head.Seq {
@@ -177,7 +174,7 @@ func (f *follower) lean(ctx context.Context, id blob.ID) bool {
 	if _, ok := f.leans[seq]; ok {
 		return true
 	}
-	// Whatever the error is: without the row the state is read like any other.
+	// Ignore the error: without the row the state is read like any other.
 	save, version, err := f.c.store.saveAt(ctx, f.c.id, seq)
 	if err != nil || save.Root != id {
 		return false
@@ -186,7 +183,7 @@ func (f *follower) lean(ctx context.Context, id blob.ID) bool {
 	return true
 }
 
-// reach reads what others stored.
+// reach reads blobs that others stored.
 func (f *follower) reach(ctx context.Context) error {
 	var fresh []graph.Root
 	for _, r := range f.starts {
@@ -226,7 +223,7 @@ func (f *follower) reach(ctx context.Context) error {
 	return nil
 }
 
-// present leaves out blobs of others that are not stored.
+// present drops blobs of others that are not stored.
 func (c *Conversation) present(ctx context.Context, n *needs) error {
 	have, err := c.store.blobs.Has(ctx, n.outside...)
 	if err != nil {
@@ -243,19 +240,18 @@ func (c *Conversation) present(ctx context.Context, n *needs) error {
 }
 
 // collectionsKey is a row that every collection changes after it has opened its
-// generation and before it looks for what is live. A save that expects the
-// version at which an earlier one named a blob knows that either no collection
-// can take the blob, or that the collection will see this save.
+// generation and before it looks for live blobs. A save expects the version at which
+// an earlier save named a blob. Then either no collection can remove the blob, or the
+// collection will see this save.
 var collectionsKey = keyspace.Setting("collections")
 
-// lookForCollections forgets what earlier saves made safe if a collection began
-// since.
+// lookForCollections drops the known blobs if a collection has begun since.
 func (c *Conversation) lookForCollections(ctx context.Context) error {
 	row, err := c.store.rows.Get(ctx, collectionsKey)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
-	if row.Version != c.knownAt { // 0 where there was none yet
+	if row.Version != c.knownAt { // 0 if there was none yet
 		c.known, c.knownAt = new(graph.Set), row.Version
 	}
 	return nil

@@ -10,25 +10,25 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// DeleteOptions say how to delete; nil gives the defaults.
+// DeleteOptions configure a deletion; nil gives the defaults.
 type DeleteOptions struct {
-	// Extend, if set, may add changes to the commit, which then happen together
-	// with the deletion. It can be called more than once.
+	// Extend, if set, may add changes to the commit of the deletion. It can be called
+	// more than once.
 	Extend func(*kv.Batch) error
 }
 
-// Delete removes a conversation with its history, pointers and pins, in one
-// commit. Its blobs stay until a collector finds that nothing else needs them. A
-// writer's next save fails with ErrNotFound. Rows are found by their keys: what
-// cannot be read, or has lost its record, can be removed all the same. A pin that
-// cannot be read stays, since nobody knows what it is on.
+// Delete removes a conversation with its history, pointers and pins, in one commit.
+// Its blobs stay until a collector finds them unneeded. A writer's next save fails
+// with ErrNotFound. Rows are found by their keys, so a conversation that is
+// unreadable or has lost its record can be removed. An unreadable pin stays, because
+// its target is unknown.
 func (s *Store) Delete(ctx context.Context, id string, opts *DeleteOptions) error {
 	return s.deleteIf(ctx, id, opts, nil)
 }
 
-// deleteIf removes a conversation if wanted, which is told its current save and
-// whether it has pins, says so about what the commit finds. Without wanted it is
-// removed whatever can be read of it.
+// deleteIf removes a conversation if wanted returns true for its current save and
+// whether it has pins; the commit checks that both still hold. Without wanted it
+// removes the conversation even if it is unreadable.
 func (s *Store) deleteIf(ctx context.Context, id string, opts *DeleteOptions, wanted func(last Save, pinned bool) bool) error {
 	for range attempts {
 		batch, err := s.deletion(ctx, id, wanted)
@@ -42,7 +42,7 @@ func (s *Store) deleteIf(ctx context.Context, id string, opts *DeleteOptions, wa
 		}
 		err = s.rows.Commit(ctx, batch)
 		if errors.Is(err, kv.ErrConflict) {
-			continue // a save, a pin or a new title came between
+			continue // a save, a pin or a new title in between
 		}
 		if err != nil {
 			return fmt.Errorf("delete conversation %s: %w", id, err)
@@ -52,7 +52,7 @@ func (s *Store) deleteIf(ctx context.Context, id string, opts *DeleteOptions, wa
 	return fmt.Errorf("delete conversation %s: %w", id, kv.ErrConflict)
 }
 
-// deletion returns nil if the conversation is not to be removed.
+// deletion returns nil if the conversation must stay.
 func (s *Store) deletion(ctx context.Context, id string, wanted func(Save, bool) bool) (*kv.Batch, error) {
 	found, err := s.remains(ctx, id)
 	if err != nil {
@@ -80,14 +80,14 @@ func (s *Store) deletion(ctx context.Context, id string, wanted func(Save, bool)
 	return b, nil
 }
 
-// remains is what the keys tell about a conversation.
+// remains is what the keys show of a conversation.
 type remains struct {
-	expect []kv.Expect // what holds until it is changed
+	expect []kv.Expect // fails if it changes
 	listed []string    // the rows that list it
 }
 
 // remains fails with ErrNotFound if there is nothing. It reads keys and, to find the
-// place in the list, what can be read of the record and the current save.
+// place in the list, the record and the current save, if readable.
 func (s *Store) remains(ctx context.Context, id string) (remains, error) {
 	record, next := keyspace.Conversation(id), uint64(1)
 	if id == "" {
@@ -124,8 +124,8 @@ func (s *Store) remains(ctx context.Context, id string) (remains, error) {
 // only is the range of one key.
 func only(key string) kv.Range { return kv.Range{Start: key, End: key + "\x00"} }
 
-// listedAt returns the keys of the rows that list a conversation. Where its time
-// cannot be read, or is not the listed one, the whole list is looked through.
+// listedAt returns the keys of the rows that list a conversation. If its time is
+// unreadable, or not the listed one, it searches the whole list.
 func (s *Store) listedAt(ctx context.Context, id string) ([]string, error) {
 	info, err := s.Get(ctx, id)
 	if err == nil {

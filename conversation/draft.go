@@ -13,26 +13,26 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// draft is a root that is being changed. The order of its bytes is what makes a
-// save cheap: records that only ever grow come first, so that the next root
-// begins with the bytes of this one, and everything that changes comes last.
-// Protobuf lets fields stand in any order, and lets a later entry of a map
-// overrule an earlier one, so that every reader understands the result.
+// draft is a root that is being changed. The order of its bytes makes a save cheap:
+// lists that only grow come first, so that the next root begins with the bytes of
+// this one, and everything that changes comes last. Protobuf allows fields in any
+// order, and a later entry of a map overrides an earlier one, so every reader
+// understands the result.
 //
-// It holds the maps and the small fields, not the lists, however long they are.
+// It holds the maps and the small fields, but not the lists.
 type draft struct {
 	builder *blob.Builder
 	sums    map[protowire.Number]hash.Hash         // over the records of a list in the builder
-	counts  map[protowire.Number]int               // records of a list, the held back one included
+	counts  map[protowire.Number]int               // records of a list, including the held one
 	held    map[protowire.Number][]byte            // the last record of an append2 field
-	entries map[protowire.Number]map[string][]byte // the record of each key that counts
+	entries map[protowire.Number]map[string][]byte // the valid record of each key
 	tail    map[protowire.Number][]byte            // all records of an inTail field
-	written map[protowire.Number]int               // records of a map, overruled ones included
-	dead    int64                                  // bytes of overruled entries in the builder
-	rebuild bool                                   // an entry was removed: only a new layout can say so
+	written map[protowire.Number]int               // records of a map, including overridden ones
+	dead    int64                                  // bytes of overridden entries in the builder
+	rebuild bool                                   // an entry was removed, which needs a new layout
 
-	// What came or changed since the last save, as it is now: forms that were
-	// overwritten before anyone saw them are not part of it.
+	// Additions and changes since the last save, in their current form, without forms
+	// that were overwritten meanwhile.
 	appended []byte
 	newHeld  map[protowire.Number]bool
 	newTail  map[protowire.Number]bool
@@ -60,7 +60,7 @@ func newDraft(b *blob.Builder) *draft {
 	}
 }
 
-// changed returns the records that came or changed since the last save.
+// changed returns the records added or changed since the last save.
 func (d *draft) changed() []byte {
 	raw := bytes.Clone(d.appended)
 	for num := range d.newHeld {
@@ -75,7 +75,7 @@ func (d *draft) changed() []byte {
 	return raw
 }
 
-// unchanged forgets what changed.
+// unchanged resets the changes.
 func (d *draft) unchanged() {
 	d.appended = nil
 	clear(d.newHeld)
@@ -83,8 +83,8 @@ func (d *draft) unchanged() {
 	clear(d.newEntry)
 }
 
-// loadDraft continues from a stored root. If its bytes are in our order the next
-// root extends it; if another program wrote it, the next root is written whole,
+// loadDraft continues from a stored root. If its bytes are in our order, the next
+// root extends it; if another program wrote it, the next root is written as a whole
 // once.
 func loadDraft(id blob.ID, raw []byte) (*draft, error) {
 	records, err := splitRoot(raw)
@@ -108,8 +108,7 @@ func loadDraft(id blob.ID, raw []byte) (*draft, error) {
 	return d, nil
 }
 
-// note takes a record into the draft's books. stored says that the builder has
-// its bytes.
+// note records a record in the draft. stored means that the builder has its bytes.
 func (d *draft) note(r record, stored bool) error {
 	switch layoutOf(r.num) {
 	case inTail:
@@ -148,8 +147,8 @@ func (d *draft) sum(num protowire.Number) hash.Hash {
 	return d.sums[num]
 }
 
-// layDraft brings records, which may come in any order, into ours. like names a
-// stored root with similar content, or none.
+// layDraft sorts records of any order into ours. like names a stored root with
+// similar content, or none.
 func layDraft(like blob.ID, records []record) (*draft, error) {
 	b := blob.NewBuilder()
 	if !like.IsZero() {
@@ -246,18 +245,18 @@ func (d *draft) blob() blob.Blob {
 	return d.builder.Blob(tail)
 }
 
-// stored tells the draft that a root it made is committed.
+// stored records that a root of the draft is committed.
 func (d *draft) stored(b blob.Blob) {
 	d.builder.Commit(b)
 	d.unchanged()
 }
 
-// minDead is how many overruled bytes a root carries before it is written anew.
+// minDead is how many overridden bytes a root may carry before it is rewritten.
 const minDead = 64 << 10
 
-// wasteful reports whether the root must, or should, be laid out again. Half of
-// the bytes are overruled then, so that the cost is paid for by the saves since, or
-// there are more entries than a reader takes.
+// wasteful reports whether the root should be laid out again: half of its bytes are
+// overridden, so the saves since have paid for the cost, or it has more entries than
+// a reader accepts.
 func (d *draft) wasteful() bool {
 	for num, n := range d.written {
 		if n > maxEntries && n > len(d.entries[num]) {
@@ -267,11 +266,11 @@ func (d *draft) wasteful() bool {
 	return d.rebuild || d.dead > minDead && d.dead > d.builder.Len()/2
 }
 
-// maxEntries is how many entries of a list or a map a reader takes.
+// maxEntries is how many entries of a list or a map a reader accepts.
 const maxEntries = 100_000
 
-// large reports whether a reader may refuse the root, by a generous estimate of what
-// it takes when it is parsed: a look at each record would cost as much as writing it.
+// large reports whether a reader may reject the root, by a generous estimate of its
+// parsed size: examining each record would cost as much as writing it.
 func (d *draft) large() bool {
 	memory := d.builder.Len()
 	for _, n := range d.counts {
@@ -292,8 +291,8 @@ func (d *draft) large() bool {
 
 func (d *draft) turns() uint64 { return uint64(d.counts[fieldTurns] + d.counts[fieldOldTurns]) }
 
-// live drops the records of a whole root that a draft no longer counts: entries
-// that were removed. It keeps everything else in order.
+// live drops removed entries from the records of a whole root. It keeps everything
+// else in order.
 func (d *draft) live(records []record) ([]record, error) {
 	kept := records[:0]
 	for _, r := range records {

@@ -12,8 +12,8 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// stage keeps a content for the next save. One whose bytes were not loaded is
-// taken to be in the store; the save will see.
+// stage keeps a content for the next save. Content without loaded bytes is assumed to
+// be in the store; the save checks that.
 func (c *Conversation) stage(content Content) {
 	if !content.loaded {
 		return
@@ -23,7 +23,7 @@ func (c *Conversation) stage(content Content) {
 	}
 }
 
-// AppendPrompt adds messages, as JSON, to those that the model is given.
+// AppendPrompt adds messages, as JSON, to the model's prompt.
 func (c *Conversation) AppendPrompt(ctx context.Context, messages ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,10 +38,10 @@ func (c *Conversation) AppendPrompt(ctx context.Context, messages ...[]byte) err
 	return nil
 }
 
-// AppendTurn adds a turn. It becomes the one to which AppendStep adds.
+// AppendTurn adds a turn. AppendStep adds to it afterwards.
 func (c *Conversation) AppendTurn(ctx context.Context, t Turn) error {
 	if t.Structure.IsNone() {
-		return invalid("append turn: it has no structure")
+		return invalid("append turn: the structure is missing")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +55,8 @@ func (c *Conversation) AppendTurn(ctx context.Context, t Turn) error {
 	return nil
 }
 
-// AppendStep adds steps to the last turn, which must be an agent's. Only that
-// turn is written anew.
+// AppendStep adds steps to the last turn, which must be an agent's. Only that turn is
+// rewritten.
 func (c *Conversation) AppendStep(ctx context.Context, steps ...*agentv1.ConversationStep) error {
 	items := make([]Item[*agentv1.ConversationStep], len(steps))
 	for i, s := range steps {
@@ -117,14 +117,14 @@ func (c *Conversation) openTurn(ctx context.Context) error {
 		return c.store.lost(c.id, "turns", err)
 	}
 	if structure.GetAgentConversationTurn() == nil {
-		return invalid("the last turn is no agent's turn")
+		return invalid("the last turn is not an agent's turn")
 	}
 	c.turn = turn
 	return nil
 }
 
-// sealTurn makes a blob of the last turn if it has grown. The form it had before
-// is not stored, unless an earlier save did so.
+// sealTurn makes a blob of the last turn if it has grown. Its previous form is not
+// stored, unless an earlier save did so.
 func (c *Conversation) sealTurn() {
 	if c.turn == nil || !c.turn.dirty {
 		return
@@ -134,8 +134,8 @@ func (c *Conversation) sealTurn() {
 	c.draft.hold(fieldTurns, bytesRecord(fieldTurns, c.turn.blob.ID.Bytes()))
 }
 
-// SetTiming says when the last turn began and how long it took. Turns without a
-// timing before it get an empty one, so that both lists stay aligned.
+// SetTiming sets the start and duration of the last turn. Earlier turns without a
+// timing get an empty one, so that both lists stay aligned.
 func (c *Conversation) SetTiming(ctx context.Context, timing *agentv1.StepTiming) error {
 	value, err := marshal(timing)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Conversation) SetTiming(ctx context.Context, timing *agentv1.StepTiming
 	return nil
 }
 
-// SetTodos replaces the to-do list.
+// SetTodos replaces the todo list.
 func (c *Conversation) SetTodos(ctx context.Context, todos ...*agentv1.TodoItem) error {
 	return setList(ctx, c, fieldTodos, todos...)
 }
@@ -178,7 +178,7 @@ func (c *Conversation) SetPlan(ctx context.Context, plan *agentv1.ConversationPl
 	return setList(ctx, c, fieldPlan, plan)
 }
 
-// setList makes messages the records of a field in the tail.
+// setList sets messages as the records of a field in the tail.
 func setList[M proto.Message](ctx context.Context, c *Conversation, num protowire.Number, messages ...M) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,8 +198,8 @@ func setList[M proto.Message](ctx context.Context, c *Conversation, num protowir
 	return nil
 }
 
-// AppendArchive adds what a summary replaced. The messages it names must be
-// stored or part of the draft.
+// AppendArchive adds the messages that a summary replaced. The messages it names must
+// be stored or part of the draft.
 func (c *Conversation) AppendArchive(ctx context.Context, archive *agentv1.ConversationSummaryArchive) error {
 	item, err := NewItem(archive)
 	if err != nil {

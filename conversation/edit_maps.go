@@ -14,8 +14,8 @@ import (
 // maxPath is the longest path in bytes.
 const maxPath = 4096
 
-// File is what a conversation knows about a file. A content that is none says
-// that the file does not, or did not, exist.
+// File is a conversation's record of a file. An empty Content means that the file
+// does not, or did not, exist.
 type File struct {
 	// Content is the file after the agent's last edit.
 	Content Content
@@ -43,8 +43,8 @@ func (c *Conversation) SetFile(ctx context.Context, path string, f File) error {
 	return nil
 }
 
-// File returns what the draft knows about a file, without its bytes, and whether
-// it knows it.
+// File returns the draft's record of a file, without its bytes, and whether there is
+// one.
 func (c *Conversation) File(ctx context.Context, path string) (File, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func contentRef(id []byte) (Content, error) {
 	return Content{id: parsed}, err
 }
 
-// RemoveFile makes the conversation forget a file. The next root is written
+// RemoveFile removes a file from the conversation. The next root is written as a
 // whole.
 func (c *Conversation) RemoveFile(ctx context.Context, path string) error {
 	return c.removeEntry(ctx, fieldFiles, path)
@@ -102,8 +102,8 @@ func (c *Conversation) SetSubagent(ctx context.Context, subagent string, root bl
 	return nil
 }
 
-// RemoveSubagent makes the conversation forget a subagent that SetSubagent
-// recorded. The next root is written whole.
+// RemoveSubagent removes a subagent that SetSubagent recorded. The next root is
+// written as a whole.
 func (c *Conversation) RemoveSubagent(ctx context.Context, subagent string) error {
 	return c.removeEntry(ctx, fieldSubagents, subagent)
 }
@@ -118,10 +118,10 @@ func (c *Conversation) removeEntry(ctx context.Context, num protowire.Number, ke
 	return nil
 }
 
-// Update changes small fields, such as the mode, the token details, the pending
-// tool calls and the names of branches. change gets a structure that holds those
-// and neither lists of turns and messages nor maps; what it puts into the latter
-// is refused.
+// Update changes small fields, such as the mode, the token details, the pending tool
+// calls and the names of branches. change gets a structure with only those fields,
+// without lists of turns and messages and without maps; Update fails if it fills the
+// latter.
 func (c *Conversation) Update(ctx context.Context, change func(*agentv1.ConversationStateStructure) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +150,7 @@ func (c *Conversation) Update(ctx context.Context, change func(*agentv1.Conversa
 	g := group(records)
 	for num := range g {
 		if layoutOf(num) != inTail {
-			return invalid("update: field %d is no small field", num)
+			return invalid("update: field %d is not a small field", num)
 		}
 	}
 	for num := range c.draft.tail {
@@ -162,9 +162,8 @@ func (c *Conversation) Update(ctx context.Context, change func(*agentv1.Conversa
 	return nil
 }
 
-// SetStructure makes a state in its stored form the draft. The blobs it names
-// must be stored when it is saved. raw is kept as it is only in meaning: its
-// fields are brought into our order. SetRoot keeps the bytes.
+// SetStructure makes a state in its stored form the draft. The blobs it names must be
+// stored when it is saved. Its fields are reordered; SetRoot keeps the exact bytes.
 func (c *Conversation) SetStructure(ctx context.Context, raw []byte) error {
 	if err := parseRoot(raw); err != nil {
 		return err
@@ -193,7 +192,7 @@ func (c *Conversation) SetRoot(ctx context.Context, root blob.ID) error {
 		return ErrReadOnly
 	}
 	if err := c.ensure(ctx); errors.Is(err, ErrDataLoss) {
-		c.draft = newDraft(blob.NewBuilder()) // a damaged present does not keep one from replacing it
+		c.draft = newDraft(blob.NewBuilder()) // a damaged current state can still be replaced
 	} else if err != nil {
 		return err
 	}

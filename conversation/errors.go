@@ -35,10 +35,10 @@ var (
 	ErrNewerFormat = kv.ErrNewerFormat
 )
 
-// HydrationError tells from where a state could not be read. It wraps
+// HydrationError names the source from which a state could not be read. It wraps
 // ErrDataLoss and its cause.
 type HydrationError struct {
-	// Conversation is the conversation's id, where there is one.
+	// Conversation is the conversation's id, if there is one.
 	Conversation string
 	// Source is what failed, such as "pointer", "hex", "inline" or a field path.
 	Source string
@@ -55,13 +55,13 @@ func (e *HydrationError) Error() string {
 // Unwrap returns ErrDataLoss and the cause.
 func (e *HydrationError) Unwrap() []error { return []error{ErrDataLoss, e.Err} }
 
-// Damaged reports whether an error is about what is stored of one conversation, such
-// as a row whose bytes have changed, so that others can be read all the same.
+// Damaged reports whether an error concerns the stored data of one conversation, such
+// as a changed row, so that others can still be read.
 func Damaged(err error) bool {
 	return kv.Damaged(err) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrDataLoss)
 }
 
-// Unreadable is a conversation that cannot be read, and why.
+// Unreadable is a conversation that cannot be read, with the cause.
 type Unreadable struct {
 	ID  string
 	Err error

@@ -12,17 +12,15 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Fork makes a new conversation that begins with a save of another one, and
-// opens it for writing. Both share their blobs. Fields of info that are empty
-// are taken from the origin, except the id. With seq 0 the current save is
-// meant.
+// Fork creates a new conversation that begins with a save of another one, and opens
+// it for writing. Both share their blobs. Empty fields of info, except the id, are
+// taken from the origin. A seq of 0 means the current save.
 func (s *Store) Fork(ctx context.Context, id string, seq uint64, info Info) (*Conversation, error) {
 	return s.ForkWith(ctx, id, seq, info, nil)
 }
 
-// ForkWith is Fork, and extend may add changes to the commit, which then happen
-// together with the fork or not at all. A conflict over what it added is
-// returned as a kv.ConflictError.
+// ForkWith is Fork, and extend may add changes to the commit of the fork. A conflict
+// over such a change is returned as a kv.ConflictError.
 func (s *Store) ForkWith(ctx context.Context, id string, seq uint64, info Info, extend func(fork Info, b *kv.Batch) error) (*Conversation, error) {
 	c, err := s.fork(ctx, id, seq, info, extend)
 	if err != nil {
@@ -62,8 +60,8 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 	if err != nil {
 		return nil, err
 	}
-	// The origin's save is expected to stay until the commit: its blobs, which the
-	// fork leans on, are then safe from a collector, which sees one or the other.
+	// The commit expects the origin's save: its blobs, which the fork needs, are then
+	// safe from a collector, which sees one or the other.
 	b := &kv.Batch{
 		Expect: []kv.Expect{{Key: keyspace.Conversation(rec.Id)}, {Key: keyspace.Head(rec.Id)}, {Key: keyspace.Save(id, seq), Version: version}},
 		Set: []kv.Set{
@@ -111,7 +109,7 @@ func inherit(info Info, origin *stetv1.ConversationRecord) Info {
 	return info
 }
 
-// Pin is a named save, which a retention policy never removes.
+// Pin is a named save. Retention policies never remove it.
 type Pin struct {
 	Name         string
 	Conversation string
@@ -120,7 +118,7 @@ type Pin struct {
 	Time         time.Time
 }
 
-// Pin gives a save a name. It fails with ErrExists if the name is taken.
+// Pin names a save. It fails with ErrExists if the name is taken.
 func (s *Store) Pin(ctx context.Context, name, id string, seq uint64) (Pin, error) {
 	if err := checkID("pin", name); err != nil {
 		return Pin{}, err
@@ -172,11 +170,11 @@ func (s *Store) Unpin(ctx context.Context, name string) error {
 	return nil
 }
 
-// pinsKey is a row that every new pin changes. Who removes saves expects it as it was
-// when the pins were read, so that no pin comes between.
+// pinsKey is a row that every new pin changes. Removing saves expects it unchanged
+// since the pins were read, so that no pin is added in between.
 var pinsKey = keyspace.Setting("pins")
 
-// pinsNow returns the pins, and what holds until there is a new one.
+// pinsNow returns the pins, and an expectation that fails after a new one.
 func (s *Store) pinsNow(ctx context.Context) ([]Pin, kv.Expect, error) {
 	row, err := s.rows.Get(ctx, pinsKey)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
@@ -186,8 +184,8 @@ func (s *Store) pinsNow(ctx context.Context) ([]Pin, kv.Expect, error) {
 	return pins, kv.Expect{Key: pinsKey, Version: row.Version}, err
 }
 
-// Pins returns all pins, by name. With an error that is Damaged it returns those that
-// can be read.
+// Pins returns all pins, by name. With an error that is Damaged it returns the
+// readable ones.
 func (s *Store) Pins(ctx context.Context) ([]Pin, error) {
 	var pins []Pin
 	var damaged []error
@@ -225,7 +223,7 @@ func decodePin(row kv.Row) (Pin, error) {
 	case err != nil:
 		return Pin{}, err
 	case rec.Name != ids[0] || rec.Seq == 0 || rec.Seq > MaxSeq:
-		return Pin{}, corrupt(row, "it says pin %q on save %d", rec.Name, rec.Seq)
+		return Pin{}, corrupt(row, "pin %q on save %d", rec.Name, rec.Seq)
 	}
 	if err := errors.Join(checkID("conversation", rec.Conversation), checkTime(row, rec.TimeMs)); err != nil {
 		return Pin{}, corrupt(row, "%w", err)

@@ -16,16 +16,16 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Conversation is a handle on one conversation. Its setters change a draft in
-// memory; Save makes the draft the current state. It is safe for concurrent use,
-// but callers that build one state together need to agree among themselves.
+// Conversation is a handle on one conversation. Its setters change a draft in memory;
+// Save makes the draft the current state. It is safe for concurrent use, but callers
+// that build one state together must coordinate.
 type Conversation struct {
 	store    *Store
 	id       string
 	writable bool
 
 	mu      sync.Mutex                 // guards what follows
-	record  *stetv1.ConversationRecord // as it was when last read
+	record  *stetv1.ConversationRecord // as last read
 	version uint64                     // of the record's row; it changes with the writer, not with saves
 	head    Save                       // the current save; Seq 0 if there is none
 	listed  int64                      // time of the row that lists the conversation
@@ -33,25 +33,25 @@ type Conversation struct {
 	draft   *draft                     // nil until needed
 	turn    *openTurn                  // the last turn, nil until needed
 	staged  map[blob.ID]blob.Blob      // blobs of the draft that are not stored yet
-	exact   blob.ID                    // a stored root that is the draft as it is
-	roots   map[blob.ID]uint64         // the saves that this handle made or began with
-	known   *graph.Set                 // blobs of others that earlier saves of this handle named
-	knownAt uint64                     // the version of the collections row at which they did
+	exact   blob.ID                    // a stored root equal to the draft
+	roots   map[blob.ID]uint64         // saves that this handle made or started from
+	known   *graph.Set                 // blobs of others named by earlier saves of this handle
+	knownAt uint64                     // version of the collections row at that time
 	nesting graph.Nesting              // of subagents, measured so far
 	doubt   *attempt                   // a commit that may or may not have happened
 }
 
-// openTurn is the last turn, which still grows. A step is appended to its bytes
-// as one more piece of the same field, which parsers merge with the others, so
-// that a turn of a thousand steps is not written a thousand times.
+// openTurn is the last turn, which may still grow. A step is appended to its bytes as
+// another piece of the same field, which parsers merge, so that a turn of a thousand
+// steps is not written a thousand times.
 type openTurn struct {
 	builder *blob.Builder
-	blob    blob.Blob // the latest form that was made
-	dirty   bool      // steps came since
+	blob    blob.Blob // the latest form
+	dirty   bool      // steps were added since
 }
 
-// Open opens a conversation for writing. It takes a new epoch: saves of a handle
-// that was opened before fail with ErrStale from now on.
+// Open opens a conversation for writing. It takes a new epoch: from now on, saves of
+// earlier handles fail with ErrStale.
 func (s *Store) Open(ctx context.Context, id string) (*Conversation, error) {
 	for range attempts {
 		rec, version, err := s.record(ctx, id)
@@ -59,7 +59,7 @@ func (s *Store) Open(ctx context.Context, id string) (*Conversation, error) {
 			return nil, err
 		}
 		if rec.Epoch >= MaxSeq {
-			return nil, invalid("conversation %s cannot be opened for writing: its epochs are used up", id)
+			return nil, invalid("conversation %s cannot be opened for writing: its epochs are exhausted", id)
 		}
 		rec.Epoch++
 		rec.Writer = newWriter()
@@ -80,7 +80,7 @@ func (s *Store) Open(ctx context.Context, id string) (*Conversation, error) {
 	return nil, fmt.Errorf("open conversation %s: %w", id, kv.ErrConflict)
 }
 
-// openAs returns a handle for the writer that a record names.
+// openAs returns a handle for the writer in a record.
 func (s *Store) openAs(ctx context.Context, rec *stetv1.ConversationRecord) (*Conversation, error) {
 	c := &Conversation{store: s, id: rec.Id, writable: true, record: rec, known: new(graph.Set)}
 	if err := c.refresh(ctx); err != nil {
@@ -89,7 +89,7 @@ func (s *Store) openAs(ctx context.Context, rec *stetv1.ConversationRecord) (*Co
 	return c, c.loadHead(ctx)
 }
 
-// OpenReadOnly returns a handle that cannot save and disturbs no writer.
+// OpenReadOnly returns a handle that cannot save and does not affect writers.
 func (s *Store) OpenReadOnly(ctx context.Context, id string) (*Conversation, error) {
 	rec, version, err := s.record(ctx, id)
 	if err != nil {
@@ -99,8 +99,7 @@ func (s *Store) OpenReadOnly(ctx context.Context, id string) (*Conversation, err
 	return c, c.loadHead(ctx)
 }
 
-// refresh reads the record again and checks that this handle still is the
-// writer.
+// refresh reads the record again and checks that this handle is still the writer.
 func (c *Conversation) refresh(ctx context.Context) error {
 	rec, version, err := c.store.record(ctx, c.id)
 	if err != nil {
@@ -144,15 +143,14 @@ func (c *Conversation) ID() string { return c.id }
 // Epoch returns the number that this handle took when it was opened.
 func (c *Conversation) Epoch() uint64 { return c.record.Epoch }
 
-// Head returns the current save as this handle knows it; its Seq is 0 if there
-// is none.
+// Head returns the current save known to this handle; its Seq is 0 if there is none.
 func (c *Conversation) Head() Save {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.head
 }
 
-// Info returns what is known about the conversation as this handle knows it.
+// Info describes the conversation as known to this handle.
 func (c *Conversation) Info() Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +167,7 @@ func (c *Conversation) Turns(ctx context.Context) (int, error) {
 	return int(c.draft.turns()), nil
 }
 
-// Discard throws away what was changed since the last save.
+// Discard drops the changes since the last save.
 func (c *Conversation) Discard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,8 +220,8 @@ func loadRoot(id blob.ID, raw []byte) (*draft, error) {
 	return loadDraft(id, raw)
 }
 
-// rootLimits allow what our own limits on entries can add up to: a hundred
-// thousand turns, prompts and files.
+// rootLimits allow the sum of our own limits on entries: a hundred thousand turns,
+// prompts and files.
 var rootLimits = &wirelimit.Limits{Bytes: 32 << 20}
 
 var stateType = (*agentv1.ConversationStateStructure)(nil).ProtoReflect().Descriptor()
@@ -235,14 +233,14 @@ func checkRoot(raw []byte) error {
 	return nil
 }
 
-// parseRoot checks bytes that come from outside as strictly as a reader will:
-// text that is no UTF-8 is found only by parsing.
+// parseRoot checks bytes from outside as strictly as a reader: only parsing finds
+// invalid UTF-8.
 func parseRoot(raw []byte) error {
 	s := new(agentv1.ConversationStateStructure)
 	if err := wirelimit.Unmarshal(raw, s, rootLimits); err != nil {
 		return fmt.Errorf("%w: root: %w", ErrInvalid, err)
 	}
-	for _, path := range s.ReadPaths { // the limits saw those that are keys of maps
+	for _, path := range s.ReadPaths { // the limits cover map keys only
 		if len(path) > maxPath {
 			return invalid("root: a path of %d bytes", len(path))
 		}
@@ -250,8 +248,8 @@ func parseRoot(raw []byte) error {
 	return nil
 }
 
-// lost makes a HydrationError of an error that means lost data, and leaves
-// others, such as a context that is done, alone.
+// lost wraps an error that means lost data in a HydrationError, and returns others,
+// such as a done context, unchanged.
 func (s *Store) lost(conversation, source string, err error) error {
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrInvalidID) ||
 		errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrInvalid) || errors.Is(err, wirelimit.ErrMalformed) || errors.Is(err, ErrTooDeep) || errors.Is(err, wirelimit.ErrExceeded) {

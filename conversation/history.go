@@ -12,12 +12,11 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// HistoryOptions shape a walk through a history; nil gives all of it, oldest
-// first.
+// HistoryOptions select saves of a history; nil selects all, oldest first.
 type HistoryOptions struct {
-	// From and To bound the numbers of the saves, both included; 0 is no bound.
+	// From and To limit the numbers of the saves, both inclusive; 0 means no limit.
 	From, To uint64
-	// Newest gives the newest saves first.
+	// Newest returns the newest saves first.
 	Newest bool
 	// Limit ends the walk after that many saves; 0 means no limit.
 	Limit int
@@ -89,8 +88,7 @@ func (s *Store) MessageHead(ctx context.Context, id, message string) (blob.ID, e
 	return parseHead(row)
 }
 
-// MessageHeads returns the messages that have a root, with it, in the order of
-// their ids.
+// MessageHeads returns the messages with a root, ordered by id.
 func (s *Store) MessageHeads(ctx context.Context, id string) iter.Seq2[MessagePointer, error] {
 	return func(yield func(MessagePointer, error) bool) {
 		for row, err := range s.rows.Scan(ctx, keyspace.MessageHeads(id), kv.ScanOptions{}) {
@@ -106,27 +104,27 @@ func (s *Store) MessageHeads(ctx context.Context, id string) iter.Seq2[MessagePo
 	}
 }
 
-// MessagePointer is a message and the root at it.
+// MessagePointer is a message and its root.
 type MessagePointer struct {
 	MessageID string
 	Root      blob.ID
 }
 
-// Branch is a line of saves that nothing continues.
+// Branch is a line of saves up to one without a successor.
 type Branch struct {
 	// Label is the branch's label, empty for the first one.
 	Label string
 	// Tip is its last save.
 	Tip Save
-	// Base is the save at which it left the line of a branch with an earlier tip;
-	// 0 if it left none.
+	// Base is the save at which it leaves a branch with an earlier tip; 0 if there is
+	// none.
 	Base uint64
-	// Current says that Tip is the current save.
+	// Current means that Tip is the current save.
 	Current bool
 }
 
-// Branches returns the branches of a conversation, the one with the oldest tip
-// first. The current one is always the last.
+// Branches returns the branches of a conversation, oldest tip first. The current one
+// is always last.
 func (s *Store) Branches(ctx context.Context, id string) ([]Branch, error) {
 	parents := make(map[uint64]uint64)
 	continued := make(map[uint64]bool)
@@ -144,8 +142,7 @@ func (s *Store) Branches(ctx context.Context, id string) ([]Branch, error) {
 	taken := make(map[uint64]bool)
 	for i, tip := range saves {
 		branches[i] = Branch{Label: tip.Branch, Tip: tip, Current: i == len(saves)-1}
-		// parents is empty for saves that a retention policy removed, so that the
-		// walk ends there.
+		// parents has no entry for removed saves, so the walk ends there.
 		for seq := tip.Seq; seq > 0; seq = parents[seq] {
 			if taken[seq] {
 				branches[i].Base = seq
@@ -157,19 +154,19 @@ func (s *Store) Branches(ctx context.Context, id string) ([]Branch, error) {
 	return branches, nil
 }
 
-// RewindOptions say how to go back; nil gives the defaults.
+// RewindOptions configure a rewind; nil gives the defaults.
 type RewindOptions struct {
 	Author string
-	// Branch labels the branch that begins; by default "after-N" with the number
-	// of the save that is returned to.
+	// Branch labels the new branch; by default "after-N" with the number of the
+	// target save.
 	Branch string
 	// Extend is as in SaveOptions.
 	Extend func(Save, *kv.Batch) error
 }
 
-// Rewind makes the state of an earlier save the current one. It appends a save
-// whose parent is that one, so that everything saved since stays, as a branch. A
-// draft that was not saved is discarded.
+// Rewind makes the state of an earlier save the current one. It appends a save whose
+// parent is that one, so everything saved since stays as a branch. An unsaved draft
+// is discarded.
 func (c *Conversation) Rewind(ctx context.Context, seq uint64, opts *RewindOptions) (Save, error) {
 	if opts == nil {
 		opts = &RewindOptions{}
@@ -198,7 +195,7 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 		return Save{}, err
 	}
 	if _, err := c.store.loadState(ctx, c.id, target.Root); err != nil {
-		return Save{}, err // nobody wants to arrive at a state that cannot be read
+		return Save{}, err // do not rewind to an unreadable state
 	}
 	next, err := nextSeq(c.head.Seq)
 	if err != nil {
@@ -215,7 +212,7 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq,
 		},
 		root: blob.Blob{ID: target.Root},
-		// As long as the target is there a collector keeps what it reaches.
+		// While the target exists, a collector keeps everything it reaches.
 		expect: []kv.Expect{{Key: keyspace.Save(c.id, seq), Version: version}},
 		extend: opts.Extend,
 	}

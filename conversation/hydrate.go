@@ -19,24 +19,23 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// HydrateOptions choose what is read; nil reads everything.
+// HydrateOptions select what is read; nil reads everything.
 type HydrateOptions struct {
-	// TurnFrom and TurnTo bound the turns, from 0, TurnTo excluded; a TurnTo of 0
-	// means the end. Negative numbers count from the end: TurnFrom -10 gives the
-	// last ten.
+	// TurnFrom and TurnTo limit the turns, from 0, TurnTo excluded; a TurnTo of 0
+	// means the end. Negative numbers count from the end: TurnFrom -10 gives the last
+	// ten.
 	TurnFrom, TurnTo int
-	// OnlyTurns leaves out prompts, files and the paths that were read.
+	// OnlyTurns omits prompts, files and read paths.
 	OnlyTurns bool
-	// Subagents reads the states of subagents that are kept beside the state, too,
-	// and of those beside them, all turns of each. Without it only their ids are
-	// there; HydrateRoot reads one when it is wanted.
+	// Subagents also reads the referenced states of subagents, recursively, with all
+	// turns. Without it only their ids are present; HydrateRoot reads one on demand.
 	Subagents bool
-	// WithoutHeavyToolOutput puts a truncated call, which names the whole step, in
-	// the place of tool calls of more than 16 KiB.
+	// WithoutHeavyToolOutput replaces tool calls of more than 16 KiB by truncated
+	// calls that name the whole step.
 	WithoutHeavyToolOutput bool
-	// Lenient leaves parts that are missing or damaged without their bytes, and what
-	// only they name out, instead of failing. The state is partial then. The root
-	// itself must be whole.
+	// Lenient leaves missing or damaged parts without their bytes, and omits what
+	// only they name, instead of failing. The state is then partial. The root itself
+	// must be intact.
 	Lenient bool
 }
 
@@ -50,7 +49,7 @@ func (o *HydrateOptions) or() HydrateOptions {
 	return *o
 }
 
-// span returns the turns that are asked for, out of n.
+// span returns the selected turns out of n.
 func (o HydrateOptions) span(n int) (from, to int) {
 	from, to = o.TurnFrom, o.TurnTo
 	if from < 0 {
@@ -63,9 +62,9 @@ func (o HydrateOptions) span(n int) (from, to int) {
 	return from, min(max(to, from), n)
 }
 
-// Hydrate returns the current state of a conversation. If it cannot be put
-// together the error wraps ErrDataLoss and is a *HydrationError; if nothing was
-// saved yet the state is empty.
+// Hydrate returns the current state of a conversation. If it cannot be assembled, the
+// error wraps ErrDataLoss and is a *HydrationError; if nothing was saved yet, the
+// state is empty.
 func (s *Store) Hydrate(ctx context.Context, id string, opts *HydrateOptions) (*State, error) {
 	root, err := s.Head(ctx, id)
 	if errors.Is(err, ErrNotFound) {
@@ -154,17 +153,16 @@ func (s *Store) hydrateRaw(ctx context.Context, id, source string, raw []byte, o
 	return state, nil
 }
 
-// cutting is the part of a root that was asked for.
+// cutting is the selected part of a root.
 type cutting struct {
 	raw          []byte
 	first, total int // turns
 	partial      bool
 }
 
-// cutRoot leaves out the turns, with their timings, and the lists and maps that
-// were not asked for. It works on the wire and before anything is parsed, so
-// that the end of a long conversation costs little more than that of a short
-// one.
+// cutRoot omits the turns, with their timings, and the lists and maps that are not
+// selected. It works on the wire before parsing, so the end of a long conversation
+// costs little more than that of a short one.
 func cutRoot(raw []byte, o HydrateOptions) (cutting, error) {
 	if len(raw) > rootLimits.Bytes {
 		return cutting{}, invalid("a root of %d bytes", len(raw))
@@ -203,8 +201,8 @@ func cutRoot(raw []byte, o HydrateOptions) (cutting, error) {
 	return c, err
 }
 
-// Sources are the places in which a conversation's state can be, in the order in
-// which they are looked at. The first that is not empty must hold the state.
+// Sources are the places of a conversation's state, in the order in which they are
+// tried. The first non-empty one must hold the state.
 type Sources struct {
 	// Pointer is the hex id of a root.
 	Pointer string
@@ -214,9 +212,9 @@ type Sources struct {
 	Inline *agentv1.ConversationState
 }
 
-// HydrateFrom returns the state that the first of several sources holds. A
-// source that is there but cannot be read is data loss, named in the error; the
-// next ones are older and would silently lose work.
+// HydrateFrom returns the state from the first non-empty source. If it cannot be
+// read, that is data loss, and the error names the source; the next ones are older
+// and would silently lose work.
 func (s *Store) HydrateFrom(ctx context.Context, src Sources, opts *HydrateOptions) (*State, error) {
 	switch {
 	case strings.TrimSpace(src.Pointer) != "":
@@ -241,20 +239,20 @@ func (s *Store) HydrateFrom(ctx context.Context, src Sources, opts *HydrateOptio
 	return nil, fmt.Errorf("hydrate: no source holds a state: %w", ErrNotFound)
 }
 
-// DecodeText returns the bytes of a structure that is written as hex or, after a
-// "~", as base64.
+// DecodeText returns the bytes of a structure written as hex or, after a "~", as
+// base64.
 func DecodeText(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if rest, ok := strings.CutPrefix(text, "~"); ok {
 		raw, err := base64.StdEncoding.DecodeString(rest)
 		if err != nil {
-			return nil, invalid("state text is no base64: %v", err)
+			return nil, invalid("state text is not base64: %v", err)
 		}
 		return raw, nil
 	}
 	raw, err := hex.DecodeString(text)
 	if err != nil {
-		return nil, invalid("state text is no hex: %v", err)
+		return nil, invalid("state text is not hex: %v", err)
 	}
 	return raw, nil
 }

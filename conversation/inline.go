@@ -12,9 +12,8 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// FromInline returns the state that an inline state says, and what the stored
-// form has no place for: only fields that this release does not know, since the
-// two forms number theirs differently.
+// FromInline converts an inline state, and returns what the stored form cannot hold:
+// only unknown fields, because the two forms number theirs differently.
 func FromInline(in *agentv1.ConversationState) (*State, []string, error) {
 	w := &inliner{}
 	w.unknown("state", in)
@@ -105,8 +104,8 @@ func optional[M proto.Message](m M, present bool) (Item[M], error) {
 }
 
 // Inline returns the state with everything inside, and the fields that this form
-// has no place for. Files of the newer form are said in the older one where they
-// are text; a state that was hydrated in part says only that part.
+// cannot hold. Files of the newer form are converted to the older one if they are
+// text; a partially hydrated state gives only that part.
 func (s *State) Inline() (*agentv1.ConversationState, []string, error) {
 	out := &agentv1.ConversationState{}
 	w := &inliner{out: out}
@@ -115,7 +114,7 @@ func (s *State) Inline() (*agentv1.ConversationState, []string, error) {
 			return nil, nil, fmt.Errorf("message %s: %w", c.id.Short(), ErrPartial)
 		}
 		if !utf8.Valid(c.data) {
-			return nil, nil, invalid("message %s is no UTF-8", c.id.Short())
+			return nil, nil, invalid("message %s is not UTF-8", c.id.Short())
 		}
 		out.RootPromptMessagesJson = append(out.RootPromptMessagesJson, string(c.data))
 	}
@@ -200,7 +199,7 @@ func (w *inliner) turn(t *Turn, i int) {
 
 func (w *inliner) unknown(where string, m proto.Message) {
 	if len(m.ProtoReflect().GetUnknown()) > 0 {
-		w.lose("%s: fields that this release does not know", where)
+		w.lose("%s: fields unknown to this release", where)
 	}
 }
 
@@ -217,7 +216,7 @@ func (w *inliner) files(s *State) {
 		case both:
 			w.lose("file_states_v2[%q]: file_states has it too", path)
 		case !utf8.Valid(f.Content.data) || !utf8.Valid(f.Initial.data):
-			w.lose("file_states_v2[%q]: no text", path)
+			w.lose("file_states_v2[%q]: not text", path)
 		default:
 			put(&w.out.FileStates, path, &agentv1.FileState{Content: text(f.Content), InitialContent: text(f.Initial)})
 		}
@@ -231,7 +230,7 @@ func text(c Content) *string {
 	return proto.String(string(c.data))
 }
 
-// rest takes over the two fields that both forms have and names the others.
+// rest copies the two fields that both forms have and reports the others.
 func (w *inliner) rest(s *State) {
 	if len(s.Subagents) > 0 {
 		w.lose("subagent_states")
@@ -240,7 +239,7 @@ func (w *inliner) rest(s *State) {
 		w.lose("subagent_state_refs")
 	}
 	if len(s.OldTurns) > 0 {
-		w.lose("turns_old: said as turns")
+		w.lose("turns_old: converted to turns")
 	}
 	if s.Rest == nil {
 		return

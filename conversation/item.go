@@ -10,9 +10,8 @@ import (
 	"github.com/stet-dev/stet/conversation/wirelimit"
 )
 
-// Content is immutable bytes and their id. The zero Content is "none", which is
-// not the same as empty bytes. A Content whose bytes were not read has only its
-// id.
+// Content is immutable bytes and their id. The zero Content means "none", which
+// differs from empty bytes. A Content without loaded bytes has only its id.
 type Content struct {
 	id     blob.ID
 	data   []byte
@@ -45,7 +44,7 @@ func (c Content) Bytes() []byte { return bytes.Clone(c.data) }
 // Len returns the number of bytes, 0 if they were not loaded.
 func (c Content) Len() int { return len(c.data) }
 
-// bytes32 returns the id as a field has it: nil for none.
+// bytes32 returns the bytes of the id, nil for none.
 func (c Content) bytes32() []byte {
 	if c.IsNone() {
 		return nil
@@ -53,9 +52,8 @@ func (c Content) bytes32() []byte {
 	return c.id.Bytes()
 }
 
-// Item is a Content that encodes a message. It keeps the bytes that were hashed,
-// so that fields that this release does not know, and the order in which another
-// writer put them, survive.
+// Item is a Content that encodes a message. It keeps the hashed bytes, so that
+// unknown fields, and the field order of another writer, survive.
 type Item[M proto.Message] struct{ Content }
 
 // NewItem encodes a message.
@@ -83,12 +81,11 @@ func (i Item[M]) Decode() (M, error) {
 	return m, nil
 }
 
-// partLimits are the limits for the parts of a state: a step may hold the output
-// of a tool, which is longer than a message has any other reason to be.
+// partLimits are the limits for the parts of a state: a step may hold the output of a
+// tool, which is larger than other messages.
 var partLimits = &wirelimit.Limits{Bytes: 64 << 20, Memory: 256 << 20}
 
-// marshal is the only way in which this package encodes messages that are
-// hashed or compared.
+// marshal encodes all messages that this package hashes or compares.
 func marshal(m proto.Message) ([]byte, error) {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

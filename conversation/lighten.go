@@ -4,7 +4,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// lighten puts truncated calls in the place of heavy tool calls.
+// lighten replaces heavy tool calls by truncated ones.
 func lighten(s *State) error {
 	for _, turns := range [][]Turn{s.OldTurns, s.Turns} {
 		for i := range turns {
@@ -26,12 +26,12 @@ func lighten(s *State) error {
 	return nil
 }
 
-// truncate returns a step that names the given one instead of holding its
-// output. Only tool calls are truncated; text is what readers came for.
+// truncate returns a step that names the given one instead of holding its output.
+// Only tool calls are truncated, never text.
 func truncate(step Item[*agentv1.ConversationStep]) (Item[*agentv1.ConversationStep], bool, error) {
 	m, err := step.Decode()
 	if err != nil {
-		return step, false, nil // whoever reads the step is told; the others are readable
+		return step, false, nil // reading the step reports the error; the others are readable
 	}
 	call := m.GetToolCall()
 	if call == nil || call.GetTruncatedToolCall() != nil {

@@ -11,11 +11,12 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// ListOptions choose conversations; nil gives the first page of all.
+// ListOptions select conversations; nil gives the first page of all.
 type ListOptions struct {
-	// Cursor is where the page begins: empty, or the Next of the page before.
+	// Cursor is where the page begins: empty, or Next of the previous page.
 	Cursor string
-	// Limit is the most conversations of a page, 50 by default, at most 1,000.
+	// Limit is the maximum number of conversations per page, 50 by default and 1,000
+	// at most.
 	Limit int
 	// Workspace and Agent, if set, must be equal.
 	Workspace, Agent string
@@ -26,15 +27,15 @@ type ListOptions struct {
 // Page is a part of a list.
 type Page struct {
 	Conversations []Info
-	// Damaged are those that cannot be read. They come with the page that they belong
-	// to, whatever the options choose.
+	// Damaged are the unreadable conversations of the page, whatever the options
+	// select.
 	Damaged []Unreadable
 	// Next is the cursor of the following page, empty at the end.
 	Next string
 }
 
-// List returns conversations, those changed last first. A conversation that is
-// changed between two pages moves to the front and can be missed, never doubled.
+// List returns conversations, last changed first. A conversation that changes between
+// two pages moves to the front and can be missed, but never appears twice.
 func (s *Store) List(ctx context.Context, opts *ListOptions) (Page, error) {
 	if opts == nil {
 		opts = &ListOptions{}
@@ -100,8 +101,8 @@ func parseCursor(cursor string, r kv.Range) (string, error) {
 	return string(key), nil
 }
 
-// listed returns the next keys of the order by time, newest first. The scan is
-// over before anything else is read, so that it holds no connection meanwhile.
+// listed returns the next keys of the order by time, newest first. The scan ends
+// before anything else is read, so that it holds no connection meanwhile.
 func (s *Store) listed(ctx context.Context, r kv.Range, limit int) ([]string, error) {
 	var keys []string
 	for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: true, Limit: limit, KeysOnly: true}) {

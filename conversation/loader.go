@@ -20,12 +20,12 @@ type loader struct {
 	store *Store
 	opts  HydrateOptions
 	first int         // the number of the first turn
-	lost  atomic.Bool // something was left out, since it cannot be read
-	// beside are states of subagents that were read already, by their root.
+	lost  atomic.Bool // something unreadable was omitted
+	// beside are states of subagents already read, by root.
 	beside map[blob.ID]*State
 }
 
-// want is a content that is to be filled in.
+// want is a content to be loaded.
 type want struct {
 	field string
 	index int // in a list; -1 outside of one
@@ -79,8 +79,8 @@ func (l *loader) state(ctx context.Context, in *agentv1.ConversationStateStructu
 	return s, nil
 }
 
-// files asks for the files; the returned function puts them into the state once
-// they are there, since values of a map have no address.
+// files requests the files; the returned function puts them into the state once
+// loaded, because map values have no address.
 func (l *loader) files(b *binder, s *State, in *agentv1.ConversationStateStructure) (func(), error) {
 	old := make(map[string]*Item[*agentv1.FileState], len(in.FileStates))
 	for path, id := range in.FileStates {
@@ -115,7 +115,7 @@ func (l *loader) files(b *binder, s *State, in *agentv1.ConversationStateStructu
 }
 
 func (l *loader) subagents(ctx context.Context, s *State, in *agentv1.ConversationStateStructure, depth int) error {
-	inner := &loader{store: l.store, opts: l.opts, beside: l.beside} // its turns are all there
+	inner := &loader{store: l.store, opts: l.opts, beside: l.beside} // with all turns
 	for id, p := range in.SubagentStates {
 		sub := Subagent{Rest: p}
 		if p.ConversationState != nil {
@@ -142,9 +142,9 @@ func (l *loader) subagents(ctx context.Context, s *State, in *agentv1.Conversati
 	return nil
 }
 
-// named reads the state of a subagent by its root. That it ends was checked
-// before; that each is read once keeps a few states that name the next one twice
-// from becoming billions.
+// named reads the state of a subagent by its root. The depth was checked before. Each
+// state is read once; otherwise a few states that name the next one twice would
+// become billions.
 func (l *loader) named(ctx context.Context, id string, root blob.ID) (*State, error) {
 	if s := l.beside[root]; s != nil {
 		return s, nil
@@ -173,7 +173,7 @@ func (l *loader) named(ctx context.Context, id string, root blob.ID) (*State, er
 	return s, nil
 }
 
-// turns resolves what the turns name.
+// turns resolves the references of the turns.
 func (l *loader) turns(ctx context.Context, s *State) error {
 	var wants []want
 	b := binder{wants: &wants, lenient: l.opts.Lenient}
@@ -213,7 +213,7 @@ func (l *loader) turns(ctx context.Context, s *State) error {
 	return nil
 }
 
-// decode parses a turn. One that cannot be parsed is as good as one without bytes.
+// decode parses a turn. An unparsable one is treated like one without bytes.
 func (l *loader) decode(c *Content, m proto.Message, field string, i int) error {
 	if err := wirelimit.Unmarshal(c.data, m, partLimits); err != nil {
 		if l.opts.Lenient {
@@ -249,15 +249,15 @@ func (l *loader) load(ctx context.Context, wants []want) error {
 	return g.Wait()
 }
 
-// binder reads ids into contents and notes that their bytes are wanted.
+// binder reads ids into contents and records that their bytes are wanted.
 type binder struct {
 	wants   *[]want
 	err     error
 	lenient bool
-	lost    bool // in lenient mode, what would be an error
+	lost    bool // an error, in lenient mode
 }
 
-// fail notes the first id that is none.
+// fail records the first invalid id.
 func (b *binder) fail(source string, err error) {
 	if b.lenient {
 		b.lost = true

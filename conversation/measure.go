@@ -8,9 +8,8 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 )
 
-// measure fills in Bytes. It walks the saves in the reverse of the order in
-// which they would be removed and counts each blob for the first save that
-// reaches it: that is the one with which it goes.
+// measure fills in Bytes. It walks the saves in reverse removal order and counts each
+// blob for the first save that reaches it: removing that save removes the blob.
 func (s *Store) measure(ctx context.Context, all []Retained, lister blob.Lister) error {
 	stored := make(map[blob.ID]int64)
 	err := lister.List(ctx, blob.ID{}, func(i blob.Info) error {
@@ -26,7 +25,7 @@ func (s *Store) measure(ctx context.Context, all []Retained, lister blob.Lister)
 	for i := range slices.Backward(all) {
 		root := graph.Root{Kind: graph.State, ID: all[i].Save.Root}
 		err := graph.Walk(ctx, s.blobs, graph.Roots(root), &graph.Options{Seen: seen}, func(n graph.Node) error {
-			if !counted[n.ID] { // it may be visited as two kinds
+			if !counted[n.ID] { // it may be visited as several kinds
 				counted[n.ID] = true
 				all[i].Bytes += stored[n.ID]
 			}

@@ -22,7 +22,7 @@ func group(records []record) grouped {
 	return g
 }
 
-// joined returns the records of a field, one after another.
+// joined returns the records of a field, concatenated.
 func (g grouped) joined(num protowire.Number) []byte {
 	var raw []byte
 	for _, r := range g[num] {
@@ -31,9 +31,9 @@ func (g grouped) joined(num protowire.Number) []byte {
 	return raw
 }
 
-// replace makes the draft say what the records say. Where the new state
-// continues the old one, as it does after a turn, the draft stays and grows;
-// else a new one is laid out, to be stored like the root of the given id.
+// replace makes the draft equal to the records. If the new state continues the old
+// one, as after a turn, the draft grows; otherwise a new one is laid out, to be
+// stored like the root with the given id.
 func (d *draft) replace(like blob.ID, records []record) (*draft, error) {
 	g := group(records)
 	last, err := lastEntries(g)
@@ -54,7 +54,7 @@ func (d *draft) replace(like blob.ID, records []record) (*draft, error) {
 	return next, nil
 }
 
-// lastEntries returns the entry that counts for each key of each map.
+// lastEntries returns the valid entry for each key of each map.
 func lastEntries(g grouped) (map[protowire.Number]map[string][]byte, error) {
 	all := make(map[protowire.Number]map[string][]byte)
 	for num, records := range g {
@@ -101,7 +101,7 @@ func (d *draft) continuedBy(g grouped, last map[protowire.Number]map[string][]by
 	return true
 }
 
-// follow appends what a state has more than the draft. continuedBy must hold.
+// follow appends what a state has beyond the draft. continuedBy must hold.
 func (d *draft) follow(g grouped, last map[protowire.Number]map[string][]byte) {
 	for num := range d.tail {
 		if len(g[num]) == 0 {

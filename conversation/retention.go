@@ -13,9 +13,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Policy says which saves are kept. The current save of a conversation and
-// pinned ones always are, unless DropConversations says otherwise. The zero
-// Policy keeps everything.
+// Policy decides which saves are kept. The current save of a conversation and pinned
+// ones are always kept, unless DropConversations is set. The zero Policy keeps
+// everything.
 type Policy struct {
 	// MaxAge removes saves that are older.
 	MaxAge time.Duration
@@ -24,38 +24,38 @@ type Policy struct {
 	// MaxBytes removes the oldest saves until the stored blobs of all
 	// conversations take no more.
 	MaxBytes int64
-	// DropConversations lets MaxBytes remove whole conversations without pins,
-	// those changed longest ago first, when saves alone do not suffice.
+	// DropConversations allows MaxBytes to remove whole conversations without pins,
+	// least recently changed first, if removing saves is not enough.
 	DropConversations bool
 }
 
-// Retained is a save as a policy sees it.
+// Retained is a save with the data that a policy needs.
 type Retained struct {
 	Conversation string
 	Save         Save
 	Pinned       bool
 	Current      bool
-	// Bytes is what goes with this save when everything before it in
-	// RemovalOrder is gone already.
+	// Bytes is what removing this save frees after everything before it in
+	// RemovalOrder is removed.
 	Bytes int64
 }
 
-// RetentionPlan is what a policy removes.
+// RetentionPlan lists what a policy removes.
 type RetentionPlan struct {
 	// Saves are the numbers of the saves to remove, by conversation.
 	Saves map[string][]uint64
-	// Conversations are to be removed whole.
+	// Conversations are removed as a whole.
 	Conversations []string
-	// Heads are the current saves of Conversations, as the plan knows them.
+	// Heads are the current saves of Conversationswhen the plan was made.
 	Heads map[string]uint64
-	// Freed estimates the bytes of blobs that go at the next collection, where
-	// the policy has a budget.
+	// Freed estimates the bytes that the next collection frees, if the policy has a
+	// budget.
 	Freed int64
 }
 
-// RemovalOrder sorts saves by how soon a budget removes them: first the oldest
-// that are not current, then the current ones, then pinned ones, which it never
-// removes.
+// RemovalOrder sorts saves in the order in which a budget removes them: first the
+// oldest that are not current, then the current ones, then pinned ones, which it
+// never removes.
 func RemovalOrder(saves []Retained) {
 	rank := func(r Retained) int {
 		switch {
@@ -72,7 +72,7 @@ func RemovalOrder(saves []Retained) {
 	})
 }
 
-// PlanRetention decides what a policy removes. It touches nothing.
+// PlanRetention decides what a policy removes. It changes nothing.
 func PlanRetention(saves []Retained, p Policy, now time.Time) RetentionPlan {
 	saves = slices.Clone(saves)
 	RemovalOrder(saves)
@@ -111,10 +111,9 @@ func PlanRetention(saves []Retained, p Policy, now time.Time) RetentionPlan {
 	return plan
 }
 
-// Retainable returns all saves for PlanRetention, but for those of conversations of
-// which a save cannot be read. It measures bytes only if
-// sizes is not nil, which costs a walk through everything; sizes lists the
-// blobs.
+// Retainable returns all saves for PlanRetention, except those of conversations with
+// an unreadable save. It measures bytes only if sizes, which lists the blobs, is not
+// nil; that requires a walk through everything.
 func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, error) {
 	pins, err := s.Pins(ctx)
 	if err != nil {
@@ -148,7 +147,7 @@ func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, 
 		}
 		all = append(all, Retained{Conversation: id, Save: save, Pinned: pinned[name{id, save.Seq}], Current: true})
 	}
-	// Of a history that has a gap nobody knows what the rest is worth: all of it stays.
+	// The value of the rest is unknown in a history with a gap: all of it stays.
 	all = slices.DeleteFunc(all, func(r Retained) bool { return damaged[r.Conversation] })
 	if sizes == nil {
 		return all, nil
@@ -156,11 +155,11 @@ func (s *Store) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, 
 	return all, s.measure(ctx, all, sizes)
 }
 
-// ApplyRetention carries out a plan, one commit for each conversation. A save
-// that was pinned since the plan was made stays, and so does a conversation that
-// got a pin or went on since. Blobs go at the next collection. It returns how many
-// saves were removed of conversations that stay. Of a conversation that cannot be
-// read nothing is removed; the error names it after the others were done.
+// ApplyRetention carries out a plan, one commit for each conversation. A save that
+// was pinned since the plan was made stays, and so does a conversation that was
+// pinned or continued since. The next collection removes the blobs. It returns how
+// many saves were removed from conversations that stay. It removes nothing from an
+// unreadable conversation; the error names it after the others are done.
 func (s *Store) ApplyRetention(ctx context.Context, plan RetentionPlan) (int, error) {
 	removed := 0
 	var damaged []error
@@ -180,7 +179,7 @@ func (s *Store) ApplyRetention(ctx context.Context, plan RetentionPlan) (int, er
 	for id, seqs := range plan.Saves {
 		n, err := s.removeSaves(ctx, id, seqs)
 		for tries := 1; errors.Is(err, kv.ErrConflict) && tries < attempts; tries++ {
-			n, err = s.removeSaves(ctx, id, seqs) // a save or a pin came between
+			n, err = s.removeSaves(ctx, id, seqs) // a save or a pin was added in between
 		}
 		if Damaged(err) {
 			damaged = append(damaged, fmt.Errorf("remove saves of conversation %s: %w", id, err))
@@ -194,8 +193,7 @@ func (s *Store) ApplyRetention(ctx context.Context, plan RetentionPlan) (int, er
 	return removed, errors.Join(damaged...)
 }
 
-// removeSaves removes saves and the pointers of messages at which nothing else
-// was saved.
+// removeSaves removes saves and the pointers of messages without other saves.
 func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int, error) {
 	last, err := s.lastSave(ctx, id)
 	if err != nil {
@@ -207,7 +205,7 @@ func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int,
 	}
 	delete(unwanted, last.Seq)
 	batch := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Save(id, last.Seq+1)}, noPin}}
-	stays := make(map[blob.ID]bool) // roots; false for those that go
+	stays := make(map[blob.ID]bool) // roots; false for removed ones
 	for save, err := range s.History(ctx, id, nil) {
 		if errors.Is(err, ErrNotFound) {
 			return 0, nil // deleted meanwhile
@@ -218,7 +216,7 @@ func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int,
 		if unwanted[save.Seq] {
 			batch.Delete = append(batch.Delete, keyspace.Save(id, save.Seq))
 			if !stays[save.Root] {
-				stays[save.Root] = false // known, and gone unless another save has it
+				stays[save.Root] = false // removed unless another save has it
 			}
 		} else {
 			stays[save.Root] = true
@@ -239,7 +237,8 @@ func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int,
 	return removed, s.rows.Commit(ctx, batch)
 }
 
-// unpinned returns the saves that no pin names, and what holds as long as that is so.
+// unpinned returns the saves without pins, and expectations that fail if that
+// changes.
 func (s *Store) unpinned(ctx context.Context, id string, seqs []uint64) (map[uint64]bool, kv.Expect, error) {
 	out := make(map[uint64]bool, len(seqs))
 	for _, seq := range seqs {

@@ -6,8 +6,8 @@ import (
 	"github.com/stet-dev/stet/conversation/wirelimit"
 )
 
-// Field numbers of ConversationStateStructure that the layout of a root or a
-// setter names.
+// Field numbers of ConversationStateStructure used by the layout of a root or a
+// setter.
 const (
 	fieldPrompt    protowire.Number = 1
 	fieldOldTurns  protowire.Number = 2
@@ -24,14 +24,14 @@ const (
 	fieldSubagents protowire.Number = 31
 )
 
-// layout says where the records of a field are kept in a root.
+// layout is the place of a field's records in a root.
 type layout uint8
 
 const (
-	inTail  layout = iota // small and changing: written anew with every root
-	append1               // only ever grows at its end
-	append2               // grows, and its last record still changes: that one is in the tail
-	entries               // a map, whose later records overrule earlier ones
+	inTail  layout = iota // small and changing: rewritten with every root
+	append1               // only grows at its end
+	append2               // grows, and its last record, kept in the tail, may change
+	entries               // a map; later records override earlier ones
 )
 
 func layoutOf(num protowire.Number) layout {
@@ -50,12 +50,12 @@ func layoutOf(num protowire.Number) layout {
 type record struct {
 	num   protowire.Number
 	raw   []byte // tag and value
-	value []byte // content, where it has a length
+	value []byte // content of a length-delimited field
 }
 
-// regular returns the number under which a record is kept. A list or a map whose
-// record has another wire type than it must have is, to every parser, a field
-// that it does not know; a number of its own keeps it apart and in the tail.
+// regular returns the number under which a record is kept. A record of a list or map
+// with the wrong wire type is an unknown field to every parser; a separate number
+// keeps it in the tail.
 func regular(num protowire.Number, typ protowire.Type) protowire.Number {
 	if typ != protowire.BytesType && layoutOf(num) != inTail {
 		return -num
@@ -81,9 +81,9 @@ func eachRecord(raw []byte, fn func(protowire.Number, []byte)) error {
 	return nil
 }
 
-// shortRecord returns the length of a record whose tag and length are one byte
-// each, or 0. Nearly all records of a long root are, and stepping over ten
-// thousand turns is most of the cost of looking at the last ten.
+// shortRecord returns the length of a record whose tag and length are one byte each,
+// or 0. Nearly all records of a long root are, and skipping ten thousand turns is
+// most of the cost of reading the last ten.
 func shortRecord(raw []byte) int {
 	if len(raw) < 2 || raw[0]&7 != byte(protowire.BytesType) || raw[0] < 1<<3 || raw[0] >= 0x80 || raw[1] >= 0x80 {
 		return 0
@@ -124,8 +124,8 @@ func entryKey(entry []byte) (string, error) {
 	return string(key), nil
 }
 
-// findCut returns the number of records with which the next root can begin, and
-// whether the remaining ones are the tail that we would have written.
+// findCut returns how many records the next root can begin with, and whether the
+// remaining ones are a tail in our form.
 func findCut(records []record) (cut int, ours bool) {
 	last := map[protowire.Number]int{fieldTurns: -1, fieldTimings: -1}
 	for i, r := range records {

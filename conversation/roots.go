@@ -11,15 +11,14 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Roots gives blobs that must stay, with everything that package graph reaches
-// from them. Packages that keep blobs under rows of their own have one for
-// Collect and Check; what graph does not know they give blob by blob, as
-// graph.Bytes. An error that is Damaged is about one row or tree; the caller may go
-// on after it.
+// Roots yields blobs that must stay, with everything that package graph reaches from
+// them. Packages with their own rows provide one for Collect and Check; references
+// that graph does not cover are yielded blob by blob, as graph.Bytes. An error that
+// is Damaged concerns one row or tree; the caller may go on after it.
 type Roots func(ctx context.Context) iter.Seq2[graph.Root, error]
 
-// Roots gives the roots of all conversations: heads, heads of messages, saves
-// and pins. A row that cannot be read is an error, and those after it follow.
+// Roots yields the roots of all conversations: heads, heads of messages, saves and
+// pins. For an unreadable row it yields an error and goes on.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for r, err := range s.namedRoots(ctx) {
@@ -36,9 +35,9 @@ type namedRoot struct {
 	conversation string
 }
 
-// rootRows says which rows name roots and how to read them. Saves come newest
-// first, so that the states of one history, of which each contains most of the
-// one before, are met in the order in which the least is read twice.
+// rootRows lists the rows that name roots and how to read them. Saves come newest
+// first: each state of a history contains most of the one before, so this order reads
+// the least twice.
 func rootRows() []struct {
 	rows   kv.Range
 	decode func(kv.Row) (blob.ID, string, error)
@@ -66,7 +65,7 @@ func rootRows() []struct {
 	}
 }
 
-// namedRoots gives an error for each row that cannot be read, and goes on.
+// namedRoots yields an error for each unreadable row and goes on.
 func (s *Store) namedRoots(ctx context.Context) iter.Seq2[namedRoot, error] {
 	return func(yield func(namedRoot, error) bool) {
 		for _, table := range rootRows() {

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// decodeRow parses a row of ours and refuses one of a newer format, so that
-// nobody takes it for damaged or empty.
+// decodeRow parses a row and rejects one of a newer format, so that it is not taken
+// for damaged or empty.
 func decodeRow(row kv.Row, into interface {
 	proto.Message
 	GetFormat() uint32
@@ -26,12 +26,12 @@ func decodeRow(row kv.Row, into interface {
 	case f == 0:
 		return fmt.Errorf("%w: row %q has no format", kv.ErrCorrupt, row.Key)
 	case f > recordFormat:
-		return fmt.Errorf("%w: row %q has %d, this release knows %d", ErrNewerFormat, row.Key, f, recordFormat)
+		return fmt.Errorf("%w: row %q has %d; this release reads %d", ErrNewerFormat, row.Key, f, recordFormat)
 	}
 	return nil
 }
 
-// Kind says why a save was made.
+// Kind is the reason for a save.
 type Kind uint8
 
 // The kinds of saves.

@@ -13,25 +13,25 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// SaveOptions say what a save is about; nil gives the defaults.
+// SaveOptions describe a save; nil gives the defaults.
 type SaveOptions struct {
-	// MessageID, if set, makes the state findable by that message.
+	// MessageID, if set, lets the state be found by that message.
 	MessageID string
 	Author    string
 	// Kind is KindSave by default.
 	Kind Kind
-	// Lenient takes a state whose parts are missing or malformed, as importers
-	// must. Without it such a state is refused.
+	// Lenient accepts a state with missing or malformed parts, as importers must.
+	// Without it such a state is rejected.
 	Lenient bool
-	// Extend, if set, may add rows to the commit, which then appear together with
-	// the save. It can be called more than once.
+	// Extend, if set, may add rows to the commit of the save. It can be called more
+	// than once.
 	Extend func(s Save, b *kv.Batch) error
 }
 
-// Save makes the draft the current state: in one commit its blobs, the pointers,
-// the entry of the history and the place in the list appear, durably, or
-// nothing does. A save that changes nothing returns the current entry. After an
-// error the draft is as before and can be saved again.
+// Save makes the draft the current state: one durable commit adds its blobs, the
+// pointers, the entry of the history and the place in the list, or nothing. A save
+// that changes nothing returns the current entry. After an error the draft is
+// unchanged and can be saved again.
 func (c *Conversation) Save(ctx context.Context, opts *SaveOptions) (Save, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *Conversation) Save(ctx context.Context, opts *SaveOptions) (Save, error
 	return s, nil
 }
 
-// ready checks that the handle may write and finishes what was left in doubt.
+// ready checks that the handle may write and resolves an earlier uncertain commit.
 func (c *Conversation) ready(ctx context.Context) error {
 	if !c.writable {
 		return ErrReadOnly
@@ -82,7 +82,7 @@ func (c *Conversation) saveLocked(ctx context.Context, opts *SaveOptions) (Save,
 	return a.save, nil
 }
 
-// attempt is a save on its way into the store.
+// attempt is a save in progress.
 type attempt struct {
 	save   Save
 	root   blob.Blob // without content if the root is stored already
@@ -120,8 +120,7 @@ func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt
 	return a, err
 }
 
-// readable refuses a root that is beyond the limits of readers: it would be lost as
-// soon as it is saved.
+// readable rejects a root beyond the limits of readers: it would be lost once saved.
 func (c *Conversation) readable(ctx context.Context, root blob.Blob) error {
 	if !c.draft.large() {
 		return nil
@@ -149,7 +148,7 @@ func (c *Conversation) next(root blob.ID, opts *SaveOptions) (Save, error) {
 	return s, nil
 }
 
-// layOut writes the draft's root in a new order, without what no longer counts.
+// layOut rewrites the draft's root without obsolete records.
 func (c *Conversation) layOut(ctx context.Context) error {
 	whole, err := blob.Whole(ctx, c.store.blobs, c.draft.blob())
 	if err != nil {
@@ -192,8 +191,8 @@ func (c *Conversation) commit(ctx context.Context, a *attempt) error {
 		case err == nil:
 			return nil
 		case errors.As(err, &missing) && !again:
-			// A collector ran between Put and Commit. What is put now belongs to
-			// its generation and stays.
+			// A collector ran between Put and Commit. Blobs put now belong to its
+			// generation and stay.
 			again = true
 			if err := c.putAgain(ctx, a, missing); err != nil {
 				return err
@@ -243,8 +242,8 @@ func (c *Conversation) batch(a *attempt) (*kv.Batch, error) {
 	return b, nil
 }
 
-// putAgain stores the blobs that a commit missed, whole, since what they
-// extended may be gone too.
+// putAgain stores the blobs that a commit missed, as whole blobs, because the blobs
+// they extend may be gone too.
 func (c *Conversation) putAgain(ctx context.Context, a *attempt, missing *kv.MissingBlobsError) error {
 	var put []blob.Blob
 	for _, id := range missing.IDs {
@@ -264,9 +263,9 @@ func (c *Conversation) putAgain(ctx context.Context, a *attempt, missing *kv.Mis
 	return c.store.blobs.Put(ctx, put...)
 }
 
-// afterConflict returns nil if the commit may be tried again: a collection began,
-// a part of the history went, or somebody changed the record, a title perhaps,
-// but not the writer.
+// afterConflict returns nil if the commit may be retried: a collection began, a part
+// of the history was removed, or the record changed, for example its title, but not
+// its writer.
 func (c *Conversation) afterConflict(ctx context.Context, a *attempt, conflict error) error {
 	before := c.version
 	if err := c.refresh(ctx); err != nil {
@@ -275,7 +274,7 @@ func (c *Conversation) afterConflict(ctx context.Context, a *attempt, conflict e
 	var ce *kv.ConflictError
 	if errors.As(conflict, &ce) && ce.Key == keyspace.Save(c.id, c.head.Seq+1) {
 		c.stale = true
-		return fmt.Errorf("%w: save %d is there already", ErrStale, c.head.Seq+1)
+		return fmt.Errorf("%w: save %d already exists", ErrStale, c.head.Seq+1)
 	}
 	if ce != nil && slices.ContainsFunc(a.needs.expect, func(e kv.Expect) bool { return e.Key == ce.Key }) {
 		var err error
@@ -288,7 +287,7 @@ func (c *Conversation) afterConflict(ctx context.Context, a *attempt, conflict e
 	return nil
 }
 
-// adopt makes a committed save the handle's present.
+// adopt makes a committed save the handle's current one.
 func (c *Conversation) adopt(a *attempt) {
 	if c.exact.IsZero() {
 		c.draft.stored(a.root)
@@ -306,8 +305,7 @@ func (c *Conversation) adopt(a *attempt) {
 	c.doubt = nil
 }
 
-// settle finds out what became of a commit that ended with an error which does
-// not say.
+// settle determines the outcome of a commit whose error leaves it open.
 func (c *Conversation) settle(ctx context.Context) error {
 	a := c.doubt
 	if a == nil {
@@ -333,9 +331,9 @@ func (c *Conversation) settle(ctx context.Context) error {
 	return nil
 }
 
-// settled adopts a save that turned out to be committed. The draft may have
-// changed meanwhile, so it keeps everything that is staged; the builder goes on
-// from the blob that it referred to before, which is stored as well.
+// settled adopts a save that turned out to be committed. The draft may have changed
+// meanwhile, so everything staged stays; the builder continues from the blob that it
+// referred to before, which is also stored.
 func (c *Conversation) settled(a *attempt) {
 	c.setHead(a.save)
 	c.doubt = nil

@@ -12,10 +12,10 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// State is a state with its parts at hand. Parts are immutable; a state is
-// changed by putting others in their place.
+// State is a state with its parts loaded. Parts are immutable; change a state by
+// replacing them.
 type State struct {
-	// Prompt is the messages that the model is given, as JSON.
+	// Prompt is the messages of the model's prompt, as JSON.
 	Prompt []Content
 	// OldTurns are turns in the older form, which come before Turns.
 	OldTurns []Turn
@@ -29,34 +29,34 @@ type State struct {
 	// FileStates is the older form of Files.
 	FileStates map[string]Item[*agentv1.FileState]
 	Files      map[string]File
-	// Subagents are states of subagents that are kept inside this one.
+	// Subagents are states of subagents inside this one.
 	Subagents map[string]Subagent
-	// SubagentRefs are the roots of subagents that are kept beside this one.
+	// SubagentRefs are the roots of subagents stored separately.
 	SubagentRefs map[string]blob.ID
-	// SubagentStates are the states of SubagentRefs, if HydrateOptions.Subagents
-	// asked for them. A root that is named more than once is read once and shared.
-	// Saving a state looks at SubagentRefs only.
+	// SubagentStates are the states of SubagentRefs, if HydrateOptions.Subagents was
+	// set. A root that is named more than once is read once and shared. Saving a
+	// state uses only SubagentRefs.
 	SubagentStates map[string]*State
-	// Rest holds all other fields: pending tool calls, token details, workspace
-	// URIs, mode, timings, read paths, branch names, goals and fields that this
-	// release does not know. Its fields for the parts above are ignored.
+	// Rest holds all other fields: pending tool calls, token details, workspace URIs,
+	// mode, timings, read paths, branch names, goals and unknown fields. Its fields
+	// for the parts above are ignored.
 	Rest *agentv1.ConversationStateStructure
 
-	// FirstTurn is the number of turns before Turns that were left out, and
-	// TotalTurns that of all turns, where only a part was asked for.
+	// FirstTurn is the number of omitted turns before Turns, and TotalTurns that of
+	// all turns, if only a part was requested.
 	FirstTurn, TotalTurns int
 
-	partial bool // something was left out, so that saving it would lose it
+	partial bool // parts are omitted; saving it would lose them
 }
 
-// Subagent is the state of a subagent and what else is known about it.
+// Subagent is the state of a subagent and its other data.
 type Subagent struct {
 	State *State
 	// Rest is everything but the state.
 	Rest *agentv1.SubagentPersistedState
 }
 
-// Partial reports whether turns or outputs were left out.
+// Partial reports whether turns or outputs are omitted.
 func (s *State) Partial() bool { return s.partial }
 
 // partFields are the fields of a structure that State keeps apart from Rest.
@@ -172,7 +172,7 @@ func (s *State) parts(fn func(Content)) {
 	}
 }
 
-// Blobs returns the parts whose bytes are at hand, each once.
+// Blobs returns the parts with loaded bytes, each once.
 func (s *State) Blobs() []blob.Blob {
 	seen := make(map[blob.ID]bool)
 	var out []blob.Blob
@@ -185,8 +185,7 @@ func (s *State) Blobs() []blob.Blob {
 	return out
 }
 
-// SetState makes a state the draft. Parts whose bytes are not at hand must be
-// stored.
+// SetState makes a state the draft. Parts without loaded bytes must be stored.
 func (c *Conversation) SetState(ctx context.Context, s *State) error {
 	structure, err := s.Structure()
 	if err != nil {

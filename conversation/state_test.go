@@ -200,7 +200,7 @@ func TestInlineNamesWhatItCannotSay(t *testing.T) {
 	}
 	inline, lost, err := s.Inline()
 	check(t, err)
-	want := []string{`file_states_v2["bin"]: no text`, "mode", "read_paths", "subagent_state_refs", "subagent_states"}
+	want := []string{`file_states_v2["bin"]: not text`, "mode", "read_paths", "subagent_state_refs", "subagent_states"}
 	if diff := cmp.Diff(want, lost); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)
 	}

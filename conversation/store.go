@@ -28,7 +28,7 @@ type Store struct {
 
 // Options configure a Store; nil gives the defaults.
 type Options struct {
-	// Now is the clock; time.Now by default. Nothing but display depends on it.
+	// Now is the clock; time.Now by default. It is only for display.
 	Now func() time.Time
 	// Parallel is how many blobs are read at once, 16 by default.
 	Parallel int
@@ -49,10 +49,10 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 	return s
 }
 
-// Info is what is known about a conversation apart from its state. Create takes
-// the first five fields; the others are answers.
+// Info describes a conversation without its state. Create uses the first five fields;
+// the others are results.
 type Info struct {
-	// ID names the conversation. Create makes one if it is empty.
+	// ID names the conversation. If it is empty, Create generates one.
 	ID        string
 	Title     string
 	Workspace string
@@ -68,8 +68,7 @@ type Info struct {
 	Save uint64
 	// Root is the current root, zero if there is none.
 	Root blob.ID
-	// ForkedFrom and ForkedFromSave say where the conversation began, if it is a
-	// fork.
+	// ForkedFrom and ForkedFromSave are the origin of a fork.
 	ForkedFrom     string
 	ForkedFromSave uint64
 }
@@ -77,8 +76,8 @@ type Info struct {
 // Formats of our rows that this release reads and writes.
 const recordFormat = 1
 
-// maxID bounds ids of conversations and messages, so that two of them fit into
-// a key even when every byte is escaped.
+// maxID limits ids of conversations and messages, so that two of them fit into a key
+// even when every byte is escaped.
 const maxID = 256
 
 func checkID(what, id string) error {
@@ -86,7 +85,7 @@ func checkID(what, id string) error {
 	case id == "":
 		return invalid("%s id is empty", what)
 	case len(id) > maxID:
-		return invalid("%s id has %d bytes, at most %d are allowed", what, len(id), maxID)
+		return invalid("%s id has %d bytes; the limit is %d", what, len(id), maxID)
 	case !utf8.ValidString(id):
 		return invalid("%s id is not UTF-8", what)
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
@@ -95,8 +94,8 @@ func checkID(what, id string) error {
 	return nil
 }
 
-// Create makes a conversation and opens it for writing. It fails with ErrExists
-// if there is one of that id.
+// Create makes a conversation and opens it for writing. It fails with ErrExists if
+// the id is taken.
 func (s *Store) Create(ctx context.Context, info Info) (*Conversation, error) {
 	rec, err := s.newRecord(info)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *Store) newRecord(info Info) (*stetv1.ConversationRecord, error) {
 // now has the precision that rows keep.
 func (s *Store) now() time.Time { return time.UnixMilli(s.nowMS()) }
 
-// nowMS never is negative, which keys could not order.
+// nowMS is never negative, because keys could not order negative times.
 func (s *Store) nowMS() int64 { return max(0, s.opts.Now().UnixMilli()) }
 
 func newWriter() []byte {
@@ -170,7 +169,7 @@ func (s *Store) record(ctx context.Context, id string) (*stetv1.ConversationReco
 	return rec, row.Version, err
 }
 
-// Get returns what is known about a conversation.
+// Get describes a conversation.
 func (s *Store) Get(ctx context.Context, id string) (Info, error) {
 	rec, _, err := s.record(ctx, id)
 	if err != nil {
@@ -195,13 +194,13 @@ func infoOf(rec *stetv1.ConversationRecord, last Save) Info {
 	return info
 }
 
-// SetTitle gives a conversation another title. It does not disturb a writer.
+// SetTitle changes the title of a conversation. It does not affect a writer.
 func (s *Store) SetTitle(ctx context.Context, id, title string) error {
 	return s.changeRecord(ctx, id, func(rec *stetv1.ConversationRecord) { rec.Title = title })
 }
 
-// SetLabel gives a conversation a label, or with an empty value takes it away.
-// It does not disturb a writer.
+// SetLabel sets a label of a conversation, or removes it with an empty value. It does
+// not affect a writer.
 func (s *Store) SetLabel(ctx context.Context, id, label, value string) error {
 	return s.changeRecord(ctx, id, func(rec *stetv1.ConversationRecord) {
 		if value == "" {
@@ -215,7 +214,7 @@ func (s *Store) SetLabel(ctx context.Context, id, label, value string) error {
 	})
 }
 
-// attempts is how often a lost compare-and-swap is tried again.
+// attempts is how often a failed compare-and-swap is retried.
 const attempts = 20
 
 func (s *Store) changeRecord(ctx context.Context, id string, change func(*stetv1.ConversationRecord)) error {

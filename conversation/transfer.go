@@ -15,13 +15,13 @@ import (
 // Have asks the other side of a transfer which blobs it has.
 type Have func(ctx context.Context, ids []blob.ID) ([]bool, error)
 
-// haveBatch is how many ids are asked for at once.
+// haveBatch is how many ids are sent in one query.
 const haveBatch = 256
 
-// Export returns the bytes of a root and the blobs that it reaches and the other
-// side lacks. have may be nil if it has nothing. The root's own blob comes last,
-// so that a transfer that breaks off leaves nothing that looks complete. A blob
-// that is missing here is an error.
+// Export returns the bytes of a root and the reachable blobs that the other side
+// lacks. have may be nil if it has nothing. The root's own blob comes last, so that
+// an interrupted transfer leaves nothing that looks complete. A blob that is missing
+// here is an error.
 func (s *Store) Export(ctx context.Context, root blob.ID, have Have) ([]byte, iter.Seq2[blob.Blob, error], error) {
 	raw, err := s.loadState(ctx, "", root)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) Export(ctx context.Context, root blob.ID, have Have) ([]byte, it
 	}, nil
 }
 
-// reachable returns what a root reaches, each once, the root last.
+// reachable returns the blobs that a root reaches, each once, the root last.
 func (s *Store) reachable(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	var ids []blob.ID
 	listed := make(map[blob.ID]bool)
@@ -70,7 +70,7 @@ func (s *Store) reachable(ctx context.Context, root blob.ID) ([]blob.ID, error) 
 	return ids, err
 }
 
-// nested makes a walk refuse subagents that lie too deep inside each other.
+// nested makes a walk reject too deeply nested subagents.
 func nested() *graph.Options { return &graph.Options{Nesting: new(graph.Nesting)} }
 
 func lacking(ctx context.Context, ids []blob.ID, have Have) ([]blob.ID, error) {
@@ -93,10 +93,9 @@ func lacking(ctx context.Context, ids []blob.ID, have Have) ([]blob.ID, error) {
 	return out, nil
 }
 
-// Import stores blobs of another store and checks that, with what is here, they
-// make the root complete. It fails with a *kv.MissingBlobsError if they do not,
-// and with blob.ErrMismatch if a blob is not what its id says. The root becomes
-// part of a conversation by SetRoot and Save.
+// Import stores blobs of another store and checks that the root is then complete. It
+// fails with a *kv.MissingBlobsError if not, and with blob.ErrMismatch if a blob does
+// not match its id. SetRoot and Save make the root part of a conversation.
 func (s *Store) Import(ctx context.Context, root blob.ID, blobs iter.Seq2[blob.Blob, error]) error {
 	for b, err := range blobs {
 		if err != nil {
@@ -119,7 +118,7 @@ func (s *Store) Import(ctx context.Context, root blob.ID, blobs iter.Seq2[blob.B
 	return nil
 }
 
-// missing returns the blobs that a root reaches and the store does not have.
+// missing returns the reachable blobs of a root that the store does not have.
 func (s *Store) missing(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	var leaves, missing []blob.ID
 	err := graph.Walk(ctx, s.blobs, graph.Roots(graph.Root{Kind: graph.State, ID: root}), nested(), func(n graph.Node) error {

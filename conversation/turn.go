@@ -74,7 +74,7 @@ func NewShellTurn(command *agentv1.ShellCommand, output *agentv1.ShellOutput) (T
 	return t, err
 }
 
-// parts calls fn for everything that the turn consists of.
+// parts calls fn for all parts of the turn.
 func (t *Turn) parts(fn func(Content)) {
 	fn(t.Structure.Content)
 	fn(t.Old.Content)

@@ -11,16 +11,16 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// MaxSeq is the highest number that a save or an epoch can have. One beyond it is
-// damage; none can be counted after it.
+// MaxSeq is the highest number that a save or an epoch can have. A higher one is
+// damage, and none can follow it.
 const MaxSeq = math.MaxInt64
 
-// maxTimeMS is the end of the year 9999: what lies beyond is not a time.
+// maxTimeMS is the end of the year 9999; larger values are not times.
 const maxTimeMS = 253402300799999
 
-// CheckRow reports what a reader of this package would refuse about a row, and
-// accepts the rows of others. Whoever takes rows from outside calls it before
-// anything is written: the rules are those of the readers, in one place.
+// CheckRow returns the error that a reader of this package would return for a row,
+// and accepts rows of other packages. Importers call it before they write anything.
+// It applies the same rules as the readers.
 func CheckRow(row kv.Row) error {
 	for _, family := range rowRules {
 		if family.rows.Contains(row.Key) {
@@ -30,7 +30,7 @@ func CheckRow(row kv.Row) error {
 	return nil
 }
 
-// rowRules says how each kind of row is read.
+// rowRules defines how each kind of row is read.
 var rowRules = []struct {
 	rows  kv.Range
 	check func(kv.Row) error
@@ -43,7 +43,7 @@ var rowRules = []struct {
 	{keyspace.Pins(), func(row kv.Row) error { _, err := decodePin(row); return err }},
 }
 
-// corrupt says what is wrong with a row.
+// corrupt returns the error for a damaged row.
 func corrupt(row kv.Row, format string, args ...any) error {
 	return fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, fmt.Errorf(format, args...))
 }
@@ -57,7 +57,7 @@ func idsOf(row kv.Row, prefix string, n int) ([]string, error) {
 	for i, p := range parts {
 		parts[i] = keyspace.Unescape(p)
 		if keyspace.Escape(parts[i]) != p {
-			return nil, corrupt(row, "its key is not spelled as keys are")
+			return nil, corrupt(row, "its key is malformed")
 		}
 		if err := checkID("row", parts[i]); err != nil {
 			return nil, corrupt(row, "%w", err)
@@ -84,11 +84,11 @@ func decodeConversation(row kv.Row) (*stetv1.ConversationRecord, error) {
 	case err != nil:
 		return nil, err
 	case rec.Id != ids[0]:
-		return nil, corrupt(row, "it says conversation %q", rec.Id)
+		return nil, corrupt(row, "conversation id %q", rec.Id)
 	case rec.Epoch > MaxSeq:
-		return nil, corrupt(row, "it says epoch %d", rec.Epoch)
+		return nil, corrupt(row, "epoch %d", rec.Epoch)
 	case rec.ForkedFromSave > MaxSeq:
-		return nil, corrupt(row, "it says that it is a fork of save %d", rec.ForkedFromSave)
+		return nil, corrupt(row, "fork of save %d", rec.ForkedFromSave)
 	}
 	if rec.ForkedFrom != "" {
 		if err := checkID("conversation", rec.ForkedFrom); err != nil {
@@ -98,7 +98,7 @@ func decodeConversation(row kv.Row) (*stetv1.ConversationRecord, error) {
 	return rec, checkTime(row, rec.CreatedAtMs)
 }
 
-// checkSave holds the rules for a save beyond its root.
+// checkSave checks the rules for a save beyond its root.
 func checkSave(row kv.Row, rec *stetv1.SaveRecord) error {
 	ids, err := idsOf(row, keyspace.AllSaves().Start, 2)
 	if err != nil {
@@ -109,11 +109,11 @@ func checkSave(row kv.Row, rec *stetv1.SaveRecord) error {
 	case err != nil:
 		return corrupt(row, "%w", err)
 	case n != rec.Seq || rec.Seq == 0 || rec.Seq > MaxSeq:
-		return corrupt(row, "it says save %d", rec.Seq)
-	case rec.Parent >= rec.Seq: // also: numbers that only fall cannot lead in a circle
-		return corrupt(row, "it says save %d after %d", rec.Seq, rec.Parent)
+		return corrupt(row, "save number %d", rec.Seq)
+	case rec.Parent >= rec.Seq: // falling numbers also exclude cycles
+		return corrupt(row, "save %d after %d", rec.Seq, rec.Parent)
 	case rec.RewoundFrom >= rec.Seq:
-		return corrupt(row, "it says save %d, rewound from %d", rec.Seq, rec.RewoundFrom)
+		return corrupt(row, "save %d, rewound from %d", rec.Seq, rec.RewoundFrom)
 	}
 	if rec.MessageId != "" {
 		if err := checkID("message", rec.MessageId); err != nil {
@@ -139,7 +139,7 @@ func decodeMessageHead(row kv.Row) (blob.ID, error) {
 	return parseHead(row)
 }
 
-// checkByTime holds the rules for a row that lists a conversation.
+// checkByTime checks the rules for a row that lists a conversation.
 func checkByTime(row kv.Row) error {
 	ids, err := idsOf(row, keyspace.ByTimes().Start, 2)
 	if err != nil {
@@ -155,7 +155,7 @@ func checkByTime(row kv.Row) error {
 // nextSeq returns the number after another one.
 func nextSeq(seq uint64) (uint64, error) {
 	if seq >= MaxSeq {
-		return 0, invalid("the history is full: save %d is the last one that can be counted", seq)
+		return 0, invalid("the history is full: save %d has the highest possible number", seq)
 	}
 	return seq + 1, nil
 }

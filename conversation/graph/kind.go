@@ -1,11 +1,11 @@
 package graph
 
-// Kind says how the bytes of a blob are to be read.
+// Kind is the type of a blob's content.
 type Kind uint8
 
 // The kinds. Those before State refer to nothing.
 const (
-	// Bytes is anything: a file, an image, a record that we only carry.
+	// Bytes is anything: a file, an image, an opaque record.
 	Bytes Kind = iota
 	// Text is UTF-8.
 	Text
@@ -43,7 +43,7 @@ const (
 	// Invocation is an InvocationContext.
 	Invocation
 
-	kinds // how many there are
+	kinds // number of kinds
 )
 
 var kindNames = [kinds]string{
@@ -51,7 +51,7 @@ var kindNames = [kinds]string{
 	"state", "turn", "agent turn", "user message", "step", "archive", "cloud state", "action", "invocation",
 }
 
-// messages names the message type that the bytes of a kind are.
+// messages is the message type of each kind.
 var messages = [kinds]string{
 	Todo:         "agent.v1.TodoItem",
 	Summary:      "agent.v1.ConversationSummary",

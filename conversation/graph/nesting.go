@@ -16,23 +16,21 @@ var ErrTooDeep = wirelimit.ErrTooDeep
 
 func tooDeep() error { return fmt.Errorf("%w: more than %d subagents", ErrTooDeep, MaxNested) }
 
-// Nesting finds out how many subagents lie inside each other. A state that names
-// another by its id cannot be part of a circle, but of a chain of any length, and
-// a few states that name the next one twice have more paths through them than
-// anybody can follow. It therefore remembers what it has measured; contents never
-// change, so that it can be kept as long as one likes. It is safe for concurrent
-// use, and the zero value is ready.
+// Nesting measures how deep subagents are nested. States that name others by id
+// cannot form a cycle, but a chain of any length, and a few states that name the next
+// one twice have exponentially many paths. It therefore remembers its results, which
+// stay valid forever because contents never change. It is safe for concurrent use,
+// and the zero value is ready.
 type Nesting struct {
 	mu      sync.Mutex
-	heights map[blob.ID]int // how many subagents lie inside each other below a state
+	heights map[blob.ID]int // nesting depth below a state
 }
 
 // Getter reads a blob, like the method of a blob.Store.
 type Getter func(ctx context.Context, id blob.ID) ([]byte, error)
 
-// Check returns ErrTooDeep if the bytes of a blob lead to more than MaxNested
-// subagents inside each other. States that are missing or damaged end a chain;
-// another error of get is returned.
+// Check returns ErrTooDeep if a blob leads to more than MaxNested nested subagents.
+// Missing or damaged states end a chain; other errors of get are returned.
 func (n *Nesting) Check(ctx context.Context, get Getter, kind Kind, data []byte) error {
 	_, err := n.below(ctx, get, kind, data, MaxNested)
 	return err
@@ -44,8 +42,8 @@ func (n *Nesting) refs(ctx context.Context, get Getter, refs []Ref) error {
 	return err
 }
 
-// below returns how many subagents lie inside each other in a blob, or
-// ErrTooDeep if they are more than budget.
+// below returns the nesting depth of subagents in a blob, or ErrTooDeep if it exceeds
+// budget.
 func (n *Nesting) below(ctx context.Context, get Getter, kind Kind, data []byte, budget int) (int, error) {
 	s := scanner{total: len(data)}
 	var refs []Ref
@@ -89,7 +87,7 @@ func (n *Nesting) height(ctx context.Context, get Getter, id blob.ID, budget int
 	}
 	data, err := get(ctx, id)
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
-		return 0, nil // not to be remembered: it may come back
+		return 0, nil // do not remember: it may be stored later
 	}
 	if err != nil {
 		return 0, err

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-dev/stet/conversation/wirelimit"
 )
 
-// MaxNested is how many messages of one type may lie inside each other: states
-// of subagents within subagents, steps of tasks within tasks. Nesting counts
-// states that are named as well as those that are inside.
+// MaxNested is the maximum nesting depth of messages of one type: states of subagents
+// within subagents, steps of tasks within tasks. Nesting counts referenced states as
+// well as embedded ones.
 const MaxNested = 32
 
 // ErrMalformed says that bytes are not what their kind says, or name a blob by
@@ -26,24 +26,22 @@ type Ref struct {
 	// Field is the path of field names to the reference, such as "turns" or
 	// "selected_context.selected_images.blob_id".
 	Field string
-	// Nested is, for the state of a subagent, by how many subagents it lies deeper
-	// than the state that the blob begins with; 0 for everything else.
+	// Nested is the nesting depth of a subagent's state relative to the outermost
+	// state of the blob; 0 for everything else.
 	Nested int
 }
 
-// Refs returns what the bytes of a blob of the given kind refer to, in the order
-// of the bytes. Empty ids mean "none" and are left out, except where an edge says
-// Always. With bytes that are
-// malformed it returns what it found before that, and an error that wraps
-// ErrMalformed.
+// Refs returns the references in a blob of the given kind, in byte order. Empty ids
+// mean "none" and are skipped, unless the edge has Always. For malformed bytes it
+// returns the references before the error, and an error that wraps ErrMalformed.
 func Refs(kind Kind, data []byte) ([]Ref, error) {
 	var refs []Ref
 	err := each(kind, data, 0, func(r Ref) { refs = append(refs, r) })
 	return refs, err
 }
 
-// each calls fn for the references of data that lie, at least in part, after
-// its first skip bytes.
+// each calls fn for the references of data that are at least partly after its first
+// skip bytes.
 func each(kind Kind, data []byte, skip int, fn func(Ref)) error {
 	s := scanner{fn: fn, skip: skip, total: len(data)}
 	return s.scan(kind, data)
@@ -62,14 +60,14 @@ type scanner struct {
 	skip   int
 	total  int
 	path   []*shape // the messages around the current bytes
-	nested int      // how many states of subagents lay inside each other
-	bad    error    // the first reference that is no id, or state that is too deep
+	nested int      // nesting depth of subagent states
+	bad    error    // the first invalid id or too deep state
 }
 
 func (s *scanner) message(data []byte, sh *shape, prefix string) error {
 	nested := s.around(sh.message)
 	if nested > MaxNested {
-		// What comes after it still counts: a collector must not lose it.
+		// Later references still count: a collector must not lose them.
 		if s.bad == nil {
 			s.bad = fmt.Errorf("%w: %s: %w", ErrMalformed, sh.message, tooDeep())
 		}
@@ -121,7 +119,7 @@ func (s *scanner) field(e *resolved, value []byte, prefix string) error {
 
 func (s *scanner) value(e *resolved, value []byte, prefix string) error {
 	if e.into != nil {
-		if prefix != "" { // at the top the name is ready: thousands of files need no allocation
+		if prefix != "" { // at the top level no allocation is needed
 			return s.message(value, e.into, prefix+e.dotted)
 		}
 		return s.message(value, e.into, e.dotted)

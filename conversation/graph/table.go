@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Edge is a row of the table: one field of one message that names a blob, or
-// that embeds a message in which blobs are named.
+// Edge is a row of the table: a field of a message that names a blob, or that embeds
+// a message with references.
 type Edge struct {
 	// Message is the full name of the message that has the field.
 	Message string
@@ -16,13 +16,13 @@ type Edge struct {
 	Name string
 	// Target is the kind of the blob that the field names.
 	Target Kind
-	// Into, if not empty, is the message that the field embeds; Target means
-	// nothing then.
+	// Into, if not empty, is the message that the field embeds; Target is then
+	// unused.
 	Into string
-	// Map says that the field is a map, whose values are meant.
+	// Map means that the field is a map; the edge applies to its values.
 	Map bool
-	// Always says that each entry names a blob: in such a list or map there is no
-	// "none", and an empty id is malformed.
+	// Always means that each entry names a blob: an empty id in such a list or map is
+	// malformed.
 	Always bool
 }
 
@@ -90,7 +90,7 @@ var edges = []Edge{
 	{Message: shellTurn, Field: 1, Name: "shell_command", Target: ShellCommand},
 	{Message: shellTurn, Field: 2, Name: "shell_output", Target: ShellOutput},
 
-	// Collectors that forget these two delete the history before a summary.
+	// A collector without these two would delete the history before a summary.
 	{Message: archive, Field: 1, Name: "summarized_messages", Target: Prompt, Always: true},
 	{Message: archive, Field: 4, Name: "summary_message", Target: Prompt},
 
@@ -174,7 +174,7 @@ var edges = []Edge{
 // Edges returns the table, for inspection.
 func Edges() []Edge { return append([]Edge(nil), edges...) }
 
-// shape is the part of the table that one message needs, ready for look-ups.
+// shape is the part of the table for one message, indexed.
 type shape struct {
 	message string
 	edges   map[protowire.Number]*resolved

@@ -15,33 +15,33 @@ type Root struct {
 	ID   blob.ID
 }
 
-// Node is a blob that a walk came to.
+// Node is a blob visited by a walk.
 type Node struct {
-	// Ref tells which blob it is and by which field it was found.
+	// Ref is the blob and the field by which it was found.
 	Ref
 	// From is the blob that has the field; zero for a root.
 	From blob.ID
-	// Data is the content, or nil for a leaf that was not read. It is only lent
-	// for the time of the call.
+	// Data is the content, or nil for a leaf that was not read. It is valid only
+	// during the call.
 	Data []byte
-	// Err wraps blob.ErrNotFound, blob.ErrCorrupt or ErrMalformed if the content
-	// is missing or cannot be followed to its end, or ErrTooDeep (see Options).
+	// Err wraps blob.ErrNotFound, blob.ErrCorrupt or ErrMalformed if the content is
+	// missing or cannot be read completely, or ErrTooDeep (see Options).
 	Err error
 }
 
-// Options shape a walk; nil gives the defaults.
+// Options configure a walk; nil gives the defaults.
 type Options struct {
 	// Workers is the number of blobs that are read at once, 8 by default.
 	Workers int
-	// ReadLeaves makes the walk read blobs that refer to nothing, too.
+	// ReadLeaves also reads blobs without references.
 	ReadLeaves bool
-	// Skip, if set, is asked before a reference is followed.
+	// Skip, if set, is called before a reference is followed; true skips it.
 	Skip func(from blob.ID, r Ref) bool
-	// Seen, if set, holds what was visited before and gets what is visited now.
+	// Seen, if set, holds the blobs visited before, and the walk adds to it.
 	Seen *Set
-	// Nesting, if set, makes ErrTooDeep the error of a state below which too many
-	// subagents lie inside each other. The walk follows them all the same: Seen
-	// sees to it that it ends, and a collector must find everything.
+	// Nesting, if set, sets ErrTooDeep for a state with too deeply nested subagents.
+	// The walk still follows them: Seen guarantees that it ends, and a collector must
+	// find everything.
 	Nesting *Nesting
 }
 
@@ -56,10 +56,10 @@ func Roots(roots ...Root) iter.Seq2[Root, error] {
 	}
 }
 
-// Walk visits every blob that can be reached from the roots, each once for every
-// kind as which it is referred to. visit is never called twice at the same time.
-// A missing, damaged or malformed blob is visited with its error; another error
-// of the store, an error of roots and an error of visit end the walk.
+// Walk visits every blob reachable from the roots, once for every kind it is referred
+// to as. visit is never called concurrently. A missing, damaged or malformed blob is
+// visited with its error; other errors of the store, and errors of roots and visit,
+// end the walk.
 func Walk(ctx context.Context, blobs blob.Store, roots iter.Seq2[Root, error], opts *Options, visit func(Node) error) error {
 	w := &walk{blobs: blobs, visit: visit}
 	if opts != nil {
@@ -96,7 +96,7 @@ func Walk(ctx context.Context, blobs blob.Store, roots iter.Seq2[Root, error], o
 	return w.err
 }
 
-// maxWaitingRoots bounds what roots put on the stack before their turn.
+// maxWaitingRoots limits how many roots are queued on the stack.
 const maxWaitingRoots = 1024
 
 type item struct {
@@ -116,7 +116,7 @@ type walk struct {
 	change sync.Cond
 	stack  []item // depth first keeps it short
 	busy   int    // workers that may still add to it
-	fed    bool   // no more roots will come
+	fed    bool   // all roots are queued
 	err    error
 }
 
@@ -174,7 +174,7 @@ func (w *walk) done(found []item) {
 
 func (w *walk) work(ctx context.Context) {
 	// The states of one history share a long beginning. Remembering the last one
-	// saves looking up ten thousand turns again for each of ten thousand saves.
+	// avoids looking up ten thousand turns for each of ten thousand saves.
 	var last []byte
 	for {
 		it, ok := w.take()
@@ -193,7 +193,7 @@ func (w *walk) work(ctx context.Context) {
 	}
 }
 
-// step reads one blob, visits it and puts what it refers to on the stack.
+// step reads one blob, visits it and pushes its references on the stack.
 func (w *walk) step(ctx context.Context, it item, last []byte) ([]byte, error) {
 	node := Node{Ref: it.ref, From: it.from}
 	if !it.ref.Kind.Leaf() || w.opts.ReadLeaves {

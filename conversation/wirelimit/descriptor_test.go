@@ -19,5 +19,5 @@ func ExampleUnmarshal() {
 	var state agentv1.ConversationStateStructure
 	err := wirelimit.Unmarshal(data, &state, &wirelimit.Limits{Bytes: 32})
 	fmt.Println(err)
-	// Output: message exceeds limits: 64 bytes, at most 32 are allowed
+	// Output: message exceeds limits: 64 bytes; the limit is 32
 }

@@ -11,7 +11,7 @@ import (
 // its content, for others the bytes of the value. value and rest share data's
 // memory.
 func Next(data []byte) (num protowire.Number, typ protowire.Type, value, rest []byte, err error) {
-	// Nearly every field of a long list is this: a tag and a length of one byte.
+	// Nearly every field of a long list has a tag and a length of one byte.
 	if len(data) >= 2 && data[0] >= 8 && data[0] < 0x80 && data[0]&7 == byte(protowire.BytesType) && data[1] < 0x80 {
 		if end := 2 + int(data[1]); end <= len(data) {
 			return protowire.Number(data[0] >> 3), protowire.BytesType, data[2:end:end], data[end:], nil
@@ -36,8 +36,8 @@ func Next(data []byte) (num protowire.Number, typ protowire.Type, value, rest []
 	return num, typ, data[:m], data[m:], nil
 }
 
-// entries returns how many list entries one field on the wire stands for: many,
-// where numbers are packed.
+// entries returns how many list entries one field on the wire holds: many if numbers
+// are packed.
 func entries(fd protoreflect.FieldDescriptor, typ protowire.Type, value []byte) int {
 	if typ != protowire.BytesType || fd.Message() != nil {
 		return 1
@@ -61,8 +61,8 @@ func entries(fd protoreflect.FieldDescriptor, typ protowire.Type, value []byte) 
 
 var sizes sync.Map // protoreflect.FullName → int64
 
-// sizeOf estimates what an empty message of a type takes in memory: its struct,
-// rounded up, and the pointer to it.
+// sizeOf estimates the memory of an empty message of a type: its struct, rounded up,
+// and the pointer to it.
 func sizeOf(md protoreflect.MessageDescriptor) int64 {
 	if n, ok := sizes.Load(md.FullName()); ok {
 		return n.(int64)

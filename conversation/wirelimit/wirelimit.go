@@ -1,10 +1,10 @@
 // Package wirelimit measures a protobuf message on the wire before anything is
 // allocated for it.
 //
-// A few bytes of protobuf can ask for much memory: an empty list entry takes two
+// A few bytes of protobuf can require much memory: an empty list entry takes two
 // bytes on the wire and a hundred in memory, and messages may nest thousands of
-// times. Check walks the bytes with the message's descriptor, allocates next to
-// nothing, and refuses what exceeds the limits; Unmarshal checks, then parses:
+// times. Check walks the bytes with the message's descriptor, allocates almost
+// nothing, and rejects what exceeds the limits; Unmarshal checks, then parses:
 //
 //	var s agentv1.ConversationStateStructure
 //	err := wirelimit.Unmarshal(data, &s, nil)
@@ -33,23 +33,21 @@ var (
 	ErrMalformed = errors.New("malformed message")
 )
 
-// Limits are what Check allows; a zero field stands for its default.
+// Limits are what Check allows; a zero field means its default.
 type Limits struct {
 	// Bytes is the longest message, 4 MiB by default.
 	Bytes int
 	// Entries is the largest number of entries of one repeated or map field of one
 	// message, 100,000 by default.
 	Entries int
-	// Nested is how many messages of one type may lie inside each other beyond the
-	// outermost, 32 by default. It bounds subagents within subagents.
+	// Nested is how deep messages of one type may nest below the outermost, 32 by
+	// default. It limits subagents within subagents.
 	Nested int
 	// Depth is how deep messages of any type may nest, 200 by default.
 	Depth int
-	// MapKey is the longest text key of a map, which is where paths are, 4,096 by
-	// default.
+	// MapKey is the longest text key of a map, for example a path, 4,096 by default.
 	MapKey int
-	// Memory is the largest estimate of what the parsed message takes, 48 MiB by
-	// default.
+	// Memory limits the estimated memory of the parsed message, 48 MiB by default.
 	Memory int64
 }
 
@@ -97,13 +95,13 @@ func Unmarshal(data []byte, m proto.Message, limits *Limits) error {
 	return nil
 }
 
-// Check reports whether data is a message of the given type within the limits,
-// which may be nil. It does not look into fields that the type does not define:
-// they are kept as they are and take no more memory than bytes.
+// Check reports whether data is a message of the given type within the limits, which
+// may be nil. It does not examine unknown fields: they are kept as bytes and take no
+// more memory than that.
 func Check(data []byte, md protoreflect.MessageDescriptor, limits *Limits) error {
 	c := checker{limits: limits.withDefaults(), onPath: make(map[protoreflect.FullName]int)}
 	if len(data) > c.limits.Bytes {
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrExceeded, len(data), c.limits.Bytes)
+		return fmt.Errorf("%w: %d bytes; the limit is %d", ErrExceeded, len(data), c.limits.Bytes)
 	}
 	return c.message(data, md, 0)
 }
@@ -111,7 +109,7 @@ func Check(data []byte, md protoreflect.MessageDescriptor, limits *Limits) error
 type checker struct {
 	limits Limits
 	memory int64
-	onPath map[protoreflect.FullName]int // how often each type is open around the current bytes
+	onPath map[protoreflect.FullName]int // nesting depth of each type around the current bytes
 }
 
 func (c *checker) message(data []byte, md protoreflect.MessageDescriptor, depth int) error {
@@ -190,7 +188,7 @@ func (c *checker) mapKey(fd protoreflect.FieldDescriptor, entry []byte) error {
 			return fmt.Errorf("%w: %s: %w", ErrMalformed, fd.FullName(), err)
 		}
 		if num == 1 && typ == protowire.BytesType && len(value) > c.limits.MapKey {
-			return fmt.Errorf("%w: a key of %s has %d bytes, at most %d are allowed", ErrExceeded, fd.FullName(), len(value), c.limits.MapKey)
+			return fmt.Errorf("%w: a key of %s has %d bytes; the limit is %d", ErrExceeded, fd.FullName(), len(value), c.limits.MapKey)
 		}
 		entry = rest
 	}
