@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	hasBatch  = 1024    // ids asked for at once
+	hasBatch  = 1024    // ids in one query
 	sendBytes = 4 << 20 // content put at once
 	sendBlobs = 256     // blobs put at once
 	refsBatch = 20_000  // blobs named by one commit: their ids fit into a message
 )
 
-// mover is a transfer under way.
+// mover is a running transfer.
 type mover struct {
 	from, to Side
 	opts     Options
 	report   *Report
-	seen     *graph.Set           // what earlier units reach, or the target is known to have
-	listed   map[blob.ID]struct{} // what was sent, or found there
+	seen     *graph.Set           // reached by earlier units, or known to be at the target
+	listed   map[blob.ID]struct{} // sent, or found at the target
 	sizes    map[blob.ID]int64    // of contents, as trees claim them
-	sent     map[blob.ID]struct{} // names that were sent as they are stored
-	root     blob.ID              // the state that is sent
-	before   blob.ID              // the one that the target got, or had, before it
+	sent     map[blob.ID]struct{} // names sent in stored form
+	root     blob.ID              // the state being sent
+	before   blob.ID              // the previous state at the target
 }
 
-// forget begins with nothing known to be at the target, after a unit that was looked
-// at was not sent.
+// forget drops all knowledge of the target, after an examined unit was not sent.
 func (m *mover) forget() {
 	m.seen, m.listed, m.sent = new(graph.Set), make(map[blob.ID]struct{}), make(map[blob.ID]struct{})
 	m.sizes = make(map[blob.ID]int64)
@@ -47,7 +46,7 @@ func (m *mover) progress() {
 	}
 }
 
-// state returns what a root reaches, without what earlier units have.
+// state returns the blobs that a root reaches, without those of earlier units.
 func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	var ids []blob.ID
 	roots := graph.Roots(graph.Root{Kind: graph.State, ID: root})
@@ -64,7 +63,7 @@ func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	return ids, err
 }
 
-// tree returns what a captured tree needs, and other blobs with it.
+// tree returns the blobs that a captured tree needs, and the given others.
 func (m *mover) tree(ctx context.Context, tree blob.ID, more ...blob.ID) ([]blob.ID, error) {
 	var ids []blob.ID
 	err := workspace.SizedRefs(ctx, m.from.Blobs, tree, func(id blob.ID, size int64) bool {
@@ -153,7 +152,7 @@ func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 			}
 		}
 		one := blob.Blob{ID: id, Data: data}
-		if id == m.root && id != m.before { // else each save of a long conversation would be kept whole
+		if id == m.root && id != m.before { // otherwise each save of a long conversation would be stored whole
 			one.Like = m.before
 		}
 		if err := plain.add(ctx, one); err != nil {
@@ -207,8 +206,8 @@ func (p *parcel) send(ctx context.Context) error {
 	return nil
 }
 
-// commit applies a batch to the target. Blobs that a collector removed between
-// their Put and now are sent again.
+// commit applies a batch to the target. It sends again blobs that a collector has
+// removed since their Put.
 func (m *mover) commit(ctx context.Context, b *kv.Batch) error {
 	for len(b.Refs) > refsBatch {
 		if err := m.commit(ctx, &kv.Batch{Refs: b.Refs[:refsBatch]}); err != nil {
@@ -219,7 +218,7 @@ func (m *mover) commit(ctx context.Context, b *kv.Batch) error {
 	err := m.to.Rows.Commit(ctx, b)
 	var missing *kv.MissingBlobsError
 	if errors.As(err, &missing) {
-		clear(m.sent) // what they lean on may be gone as well
+		clear(m.sent) // their bases may be gone as well
 		if err := m.copy(ctx, missing.IDs); err != nil {
 			return err
 		}

@@ -14,16 +14,16 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// captured is a checkpoint that the target lacks, with what it needs.
+// captured is a checkpoint that the target lacks, with its blobs.
 type captured struct {
 	row kv.Row
 	rec *stetv1.CheckpointRecord
 	ws  *stetv1.WorkspaceRecord // of the source; nil if it has none
-	ids []blob.ID               // without what earlier units need
+	ids []blob.ID               // without those of earlier units
 }
 
 // lookAtCheckpoints finds the checkpoints of a conversation that the target lacks,
-// the oldest first, and what they need.
+// oldest first, and their blobs.
 func (m *mover) lookAtCheckpoints(ctx context.Context, conversation string) ([]captured, error) {
 	var ids []string
 	for row, err := range m.from.Rows.Scan(ctx, keyspace.ConversationCheckpoints(conversation), kv.ScanOptions{KeysOnly: true}) {
@@ -45,7 +45,7 @@ func (m *mover) lookAtCheckpoints(ctx context.Context, conversation string) ([]c
 	return all, nil
 }
 
-// lookAtCheckpoint returns nil if the target has the checkpoint.
+// lookAtCheckpoint returns nil if the target already has the checkpoint.
 func (m *mover) lookAtCheckpoint(ctx context.Context, conversation, id string) (*captured, error) {
 	key := keyspace.Checkpoint(id)
 	_, err := m.to.Rows.Get(ctx, key)
@@ -64,7 +64,7 @@ func (m *mover) lookAtCheckpoint(ctx context.Context, conversation, id string) (
 		return nil, err
 	}
 	if one.rec.GetConversation() != conversation {
-		return nil, fmt.Errorf("%w: row %q: it is listed with conversation %q and says %q", kv.ErrCorrupt, key, conversation, one.rec.GetConversation())
+		return nil, fmt.Errorf("%w: row %q: listed with conversation %q, but belongs to %q", kv.ErrCorrupt, key, conversation, one.rec.GetConversation())
 	}
 	if one.ws, err = m.workspace(ctx, one.rec); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (m *mover) lookAtCheckpoint(ctx context.Context, conversation, id string) (
 	return one, err
 }
 
-// checkpoints adds checkpoints, whose blobs were sent, each by a commit of its own.
+// checkpoints adds checkpoints whose blobs were sent, each with its own commit.
 func (m *mover) checkpoints(ctx context.Context, all []captured, moved *Moved) error {
 	for _, one := range all {
 		if !m.opts.DryRun {
@@ -127,10 +127,10 @@ func (m *mover) captured(ctx context.Context, rec *stetv1.CheckpointRecord) ([]b
 	return append(refs, states...), err
 }
 
-// place adds the checkpoint to those of its directory, where that has a place for
-// it: the checkpoints of a directory are one sequence with numbers of their own,
-// and a store that watches the same directory has its own sequence. Elsewhere the
-// checkpoint is found by its conversation and its id.
+// place adds the checkpoint to those of its directory, if possible: the checkpoints
+// of a directory are one numbered sequence, and a store that watches the same
+// directory has its own sequence. Otherwise the checkpoint is found by its
+// conversation and its id.
 func (m *mover) place(ctx context.Context, one captured, b *kv.Batch) error {
 	rec := one.rec
 	key := keyspace.Workspace(rec.GetWorkspace())
@@ -162,9 +162,9 @@ func (m *mover) place(ctx context.Context, one captured, b *kv.Batch) error {
 	return nil
 }
 
-// workspace returns a record for a directory that the target does not know, or
-// nil if the source does not know it either. The nonce is a new one: it tells
-// which staged files are a store's own.
+// workspace returns a record for a directory that is new to the target, or nil if the
+// source has none either. The nonce is new: it identifies the staged files of a
+// store.
 func (m *mover) workspace(ctx context.Context, rec *stetv1.CheckpointRecord) (*stetv1.WorkspaceRecord, error) {
 	row, err := m.from.Rows.Get(ctx, keyspace.Workspace(rec.GetWorkspace()))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -180,6 +180,6 @@ func (m *mover) workspace(ctx context.Context, rec *stetv1.CheckpointRecord) (*s
 	ws.Nonce = make([]byte, 4)
 	rand.Read(ws.Nonce) // never fails
 	ws.LastCheckpoint, ws.LastNumber, ws.CreatedAtMs = "", 0, rec.GetTimeMs()
-	ws.Turns = &stetv1.TurnsAtWork{} // those of the source do not go on here
+	ws.Turns = &stetv1.TurnsAtWork{} // those of the source do not continue here
 	return ws, nil
 }

@@ -18,7 +18,7 @@ import (
 // ErrNewerFormat says that a row was written by a newer release.
 var ErrNewerFormat = kv.ErrNewerFormat
 
-// history is a conversation as one side has it.
+// history is the history of a conversation on one side.
 type history struct {
 	id      string
 	record  *stetv1.ConversationRecord // nil if there is none
@@ -33,7 +33,7 @@ func (h *history) head() *stetv1.SaveRecord {
 	return h.saves[len(h.saves)-1]
 }
 
-// listedAt is the time under which the conversation is listed.
+// listedAt is the time in the list of conversations.
 func (h *history) listedAt() int64 {
 	if head := h.head(); head != nil {
 		return head.GetTimeMs()
@@ -67,8 +67,8 @@ func load(ctx context.Context, rows kv.Store, id string) (*history, error) {
 	return h, nil
 }
 
-// decode reads a row by the rules of its readers: what they refuse is not taken
-// along, and not built upon.
+// decode reads a row by the rules of its readers: rows that they reject are not
+// transferred or built upon.
 func decode(row kv.Row, into proto.Message) error {
 	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow} {
 		if err := check(row); err != nil {
@@ -82,19 +82,19 @@ func encode(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
-// identity names a save apart from its place in a history: the same save may have
-// another number, parent and branch in another store.
+// identity identifies a save independently of its place in a history: the same save
+// may have another number, parent and branch in another store.
 func identity(s *stetv1.SaveRecord) blob.ID {
 	s = proto.CloneOf(s)
 	s.Seq, s.Parent, s.RewoundFrom, s.Branch = 0, 0, 0, ""
 	raw, err := encode(s)
-	if err != nil { // text that is no UTF-8, which decoding has refused
+	if err != nil { // invalid UTF-8, which decoding rejects
 		return blob.ID{}
 	}
 	return blob.Sum(raw)
 }
 
-// plan is what is to be done about the saves of a conversation.
+// plan is what to do with the saves of a conversation.
 type plan struct {
 	status  Status
 	add     []*stetv1.SaveRecord // with their numbers at the source
@@ -102,8 +102,8 @@ type plan struct {
 	base    *stetv1.SaveRecord   // the latest save at the source that the target has, or nil
 }
 
-// compare decides. The target may be moved if its head is one of the source's
-// saves: then nothing of it is left behind.
+// compare makes a plan. The target's head may be moved if it is one of the source's
+// saves: then nothing is left behind.
 func compare(here, there *history) plan {
 	p := plan{numbers: make(map[uint64]uint64)}
 	known := make(map[blob.ID]uint64, len(there.saves))
@@ -143,10 +143,10 @@ func compare(here, there *history) plan {
 	return p
 }
 
-// forgotten returns the saves at the source that the target had and that a policy of
-// its own removed: those that lead to one that it has and, as long as it has nothing
-// but saves of the source under the same numbers, all before its head. To add them
-// again would put an old state at the head for a while, and shift all numbers.
+// forgotten returns the saves at the source that a policy of the target has removed
+// there: ancestors of saves that it has and, if it has only saves of the source under
+// the same numbers, all before its head. Adding them again would make an old state
+// the head for a while, and shift all numbers.
 func forgotten(here, there *history, numbers map[uint64]uint64, behind bool) map[uint64]bool {
 	same := behind && len(numbers) == len(there.saves)
 	for from, to := range numbers {

@@ -16,14 +16,14 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// save is one that the target lacks, with what it needs.
+// save is a save that the target lacks, with its blobs.
 type save struct {
 	rec  *stetv1.SaveRecord
 	root blob.ID
-	ids  []blob.ID // without what earlier units need
+	ids  []blob.ID // without those of earlier units
 }
 
-// lookAtSaves finds out what the saves that are to be added need.
+// lookAtSaves finds the blobs of the saves to be added.
 func (m *mover) lookAtSaves(ctx context.Context, p plan) ([]save, error) {
 	if p.base != nil {
 		if err := m.skip(ctx, p.base); err != nil {
@@ -45,9 +45,9 @@ func (m *mover) lookAtSaves(ctx context.Context, p plan) ([]save, error) {
 	return saves, nil
 }
 
-// saves adds the saves that the target lacks, each by a commit of its own: a
-// transfer that is cut leaves the target at an earlier save, which is as good as
-// any, and is resumed from there.
+// saves adds the saves that the target lacks, each with its own commit: an
+// interrupted transfer leaves the target at an earlier complete save, and is resumed
+// from there.
 func (m *mover) saves(ctx context.Context, here, there *history, p plan, saves []save, moved *Moved) error {
 	w := &writer{m: m, there: there, numbers: p.numbers}
 	if there.record == nil {
@@ -70,8 +70,8 @@ func (m *mover) saves(ctx context.Context, here, there *history, p plan, saves [
 	return nil
 }
 
-// skip marks what a save refers to as known: the target has that save, and with
-// it everything below.
+// skip marks everything that a save refers to as known: the target has that save, and
+// so everything below it.
 func (m *mover) skip(ctx context.Context, s *stetv1.SaveRecord) error {
 	root, err := blob.IDFromBytes(s.GetRoot())
 	if err != nil {
@@ -80,14 +80,14 @@ func (m *mover) skip(ctx context.Context, s *stetv1.SaveRecord) error {
 	m.before = root
 	raw, err := m.from.Blobs.Get(ctx, root)
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
-		return nil // then nothing can be skipped
+		return nil // nothing can be skipped
 	}
 	if err != nil {
 		return err
 	}
 	refs, err := graph.Refs(graph.State, raw)
 	if err != nil {
-		return nil // what cannot be read will be told by the walk that needs it
+		return nil // the walk that needs it reports the error
 	}
 	for _, r := range refs {
 		m.seen.Add(r.ID, r.Kind)
@@ -100,17 +100,17 @@ type writer struct {
 	m       *mover
 	there   *history
 	numbers map[uint64]uint64 // of saves at the source → here
-	ours    bool              // this writer has taken the conversation over
+	ours    bool              // this writer has taken over the conversation
 	shifted bool              // numbers differ from those of the source
 }
 
-// create makes the conversation, with nothing in it.
+// create creates the empty conversation.
 func (w *writer) create(ctx context.Context, here *history) error {
 	if w.m.opts.DryRun {
 		return nil
 	}
 	rec := proto.CloneOf(here.record)
-	rec.Epoch, rec.Writer = 1, randomWriter() // nobody who writes to the source may write here
+	rec.Epoch, rec.Writer = 1, randomWriter() // writers of the source must not write here
 	value, err := encode(rec)
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func randomWriter() []byte {
 	return w
 }
 
-// add commits one save. The first one also takes the conversation over, so that
-// another writer learns that it is stale.
+// add commits one save. The first one also takes over the conversation, which makes
+// other writers stale.
 func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, refs []blob.ID) error {
 	if w.m.opts.DryRun {
 		return nil
@@ -163,7 +163,7 @@ func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, r
 		},
 		Refs: refs,
 	}
-	// A save of another writer leaves the record as it is: its number tells.
+	// A save of another writer does not change the record; its number shows it.
 	if after := w.there.head().GetSeq() + 1; after < next.GetSeq() {
 		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Save(id, after)})
 	}
@@ -173,7 +173,7 @@ func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, r
 	if !w.ours {
 		rec := proto.CloneOf(w.there.record)
 		if rec.GetEpoch() >= conversation.MaxSeq {
-			return errors.New("its epochs at the target are used up")
+			return errors.New("its epochs at the target are exhausted")
 		}
 		rec.Epoch, rec.Writer = rec.GetEpoch()+1, randomWriter()
 		value, err := encode(rec)
@@ -197,9 +197,8 @@ func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, r
 	return nil
 }
 
-// renumber gives a save its place in the target's history. As long as the numbers
-// of both sides agree they are kept, also where the policy of the source has
-// forgotten some.
+// renumber assigns a save its place in the target's history. While the numbers of
+// both sides agree they are kept, even if the policy of the source has removed some.
 func (w *writer) renumber(s *stetv1.SaveRecord, status Status) (*stetv1.SaveRecord, error) {
 	next := proto.CloneOf(s)
 	last := w.there.head().GetSeq()

@@ -8,41 +8,42 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Stored gives access to blobs as a store keeps them: compressed, as differences
-// to others, sealed. Names are those under which it keeps them.
+// Stored gives access to blobs in stored form: compressed, as differences from
+// others, sealed. Names are the stored names.
 type Stored interface {
-	// Sealing tells how the store seals. What one side stored the other one can read
-	// only if both tell the same.
+	// Sealing identifies how the store seals. One side can read the other's stored
+	// form only if both return the same.
 	Sealing() string
-	// Name returns the name under which a blob is kept.
+	// Name returns the stored name of a blob.
 	Name(id blob.ID) blob.ID
-	// Get returns a blob as it is kept, with its base, or an error that wraps
+	// Get returns a blob in stored form, with its base, or an error that wraps
 	// blob.ErrNotFound.
 	Get(ctx context.Context, name blob.ID) (blob.Blob, error)
-	// Has reports which names are kept.
+	// Has reports which names are stored.
 	Has(ctx context.Context, names ...blob.ID) ([]bool, error)
-	// Put keeps blobs as they are. A base must come before what leans on it.
+	// Put stores blobs in stored form. A base must come before the blobs that lean on
+	// it.
 	Put(ctx context.Context, blobs ...blob.Blob) error
 }
 
-// alike reports whether both sides can read what the other one stored.
+// alike reports whether both sides can read each other's stored form.
 func (m *mover) alike() bool {
 	from, to := m.from.Stored, m.to.Stored
 	return from != nil && to != nil && from.Sealing() == to.Sealing()
 }
 
-// stored returns a blob as the source keeps it, after the bases that the target
-// lacks, or nothing if the source cannot tell. The caller has read it: only what can
-// be read is worth moving, and sealed bytes do not show damage.
+// stored returns a blob in stored form, after the bases that the target lacks, or
+// nothing if the source cannot provide it. The caller has read the blob before: only
+// readable blobs are moved, and sealed bytes do not show damage.
 func (m *mover) stored(ctx context.Context, id blob.ID) ([]blob.Blob, error) {
 	var chain []blob.Blob
 	for name := m.from.Stored.Name(id); !name.IsZero(); {
 		one, err := m.from.Stored.Get(ctx, name)
 		if errors.Is(err, blob.ErrNotFound) {
-			return nil, nil // kept elsewhere
+			return nil, nil // stored elsewhere
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read blob %s as it is stored: %w", id, err)
+			return nil, fmt.Errorf("read stored form of blob %s: %w", id, err)
 		}
 		chain = append([]blob.Blob{one}, chain...)
 		if name = one.Base; name.IsZero() {

@@ -32,64 +32,63 @@ var (
 type Side struct {
 	Blobs blob.Store
 	Rows  kv.Store
-	// Encrypted says that the store seals what it keeps.
+	// Encrypted means that the store seals its data.
 	Encrypted bool
-	// Stored, if both sides have it and seal alike, moves blobs as they are kept:
+	// Stored, if both sides have it and seal alike, moves blobs in stored form:
 	// sealed ones are not opened and sealed again, and differences stay differences.
 	Stored Stored
 }
 
-// Options shape a transfer; nil gives the defaults.
+// Options configure a transfer; nil gives the defaults.
 type Options struct {
-	// Force moves the head of a conversation that has diverged. What the target had
-	// stays in its history, as a branch.
+	// Force moves the head of a diverged conversation. The target's saves stay in its
+	// history as a branch.
 	Force bool
-	// DryRun finds out what would be moved and moves nothing.
+	// DryRun determines what would be moved and moves nothing.
 	DryRun bool
-	// AllowPlain lets an encrypted store be copied into one that is not.
+	// AllowPlain allows copying an encrypted store into an unencrypted one.
 	AllowPlain bool
-	// Progress, if set, is called now and then with what was moved so far.
+	// Progress, if set, is called from time to time with what was moved so far.
 	Progress func(Report)
 }
 
-// Status says what became of a conversation.
+// Status is the result for a conversation.
 type Status string
 
 // The statuses.
 const (
-	// Created says that the target did not have it.
+	// Created means that the target did not have it.
 	Created Status = "created"
-	// Updated says that the target was behind.
+	// Updated means that the target was behind.
 	Updated Status = "updated"
-	// Current says that both have the same head.
+	// Current means that both have the same head.
 	Current Status = "current"
-	// Ahead says that the target has everything, and more: there was nothing to do.
+	// Ahead means that the target has everything and more, so nothing had to be done.
 	Ahead Status = "ahead"
-	// Diverged says that both went on, and nothing was done.
+	// Diverged means that both sides were continued, and nothing was done.
 	Diverged Status = "diverged"
-	// Forced says that both went on, and the source's head was taken.
+	// Forced means that both sides were continued, and the source's head was taken.
 	Forced Status = "forced"
-	// Failed says that the conversation cannot be read at one of the sides, or that
-	// the target would not be able to read it; Moved.Err says why. The others were
-	// moved.
+	// Failed means that one side cannot read the conversation, or that the target
+	// could not read it afterwards; Moved.Err says why. The others were moved.
 	Failed Status = "failed"
 )
 
-// Moved tells about one conversation.
+// Moved is the result of one conversation.
 type Moved struct {
 	ID     string
 	Title  string
 	Status Status
 	// Saves and Checkpoints count what was added.
 	Saves, Checkpoints int
-	// Err is why it failed, if it did.
+	// Err is the cause of a failure.
 	Err error
 }
 
-// Report is the outcome of a transfer.
+// Report is the result of a transfer.
 type Report struct {
 	Conversations []Moved
-	// Blobs and Bytes count what was sent; Present counts what the target had.
+	// Blobs and Bytes count sent blobs; Present counts blobs that the target had.
 	Blobs, Present int
 	Bytes          int64
 }
@@ -105,12 +104,11 @@ func (r *Report) Diverged() []string {
 	return ids
 }
 
-// Run moves conversations, all of them if none is named, from one store to the
-// other. A conversation is looked at as a whole before anything of it is written:
-// what readers would refuse stays out, and leaves no row behind. One that fails does
-// not keep the others from being moved; the error is then a *FailedError. After
-// another error the report tells what had been moved; doing it again goes on from
-// there.
+// Run copies conversations, all of them if none is named, from one store to the
+// other. It examines a conversation as a whole before it writes any of it: data that
+// readers would reject is not written. A failed conversation does not affect the
+// others; the error is then a *FailedError. After any other error the report counts
+// what was moved; a repeated Run continues from there.
 func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Report, error) {
 	m := &mover{from: from, to: to, report: &Report{}}
 	m.forget()
@@ -147,7 +145,7 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 	return m.report, nil
 }
 
-// FailedError says that some conversations were not moved, and the others were.
+// FailedError means that some conversations were not moved; the others were.
 type FailedError struct{ Errs []error }
 
 func (e *FailedError) Error() string {
@@ -161,7 +159,7 @@ func (e *FailedError) Error() string {
 // Unwrap returns the error of each conversation.
 func (e *FailedError) Unwrap() []error { return e.Errs }
 
-// ofOne reports whether an error is about a conversation and not about a store.
+// ofOne reports whether an error concerns a conversation rather than a store.
 func ofOne(err error) bool {
 	for _, class := range []error{
 		ErrNotFound, ErrChanged, ErrIncomplete, blob.ErrCorrupt, blob.ErrInvalidID, blob.ErrMismatch, kv.ErrInvalidKey, kv.ErrInvalidBatch, kv.ErrTooLarge,
@@ -174,7 +172,7 @@ func ofOne(err error) bool {
 	return kv.Damaged(err)
 }
 
-// failed notes what became of a conversation.
+// failed records the failure of a conversation.
 func (m *mover) failed(id string, err error) {
 	list := m.report.Conversations
 	if n := len(list); n == 0 || list[n-1].ID != id {
@@ -195,8 +193,8 @@ func allConversations(ctx context.Context, rows kv.Store) ([]string, error) {
 	return ids, nil
 }
 
-// conversation moves one conversation: first all of it is looked at, then saves are
-// added in their order, then checkpoints.
+// conversation moves one conversation: it examines all of it, then adds saves in
+// order, then checkpoints.
 func (m *mover) conversation(ctx context.Context, id string) error {
 	m.root, m.before = blob.ID{}, blob.ID{}
 	here, err := load(ctx, m.from.Rows, id)
@@ -228,8 +226,8 @@ func (m *mover) conversation(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// Contents are compared with what trees claim about them when they are sent, so
-	// they go before the first row.
+	// Contents are compared with the claims of trees when they are sent, so they go
+	// before the first row.
 	for _, one := range checkpoints {
 		if err := m.send(ctx, one.ids); err != nil {
 			return fmt.Errorf("checkpoint %s: %w", one.rec.GetId(), err)
