@@ -28,11 +28,10 @@ func relative(root, uri string) (string, bool) {
 	return rel, true
 }
 
-// ToTree returns the tree that results when a target is brought about in a base
-// tree, which stands for the directory root, and the paths that differ. URIs that
-// are not below root, that no tree can hold, or whose place is taken by something
-// that the target does not speak of (a directory where a file was) are returned as
-// outside and left out. The mode of a file stays; a new one gets 0644.
+// ToTree applies a target to a base tree of the directory root, and returns the new
+// tree and the paths that differ. URIs that are not below root, that no tree can
+// hold, or whose place is taken by something else (a directory where a file was) are
+// returned as outside and skipped. The mode of a file stays; a new one gets 0644.
 func ToTree(ctx context.Context, store blob.Store, base blob.ID, root string, t *Target) (tree blob.ID, paths, outside []string, err error) {
 	c := &conversion{ctx: ctx, store: store, base: base, root: root, edits: map[string]*workspace.Entry{}}
 	for _, uri := range t.Absent {
@@ -66,7 +65,7 @@ func ToTree(ctx context.Context, store blob.Store, base blob.ID, root string, t 
 
 // conversion gathers the edits of one ToTree.
 type conversion struct {
-	ctx     context.Context // of the call, which this does not outlive
+	ctx     context.Context // of the call
 	store   blob.Store
 	base    blob.ID
 	root    string
@@ -74,7 +73,7 @@ type conversion struct {
 	outside []string
 }
 
-// standing returns what is at a path of a tree, or nil.
+// standing returns the entry at a path of a tree, or nil.
 func standing(ctx context.Context, store blob.Store, tree blob.ID, rel string) (*workspace.Entry, error) {
 	e, err := workspace.Lookup(ctx, store, tree, rel)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,8 +82,8 @@ func standing(ctx context.Context, store blob.Store, tree blob.ID, rel string) (
 	return &e, err
 }
 
-// place returns the path of a URI and what is there. ok is false, and the URI
-// noted as outside, if nothing may be put or removed there.
+// place returns the path of a URI and the entry there. If nothing may be put or
+// removed there, ok is false and the URI is recorded as outside.
 func (c *conversion) place(uri string) (rel string, old *workspace.Entry, ok bool, err error) {
 	rel, ok = relative(c.root, uri)
 	for dir := path.Dir(rel); ok && dir != "."; dir = path.Dir(dir) {
@@ -106,7 +105,7 @@ func (c *conversion) place(uri string) (rel string, old *workspace.Entry, ok boo
 	return rel, old, ok, nil
 }
 
-// absent removes a file. A directory that stands in its place is not that file.
+// absent removes a file. A directory in its place is not that file.
 func (c *conversion) absent(uri string) error {
 	rel, old, ok, err := c.place(uri)
 	switch {
@@ -120,7 +119,7 @@ func (c *conversion) absent(uri string) error {
 	return nil
 }
 
-// folder makes a folder that is missing.
+// folder creates a missing folder.
 func (c *conversion) folder(uri string) error {
 	rel, old, ok, err := c.place(uri)
 	if err != nil || !ok {
@@ -157,10 +156,10 @@ func (c *conversion) file(uri, content string) error {
 	return nil
 }
 
-// newFileMode is the mode of files that there were not before.
+// newFileMode is the mode of new files.
 const newFileMode = 0o644
 
-// dropEmpty removes folders in which nothing is left, the deepest first.
+// dropEmpty removes empty folders, deepest first.
 func dropEmpty(ctx context.Context, store blob.Store, tree blob.ID, root string, folders []string) (blob.ID, error) {
 	for _, uri := range slices.Backward(folders) {
 		rel, ok := relative(root, uri)
@@ -188,10 +187,9 @@ func dropEmpty(ctx context.Context, store blob.Store, tree blob.ID, root string,
 	return tree, nil
 }
 
-// FromTree describes a tree by how it differs from another one, which holds V0
-// of every file. It returns the paths that the form has no words for: binary
-// files, links, modes and their changes, changes of line ends, and folders that
-// are gone.
+// FromTree describes a tree by its difference from another one, which holds V0 of
+// every file. It returns the paths that the form cannot express: binary files, links,
+// modes and their changes, changes of line ends, and removed folders.
 func FromTree(ctx context.Context, store blob.Store, v0, tree blob.ID, root string) (cp *Checkpoint, unsaid []string, err error) {
 	changes, err := workspace.Diff(ctx, store, v0, tree)
 	if err != nil {
@@ -215,12 +213,12 @@ func (c *Checkpoint) add(ctx context.Context, store blob.Store, ch workspace.Cha
 	switch {
 	case isDir(ch.After) && !isDir(ch.Before):
 		if ch.Before != nil {
-			c.NonExistent = append(c.NonExistent, uri) // the file whose place it takes
+			c.NonExistent = append(c.NonExistent, uri) // the file that it replaces
 		}
 		c.NewFolders = append(c.NewFolders, uri)
 		return ch.After.Mode == workspace.NewDirMode, nil
 	case ch.After == nil && isDir(ch.Before):
-		return false, nil // what it held is listed, and the folder stays
+		return false, nil // its content is listed, and the folder stays
 	case ch.After == nil:
 		c.NonExistent = append(c.NonExistent, uri)
 		return true, nil

@@ -18,19 +18,19 @@ var (
 	ErrChanged = errors.New("JSON checkpoint was changed meanwhile")
 )
 
-// Checkpoint is a state of the files that a conversation met.
+// Checkpoint is a state of the files that a conversation used.
 type Checkpoint struct {
 	Files []File
-	// NonExistent are files that did not exist, though they once did.
+	// NonExistent are files that did not exist any more.
 	NonExistent []URI
-	// NewFolders are folders that the conversation had made.
+	// NewFolders are folders that the conversation had created.
 	NewFolders []URI
-	// InlineDiffs are edits that awaited the user's decision.
+	// InlineDiffs are edits pending the user's decision.
 	InlineDiffs []InlineDiff
-	// InlineNewFiles and InlineNewFolders were made by such edits.
+	// InlineNewFiles and InlineNewFolders were created by such edits.
 	InlineNewFiles, InlineNewFolders []URI
 
-	extra, inlineExtra fields // what else the document holds
+	extra, inlineExtra fields // other fields of the document
 }
 
 // File is one file of a checkpoint.
@@ -38,13 +38,13 @@ type File struct {
 	URI URI
 	// Changes lead from V0 to the content.
 	Changes []Change
-	// NewlyCreated says that the conversation created the file; V0 is empty.
+	// NewlyCreated means that the conversation created the file; V0 is empty.
 	NewlyCreated bool
 
 	extra fields
 }
 
-// InlineDiff is an edit that awaited the user's decision.
+// InlineDiff is an edit pending the user's decision.
 type InlineDiff struct {
 	URI URI
 	// Original and New lead from V0 to the texts before and after the edit.
@@ -55,10 +55,10 @@ type InlineDiff struct {
 	extra fields
 }
 
-// fields are the fields of a JSON object that we only carry.
+// fields are the unknown fields of a JSON object.
 type fields map[string]json.RawMessage
 
-// take removes a field and decodes it. A missing field leaves v as it is.
+// take removes a field and decodes it. A missing field leaves v unchanged.
 func (f fields) take(name string, v any) error {
 	raw, ok := f[name]
 	if !ok {
@@ -74,7 +74,7 @@ func (f fields) take(name string, v any) error {
 	return nil
 }
 
-// with returns an object of the carried fields and the given ones.
+// with returns an object of the unknown fields and the given ones.
 func (f fields) with(known map[string]any) ([]byte, error) {
 	out := make(map[string]any, len(f)+len(known))
 	for k, v := range f {
@@ -111,7 +111,7 @@ func (c *Checkpoint) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON writes the document, with everything that was read.
+// MarshalJSON writes the document, with all fields that were read.
 func (c *Checkpoint) MarshalJSON() ([]byte, error) {
 	inline, err := c.inlineExtra.with(map[string]any{"files": list(c.InlineNewFiles), "folders": folders(c.InlineNewFolders)})
 	if err != nil {
@@ -171,7 +171,7 @@ func (d InlineDiff) MarshalJSON() ([]byte, error) {
 	return d.extra.with(known)
 }
 
-// list makes an empty list of none: readers of the format expect one.
+// list turns nil into an empty list, which readers of the format expect.
 func list[T any](items []T) []T {
 	if items == nil {
 		return []T{}

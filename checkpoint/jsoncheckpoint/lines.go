@@ -43,7 +43,7 @@ func (c *Change) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// checkChanges refuses changes that overlap or are out of order.
+// checkChanges rejects changes that overlap or are out of order.
 func checkChanges(changes []Change) error {
 	next := 1
 	for i, c := range changes {
@@ -58,7 +58,7 @@ func checkChanges(changes []Change) error {
 // Apply returns V0's lines with the changes made. Changes past the end append.
 func Apply(v0 []string, changes []Change) []string {
 	out := make([]string, 0, len(v0))
-	at := 0 // lines of V0 that were dealt with
+	at := 0 // processed lines of V0
 	for _, c := range changes {
 		if start := min(c.Start-1, len(v0)); start > at {
 			out = append(out, v0[at:start]...)
@@ -79,14 +79,14 @@ func Diff(v0, lines []string) []Change {
 	return out
 }
 
-// text is a content as lines. Joined they are the content again.
+// text is a content split into lines.
 type text struct {
 	lines []string
 	eol   string
 }
 
-// split cuts a content into lines. If all of them end in CR LF, that is their
-// end, as editors have it; in a mixture the CR stays part of its line.
+// split splits a content into lines. If all of them end in CR LF, that is the line
+// end, as in editors; in a mixture the CR stays part of its line.
 func split(content string) text {
 	t := text{eol: "\n"}
 	if n := strings.Count(content, "\n"); n > 0 && n == strings.Count(content, "\r\n") {
@@ -111,18 +111,18 @@ func (f *File) Text(v0 string) string {
 	return t.String()
 }
 
-// changesTo returns the changes that lead from one content to another; ok is
-// false if they differ in what changes cannot say, such as line ends.
+// changesTo returns the changes that lead from one content to another; ok is false if
+// changes cannot express the difference, for example in line ends.
 func changesTo(v0, content string) (changes []Change, ok bool) {
 	from, to := split(v0), split(content)
 	if from.eol != to.eol && len(from.lines) > 1 {
 		to = text{lines: strings.Split(content, from.eol), eol: from.eol}
-	} else if from.eol != to.eol { // V0 does not tell; readers then use a line feed
+	} else if from.eol != to.eol { // V0 has no line end; readers then use a line feed
 		to = text{lines: strings.Split(content, "\n"), eol: "\n"}
 	}
 	changes = Diff(from.lines, to.lines)
 	if v0 == "" && len(changes) == 1 {
-		// Editors count one line in an empty text, we none. That a change replaces it
+		// Editors count one line in an empty text, we count none. Replacing that line
 		// means the same to both.
 		changes[0].End = 2
 	}

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Original is V0 of a file: what it was when the conversation first met it.
+// Original is V0 of a file: its content when the conversation first used it.
 type Original struct {
 	Content string
-	// NewlyCreated says that there was no file; Content is empty.
+	// NewlyCreated means that the file did not exist; Content is empty.
 	NewlyCreated bool
 }
 
-// Create makes a checkpoint of the files that a conversation met. read returns
-// the content of a file now, and false if there is none.
+// Create makes a checkpoint of the files that a conversation used. read returns the
+// current content of a file, and false if it does not exist.
 func Create(originals map[string]Original, read func(uri string) (content string, exists bool, err error)) (*Checkpoint, error) {
 	cp := &Checkpoint{}
 	for _, uri := range slices.Sorted(maps.Keys(originals)) {
@@ -33,29 +33,29 @@ func Create(originals map[string]Original, read func(uri string) (content string
 		}
 		changes, ok := changesTo(v0.Content, content)
 		if !ok || !utf8.ValidString(content) {
-			return nil, fmt.Errorf("describe %s: %w: lines cannot tell its content", uri, ErrMalformed)
+			return nil, fmt.Errorf("describe %s: %w: lines cannot represent its content", uri, ErrMalformed)
 		}
 		cp.Files = append(cp.Files, File{URI: URI{text: uri}, Changes: changes, NewlyCreated: v0.NewlyCreated})
 	}
 	return cp, nil
 }
 
-// Target is what going back to a checkpoint means.
+// Target is the result of going back to a checkpoint.
 type Target struct {
-	// Files are the contents to bring back, by URI.
+	// Files are the contents to restore, by URI.
 	Files map[string]string
 	// Absent are the files that must not exist, sorted.
 	Absent []string
-	// Folders are the folders that go if nothing is left in them, sorted.
+	// Folders are the folders to remove if they are empty, sorted.
 	Folders []string
-	// Made are the folders that the conversation had made by then, sorted.
+	// Made are the folders that the conversation had created by then, sorted.
 	Made []string
 }
 
-// Restore says what going back to a checkpoint means, given the checkpoints of
-// the messages after it, oldest first, and V0 of each file. The files are those
-// of the chosen checkpoint and, for every later one, those that none before it
-// mentions: there the first mention tells what the file was.
+// Restore computes the result of going back to a checkpoint, given the checkpoints of
+// the later messages, oldest first, and V0 of each file. The files are those of the
+// chosen checkpoint and those first mentioned by a later one: the first mention has
+// the content at that time.
 func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*Target, error) {
 	t := &Target{Files: map[string]string{}}
 	originals := make(map[string]Original, len(v0))
@@ -72,7 +72,7 @@ func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*
 			if known[identity(uri)] {
 				continue
 			}
-			if i > 0 && f.NewlyCreated { // it came after the chosen checkpoint
+			if i > 0 && f.NewlyCreated { // created after the chosen checkpoint
 				absent[uri] = true
 				continue
 			}
@@ -98,8 +98,8 @@ func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*
 	return t, nil
 }
 
-// madeFolders returns the folders that were made by the time of some checkpoints,
-// by identity.
+// madeFolders returns the folders created by the time of some checkpoints, by
+// identity.
 func madeFolders(cps ...*Checkpoint) map[string]string {
 	made := map[string]string{}
 	for _, cp := range cps {
@@ -110,7 +110,7 @@ func madeFolders(cps ...*Checkpoint) map[string]string {
 	return made
 }
 
-// laterFolders returns the folders that were made after the chosen checkpoint.
+// laterFolders returns the folders created after the chosen checkpoint.
 func laterFolders(chosen *Checkpoint, later []*Checkpoint) map[string]string {
 	made := madeFolders(later...)
 	for folder := range madeFolders(chosen) {
@@ -119,7 +119,7 @@ func laterFolders(chosen *Checkpoint, later []*Checkpoint) map[string]string {
 	return made
 }
 
-// InlineTexts returns the texts before and after an edit that awaits a decision.
+// InlineTexts returns the texts before and after a pending edit.
 func (d *InlineDiff) InlineTexts(v0 string) (before, after string) {
 	from := split(v0)
 	before = text{Apply(from.lines, d.Original), from.eol}.String()

@@ -61,9 +61,8 @@ func (s *Store) get(ctx context.Context, conversation, id string) (*Checkpoint, 
 	return cp, row.Version, nil
 }
 
-// Update changes a checkpoint. If somebody else changes it at the same time,
-// change is called again with the newer one; after some tries Update gives up
-// with ErrChanged.
+// Update changes a checkpoint. If another writer changes it at the same time, change
+// is called again with the newer one; after some tries Update fails with ErrChanged.
 func (s *Store) Update(ctx context.Context, conversation, id string, change func(*Checkpoint) error) error {
 	const tries = 20
 	for range tries {
@@ -82,7 +81,7 @@ func (s *Store) Update(ctx context.Context, conversation, id string, change func
 	return fmt.Errorf("update JSON checkpoint %s: %w", id, ErrChanged)
 }
 
-// List gives the ids of a conversation's checkpoints.
+// List yields the ids of a conversation's checkpoints.
 func (s *Store) List(ctx context.Context, conversation string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for row, err := range s.rows.Scan(ctx, keyspace.JSONCheckpoints(conversation), kv.ScanOptions{KeysOnly: true}) {
@@ -97,7 +96,7 @@ func (s *Store) List(ctx context.Context, conversation string) iter.Seq2[string,
 	}
 }
 
-// Clear removes all checkpoints of a conversation, and no other's.
+// Clear removes all checkpoints of a conversationonly.
 func (s *Store) Clear(ctx context.Context, conversation string) error {
 	err := s.rows.Commit(ctx, &kv.Batch{DeleteRange: []kv.Range{keyspace.JSONCheckpoints(conversation)}})
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// URI names a file or folder. It remembers how it was spelled: as text, as an
-// object with parts, or as an object around one of these.
+// URI names a file or folder. It remembers its original form: text, an object with
+// parts, or an object around one of these.
 type URI struct {
 	text string
-	raw  json.RawMessage // nil for one that was not read
+	raw  json.RawMessage // nil unless it was decoded
 }
 
 // FileURI returns the URI of an absolute path.
@@ -32,8 +32,7 @@ func (u URI) Path() (path string, ok bool) {
 	return parsed.Path, true
 }
 
-// identity is equal for all spellings of a file's URI: programs differ in what
-// they escape.
+// identity is equal for all forms of a file's URI: programs escape differently.
 func identity(uri string) string {
 	if path, ok := (URI{text: uri}).Path(); ok {
 		return "file://" + path
@@ -41,7 +40,7 @@ func identity(uri string) string {
 	return uri
 }
 
-// MarshalJSON writes the URI as it was read, or in the editor's form.
+// MarshalJSON writes the URI in its original form, or in the editor's.
 func (u URI) MarshalJSON() ([]byte, error) {
 	if u.raw != nil {
 		return u.raw, nil
@@ -58,7 +57,7 @@ func (u URI) MarshalJSON() ([]byte, error) {
 	}{1, u.text, path, "file"})
 }
 
-// UnmarshalJSON reads any of the spellings.
+// UnmarshalJSON reads any of the forms.
 func (u *URI) UnmarshalJSON(data []byte) error {
 	text, err := uriText(data, 1)
 	if err != nil {
