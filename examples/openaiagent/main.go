@@ -1,12 +1,11 @@
-// Command openaiagent serves an agent whose next step comes from any endpoint
-// that speaks the chat completions protocol of OpenAI. Clients of agent.v1, such
-// as package agentrun's, run it; they keep the conversation and execute the
-// tools.
+// Command openaiagent serves an agent that gets its next step from any endpoint with
+// the chat completions protocol of OpenAI. Clients of agent.v1, such as package
+// agentrun, run it; they keep the conversation and execute the tools.
 //
 //	OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=qwen3 openaiagent
 //
-// OPENAI_API_KEY is sent if it is set. The server listens on loopback only, since
-// it asks nobody who they are.
+// OPENAI_API_KEY is sent if it is set. The server listens only on loopback, because
+// it has no authentication.
 package main
 
 import (
@@ -55,14 +54,14 @@ func run(ctx context.Context, address string) error {
 	return nil
 }
 
-// listenLocally refuses every address that other machines can reach.
+// listenLocally rejects every address that other machines can reach.
 func listenLocally(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("%s is no loopback address", host)
+		return nil, fmt.Errorf("%s is not a loopback address", host)
 	}
 	return net.Listen("tcp", address)
 }

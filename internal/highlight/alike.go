@@ -9,16 +9,16 @@ import (
 	"github.com/alecthomas/chroma/v2"
 )
 
-// stem stands for the names of files that are told apart by what follows.
+// stem replaces the name of a file that only its extension distinguishes.
 const stem = "filename"
 
-// backups are endings that chroma looks through: a.go.orig is Go.
+// backups are suffixes that chroma ignores: a.go.orig is Go.
 var backups = []string{
 	"~", ".bak", ".old", ".orig", ".dpkg-dist", ".dpkg-old", ".ucf-dist", ".ucf-new", ".ucf-old",
 	".rpmnew", ".rpmorig", ".rpmsave", ".in",
 }
 
-// particular has what tells files apart by more than an extension.
+// particular has what distinguishes files by more than an extension.
 type particular struct {
 	globs []string        // all but those such as *.go
 	words map[string]bool // names of languages, in lower case
@@ -40,9 +40,9 @@ var particulars = sync.OnceValue(func() *particular {
 	return p
 })
 
-// alike returns a name for which find gives the same answer. Files that have
-// nothing but their extension to tell share one, so that a page with a thousand
-// of them asks once.
+// alike returns a name for which find gives the same answer. Files that differ only
+// before their extension share one, so that a page with a thousand of them looks up
+// once.
 func alike(name string) string {
 	base := filepath.Base(name)
 	ext := filepath.Ext(base)
@@ -56,7 +56,7 @@ func (p *particular) applies(name, base string) bool {
 	if p.words[strings.ToLower(name)] || slices.ContainsFunc(backups, func(end string) bool { return strings.HasSuffix(base, end) }) {
 		return true
 	}
-	asked := filepath.Base(stem + "." + name) // find tries it as an extension, too
+	asked := filepath.Base(stem + "." + name) // find also tries it as an extension
 	for _, glob := range p.globs {
 		for _, text := range []string{base, asked} {
 			if ok, err := filepath.Match(glob, text); ok || err != nil {

@@ -1,21 +1,20 @@
 // Package highlight splits a text into the tokens of its language, within fixed
-// limits of size and time: texts come from any agent's output. The language is found
-// by the name of a file or of the language itself.
+// limits of size and time, because texts come from any agent's output. The language
+// is determined by the name of a file or of the language itself.
 //
-// Nothing happens before the first question. A command line starts in every hook of
-// an agent, and chroma's own package of lexers takes longer to set itself up than
-// such a command to do its work. So this package has the rules of the lexers as
-// data, lexers.zip, made from the module by `go generate`, and reads it when the
-// first text is to be shown.
+// Nothing happens before the first call. Every hook of an agent starts a command, and
+// initialising chroma's own package of lexers takes longer than the work of such a
+// command. So this package has the rules of the lexers as data, lexers.zip, made from
+// the module by `go generate`, and reads it when the first text is shown.
 //
 //	tokens := highlight.Text(ctx, "main.go", text) // or "go"
 //	if tokens == nil {
 //		return plain
 //	}
 //
-// Of chroma's languages two are left out, Haxe and Raku, as their rules are code;
-// and code blocks in reStructuredText are strings. What becomes of the tokens is the
-// caller's business.
+// Two of chroma's languages are omitted, Haxe and Raku, because their rules are code;
+// and code blocks in reStructuredText are strings. Rendering the tokens is left to
+// the caller.
 package highlight
 
 import (
@@ -43,12 +42,12 @@ func forName(name string) chroma.Lexer {
 	return lexer
 }
 
-// asked has answers that were given: chroma tries every pattern of every language
-// for each, 3 ms, and a page asks for the same few languages again and again.
+// asked caches answers: chroma tries every pattern of every language for each, which
+// takes 3 ms, and a page needs the same few languages repeatedly.
 var asked answers
 
 const (
-	maxName    = 4096 // of a path; what is longer, and not from a file system, is no name
+	maxName    = 4096 // of a path; longer names are not from a file system
 	maxAnswers = 1000
 )
 
@@ -64,7 +63,7 @@ func (a *answers) get(name string) (lexer chroma.Lexer, ok bool) {
 	return lexer, ok
 }
 
-// put starts anew when there are many: names come from outside.
+// put clears the cache when it is large, because names come from outside.
 func (a *answers) put(name string, lexer chroma.Lexer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/chroma/v2"
 )
 
-// newLexer reads a lexer of the archive whose rules give up when their time is over.
-// A lexer that runs inside another, or that finds no token, is not seen from outside
+// newLexer reads a lexer of the archive and adds a time limit to its rules. A lexer
+// that runs inside another, or that finds no token, cannot be observed from outside
 // before it has ended.
 func newLexer(files fs.FS, path string) *chroma.RegexLexer {
 	head := chroma.MustNewXMLLexer(files, path) // reads the head only
@@ -34,8 +34,8 @@ func newLexer(files fs.FS, path string) *chroma.RegexLexer {
 	})
 }
 
-// hurried adds hurry to what a rule does when it matches. Mutators of the lexer
-// itself, such as include, are not rules of a text.
+// hurried adds hurry to the action of a rule. Mutators of the lexer itself, such as
+// include, are not rules of a text.
 func hurried(mutator chroma.Mutator) chroma.Mutator {
 	if mutator == nil {
 		return hurry{}
@@ -46,12 +46,12 @@ func hurried(mutator chroma.Mutator) chroma.Mutator {
 	return chroma.Mutators(hurry{}, mutator)
 }
 
-// hurry ends a lexer that has been at a text for long.
+// hurry ends a lexer that takes too long.
 type hurry struct{}
 
 type begunKey struct{}
 
-var errSlow = errors.New("this text takes too long")
+var errSlow = errors.New("lexing takes too long")
 
 // Mutate implements chroma.Mutator.
 func (hurry) Mutate(state *chroma.LexerState) error {

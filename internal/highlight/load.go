@@ -12,7 +12,7 @@ import (
 //go:embed lexers.zip
 var archive string
 
-// hosts names the languages that others are embedded in.
+// hosts maps languages to those they are embedded in.
 var hosts = map[string]string{
 	"ERB":              "HTML",
 	"Go HTML Template": "HTML",
@@ -22,7 +22,7 @@ var hosts = map[string]string{
 }
 
 // load registers the lexers of the archive in its order, which is chroma's. The
-// archive is part of the program, so that an error in it is one of the program.
+// archive is part of the program, so an error in it is a bug.
 func load() *chroma.LexerRegistry {
 	files, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -38,7 +38,7 @@ func load() *chroma.LexerRegistry {
 	return r
 }
 
-// compose replaces lexers that have rules for a part of their language only.
+// compose replaces lexers that cover only a part of their language.
 func compose(r *chroma.LexerRegistry, files fs.FS) {
 	for name, host := range hosts {
 		r.Register(chroma.DelegatingLexer(r.Get(host), r.Get(name)))
@@ -58,7 +58,7 @@ func compose(r *chroma.LexerRegistry, files fs.FS) {
 	r.Register(&partsLexer{r.Get("HTTP"), func(text string) []part { return httpParts(r, text) }})
 }
 
-// withWords tells names that a language gives a meaning from the others.
+// withWords distinguishes names with a special meaning from others.
 func withWords(lexer chroma.Lexer, files fs.FS, file string) chroma.Lexer {
 	data, err := fs.ReadFile(files, file)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // A partsLexer is for texts of which a part is in another language.
 type partsLexer struct {
 	chroma.Lexer
-	parts func(text string) []part // none: the whole text is the lexer's own
+	parts func(text string) []part // none: the whole text belongs to the lexer
 }
 
 type part struct {
@@ -39,7 +39,7 @@ func (l *partsLexer) Tokenise(options *chroma.TokeniseOptions, text string) (chr
 	return chroma.Concaterator(iterators...), nil
 }
 
-// markdownParts has the YAML between two lines of dashes that a text may begin with.
+// markdownParts finds the YAML between two lines of dashes at the start of a text.
 func markdownParts(r *chroma.LexerRegistry, text string) []part {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -55,7 +55,7 @@ func markdownParts(r *chroma.LexerRegistry, text string) []part {
 	return nil
 }
 
-// httpParts has the body of a request or an answer that says what it is.
+// httpParts finds the body of a request or response with a content type.
 func httpParts(r *chroma.LexerRegistry, text string) []part {
 	n := 0
 	for line := range strings.Lines(text) {

@@ -11,10 +11,9 @@ import (
 )
 
 // Limits of one text. A text comes from any agent's output, and some lexers take
-// time that grows with the square of a text, or faster: 8,000 empty lines of Java
-// take 25 s.
+// quadratic time or more: 8,000 empty lines of Java take 25 s.
 const (
-	MaxBytes = 256 << 10 // of the beginning that is split into tokens
+	MaxBytes = 256 << 10 // length of the start of a text that is split into tokens
 	maxLines = 20_000    // of it
 	maxLine  = 8 << 10   // bytes of a line; the text is plain from the first longer one
 )
@@ -28,19 +27,19 @@ var (
 // they do not depend on the speed of the machine.
 func Patient(limit time.Duration) { textTime, requestTime = limit, limit }
 
-// Request returns the context for all texts of one request. It bounds the time that
-// they take together.
+// Request returns the context for all texts of one request. It limits their total
+// time.
 func Request(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, requestTime)
 }
 
-// Text splits a text into tokens by the language that the name of a file, or of a
-// language, stands for. It returns nil if there is nothing to add to the text. The
-// values of the tokens, one after the other, are the text, with \n for \r\n.
+// Text splits a text into tokens by the language of a file name, or by the name of a
+// language. It returns nil if there is nothing to highlight. The concatenated values
+// of the tokens are the text, with \n for \r\n.
 //
-// Text returns when ctx is done or after half a second, whatever the text is. What
-// the lexer did not reach by then, and what lies beyond the limits of a text, is in
-// the last token, of type chroma.None.
+// Text returns when ctx is done or after half a second, whatever the text. The part
+// that the lexer did not reach by then, and the part beyond the limits, is in the
+// last token, of type chroma.None.
 func Text(ctx context.Context, name, text string) []chroma.Token {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	n := within(text)
@@ -73,16 +72,16 @@ func within(text string) int {
 	return n
 }
 
-// workers run lexers. A lexer that is busy with one match cannot be stopped: its
-// worker stays busy for that long, and the number of workers bounds how many do.
+// workers run lexers. A lexer cannot be stopped during a match: its worker stays busy
+// for that long, and the number of workers limits how many do.
 type workers struct{ slots chan struct{} }
 
 var common = newWorkers(max(1, runtime.GOMAXPROCS(0)/2))
 
 func newWorkers(n int) *workers { return &workers{slots: make(chan struct{}, n)} }
 
-// tokens returns the tokens that a lexer finds until ctx is done or its time is
-// over, and how many bytes of the text they hold.
+// tokens returns the tokens that a lexer finds until ctx is done or its time is over,
+// and how many bytes of the text they cover.
 func (w *workers) tokens(ctx context.Context, lexer chroma.Lexer, text string) ([]chroma.Token, int) {
 	ctx, cancel := context.WithTimeout(ctx, textTime)
 	defer cancel()
@@ -111,7 +110,7 @@ type job struct {
 
 	mu      sync.Mutex // guards the rest
 	tokens  []chroma.Token
-	reached int // bytes of the text that the tokens hold
+	reached int // bytes of the text that the tokens cover
 	taken   bool
 }
 
@@ -131,8 +130,8 @@ func (j *job) run(ctx context.Context, lexer chroma.Lexer) {
 	}
 }
 
-// add reports whether the lexer is to go on. It is not after a token that is not
-// what comes next in the text: a reader must see the text and nothing else.
+// add reports whether the lexer should go on. It stops after a token that does not
+// match the text: a reader must see exactly the text.
 func (j *job) add(token chroma.Token) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,11 +1,10 @@
-// Package keyspace spells the keys of all rows, in one place.
+// Package keyspace defines the keys of all rows.
 //
-// Keys keep the spelling of the format that stet is compatible with, so that a
-// store can be read with the same eyes; rows of our own begin with "stet:".
-// Identifiers are escaped before they become part of a key: ':' and '%' are
-// written %3A and %25 (and NUL as %00), so that no two identifiers give the same
-// key and no prefix covers a neighbour. Prefixes are searched by range, never by
-// pattern.
+// Keys have the form of the format that stet is compatible with, so that the same
+// tools can read a store; our own rows begin with "stet:". Identifiers are escaped
+// before they become part of a key: ':' and '%' are written %3A and %25 (and NUL as
+// %00), so that no two identifiers give the same key and no prefix covers another
+// identifier. Prefixes are searched by range, never by pattern.
 package keyspace
 
 import (
@@ -28,8 +27,8 @@ func Escape(id string) string { return escaper.Replace(id) }
 // Unescape is the inverse of Escape.
 func Unescape(part string) string { return unescaper.Replace(part) }
 
-// Prefix returns the range of all keys that begin with p, which must not be
-// empty or end in 0xff bytes only.
+// Prefix returns the range of all keys with prefix p, which must not be empty or end
+// in 0xff bytes only.
 func Prefix(p string) kv.Range {
 	end := []byte(p)
 	for len(end) > 0 && end[len(end)-1] == 0xff {
@@ -54,8 +53,7 @@ func Parts(key string) []string {
 	return parts
 }
 
-// Family returns the fixed part that a key begins with, or ends with, for
-// counting rows of a kind.
+// Family returns the fixed prefix or suffix of a key, for counting rows of a kind.
 func Family(key string) string {
 	const metadata = ":cloudAgent:metadata"
 	if strings.HasSuffix(key, metadata) {
@@ -68,7 +66,7 @@ func Family(key string) string {
 	return parts[0]
 }
 
-// key joins a prefix, which is taken as it is, with escaped identifiers.
+// key joins an unescaped prefix with escaped identifiers.
 func key(prefix string, ids ...string) string {
 	var b strings.Builder
 	b.WriteString(prefix)
@@ -81,21 +79,21 @@ func key(prefix string, ids ...string) string {
 	return b.String()
 }
 
-// Number spells n so that keys sort in numeric order: sixteen hex digits.
+// Number formats n so that keys sort in numeric order: sixteen hex digits.
 func Number(n uint64) string { return fmt.Sprintf("%016x", n) }
 
 // ParseNumber is the inverse of Number.
 func ParseNumber(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 16, 64)
 	if err != nil || len(s) != 16 {
-		return 0, fmt.Errorf("%q is no row number", s)
+		return 0, fmt.Errorf("%q is not a row number", s)
 	}
 	return n, nil
 }
 
 // Keys of the compatible format.
 
-// Blob is the key under which the compatible format keeps a blob as a row.
+// Blob is the key of a blob in the compatible format, which stores blobs as rows.
 func Blob(id blob.ID) string { return "agentKv:blob:" + id.String() }
 
 // Head is the latest pointer of a conversation: the hex id of its root.
@@ -158,7 +156,7 @@ func ByTime(unixMS int64, conversation string) string {
 	return key("stet:bytime:", Number(uint64(unixMS)), conversation)
 }
 
-// ByTimes covers that order.
+// ByTimes covers all rows of that order.
 func ByTimes() kv.Range { return Prefix("stet:bytime:") }
 
 // CheckpointPin is a named checkpoint.
@@ -217,13 +215,13 @@ func Operation(seq uint64) string { return "stet:op:" + Number(seq) }
 // Operations covers the operation log.
 func Operations() kv.Range { return Prefix("stet:op:") }
 
-// Journal is the record of a rewind that is under way in a workspace.
+// Journal is the record of a running rewind in a workspace.
 func Journal(workspace string) string { return key("stet:journal:", workspace) }
 
-// Journals covers all rewinds under way.
+// Journals covers all running rewinds.
 func Journals() kv.Range { return Prefix("stet:journal:") }
 
-// Agent is the record of a cloud agent that its metadata does not hold.
+// Agent is the record of a cloud agent, beside its metadata.
 func Agent(agent string) string { return key("stet:agent:", agent) }
 
 // Agents covers the records of all cloud agents.
@@ -234,7 +232,7 @@ func AgentEvent(agent string, seq uint64) string {
 	return key("stet:event:", agent, Number(seq))
 }
 
-// AgentEvents covers a cloud agent's log from seq on.
+// AgentEvents covers a cloud agent's log from seq.
 func AgentEvents(agent string, seq uint64) kv.Range {
 	p := Prefix(key("stet:event:", agent) + ":")
 	p.Start = AgentEvent(agent, seq)
@@ -244,7 +242,7 @@ func AgentEvents(agent string, seq uint64) kv.Range {
 // AllAgentEvents covers the logs of all cloud agents.
 func AllAgentEvents() kv.Range { return Prefix("stet:event:") }
 
-// Exec is one part of what is known about a tool call of a conversation's run.
+// Exec is one part of the record of a tool call in a conversation's run.
 func Exec(conversation, call string, part uint64) string {
 	return key("stet:exec:", conversation, call, Number(part))
 }
@@ -252,16 +250,16 @@ func Exec(conversation, call string, part uint64) string {
 // Execs covers the tool calls of a conversation's runs.
 func Execs(conversation string) kv.Range { return Prefix(key("stet:exec:", conversation) + ":") }
 
-// Rows of package pack, which no other layer sees.
+// Rows of package pack, invisible to other layers.
 
-// Pack says where the rows and blobs of a sealed conversation are.
+// Pack locates the rows and blobs of a sealed conversation.
 func Pack(conversation string) string { return key("stet:pack:", conversation) }
 
 // Packs covers all sealed conversations.
 func Packs() kv.Range { return Prefix("stet:pack:") }
 
-// Packed stands for a row that was moved out of its place. The key is taken as it
-// is, so that rows keep their order.
+// Packed is the key of a row that was moved aside. The original key is not escaped,
+// so that rows keep their order.
 func Packed(key string) string { return packed + key }
 
 // Unpacked is the inverse of Packed.
@@ -272,8 +270,8 @@ const packed = "stet:packed:"
 // AllPacked covers the rows of both kinds.
 func AllPacked() kv.Range { return Prefix("stet:pack") }
 
-// Quarantined is the place of a damaged row that was set aside. The key is taken as
-// it is.
+// Quarantined is the place of a damaged row that was set aside. The original key is
+// not escaped.
 func Quarantined(key string) string { return quarantine + key }
 
 // Unquarantined is the inverse of Quarantined.

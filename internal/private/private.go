@@ -1,10 +1,10 @@
-// Package private reads files that hold secrets, and refuses those that others can
+// Package private reads files that hold secrets, and rejects files that others can
 // read.
 //
 //	token, err := private.ReadFile("/var/lib/stet/token")
 //
-// It promises that the file whose mode was looked at is the one that is read, and
-// that the error says how to mend it.
+// It reads the same file whose mode it checked, and the error says how to fix the
+// mode.
 package private
 
 import (
@@ -37,10 +37,10 @@ func ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Check refuses the file of a secret that its group or others can read or write. As
-// elsewhere, the group may read a file that belongs to root: whoever runs this could
-// not change its mode, and root gave it to the group. Pipes and the like have no
-// mode that says something. On systems without modes everything passes.
+// Check rejects a secret file that its group or others can read or write. The group
+// may read a file that belongs to root: the caller could not change its mode, and
+// root gave it to the group. The mode of pipes and the like is ignored. On systems
+// without modes everything passes.
 func Check(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	if !hasModes || !mode.IsRegular() || mode.Perm()&0o077 == 0 || mode.Perm()&0o037 == 0 && ofRoot(info) {
@@ -49,7 +49,7 @@ func Check(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s: %w (mode %04o); run 'chmod 600 %s'", path, ErrExposed, mode.Perm(), quote(path))
 }
 
-// quote makes a path one word of a shell, where that is needed.
+// quote quotes a path for a shell if needed.
 func quote(path string) string {
 	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%,") == "" && path != "" {
 		return path

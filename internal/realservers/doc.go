@@ -1,5 +1,5 @@
 // Package realservers starts the servers that tests need: real ones, from the
-// programs that users run, on loopback and in directories of their own.
+// programs that users run, on loopback and in their own directories.
 //
 // A test binary starts each kind of server once, on first use, and stops all of
 // them at its end:
@@ -11,9 +11,8 @@
 //		…
 //	}
 //
-// A program that is not installed fails the test. It is skipped only where setup
-// has recorded that this machine cannot have the program (testenv.Need). What the
-// servers are used for is left to the tests.
+// A missing program fails the test. The test is skipped only if setup has recorded
+// that this machine cannot have the program (testenv.Need).
 package realservers
 
 import (
@@ -30,7 +29,7 @@ var ending struct {
 	calls []func()
 }
 
-// atEnd has fn called when the tests are over, the latest first.
+// atEnd registers fn to be called when the tests are over, latest first.
 func atEnd(fn func()) {
 	ending.Lock()
 	defer ending.Unlock()

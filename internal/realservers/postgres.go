@@ -20,14 +20,13 @@ import (
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
-// PostgresOptions choose a server; the zero value is Postgres 15 that trusts the
-// machine not to lose power.
+// PostgresOptions select a server; the zero value is Postgres 15 without fsync.
 type PostgresOptions struct {
 	// Version is 15 (Debian's package, the default) or 18 (from npm).
 	Version int
-	// Fsync makes what is acknowledged survive kill -9 of the server.
+	// Fsync makes acknowledged data survive kill -9 of the server.
 	Fsync bool
-	// Own gives the test a server for itself, which ends with it.
+	// Own gives the test its own server, which ends with it.
 	Own bool
 	// Archive keeps the log, so that the server can be restored to any moment; it
 	// needs Own.
@@ -41,13 +40,13 @@ type PostgresServer struct {
 	bin    string // of its programs
 	dir    string // with the data in it
 	port   int
-	cmd    *exec.Cmd     // nil when it does not run
+	cmd    *exec.Cmd     // nil if it is not running
 	exited chan struct{} // closed when cmd has ended
 	err    error         // why it could not be started
 }
 
-// PostgresVersions returns the versions that tests of this run use: the one that
-// Debian has, and in a full run the newest, too.
+// PostgresVersions returns the versions that this run tests: Debian's and, in a full
+// run, also the newest.
 func PostgresVersions() []int {
 	if testenv.Full() {
 		return []int{15, 18}
@@ -98,7 +97,7 @@ func sharedPostgres(opts PostgresOptions) *PostgresServer {
 	return s
 }
 
-// launchPostgres makes a cluster of its own and starts it.
+// launchPostgres creates a new cluster and starts it.
 func launchPostgres(opts PostgresOptions) *PostgresServer {
 	s := &PostgresServer{opts: opts}
 	s.err = func() (err error) {
@@ -124,8 +123,8 @@ func launchPostgres(opts PostgresOptions) *PostgresServer {
 
 func (s *PostgresServer) data() string { return filepath.Join(s.dir, "data") }
 
-// makeDir makes a directory that belongs to whoever runs the server, and picks
-// a port.
+// makeDir creates a directory that belongs to the user of the server, and picks a
+// port.
 func (s *PostgresServer) makeDir() error {
 	var err error
 	if s.dir, err = os.MkdirTemp("", "stet-postgres-"); err != nil {
@@ -181,8 +180,8 @@ func (s *PostgresServer) appendConfig(lines ...string) error {
 // startTime is how long a server may take to answer, recovery included.
 const startTime = 60 * time.Second
 
-// start runs the server until it answers. After a kill the old server's children
-// may hold its memory for a moment, so that a start is tried again.
+// start runs the server until it answers. After a kill the old server's children may
+// briefly hold its memory, so a start is retried.
 func (s *PostgresServer) start() error {
 	deadline := time.Now().Add(startTime)
 	for {
@@ -235,8 +234,8 @@ func (s *PostgresServer) spawn() error {
 	return nil
 }
 
-// await waits until the server answers a query, and not another one that was given
-// the port in the meantime.
+// await waits until the server answers a query, and not another one that got the port
+// meanwhile.
 func (s *PostgresServer) await(deadline time.Time) error {
 	ours := fmt.Sprintf("SELECT 1/(current_setting('data_directory') = '%s')::int", s.data())
 	for {
@@ -276,8 +275,7 @@ func (s *PostgresServer) DSN(database string) string {
 	return fmt.Sprintf("postgres://stet@%s/%s?sslmode=disable", s.Addr(), database)
 }
 
-// NewDatabase makes an empty database for a test and returns its connection
-// string.
+// NewDatabase creates an empty database for a test and returns its connection string.
 func (s *PostgresServer) NewDatabase(tb testing.TB) string {
 	tb.Helper()
 	dsn, err := s.newDatabase()
@@ -305,12 +303,12 @@ func PostgresDatabase() (string, error) {
 	return s.newDatabase()
 }
 
-// command prepares one of the server's programs, as the user that may run it.
+// command prepares one of the server's programs, as the user that runs it.
 func (s *PostgresServer) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+s.dir)
-	// Whatever happens to the tests, the server does not outlive them.
+	// The server must not outlive the tests, whatever happens.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: postgresUser(), Pdeathsig: syscall.SIGQUIT}
 	return cmd
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
-// Kill ends the server and all its processes at once, as the power plug would.
+// Kill ends the server and all its processes at once, like a power failure.
 func (s *PostgresServer) Kill(tb testing.TB) {
 	tb.Helper()
 	if s.cmd == nil {
-		tb.Fatal("kill postgres: it does not run")
+		tb.Fatal("kill postgres: it is not running")
 	}
 	s.kill()
 }
@@ -38,8 +38,8 @@ func (s *PostgresServer) kill() {
 	s.cmd = nil
 }
 
-// childrenOf returns the processes that the kernel lists as pid's. Those that it
-// does not list end by themselves once they notice.
+// childrenOf returns the children of pid that the kernel lists. Others end by
+// themselves.
 func childrenOf(pid int) []int {
 	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
@@ -62,8 +62,8 @@ func (s *PostgresServer) Start(tb testing.TB) {
 	}
 }
 
-// discard stops a server and removes its files. Unlike after a kill, the server
-// gathers its own processes.
+// discard stops a server and removes its files. Unlike after a kill, the server ends
+// its own processes.
 func (s *PostgresServer) discard() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
@@ -74,12 +74,12 @@ func (s *PostgresServer) discard() {
 	}
 	s.kill()
 	if s.dir != "" {
-		_ = os.RemoveAll(s.dir) // a temporary directory; nobody waits for the room
+		_ = os.RemoveAll(s.dir) // a temporary directory
 	}
 }
 
-// Standby copies the server and has it wait with every commit from now on until
-// the copy has it too.
+// Standby starts a copy of the server. From then on every commit waits until the copy
+// has it.
 func (s *PostgresServer) Standby(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	copied := &PostgresServer{opts: s.opts, bin: s.bin}
@@ -124,7 +124,7 @@ func (s *PostgresServer) awaitSynchronous(tb testing.TB) {
 	tb.Fatalf("the standby does not become synchronous: %v", err)
 }
 
-// Promote makes a standby the primary. It waits for nobody from then on.
+// Promote makes a standby the primary. Afterwards it waits for no other server.
 func (s *PostgresServer) Promote(tb testing.TB) {
 	tb.Helper()
 	err := s.run("pg_ctl", "promote", "-D", s.data(), "-w", "-t", "60")
@@ -139,7 +139,7 @@ func (s *PostgresServer) Promote(tb testing.TB) {
 	}
 }
 
-// postgresUser is who runs the server: it refuses to be root.
+// postgresUser is the user of the server, which refuses to run as root.
 func postgresUser() *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil
@@ -160,11 +160,11 @@ func postgresUser() *syscall.Credential {
 func postgresPrograms(version int) (string, error) {
 	switch version {
 	case 15:
-		// Debian 12 has 15; on a later one the package brings a later version.
+		// Debian 12 has 15; later releases have a later version.
 		if found, _ := filepath.Glob("/usr/lib/postgresql/1[5-9]/bin/initdb"); len(found) > 0 {
 			return filepath.Dir(found[0]), nil
 		}
-		found, err := exec.LookPath("initdb") // as other systems have it
+		found, err := exec.LookPath("initdb") // on other systems
 		if err != nil {
 			return "", fmt.Errorf("postgres 15 is missing: install Debian's package postgresql: %w", err)
 		}
@@ -176,12 +176,11 @@ func postgresPrograms(version int) (string, error) {
 		}
 		return strings.TrimSpace(string(out)), nil
 	}
-	return "", fmt.Errorf("there is no postgres %d here", version)
+	return "", fmt.Errorf("postgres %d is not installed", version)
 }
 
-// reachable makes sure that whoever runs the server can run its programs, which
-// may lie in a checkout that only root can enter: then they are copied beside its
-// data.
+// reachable makes sure that the user of the server can run its programs, which may be
+// in a checkout that only root can enter: then they are copied beside its data.
 func (s *PostgresServer) reachable() error {
 	if s.run("postgres", "--version") == nil {
 		return nil
@@ -204,14 +203,14 @@ func stderrOf(err error) []byte {
 	return nil
 }
 
-// AddUser makes a user who needs a password, unlike the one of DSN.
+// AddUser creates a user with a password, unlike the user of DSN.
 func (s *PostgresServer) AddUser(tb testing.TB, name, password string) {
 	tb.Helper()
 	rules := filepath.Join(s.data(), "pg_hba.conf")
 	err := s.Exec("postgres", fmt.Sprintf("CREATE ROLE %s LOGIN SUPERUSER PASSWORD '%s'", name, password))
 	if err == nil {
 		var old []byte
-		if old, err = os.ReadFile(rules); err == nil { // the first rule that fits counts
+		if old, err = os.ReadFile(rules); err == nil { // the first matching rule counts
 			err = os.WriteFile(rules, append(fmt.Appendf(nil, "host all %s 127.0.0.1/32 scram-sha-256\n", name), old...), 0o600)
 		}
 	}

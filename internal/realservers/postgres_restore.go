@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// archive is where the server's log is kept.
+// archive is the directory of the server's archived log.
 func (s *PostgresServer) archive() string { return s.dir }
 
 // Program returns the path of one of the server's programs.
 func (s *PostgresServer) Program(name string) string { return filepath.Join(s.bin, name) }
 
-// Backup copies the server's files while it runs and returns where the copy is.
+// Backup copies the server's files while it runs and returns the directory of the
+// copy.
 func (s *PostgresServer) Backup(tb testing.TB) string {
 	tb.Helper()
 	dir := filepath.Join(s.dir, fmt.Sprintf("backup-%d", time.Now().UnixNano()))
@@ -26,7 +27,7 @@ func (s *PostgresServer) Backup(tb testing.TB) string {
 	return dir
 }
 
-// Remember gives this moment a name that RestoreTo knows.
+// Remember names this moment for RestoreTo.
 func (s *PostgresServer) Remember(tb testing.TB, name string) {
 	tb.Helper()
 	if err := s.Exec("postgres", fmt.Sprintf("SELECT pg_create_restore_point('%s')", name)); err != nil {
@@ -34,8 +35,8 @@ func (s *PostgresServer) Remember(tb testing.TB, name string) {
 	}
 }
 
-// RestoreTo starts another server from a backup and the log that was kept since,
-// as it was at a moment with a name. The log up to now is archived first.
+// RestoreTo starts another server from a backup and the log since, in the state of a
+// named moment. It archives the log up to now first.
 func (s *PostgresServer) RestoreTo(tb testing.TB, backup, name string) *PostgresServer {
 	tb.Helper()
 	if err := s.Exec("postgres", "SELECT pg_switch_wal()"); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
-// s3AccessKey and s3SecretKey open the buckets of the test servers.
+// s3AccessKey and s3SecretKey are the credentials of the test servers.
 const (
 	s3AccessKey = "stet-access"
 	s3SecretKey = "stet-secret-of-tests"
@@ -37,7 +37,7 @@ type S3Server struct {
 	bin     string
 	dir     string
 	port    int
-	cmd     *exec.Cmd     // nil when it does not run
+	cmd     *exec.Cmd     // nil if it is not running
 	exited  chan struct{} // closed when cmd has ended
 	err     error         // why it could not be started
 }
@@ -47,8 +47,8 @@ var s3Shared struct {
 	servers map[string]*S3Server
 }
 
-// S3 returns a versitygw that the tests of this binary share. It is built on the
-// first use on a machine, which takes minutes.
+// S3 returns a versitygw that the tests of this binary share. The first use on a
+// machine builds it, which takes minutes.
 func S3(tb testing.TB) *S3Server {
 	tb.Helper()
 	return sharedS3(tb, "versitygw")
@@ -66,8 +66,8 @@ func OwnS3(tb testing.TB) *S3Server {
 	return s
 }
 
-// Rclone returns an rclone that serves S3, shared like S3: a peer that knows
-// neither conditional writes nor checksums. Building it takes many minutes.
+// Rclone returns an rclone that serves S3, shared like S3: a server without
+// conditional writes and checksums. Building it takes many minutes.
 func Rclone(tb testing.TB) *S3Server {
 	tb.Helper()
 	return sharedS3(tb, "rclone")
@@ -122,8 +122,8 @@ func launchS3(program string) *S3Server {
 	return s
 }
 
-// arguments returns how the program is started. The secret is not among them:
-// everybody on the machine sees them.
+// arguments returns the arguments of the program. They do not include the secret,
+// because all users of the machine can see them.
 func (s *S3Server) arguments() []string {
 	data := filepath.Join(s.dir, "data")
 	if s.program == "rclone" {
@@ -145,8 +145,8 @@ func (s *S3Server) start() error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.Env = append(os.Environ(), "HOME="+s.dir,
 		"ROOT_ACCESS_KEY="+s3AccessKey, "ROOT_SECRET_KEY="+s3SecretKey,
-		`RCLONE_AUTH_KEY="`+s3AccessKey+","+s3SecretKey+`"`) // one of a list, in the manner of CSV
-	// Whatever happens to the tests, the server does not outlive them.
+		`RCLONE_AUTH_KEY="`+s3AccessKey+","+s3SecretKey+`"`) // a CSV list with one entry
+	// The server must not outlive the tests, whatever happens.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", s.program, err)
@@ -165,7 +165,7 @@ func (s *S3Server) start() error {
 	return nil
 }
 
-// await waits until the server answers anything at all.
+// await waits until the server answers.
 func (s *S3Server) await(deadline time.Time) error {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
@@ -185,11 +185,11 @@ func (s *S3Server) await(deadline time.Time) error {
 	}
 }
 
-// Kill ends the server at once, in the middle of whatever it does.
+// Kill ends the server immediately.
 func (s *S3Server) Kill(tb testing.TB) {
 	tb.Helper()
 	if s.cmd == nil {
-		tb.Fatalf("kill %s: it does not run", s.program)
+		tb.Fatalf("kill %s: it is not running", s.program)
 	}
 	s.kill()
 }
@@ -214,7 +214,7 @@ func (s *S3Server) Restart(tb testing.TB) {
 func (s *S3Server) discard() {
 	s.kill()
 	if s.dir != "" {
-		_ = os.RemoveAll(s.dir) // a temporary directory; nobody waits for the room
+		_ = os.RemoveAll(s.dir) // a temporary directory
 	}
 }
 
@@ -226,21 +226,20 @@ func (s *S3Server) NewBucket(tb testing.TB) string {
 		BaseEndpoint: aws.String(s.Endpoint()), Region: s3Region, UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(s3AccessKey, s3SecretKey, ""),
 	})
-	// tb.Context may be over where a bucket is made for a clean-up.
+	// tb.Context may have ended during a cleanup.
 	if _, err := client.CreateBucket(context.Background(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
 		tb.Fatalf("make a bucket: %v", err)
 	}
 	return name
 }
 
-// Files returns the directory in which the server keeps a bucket's objects as
-// files, for tests that damage them.
+// Files returns the directory of a bucket's object files, for tests that damage them.
 func (s *S3Server) Files(bucket string) string { return filepath.Join(s.dir, "data", bucket) }
 
 // Endpoint returns the address of the server.
 func (s *S3Server) Endpoint() string { return "http://" + s.addr() }
 
-// URL returns the address of a bucket as stet takes it.
+// URL returns the address of a bucket for stet.
 func (s *S3Server) URL(bucket string) string {
 	return S3URL(s.Endpoint(), bucket)
 }
@@ -254,7 +253,7 @@ func S3URL(endpoint, bucket string) string {
 // Keys returns the access key and the secret key.
 func (s *S3Server) Keys() (access, secret string) { return s3AccessKey, s3SecretKey }
 
-// Env returns the environment in which a program finds the keys.
+// Env returns environment variables with the keys.
 func (s *S3Server) Env() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + s3AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3SecretKey}
 }

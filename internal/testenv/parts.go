@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// Need skips a test that uses parts which setup could not bring to this machine.
-// With CI=true it never skips, and neither where setup did not run: a test then
-// fails for what it does not find.
+// Need skips a test that uses parts which setup could not install on this machine. It
+// never skips with CI=true or if setup did not run: the test then fails for the
+// missing part.
 func Need(tb testing.TB, parts ...string) {
 	tb.Helper()
 	for _, part := range parts {
 		if why := LeftOut(part); why != "" {
-			tb.Skipf("%s is left out: %s", part, why)
+			tb.Skipf("%s is not installed: %s", part, why)
 		}
 	}
 }
 
-// LeftOut returns why setup could not bring a part, or nothing if it did.
+// LeftOut returns why setup could not install a part, or "" if it did.
 func LeftOut(part string) string { return leftOut(Root(), part) }
 
 func leftOut(root, part string) string {
@@ -34,7 +34,7 @@ func leftOut(root, part string) string {
 	return strings.TrimSpace(string(why))
 }
 
-// Root returns the directory of the sources.
+// Root returns the source directory.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")

@@ -1,4 +1,4 @@
-// Package testenv tells tests how much to do and what they can use.
+// Package testenv provides the size of a test run and the parts available to it.
 //
 // There are three sizes. `make test` runs the quick figures, `make check` the full
 // ones (STET_FULL=1) and, under the race detector, the quick ones again, `make
@@ -7,18 +7,17 @@ package testenv
 
 import "os"
 
-// quickShare is the part of the full figures that a quick run does. The race
-// detector slows everything down many times and looks for something else, so it
-// runs the same part.
+// quickShare is the fraction of the full figures that a quick run does. The race
+// detector is slow and looks for other errors, so it runs the same fraction.
 const quickShare = 8
 
-// Long reports whether the long figures were asked for.
+// Long reports whether the long figures are requested.
 func Long() bool { return os.Getenv("STET_LONG") == "1" }
 
-// Full reports whether the full figures were asked for, or the long ones.
+// Full reports whether the full or long figures are requested.
 func Full() bool { return os.Getenv("STET_FULL") == "1" || Long() }
 
-// Quick reports whether a test does the least that still means something.
+// Quick reports whether a test runs the smallest useful figures.
 func Quick() bool { return !Full() || raceEnabled && !Long() }
 
 // Race reports whether the race detector is on.
@@ -27,8 +26,8 @@ func Race() bool { return raceEnabled }
 // Scale returns full, in a long run long, and in a quick run a part of full.
 func Scale(full, long int) int { return Sizes(max(1, full/quickShare), full, long) }
 
-// Sizes returns the figure of this run, where a part of the full one would mean
-// too little or take too long.
+// Sizes returns the figure of this run, for tests where a fraction of the full one
+// would be too small or take too long.
 func Sizes(quick, full, long int) int {
 	switch {
 	case Long():

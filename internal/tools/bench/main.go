@@ -4,8 +4,8 @@
 //	go run ./internal/tools/bench            all of them
 //	go run ./internal/tools/bench -match Put those whose name fits
 //
-// Only ratios count: ours and the baseline are measured in turns, in one run,
-// since machines are shared and noisy. Nothing here fails a build.
+// Only ratios count: ours and the baseline are measured alternately in one run,
+// because machines are shared and noisy. Nothing here fails a build.
 package main
 
 import (
@@ -40,7 +40,7 @@ var suites = []suite{
 	{"./fleet", "SealedCost", "3x"},
 }
 
-// targets says what the metric of a benchmark should be; the first that fits.
+// targets are the target metrics of benchmarks; the first match counts.
 var targets = []struct {
 	name   *regexp.Regexp
 	metric string
@@ -68,7 +68,7 @@ var targets = []struct {
 }
 
 func main() {
-	match := flag.String("match", "", "run only benchmarks whose name fits this expression")
+	match := flag.String("match", "", "run only benchmarks whose name matches this expression")
 	flag.Parse()
 	if err := run(*match); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -131,8 +131,7 @@ func parse(line string) (name string, metrics []string, ok bool) {
 	return name, metrics, true
 }
 
-// target returns what the benchmark should reach, if that was said and the
-// benchmark reports it.
+// target returns the target of a benchmark, if it has one and reports the metric.
 func target(name string, metrics []string) string {
 	for _, t := range targets {
 		if !t.name.MatchString(name) {

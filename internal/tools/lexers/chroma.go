@@ -15,7 +15,7 @@ import (
 	"github.com/alecthomas/chroma/v2"
 )
 
-// moduleFiles is what chroma's directory of lexers holds.
+// moduleFiles is the content of chroma's directory of lexers.
 type moduleFiles struct {
 	byName   map[string]moduleFile // by the name of the lexer
 	literals []string              // the strings of its Go files, each once
@@ -72,8 +72,8 @@ func literals(dir string) ([]string, error) {
 }
 
 // renamed lists the words to which a lexer gives another type than the rules of its
-// language do, as lines of a type and a word. Only the function that does so knows
-// them; the words to ask it for are somewhere in chroma's sources.
+// language, as lines of a type and a word. Only a function of the lexer has them;
+// candidates are all strings in chroma's sources.
 func (m *moduleFiles) renamed(lexer chroma.Lexer) []byte {
 	if kind(lexer) != "remappingLexer" {
 		return nil
@@ -90,14 +90,14 @@ func (m *moduleFiles) renamed(lexer chroma.Lexer) []byte {
 	return []byte(lines.String())
 }
 
-// languageOf returns the lexer that has the rules, of one that wraps it.
+// languageOf returns the wrapped lexer that has the rules.
 func languageOf(lexer chroma.Lexer) *chroma.RegexLexer {
 	switch kind(lexer) {
 	case "delegatingLexer": // a language inside of another
 		return languageOf(field[chroma.Lexer](lexer, "language"))
-	case "remappingLexer": // some words are told from others
+	case "remappingLexer": // some words get another type
 		return languageOf(field[chroma.Lexer](lexer, "lexer"))
-	case "markdownLexer", "httpBodyContentTyper": // parts of the text have a lexer of their own
+	case "markdownLexer", "httpBodyContentTyper": // parts of the text have their own lexer
 		return languageOf(field[chroma.Lexer](lexer, "Lexer"))
 	}
 	return lexer.(*chroma.RegexLexer)
@@ -105,13 +105,12 @@ func languageOf(lexer chroma.Lexer) *chroma.RegexLexer {
 
 func kind(lexer chroma.Lexer) string { return reflect.TypeOf(lexer).Elem().Name() }
 
-// field reads a field that chroma keeps to itself; a version of it that is built
-// differently ends the program.
+// field reads an unexported field of chroma; it panics if the field does not exist.
 func field[T any](of any, name string) T {
 	return *(*T)(reflect.ValueOf(of).Elem().FieldByName(name).Addr().UnsafePointer())
 }
 
-// emitters stand for functions, and for nothing, by lexer and pattern.
+// emitters replace functions, or nothing, by lexer and pattern.
 var emitters = map[string]map[string]chroma.Emitter{
 	"Caddyfile":            heredoc,
 	"Caddyfile Directives": heredoc,

@@ -1,10 +1,10 @@
 // Command lexers writes the archive that internal/highlight embeds: the rules of
-// chroma's lexers as data. Chroma's own package of lexers reads the heads of all of
-// them when a program starts, whether or not it will ever show a line of code.
+// chroma's lexers as data. Chroma's own package of lexers reads the headers of all of
+// them at program start, even if it never shows code.
 //
-// Most lexers are XML files of the module and are copied. Those that are written in
-// Go are serialised; of lexers that consist of several, the part that knows the
-// language is, and internal/highlight puts them together again.
+// Most lexers are XML files of the module and are copied. Lexers written in Go are
+// serialised; of composite lexers only the part with the language is, and
+// internal/highlight composes them again.
 //
 //	go run ./internal/tools/lexers internal/highlight
 package main
@@ -28,7 +28,7 @@ import (
 
 const source = "github.com/alecthomas/chroma/v2"
 
-// left names lexers whose states are functions, which no XML can hold.
+// left names lexers whose states are functions, which XML cannot hold.
 var left = []string{"Haxe", "Raku"}
 
 func main() {
@@ -62,8 +62,8 @@ func run(target string) error {
 	return os.WriteFile(filepath.Join(target, "lexers.zip"), archive, 0o644)
 }
 
-// pack makes an archive that has the lexers in the order in which chroma knows them:
-// among equals, the order decides which one a file name gets.
+// pack makes an archive of the lexers in chroma's order: among equals, the order
+// decides which one a file name gets.
 func pack(dir string) ([]byte, error) {
 	files, err := readFiles(filepath.Join(dir, "lexers"))
 	if err != nil {
@@ -105,8 +105,8 @@ func pack(dir string) ([]byte, error) {
 	return archive.Bytes(), err
 }
 
-// entry returns what the archive holds of a lexer: the file of the module, if that
-// is what the lexer was made of.
+// entry returns the archive entry of a lexer: the file of the module, if the lexer
+// was made from one.
 func (m *moduleFiles) entry(lexer *chroma.RegexLexer) (file string, data []byte, err error) {
 	name := lexer.Config().Name
 	data, err = marshal(lexer)
@@ -126,8 +126,8 @@ func (m *moduleFiles) entry(lexer *chroma.RegexLexer) (file string, data []byte,
 	return "coded/" + slug + ".xml", data, nil
 }
 
-// marshal is chroma.Marshal with states in an order that does not change from one
-// run to the next, and with functions replaced by what can be written down.
+// marshal is chroma.Marshal with states in a stable order, and with functions
+// replaced by data.
 func marshal(lexer *chroma.RegexLexer) ([]byte, error) {
 	rules, err := lexer.Rules()
 	if err != nil {
