@@ -36,10 +36,10 @@ func (c *checked) Put(ctx context.Context, blobs ...Blob) error {
 	return c.inner.Put(ctx, blobs...)
 }
 
-// verify trusts an id that New or a Builder computed over these bytes: hashing them
-// again would double the cost of every put, and reading Like again would make
-// appending to a long list as costly as rewriting it. Content from elsewhere, above
-// all from the wire, is hashed here.
+// verify trusts an id that New or a Builder computed, if a cheap sum says that the
+// bytes are still the same: computing SHA-256 again would double the cost of every put,
+// and reading Like again would make appending to a long list as costly as rewriting it.
+// Content from elsewhere, above all from the wire, is hashed here.
 func (c *checked) verify(ctx context.Context, b *Blob) error {
 	if b.vouched() {
 		return nil

@@ -25,6 +25,8 @@ func basicCases() []Case {
 		{Name: "flush", Func: flush},
 		{Name: "local-only-is-readable", Func: localOnly},
 		{Name: "wrong-id-is-refused", Func: wrongID},
+		{Name: "zero-id-is-refused", Func: zeroID},
+		{Name: "bytes-changed-after-naming-are-refused", Bytes: 200 << 10, Func: changedBytes},
 		{Name: "done-context-does-nothing", Func: doneContext},
 	}
 }
@@ -182,6 +184,61 @@ func wrongID(ctx context.Context, s blob.Store) error {
 		return err
 	}
 	return wrongIDStream(ctx, s, checked)
+}
+
+// zeroID puts blobs without an id: nothing has the SHA-256 of zeros.
+func zeroID(ctx context.Context, s blob.Store) error {
+	checked := blob.Checked(s)
+	for name, b := range map[string]blob.Blob{"nothing": {}, "content": {Data: fresh(100)}} {
+		if err := checked.Put(ctx, b); !errors.Is(err, blob.ErrMismatch) {
+			return fmt.Errorf("put %s under the zero id: got %v, want ErrMismatch", name, err)
+		}
+		err := blob.PutFrom(ctx, checked, b.ID, newReader(b.Data), int64(len(b.Data)))
+		if !errors.Is(err, blob.ErrMismatch) {
+			return fmt.Errorf("stream %s under the zero id: got %v, want ErrMismatch", name, err)
+		}
+	}
+	return wantAbsent(ctx, s, blob.ID{})
+}
+
+// changedBytes changes a blob between New, or Builder.Blob, and Put. The id was right
+// when it was computed.
+func changedBytes(ctx context.Context, s blob.Store) error {
+	checked := blob.Checked(s)
+	list := blob.NewBuilder()
+	list.Append(fresh(300))
+	first := list.Blob(nil)
+	if err := checked.Put(ctx, first); err != nil {
+		return fmt.Errorf("put the first blob of a builder: %w", err)
+	}
+	list.Commit(first)
+	list.Append(fresh(50))
+	longer := list.Blob(fresh(10))
+	shorter := longer
+	shorter.Keep--
+	other := longer
+	other.Like = blob.Sum([]byte("something else"))
+	small, large := freshBlob(1), freshBlob(200<<10)
+	for name, b := range map[string]blob.Blob{"small": small, "large": large, "extension": longer} {
+		b.Data[len(b.Data)/2] ^= 1
+		if err := checked.Put(ctx, b); !errors.Is(err, blob.ErrMismatch) {
+			return fmt.Errorf("put of a %s blob whose bytes changed: got %v, want ErrMismatch", name, err)
+		}
+		b.Data[len(b.Data)/2] ^= 1
+	}
+	if err := checked.Put(ctx, shorter); err == nil {
+		return errors.New("put of an extension that keeps another number of bytes: got no error")
+	}
+	if err := checked.Put(ctx, other); err == nil {
+		return errors.New("put of an extension of another blob: got no error")
+	}
+	if err := wantAbsent(ctx, s, small.ID, large.ID, longer.ID); err != nil {
+		return err
+	}
+	if err := checked.Put(ctx, small, large, longer); err != nil {
+		return fmt.Errorf("put of the right bytes: %w", err)
+	}
+	return wantContent(ctx, s, large.ID, large.Data)
 }
 
 func doneContext(ctx context.Context, s blob.Store) error {
