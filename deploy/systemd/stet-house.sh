@@ -1,8 +1,8 @@
 #!/bin/sh
-# Keeps house for every tenant of a fleet: seals what is idle, then collects what
-# nothing refers to any more, what was sealed included, and sweeps the bucket. It may
-# be killed at any time and run on several machines at once. One tenant's trouble does
-# not keep the others waiting; it shows in the exit code.
+# Runs maintenance for every tenant of a fleet: seals idle conversations, then
+# collects unreferenced content, including that of sealed ones, and sweeps the bucket.
+# It may be killed at any time and run on several machines at once. A failure of one
+# tenant does not stop the others; it sets the exit code.
 set -u
 
 idle=${HOUSE_IDLE:-30d}

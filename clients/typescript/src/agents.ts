@@ -7,14 +7,14 @@ import type { CloudAgentStateSchema, CloudAgentWorkflowStatus } from "./gen/aise
 import type { BackgroundComposerService, PreFetchedBlobSchema } from "./gen/aiserver/v1/stream_conversation_pb.js";
 import type { Agent, CloudAgentService } from "./gen/stet/v1/cloudagent_service_pb.js";
 
-/** Agents that run elsewhere: their state, their status and a log of what they did. */
+/** Agents that run elsewhere: their state, their status and a log of their events. */
 export class Agents {
   constructor(
     private readonly service: Client<typeof CloudAgentService>,
     private readonly streams: Client<typeof BackgroundComposerService>,
   ) {}
 
-  /** Makes an agent; without an id the server chooses one. */
+  /** Creates an agent; without an id the server chooses one. */
   async create(agent: { id?: string; name?: string; conversation?: string }): Promise<Agent> {
     return made((await this.service.create(agent)).agent);
   }
@@ -23,7 +23,7 @@ export class Agents {
     return made((await this.service.get({ id })).agent);
   }
 
-  /** Gives all agents, a page at a time. */
+  /** Yields all agents, a page at a time. */
   async *list(): AsyncGenerator<Agent, void, void> {
     let cursor = "";
     do {
@@ -61,9 +61,9 @@ export class Agents {
   }
 
   /**
-   * Gives the events of an agent, each once and in order, over as many
-   * connections as it takes, until the agent has ended. It throws what a new
-   * connection cannot cure, and when the signal of the options is aborted.
+   * Yields the events of an agent, each once and in order, over as many connections
+   * as needed, until the agent has ended. It throws errors that a new connection
+   * cannot fix, and when the signal of the options is aborted.
    */
   follow(id: string, options: FollowOptions = {}): AsyncGenerator<AgentEvent, void, void> {
     return follow(this.streams, id, options);

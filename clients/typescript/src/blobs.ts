@@ -2,25 +2,25 @@ import type { Client } from "@connectrpc/connect";
 
 import type { BlobService } from "./gen/stet/v1/store_service_pb.js";
 
-/** What fits into one message with room to spare; the server takes 4 MiB. */
+/** The content limit of one message; the server accepts 4 MiB. */
 const messageBytes = 3 << 20;
 
-/** How many ids are asked for at once. */
+/** The number of ids in one request. */
 const hasIds = 4096;
 
-/** Says that a server returned other bytes than those that the id names. */
+/** A server returned bytes that do not match the id. */
 export class BlobMismatchError extends Error {
   override readonly name = "BlobMismatchError";
 }
 
 /** Returns the id of bytes: their SHA-256. */
 export async function sha256(data: Uint8Array): Promise<Uint8Array> {
-  // Node 18 has it, but not as a global.
+  // In Node 18 it is not a global.
   const subtle = globalThis.crypto?.subtle ?? (await import("node:crypto")).webcrypto.subtle;
   return new Uint8Array(await subtle.digest("SHA-256", data.slice()));
 }
 
-/** Spells an id. */
+/** Returns an id as hexadecimal digits. */
 export function hex(id: Uint8Array): string {
   return Array.from(id, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -30,8 +30,8 @@ export class Blobs {
   constructor(private readonly service: Client<typeof BlobService>) {}
 
   /**
-   * Stores bytes and returns their id. They can be read when this returns and are
-   * durable after `flush`, or when a state that names them is saved.
+   * Stores bytes and returns their id. They can be read when this returns, and are
+   * durable after `flush` or after saving a state that names them.
    */
   async put(data: Uint8Array): Promise<Uint8Array> {
     if (data.length > messageBytes) {
@@ -42,7 +42,7 @@ export class Blobs {
     return id;
   }
 
-  /** Returns the bytes of an id, of any size; code NotFound if there are none. */
+  /** Returns the bytes of an id, of any size; fails with code NotFound if missing. */
   async get(id: Uint8Array, signal?: AbortSignal): Promise<Uint8Array> {
     const chunks: Uint8Array[] = [];
     let size = 0;
@@ -57,12 +57,12 @@ export class Blobs {
       at += chunk.length;
     }
     if (hex(await sha256(data)) !== hex(id)) {
-      throw new BlobMismatchError(`the server returned other bytes for ${hex(id)}`);
+      throw new BlobMismatchError(`the server returned wrong bytes for ${hex(id)}`);
     }
     return data;
   }
 
-  /** Tells for each id whether it is stored. */
+  /** Reports for each id whether it is stored. */
   async has(...ids: Uint8Array[]): Promise<boolean[]> {
     const has: boolean[] = [];
     for (let from = 0; from < ids.length; from += hasIds) {
@@ -76,7 +76,7 @@ export class Blobs {
     return has;
   }
 
-  /** Returns when everything that was put is durable. */
+  /** Returns once everything put before is durable. */
   async flush(): Promise<void> {
     await this.service.flush({});
   }

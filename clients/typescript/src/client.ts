@@ -12,7 +12,7 @@ import { BlobService, StoreService } from "./gen/stet/v1/store_service_pb.js";
 export interface Options {
   /** Replaces the global fetch. */
   fetch?: typeof globalThis.fetch;
-  /** Sends JSON instead of the binary form, for looking at it. */
+  /** Sends JSON instead of the binary form, for debugging. */
   json?: boolean;
 }
 
@@ -26,18 +26,18 @@ export interface Stet {
   readonly checkpoints: Client<typeof CheckpointService>;
   /** Agents that run elsewhere, and their events. */
   readonly agents: Agents;
-  /** Housekeeping. */
+  /** Maintenance. */
   readonly store: Client<typeof StoreService>;
 }
 
 /**
  * Uses the server at an address. The token goes into a header, never into the
- * address. Nothing is sent before the first call.
+ * address. It does not connect before the first call.
  */
 export function connect(address: string, token: string, options: Options = {}): Stet {
   const url = new URL(address);
   if (url.username !== "" || url.password !== "" || url.search !== "") {
-    throw new TypeError("the address must hold neither a user nor a query: tokens do not belong there");
+    throw new TypeError("the address must not contain a user or a query; do not put tokens there");
   }
   const bearer: Interceptor = (next) => (request) => {
     if (token !== "") {

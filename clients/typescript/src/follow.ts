@@ -9,22 +9,22 @@ import type {
 } from "./gen/aiserver/v1/stream_conversation_pb.js";
 
 export interface FollowOptions {
-  /** The last offset that was handled; without one the initial state comes first. */
+  /** The last handled offset; without one the initial state comes first. */
   after?: string;
   /** Ends the following with an error. */
   signal?: AbortSignal;
-  /** Leaves out the contents of large tool calls and large blobs. */
+  /** Omits the contents of large tool calls and large blobs. */
   light?: boolean;
-  /** Bounds of the wait before a new connection, 100 ms and 10 s. */
+  /** Limits of the wait before a new connection, 100 ms and 10 s. */
   minBackoff?: number;
   maxBackoff?: number;
   /** How long a connection may be silent, in ms, before it counts as lost: a minute. */
   silence?: number;
 }
 
-/** Something that happened to an agent. `offset` is the place after it, to resume from. */
+/** An event of an agent. `offset` is the place after it, to resume from. */
 export type AgentEvent =
-  /** The follower begins anew: the state stands for everything before the offset. */
+  /** The follower starts over: the state includes everything before the offset. */
   | { kind: "initial"; offset: string; status: CloudAgentWorkflowStatus; state?: CloudAgentState; stateId?: Uint8Array; blobs: PreFetchedBlob[] }
   | { kind: "update"; offset: string; update: InteractionUpdate }
   | { kind: "state"; offset: string; state: CloudAgentState; stateId: Uint8Array; blobs: PreFetchedBlob[] }
@@ -32,15 +32,15 @@ export type AgentEvent =
   /** A response that this release does not interpret. */
   | { kind: "other"; offset: string; response: StreamConversationResponse };
 
-/** Says that a stream leaves out an event, again and again. */
+/** A stream keeps skipping an event. */
 export class DataLossError extends Error {
   override readonly name = "DataLossError";
 }
 
-/** How many connections in a row may leave out the same event. */
+/** How many consecutive connections may skip the same event. */
 const maxGaps = 3;
 
-/** Errors that coming back later does not cure. */
+/** Errors that a later retry does not fix. */
 const permanent = new Set([
   Code.NotFound, Code.InvalidArgument, Code.DataLoss, Code.Unauthenticated, Code.PermissionDenied,
   Code.Unimplemented, Code.FailedPrecondition,
@@ -86,7 +86,7 @@ export async function* follow(
       if (error instanceof DataLossError || (error instanceof ConnectError && permanent.has(error.code))) {
         throw error;
       }
-      // Anything else is what happens to connections.
+      // Anything else is a connection error.
     } finally {
       line.close();
     }
@@ -96,14 +96,14 @@ export async function* follow(
     if (progress) {
       wait = shortest;
     }
-    // Half of the wait is random, so that the followers of a server that comes back
-    // do not come all at once.
+    // Half of the wait is random, so that followers of a restarted server do not all
+    // reconnect at once.
     await pause(wait / 2 + (Math.random() * wait) / 2, options.signal);
     wait = Math.min(2 * wait, longest);
   }
 }
 
-/** Where a follower is: decides which responses are events, and gives each once. */
+/** The position of a follower: decides which responses are events, and yields each once. */
 class Place {
   terminal = false;
   private pending: (AgentEvent & { kind: "initial" }) | undefined;
@@ -112,7 +112,7 @@ class Place {
 
   constructor(public after: string) {}
 
-  /** Forgets what a connection that was lost left unfinished. */
+  /** Drops the unfinished state of a lost connection. */
   begin(): void {
     this.pending = undefined;
     this.prefetched = [];
@@ -123,8 +123,8 @@ class Place {
     switch (message.case) {
       case "initialState": {
         const { workflowStatus: status, cloudAgentState: state, blobId, preFetchedBlobs } = message.value;
-        // Held back until its offset is known: a connection that is lost in between
-        // must not make the caller begin anew twice.
+        // Held back until its offset is known: a connection lost in between must not make
+        // the caller start over twice.
         this.pending = {
           kind: "initial", offset: "", status, blobs: [...this.prefetched, ...preFetchedBlobs],
           ...(state === undefined ? {} : { state, stateId: blobId }),
@@ -174,7 +174,7 @@ class Place {
     yield* this.settle("");
   }
 
-  /** Gives the initial state that was held back. */
+  /** Yields the initial state that was held back. */
   private *settle(offset: string): Generator<AgentEvent, void, void> {
     const initial = this.pending;
     if (initial === undefined) {
@@ -186,7 +186,7 @@ class Place {
     yield { ...initial, offset };
   }
 
-  /** Gives an event if it is the next one. */
+  /** Yields an event if it is the next one. */
   private *give(event: AgentEvent): Generator<AgentEvent, void, void> {
     yield* this.settle("");
     if (event.offset !== "" && this.after !== "") {
@@ -217,7 +217,7 @@ class Place {
   }
 }
 
-/** One connection, which is given up when it is silent for too long. */
+/** One connection, which is closed after too long a silence. */
 class Line {
   private readonly controller = new AbortController();
   private readonly silence: number;
@@ -254,7 +254,7 @@ function isTerminal(status: CloudAgentWorkflowStatus): boolean {
   return status === CloudAgentWorkflowStatus.ARCHIVED || status === CloudAgentWorkflowStatus.EXPIRED;
 }
 
-/** Returns the number of the event of an offset; others spell offsets as they like. */
+/** Returns the event number of an offset; other servers format offsets differently. */
 function sequence(offset: string): bigint | undefined {
   const parts = /^([0-9a-f]{16})-[0-9a-f]{1,16}$/.exec(offset);
   return parts?.[1] === undefined ? undefined : BigInt(`0x${parts[1]}`);
