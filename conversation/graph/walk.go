@@ -38,11 +38,18 @@ type Options struct {
 	// Skip, if set, is called before a reference is followed; true skips it.
 	Skip func(from blob.ID, r Ref) bool
 	// Seen, if set, holds the blobs visited before, and the walk adds to it.
-	Seen *Set
+	Seen Marks
 	// Nesting, if set, sets ErrTooDeep for a state with too deeply nested subagents.
 	// The walk still follows them: Seen guarantees that it ends, and a collector must
 	// find everything.
 	Nesting *Nesting
+}
+
+// Marks remembers which blobs a walk came to, and as what each was read. *Set is one.
+// It must be safe for concurrent use.
+type Marks interface {
+	// Add adds a blob read as kind and reports whether that is news.
+	Add(id blob.ID, kind Kind) bool
 }
 
 // Roots makes a sequence of the given roots, for Walk.
