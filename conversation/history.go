@@ -52,6 +52,34 @@ func (s *Store) History(ctx context.Context, id string, opts *HistoryOptions) it
 	}
 }
 
+// ListedSave is a save and the conversation that it belongs to.
+type ListedSave struct {
+	Conversation string
+	Save
+}
+
+// Saves returns the saves of all conversations: those of one conversation follow each
+// other, the newest first. It reads rows in their order and asks no question for each
+// conversation, which is what readers of a whole store need. A row that cannot be read
+// is an error that is Damaged, with its conversation; those after it follow.
+func (s *Store) Saves(ctx context.Context) iter.Seq2[ListedSave, error] {
+	return func(yield func(ListedSave, error) bool) {
+		for row, err := range kv.Each(ctx, s.rows, keyspace.AllSaves(), true) {
+			if row.Key == "" {
+				yield(ListedSave{}, fmt.Errorf("read saves: %w", err))
+				return
+			}
+			listed := ListedSave{Conversation: keyspace.Parts(row.Key)[2]}
+			if err == nil {
+				listed.Save, err = decodeSave(row)
+			}
+			if !yield(listed, err) {
+				return
+			}
+		}
+	}
+}
+
 // SaveAt returns one save of a conversation.
 func (s *Store) SaveAt(ctx context.Context, id string, seq uint64) (Save, error) {
 	save, _, err := s.saveAt(ctx, id, seq)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
@@ -108,6 +109,29 @@ func TestForkSharesBlobsAndGoesItsOwnWay(t *testing.T) {
 	}
 	if _, err := f.Fork(ctx, "d", 1, conversation.Info{ID: "d"}); !errors.Is(err, conversation.ErrExists) {
 		t.Errorf("fork onto itself: %v", err)
+	}
+}
+
+func TestSavesOfAllConversations(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	for _, id := range []string{"a", "b"} {
+		c, err := f.Create(ctx, conversation.Info{ID: id})
+		check(t, err)
+		f.grow(t, c, "one", "two", "three")
+	}
+	damage := &kv.Batch{Set: []kv.Set{{Key: keyspace.Save("a", 2), Value: []byte("\xff")}}}
+	check(t, f.rows.Commit(ctx, damage))
+	var got []string
+	for s, err := range f.Saves(ctx) {
+		if err != nil && !conversation.Damaged(err) {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(s.Conversation, " ", s.Seq, " ", err == nil))
+	}
+	want := "b 3 true, b 2 true, b 1 true, a 3 true, a 0 false, a 1 true"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got %v, want %s", got, want)
 	}
 }
 
