@@ -8,6 +8,8 @@ import (
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 )
 
@@ -158,5 +160,29 @@ func TestCollectedUnderneath(t *testing.T) {
 	f.rewind(RewindRequest{To: c2.ID})
 	if f.read("a") != "1\n" || f.read("b") != "0\n" {
 		t.Errorf("a %q, b %q", f.read("a"), f.read("b"))
+	}
+}
+
+// What a row needs is given without a look into its tree.
+func TestNeedsOfEachRow(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "1")
+	rec := f.save(Request{Conversation: "c"})
+	damaged := keyspace.Checkpoint("zz")
+	must(t, f.rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: damaged, Value: []byte("\xff")}}}))
+	var trees []blob.ID
+	bad := 0
+	for needs, err := range f.w.s.Needs(t.Context()) {
+		switch {
+		case kv.Damaged(err):
+			bad++
+		case err != nil:
+			t.Fatal(err)
+		case needs.Checkpoint != nil && needs.Checkpoint.ID == rec.ID:
+			trees = append(trees, needs.Tree)
+		}
+	}
+	if bad != 1 || len(trees) != 1 || trees[0] != rec.Tree {
+		t.Errorf("trees %v, %d damaged", trees, bad)
 	}
 }

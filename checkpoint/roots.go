@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
@@ -12,6 +13,72 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
+// Needs is what one row of this package keeps alive: that of a checkpoint, of the
+// journal of an interrupted rewind, or of an operation.
+type Needs struct {
+	// Checkpoint is the record, nil for a journal and an operation.
+	Checkpoint *Record
+	// Tree is the directory of a checkpoint, States are roots of conversations, and
+	// Others are single blobs. None of them is zero, except that Tree may be.
+	Tree           blob.ID
+	States, Others []blob.ID
+}
+
+// Needs gives what each row keeps alive, without a look into trees. A row that cannot
+// be read is an error, and those after it follow.
+func (s *Service) Needs(ctx context.Context) iter.Seq2[Needs, error] {
+	return func(yield func(Needs, error) bool) {
+		for _, table := range []struct {
+			rows   kv.Range
+			decode func(kv.Row) (Needs, error)
+		}{{keyspace.Checkpoints(), neededByCheckpoint}, {keyspace.Journals(), neededByJournal}, {keyspace.Operations(), neededByOperation}} {
+			for row, err := range kv.Each(ctx, s.rows, table.rows, false) {
+				if row.Key == "" {
+					yield(Needs{}, fmt.Errorf("read roots of checkpoints: %w", err))
+					return
+				}
+				var needs Needs
+				if err == nil {
+					needs, err = table.decode(row)
+				} else {
+					err = fmt.Errorf("read roots of checkpoints: %w", err)
+				}
+				if !yield(needs, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func neededByCheckpoint(row kv.Row) (Needs, error) {
+	rec, err := readRecord(row)
+	if err != nil {
+		return Needs{}, err
+	}
+	return Needs{Checkpoint: rec, Tree: rec.Tree, States: known(rec.Root), Others: known(rec.notCaptured)}, nil
+}
+
+func neededByJournal(row kv.Row) (Needs, error) {
+	rec, err := readJournal(row)
+	if err != nil {
+		return Needs{}, err
+	}
+	steps, err := optionalID(rec.Steps)
+	return Needs{Others: known(steps)}, err
+}
+
+func neededByOperation(row kv.Row) (Needs, error) {
+	op, err := readOperation(row)
+	if err != nil {
+		return Needs{}, err
+	}
+	return Needs{States: known(op.RootBefore, op.RootAfter), Others: known(op.listed)}, nil
+}
+
+// known leaves out ids that are zero.
+func known(ids ...blob.ID) []blob.ID { return slices.DeleteFunc(ids, blob.ID.IsZero) }
+
 // Roots gives the blobs that checkpoints, journals and operations need: states
 // of conversations as such, everything else blob by blob. It is a
 // conversation.Roots, for the collector. A row or tree that cannot be read is an
@@ -19,9 +86,11 @@ import (
 func (s *Service) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		r := rooter{s: s, ctx: ctx, yield: yield, seen: map[blob.ID]struct{}{}}
-		_ = r.rows(keyspace.Checkpoints(), r.checkpoint) &&
-			r.rows(keyspace.Journals(), r.journal) &&
-			r.rows(keyspace.Operations(), r.operation)
+		for needs, err := range s.Needs(ctx) {
+			if err != nil && !yield(graph.Root{}, err) || err == nil && !r.needs(needs) {
+				return
+			}
+		}
 	}
 }
 
@@ -32,20 +101,19 @@ type rooter struct {
 	seen  map[blob.ID]struct{}
 }
 
-// rows calls fn for every row; it returns false when the caller wants no more.
-func (r *rooter) rows(rng kv.Range, fn func(kv.Row) bool) bool {
-	for row, err := range kv.Each(r.ctx, r.s.rows, rng, false) {
-		if err != nil {
-			if !r.yield(graph.Root{}, fmt.Errorf("read roots of checkpoints: %w", err)) || row.Key == "" {
-				return false
-			}
-			continue
-		}
-		if !fn(row) {
+// needs gives all that one row needs; more reports whether the caller wants more.
+func (r *rooter) needs(n Needs) (more bool) {
+	for _, id := range n.States {
+		if !r.give(graph.State, id) {
 			return false
 		}
 	}
-	return true
+	for _, id := range n.Others {
+		if !r.give(graph.Bytes, id) {
+			return false
+		}
+	}
+	return r.tree(n.Tree)
 }
 
 // give yields a blob once; more reports whether the caller wants more.
@@ -55,14 +123,6 @@ func (r *rooter) give(kind graph.Kind, id blob.ID) (more bool) {
 	}
 	r.seen[id] = struct{}{}
 	return r.yield(graph.Root{Kind: kind, ID: id}, nil)
-}
-
-func (r *rooter) checkpoint(row kv.Row) bool {
-	rec, err := readRecord(row)
-	if err != nil {
-		return r.yield(graph.Root{}, err)
-	}
-	return r.give(graph.State, rec.Root) && r.give(graph.Bytes, rec.notCaptured) && r.tree(rec.Tree)
 }
 
 // tree gives the blobs of a tree, the shared ones once over all trees.
@@ -79,24 +139,4 @@ func (r *rooter) tree(tree blob.ID) bool {
 		return r.yield(graph.Root{}, fmt.Errorf("read tree %s: %w", tree, err))
 	}
 	return more
-}
-
-func (r *rooter) journal(row kv.Row) bool {
-	rec, err := readJournal(row)
-	if err != nil {
-		return r.yield(graph.Root{}, err)
-	}
-	steps, err := optionalID(rec.Steps)
-	if err != nil {
-		return r.yield(graph.Root{}, err)
-	}
-	return r.give(graph.Bytes, steps)
-}
-
-func (r *rooter) operation(row kv.Row) bool {
-	op, err := readOperation(row)
-	if err != nil {
-		return r.yield(graph.Root{}, err)
-	}
-	return r.give(graph.State, op.RootBefore) && r.give(graph.State, op.RootAfter) && r.give(graph.Bytes, op.listed)
 }
