@@ -68,13 +68,14 @@ var importMap = map[string][]string{
 	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint", "workspace"},
 	"search/...":        {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
+	"usage":             {"blob", "kv", "conversation/...", "checkpoint", "cloudagent", "workspace"},
 	"foreign/...":       {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
 
 	// The front door, and those who come through it.
-	".":                  {"blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
+	".":                  {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace"},
 	"fleet":              {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace"},
-	"internal/cli/...":   {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "timeline", "transfer", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
-	"server/...":         {".", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "timeline", "web/...", "gen/...", "internal/highlight", "internal/keyspace", "internal/private"},
+	"internal/cli/...":   {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/..."},
+	"server/...":         {".", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/keyspace", "internal/private"},
 	"web/...":            {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":         {"blob", "kv", "cloudagent/...", "gen/..."},
 	"internal/tools/...": {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -228,6 +229,18 @@ func TestStorageAddsUp(t *testing.T) {
 	}
 	if c := r.GetConversations()[0]; c.GetId() != b.conv || c.GetTitle() != "shop" {
 		t.Errorf("biggest %v", c)
+	}
+}
+
+// The states of agents have no place over time; the collector keeps them all the same.
+func TestStorageCountsAgentsAsReferenced(t *testing.T) {
+	http, base := dial(t, start(t, nil), token).HTTP()
+	agents := stetv1connect.NewCloudAgentServiceClient(http, base)
+	call(t, agents.Create, &stetv1.CreateAgentRequest{Id: "a1"})
+	call(t, agents.SaveState, &stetv1.SaveAgentStateRequest{Id: "a1", State: &aiserverv1.CloudAgentState{}})
+	r := call(t, stetv1connect.NewPageServiceClient(http, base).Storage, &stetv1.StorageRequest{})
+	if r.GetUnreferenced().GetCount() != 0 || r.GetStoredBytes() == 0 {
+		t.Errorf("report %v", r)
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *pageService) addStored(res *stetv1.GraphResponse) {
 	}
 	for _, n := range res.Nodes {
 		if id, err := blob.IDFromBytes(n.GetId()); err == nil {
-			n.Stored = report.stored[id]
+			n.Stored, _ = report.usage.Stored(id)
 		}
 	}
 }

@@ -67,9 +67,9 @@ func (d *DirTenants) Usage(ctx context.Context, db *stet.DB) (int64, error) {
 		return 0, err
 	}
 	stats, err := engine.Stats(ctx, nil)
-	return usage(stats), err
+	return contentBytes(stats), err
 }
 
-// usage is what the contents take. Pages that are free are not counted, though
+// contentBytes is what the contents take. Pages that are free are not counted, though
 // they are on the disk: else nobody could get below a limit again.
-func usage(s sqlite.Stats) int64 { return (s.Pages-s.FreePages)*s.PageSize + s.InFiles.Bytes }
+func contentBytes(s sqlite.Stats) int64 { return (s.Pages-s.FreePages)*s.PageSize + s.InFiles.Bytes }

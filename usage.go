@@ -1,0 +1,44 @@
+package stet
+
+import (
+	"context"
+	"iter"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/usage"
+)
+
+// Usage returns what measures the store.
+func (db *DB) Usage() *usage.Store {
+	s := &usage.Store{
+		Blobs: db.blobs, Lister: db.lister, Names: db.conversations, Archived: db.inPacks,
+		Conversations: db.unsealed(), Checkpoints: db.Checkpoints(), Agents: db.Agents(),
+	}
+	if db.packs != nil {
+		s.Checkpoints, s.Agents = checkpoint.New(db.blobs, db.live, nil), cloudagent.New(db.blobs, db.live, nil)
+	}
+	if engine := db.engine; engine != nil {
+		s.Dir = engine.Dir()
+		s.Rows = func(ctx context.Context) (n int64, err error) {
+			stats, err := engine.Stats(ctx, nil)
+			for _, rows := range stats.Rows {
+				n += rows.N
+			}
+			return n, err
+		}
+	}
+	return s
+}
+
+// inPacks gives the sealed conversations, for usage.
+func (db *DB) inPacks(ctx context.Context) iter.Seq2[usage.Archived, error] {
+	return func(yield func(usage.Archived, error) bool) {
+		for info, err := range db.Sealed(ctx) {
+			a := usage.Archived{ID: info.ID, Objects: int64(info.Objects), Count: usage.Count{Blobs: int64(info.Blobs), Bytes: info.Bytes}}
+			if !yield(a, err) || err != nil {
+				return
+			}
+		}
+	}
+}
