@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -26,6 +27,7 @@ type version struct {
 	content string // "" is absence
 	stretch int
 	claimed string     // the conversation that said that it wrote it
+	both    bool       // two conversations said so
 	veiled  bool       // a rule kept the checkpoint before from knowing whether there was a file
 	after   []*version // the versions that replaced it, one for each branch of the history
 }
@@ -199,9 +201,12 @@ func (m *ownership) claim(conv string, paths []string) {
 			continue
 		}
 		last := past[len(past)-1]
-		if w := m.writers(last); len(w) > 1 && slices.Contains(w, conv) {
-			last.claimed = conv
+		w := m.atWork(last)
+		if len(w) < 2 || !slices.Contains(w, conv) {
+			continue
 		}
+		last.both = last.both || last.claimed != "" && last.claimed != conv
+		last.claimed = cmp.Or(last.claimed, conv)
 	}
 }
 
@@ -211,6 +216,11 @@ func (m *ownership) writers(v *version) []string {
 	if v.claimed != "" {
 		return []string{v.claimed}
 	}
+	return m.atWork(v)
+}
+
+// atWork lists the conversations that were at work when a version came.
+func (m *ownership) atWork(v *version) []string {
 	during := m.during[v.stretch]
 	if len(during.open) == 0 {
 		return nil // a killed one ended with its last checkpoint
@@ -289,9 +299,9 @@ func ignores(rules, path string) bool {
 // wants says what a rewind of a conversation must leave at a path: what is there,
 // or what the target has. It accepts both where the conversation wrote over a state
 // that another one had taken back, where a rule kept a checkpoint from knowing whether
-// there was a file, where a rewind goes forward again over several others or to
-// what was told apart by a claim, and where it goes forward to what another wrote and
-// the conversation itself replaced later.
+// there was a file, and where two conversations claim a version. Going forward again it
+// accepts both over several rewinds, to a version that is known by a claim, and to one
+// that somebody else than its writer replaced later.
 func (m *ownership) wants(conv, path string, to *moment) []string {
 	now, then := m.past[path], to.past[path]
 	common := 0
@@ -305,23 +315,31 @@ func (m *ownership) wants(conv, path string, to *moment) []string {
 			undo = now[common+i+1:]
 		}
 	}
-	veiled := slices.ContainsFunc(undo, func(v *version) bool { return v.veiled })
-	claimed := slices.ContainsFunc(then[common:], func(v *version) bool { return v.claimed != "" })
-	undone, redone := m.owners(undo, conv), m.owners(then[common:], conv)
+	redo := then[common:]
+	for i, v := range redo {
+		if v.content == present {
+			redo = then[common+i+1:]
+		}
+	}
+	unsure := slices.ContainsFunc(undo, func(v *version) bool { return v.veiled || v.both })
+	claimed := slices.ContainsFunc(redo, func(v *version) bool { return v.claimed != "" })
+	undone, redone := m.owners(undo, conv), m.owners(redo, conv)
+	replaced := m.replaced(then, conv)
 	switch {
-	case present == target, undone.others, redone.others && !undone.own && !m.replaced(then, conv):
+	case present == target, undone.others, redone.others && !undone.own && !replaced.own:
 		return []string{present}
-	case redone.others, veiled || target == "" && ignores(to.rules, path), redone.own && (claimed || m.moved[path] > 1):
+	case redone.others, unsure || target == "" && ignores(to.rules, path), redone.own && (claimed || replaced.others || m.moved[path] > 1):
 		return []string{present, target}
 	}
 	return []string{target}
 }
 
-// replaced reports whether a conversation once replaced the last of these versions.
-func (m *ownership) replaced(past []*version, conv string) bool {
-	return len(past) > 0 && slices.ContainsFunc(past[len(past)-1].after, func(v *version) bool {
-		return m.owners([]*version{v}, conv).own
-	})
+// replaced says who once replaced the last of these versions.
+func (m *ownership) replaced(past []*version, conv string) owners {
+	if len(past) == 0 {
+		return owners{}
+	}
+	return m.owners(past[len(past)-1].after, conv)
 }
 
 func latest(past []*version) string {
