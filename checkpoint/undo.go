@@ -57,17 +57,23 @@ type stack struct{ undo, redo []*Operation }
 
 // stacks reads from the log what can be undone and done again, by workspace.
 func (s *Service) stacks(ctx context.Context) (map[string]*stack, error) {
-	var ops []*Operation
+	var log []*Operation
 	for op, err := range s.Operations(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if op.Before != "" && op.After != "" {
-			ops = append(ops, op)
-		}
+		log = append(log, op)
 	}
+	return stacksOf(log), nil
+}
+
+// stacksOf goes through a log that begins with the newest entry.
+func stacksOf(log []*Operation) map[string]*stack {
 	stacks := map[string]*stack{}
-	for _, op := range slices.Backward(ops) {
+	for _, op := range slices.Backward(log) {
+		if op.Before == "" || op.After == "" {
+			continue
+		}
 		st := stacks[op.Workspace]
 		if st == nil {
 			st = &stack{}
@@ -75,7 +81,7 @@ func (s *Service) stacks(ctx context.Context) (map[string]*stack, error) {
 		}
 		st.step(op)
 	}
-	return stacks, nil
+	return stacks
 }
 
 // step moves on to an operation.
@@ -140,7 +146,8 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	if present, err = w.exchange(ctx, st, p, Exchange{To: target.Tree, Last: last.Tree, Paths: paths}, present); err != nil {
 		return nil, err
 	}
-	if conflicts := p.unchosen(opts); len(conflicts) > 0 {
+	// An undo that passed over conflicts would count as done.
+	if conflicts := p.Unchosen(); len(conflicts) > 0 {
 		return nil, &ConflictError{Paths: conflicts, Plan: p}
 	}
 	p.Untouched = untouched(present, p.Actions)
@@ -156,18 +163,6 @@ func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
 		return nil, fmt.Errorf("%w: its checkpoint %s was forgotten by a retention policy", ErrNothing, id)
 	}
 	return rec, err
-}
-
-// unchosen lists the conflicts that nobody said to leave as they are. An undo that
-// passed over others would count as done.
-func (p *Plan) unchosen(opts *UndoOptions) []string {
-	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
-		choice, ok := opts.Choices[path]
-		if !ok {
-			choice = opts.Choice
-		}
-		return choice == KeepMine
-	})
 }
 
 // planRootBack finds out where the conversation goes, if the operation moved it.

@@ -35,6 +35,8 @@ type Writer struct {
 	MessageID    string      `json:"message_id,omitempty"`
 	Tool         string      `json:"tool,omitempty"`
 	Author       string      `json:"author,omitempty"`
+	// Rewind says that a rewind made the change. Turn is the one that it went to.
+	Rewind bool `json:"rewind,omitempty"`
 	// Checkpoint is the one that saw the change; empty for the present.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	// Among lists the conversations that it may have been, for BySeveral.
@@ -98,6 +100,6 @@ func (r *Record) turnOf(conversation string, own bool) Writer {
 func writerOf(rec *Record, class WriterClass) Writer {
 	return Writer{
 		Class: class, Conversation: rec.Conversation, Turn: rec.Turn, MessageID: rec.MessageID,
-		Tool: rec.Tool, Author: rec.Author, Checkpoint: rec.ID,
+		Tool: rec.Tool, Author: rec.Author, Checkpoint: rec.ID, Rewind: rec.Kind == Rewound,
 	}
 }

@@ -342,7 +342,7 @@ func TestRewindOverTheWire(t *testing.T) {
 	if want := []string{"restore cart.go", "delete lib", "delete lib/price.go"}; !slices.Equal(got, want) {
 		t.Errorf("plan: %q, want %q", got, want)
 	}
-	if plan.GetTo().GetId() != b.before.GetId() || plan.GetNeedsChoice() || plan.GetUntouched() != 1 || plan.GetConversationEffect() != "continues after turn 1; turn 2 stays in its history" {
+	if plan.GetTo().GetId() != b.before.GetId() || plan.GetNeedsChoice() || plan.GetUntouched() != 1 || plan.GetConversationEffect() != "continues after turn 1; turn 2 stays as a branch" {
 		t.Errorf("plan: %v", plan)
 	}
 	b.has("cart.go", "one\n2 < 3\nthree\n")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"connectrpc.com/connect"
@@ -12,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/unsaved"
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -26,14 +25,7 @@ func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequ
 	for path, choice := range m.GetChoices() {
 		req.Choices[path] = checkpoint.Choice(choice)
 	}
-	switch {
-	case m.GetFiles() && m.GetWithConversation():
-		req.Scope = checkpoint.Both
-	case m.GetWithConversation():
-		req.Scope = checkpoint.ConversationOnly
-	case m.GetFiles() || len(m.GetPaths()) > 0: // some of the files are no place in a conversation
-		req.Scope = checkpoint.FilesOnly
-	}
+	req.Scope = checkpoint.ScopeOf(m.GetFiles(), m.GetWithConversation(), m.GetPaths())
 	switch {
 	case req.OnlyTurn != 0 && req.To != "":
 		return nil, invalid("name either a checkpoint or a turn")
@@ -62,21 +54,6 @@ func chooseShown(p *checkpoint.Plan, m *stetv1.PlanRewindRequest, choices map[st
 	return some
 }
 
-// unchosen lists the conflicts about which nobody said what to do, or that could
-// not be merged as was asked.
-func unchosen(p *checkpoint.Plan, m *stetv1.PlanRewindRequest) []string {
-	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
-		choice, ok := m.GetChoices()[valid(path)]
-		if !ok {
-			choice = m.GetConflicts()
-		}
-		return checkpoint.Choice(choice) == checkpoint.KeepMine
-	})
-}
-
-// moves reports whether a plan moves the conversation.
-func moves(p *checkpoint.Plan) bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
-
 func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request[stetv1.PlanRewindRequest]) (*connect.Response[stetv1.PlanRewindResponse], error) {
 	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading stores nothing
 	defer look.Close()
@@ -89,7 +66,7 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 		return nil, err
 	}
 	res := &stetv1.PlanRewindResponse{
-		PlanToken: p.Token, Untouched: uint32(p.Untouched), NotCaptured: wireSkipped(p.NotCaptured), NeedsChoice: len(unchosen(p, req.Msg)) > 0,
+		PlanToken: p.Token, Untouched: uint32(p.Untouched), NotCaptured: wireSkipped(p.NotCaptured), NeedsChoice: len(p.Unchosen()) > 0,
 		Files: wirePlanned(p.Actions), Partial: p.Partial(),
 	}
 	if p.Target != nil {
@@ -101,9 +78,8 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 			return nil, err
 		}
 	}
-	if moves(p) {
-		res.ConversationEffect = s.effect(ctx, p)
-	}
+	turns := timeline.New(s.db.Checkpoints(), s.db.Conversations())
+	res.ConversationEffect = p.Effect(func(root blob.ID) (int, error) { return turns.Turns(ctx, root) })
 	return connect.NewResponse(res), nil
 }
 
@@ -112,46 +88,13 @@ func wirePlanned(actions []checkpoint.Action) []*stetv1.PlannedFile {
 	for i, a := range actions {
 		files[i] = &stetv1.PlannedFile{
 			Path: valid(a.Path), PathBytes: workspace.PathBytes(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del),
-			Reason: a.Reason, Why: string(a.Why),
+			Reason: a.Reason, Why: string(a.Why), About: a.About(),
 		}
 		if a.Writer != nil {
 			files[i].ByConversation, files[i].ByTurn = a.Writer.Conversation, uint32(a.Writer.Turn)
 		}
 	}
 	return files
-}
-
-// effect says in words what becomes of the conversation. A state that cannot be
-// read keeps nobody from leaving it.
-func (s *checkpointService) effect(ctx context.Context, p *checkpoint.Plan) string {
-	then, err := s.turns(ctx, p.RootAfter)
-	if err != nil {
-		return "goes to another state; what came since stays in its history"
-	}
-	next := fmt.Sprintf("continues after turn %d", then)
-	if then == 0 {
-		next = "begins anew"
-	}
-	now, err := s.turns(ctx, p.RootBefore)
-	switch {
-	case err != nil || now <= then:
-		return next + "; what came since stays in its history"
-	case now == then+1:
-		return fmt.Sprintf("%s; turn %d stays in its history", next, now)
-	}
-	return fmt.Sprintf("%s; turns %d-%d stay in its history", next, then+1, now)
-}
-
-// turns counts the turns of a state of a conversation.
-func (s *checkpointService) turns(ctx context.Context, root blob.ID) (int, error) {
-	if root.IsZero() {
-		return 0, nil
-	}
-	state, err := s.db.Conversations().HydrateRoot(ctx, root, &conversation.HydrateOptions{TurnTo: 1, OnlyTurns: true, WithoutHeavyToolOutput: true})
-	if err != nil {
-		return 0, err
-	}
-	return max(state.TotalTurns, len(state.Turns)), nil
 }
 
 // Rewind makes the plan again; its token tells whether that is still the plan that
@@ -169,10 +112,10 @@ func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[ste
 		if p.Token != token {
 			return nil, fmt.Errorf("rewind: %w: the workspace or the request is no longer what it was made for", checkpoint.ErrStalePlan)
 		}
-		if paths := unchosen(p, m); len(paths) > 0 {
+		if paths := p.Unchosen(); len(paths) > 0 {
 			return nil, fmt.Errorf("rewind: %w", &checkpoint.ConflictError{Paths: paths, Plan: p})
 		}
-		if p.Changes() == 0 && !moves(p) {
+		if p.Changes() == 0 && !p.Moves() {
 			return &checkpoint.Applied{Plan: p}, nil
 		}
 		return w.Rewind(ctx, p.Request(), token)
@@ -236,7 +179,7 @@ func (s *checkpointService) Operations(ctx context.Context, req *connect.Request
 				log = append(log, op)
 			}
 		}
-		undo, redo := nextMoves(log)
+		undo, redo := checkpoint.NextMoves(log)
 		d, err := s.describer(ctx)
 		if err != nil {
 			return nil, err
@@ -262,49 +205,6 @@ func (s *checkpointService) Operations(ctx context.Context, req *connect.Request
 		}
 		return res, nil
 	})
-}
-
-// nextMoves finds, in a log that begins with the newest entry, the operation that
-// the next undo of each workspace takes back, and that its next redo does again.
-func nextMoves(log []*checkpoint.Operation) (undo, redo map[uint64]bool) {
-	type stacks struct{ undo, redo []uint64 }
-	spaces := make(map[string]*stacks)
-	for _, op := range slices.Backward(log) {
-		if op.Before == "" || op.After == "" {
-			continue
-		}
-		at := spaces[op.Workspace]
-		if at == nil {
-			at = &stacks{}
-			spaces[op.Workspace] = at
-		}
-		switch op.Kind {
-		case checkpoint.OpRewind:
-			at.undo, at.redo = append(at.undo, op.Seq), nil
-		case checkpoint.OpUndo:
-			move(&at.undo, &at.redo)
-		case checkpoint.OpRedo:
-			move(&at.redo, &at.undo)
-		}
-	}
-	undo, redo = make(map[uint64]bool), make(map[uint64]bool)
-	for _, at := range spaces {
-		if n := len(at.undo); n > 0 {
-			undo[at.undo[n-1]] = true
-		}
-		if n := len(at.redo); n > 0 {
-			redo[at.redo[n-1]] = true
-		}
-	}
-	return undo, redo
-}
-
-// move takes the last element of one list to the end of another.
-func move(from, to *[]uint64) {
-	if n := len(*from); n > 0 {
-		*to = append(*to, (*from)[n-1])
-		*from = (*from)[:n-1]
-	}
 }
 
 func checkPaths(paths []string) error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/workspace"
@@ -58,7 +57,7 @@ func (a *app) printApplied(done *checkpoint.Applied, back string) error {
 		text += fmt.Sprintf(" · %d/%s verified", done.Files, plural(int64(done.Files), "file"))
 	}
 	if value.Partial {
-		text += " · left as they are: " + leftText(done.Plan)
+		text += " · left as they are: " + done.Plan.LeftWords()
 	}
 	return a.print(value, text+" · "+back+": stet "+back+"\n")
 }
@@ -68,51 +67,9 @@ func nothingText(plan *checkpoint.Plan) string {
 	if !plan.Partial() {
 		return "nothing to do"
 	}
-	text := "nothing to do: what differs is left as it is (" + leftText(plan) + ")"
+	text := "nothing to do: what differs is left as it is (" + plan.LeftWords() + ")"
 	if !plan.Exact() && plan.OnlyTurn() == 0 {
 		text += "; --exact takes the checkpoint's state of all files"
 	}
 	return text
-}
-
-// leftText counts what a plan leaves as it is, by whose it is. Directories count
-// where there is nothing else.
-func leftText(plan *checkpoint.Plan) string {
-	count, dirs := map[string]int64{}, map[string]int64{}
-	for _, act := range plan.Left() {
-		word := leftWords[act.Why]
-		if act.Kind == checkpoint.Conflict {
-			word = "in conflict"
-		}
-		if e := act.After; e != nil && e.Kind == workspace.Dir {
-			dirs[word]++
-			continue
-		}
-		count[word]++
-	}
-	if len(count) == 0 {
-		count = dirs
-	}
-	var parts []string
-	for _, word := range sortedKeys(count) {
-		parts = append(parts, fmt.Sprintf("%d %s", count[word], word))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// leftWords say why something is left as it is.
-var leftWords = map[checkpoint.Why]string{
-	"":                            "of yours",
-	checkpoint.WhyYours:           "of yours",
-	checkpoint.WhyConversation:    "of other conversations",
-	checkpoint.WhySeveral:         "of several conversations",
-	checkpoint.WhyUnknown:         "of unknown authors",
-	checkpoint.WhyIgnored:         "ignored",
-	checkpoint.WhySpecial:         "special",
-	checkpoint.WhyNotCaptured:     "not captured",
-	checkpoint.WhyNotCapturedThen: "not captured then",
-	checkpoint.WhyNotAsked:        "not asked for",
-	checkpoint.WhyHolds:           "holding what stays",
-	checkpoint.WhyInTheWay:        "blocked",
-	checkpoint.WhyMasked:          "without bits from another store",
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -39,8 +38,9 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 	for i := range plan.AtWork {
 		fmt.Fprintf(&text, "At work  %s: it may change files again\n", atWorkText(&plan.AtWork[i]))
 	}
-	if moves(plan) {
-		fmt.Fprintf(&text, "Conversation  %s\n", conversationMove(ctx, p.db, plan))
+	turns := timeline.New(p.service, p.db.Conversations())
+	if effect := plan.Effect(func(root blob.ID) (int, error) { return turns.Turns(ctx, root) }); effect != "" {
+		fmt.Fprintf(&text, "Conversation  %s\n", effect)
 	}
 	return text.String()
 }
@@ -91,7 +91,7 @@ func (a *app) planChanges(plan *checkpoint.Plan) string {
 		path := pad(printable(pathText(act)), width)
 		switch {
 		case act.Kind == checkpoint.Conflict:
-			fmt.Fprintf(&conflicts, "  %s         %s  %s: kept\n", p.bold(p.red("!")), path, conflictReason(act))
+			fmt.Fprintf(&conflicts, "  %s         %s  %s: kept\n", p.bold(p.red("!")), path, act.About())
 		case act.Changes():
 			verb := pad(string(act.Kind), 8)
 			switch act.Kind {
@@ -102,7 +102,7 @@ func (a *app) planChanges(plan *checkpoint.Plan) string {
 			default:
 				verb = p.cyan(verb)
 			}
-			line := fmt.Sprintf("  %s  %s  %s  %s", verb, path, pad(linesText(act), 10), p.dim(writerText(act)))
+			line := fmt.Sprintf("  %s  %s  %s  %s", verb, path, pad(linesText(act), 10), p.dim(printable(act.About())))
 			changes.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
@@ -138,70 +138,11 @@ func linesText(act *checkpoint.Action) string {
 	return strings.Join(parts, " ")
 }
 
-// writerText says whose change is taken back.
-func writerText(act *checkpoint.Action) string {
-	w := act.Writer
-	if w == nil || w.Class != checkpoint.ByConversation || w.Turn == 0 {
-		return act.Reason
-	}
-	verb := "changed"
-	switch act.Kind {
-	case checkpoint.Delete:
-		verb = "created"
-	case checkpoint.Create:
-		verb = "removed"
-	}
-	return fmt.Sprintf("%s in turn %d", verb, w.Turn)
-}
-
-func conflictReason(act *checkpoint.Action) string {
-	if act.Writer != nil && act.Writer.Class == checkpoint.ByUser {
-		return "you changed it after the agent's last write"
-	}
-	if w := act.Writer; w != nil && w.Class == checkpoint.ByConversation && w.Turn > 0 {
-		return fmt.Sprintf("changed since in turn %d of %s", w.Turn, shorter(w.Conversation))
-	}
-	return act.Reason
-}
-
-// leftGroups are the words for what stays, in the order of the plan.
-var leftGroups = []struct{ key, text string }{
-	{"removed", "removed by you"},
-	{string(checkpoint.WhyYours), "yours"},
-	{string(checkpoint.WhyConversation), "of other conversations"},
-	{string(checkpoint.WhySeveral), "several conversations were at work, nobody knows whose; '-- FILE' asks for one"},
-	{string(checkpoint.WhyUnknown), "nobody knows who changed it"},
-	{string(checkpoint.WhyIgnored), "ignored"},
-	{string(checkpoint.WhySpecial), "special file"},
-	{string(checkpoint.WhyNotCaptured), "cannot be captured"},
-	{string(checkpoint.WhyNotCapturedThen), "there then, but not captured"},
-	{string(checkpoint.WhyMasked), "without set-id and sticky bits, which came from another store"},
-	{string(checkpoint.WhyHolds), "holds what stays"},
-	{string(checkpoint.WhyNotAsked), "not asked for"},
-}
-
 // planLeft sums up what stays.
 func planLeft(p *place, plan *checkpoint.Plan) string {
-	groups := map[string][]string{}
-	for i := range plan.Actions {
-		act := &plan.Actions[i]
-		if act.Kind != checkpoint.Keep && act.Why != checkpoint.WhyMasked {
-			continue
-		}
-		key := string(act.Why)
-		switch {
-		case act.Why == "":
-			key = string(checkpoint.WhyYours) // merged, and only the user's lines are left
-		case act.Why == checkpoint.WhyYours && act.After == nil:
-			key = "removed"
-		}
-		groups[key] = append(groups[key], act.Path)
-	}
 	var parts []string
-	for _, g := range leftGroups {
-		if paths := groups[g.key]; len(paths) > 0 {
-			parts = append(parts, few(paths, 4)+" ("+g.text+")")
-		}
+	for _, kept := range plan.Kept() {
+		parts = append(parts, few(kept.Paths, 4)+" ("+kept.Words+")")
 	}
 	if plan.Untouched > 0 {
 		parts = append(parts, plural(int64(plan.Untouched), "other"))
@@ -213,38 +154,6 @@ func planLeft(p *place, plan *checkpoint.Plan) string {
 		return ""
 	}
 	return "Left alone  " + strings.Join(parts, " · ") + "\n"
-}
-
-// conversationMove says where a conversation will continue.
-func conversationMove(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
-	after, err := turnsAt(ctx, db, plan.RootAfter)
-	if err != nil {
-		return "moves"
-	}
-	resume := fmt.Sprintf("resume continues after turn %d", after)
-	if after == 0 {
-		resume = "resume begins anew"
-	}
-	before, err := turnsAt(ctx, db, plan.RootBefore)
-	if err != nil || before <= after {
-		return "what came since stays as a branch; " + resume
-	}
-	if before == after+1 {
-		return fmt.Sprintf("turn %d stays as a branch; %s", before, resume)
-	}
-	return fmt.Sprintf("turns %d-%d stay as a branch; %s", after+1, before, resume)
-}
-
-// turnsAt counts the turns of a state.
-func turnsAt(ctx context.Context, db *stet.DB, root blob.ID) (int, error) {
-	if root.IsZero() {
-		return 0, nil
-	}
-	state, err := db.Conversations().HydrateRoot(ctx, root, &conversation.HydrateOptions{TurnTo: 1, OnlyTurns: true, WithoutHeavyToolOutput: true})
-	if err != nil {
-		return 0, err
-	}
-	return max(state.TotalTurns, len(state.Turns)), nil
 }
 
 // chooseAll asks what to do about each conflict.

@@ -141,7 +141,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		if err := a.printPlan(ctx, p, plan); err != nil {
 			return err
 		}
-		if flags.sure && flags.choice() != checkpoint.KeepMine && len(plan.Conflicts()) > 0 {
+		if flags.sure && len(plan.Unchosen()) > 0 {
 			return silentExit{ExitConflict} // as without --dry-run
 		}
 		return nil
@@ -152,7 +152,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	if plan, err = a.agree(ctx, p, plan, req, flags); err != nil {
 		return err
 	}
-	if plan.Changes() == 0 && !moves(plan) {
+	if plan.Changes() == 0 && !plan.Moves() {
 		a.say("%s", nothingText(plan))
 		return a.printApplied(&checkpoint.Applied{Plan: plan}, "")
 	}
@@ -163,11 +163,6 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	}
 	a.tellLeftovers(done)
 	return a.printApplied(done, "undo")
-}
-
-// moves reports whether a plan moves the conversation.
-func moves(plan *checkpoint.Plan) bool {
-	return !plan.RootAfter.IsZero() && plan.RootAfter != plan.RootBefore
 }
 
 func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) (checkpoint.RewindRequest, error) {
@@ -184,14 +179,7 @@ func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string,
 	if req.Paths, err = p.inside(paths); err != nil {
 		return req, err
 	}
-	switch {
-	case flags.files:
-		req.Scope = checkpoint.FilesOnly
-	case flags.conversation:
-		req.Scope = checkpoint.ConversationOnly
-	case len(paths) > 0:
-		req.Scope = checkpoint.FilesOnly // a part of the files is no place in a conversation
-	}
+	req.Scope = checkpoint.ScopeOf(flags.files, flags.conversation, paths)
 	if flags.conversation && len(paths) > 0 {
 		return req, usage(errors.New("a conversation has no paths: leave out --conversation or the paths"))
 	}
@@ -213,8 +201,7 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 	if !a.quiet && !a.json {
 		fmt.Fprint(a.err, a.planText(ctx, p, plan))
 	}
-	conflicts := plan.Conflicts()
-	if len(conflicts) > 0 && flags.choice() != checkpoint.KeepMine {
+	if conflicts := plan.Unchosen(); len(conflicts) > 0 {
 		if !ask {
 			if !flags.sure && flags.plan == "" {
 				return nil, a.confirm(false, "Rewind?")
@@ -232,7 +219,7 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 		}
 		fmt.Fprint(a.err, a.planText(ctx, p, plan))
 	}
-	if plan.Changes() == 0 && !moves(plan) {
+	if plan.Changes() == 0 && !plan.Moves() {
 		return plan, nil
 	}
 	return plan, a.agreed(ctx, flags.sure || flags.plan != "", question(plan))
@@ -241,9 +228,9 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 func question(plan *checkpoint.Plan) string {
 	what := plural(int64(plan.Changes()), "file")
 	switch {
-	case moves(plan) && plan.Changes() == 0:
+	case plan.Moves() && plan.Changes() == 0:
 		what = "the conversation"
-	case moves(plan):
+	case plan.Moves():
 		what += " and the conversation"
 	}
 	return "Rewind " + what + "?"

@@ -112,7 +112,7 @@ test("a diff is shown in one column or in two", () => {
 });
 
 test("the timeline has one line and branches beside it", () => {
-  const at = (gone: boolean, quiet = false) => ({ gone, quiet });
+  const at = (gone: boolean, quiet = false, branch = gone ? 1 : 0) => ({ gone, quiet, branch });
   const rows = lanes([at(false), at(false, true), at(true), at(true), at(false)]);
   assert.equal(rows.length, 4);
   assert.deepEqual(
@@ -125,6 +125,10 @@ test("the timeline has one line and branches beside it", () => {
     ],
   );
   assert.equal(lanes([at(false), at(false, true)], true).length, 2);
+  assert.deepEqual(
+    lanes([at(true, false, 2), at(true, false, 2), at(true), at(false)]).map((r) => [r.branchAbove, r.joins]),
+    [[false, false], [true, true], [false, true], [false, false]],
+  );
   assert.deepEqual(lanes([]), []);
   assert.ok(isGap({ checkpoint: { kind: "forgotten" } }) && !isGap({ checkpoint: { kind: "auto" } }) && !isGap({}));
 });

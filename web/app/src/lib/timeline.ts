@@ -4,6 +4,8 @@
 export interface Point {
   gone: boolean;
   quiet: boolean;
+  /** The branch that a rewind left behind; 0 for what stands. */
+  branch: number;
 }
 
 /** isGap tells an entry that stands for checkpoints which are no longer kept. */
@@ -40,8 +42,8 @@ export function lanes<T extends Point>(entries: readonly T[], all = false): Lane
       lane: live ? 0 : 1,
       above: live ? i > firstLive : firstLive >= 0 && i > firstLive,
       below: live ? i < lastLive : i < lastLive,
-      branchAbove: !live && !!before?.gone,
-      joins: !live && !after?.gone,
+      branchAbove: !live && before?.branch === entry.branch,
+      joins: !live && after?.branch !== entry.branch,
     };
   });
 }

@@ -146,7 +146,7 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
         <p>
           {kept.slice(0, 6).map((f) => (
             <span key={f.path} class="kept">
-              <code>{f.path}</code> {f.reason && <span class="muted">({f.reason})</span>}{" "}
+              <code>{f.path}</code> {f.about && <span class="muted">({f.about})</span>}{" "}
             </span>
           ))}
           {kept.length > 6 && `and ${kept.length - 6} more `}
@@ -171,18 +171,10 @@ function FileLine({ file, children }: { file: PlannedFile; children?: ComponentC
       <span class={`verb ${file.action}`}>{file.action === "conflict" ? "!" : file.action}</span>
       <code class="path">{file.path}</code>
       <Lines added={file.add} removed={file.del} />
-      <span class="muted why">{why(file)}</span>
+      <span class="muted why">{file.about}</span>
       {children}
     </li>
   );
-}
-
-function why(f: PlannedFile): string {
-  if (f.action !== "conflict" && f.byTurn > 0) {
-    const verb = f.action === "delete" ? "created" : f.action === "create" ? "removed" : "changed";
-    return `${verb} in turn ${f.byTurn}`;
-  }
-  return f.reason;
 }
 
 function Chooser({ path, chosen, choose }: { path: string; chosen: Choice | undefined; choose: (path: string, c: Choice) => void }) {

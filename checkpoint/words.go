@@ -1,0 +1,238 @@
+package checkpoint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// A plan brings the words with which people are shown it, so that all front ends show
+// the same ones. Order, layout and colour are left to them.
+
+// ScopeOf returns the scope of a request for the files, the conversation or both.
+// Where nobody says, some paths are files only: they are not a place in a conversation.
+func ScopeOf(files, conversation bool, paths []string) Scope {
+	switch {
+	case files && conversation:
+		return Both
+	case conversation:
+		return ConversationOnly
+	case files || len(paths) > 0:
+		return FilesOnly
+	}
+	return ""
+}
+
+// Moves reports whether the plan moves the conversation.
+func (p *Plan) Moves() bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
+
+// Unchosen lists the conflicts that the request does not leave as they are: nobody said
+// what to do about them, or what was asked for cannot be done.
+func (p *Plan) Unchosen() []string {
+	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
+		choice, ok := p.request.Choices[path]
+		if !ok {
+			choice = p.request.Choice
+		}
+		return choice == KeepMine
+	})
+}
+
+// About says whose change an action takes back, or why it leaves the path as it is.
+func (a *Action) About() string {
+	switch {
+	case a.Why == WhyMasked:
+		return a.Reason
+	case a.Kind == Conflict:
+		return a.conflict()
+	case a.Kind == Keep:
+		if words := keptWords[a.keptFor()]; words != "" {
+			return words
+		}
+		return a.Reason
+	}
+	verb := "changed"
+	switch a.Kind {
+	case Delete:
+		verb = "created"
+	case Create:
+		verb = "removed"
+	}
+	switch w := a.Writer; {
+	case w == nil || w.Class != ByConversation:
+		return a.Reason
+	case w.Rewind:
+		return verb + " by a rewind"
+	case w.Turn > 0:
+		return fmt.Sprintf("%s in turn %d", verb, w.Turn)
+	}
+	return a.Reason
+}
+
+func (a *Action) conflict() string {
+	switch w := a.Writer; {
+	case w == nil:
+	case w.Class == ByUser:
+		return "you changed it after the agent's last write"
+	case w.Class == ByConversation && w.Rewind:
+		return "changed since by a rewind"
+	case w.Class == ByConversation && w.Turn > 0:
+		return fmt.Sprintf("changed since in turn %d of %s", w.Turn, shortID(w.Conversation))
+	}
+	return a.Reason
+}
+
+// shortID shortens an id of ours; the ids of others are shown as they are.
+func shortID(id string) string {
+	if len(id) == 26 {
+		return id[:10]
+	}
+	return id
+}
+
+// whyRemoved is WhyYours for a path that the user removed.
+const whyRemoved Why = "removed"
+
+// keptFor returns why a path is kept. A merge that leaves only the user's lines has no
+// reason.
+func (a *Action) keptFor() Why {
+	switch {
+	case a.Why == "":
+		return WhyYours
+	case a.Why == WhyYours && a.After == nil:
+		return whyRemoved
+	}
+	return a.Why
+}
+
+// keptOrder is the order in which plans name what they leave alone, and keptWords says
+// why.
+var (
+	keptOrder = []Why{
+		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhySpecial, WhyNotCaptured,
+		WhyNotCapturedThen, WhyHolds, WhyInTheWay, WhyMasked, WhyNotAsked,
+	}
+	keptWords = map[Why]string{
+		whyRemoved:         "removed by you",
+		WhyYours:           "yours",
+		WhyConversation:    "of other conversations",
+		WhySeveral:         "author unknown, several conversations were active; name the file to include it",
+		WhyUnknown:         "author unknown",
+		WhyIgnored:         "ignored",
+		WhySpecial:         "special file",
+		WhyNotCaptured:     "cannot be captured",
+		WhyNotCapturedThen: "there then, but not captured",
+		WhyHolds:           "holds what stays",
+		WhyInTheWay:        "something else is in its place",
+		WhyMasked:          "special mode bits of another store",
+		WhyNotAsked:        "not asked for",
+	}
+)
+
+// Kept is what a plan leaves alone for one reason.
+type Kept struct {
+	Words string
+	Paths []string
+}
+
+// Kept groups what the plan leaves alone.
+func (p *Plan) Kept() []Kept {
+	paths := make(map[Why][]string)
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Kind == Keep {
+			paths[a.keptFor()] = append(paths[a.keptFor()], a.Path)
+		}
+	}
+	var out []Kept
+	for _, why := range keptOrder {
+		if len(paths[why]) > 0 {
+			out = append(out, Kept{Words: keptWords[why], Paths: paths[why]})
+		}
+	}
+	return out
+}
+
+// countWords say, behind a number, why paths are left as they are.
+var countWords = map[Why]string{
+	"":                 "of yours",
+	WhyYours:           "of yours",
+	WhyConversation:    "of other conversations",
+	WhySeveral:         "of several conversations",
+	WhyUnknown:         "of unknown authors",
+	WhyIgnored:         "ignored",
+	WhySpecial:         "special",
+	WhyNotCaptured:     "not captured",
+	WhyNotCapturedThen: "not captured then",
+	WhyNotAsked:        "not asked for",
+	WhyHolds:           "holding what stays",
+	WhyInTheWay:        "blocked",
+	WhyMasked:          "without bits from another store",
+}
+
+// LeftWords counts what the plan leaves as it is, such as "2 of yours, 1 ignored".
+// Directories count where there is nothing else.
+func (p *Plan) LeftWords() string {
+	count, dirs := map[string]int{}, map[string]int{}
+	for _, a := range p.Left() {
+		word := countWords[a.Why]
+		if a.Kind == Conflict {
+			word = "in conflict"
+		}
+		if e := a.After; e != nil && e.Kind == workspace.Dir {
+			dirs[word]++
+			continue
+		}
+		count[word]++
+	}
+	if len(count) == 0 {
+		count = dirs
+	}
+	var parts []string
+	for _, word := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, fmt.Sprintf("%d %s", count[word], word))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Effect says what becomes of the conversation, or "" if it stays. Turns counts the
+// turns of a state; one that cannot be read does not keep anybody from leaving it.
+func (p *Plan) Effect(turns func(root blob.ID) (int, error)) string {
+	if !p.Moves() {
+		return ""
+	}
+	then, err := turns(p.RootAfter)
+	if err != nil {
+		return "goes to another state; what came since stays as a branch"
+	}
+	next := fmt.Sprintf("continues after turn %d", then)
+	if then == 0 {
+		next = "starts over"
+	}
+	now, err := turns(p.RootBefore)
+	switch {
+	case err != nil || now <= then:
+		return next + "; what came since stays as a branch"
+	case now == then+1:
+		return fmt.Sprintf("%s; turn %d stays as a branch", next, now)
+	}
+	return fmt.Sprintf("%s; turns %d-%d stay as a branch", next, then+1, now)
+}
+
+// NextMoves finds, in a log that begins with the newest entry, the operation that the
+// next undo of each workspace takes back, and that its next redo does again.
+func NextMoves(log []*Operation) (undo, redo map[uint64]bool) {
+	undo, redo = make(map[uint64]bool), make(map[uint64]bool)
+	for _, st := range stacksOf(log) {
+		if n := len(st.undo); n > 0 {
+			undo[st.undo[n-1].Seq] = true
+		}
+		if n := len(st.redo); n > 0 {
+			redo[st.redo[n-1].Seq] = true
+		}
+	}
+	return undo, redo
+}
