@@ -30,7 +30,7 @@ func TestAPlanNamesRewinds(t *testing.T) {
 	if got, want := about(plan), "[restore a: changed in turn 1 delete b: created in turn 1]"; got != want {
 		t.Errorf("back: got %s, want %s", got, want)
 	}
-	_, err = f.w.Apply(ctx, plan, plan.Token)
+	_, err = f.w.Rewind(ctx, plan.Request(), plan.Token)
 	must(t, err)
 	plan, err = f.w.Plan(ctx, RewindRequest{To: after.ID, Conversation: "c"})
 	must(t, err)
