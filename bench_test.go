@@ -285,7 +285,7 @@ func BenchmarkGrowingList(b *testing.B) {
 		made := builder.Blob(nil)
 		mustPut(b, db, made)
 		builder.Commit(made)
-		mustSettle(b, db)
+		mustCompact(b, db)
 		return storedBytes(b, db) - before
 	}
 	grow(10_000)
@@ -296,8 +296,8 @@ func BenchmarkGrowingList(b *testing.B) {
 	b.ReportMetric(float64(bytes)/float64(b.N), "B/entry")
 }
 
-func mustSettle(b *testing.B, db *DB) {
-	if err := db.Settle(b.Context(), nil); err != nil {
+func mustCompact(b *testing.B, db *DB) {
+	if err := db.Compact(b.Context(), nil); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -356,7 +356,7 @@ func BenchmarkThousandTurns(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		mustSettle(b, db)
+		mustCompact(b, db)
 		b.ReportMetric(float64(storedBytes(b, db))/float64(zstdSize(b, pieces)), "stored/content")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // However long an agent works, checkpoints take no more room on the disk than the
@@ -75,7 +75,7 @@ func TestCheckpointsStayWithinABudget(t *testing.T) {
 	if want := budget/(large+5*small) - 1; kept < want {
 		t.Errorf("only %d checkpoints are left; %d fit", kept, want)
 	}
-	report, err := db.Check(ctx, &conversation.CheckOptions{ReadData: true})
+	report, err := db.Check(ctx, &upkeep.CheckOptions{ReadData: true})
 	if err != nil || len(report.Damage) > 0 {
 		t.Errorf("damage: %v, %v", report, err)
 	}
@@ -96,10 +96,10 @@ func forget(ctx context.Context, t *testing.T, db *DB, service *checkpoint.Servi
 		_, err = service.ApplyRetention(ctx, checkpoint.PlanRetention(all, p, now), "tester")
 	}
 	if err == nil {
-		_, err = db.Collect(ctx, &conversation.CollectOptions{Grace: -1})
+		_, err = db.Collect(ctx, &upkeep.CollectOptions{Grace: -1})
 	}
 	if err == nil {
-		err = db.Settle(ctx, nil)
+		err = db.Compact(ctx, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -4,22 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/cloudagent"
-	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
-
-// CheckRow reports what the readers of a row would refuse about it. Rows that no
-// service knows are accepted.
-func CheckRow(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow} {
-		if err := check(row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // door lets nothing into a store that its own readers would refuse, whoever brings
 // it: a service, an import, another store, or a caller of the row API. One such row
@@ -30,7 +17,7 @@ type door struct{ kv.Store }
 // kv.ErrInvalidBatch.
 func (d door) Commit(ctx context.Context, b *kv.Batch) error {
 	for _, set := range b.Set {
-		if err := CheckRow(kv.Row{Key: set.Key, Value: set.Value}); err != nil {
+		if err := upkeep.CheckRow(kv.Row{Key: set.Key, Value: set.Value}); err != nil {
 			// Without its class: nothing that is stored is damaged.
 			return fmt.Errorf("%w: refused: %v", kv.ErrInvalidBatch, err)
 		}

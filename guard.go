@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"sync/atomic"
@@ -54,6 +53,9 @@ func guard(ctx context.Context, b Backend, ring *keyring.Ring, tenant string) (s
 	return sealed.Plain, nil
 }
 
+// errEnough ends a list early.
+var errEnough = errors.New("enough")
+
 // sampled is how many blobs are looked at: more than one, since any may be damaged.
 const sampled = 8
 
@@ -74,7 +76,7 @@ func firstSealed(ctx context.Context, b Backend) (key *keyring.KeyID, some bool,
 		return nil, false, err
 	}
 	for _, name := range names {
-		head, err := headOf(ctx, b.Blobs, name)
+		head, err := encrypted.Head(ctx, b.Blobs, name)
 		if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
 			continue // gone meanwhile, or it tells nothing
 		}
@@ -87,16 +89,6 @@ func firstSealed(ctx context.Context, b Backend) (key *keyring.KeyID, some bool,
 		}
 	}
 	return nil, some, nil
-}
-
-// headOf reads the first bytes of a stored blob.
-func headOf(ctx context.Context, blobs blob.Store, name blob.ID) ([]byte, error) {
-	r, err := blob.Open(ctx, blobs, name)
-	if err != nil {
-		return nil, err
-	}
-	head, err := io.ReadAll(io.LimitReader(r, encrypted.HeaderSize))
-	return head, errors.Join(err, r.Close())
 }
 
 // marking adds the mark of an encrypted store to its first commit, so that data and

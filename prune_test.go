@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -24,27 +24,27 @@ func keysOf(t *testing.T, dir string, unlock keyring.Unlock) []keyring.Info {
 func TestKeysThatAreNeededStay(t *testing.T) {
 	for name, c := range map[string]struct {
 		leave func(*testing.T, *DB)
-		want  func(KeyUse) bool
+		want  func(upkeep.KeyUse) bool
 	}{
 		"blob": {
 			func(t *testing.T, db *DB) { must(t, db.Blobs().Put(t.Context(), blob.New([]byte("old")))) },
-			func(u KeyUse) bool { return u.Blobs == 1 && u.Rows == 0 && u.Packed == 0 },
+			func(u upkeep.KeyUse) bool { return u.Blobs == 1 && u.Rows == 0 && u.Packed == 0 },
 		},
 		"row": {
 			func(t *testing.T, db *DB) {
 				must(t, db.Rows().Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: "k", Value: []byte("v")}}}))
 			},
-			func(u KeyUse) bool { return u.Blobs == 0 && u.Rows == 1 && u.Packed == 0 },
+			func(u upkeep.KeyUse) bool { return u.Blobs == 0 && u.Rows == 1 && u.Packed == 0 },
 		},
 		"pack": {
 			func(t *testing.T, db *DB) {
 				talk(t, db, "c1", 2)
-				_, err := db.Seal(t.Context(), "c1")
+				_, err := db.Archive(t.Context(), "c1")
 				must(t, err)
-				_, err = db.Collect(t.Context(), &conversation.CollectOptions{Grace: -1})
+				_, err = db.Collect(t.Context(), &upkeep.CollectOptions{Grace: -1})
 				must(t, err)
 			},
-			func(u KeyUse) bool { return u.Packed > 0 },
+			func(u upkeep.KeyUse) bool { return u.Packed > 0 },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // canaries are texts that an encrypted store must not show, by what they are.
@@ -69,9 +70,9 @@ func useEverything(t *testing.T, db *DB, space string) {
 		t.Error("search finds nothing: the scenario tests too little")
 	}
 	talk(t, db, "other", 2)
-	_, err = db.Seal(ctx, shown["id of a conversation"])
+	_, err = db.Archive(ctx, shown["id of a conversation"])
 	must(t, err)
-	_, err = db.Collect(ctx, &conversation.CollectOptions{Grace: -1})
+	_, err = db.Collect(ctx, &upkeep.CollectOptions{Grace: -1})
 	must(t, err)
 }
 

@@ -14,14 +14,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
 	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/upkeep"
 )
-
-// Inventory is the part of a driver that housekeeping needs: to enumerate and to
-// collect.
-type Inventory interface {
-	blob.Lister
-	blob.Sweeper
-}
 
 // Backend is a pair of drivers that share their durability: a commit to Rows
 // makes the blobs that it names durable in Blobs.
@@ -29,18 +23,20 @@ type Backend struct {
 	Blobs blob.Store
 	Rows  kv.Store
 	// Inventory is what the collector works on; nil where there is none.
-	Inventory Inventory
+	Inventory upkeep.Inventory
 	// Rewriter exchanges the stored bytes of blobs, as compressing later and sealing
 	// with another key do; nil where Blobs cannot.
 	Rewriter blob.Rewriter
 	// Arrivals finds what was stored as it came; without it and Rewriter, blobs are
 	// compressed when they are put.
 	Arrivals blob.Arrivals
-	// Objects is the bucket for idle conversations (see DB.Seal); nil where there is
-	// none.
+	// Objects is the bucket for idle conversations (see DB.Archive); nil where there
+	// is none.
 	Objects blob.Objects
 	// Unfinished, if set, removes what killed writers left in Objects: see pack.Driver.
 	Unfinished func(ctx context.Context, prefix string, before time.Time) (pack.SweepResult, error)
+	// Shrink gives free room back to the file system; nil where nothing can.
+	Shrink func(context.Context) error
 	// Close releases the drivers; nil where there is nothing to release.
 	Close func() error
 }
@@ -57,16 +53,13 @@ func (b Backend) packed() pack.Driver {
 type stack struct {
 	blobs     blob.Store
 	rows      kv.Store
-	inventory Inventory
+	inventory upkeep.Inventory
 	lister    blob.Lister // nil where the store cannot be enumerated
 	cache     *cached.Store
-	crypt     *encrypted.Store // nil unless encrypted
-	settler   *settler         // nil where compression is not put off
+	crypt     *encrypted.Store  // nil unless encrypted
+	compactor *upkeep.Compactor // nil where blobs are compressed when they are put
 	seal      *sealed.Store
-	packs     *pack.Store // nil where there is no bucket
-	bare      kv.Store    // rows as they are stored, without those of sealed conversations; nil where they are elsewhere
-	live      kv.Store    // rows without those of sealed conversations
-	sealing   *sealed.Options
+	upkeep    *upkeep.Service
 }
 
 // buildStack puts the layers on a backend. This is the only place that knows
@@ -86,12 +79,13 @@ type stack struct {
 // unmarked says that the store is to be encrypted and nothing says so yet.
 func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) stack {
 	s := stack{inventory: b.Inventory}
-	blobs, rows, live := b.Blobs, b.Rows, b.Rows
+	keep := upkeep.Stores{Bare: b.Rows}
+	blobs, rows := b.Blobs, b.Rows
 	if b.Objects != nil {
-		s.packs = pack.New(b.packed(), nil)
-		blobs, rows, live = s.packs.Blobs(), s.packs.Rows(), s.packs.Bare()
+		keep.Packs = pack.New(b.packed(), nil)
+		keep.Bare = keep.Packs.Bare()
+		blobs, rows = keep.Packs.Blobs(), keep.Packs.Rows()
 	}
-	s.bare = live
 	seal := &sealed.Options{}
 	var replacer blob.Replacer = b.Rewriter
 	arrivals := b.Arrivals
@@ -112,8 +106,9 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 		}
 	}
 	small := &compressed.Options{}
-	if s.settler = newSettler(replacer, arrivals); s.settler != nil {
-		small.Later = s.settler.noticed
+	if replacer != nil && arrivals != nil {
+		s.compactor = upkeep.NewCompactor(replacer, arrivals, opts.CompactManually)
+		small.Later = s.compactor.Notice
 	}
 	var cache *cached.Store
 	small.Recall = func(id blob.ID) []byte { return cache.Peek(id) }
@@ -122,17 +117,20 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 	s.cache = cache
 	s.blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
 	s.lister = s.inventory
-	s.seal, s.sealing = sealed.New(rows, seal), seal
-	s.rows, s.live = door{s.seal}, s.seal
-	if s.packs != nil {
-		s.live = sealed.New(live, seal)
+	s.seal = sealed.New(rows, seal)
+	s.rows, keep.Live = door{s.seal}, s.seal
+	if keep.Packs != nil {
+		keep.Live = sealed.New(keep.Bare, seal)
 	}
 	if unmarked {
 		done := new(atomic.Bool)
-		s.rows, s.live = &marking{s.rows, done}, &marking{s.live, done}
+		s.rows, keep.Live = &marking{s.rows, done}, &marking{keep.Live, done}
 	}
-	if s.settler != nil {
-		s.settler.store, s.settler.rows = layer, s.rows
+	if s.compactor != nil {
+		s.compactor.Attach(layer, s.rows, b.Shrink)
 	}
+	keep.Blobs, keep.Rows, keep.Inventory, keep.Crypt, keep.Sealed = s.blobs, s.rows, s.inventory, s.crypt, s.seal
+	keep.Open = func(rows kv.Store) kv.Store { return sealed.New(rows, seal) }
+	s.upkeep = upkeep.New(keep)
 	return s
 }

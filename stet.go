@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // KeyringName is the name of the keyring in the directory of an encrypted store.
@@ -45,9 +46,12 @@ type Options struct {
 	// Presigner makes addresses of the snapshots of cloud agents; without one there
 	// are none.
 	Presigner cloudagent.Presigner
-	// Collect removes what nothing refers to where somebody else does that, as a
+	// CompactManually leaves recently stored content as it is until DB.Compact is
+	// called. By default an open store compresses it when it is quiet.
+	CompactManually bool
+	// Collect removes what nothing refers to where another process does that, as a
 	// server does for NewRemote.
-	Collect func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error)
+	Collect func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error)
 	// Lister enumerates the blobs of NewRemote; nil where nothing can.
 	Lister blob.Lister
 	// Search opens an index that is kept elsewhere, as nodes do that share a
@@ -64,7 +68,7 @@ type DB struct {
 	conversations *conversation.Store
 	presigner     cloudagent.Presigner // nil where there is none
 	close         func() error
-	collect       func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error) // nil: db does
+	collect       func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error) // nil: db does
 
 	checkpointsOnce sync.Once
 	checkpoints     *checkpoint.Service // set by checkpointsOnce
@@ -79,7 +83,7 @@ type DB struct {
 // cannot be written is opened for reading, and writes fail with blob.ErrReadOnly. A
 // store that has a keyring is encrypted; Options.Unlock must then open it. A store
 // that is encrypted and lost its keyring is refused, as is a key for one that has
-// none. Conversations are sealed into files below "packs" in the same directory.
+// none. Conversations are archived into files below "packs" in the same directory.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -102,7 +106,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	bucket := pack.NewDir(dir)
 	back := Backend{
 		Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Rewriter: blobs, Arrivals: blobs,
-		Objects: bucket, Unfinished: bucket.RemoveUnfinished, Close: engine.Close,
+		Objects: bucket, Unfinished: bucket.RemoveUnfinished, Shrink: engine.Shrink, Close: engine.Close,
 	}
 	db, err := New(ctx, back, ring, opts)
 	if err != nil {
@@ -113,9 +117,6 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		if err := db.mark(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
 		}
-	}
-	if db.settler != nil {
-		db.settler.shrink = engine.Shrink
 	}
 	return db, nil
 }
@@ -180,6 +181,7 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 	db.blobs, db.rows = db.cache, rows
 	db.lister = opts.Lister
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
+	db.upkeep = upkeep.New(upkeep.Stores{Blobs: db.blobs, Rows: db.rows})
 	return db
 }
 
@@ -194,7 +196,7 @@ func (db *DB) Rows() kv.Store { return db.rows }
 
 // Inventory returns what enumerates and collects the stored blobs, by the ids
 // that callers know; nil where the backend has none.
-func (db *DB) Inventory() Inventory { return db.inventory }
+func (db *DB) Inventory() upkeep.Inventory { return db.inventory }
 
 // Engine returns the embedded engine, or nil for another backend.
 func (db *DB) Engine() *sqlite.DB { return db.engine }
@@ -204,9 +206,7 @@ func (db *DB) Ring() *keyring.Ring { return db.ring }
 
 // Close makes everything that was put durable and releases the store.
 func (db *DB) Close() error {
-	if db.settler != nil {
-		db.settler.close()
-	}
+	db.compactor.Close()
 	err := db.closeSearch()
 	if db.close == nil {
 		return errors.Join(err, db.blobs.Flush(context.Background()))

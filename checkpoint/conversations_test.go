@@ -7,6 +7,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/conversation/graph"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -123,6 +124,20 @@ func TestFork(t *testing.T) {
 	}
 }
 
+// collect removes what neither conversations nor checkpoints refer to.
+func collect(f *fixture, store *conversation.Store, blobs *memblob.Store) blob.SweepResult {
+	f.t.Helper()
+	ctx := f.t.Context()
+	generation, err := blobs.Begin(ctx)
+	must(f.t, err)
+	live := new(graph.Set)
+	roots := conversation.Readable(ctx, []conversation.Roots{store.Roots, f.w.s.Roots}, func(err error) { f.t.Error(err) })
+	must(f.t, graph.Walk(ctx, f.blobs, roots, &graph.Options{Seen: live}, func(graph.Node) error { return nil }))
+	res, err := blobs.Sweep(ctx, generation, blob.SweepOptions{Live: live.Has})
+	must(f.t, err)
+	return res
+}
+
 // A collector that goes by Roots takes nothing that a rewind needs.
 func TestRootsKeepEverything(t *testing.T) {
 	f, store, c, blobs := talk(t)
@@ -133,8 +148,7 @@ func TestRootsKeepEverything(t *testing.T) {
 	f.rewind(RewindRequest{To: first.ID})
 	at1 := snapshot(t, f.dir)
 	must(t, f.blobs.Put(t.Context(), blob.New([]byte("garbage"))))
-	res, err := store.Collect(t.Context(), blobs, []conversation.Roots{f.w.s.Roots}, &conversation.CollectOptions{Grace: -1})
-	must(t, err)
+	res := collect(f, store, blobs)
 	if res.Removed == 0 {
 		t.Errorf("nothing was collected: %+v", res)
 	}
@@ -151,8 +165,7 @@ func TestCollectedUnderneath(t *testing.T) {
 	f.write("a", "0\n", "b", "0\n")
 	rec := f.save(Request{})
 	must(t, f.dropCheckpoint(rec.ID))
-	_, err := store.Collect(t.Context(), blobs, []conversation.Roots{f.w.s.Roots}, &conversation.CollectOptions{Grace: -1})
-	must(t, err)
+	collect(f, store, blobs)
 	f.write("a", "1\n")
 	c2 := f.save(Request{})
 	f.write("b", "2\n")

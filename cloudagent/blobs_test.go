@@ -14,11 +14,11 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/cloudagent"
-	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	anyrunv1 "github.com/stet-dev/stet/gen/anyrun/v1"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 func TestGetBlobGivesOnlyWhatBelongsToTheAgent(t *testing.T) {
@@ -74,7 +74,7 @@ func TestCollectorKeepsStatesAndLog(t *testing.T) {
 		must[cloudagent.Saved](t)(s.SaveState(ctx, "a", state, given, nil))
 		kept = append(kept, given...)
 	}
-	_, err := conversation.New(blobs, rows, nil).Collect(ctx, mem, []conversation.Roots{s.Roots}, &conversation.CollectOptions{Grace: -1})
+	_, err := upkeep.New(upkeep.Stores{Blobs: blobs, Rows: rows, Inventory: mem}).Collect(ctx, &upkeep.CollectOptions{Grace: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

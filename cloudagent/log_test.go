@@ -12,13 +12,13 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/cloudagent"
-	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // Two handles with connections of their own append to one agent: the log has no
@@ -398,7 +398,7 @@ func TestAppendOutlivesACollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := cloudagent.New(mem, &collecting{Store: rows, collect: func() {
-		if _, err := conversation.New(mem, rows, nil).Collect(ctx, mem, nil, &conversation.CollectOptions{Grace: -1}); err != nil {
+		if _, err := upkeep.New(upkeep.Stores{Blobs: mem, Rows: rows, Inventory: mem}).Collect(ctx, &upkeep.CollectOptions{Grace: -1}); err != nil {
 			t.Error(err)
 		}
 	}}, nil)

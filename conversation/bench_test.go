@@ -22,21 +22,21 @@ import (
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // stack is a blob store, counted at its bottom, and a row store.
 type stack struct {
-	blobs   blob.Store
-	rows    kv.Store
-	sweeper blob.Sweeper
-	lister  blob.Lister
-	written func() int64 // stored bytes so far
+	blobs     blob.Store
+	rows      kv.Store
+	inventory upkeep.Inventory
+	written   func() int64 // stored bytes so far
 }
 
 func memoryStack(testing.TB) stack {
 	mem := memblob.New()
 	return stack{
-		blobs: blob.Checked(compressed.New(mem, nil)), rows: memkv.New(mem), sweeper: mem, lister: mem,
+		blobs: blob.Checked(compressed.New(mem, nil)), rows: memkv.New(mem), inventory: mem,
 		written: func() int64 { return stored(mem) },
 	}
 }
@@ -47,7 +47,7 @@ func sqliteStack(t testing.TB) stack {
 	t.Cleanup(func() { check(t, db.Close()) })
 	blobs := db.Blobs()
 	return stack{
-		blobs: blob.Checked(compressed.New(blobs, nil)), rows: db.Rows(), sweeper: blobs, lister: blobs,
+		blobs: blob.Checked(compressed.New(blobs, nil)), rows: db.Rows(), inventory: blobs,
 		written: func() int64 { return stored(blobs) },
 	}
 }

@@ -245,6 +245,12 @@ func (c *Conversation) present(ctx context.Context, n *needs) error {
 // collection will see this save.
 var collectionsKey = keyspace.Setting("collections")
 
+// NoteCollection changes that row. A collector calls it after it has opened a
+// generation and before it looks for what is live.
+func (s *Store) NoteCollection(ctx context.Context, generation uint64) error {
+	return s.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: collectionsKey, Value: []byte(keyspace.Number(generation))}}})
+}
+
 // lookForCollections drops the known blobs if a collection has begun since.
 func (c *Conversation) lookForCollections(ctx context.Context) error {
 	row, err := c.store.rows.Get(ctx, collectionsKey)

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // A root that others stored, and a turn and a message that only it reaches.
@@ -51,7 +52,7 @@ func (f *fixture) forgetAllButTheHead(t testing.TB) {
 // busySweeper does something after what is live was found out and before the
 // rest goes.
 type busySweeper struct {
-	blob.Sweeper
+	upkeep.Inventory
 	between func()
 }
 
@@ -60,7 +61,7 @@ func (b *busySweeper) Sweep(ctx context.Context, generation uint64, opts blob.Sw
 		b.between()
 		b.between = nil
 	}
-	return b.Sweeper.Sweep(ctx, generation, opts)
+	return b.Inventory.Sweep(ctx, generation, opts)
 }
 
 // namedAndDropped returns a handle that named an outsider in one save and no
@@ -82,7 +83,7 @@ func TestSaveNoticesWhatACollectionTookSince(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
 	c, o := namedAndDropped(t, f)
-	must(conversation.New(f.blobs, f.rows, nil).Collect(ctx, f.mem, nil, noGrace))
+	must(f.Collect(ctx, f.mem, noGrace))
 	if have := f.has(t, o.deep...); slices.Contains(have, true) {
 		t.Fatalf("the collection kept %v", have)
 	}
@@ -110,11 +111,11 @@ func TestSaveKeepsWhatARunningCollectionWouldTake(t *testing.T) {
 			next = blob.New(append(slices.Clone(o.root.Data), more.root.Data...))
 			check(t, f.blobs.Put(ctx, next))
 		}
-		collecting := &busySweeper{Sweeper: f.mem, between: func() {
+		collecting := &busySweeper{Inventory: f.mem, between: func() {
 			check(t, c.SetSubagent(ctx, "s", next.ID))
 			must(c.Save(ctx, nil))
 		}}
-		must(conversation.New(f.blobs, f.rows, nil).Collect(ctx, collecting, nil, noGrace))
+		must(f.Collect(ctx, collecting, noGrace))
 		if report := must(f.Check(ctx, nil)); !report.OK() {
 			t.Errorf("grown %v: damage %+v", grown, report.Damage)
 		}
@@ -138,14 +139,14 @@ func TestSaveKeepsAnEarlierStateThatAMessageNames(t *testing.T) {
 			check(t, c.AppendTurn(ctx, newTurn(t, "1")))
 			must(c.Save(ctx, nil))
 			f.forgetAllButTheHead(t)
-			collecting := &busySweeper{Sweeper: f.mem, between: func() {
+			collecting := &busySweeper{Inventory: f.mem, between: func() {
 				message := user("2")
 				message.ConversationStateBlobId = first.Root.Bytes()
 				turn := must(conversation.NewTurn(message))
 				check(t, c.AppendTurn(ctx, turn))
 				must(c.Save(ctx, nil))
 			}}
-			must(conversation.New(f.blobs, f.rows, nil).Collect(ctx, collecting, nil, noGrace))
+			must(f.Collect(ctx, collecting, noGrace))
 			if report := must(f.Check(ctx, nil)); !report.OK() {
 				t.Errorf("damage %+v", report.Damage)
 			}
@@ -173,7 +174,7 @@ func TestSaveLooksAgainWhenHistoryGoesUnderIt(t *testing.T) {
 	root := must(f.blobs.Get(ctx, first.Root))
 	hook.before = func() {
 		f.forgetAllButTheHead(t)
-		must(conversation.New(f.blobs, f.rows, nil).Collect(ctx, f.mem, nil, noGrace))
+		must(f.Collect(ctx, f.mem, noGrace))
 		check(t, f.blobs.Put(ctx, blob.New(root)))
 	}
 	var missing *kv.MissingBlobsError
@@ -242,7 +243,7 @@ func TestSaveReadsOnlyWhatIsNew(t *testing.T) {
 	if n := save(); n > 4 { // the subagent's root, twice, its new turn, the message in it
 		t.Errorf("a save after one more turn read %d blobs", n)
 	}
-	must(f.Collect(ctx, f.mem, nil, noGrace))
+	must(f.Collect(ctx, f.mem, noGrace))
 	f.grow(t, sub, "and one more")
 	save()
 	f.grow(t, sub, "and another")

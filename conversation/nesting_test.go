@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // nests builds a state with subagents inside each other and returns its bytes;
@@ -110,11 +111,11 @@ func TestAChainOfSubagentsEndsAtTheLimit(t *testing.T) {
 	// What was taken in by force is found by a check and kept by a collection.
 	must(c.Save(ctx, &conversation.SaveOptions{Lenient: true}))
 	report := must(f.Check(ctx, nil))
-	if len(report.Damage) != 1 || report.Damage[0].Kind != conversation.DamageMalformed || !errors.Is(report.Damage[0].Err, conversation.ErrTooDeep) {
+	if len(report.Damage) != 1 || report.Damage[0].Kind != upkeep.DamageMalformed || !errors.Is(report.Damage[0].Err, conversation.ErrTooDeep) {
 		t.Errorf("damage %+v", report.Damage)
 	}
 	before := f.count(t)
-	must(f.Collect(ctx, f.mem, nil, noGrace))
+	must(f.Collect(ctx, f.mem, noGrace))
 	if f.count(t) != before {
 		t.Errorf("the collection left %d of %d blobs", f.count(t), before)
 	}

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // Roots yields blobs that must stay, with everything that package graph reaches from
-// them. Packages with their own rows provide one for Collect and Check; references
+// them. Packages with their own rows provide one for package upkeep; references
 // that graph does not cover are yielded blob by blob, as graph.Bytes. An error that
 // is Damaged concerns one row or tree; the caller may go on after it.
 type Roots func(ctx context.Context) iter.Seq2[graph.Root, error]
@@ -21,18 +22,19 @@ type Roots func(ctx context.Context) iter.Seq2[graph.Root, error]
 // pins. For an unreadable row it yields an error and goes on.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
-		for r, err := range s.namedRoots(ctx) {
-			if !yield(graph.Root{Kind: graph.State, ID: r.root}, err) {
+		for r, err := range s.RootRows(ctx) {
+			if !yield(graph.Root{Kind: graph.State, ID: r.Root}, err) {
 				return
 			}
 		}
 	}
 }
 
-// namedRoot is a root and the conversation that needs it.
-type namedRoot struct {
-	root         blob.ID
-	conversation string
+// RootRow is a row that names a root, and the conversation that needs it.
+type RootRow struct {
+	Key          string
+	Root         blob.ID
+	Conversation string
 }
 
 // rootRows lists the rows that name roots and how to read them. Saves come newest
@@ -65,19 +67,37 @@ func rootRows() []struct {
 	}
 }
 
-// namedRoots yields an error for each unreadable row and goes on.
-func (s *Store) namedRoots(ctx context.Context) iter.Seq2[namedRoot, error] {
-	return func(yield func(namedRoot, error) bool) {
+// RootRows gives the rows that name roots. An error with a key is about that row,
+// and those after it follow; an error without one is the last.
+func (s *Store) RootRows(ctx context.Context) iter.Seq2[RootRow, error] {
+	return func(yield func(RootRow, error) bool) {
 		for _, table := range rootRows() {
 			for row, err := range kv.Each(ctx, s.rows, table.rows, true) {
-				if err != nil {
-					if !yield(namedRoot{}, fmt.Errorf("read roots: %w", err)) || row.Key == "" {
-						return
-					}
+				found := RootRow{Key: row.Key}
+				if err == nil {
+					found.Root, found.Conversation, err = table.decode(row)
+				} else {
+					err = fmt.Errorf("read roots: %w", err)
+				}
+				if !yield(found, err) || row.Key == "" {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Readable gives the roots of several, one after the other. It skips what is damaged,
+// and calls damaged for it.
+func Readable(ctx context.Context, all []Roots, damaged func(error)) iter.Seq2[graph.Root, error] {
+	return func(yield func(graph.Root, error) bool) {
+		for _, roots := range all {
+			for r, err := range roots(ctx) {
+				if err != nil && ctx.Err() == nil && (Damaged(err) || errors.Is(err, blob.ErrNotFound)) {
+					damaged(err)
 					continue
 				}
-				id, conversation, err := table.decode(row)
-				if !yield(namedRoot{root: id, conversation: conversation}, err) {
+				if !yield(r, err) || err != nil {
 					return
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // The life of a conversation, over every stack.
@@ -34,8 +35,9 @@ func TestLifeOverRealStores(t *testing.T) {
 				check(t, <-errs)
 			}
 			check(t, s.Delete(ctx, "c0", nil))
-			must(s.Collect(ctx, st.sweeper, nil, noGrace))
-			report := must(s.Check(ctx, &conversation.CheckOptions{ReadData: true}))
+			keep := upkeep.New(upkeep.Stores{Blobs: st.blobs, Rows: st.rows, Inventory: st.inventory})
+			must(keep.Collect(ctx, noGrace))
+			report := must(keep.Check(ctx, &upkeep.CheckOptions{ReadData: true}))
 			if !report.OK() {
 				t.Fatalf("damage: %+v", report.Damage)
 			}

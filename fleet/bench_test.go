@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fleet"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // BenchmarkSealedCost measures what conversations of 100 turns cost in Postgres and
@@ -25,13 +26,13 @@ func BenchmarkSealedCost(b *testing.B) {
 	before := costOf(b, f)
 	b.ResetTimer()
 	start := time.Now()
-	result, err := db.SealIdle(b.Context(), &stet.SealOptions{IdleFor: -1})
+	result, err := db.ArchiveIdle(b.Context(), &upkeep.ArchiveOptions{IdleFor: -1})
 	took := time.Since(start)
 	b.StopTimer()
-	if err != nil || result.Sealed != b.N {
+	if err != nil || result.Archived != b.N {
 		b.Fatalf("%+v, %v", result, err)
 	}
-	if _, err := db.Collect(b.Context(), &conversation.CollectOptions{Grace: -1}); err != nil {
+	if _, err := db.Collect(b.Context(), &upkeep.CollectOptions{Grace: -1}); err != nil {
 		b.Fatal(err)
 	}
 	after, each := costOf(b, f), float64(b.N)

@@ -19,7 +19,7 @@
 // before it leaves the node, separately for each tenant. The search index of an
 // encrypted store is in memory.
 //
-// Migrate moves an embedded store into a tenant. Collecting, sealing and sweeping are
-// left to callers of DB.Collect, DB.SealIdle and Fleet.Sweep, on one node or several
+// Migrate moves an embedded store into a tenant. Collecting, archiving and sweeping are
+// left to callers of DB.Collect, DB.ArchiveIdle and Fleet.Sweep, on one node or several
 // at once.
 package fleet

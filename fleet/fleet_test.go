@@ -20,6 +20,7 @@ import (
 	"github.com/stet-dev/stet/internal/realservers"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 func TestMain(m *testing.M) { os.Exit(realservers.Run(m)) }
@@ -96,7 +97,7 @@ func talk(ctx context.Context, db *stet.DB, id string, turns int) (blob.ID, erro
 // mustCheck reads everything of a store.
 func mustCheck(t testing.TB, db *stet.DB) {
 	t.Helper()
-	report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() {
 		t.Errorf("check: %+v, %v", report, err)
 	}
@@ -155,10 +156,10 @@ func TestSealedConversationsOfTenantsDoNotMeet(t *testing.T) {
 		if _, err := talk(t.Context(), db, "same", 4); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Seal(t.Context(), "same"); err != nil {
+		if _, err := db.Archive(t.Context(), "same"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Collect(t.Context(), &conversation.CollectOptions{Grace: -1}); err != nil {
+		if _, err := db.Collect(t.Context(), &upkeep.CollectOptions{Grace: -1}); err != nil {
 			t.Fatal(err)
 		}
 	}

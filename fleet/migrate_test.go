@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 func testFleet(t *testing.T, config Config) *Fleet {
@@ -72,7 +73,7 @@ func embedded(t *testing.T, dir string, turns, large int, opts *stet.Options) {
 	if err := db.Blobs().Put(ctx, blob.New(noise)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.Settle(ctx, nil), db.Close()); err != nil {
+	if err := errors.Join(db.Compact(ctx, nil), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -99,7 +100,7 @@ func mustBeWhole(t *testing.T, f *Fleet, tenant string, saves uint64) {
 	if err != nil || info.Title != "moved" || info.Save != saves {
 		t.Errorf("after the migration: %+v, %v", info, err)
 	}
-	report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() || report.Blobs == 0 {
 		t.Errorf("check: %+v, %v", report, err)
 	}

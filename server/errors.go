@@ -6,7 +6,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
@@ -15,6 +14,7 @@ import (
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -74,7 +74,7 @@ var codes = []struct {
 	{kv.ErrBusy, connect.CodeUnavailable},
 	{kv.ErrUncertain, connect.CodeUnknown},
 	{blob.ErrClosed, connect.CodeUnavailable},
-	{stet.ErrNoInventory, connect.CodeUnimplemented},
+	{upkeep.ErrNoInventory, connect.CodeUnimplemented},
 	{conversation.ErrNotFound, connect.CodeNotFound},
 	{blob.ErrNotFound, connect.CodeNotFound},
 	{kv.ErrNotFound, connect.CodeNotFound},

@@ -8,9 +8,9 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
-	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // storeService is stet.v1.StoreService.
@@ -30,7 +30,7 @@ func (s *storeService) Info(context.Context, *connect.Request[stetv1.StoreInfoRe
 func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.StatsRequest]) (*connect.Response[stetv1.StatsResponse], error) {
 	engine := s.db.Engine()
 	if engine == nil {
-		return nil, stet.ErrNoInventory
+		return nil, upkeep.ErrNoInventory
 	}
 	stats, err := engine.Stats(ctx, keyspace.Family)
 	if err != nil {
@@ -61,7 +61,7 @@ func grace(seconds int64) time.Duration {
 }
 
 func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.CollectRequest]) (*connect.Response[stetv1.CollectResponse], error) {
-	opts := &conversation.CollectOptions{
+	opts := &upkeep.CollectOptions{
 		DryRun: req.Msg.GetDryRun(), SkipDamaged: req.Msg.GetSkipDamaged(),
 		Grace: grace(req.Msg.GetGraceSeconds()),
 	}
@@ -84,7 +84,7 @@ func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.
 func (s *storeService) Fsck(ctx context.Context, req *connect.Request[stetv1.FsckRequest], stream *connect.ServerStream[stetv1.FsckResponse]) error {
 	var sendErr error
 	last := time.Now()
-	report, err := s.db.Check(ctx, &conversation.CheckOptions{
+	report, err := s.db.Check(ctx, &upkeep.CheckOptions{
 		ReadData: req.Msg.GetReadData(),
 		Progress: func(blobs int64) {
 			if sendErr == nil && time.Since(last) > 200*time.Millisecond {

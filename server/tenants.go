@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // Tenants opens the stores of tenants. What one of them returns must not hold, and
@@ -61,7 +62,7 @@ func (d *DirTenants) Open(ctx context.Context, tenant string) (*stet.DB, error) 
 func (d *DirTenants) Usage(ctx context.Context, db *stet.DB) (int64, error) {
 	engine := db.Engine()
 	if engine == nil {
-		return 0, fmt.Errorf("measure store: %w", stet.ErrNoInventory)
+		return 0, fmt.Errorf("measure store: %w", upkeep.ErrNoInventory)
 	}
 	if err := db.Blobs().Flush(ctx); err != nil { // only what is durable is counted
 		return 0, err

@@ -24,6 +24,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/transfer"
+	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -119,7 +120,7 @@ func readable(t *testing.T, db *stet.DB) {
 			t.Errorf("open %s: %v", info.ID, err)
 		}
 	}
-	must[conversation.CollectResult](t)(db.Collect(ctx, nil))
+	must[upkeep.CollectResult](t)(db.Collect(ctx, nil))
 	must[[]conversation.Retained](t)(db.Conversations().Retainable(ctx, nil))
 	must[[]checkpoint.Retained](t)(db.Checkpoints().Retainable(ctx, nil))
 	index := must[interface{ Degraded() error }](t)(db.Search(ctx))

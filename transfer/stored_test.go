@@ -111,7 +111,7 @@ func TestMovedHistoriesStaySmall(t *testing.T) {
 		healthy(t, b)
 		var sizes [2]int
 		for i, db := range []*stet.DB{a, b} {
-			if err := db.Settle(t.Context(), nil); err != nil {
+			if err := db.Compact(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, data := range kept(t, db) {

@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/transfer"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 func open(t *testing.T) *stet.DB {
@@ -98,7 +99,7 @@ func statuses(r *transfer.Report) map[string]transfer.Status {
 // healthy checks the whole store.
 func healthy(t *testing.T, db *stet.DB) {
 	t.Helper()
-	report := must[*conversation.Report](t)(db.Check(t.Context(), &conversation.CheckOptions{ReadData: true}))
+	report := must[*upkeep.Report](t)(db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true}))
 	if !report.OK() {
 		t.Errorf("damage: %v", report.Damage)
 	}
@@ -524,7 +525,7 @@ func TestACollectionBetweenSendingAndNaming(t *testing.T) {
 	to := side(b)
 	to.Rows = &each{Store: b.Rows(), do: func() {
 		collections++
-		if _, err := b.Collect(ctx, &conversation.CollectOptions{Grace: -1}); err != nil {
+		if _, err := b.Collect(ctx, &upkeep.CollectOptions{Grace: -1}); err != nil {
 			t.Error(err)
 		}
 	}}

@@ -2,12 +2,14 @@ package encrypted
 
 import (
 	"bytes"
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 
 	"github.com/stet-dev/stet/blob"
@@ -112,6 +114,16 @@ const HeaderSize = headerSize
 func KeyOf(stored []byte) (keyring.KeyID, error) {
 	h, err := parseHeader(stored)
 	return h.key, err
+}
+
+// Head reads the first bytes of a stored blob, for KeyOf.
+func Head(ctx context.Context, stored blob.Store, name blob.ID) ([]byte, error) {
+	r, err := blob.Open(ctx, stored, name)
+	if err != nil {
+		return nil, err
+	}
+	head, err := io.ReadAll(io.LimitReader(r, HeaderSize))
+	return head, errors.Join(err, r.Close())
 }
 
 // headSize is the number of bytes that the header and the sealed ids take.

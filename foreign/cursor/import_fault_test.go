@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 var errKilled = errors.New("killed")
@@ -90,7 +91,7 @@ func imported(t testing.TB, dst cursor.Target) map[string]string {
 	for _, info := range page.Conversations {
 		rows["labels of "+info.ID] = fmt.Sprint(info.Title, info.Labels)
 	}
-	report, err := store.Check(t.Context(), &conv.CheckOptions{ReadData: true})
+	report, err := upkeep.New(upkeep.Stores{Blobs: dst.Blobs, Rows: dst.Rows}).Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() {
 		t.Fatalf("check: %v, %+v", err, report)
 	}
@@ -129,7 +130,7 @@ func TestCollectionDuringImport(t *testing.T) {
 	mem := memblob.New()
 	rows := memkv.New(mem)
 	sweeping := &sweepingRows{Store: rows, sweep: func() {
-		res, err := conv.New(blob.Checked(mem), rows, nil).Collect(t.Context(), mem, nil, &conv.CollectOptions{Grace: -1})
+		res, err := upkeep.New(upkeep.Stores{Blobs: blob.Checked(mem), Rows: rows, Inventory: mem}).Collect(t.Context(), &upkeep.CollectOptions{Grace: -1})
 		if err != nil || res.Removed == 0 {
 			t.Errorf("collect removed %d, %v", res.Removed, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/transcript"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 const agentID = "bc-22222222-2222-4222-8222-222222222222"
@@ -50,14 +51,14 @@ func importAll(t testing.TB, src *cursor.Store, dst cursor.Target, opts *cursor.
 func sound(t testing.TB, db *stet.DB, orphans int64) {
 	t.Helper()
 	for range 2 {
-		report, err := db.Check(t.Context(), &conv.CheckOptions{ReadData: true})
+		report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !report.OK() {
 			t.Fatalf("damage: %+v", report.Damage)
 		}
-		res, err := db.Collect(t.Context(), &conv.CollectOptions{Grace: -1})
+		res, err := db.Collect(t.Context(), &upkeep.CollectOptions{Grace: -1})
 		if err != nil || res.Removed > orphans {
 			t.Fatalf("a collection removed %d blobs, want at most %d; %v", res.Removed, orphans, err)
 		}

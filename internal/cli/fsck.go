@@ -10,8 +10,8 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 func (a *app) fsckCommand() *cobra.Command {
@@ -75,7 +75,7 @@ func (a *app) quarantine(ctx context.Context, db *stet.DB, aside, back bool) err
 	for _, key := range keys {
 		a.say("%s %s", did, printable(key))
 	}
-	if errors.Is(err, stet.ErrNoQuarantine) {
+	if errors.Is(err, upkeep.ErrNoQuarantine) {
 		return usage(err)
 	}
 	if err != nil || len(keys) == 0 {
@@ -126,7 +126,7 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 	}
 	followed := a.counter("checking references")
 	// Content that the database says is wrong is read, to learn whom it affects.
-	result, err := db.Check(ctx, &conversation.CheckOptions{
+	result, err := db.Check(ctx, &upkeep.CheckOptions{
 		ReadData: readData || len(engine) > 0,
 		Progress: followed.set,
 	})
@@ -135,7 +135,7 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 		if ctx.Err() != nil || len(engine) == 0 {
 			return err
 		}
-		result = &conversation.Report{Damage: []conversation.Damage{{Kind: "check", Err: err}}}
+		result = &upkeep.Report{Damage: []upkeep.Damage{{Kind: "check", Err: err}}}
 	}
 	report.Blobs, report.Rows = result.Blobs, result.Rows
 	report.Quarantined = result.Quarantined
@@ -148,7 +148,7 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 }
 
 // damageList joins what the services and the engine found, each thing once.
-func damageList(services []conversation.Damage, engine []sqlite.Damage) []damageJSON {
+func damageList(services []upkeep.Damage, engine []sqlite.Damage) []damageJSON {
 	list := []damageJSON{}
 	known := make(map[string]bool)
 	for _, d := range services {

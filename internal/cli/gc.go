@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 type gcFlags struct {
@@ -122,7 +123,7 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags
 		grace = -1 // the option's zero value means the default
 	}
 	marked := a.counter("marking")
-	result, err := db.Collect(ctx, &conversation.CollectOptions{
+	result, err := db.Collect(ctx, &upkeep.CollectOptions{
 		DryRun: flags.dryRun, Grace: grace, SkipDamaged: flags.skipDamaged,
 		Progress: func(live int) { marked.set(int64(live)) },
 	})

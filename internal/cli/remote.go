@@ -12,10 +12,10 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob/blobtest/contract"
 	"github.com/stet-dev/stet/client"
-	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // isRemote tells whether a store is the address of a server.
@@ -24,17 +24,17 @@ func isRemote(place string) bool {
 }
 
 // collectBy lets a server collect its own store.
-func collectBy(c *client.Client) func(context.Context, *conversation.CollectOptions) (conversation.CollectResult, error) {
-	return func(ctx context.Context, opts *conversation.CollectOptions) (conversation.CollectResult, error) {
+func collectBy(c *client.Client) func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error) {
+	return func(ctx context.Context, opts *upkeep.CollectOptions) (upkeep.CollectResult, error) {
 		req := &stetv1.CollectRequest{DryRun: opts.DryRun, SkipDamaged: opts.SkipDamaged, GraceSeconds: int64(opts.Grace / time.Second)}
 		if opts.Grace < 0 {
 			req.GraceSeconds = -1
 		}
 		res, err := c.Store().Collect(ctx, connect.NewRequest(req))
 		if err != nil {
-			return conversation.CollectResult{}, fmt.Errorf("collect on the server: %w", err)
+			return upkeep.CollectResult{}, fmt.Errorf("collect on the server: %w", err)
 		}
-		var out conversation.CollectResult
+		var out upkeep.CollectResult
 		out.Removed, out.RemovedBytes = res.Msg.GetRemoved(), res.Msg.GetRemovedBytes()
 		out.Kept, out.KeptBytes = res.Msg.GetKept(), res.Msg.GetKeptBytes()
 		out.Live, out.Missing, out.Damaged = int(res.Msg.GetLive()), int(res.Msg.GetMissing()), int(res.Msg.GetDamaged())

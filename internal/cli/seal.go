@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 type sealFlags struct {
@@ -127,7 +128,7 @@ type sealedSum struct {
 }
 
 func countSealed(ctx context.Context, db *stet.DB) (sum sealedSum, err error) {
-	for info, err := range db.Sealed(ctx) {
+	for info, err := range db.Archived(ctx) {
 		if err != nil {
 			return sum, err
 		}
@@ -141,7 +142,7 @@ func countSealed(ctx context.Context, db *stet.DB) (sum sealedSum, err error) {
 // explainSeal gives errors of sealing their exit codes.
 func explainSeal(err error) error {
 	switch {
-	case errors.Is(err, stet.ErrNoBucket):
+	case errors.Is(err, upkeep.ErrNoBucket):
 		return usage(fmt.Errorf("%w; a server seals those of its own store", err))
 	case errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrChanged):
 		return coded(ExitConflict, "%w", err)
@@ -157,7 +158,7 @@ func (a *app) sealIdle(ctx context.Context, db *stet.DB, idle time.Duration, fla
 	}
 	value := sealJSON{Schema: "stet.seal.v1", DryRun: flags.dryRun, Sealed: []sealedJSON{}}
 	count := a.counter("sealing")
-	result, err := db.SealIdle(ctx, &stet.SealOptions{
+	result, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{
 		IdleFor: idle, Limit: flags.limit, All: flags.all, DryRun: flags.dryRun,
 		Progress: func(i pack.Info) {
 			value.Sealed = append(value.Sealed, sealedOf(i))
@@ -181,7 +182,7 @@ func (a *app) sealThese(ctx context.Context, db *stet.DB, names []string, dryRun
 		}
 		info := pack.Info{ID: id}
 		if !dryRun {
-			if info, err = db.Seal(ctx, id); err != nil {
+			if info, err = db.Archive(ctx, id); err != nil {
 				return explainSeal(err)
 			}
 		}
@@ -216,7 +217,7 @@ func sealText(v sealJSON) string {
 func (a *app) listSealed(ctx context.Context, db *stet.DB) error {
 	value := sealJSON{Schema: "stet.seal.v1", Sealed: []sealedJSON{}}
 	var text strings.Builder
-	for info, err := range db.Sealed(ctx) {
+	for info, err := range db.Archived(ctx) {
 		if err != nil {
 			return err
 		}
@@ -239,7 +240,7 @@ func (a *app) sweepPacks(ctx context.Context, db *stet.DB) error {
 func (a *app) unseal(ctx context.Context, db *stet.DB, names []string) error {
 	ids := []string{}
 	if len(names) == 0 {
-		for info, err := range db.Sealed(ctx) {
+		for info, err := range db.Archived(ctx) {
 			if err != nil {
 				return err
 			}
@@ -254,7 +255,7 @@ func (a *app) unseal(ctx context.Context, db *stet.DB, names []string) error {
 		ids = append(ids, id)
 	}
 	for _, id := range ids {
-		if err := db.Unseal(ctx, id); err != nil {
+		if err := db.Unarchive(ctx, id); err != nil {
 			return explainSeal(err)
 		}
 		a.say("%s is back", printable(id))

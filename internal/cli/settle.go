@@ -78,7 +78,7 @@ func (a *app) settleNow(ctx context.Context, db *stet.DB, dir string) error {
 	defer lock.Close()
 	value := settleJSON{Schema: "stet.settle.v1"}
 	looked := a.counter("compressing")
-	err := db.Settle(ctx, func(done int) {
+	err := db.Compact(ctx, func(done int) {
 		value.Looked = done
 		looked.set(int64(done))
 	})
@@ -97,14 +97,14 @@ func (a *app) settleNow(ctx context.Context, db *stet.DB, dir string) error {
 func (a *app) settle(ctx context.Context, db *stet.DB) error {
 	looked := a.counter("compressing")
 	defer looked.done()
-	return db.Settle(ctx, func(done int) { looked.set(int64(done)) })
+	return db.Compact(ctx, func(done int) { looked.set(int64(done)) })
 }
 
 // settleAfter looks after what a verb stored as it came. It tells nobody where it
 // fails, as on a full disk: the verb has done its work, and what is not compressed
 // is only larger.
 func (a *app) settleAfter(ctx context.Context, db *stet.DB, took time.Duration) {
-	own := db.Unsettled()
+	own := db.Uncompacted()
 	if own == 0 {
 		return
 	}
@@ -147,7 +147,7 @@ func settleAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_ = db.Settle(ctx, nil)
+	_ = db.Compact(ctx, nil)
 }
 
 // leaveBehind starts this program once more, for settleBehind. It does not wait
@@ -197,7 +197,7 @@ func (a *app) settleBehind(ctx context.Context, dir string) error {
 	}
 	defer lock.Close()
 	standBack()
-	err = a.withStore(ctx, false, func(db *stet.DB) error { return db.Settle(ctx, nil) })
+	err = a.withStore(ctx, false, func(db *stet.DB) error { return db.Compact(ctx, nil) })
 	return errors.Join(err, noteFailure(dir, err))
 }
 

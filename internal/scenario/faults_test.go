@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/transfer"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 func text(s string) *agentv1.InteractionUpdate {
@@ -170,7 +171,7 @@ func TestPushOverABadConnection(t *testing.T) {
 	if err != nil || got.Root != talk.Head().Root || got.Save != turns {
 		t.Errorf("arrived: %+v, %v", got, err)
 	}
-	report, err := db.Check(ctx, &conversation.CheckOptions{ReadData: true})
+	report, err := db.Check(ctx, &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() {
 		t.Errorf("check: %+v, %v", report, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/internal/realservers"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // Three nodes share a database with a synchronous standby and a bucket. While
@@ -96,7 +97,7 @@ func TestThreeNodesLoseNothing(t *testing.T) {
 			t.Errorf("conversation %d was saved %d times: %+v, %v", n, seq, info, err)
 		}
 	}
-	report, err := s.shop(t).Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	report, err := s.shop(t).Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() {
 		t.Errorf("check: %+v, %v", report, err)
 	}

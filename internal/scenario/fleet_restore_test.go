@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/realservers"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // postgresTool runs a program of a server's version.
@@ -85,7 +86,7 @@ func TestRestoreFromABackup(t *testing.T) {
 		}
 	}
 	work(0, 12)
-	if _, err := s.shop(t).Seal(ctx, "worker"); err != nil {
+	if _, err := s.shop(t).Archive(ctx, "worker"); err != nil {
 		t.Fatal(err)
 	}
 	work(12, 20)
@@ -93,7 +94,7 @@ func TestRestoreFromABackup(t *testing.T) {
 	dump := filepath.Join(t.TempDir(), "dump")
 	postgresTool(t, server, "pg_dump", "--format=custom", "--file="+dump, "--dbname="+s.config.Database)
 	work(20, 30) // after the first copy and before the second
-	if _, err := s.shop(t).Collect(ctx, &conversation.CollectOptions{Grace: time.Hour}); err != nil {
+	if _, err := s.shop(t).Collect(ctx, &upkeep.CollectOptions{Grace: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	restored := *s
@@ -113,7 +114,7 @@ func TestRestoreFromABackup(t *testing.T) {
 	if now, err := db.BumpEpoch(ctx); err != nil || now != before+1 {
 		t.Fatalf("epoch %d after %d, %v", now, before, err)
 	}
-	report, err := restored.shop(t).Check(ctx, &conversation.CheckOptions{ReadData: true})
+	report, err := restored.shop(t).Check(ctx, &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() {
 		t.Errorf("check: %+v, %v", report, err)
 	}
@@ -183,7 +184,7 @@ func TestRestoreToAMoment(t *testing.T) {
 	if has, err := again.Blobs().Has(ctx, large[2].ID); err != nil || has[0] {
 		t.Errorf("what was stored later is there: %v, %v", has, err)
 	}
-	report, err := again.Check(ctx, &conversation.CheckOptions{ReadData: true})
+	report, err := again.Check(ctx, &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() {
 		t.Errorf("check: %+v, %v", report, err)
 	}

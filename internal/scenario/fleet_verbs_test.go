@@ -20,6 +20,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // Verbs work with a store in a database as they do with one on this machine.
@@ -166,7 +167,7 @@ func TestMigrateSurvivesKills(t *testing.T) {
 	if info, err := db.Conversations().Get(t.Context(), "talk"); err != nil || info.Root != root {
 		t.Errorf("moved: %+v, %v", info, err)
 	}
-	report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() || report.Orphans != 600 {
 		t.Errorf("check: %+v, %v", report, err)
 	}
@@ -193,7 +194,7 @@ func fillStore(t *testing.T, dir string, blobs int) blob.ID {
 			err = db.Blobs().Put(t.Context(), blob.New(fmt.Appendf(nil, "%x %x", rand.Uint64(), rand.Uint64())))
 		}
 	}
-	if err := errors.Join(err, db.Settle(t.Context(), nil), db.Close()); err != nil {
+	if err := errors.Join(err, db.Compact(t.Context(), nil), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return talk.Head().Root

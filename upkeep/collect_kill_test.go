@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"bufio"
@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // collectorDir makes the test binary a process that saves, deletes and collects
@@ -25,8 +27,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, churn(context.Background(), dir))
 		os.Exit(1)
 	}
-	if dir := os.Getenv(sealerDir); dir != "" {
-		fmt.Fprintln(os.Stderr, sealAndSave(context.Background(), dir))
+	if dir := os.Getenv(archiverDir); dir != "" {
+		fmt.Fprintln(os.Stderr, archiveAndSave(context.Background(), dir))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // churn says what it acknowledged: "+id" after a save, "-id" before a deletion.
 func churn(ctx context.Context, dir string) error {
-	db, err := Open(ctx, dir, nil)
+	db, err := stet.Open(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,7 @@ func churn(ctx context.Context, dir string) error {
 			}
 			kept = kept[1:]
 		}
-		if _, err := db.Collect(ctx, &conversation.CollectOptions{Grace: -1}); err != nil {
+		if _, err := db.Collect(ctx, &upkeep.CollectOptions{Grace: -1}); err != nil {
 			return err
 		}
 	}
@@ -82,11 +84,11 @@ func TestKilledCollector(t *testing.T) {
 	alive := make(map[string]bool)
 	for range testenv.Scale(12, 500) {
 		runKilled(t, dir, alive)
-		db, err := Open(t.Context(), dir, nil)
+		db, err := stet.Open(t.Context(), dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+		report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 		if err != nil {
 			t.Fatal(err)
 		}

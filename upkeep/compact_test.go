@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"bytes"
@@ -12,14 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 )
 
-func storedSize(t testing.TB, db *DB) (n int64) {
+func storedSize(t testing.TB, db *stet.DB) (n int64) {
 	t.Helper()
 	if err := db.List(t.Context(), blob.ID{}, func(i blob.Info) error { n += i.Stored; return nil }); err != nil {
 		t.Fatal(err)
@@ -28,7 +30,7 @@ func storedSize(t testing.TB, db *DB) (n int64) {
 }
 
 // wantStored reads as a stream, which passes the cache by.
-func wantStored(t testing.TB, db *DB, blobs ...blob.Blob) {
+func wantStored(t testing.TB, db *stet.DB, blobs ...blob.Blob) {
 	t.Helper()
 	for _, b := range blobs {
 		r, err := blob.Open(t.Context(), db.Blobs(), b.ID)
@@ -45,7 +47,7 @@ func wantStored(t testing.TB, db *DB, blobs ...blob.Blob) {
 	}
 }
 
-func TestSettleCompressesWhatWasStoredAsItCame(t *testing.T) {
+func TestCompactCompressesWhatWasStoredAsItCame(t *testing.T) {
 	for name, key := range map[string][]byte{"plain": nil, "encrypted": key} {
 		t.Run(name, func(t *testing.T) {
 			db := openTest(t, key)
@@ -71,17 +73,17 @@ func TestSettleCompressesWhatWasStoredAsItCame(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantStored(t, db, blobs...)
-			if err := db.Settle(t.Context(), nil); err != nil {
+			if err := db.Compact(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if got := storedSize(t, db); got > total/20 {
-				t.Errorf("settled, %d bytes of repetitions take %d", total, got)
+				t.Errorf("compacted, %d bytes of repetitions take %d", total, got)
 			}
 			wantStored(t, db, blobs...)
-			if left := db.Unsettled(); left != 0 {
+			if left := db.Uncompacted(); left != 0 {
 				t.Errorf("%d bytes are left", left)
 			}
-			if report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true}); err != nil || len(report.Damage) > 0 {
+			if report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true}); err != nil || len(report.Damage) > 0 {
 				t.Errorf("check: %v, %v", report.Damage, err)
 			}
 		})
@@ -91,15 +93,14 @@ func TestSettleCompressesWhatWasStoredAsItCame(t *testing.T) {
 // TestBacklog counts what waits, also for a process that stored nothing itself.
 func TestBacklog(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *DB {
-		db, err := Open(t.Context(), dir, nil)
+	open := func() *stet.DB {
+		db, err := stet.Open(t.Context(), dir, &stet.Options{CompactManually: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		db.settler.close() // nobody works on it but the test
 		return db
 	}
-	waits := func(db *DB, enough int64) int64 {
+	waits := func(db *stet.DB, enough int64) int64 {
 		n, err := db.Backlog(t.Context(), enough)
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +114,7 @@ func TestBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := first.Unsettled(); got != blobs*size {
+	if got := first.Uncompacted(); got != blobs*size {
 		t.Errorf("%d bytes of this process wait, want %d", got, blobs*size)
 	}
 	if err := first.Close(); err != nil {
@@ -121,26 +122,26 @@ func TestBacklog(t *testing.T) {
 	}
 	db := open()
 	defer db.Close()
-	if own, all := db.Unsettled(), waits(db, math.MaxInt64); own != 0 || all < blobs*size {
+	if own, all := db.Uncompacted(), waits(db, math.MaxInt64); own != 0 || all < blobs*size {
 		t.Errorf("in another process %d bytes of its own wait and %d of all, want none and at least %d", own, all, blobs*size)
 	}
 	if got := waits(db, 1); got < 1 || got > blobs*size/2 {
 		t.Errorf("counted %d bytes where one was enough", got)
 	}
-	if err := db.Settle(t.Context(), nil); err != nil {
+	if err := db.Compact(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := waits(db, math.MaxInt64); got != 0 {
-		t.Errorf("%d bytes wait after all are settled", got)
+		t.Errorf("%d bytes wait after all are compacted", got)
 	}
 }
 
-// TestSettleGoesOnWhereAnotherProcessEnded closes a store before it is quiet.
-func TestSettleGoesOnWhereAnotherProcessEnded(t *testing.T) {
+// TestCompactGoesOnWhereAnotherProcessEnded closes a store before it is quiet.
+func TestCompactGoesOnWhereAnotherProcessEnded(t *testing.T) {
 	dir := t.TempDir()
 	var looked int
 	for round := range 3 {
-		db, err := Open(t.Context(), dir, nil)
+		db, err := stet.Open(t.Context(), dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +154,7 @@ func TestSettleGoesOnWhereAnotherProcessEnded(t *testing.T) {
 		}
 		if round > 0 {
 			looked = 0
-			if err := db.Settle(t.Context(), func(done int) { looked = done }); err != nil {
+			if err := db.Compact(t.Context(), func(done int) { looked = done }); err != nil {
 				t.Fatal(err)
 			}
 			if want := 2 * (3 - round); looked != want { // two blobs, then one, and what became of them
@@ -169,8 +170,8 @@ func TestSettleGoesOnWhereAnotherProcessEnded(t *testing.T) {
 	}
 }
 
-// TestAStoreSettlesByItself waits until it has.
-func TestAStoreSettlesByItself(t *testing.T) {
+// TestAStoreCompactsByItself waits until it has.
+func TestAStoreCompactsByItself(t *testing.T) {
 	db := openTest(t, nil)
 	one := blob.New(bytes.Repeat([]byte("by itself\n"), 1000))
 	if err := db.Blobs().Put(t.Context(), one); err != nil {
@@ -189,16 +190,16 @@ func TestAStoreSettlesByItself(t *testing.T) {
 	wantStored(t, db, one)
 }
 
-// TestSettleBesideWritersReadersAndCollector has everybody at the same blobs.
-func TestSettleBesideWritersReadersAndCollector(t *testing.T) {
+// TestCompactBesideWritersReadersAndCollector has everybody at the same blobs.
+func TestCompactBesideWritersReadersAndCollector(t *testing.T) {
 	dir := t.TempDir()
 	unlock := keyring.Raw(key)
-	if _, err := keyring.Create(filepath.Join(prepared(t, dir), KeyringName), unlock); err != nil {
+	if _, err := keyring.Create(filepath.Join(prepared(t, dir), stet.KeyringName), unlock); err != nil {
 		t.Fatal(err)
 	}
-	var dbs [2]*DB // as two processes have it
+	var dbs [2]*stet.DB // as two processes have it
 	for i := range dbs {
-		db, err := Open(t.Context(), dir, &Options{Unlock: &unlock, CacheBytes: 1})
+		db, err := stet.Open(t.Context(), dir, &stet.Options{Unlock: &unlock, CacheBytes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,18 +233,18 @@ func TestSettleBesideWritersReadersAndCollector(t *testing.T) {
 		})
 		wg.Go(func() {
 			for range 20 {
-				must(db.Settle(ctx, nil))
+				must(db.Compact(ctx, nil))
 			}
 		})
 	}
 	wg.Go(func() {
 		for range 10 {
-			_, err := dbs[0].Collect(ctx, &conversation.CollectOptions{Grace: -1})
+			_, err := dbs[0].Collect(ctx, &upkeep.CollectOptions{Grace: -1})
 			must(err)
 		}
 	})
 	wg.Wait()
-	report, err := dbs[1].Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	report, err := dbs[1].Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 	if err != nil || len(report.Damage) > 0 {
 		t.Errorf("check: %v, %v", report.Damage, err)
 	}
@@ -262,20 +263,19 @@ func (d *fullDisk) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	return d.Blobs.Replace(ctx, blobs...)
 }
 
-// TestSettleOnAFullDiskLosesNothing and goes on once there is room: the mark has
+// TestCompactOnAFullDiskLosesNothing and goes on once there is room: the mark has
 // not moved past what was not exchanged.
-func TestSettleOnAFullDiskLosesNothing(t *testing.T) {
+func TestCompactOnAFullDiskLosesNothing(t *testing.T) {
 	engine, err := sqlite.Open(t.Context(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	disk := &fullDisk{Blobs: engine.Blobs(), full: true}
-	db, err := New(t.Context(), Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Rewriter: disk, Arrivals: disk, Close: engine.Close}, nil, nil)
+	db, err := stet.New(t.Context(), stet.Backend{Blobs: disk, Rows: engine.Rows(), Inventory: disk, Rewriter: disk, Arrivals: disk, Close: engine.Close}, nil, &stet.Options{CompactManually: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	db.settler.close() // only this test settles
 	one := blob.New(bytes.Repeat([]byte("no room\n"), 1000))
 	if err := db.Blobs().Put(t.Context(), one); err != nil {
 		t.Fatal(err)
@@ -283,12 +283,12 @@ func TestSettleOnAFullDiskLosesNothing(t *testing.T) {
 	if err := db.Blobs().Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Settle(t.Context(), nil); !errors.Is(err, blob.ErrFull) {
-		t.Errorf("Settle = %v, want ErrFull", err)
+	if err := db.Compact(t.Context(), nil); !errors.Is(err, blob.ErrFull) {
+		t.Errorf("Compact = %v, want ErrFull", err)
 	}
 	wantStored(t, db, one)
 	disk.full = false
-	if err := db.Settle(t.Context(), nil); err != nil {
+	if err := db.Compact(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := storedSize(t, db); got > 1000 {
@@ -297,7 +297,7 @@ func TestSettleOnAFullDiskLosesNothing(t *testing.T) {
 	wantStored(t, db, one)
 }
 
-func TestSettleCompressesDeltas(t *testing.T) {
+func TestCompactCompressesDeltas(t *testing.T) {
 	for name, key := range map[string][]byte{"plain": nil, "encrypted": key} {
 		t.Run(name, func(t *testing.T) {
 			db, next := openTest(t, key), content(40<<10)
@@ -319,7 +319,7 @@ func TestSettleCompressesDeltas(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantStored(t, db, blobs...)
-			if err := db.Settle(t.Context(), nil); err != nil {
+			if err := db.Compact(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			wantStored(t, db, blobs...)
@@ -340,22 +340,22 @@ func TestSettleCompressesDeltas(t *testing.T) {
 	}
 }
 
-// TestSettleComparesWhatWasPutOff saves many edits with processes that have just
-// begun: most are stored whole and become differences when they are settled.
-func TestSettleComparesWhatWasPutOff(t *testing.T) {
+// TestCompactComparesWhatWasPutOff saves many edits with processes that have just
+// begun: most are stored whole and become differences when they are compacted.
+func TestCompactComparesWhatWasPutOff(t *testing.T) {
 	for name, key := range map[string][]byte{"plain": nil, "encrypted": key} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			opts := optionsFor(t, dir, key)
+			opts.CompactManually = true
 			next := content(4 << 10)
 			var all, last []blob.Blob
 			var whole int64
 			for round := range 4 {
-				db, err := Open(t.Context(), dir, opts)
+				db, err := stet.Open(t.Context(), dir, opts)
 				if err != nil {
 					t.Fatal(err)
 				}
-				db.settler.close() // only this test settles
 				for i := range 100 {
 					one := next()
 					if round > 0 {
@@ -380,14 +380,14 @@ func TestSettleComparesWhatWasPutOff(t *testing.T) {
 					t.Errorf("round %d: %d bytes, as if everything had been compared", round, got)
 				}
 				if round == 3 {
-					if err := db.Settle(t.Context(), nil); err != nil {
+					if err := db.Compact(t.Context(), nil); err != nil {
 						t.Fatal(err)
 					}
 					if got := storedSize(t, db); got > whole*3/2 {
-						t.Errorf("settled, three edits of each take %d bytes, the first versions %d", got-whole, whole)
+						t.Errorf("compacted, three edits of each take %d bytes, the first versions %d", got-whole, whole)
 					}
 					wantStored(t, db, all...)
-					if report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true}); err != nil || len(report.Damage) > 0 {
+					if report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true}); err != nil || len(report.Damage) > 0 {
 						t.Errorf("check: %v, %v", report.Damage, err)
 					}
 				}

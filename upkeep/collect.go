@@ -1,16 +1,14 @@
-package conversation
+package upkeep
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
-	"github.com/stet-dev/stet/internal/keyspace"
-	"github.com/stet-dev/stet/kv"
 )
 
 // CollectOptions shape a collection; nil gives the defaults.
@@ -21,7 +19,7 @@ type CollectOptions struct {
 	// part of a save are safe for that long. The default is an hour; a negative
 	// value means none.
 	Grace time.Duration
-	// Progress, if set, is told now and then how many blobs were found to be live.
+	// Progress, if set, is called now and then with the number of live blobs found.
 	Progress func(live int)
 	// SkipDamaged removes blobs although a row that names roots, or a live blob, is
 	// damaged, so that what it refers to is not known and may be removed. Without it
@@ -32,7 +30,7 @@ type CollectOptions struct {
 	Workers int
 }
 
-// CollectResult tells what a collection did.
+// CollectResult reports what a collection did.
 type CollectResult struct {
 	// SweepResult counts what was removed, or would be, and what stays.
 	blob.SweepResult
@@ -59,20 +57,22 @@ func (r *CollectResult) unreadable(err error) {
 // Collect removes the blobs that nothing refers to, while writers go on. It can
 // be killed at any point: what was removed by then was not needed, and the next
 // one begins from the start. Where something cannot be read, what it keeps is not
-// known: then all is counted, nothing is removed, and the result says why. Live blobs are kept in mind with about 90 bytes each.
-func (s *Store) Collect(ctx context.Context, sweeper blob.Sweeper, extra []Roots, opts *CollectOptions) (CollectResult, error) {
+// known: then all is counted, nothing is removed, and the result says why. It takes
+// about 90 bytes of memory for each live blob.
+func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectResult, error) {
+	sweeper := s.stores.Inventory
+	if sweeper == nil {
+		return CollectResult{}, ErrNoInventory
+	}
 	if opts == nil {
 		opts = &CollectOptions{}
 	}
 	generation, err := sweeper.Begin(ctx)
+	if err == nil && !opts.DryRun {
+		err = conversation.New(s.stores.Blobs, s.stores.Live, nil).NoteCollection(ctx, generation)
+	}
 	if err != nil {
 		return CollectResult{}, fmt.Errorf("collect: %w", err)
-	}
-	if !opts.DryRun {
-		err := s.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: collectionsKey, Value: []byte(keyspace.Number(generation))}}})
-		if err != nil {
-			return CollectResult{}, fmt.Errorf("collect: %w", err)
-		}
 	}
 	var res CollectResult
 	live := new(graph.Set)
@@ -81,7 +81,7 @@ func (s *Store) Collect(ctx context.Context, sweeper blob.Sweeper, extra []Roots
 	// nothing new turns up finds them.
 	for found := true; found; {
 		before := live.Len()
-		if err := s.mark(ctx, live, extra, opts, &res); err != nil {
+		if err := s.mark(ctx, live, opts, &res); err != nil {
 			return CollectResult{}, fmt.Errorf("collect: %w", err)
 		}
 		found = live.Len() > before
@@ -113,10 +113,11 @@ func graceSeconds(grace time.Duration) int64 {
 }
 
 // mark adds to live what can be reached and is not in it yet.
-func (s *Store) mark(ctx context.Context, live *graph.Set, extra []Roots, opts *CollectOptions, res *CollectResult) error {
+func (s *Service) mark(ctx context.Context, live *graph.Set, opts *CollectOptions, res *CollectResult) error {
 	visited := 0
 	walk := &graph.Options{Workers: opts.Workers, Seen: live}
-	return graph.Walk(ctx, s.blobs, s.allRoots(ctx, extra, res.unreadable), walk, func(n graph.Node) error {
+	roots := conversation.Readable(ctx, s.Holders().all(), res.unreadable)
+	return graph.Walk(ctx, s.stores.Blobs, roots, walk, func(n graph.Node) error {
 		if visited++; opts.Progress != nil && visited%4096 == 0 {
 			opts.Progress(live.Len())
 		}
@@ -134,45 +135,4 @@ func (s *Store) mark(ctx context.Context, live *graph.Set, extra []Roots, opts *
 		}
 		return nil
 	})
-}
-
-// withExtra gives the roots that were found already and those of others.
-func withExtra(ctx context.Context, found []graph.Root, extra []Roots) iter.Seq2[graph.Root, error] {
-	return concat(ctx, append([]Roots{func(context.Context) iter.Seq2[graph.Root, error] { return graph.Roots(found...) }}, extra...))
-}
-
-// allRoots gives our own roots and those of others, without those that cannot be
-// read, which damaged is told.
-func (s *Store) allRoots(ctx context.Context, extra []Roots, damaged func(error)) iter.Seq2[graph.Root, error] {
-	return Readable(ctx, append([]Roots{s.Roots}, extra...), damaged)
-}
-
-// Readable gives the roots of several, one after the other. It passes over what is
-// damaged, and tells damaged.
-func Readable(ctx context.Context, all []Roots, damaged func(error)) iter.Seq2[graph.Root, error] {
-	return func(yield func(graph.Root, error) bool) {
-		for _, roots := range all {
-			for r, err := range roots(ctx) {
-				if err != nil && ctx.Err() == nil && (Damaged(err) || errors.Is(err, blob.ErrNotFound)) {
-					damaged(err)
-					continue
-				}
-				if !yield(r, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-func concat(ctx context.Context, all []Roots) iter.Seq2[graph.Root, error] {
-	return func(yield func(graph.Root, error) bool) {
-		for _, roots := range all {
-			for r, err := range roots(ctx) {
-				if !yield(r, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"bufio"
@@ -11,18 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/upkeep"
 )
 
-// sealerDir makes the test binary a process that saves, seals, unseals and
+// archiverDir makes the test binary a process that saves, archives, unarchives and
 // collects in a store until it is killed.
-const sealerDir = "STET_TEST_SEAL"
+const archiverDir = "STET_TEST_ARCHIVE"
 
-// sealAndSave says "id turns" after every save.
-func sealAndSave(ctx context.Context, dir string) error {
-	db, err := Open(ctx, dir, nil)
+// archiveAndSave says "id turns" after every save.
+func archiveAndSave(ctx context.Context, dir string) error {
+	db, err := stet.Open(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -40,27 +42,27 @@ func sealAndSave(ctx context.Context, dir string) error {
 		}
 		fmt.Println(id[len("talk "):], c.Head().Seq)
 		for range 2 {
-			if _, err := db.Seal(ctx, id); err != nil && !errors.Is(err, pack.ErrSealed) && !errors.Is(err, pack.ErrEmpty) {
+			if _, err := db.Archive(ctx, id); err != nil && !errors.Is(err, pack.ErrSealed) && !errors.Is(err, pack.ErrEmpty) {
 				return err
 			}
 			id = fmt.Sprint("talk ", rand.IntN(4))
-			if err := db.Unseal(ctx, id); err != nil && !errors.Is(err, pack.ErrNotSealed) {
+			if err := db.Unarchive(ctx, id); err != nil && !errors.Is(err, pack.ErrNotSealed) {
 				return err
 			}
 		}
-		if _, err := db.Collect(ctx, &conversation.CollectOptions{Grace: -1}); err != nil {
+		if _, err := db.Collect(ctx, &upkeep.CollectOptions{Grace: -1}); err != nil {
 			return err
 		}
 	}
 }
 
-// Whoever is killed while he seals, or brings something back, has lost nothing.
-func TestKilledSealer(t *testing.T) {
+// Whoever is killed while he archives, or brings something back, has lost nothing.
+func TestKilledArchiver(t *testing.T) {
 	dir := t.TempDir()
 	var acked [4]uint64
 	for range testenv.Scale(12, 400) {
-		runSealer(t, dir, &acked)
-		db, err := Open(t.Context(), dir, nil)
+		runArchiver(t, dir, &acked)
+		db, err := stet.Open(t.Context(), dir, nil)
 		must(t, err)
 		sound(t, db)
 		for n, want := range acked {
@@ -79,10 +81,10 @@ func TestKilledSealer(t *testing.T) {
 	}
 }
 
-func runSealer(t *testing.T, dir string, acked *[4]uint64) {
+func runArchiver(t *testing.T, dir string, acked *[4]uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), sealerDir+"="+dir)
+	cmd.Env = append(os.Environ(), archiverDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	must(t, err)

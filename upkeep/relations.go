@@ -1,4 +1,4 @@
-package stet
+package upkeep
 
 import (
 	"context"
@@ -79,8 +79,8 @@ func relations() []relation {
 
 // checkRelations finds rows without those that belong to them, in both directions.
 // Heads and places in the list of conversations are compared by package conversation.
-func (db *DB) checkRelations(ctx context.Context) ([]conversation.Damage, error) {
-	r := &related{db: db}
+func (s *Service) checkRelations(ctx context.Context) ([]Damage, error) {
+	r := &related{rows: s.stores.Rows}
 	for _, rel := range relations() {
 		if err := r.check(ctx, rel); err != nil {
 			return nil, fmt.Errorf("check relations: %w", err)
@@ -93,14 +93,14 @@ func (db *DB) checkRelations(ctx context.Context) ([]conversation.Damage, error)
 }
 
 type related struct {
-	db     *DB
-	damage []conversation.Damage
+	rows   kv.Store
+	damage []Damage
 	there  string // a key that was found, since neighbours often need the same
 }
 
 // check looks at all rows of a kind.
 func (r *related) check(ctx context.Context, rel relation) error {
-	for row, err := range kv.Each(ctx, r.db.rows, rel.rows, false) {
+	for row, err := range kv.Each(ctx, r.rows, rel.rows, false) {
 		if err != nil && row.Key == "" {
 			return err
 		}
@@ -141,15 +141,15 @@ func (r *related) need(ctx context.Context, of, key string) error {
 	if found, err = r.has(ctx, key); err != nil || found {
 		return err
 	}
-	r.damage = append(r.damage, conversation.Damage{
-		Kind: conversation.DamageDangling, Key: of, Conversations: conversationOf(of), Err: fmt.Errorf("row %q is missing", key),
+	r.damage = append(r.damage, Damage{
+		Kind: DamageDangling, Key: of, Conversations: conversationOf(of), Err: fmt.Errorf("row %q is missing", key),
 	})
 	return nil
 }
 
 // has reports whether there is a row, also if it cannot be read.
 func (r *related) has(ctx context.Context, key string) (bool, error) {
-	_, err := r.db.rows.Get(ctx, key)
+	_, err := r.rows.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
@@ -171,7 +171,7 @@ func (r *related) checkpoints(ctx context.Context) error {
 	}
 	numbers, followed := make(map[place]bool), make(map[string]bool)
 	var records []*checkpoint.Record
-	for row, err := range kv.Each(ctx, r.db.rows, keyspace.Checkpoints(), false) {
+	for row, err := range kv.Each(ctx, r.rows, keyspace.Checkpoints(), false) {
 		if err != nil {
 			if row.Key == "" {
 				return err
@@ -196,7 +196,7 @@ func (r *related) checkpoints(ctx context.Context) error {
 			numbers[place{rec.Workspace, rec.Number}], followed[rec.Parent] = true, true
 		}
 	}
-	for row, err := range kv.Each(ctx, r.db.rows, keyspace.Workspaces(), false) {
+	for row, err := range kv.Each(ctx, r.rows, keyspace.Workspaces(), false) {
 		if err != nil && row.Key == "" {
 			return err
 		}

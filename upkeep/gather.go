@@ -1,11 +1,10 @@
-package stet
+package upkeep
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -16,18 +15,17 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
-	"github.com/stet-dev/stet/kv/sealed"
 	"github.com/stet-dev/stet/pack"
 )
 
-// maxSealed bounds the rows of one conversation that is sealed: they are held in
+// maxArchived bounds the rows of one conversation that is archived: they are held in
 // memory.
-const maxSealed = 256 << 20
+const maxArchived = 256 << 20
 
 // gatherer finds what belongs to a conversation: its rows, as they are stored,
 // and the blobs that the collector keeps because of them.
 type gatherer struct {
-	db    *DB
+	*Service
 	id    string
 	since time.Time // later changes mean that it is not idle; zero for no limit
 
@@ -44,19 +42,19 @@ func (g *gatherer) gather(ctx context.Context) (pack.Contents, error) {
 	if err != nil {
 		return pack.Contents{}, err
 	}
-	if g.db.crypt != nil {
+	if g.stores.Crypt != nil {
 		for i, id := range ids {
-			ids[i] = g.db.crypt.Name(id)
+			ids[i] = g.stores.Crypt.Name(id)
 		}
 	}
 	return pack.Contents{Rows: g.rows, Blobs: ids}, nil
 }
 
-// rowsOf collects the rows. Services tell what belongs together, from what is not
-// sealed; the rows themselves come from below the layer that seals values.
+// rowsOf collects the rows. Services say what belongs together, from what is not
+// archived; the rows themselves come from below the layer that seals values.
 func (g *gatherer) rowsOf(ctx context.Context) error {
 	var agents []string
-	info, err := g.db.unsealed().Get(ctx, g.id)
+	info, err := conversation.New(g.stores.Blobs, g.stores.Live, nil).Get(ctx, g.id)
 	switch {
 	case err == nil:
 		if err := g.idle(info.Updated); err != nil {
@@ -87,12 +85,9 @@ func (g *gatherer) idle(at time.Time) error {
 	return nil
 }
 
-// only is the range of one key.
-func only(key string) kv.Range { return kv.Range{Start: key, End: key + "\x00"} }
-
 // add takes the rows of a range as they are stored.
 func (g *gatherer) add(ctx context.Context, in kv.Range) error {
-	for row, err := range g.db.packs.Bare().Scan(ctx, in, kv.ScanOptions{}) {
+	for row, err := range g.stores.Bare.Scan(ctx, in, kv.ScanOptions{}) {
 		if err != nil {
 			return err
 		}
@@ -101,8 +96,8 @@ func (g *gatherer) add(ctx context.Context, in kv.Range) error {
 		}
 		g.seen[row.Key] = true
 		g.rows = append(g.rows, row)
-		if g.bytes += len(row.Key) + len(row.Value); g.bytes > maxSealed {
-			return fmt.Errorf("%w: its rows take more than %d bytes", kv.ErrTooLarge, maxSealed)
+		if g.bytes += len(row.Key) + len(row.Value); g.bytes > maxArchived {
+			return fmt.Errorf("%w: its rows take more than %d bytes", kv.ErrTooLarge, maxArchived)
 		}
 	}
 	return nil
@@ -115,7 +110,7 @@ func (g *gatherer) checkpoints(ctx context.Context) error {
 	if err := g.add(ctx, keyspace.ConversationCheckpoints(g.id)); err != nil {
 		return err
 	}
-	service := checkpoint.New(g.db.blobs, g.db.live, nil)
+	service := checkpoint.New(g.stores.Blobs, g.stores.Live, nil)
 	for _, row := range g.rows[before:] {
 		rec, err := service.Get(ctx, keyspace.Last(row.Key))
 		if errors.Is(err, checkpoint.ErrNotFound) {
@@ -136,7 +131,7 @@ func (g *gatherer) checkpoints(ctx context.Context) error {
 
 // agents takes those of the given ids that work on the conversation.
 func (g *gatherer) agents(ctx context.Context, ids []string) error {
-	service := cloudagent.New(g.db.blobs, g.db.live, nil)
+	service := cloudagent.New(g.stores.Blobs, g.stores.Live, nil)
 	for _, id := range ids {
 		if id == "" || len(id) > 256 {
 			continue // a name and no id
@@ -175,16 +170,11 @@ func (g *gatherer) blobs(ctx context.Context) ([]blob.ID, error) {
 	if err := copied.Commit(ctx, b); err != nil {
 		return nil, err
 	}
-	opts := *g.db.sealing
-	rows := sealed.New(copied, &opts)
-	all := []conversation.Roots{
-		conversation.New(g.db.blobs, rows, nil).Roots,
-		cloudagent.New(g.db.blobs, rows, nil).Roots,
-		checkpoint.New(g.db.blobs, rows, nil).Roots,
-	}
+	held := g.holders(g.stores.Open(copied))
+	all := []conversation.Roots{held.Conversations, held.Agents, held.Checkpoints}
 	var ids, leaves []blob.ID
 	known := make(map[blob.ID]bool)
-	err := graph.Walk(ctx, g.db.blobs, chain(ctx, all), nil, func(n graph.Node) error {
+	err := graph.Walk(ctx, g.stores.Blobs, chain(ctx, all), nil, func(n graph.Node) error {
 		if errors.Is(n.Err, blob.ErrCorrupt) {
 			return fmt.Errorf("%s is damaged: %w", n.Kind, n.Err)
 		}
@@ -208,7 +198,7 @@ func (g *gatherer) blobs(ctx context.Context) ([]blob.ID, error) {
 // sound reads a blob that the walk did not. A pack vouches for the bytes that it gets:
 // damage would never be found in it.
 func (g *gatherer) sound(ctx context.Context, id blob.ID) error {
-	r, err := blob.Open(ctx, g.db.blobs, id)
+	r, err := blob.Open(ctx, g.stores.Blobs, id)
 	if errors.Is(err, blob.ErrNotFound) {
 		return nil // left out, and missed as before
 	}
@@ -219,31 +209,18 @@ func (g *gatherer) sound(ctx context.Context, id blob.ID) error {
 	return errors.Join(err, r.Close())
 }
 
-// chain gives the roots of several, one after the other.
-func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, error] {
-	return func(yield func(graph.Root, error) bool) {
-		for _, roots := range all {
-			for root, err := range roots(ctx) {
-				if !yield(root, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
 // checkPacks adds what is wrong with packs to a report.
-func (db *DB) checkPacks(ctx context.Context, report *conversation.Report, data bool) error {
-	if db.packs == nil {
+func (s *Service) checkPacks(ctx context.Context, report *Report, data bool) error {
+	if s.stores.Packs == nil {
 		return nil
 	}
-	return db.packs.Check(ctx, data, func(key, id string, err error) error {
-		// A changed bit may look like a newer format. What a newer release wrote is told
-		// with the rest, too, and keeps nobody from checking that.
+	return s.stores.Packs.Check(ctx, data, func(key, id string, err error) error {
+		// A changed bit may look like a newer format. What a newer release wrote is
+		// reported too, and the check goes on.
 		if !isDamage(err) && !errors.Is(err, pack.ErrNewerFormat) {
 			return fmt.Errorf("check packs: %w", err)
 		}
-		d := conversation.Damage{Kind: conversation.DamageRow, Key: key, Err: err}
+		d := Damage{Kind: DamageRow, Key: key, Err: err}
 		if id != "" {
 			d.Conversations = []string{id}
 		}

@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"bytes"
@@ -7,10 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/encrypted"
 	"github.com/stet-dev/stet/blob/memblob"
-	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // rotten is a store in which a bit of some blobs has changed.
@@ -36,17 +38,17 @@ func (r *rotten) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 // and in its content.
 func TestCheckOfADamagedEncryptedStore(t *testing.T) {
 	ctx := t.Context()
-	for _, encrypted := range []bool{false, true} {
+	for _, keyed := range []bool{false, true} {
 		blobs := &rotten{memblob.New(), map[blob.ID]int{}}
-		b := Backend{Blobs: blobs, Rows: memkv.New(blobs.Store), Inventory: blobs, Objects: memblob.NewObjects()}
+		b := stet.Backend{Blobs: blobs, Rows: memkv.New(blobs.Store), Inventory: blobs, Objects: memblob.NewObjects()}
 		ring := newRing(t)
-		if !encrypted {
+		if !keyed {
 			ring = nil
 		}
 		db := openOver(t, b, ring)
 		talk(t, db, "c1", 1)
 		capture(t, db, t.TempDir(), "c1", "text")
-		_, err := db.Collect(ctx, &conversation.CollectOptions{Grace: -1})
+		_, err := db.Collect(ctx, &upkeep.CollectOptions{Grace: -1})
 		must(t, err)
 		must(t, db.Blobs().Put(ctx, blob.New([]byte("nobody needs this"))))
 		var names []blob.ID
@@ -57,32 +59,32 @@ func TestCheckOfADamagedEncryptedStore(t *testing.T) {
 			others = append(others, root.ID)
 		}
 		for i := range others {
-			if encrypted {
-				others[i] = db.crypt.Name(others[i])
+			if keyed {
+				others[i] = encrypted.New(blobs, ring, nil).Name(others[i])
 			}
 		}
 		for _, name := range names {
 			for _, at := range []int{0, 10, 50, -1} {
 				blobs.at = map[blob.ID]int{name: at}
-				report, err := openOver(t, b, ring).Check(ctx, &conversation.CheckOptions{ReadData: true})
+				report, err := openOver(t, b, ring).Check(ctx, &upkeep.CheckOptions{ReadData: true})
 				if err != nil {
-					t.Errorf("encrypted %v, %s at %d: %v", encrypted, name, at, err)
+					t.Errorf("encrypted %v, %s at %d: %v", keyed, name, at, err)
 					continue
 				}
-				affects := slices.ContainsFunc(report.Damage, func(d conversation.Damage) bool { return slices.Contains(d.Conversations, "c1") })
+				affects := slices.ContainsFunc(report.Damage, func(d upkeep.Damage) bool { return slices.Contains(d.Conversations, "c1") })
 				if report.OK() || !affects && !slices.Contains(others, name) {
-					t.Errorf("encrypted %v, %s at %d: damage %+v", encrypted, name, at, report.Damage)
+					t.Errorf("encrypted %v, %s at %d: damage %+v", keyed, name, at, report.Damage)
 				}
 			}
 		}
 	}
 }
 
-// TestDamageIsNotSealed has a changed bit in a blob that nobody looks into: a pack
+// TestDamageIsNotArchived has a changed bit in a blob that nobody looks into: a pack
 // would vouch for it.
-func TestDamageIsNotSealed(t *testing.T) {
+func TestDamageIsNotArchived(t *testing.T) {
 	blobs := &rotten{memblob.New(), map[blob.ID]int{}}
-	b := Backend{Blobs: blobs, Rows: memkv.New(blobs.Store), Inventory: blobs, Objects: memblob.NewObjects()}
+	b := stet.Backend{Blobs: blobs, Rows: memkv.New(blobs.Store), Inventory: blobs, Objects: memblob.NewObjects()}
 	db := openOver(t, b, nil)
 	talk(t, db, "c1", 1)
 	capture(t, db, t.TempDir(), "c1", "text")
@@ -90,12 +92,12 @@ func TestDamageIsNotSealed(t *testing.T) {
 	must(t, blobs.List(t.Context(), blob.ID{}, func(i blob.Info) error { names = append(names, i.ID); return nil }))
 	for _, name := range names {
 		blobs.at = map[blob.ID]int{name: -1}
-		if _, err := openOver(t, b, nil).Seal(t.Context(), "c1"); err == nil {
-			t.Errorf("%s is damaged, and was sealed", name)
-			must(t, db.Unseal(t.Context(), "c1"))
+		if _, err := openOver(t, b, nil).Archive(t.Context(), "c1"); err == nil {
+			t.Errorf("%s is damaged, and was archived", name)
+			must(t, db.Unarchive(t.Context(), "c1"))
 		}
 	}
 	blobs.at = nil
-	_, err := db.Seal(t.Context(), "c1")
+	_, err := db.Archive(t.Context(), "c1")
 	must(t, err)
 }

@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
@@ -17,25 +18,26 @@ import (
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/upkeep"
 )
 
-// fight is several nodes over one backend that write, read, seal, unseal and
-// collect at once. What was acknowledged is the model, which knows of no seals.
+// fight is several nodes over one backend that write, read, archive, unarchive and
+// collect at once. What was acknowledged is the model, which knows of no archive.
 type fight struct {
 	t     *testing.T
 	ctx   context.Context
-	nodes []*DB
+	nodes []*stet.DB
 	acked []atomic.Uint64 // saves of each conversation; the agent has as many events
 	done  atomic.Bool
 }
 
-func (f *fight) node() *DB       { return f.nodes[rand.IntN(len(f.nodes))] }
+func (f *fight) node() *stet.DB  { return f.nodes[rand.IntN(len(f.nodes))] }
 func (f *fight) id(n int) string { return fmt.Sprint("conversation ", n) }
 
 // write adds turns to a conversation, some through one node, some through another.
 func (f *fight) write(n, saves int) error {
 	id := f.id(n)
-	var db *DB
+	var db *stet.DB
 	var c *conversation.Conversation
 	for i := range saves {
 		var err error
@@ -71,7 +73,7 @@ func (f *fight) write(n, saves int) error {
 
 func text(n, i int) string { return fmt.Sprintf("conversation %d, turn %d", n, i) }
 
-// fork copies a conversation. A version that was read before it was sealed on a
+// fork copies a conversation. A version that was read before it was archived on a
 // second node and brought back on a third one counts as changed.
 func (f *fight) fork(n int) error {
 	for {
@@ -87,14 +89,14 @@ func (f *fight) read(n int) error {
 	least := f.acked[n].Load()
 	for {
 		err := f.readOnce(f.node(), n, least)
-		// Between the rows and the blobs it was sealed elsewhere and collected.
+		// Between the rows and the blobs it was archived elsewhere and collected.
 		if !errors.Is(err, blob.ErrNotFound) {
 			return err
 		}
 	}
 }
 
-func (f *fight) readOnce(db *DB, n int, least uint64) error {
+func (f *fight) readOnce(db *stet.DB, n int, least uint64) error {
 	info, err := db.Conversations().Get(f.ctx, f.id(n))
 	if err != nil {
 		return err
@@ -141,27 +143,27 @@ func wantTurns(state *conversation.State, n, want int) error {
 	return nil
 }
 
-// house seals, unseals or collects once.
+// house archives, unarchives or collects once.
 func (f *fight) house(n int) error {
 	db := f.node()
 	switch rand.IntN(4) {
 	case 0:
-		_, err := db.Collect(f.ctx, &conversation.CollectOptions{Grace: -1})
+		_, err := db.Collect(f.ctx, &upkeep.CollectOptions{Grace: -1})
 		return err
 	case 1:
-		if err := db.Unseal(f.ctx, f.id(n)); !errors.Is(err, pack.ErrNotSealed) {
+		if err := db.Unarchive(f.ctx, f.id(n)); !errors.Is(err, pack.ErrNotSealed) {
 			return err
 		}
 		return nil
 	}
-	_, err := db.Seal(f.ctx, f.id(n))
+	_, err := db.Archive(f.ctx, f.id(n))
 	if errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrChanged) || errors.Is(err, pack.ErrEmpty) {
 		return nil
 	}
 	return err
 }
 
-func TestSealingWhileOthersWork(t *testing.T) {
+func TestArchivingWhileOthersWork(t *testing.T) {
 	for name, ring := range map[string]*keyring.Ring{"plain": nil, "encrypted": newRing(t)} {
 		t.Run(name, func(t *testing.T) {
 			const conversations = 3
@@ -191,7 +193,7 @@ func TestSealingWhileOthersWork(t *testing.T) {
 					must(t, wantTurns(state, n, saves/2+1))
 				}
 			}
-			must(t, f.nodes[0].UnsealAll(f.ctx))
+			must(t, f.nodes[0].UnarchiveAll(f.ctx))
 			wantObjects(t, b, 0)
 			for row, err := range b.Rows.Scan(f.ctx, kv.Range{Start: "stet:pack", End: "stet:pacl"}, kv.ScanOptions{}) {
 				t.Errorf("row %q is left, %v", row.Key, err)

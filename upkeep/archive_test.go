@@ -1,103 +1,30 @@
-package stet
+package upkeep_test
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
-	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
-	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
-	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/workspace"
 )
 
-// memBackend is a backend in memory, with a bucket.
-func memBackend() Backend {
-	blobs := memblob.New()
-	return Backend{Blobs: blobs, Rows: memkv.New(blobs), Inventory: blobs, Objects: memblob.NewObjects()}
-}
-
-// openOver returns another node over a backend.
-func openOver(t testing.TB, b Backend, ring *keyring.Ring) *DB {
-	t.Helper()
-	db, err := New(t.Context(), b, ring, &Options{CacheBytes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
-func newRing(t testing.TB) *keyring.Ring {
-	t.Helper()
-	ring, err := keyring.Create(filepath.Join(t.TempDir(), KeyringName), keyring.Raw(key))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ring
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// talk makes a conversation with some turns, a message, a checkpoint of its
-// workspace, and an agent.
-func talk(t testing.TB, db *DB, id string, turns int) {
-	t.Helper()
-	ctx := t.Context()
-	c, err := db.Conversations().Create(ctx, conversation.Info{ID: id, Title: "about " + id})
-	must(t, err)
-	for i := range turns {
-		turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: fmt.Sprintf("%s asks %d %s", id, i, bytes.Repeat([]byte("words "), 50))})
-		must(t, err)
-		must(t, c.AppendTurn(ctx, turn))
-		_, err = c.Save(ctx, &conversation.SaveOptions{MessageID: fmt.Sprint("m", i)})
-		must(t, err)
-	}
-	_, err = db.Agents().Create(ctx, cloudagent.Spec{ID: id, Name: "agent of " + id})
-	must(t, err)
-	_, err = db.Agents().SaveState(ctx, id, &aiserverv1.CloudAgentState{NumPriorInteractionUpdates: 7}, nil, nil)
-	must(t, err)
-	for i := range 3 {
-		_, err = db.Agents().AppendUpdate(ctx, id, nil, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{
-			TextDelta: &agentv1.TextDeltaUpdate{Text: fmt.Sprint("delta ", i)},
-		}})
-		must(t, err)
-	}
-}
-
-func capture(t testing.TB, db *DB, dir, id, text string) *checkpoint.Record {
-	t.Helper()
-	must(t, os.WriteFile(filepath.Join(dir, "file of "+id), []byte(text), 0o600))
-	w, err := db.Checkpoints().Open(t.Context(), dir)
-	must(t, err)
-	root, err := db.Conversations().Head(t.Context(), id)
-	must(t, err)
-	res, err := w.Checkpoint(t.Context(), checkpoint.Request{Conversation: id, Root: root})
-	must(t, err)
-	return res.Record
-}
-
 // seen is everything that a reader can learn about a conversation.
-func seen(t testing.TB, db *DB, id string) []string {
+func seen(t testing.TB, db *stet.DB, id string) []string {
 	t.Helper()
 	ctx := t.Context()
 	var out []string
@@ -153,9 +80,9 @@ func same(t testing.TB, got, want []string) {
 	}
 }
 
-func gc(t testing.TB, db *DB) conversation.CollectResult {
+func gc(t testing.TB, db *stet.DB) upkeep.CollectResult {
 	t.Helper()
-	result, err := db.Collect(t.Context(), &conversation.CollectOptions{Grace: -1})
+	result, err := db.Collect(t.Context(), &upkeep.CollectOptions{Grace: -1})
 	must(t, err)
 	if result.Missing+result.Damaged > 0 {
 		t.Fatalf("the collector finds %+v", result)
@@ -163,16 +90,7 @@ func gc(t testing.TB, db *DB) conversation.CollectResult {
 	return result
 }
 
-func sound(t testing.TB, db *DB) {
-	t.Helper()
-	report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
-	must(t, err)
-	for _, d := range report.Damage {
-		t.Errorf("damage: %+v", d)
-	}
-}
-
-func TestSeal(t *testing.T) {
+func TestArchive(t *testing.T) {
 	for name, ring := range map[string]*keyring.Ring{"plain": nil, "encrypted": newRing(t)} {
 		t.Run(name, func(t *testing.T) {
 			b := memBackend()
@@ -186,27 +104,27 @@ func TestSeal(t *testing.T) {
 			want, other := seen(t, db, "c1"), seen(t, db, "c2")
 			before := b.Blobs.(*memblob.Store).Len()
 
-			info, err := db.Seal(t.Context(), "c1")
+			info, err := db.Archive(t.Context(), "c1")
 			must(t, err)
 			t.Logf("%+v of %d blobs", info, before)
 			if live := gc(t, db).Live; live >= before-12 {
 				t.Errorf("%d of %d blobs are left", live, before)
 			}
 			sound(t, db)
-			for _, node := range []*DB{db, openOver(t, b, ring)} {
+			for _, node := range []*stet.DB{db, openOver(t, b, ring)} {
 				same(t, seen(t, node, "c1"), want)
 				same(t, seen(t, node, "c2"), other)
 				sound(t, node)
 			}
-			if _, err := db.Seal(t.Context(), "c1"); !errors.Is(err, pack.ErrSealed) {
-				t.Errorf("sealing twice: %v", err)
+			if _, err := db.Archive(t.Context(), "c1"); !errors.Is(err, pack.ErrSealed) {
+				t.Errorf("archiving twice: %v", err)
 			}
 			page, err := db.Agents().List(t.Context(), cloudagent.Page{})
 			list := page.Agents
 			if err != nil || len(list) != 2 {
 				t.Errorf("%d agents, %v", len(list), err)
 			}
-			must(t, openOver(t, b, ring).Unseal(t.Context(), "c1"))
+			must(t, openOver(t, b, ring).Unarchive(t.Context(), "c1"))
 			gc(t, db)
 			sound(t, db)
 			same(t, seen(t, openOver(t, b, ring), "c1"), want)
@@ -216,7 +134,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-func wantObjects(t testing.TB, b Backend, want int) {
+func wantObjects(t testing.TB, b stet.Backend, want int) {
 	t.Helper()
 	n := 0
 	must(t, b.Objects.ListObjects(t.Context(), "", "", func(blob.ObjectInfo) error { n++; return nil }))
@@ -225,56 +143,56 @@ func wantObjects(t testing.TB, b Backend, want int) {
 	}
 }
 
-// Whatever changes a sealed conversation brings it back, and leans on nothing
+// Whatever changes a archived conversation brings it back, and leans on nothing
 // that only a pack has.
-func TestChangingWhatIsSealed(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, db *DB, dir string){
-		"save": func(t *testing.T, db *DB, _ string) {
+func TestChangingWhatIsArchived(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, db *stet.DB, dir string){
+		"save": func(t *testing.T, db *stet.DB, _ string) {
 			c, err := db.Conversations().Open(t.Context(), "c1")
 			must(t, err)
 			must(t, addTurn(t.Context(), c, "and one more"))
 		},
-		"rewind": func(t *testing.T, db *DB, _ string) {
+		"rewind": func(t *testing.T, db *stet.DB, _ string) {
 			c, err := db.Conversations().Open(t.Context(), "c1")
 			must(t, err)
 			_, err = c.Rewind(t.Context(), 2, nil)
 			must(t, err)
 		},
-		"fork": func(t *testing.T, db *DB, _ string) {
+		"fork": func(t *testing.T, db *stet.DB, _ string) {
 			_, err := db.Conversations().Fork(t.Context(), "c1", 2, conversation.Info{ID: "fork"})
 			must(t, err)
 			gc(t, db)
 			must(t, db.Conversations().Delete(t.Context(), "c1", nil))
 		},
-		"pin": func(t *testing.T, db *DB, _ string) {
+		"pin": func(t *testing.T, db *stet.DB, _ string) {
 			_, err := db.Conversations().Pin(t.Context(), "mark", "c1", 3)
 			must(t, err)
 		},
-		"checkpoint in another conversation": func(t *testing.T, db *DB, dir string) {
+		"checkpoint in another conversation": func(t *testing.T, db *stet.DB, dir string) {
 			capture(t, db, dir, "c2", "again")
 		},
-		"checkpoint": func(t *testing.T, db *DB, dir string) { capture(t, db, dir, "c1", "again") },
-		"append to the agent": func(t *testing.T, db *DB, _ string) {
+		"checkpoint": func(t *testing.T, db *stet.DB, dir string) { capture(t, db, dir, "c1", "again") },
+		"append to the agent": func(t *testing.T, db *stet.DB, _ string) {
 			_, err := db.Agents().SetStatus(t.Context(), "c1", cloudagent.StatusArchived, nil)
 			must(t, err)
 		},
-		"state of the agent": func(t *testing.T, db *DB, _ string) {
+		"state of the agent": func(t *testing.T, db *stet.DB, _ string) {
 			_, err := db.Agents().SaveState(t.Context(), "c1", &aiserverv1.CloudAgentState{NumPriorInteractionUpdates: 8}, nil, nil)
 			must(t, err)
 		},
-		"delete": func(t *testing.T, db *DB, _ string) {
+		"delete": func(t *testing.T, db *stet.DB, _ string) {
 			must(t, db.Conversations().Delete(t.Context(), "c1", nil))
 			if _, err := db.Conversations().Get(t.Context(), "c1"); !errors.Is(err, conversation.ErrNotFound) {
 				t.Errorf("a deleted conversation: %v", err)
 			}
 		},
-		"delete the agent": func(t *testing.T, db *DB, _ string) {
+		"delete the agent": func(t *testing.T, db *stet.DB, _ string) {
 			must(t, db.Agents().Delete(t.Context(), "c1"))
 			if _, err := db.Agents().Get(t.Context(), "c1"); !errors.Is(err, cloudagent.ErrNotFound) {
 				t.Errorf("a deleted agent: %v", err)
 			}
 		},
-		"create anew": func(t *testing.T, db *DB, _ string) {
+		"create anew": func(t *testing.T, db *stet.DB, _ string) {
 			if _, err := db.Agents().Create(t.Context(), cloudagent.Spec{ID: "c1"}); !errors.Is(err, cloudagent.ErrExists) {
 				t.Errorf("an agent is made twice: %v", err)
 			}
@@ -288,7 +206,7 @@ func TestChangingWhatIsSealed(t *testing.T) {
 				talk(t, db, "c1", 5)
 				capture(t, db, dir, "c2", "one")
 				capture(t, db, dir, "c1", "two")
-				_, err := db.Seal(t.Context(), "c1")
+				_, err := db.Archive(t.Context(), "c1")
 				must(t, err)
 				gc(t, db)
 				other := openOver(t, b, ring)
@@ -296,8 +214,8 @@ func TestChangingWhatIsSealed(t *testing.T) {
 				gc(t, other)
 				sound(t, other)
 				wantObjects(t, b, 0)
-				for range other.Sealed(t.Context()) {
-					t.Error("it is still sealed")
+				for range other.Archived(t.Context()) {
+					t.Error("it is still archived")
 				}
 				seen(t, db, "c2")
 			}
@@ -305,8 +223,8 @@ func TestChangingWhatIsSealed(t *testing.T) {
 	}
 }
 
-// What does not touch the sealed rows leaves them where they are.
-func TestWhatLeavesASealAlone(t *testing.T) {
+// What does not touch the archived rows leaves them where they are.
+func TestWhatLeavesAnArchiveAlone(t *testing.T) {
 	b := memBackend()
 	db := openOver(t, b, nil)
 	c, err := db.Conversations().Create(t.Context(), conversation.Info{ID: "c1"})
@@ -314,7 +232,7 @@ func TestWhatLeavesASealAlone(t *testing.T) {
 	for i := range 4 {
 		must(t, addTurn(t.Context(), c, fmt.Sprint("turn ", i)))
 	}
-	_, err = db.Seal(t.Context(), "c1")
+	_, err = db.Archive(t.Context(), "c1")
 	must(t, err)
 	gc(t, db)
 	must(t, db.Conversations().SetTitle(t.Context(), "c1", "a title"))
@@ -339,7 +257,7 @@ func TestWhatLeavesASealAlone(t *testing.T) {
 	}
 }
 
-func TestSealIdle(t *testing.T) {
+func TestArchiveIdle(t *testing.T) {
 	b := memBackend()
 	db := openOver(t, b, nil)
 	ctx := t.Context()
@@ -358,46 +276,46 @@ func TestSealIdle(t *testing.T) {
 	}
 	_, err := db.Agents().Create(ctx, cloudagent.Spec{ID: "c279"}) // just now
 	must(t, err)
-	dry, err := db.SealIdle(ctx, &SealOptions{DryRun: true})
-	if err != nil || dry.Sealed != 278 || dry.Skipped != 1 {
-		t.Errorf("would seal %+v, %v, want 278", dry, err)
+	dry, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{DryRun: true})
+	if err != nil || dry.Archived != 278 || dry.Skipped != 1 {
+		t.Errorf("would archive %+v, %v, want 278", dry, err)
 	}
 	var ids []string
-	opts := &SealOptions{Limit: 100, Progress: func(i pack.Info) { ids = append(ids, i.ID) }}
+	opts := &upkeep.ArchiveOptions{Limit: 100, Progress: func(i pack.Info) { ids = append(ids, i.ID) }}
 	for range 4 {
-		_, err := db.SealIdle(ctx, opts)
+		_, err := db.ArchiveIdle(ctx, opts)
 		must(t, err)
 	}
 	if len(ids) != 278 || !slices.IsSorted(ids) || slices.Contains(ids, "c279") || slices.Contains(ids, "c290") {
-		t.Errorf("sealed %d: %v", len(ids), ids)
+		t.Errorf("archived %d: %v", len(ids), ids)
 	}
 	n := 0
-	for _, err := range db.Sealed(ctx) {
+	for _, err := range db.Archived(ctx) {
 		must(t, err)
 		n++
 	}
 	if n != 278 {
-		t.Errorf("%d are sealed, want 278", n)
+		t.Errorf("%d are archived, want 278", n)
 	}
-	must(t, db.Unseal(ctx, "c100"))
+	must(t, db.Unarchive(ctx, "c100"))
 	for _, o := range []struct {
-		opts SealOptions
+		opts upkeep.ArchiveOptions
 		want int
-	}{{SealOptions{}, 0}, {SealOptions{All: true}, 1}, {SealOptions{IdleFor: -1}, 21}} {
-		res, err := db.SealIdle(ctx, &o.opts)
-		if err != nil || res.Sealed != o.want {
-			t.Errorf("%+v sealed %+v, %v, want %d", o.opts, res, err, o.want)
+	}{{upkeep.ArchiveOptions{}, 0}, {upkeep.ArchiveOptions{All: true}, 1}, {upkeep.ArchiveOptions{IdleFor: -1}, 21}} {
+		res, err := db.ArchiveIdle(ctx, &o.opts)
+		if err != nil || res.Archived != o.want {
+			t.Errorf("%+v archived %+v, %v, want %d", o.opts, res, err, o.want)
 		}
 	}
 	plain := memBackend()
 	plain.Objects = nil
-	if _, err := openOver(t, plain, nil).SealIdle(ctx, nil); !errors.Is(err, ErrNoBucket) {
+	if _, err := openOver(t, plain, nil).ArchiveIdle(ctx, nil); !errors.Is(err, upkeep.ErrNoBucket) {
 		t.Errorf("without a bucket: %v", err)
 	}
 }
 
-// One that is damaged stays as it is, and others are sealed.
-func TestSealIdlePassesDamage(t *testing.T) {
+// One that is damaged stays as it is, and others are archived.
+func TestArchiveIdlePassesDamage(t *testing.T) {
 	b := memBackend()
 	db := openOver(t, b, nil)
 	for _, id := range []string{"c1", "c2", "c3"} {
@@ -408,23 +326,23 @@ func TestSealIdlePassesDamage(t *testing.T) {
 	must(t, err)
 	_, err = b.Inventory.Sweep(t.Context(), generation, blob.SweepOptions{Live: func(id blob.ID) bool { return id != rec.Tree }})
 	must(t, err)
-	res, err := db.SealIdle(t.Context(), &SealOptions{IdleFor: -1})
-	if err != nil || res.Sealed != 2 || res.Skipped == 0 {
-		t.Errorf("%+v, %v, want 2 sealed and the damaged one skipped", res, err)
+	res, err := db.ArchiveIdle(t.Context(), &upkeep.ArchiveOptions{IdleFor: -1})
+	if err != nil || res.Archived != 2 || res.Skipped == 0 {
+		t.Errorf("%+v, %v, want 2 archived and the damaged one skipped", res, err)
 	}
-	if _, err := db.Seal(t.Context(), "c2"); !errors.Is(err, blob.ErrNotFound) {
-		t.Errorf("sealing what is damaged: %v", err)
+	if _, err := db.Archive(t.Context(), "c2"); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("archiving what is damaged: %v", err)
 	}
-	for info, err := range db.Sealed(t.Context()) {
+	for info, err := range db.Archived(t.Context()) {
 		if err != nil || info.ID == "c2" {
-			t.Errorf("%+v is sealed, %v", info, err)
+			t.Errorf("%+v is archived, %v", info, err)
 		}
 	}
 	wantObjects(t, b, 2)
 }
 
 // onlyPack reads the one object of a bucket.
-func onlyPack(t *testing.T, b Backend) (key string, whole []byte) {
+func onlyPack(t *testing.T, b stet.Backend) (key string, whole []byte) {
 	t.Helper()
 	must(t, b.Objects.ListObjects(t.Context(), "", "", func(o blob.ObjectInfo) error { key = o.Key; return nil }))
 	r, err := b.Objects.OpenObject(t.Context(), key, 0, -1)
@@ -440,7 +358,7 @@ func TestCheckFindsDamagedPacks(t *testing.T) {
 	b := memBackend()
 	db := openOver(t, b, nil)
 	talk(t, db, "c1", 2)
-	_, err := db.Seal(t.Context(), "c1")
+	_, err := db.Archive(t.Context(), "c1")
 	must(t, err)
 	key, whole := onlyPack(t, b)
 	for name, data := range map[string][]byte{"record": append(slices.Clone(whole[:20]), append([]byte{whole[20] ^ 1}, whole[21:]...)...), "gone": nil} {
@@ -448,7 +366,7 @@ func TestCheckFindsDamagedPacks(t *testing.T) {
 		if data != nil {
 			must(t, b.Objects.PutObject(t.Context(), key, bytes.NewReader(data), int64(len(data))))
 		}
-		report, err := openOver(t, b, nil).Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+		report, err := openOver(t, b, nil).Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 		must(t, err)
 		if len(report.Damage) == 0 || report.Damage[0].Key != keyspace.Pack("c1") || !slices.Equal(report.Damage[0].Conversations, []string{"c1"}) {
 			t.Errorf("%s: damage %+v", name, report.Damage)
@@ -464,7 +382,7 @@ func TestCheckFindsDamagedRowsOfPacks(t *testing.T) {
 	for _, id := range []string{"c1", "c2"} {
 		talk(t, db, id, 1)
 		rec := capture(t, db, t.TempDir(), id, "text")
-		_, err := db.Seal(t.Context(), id)
+		_, err := db.Archive(t.Context(), id)
 		must(t, err)
 		for _, key := range []string{keyspace.Pack(id), keyspace.Packed(keyspace.Agent(id)), keyspace.Packed(keyspace.Checkpoint(rec.ID))} {
 			own[key] = id
@@ -472,7 +390,7 @@ func TestCheckFindsDamagedRowsOfPacks(t *testing.T) {
 	}
 	check := func(damage string) map[string]bool {
 		t.Helper()
-		report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+		report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 		if err != nil {
 			t.Fatalf("%s: %v", damage, err)
 		}
@@ -527,7 +445,7 @@ func TestCheckReadsPacksAgain(t *testing.T) {
 	b := memBackend()
 	db := openOver(t, b, nil)
 	talk(t, db, "c1", 2)
-	_, err := db.Seal(t.Context(), "c1")
+	_, err := db.Archive(t.Context(), "c1")
 	must(t, err)
 	seen(t, db, "c1")
 	key, whole := onlyPack(t, b)
@@ -536,7 +454,7 @@ func TestCheckReadsPacksAgain(t *testing.T) {
 		bad[at] ^= 2
 		must(t, b.Objects.RemoveObjects(t.Context(), key))
 		must(t, b.Objects.PutObject(t.Context(), key, bytes.NewReader(bad), int64(len(bad))))
-		report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+		report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 		if err != nil || report.OK() {
 			t.Errorf("a bit of byte %d changed: report %+v, %v", at, report, err)
 		}

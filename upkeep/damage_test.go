@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
@@ -16,13 +17,14 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // damaged is a store whose rows can be changed below everything that checks them.
 type damaged struct {
-	*DB
+	*stet.DB
 	t    *testing.T
-	back Backend
+	back stet.Backend
 }
 
 // newDamaged makes a store with two conversations, an agent with events, checkpoints
@@ -73,14 +75,6 @@ func (d damaged) lose(key string) {
 	must(d.t, d.back.Rows.Commit(d.t.Context(), &kv.Batch{Delete: []string{key}}))
 }
 
-// got returns a value that comes without an error.
-func got[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func userTurn(t *testing.T, text string) conversation.Turn {
 	t.Helper()
 	return got(conversation.NewTurn(&agentv1.UserMessage{Text: text}))
@@ -114,7 +108,7 @@ func TestLostRowsAreMissed(t *testing.T) {
 				row := got(sample.back.Rows.Get(t.Context(), key))
 				sample.lose(key)
 				report := got(sample.Check(t.Context(), nil))
-				if report.OK() || !slices.ContainsFunc(report.Damage, func(d conversation.Damage) bool { return strings.Contains(d.Err.Error(), key) }) {
+				if report.OK() || !slices.ContainsFunc(report.Damage, func(d upkeep.Damage) bool { return strings.Contains(d.Err.Error(), key) }) {
 					t.Errorf("row %q is not missed: %v", key, report.Damage)
 				}
 				must(t, sample.back.Rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: key, Value: row.Value}}}))
@@ -173,7 +167,7 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 				if len(page.Conversations) != 1 || page.Conversations[0].ID != "good" || len(page.Damaged) != 1 || page.Damaged[0].ID != "bad" {
 					t.Errorf("list: %+v", page)
 				}
-				result := got(d.Collect(ctx, &conversation.CollectOptions{Grace: -1}))
+				result := got(d.Collect(ctx, &upkeep.CollectOptions{Grace: -1}))
 				if keyspace.AllSaves().Contains(key) && (len(result.Unreadable) == 0 || result.Removed > 0 || result.Withheld == 0) {
 					t.Errorf("collect: %+v", result)
 				}

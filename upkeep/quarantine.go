@@ -1,28 +1,29 @@
-package stet
+package upkeep
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
 // ErrNoQuarantine says that the rows of a store cannot be set aside from here.
-var ErrNoQuarantine = errors.New("rows of this kind of store can only be set aside where it is kept")
+var ErrNoQuarantine = fault.New(fault.Unsupported, "rows of this kind of store can only be set aside where it is kept")
 
-// Quarantine sets rows aside that are damaged, so that whatever reads many rows works
-// again, and returns their keys. They are kept as they are stored, under other keys;
+// Quarantine sets damaged rows aside, so that whatever reads many rows works again, and
+// returns their keys. They are kept as they are stored, under other keys;
 // RestoreQuarantine puts them back. A row of a newer release, or of a key that is not
 // there, is not damaged and stays. What only a row that was set aside refers to may go
 // with the next collection.
-func (db *DB) Quarantine(ctx context.Context) ([]string, error) {
-	if db.bare == nil {
+func (s *Service) Quarantine(ctx context.Context) ([]string, error) {
+	if s.stores.Bare == nil {
 		return nil, ErrNoQuarantine
 	}
 	var keys []string
-	for row, err := range db.bare.Scan(ctx, kv.Range{}, kv.ScanOptions{KeysOnly: true}) {
+	for row, err := range s.stores.Bare.Scan(ctx, kv.Range{}, kv.ScanOptions{KeysOnly: true}) {
 		if err != nil {
 			return nil, fmt.Errorf("quarantine: %w", err)
 		}
@@ -32,9 +33,9 @@ func (db *DB) Quarantine(ctx context.Context) ([]string, error) {
 	}
 	var moved []string
 	for _, key := range keys {
-		bad, err := db.corrupt(ctx, key)
+		bad, err := s.corrupt(ctx, key)
 		if err == nil && bad {
-			err = db.moveRow(ctx, key, keyspace.Quarantined(key))
+			err = s.moveRow(ctx, key, keyspace.Quarantined(key))
 		}
 		if err != nil {
 			return moved, fmt.Errorf("quarantine %q: %w", key, err)
@@ -47,8 +48,8 @@ func (db *DB) Quarantine(ctx context.Context) ([]string, error) {
 }
 
 // corrupt reports whether a row is damaged for good.
-func (db *DB) corrupt(ctx context.Context, key string) (bool, error) {
-	row, err := db.live.Get(ctx, key)
+func (s *Service) corrupt(ctx context.Context, key string) (bool, error) {
+	row, err := s.stores.Live.Get(ctx, key)
 	switch {
 	case err == nil:
 		return errors.Is(CheckRow(row), kv.ErrCorrupt), nil
@@ -61,12 +62,12 @@ func (db *DB) corrupt(ctx context.Context, key string) (bool, error) {
 }
 
 // moveRow gives a row another key, as it is stored.
-func (db *DB) moveRow(ctx context.Context, from, to string) error {
-	row, err := db.bare.Get(ctx, from)
+func (s *Service) moveRow(ctx context.Context, from, to string) error {
+	row, err := s.stores.Bare.Get(ctx, from)
 	if err != nil {
 		return err
 	}
-	return db.bare.Commit(ctx, &kv.Batch{
+	return s.stores.Bare.Commit(ctx, &kv.Batch{
 		Expect: []kv.Expect{{Key: from, Version: row.Version}, {Key: to}},
 		Delete: []string{from},
 		Set:    []kv.Set{{Key: to, Value: row.Value}},
@@ -74,9 +75,9 @@ func (db *DB) moveRow(ctx context.Context, from, to string) error {
 }
 
 // Quarantined lists the rows that were set aside, by the keys that they had.
-func (db *DB) Quarantined(ctx context.Context) ([]string, error) {
+func (s *Service) Quarantined(ctx context.Context) ([]string, error) {
 	var keys []string
-	for row, err := range db.rows.Scan(ctx, keyspace.Quarantine(), kv.ScanOptions{KeysOnly: true}) {
+	for row, err := range s.stores.Rows.Scan(ctx, keyspace.Quarantine(), kv.ScanOptions{KeysOnly: true}) {
 		if err != nil {
 			return nil, fmt.Errorf("list quarantine: %w", err)
 		}
@@ -87,17 +88,17 @@ func (db *DB) Quarantined(ctx context.Context) ([]string, error) {
 
 // RestoreQuarantine puts rows back that were set aside, and returns their keys. One
 // whose place is taken stays aside.
-func (db *DB) RestoreQuarantine(ctx context.Context) ([]string, error) {
-	if db.bare == nil {
+func (s *Service) RestoreQuarantine(ctx context.Context) ([]string, error) {
+	if s.stores.Bare == nil {
 		return nil, ErrNoQuarantine
 	}
-	keys, err := db.Quarantined(ctx)
+	keys, err := s.Quarantined(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var back []string
 	for _, key := range keys {
-		err := db.moveRow(ctx, keyspace.Quarantined(key), key)
+		err := s.moveRow(ctx, keyspace.Quarantined(key), key)
 		if errors.Is(err, kv.ErrConflict) {
 			continue
 		}

@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"fmt"
@@ -6,24 +6,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // openPacked returns an embedded store with a bucket in a directory, or without.
-func openPacked(b *testing.B, bucket bool) (*DB, Backend) {
+func openPacked(b *testing.B, bucket bool) (*stet.DB, stet.Backend) {
 	b.Helper()
 	engine, err := sqlite.Open(b.Context(), b.TempDir(), nil)
 	must(b, err)
-	back := Backend{Blobs: engine.Blobs(), Rows: engine.Rows(), Inventory: engine.Blobs(), Rewriter: engine.Blobs(), Arrivals: engine.Blobs(), Close: engine.Close}
+	back := stet.Backend{Blobs: engine.Blobs(), Rows: engine.Rows(), Inventory: engine.Blobs(), Rewriter: engine.Blobs(), Arrivals: engine.Blobs(), Close: engine.Close}
 	if bucket {
 		back.Objects = pack.NewDir(b.TempDir())
 	}
-	db, err := New(b.Context(), back, nil, nil)
+	db, err := stet.New(b.Context(), back, nil, nil)
 	must(b, err)
 	b.Cleanup(func() { must(b, db.Close()) })
 	return db, back
@@ -45,7 +47,7 @@ func say(b *testing.B, c *conversation.Conversation, n int) {
 }
 
 // cost counts what a database holds.
-func cost(b *testing.B, back Backend) (rows, blobs int, bytes int64) {
+func cost(b *testing.B, back stet.Backend) (rows, blobs int, bytes int64) {
 	b.Helper()
 	for row, err := range back.Rows.Scan(b.Context(), kv.Range{}, kv.ScanOptions{}) {
 		must(b, err)
@@ -60,9 +62,9 @@ func cost(b *testing.B, back Backend) (rows, blobs int, bytes int64) {
 	return rows, blobs, bytes
 }
 
-// BenchmarkSeal measures what conversations of 100 turns cost in the database
-// before and after they are sealed, and how long sealing takes.
-func BenchmarkSeal(b *testing.B) {
+// BenchmarkArchive measures what conversations of 100 turns cost in the database
+// before and after they are archived, and how long archiving takes.
+func BenchmarkArchive(b *testing.B) {
 	db, back := openPacked(b, true)
 	for i := range b.N {
 		c, err := db.Conversations().Create(b.Context(), conversation.Info{ID: fmt.Sprintf("c%06d", i)})
@@ -71,7 +73,7 @@ func BenchmarkSeal(b *testing.B) {
 			say(b, c, i*100+n)
 		}
 	}
-	must(b, db.Settle(b.Context(), nil))
+	must(b, db.Compact(b.Context(), nil))
 	n := float64(b.N)
 	report := func(when string) func() {
 		rows, blobs, bytes := cost(b, back)
@@ -84,11 +86,11 @@ func BenchmarkSeal(b *testing.B) {
 	before := report("before")
 	b.ResetTimer()
 	start := time.Now()
-	res, err := db.SealIdle(b.Context(), &SealOptions{IdleFor: -1})
+	res, err := db.ArchiveIdle(b.Context(), &upkeep.ArchiveOptions{IdleFor: -1})
 	must(b, err)
 	b.StopTimer()
-	b.ReportMetric(float64(time.Since(start).Microseconds())/1000/n, "ms-seal/conv")
-	_, err = db.Collect(b.Context(), &conversation.CollectOptions{Grace: -1})
+	b.ReportMetric(float64(time.Since(start).Microseconds())/1000/n, "ms-archive/conv")
+	_, err = db.Collect(b.Context(), &upkeep.CollectOptions{Grace: -1})
 	must(b, err)
 	before()
 	report("after")()
@@ -96,9 +98,9 @@ func BenchmarkSeal(b *testing.B) {
 	b.ReportMetric(float64(res.Bytes)/n, "bucket-bytes/conv")
 	start = time.Now()
 	for i := range b.N {
-		must(b, db.Unseal(b.Context(), fmt.Sprintf("c%06d", i)))
+		must(b, db.Unarchive(b.Context(), fmt.Sprintf("c%06d", i)))
 	}
-	b.ReportMetric(float64(time.Since(start).Microseconds())/1000/n, "ms-unseal/conv")
+	b.ReportMetric(float64(time.Since(start).Microseconds())/1000/n, "ms-unarchive/conv")
 }
 
 // BenchmarkSaveBesidePacks measures what a store pays for having a bucket that it

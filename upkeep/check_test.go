@@ -1,4 +1,4 @@
-package stet
+package upkeep_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/checkpoint"
@@ -14,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -42,11 +44,11 @@ func (l *lossy) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 
 // damageable returns a store with a conversation and a checkpoint of it, and what
 // lies below.
-func damageable(t *testing.T) (*DB, *lossy, *memkv.Store, *checkpoint.Record) {
+func damageable(t *testing.T) (*stet.DB, *lossy, *memkv.Store, *checkpoint.Record) {
 	t.Helper()
 	blobs := &lossy{Store: memblob.New(), gone: map[blob.ID]bool{}}
 	rows := memkv.New(blobs.Store)
-	db, err := New(t.Context(), Backend{Blobs: blobs, Rows: rows, Inventory: blobs}, nil, &Options{CacheBytes: 1})
+	db, err := stet.New(t.Context(), stet.Backend{Blobs: blobs, Rows: rows, Inventory: blobs}, nil, &stet.Options{CacheBytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func damageable(t *testing.T) (*DB, *lossy, *memkv.Store, *checkpoint.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := db.Check(t.Context(), &conversation.CheckOptions{ReadData: true})
+	report, err := db.Check(t.Context(), &upkeep.CheckOptions{ReadData: true})
 	if err != nil || !report.OK() || report.Rows == 0 || report.Orphans != 0 {
 		t.Fatalf("before any damage: %+v, %v", report, err)
 	}
@@ -94,7 +96,7 @@ func TestCheckNamesALostFileOfACheckpoint(t *testing.T) {
 			t.Fatalf("%s: %d damages, want 1: %+v", path, len(report.Damage), report.Damage)
 		}
 		d := report.Damage[0]
-		if d.ID != entry.ID || d.Kind != conversation.DamageMissing || !slices.Equal(d.Conversations, []string{"talk"}) {
+		if d.ID != entry.ID || d.Kind != upkeep.DamageMissing || !slices.Equal(d.Conversations, []string{"talk"}) {
 			t.Errorf("%s: got %+v", path, d)
 		}
 	}
@@ -118,11 +120,11 @@ func TestCheckNamesEveryDamagedRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		if !slices.ContainsFunc(report.Damage, func(d conversation.Damage) bool { return d.Key == key && d.Kind == conversation.DamageRow }) {
+		if !slices.ContainsFunc(report.Damage, func(d upkeep.Damage) bool { return d.Key == key && d.Kind == upkeep.DamageRow }) {
 			t.Errorf("%s is not named: %+v", key, report.Damage)
 		}
 	}
-	first := slices.IndexFunc(report.Damage, func(d conversation.Damage) bool { return d.Key == keys[0] })
+	first := slices.IndexFunc(report.Damage, func(d upkeep.Damage) bool { return d.Key == keys[0] })
 	if first >= 0 && !slices.Equal(report.Damage[first].Conversations, []string{"talk"}) {
 		t.Errorf("got %+v", report.Damage[first])
 	}

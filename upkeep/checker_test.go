@@ -1,4 +1,4 @@
-package conversation_test
+package upkeep_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/upkeep"
 )
 
 // Damaged rows, some of them next to each other, in every family: each is named,
@@ -20,17 +21,18 @@ import (
 func TestCheckNamesEveryDamagedRowAndGoesOn(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
-	f.Store = conversation.New(f.blobs, sealed.New(f.rows, nil), nil)
+	rows := sealed.New(f.rows, nil)
+	f.Store = conversation.New(f.blobs, rows, nil)
 	times := map[string]int64{}
 	for n := range 600 { // more than a page
-		c := must(f.Create(ctx, conversation.Info{ID: fmt.Sprintf("c%03d", n)}))
+		c := got(f.Create(ctx, conversation.Info{ID: fmt.Sprintf("c%03d", n)}))
 		if n%20 == 0 || n > 590 {
 			f.grow(t, c, fmt.Sprint(n), fmt.Sprint(n, " again"))
 			times[c.ID()] = c.Head().Time.UnixMilli()
 		}
 	}
-	must(f.Pin(ctx, "p", "c000", 1))
-	must(f.Pin(ctx, "q", "c000", 2))
+	got(f.Pin(ctx, "p", "c000", 1))
+	got(f.Pin(ctx, "q", "c000", 2))
 
 	want := map[string]string{
 		keyspace.Head("c000"):                  "[c000]",
@@ -46,28 +48,28 @@ func TestCheckNamesEveryDamagedRowAndGoesOn(t *testing.T) {
 		keyspace.Conversation("c598"):          "[c598]",
 	}
 	for i, key := range slices.Sorted(maps.Keys(want)) {
-		row := must(f.rows.Get(ctx, key))
+		row := got(f.rows.Get(ctx, key))
 		if i%3 == 0 { // another release's envelope, with the check that it has
 			row.Value[2] ^= 0x30
 			row.Value[3] = ^row.Value[2]
 		} else {
 			row.Value[len(row.Value)-1] ^= 1
 		}
-		check(t, f.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: key, Value: row.Value}}}))
+		must(t, f.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: key, Value: row.Value}}}))
 	}
 	// A blob that only the last save of all leads to.
 	gone := newTurn(t, "599 again").Structure.ID()
-	gen := must(f.mem.Begin(ctx))
-	must(f.mem.Sweep(ctx, gen, blob.SweepOptions{Live: func(id blob.ID) bool { return id != gone }}))
+	gen := got(f.mem.Begin(ctx))
+	got(f.mem.Sweep(ctx, gen, blob.SweepOptions{Live: func(id blob.ID) bool { return id != gone }}))
 
-	report, err := f.Check(ctx, &conversation.CheckOptions{Lister: f.mem})
-	check(t, err)
+	report, err := upkeep.New(upkeep.Stores{Blobs: f.blobs, Rows: rows, Inventory: f.mem}).Check(ctx, nil)
+	must(t, err)
 	got := map[string]string{}
 	for _, d := range report.Damage {
 		switch d.Kind {
-		case conversation.DamageRow:
+		case upkeep.DamageRow:
 			got[d.Key] = fmt.Sprint(d.Conversations)
-		case conversation.DamageMissing:
+		case upkeep.DamageMissing:
 			if d.ID != gone || fmt.Sprint(d.Conversations) != "[c599]" {
 				t.Errorf("missing %s in %v", d.ID.Short(), d.Conversations)
 			}
@@ -87,9 +89,9 @@ func TestCheckNamesEveryDamagedRowAndGoesOn(t *testing.T) {
 func TestCheckEndsWhereNoRowCanBeRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := newFixture(t)
-	f.grow(t, must(f.Create(ctx, conversation.Info{ID: "c"})), "1")
+	f.grow(t, got(f.Create(ctx, conversation.Info{ID: "c"})), "1")
 	cancel()
-	if report, err := f.Check(ctx, nil); !errors.Is(err, context.Canceled) {
+	if report, err := f.upkeep().Check(ctx, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %+v, %v, want the context's error", report, err)
 	}
 }

@@ -1,0 +1,295 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/pack"
+)
+
+var (
+	// ErrNoBucket says that a store has no bucket for archived conversations.
+	ErrNoBucket = fault.New(fault.Unsupported, "this store has no bucket for archived conversations")
+	// ErrNotIdle says that a conversation, or its agent, was used recently.
+	ErrNotIdle = fault.New(fault.Conflict, "conversation is not idle")
+)
+
+// ArchiveOptions choose conversations; nil gives the defaults.
+type ArchiveOptions struct {
+	// IdleFor is how long nothing must have been saved; 30 days by default, and a
+	// negative value means no time at all.
+	IdleFor time.Duration
+	// Limit is the most conversations that are archived; 0 means no limit.
+	Limit int
+	// All looks at all conversations again, also at those that an earlier call
+	// passed, and that were brought back and not changed since.
+	All bool
+	// DryRun only counts.
+	DryRun bool
+	// Progress, if set, is called for every conversation that was archived or, with
+	// DryRun, would be; then only the id is known.
+	Progress func(pack.Info)
+}
+
+// ArchiveResult counts what ArchiveIdle did.
+type ArchiveResult struct {
+	// Archived is the number of conversations, and of agents without one.
+	Archived int
+	// Skipped are those that are used, damaged, or too large.
+	Skipped int
+	// Objects, Bytes, Rows and Blobs count what was moved.
+	Objects     int
+	Bytes       int64
+	Rows, Blobs uint64
+}
+
+func (r *ArchiveResult) add(info pack.Info) {
+	r.Archived++
+	r.Objects += info.Objects
+	r.Bytes += info.Bytes
+	r.Rows += info.Rows
+	r.Blobs += info.Blobs
+}
+
+// Archive moves a conversation, with its checkpoints and its agent, or an agent
+// without a conversation, into the bucket. It reads as before; a change brings it
+// back. Its blobs leave the store with the next collection. Only rows
+// that lists need stay: see package pack.
+func (s *Service) Archive(ctx context.Context, id string) (pack.Info, error) {
+	return s.archiveIdle(ctx, id, time.Time{})
+}
+
+// archiveIdle is Archive, and fails with ErrNotIdle for what was changed after a time,
+// unless that is zero.
+func (s *Service) archiveIdle(ctx context.Context, id string, since time.Time) (pack.Info, error) {
+	if s.stores.Packs == nil {
+		return pack.Info{}, ErrNoBucket
+	}
+	if id == "" || len(id) > 256 {
+		return pack.Info{}, fmt.Errorf("%w: no id has %d bytes", conversation.ErrInvalid, len(id))
+	}
+	return s.stores.Packs.Seal(ctx, id, func(ctx context.Context) (pack.Contents, error) {
+		g := &gatherer{Service: s, id: id, since: since, seen: make(map[string]bool)}
+		return g.gather(ctx)
+	})
+}
+
+// Unarchive brings a conversation back into the store. It fails with
+// pack.ErrNotSealed if it is there already.
+func (s *Service) Unarchive(ctx context.Context, id string) error {
+	if s.stores.Packs == nil {
+		return ErrNoBucket
+	}
+	return s.stores.Packs.Unseal(ctx, id)
+}
+
+// errEnough ends a list early.
+var errEnough = errors.New("enough")
+
+// Archived gives the archived conversations, in the order of their keys. A store
+// without a bucket has none.
+func (s *Service) Archived(ctx context.Context) iter.Seq2[pack.Info, error] {
+	return func(yield func(pack.Info, error) bool) {
+		if s.stores.Packs == nil {
+			return
+		}
+		err := s.stores.Packs.List(ctx, func(info pack.Info) error {
+			if !yield(info, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(pack.Info{}, err)
+		}
+	}
+}
+
+// SweepPacks removes objects of the bucket that no archived conversation names and
+// that are older than grace, a day if that is 0.
+func (s *Service) SweepPacks(ctx context.Context, grace time.Duration) (pack.SweepResult, error) {
+	if s.stores.Packs == nil {
+		return pack.SweepResult{}, ErrNoBucket
+	}
+	return s.stores.Packs.Sweep(ctx, grace)
+}
+
+// UnarchiveAll brings everything back, for callers that copy or rewrite whole stores.
+func (s *Service) UnarchiveAll(ctx context.Context) error {
+	for info, err := range s.Archived(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := s.Unarchive(ctx, info.ID); err != nil && !errors.Is(err, pack.ErrNotSealed) {
+			return err
+		}
+	}
+	return nil
+}
+
+// archiveMark is the row that says up to which place in the order by time
+// conversations were looked at: those before it are archived, or were brought back
+// on purpose.
+var archiveMark = keyspace.Setting("sealed-until")
+
+// ArchiveIdle archives all conversations that were not changed for some time, those
+// changed longest ago first, and then agents that belong to none. It can be
+// stopped at any time, and be run on several nodes at once.
+func (s *Service) ArchiveIdle(ctx context.Context, opts *ArchiveOptions) (ArchiveResult, error) {
+	if s.stores.Packs == nil {
+		return ArchiveResult{}, ErrNoBucket
+	}
+	if opts == nil {
+		opts = &ArchiveOptions{}
+	}
+	idle := opts.IdleFor
+	if idle == 0 {
+		idle = 30 * 24 * time.Hour
+	}
+	run := &archiveRun{Service: s, opts: opts, until: time.Now().Add(-max(0, idle))}
+	err := run.conversations(ctx)
+	if err == nil {
+		err = run.agents(ctx)
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	if err != nil {
+		return run.result, fmt.Errorf("archive idle conversations: %w", err)
+	}
+	return run.result, nil
+}
+
+type archiveRun struct {
+	*Service
+	opts   *ArchiveOptions
+	until  time.Time
+	result ArchiveResult
+}
+
+// archivePage is how many ids are read before any of them is archived.
+const archivePage = 128
+
+// conversations goes through the order by time.
+func (r *archiveRun) conversations(ctx context.Context) error {
+	in := keyspace.ByTimes()
+	in.End = keyspace.ByTime(max(0, r.until.UnixMilli()), "")
+	mark, err := r.stores.Live.Get(ctx, archiveMark)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	if start := string(mark.Value); err == nil && !r.opts.All && start > in.Start {
+		in.Start = start
+	}
+	passed := in.Start // everything before it is done
+	for stuck := false; ; {
+		keys, err := r.keys(ctx, in)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			done, err := r.one(ctx, keyspace.Last(key))
+			if stuck = stuck || !done; !stuck {
+				passed = key + "\x00"
+			}
+			if err != nil {
+				return errors.Join(err, r.pass(ctx, string(mark.Value), passed))
+			}
+		}
+		if len(keys) < archivePage {
+			return r.pass(ctx, string(mark.Value), passed)
+		}
+		in.Start = keys[archivePage-1] + "\x00"
+	}
+}
+
+func (r *archiveRun) keys(ctx context.Context, in kv.Range) (keys []string, err error) {
+	if in.Empty() {
+		return nil, nil
+	}
+	for row, err := range r.stores.Live.Scan(ctx, in, kv.ScanOptions{Limit: archivePage, KeysOnly: true}) {
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, row.Key)
+	}
+	return keys, nil
+}
+
+// pass moves the mark.
+func (r *archiveRun) pass(ctx context.Context, from, to string) error {
+	if r.opts.DryRun || to <= from {
+		return nil
+	}
+	return r.stores.Live.Commit(context.WithoutCancel(ctx), &kv.Batch{Set: []kv.Set{{Key: archiveMark, Value: []byte(to)}}})
+}
+
+// one archives one conversation or agent. done means that there is nothing to do about
+// it before it changes.
+func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) {
+	if r.opts.Limit > 0 && r.result.Archived >= r.opts.Limit {
+		return false, errEnough
+	}
+	info, err := pack.Info{ID: id}, error(nil)
+	if r.opts.DryRun {
+		if _, err = r.stores.Packs.Get(ctx, id); err == nil {
+			return true, nil
+		}
+		g := &gatherer{Service: r.Service, id: id, since: r.until, seen: make(map[string]bool)}
+		err = g.rowsOf(ctx)
+		if err == nil && len(g.rows) == 0 {
+			err = pack.ErrEmpty
+		}
+	} else {
+		info, err = r.archiveIdle(ctx, id, r.until)
+	}
+	switch {
+	case err == nil:
+		r.result.add(info)
+		if r.opts.Progress != nil {
+			r.opts.Progress(info)
+		}
+		return true, nil
+	case errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrEmpty):
+		return true, nil
+	case errors.Is(err, ErrNotIdle) || errors.Is(err, pack.ErrChanged):
+		r.result.Skipped++
+		return false, nil
+	case errors.Is(err, kv.ErrTooLarge) || isDamage(err):
+		r.result.Skipped++ // a damaged one does not hold up the others
+		return true, nil
+	}
+	return false, err
+}
+
+// agents goes through the agents that are not archived.
+func (r *archiveRun) agents(ctx context.Context) error {
+	agents := cloudagent.New(r.stores.Blobs, r.stores.Live, nil)
+	for page := (cloudagent.Page{Limit: archivePage}); ; {
+		found, err := agents.List(ctx, page)
+		if err != nil {
+			return err
+		}
+		r.result.Skipped += len(found.Damaged)
+		for _, a := range found.Agents {
+			if !a.Updated.Before(r.until) {
+				continue
+			}
+			if _, err := r.one(ctx, a.ID); err != nil {
+				return err
+			}
+		}
+		if found.Next == "" {
+			return nil
+		}
+		page.After = found.Next
+	}
+}

@@ -1,0 +1,182 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// CheckOptions shape a check; nil gives the defaults.
+type CheckOptions struct {
+	// ReadData reads every blob, also those that nothing refers to. Without it blobs
+	// that refer to nothing are only looked up.
+	ReadData bool
+	// Progress, if set, is called now and then with the number of blobs visited.
+	Progress func(blobs int64)
+}
+
+// Damage kinds.
+const (
+	// DamageMissing is a blob that is referred to and not there.
+	DamageMissing = "missing"
+	// DamageCorrupt is a blob whose bytes are not the ones that were written.
+	DamageCorrupt = "corrupt"
+	// DamageMalformed is a blob that is not what its references say.
+	DamageMalformed = "malformed"
+	// DamageRow is a row that cannot be read.
+	DamageRow = "row"
+	// DamagePointer is a pointer that contradicts the history.
+	DamagePointer = "pointer"
+	// DamageDangling is a row without another one that belongs to it.
+	DamageDangling = "dangling"
+)
+
+// Damage is something that is wrong.
+type Damage struct {
+	Kind string
+	// ID is the blob, for damage of a blob.
+	ID blob.ID
+	// Key is the row, for damage of a row.
+	Key string
+	// Field and From say where a reference to a blob was first found.
+	Field string
+	From  blob.ID
+	// Conversations are those that are affected.
+	Conversations []string
+	Err           error
+}
+
+// Report is the result of a check.
+type Report struct {
+	// Blobs and Rows count what was looked at.
+	Blobs, Rows int64
+	// Orphans are blobs that nothing refers to, and OrphanBytes what they take. A
+	// collection removes them; they are not damage.
+	Orphans, OrphanBytes int64
+	// Quarantined counts damaged rows that were set aside.
+	Quarantined int64
+	Damage      []Damage
+}
+
+// OK reports whether nothing is wrong.
+func (r *Report) OK() bool { return len(r.Damage) == 0 }
+
+// Check reads every row, compares rows that belong together, looks up every blob that
+// is referred to, and reports what is wrong and which conversations it affects. It
+// changes nothing. An error means that the check could not be finished, not that there
+// is damage.
+func (s *Service) Check(ctx context.Context, opts *CheckOptions) (*Report, error) {
+	if opts == nil {
+		opts = &CheckOptions{}
+	}
+	rows, damagedRows, err := s.checkRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lonely, err := s.checkRelations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	damagedRows = append(damagedRows, lonely...)
+	k := s.newChecker(opts)
+	report, err := k.check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkPacks(ctx, report, opts.ReadData); err != nil {
+		return nil, err
+	}
+	s.addUnreadable(report, k.unlisted)
+	aside, err := s.Quarantined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report.Rows, report.Quarantined = rows, int64(len(aside))
+	report.Damage = append(damagedRows, slices.DeleteFunc(report.Damage, func(d Damage) bool {
+		return d.Kind == DamageRow && slices.ContainsFunc(damagedRows, func(r Damage) bool { return r.Key == d.Key })
+	})...)
+	if k.stopped || !report.OK() {
+		err = s.checkTrees(ctx, report, opts.ReadData)
+	}
+	return report, err
+}
+
+// addUnreadable adds stored blobs that do not open. Those that something refers to
+// are in the report already.
+func (s *Service) addUnreadable(report *Report, names []blob.ID) {
+	if len(names) == 0 {
+		return
+	}
+	known := make(map[blob.ID]bool)
+	for _, d := range report.Damage {
+		if !d.ID.IsZero() && s.stores.Crypt != nil {
+			known[s.stores.Crypt.Name(d.ID)] = true
+		}
+	}
+	for _, name := range names {
+		if !known[name] {
+			err := blob.Corrupt(name, "it is stored under this name, does not open, and nothing that can be read refers to it")
+			report.Damage = append(report.Damage, Damage{Kind: DamageCorrupt, ID: name, Err: err})
+		}
+	}
+}
+
+// isDamage reports whether an error is about one row, blob or tree.
+func isDamage(err error) bool {
+	for _, damage := range []error{
+		blob.ErrNotFound, blob.ErrCorrupt, kv.ErrCorrupt, sealed.ErrUnknownEnvelope, workspace.ErrBadNode, checkpoint.ErrBadRecord,
+	} {
+		if errors.Is(err, damage) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRows reads every row of the store by itself, since a scan ends at the
+// first that is damaged.
+func (s *Service) checkRows(ctx context.Context) (int64, []Damage, error) {
+	var rows int64
+	var damage []Damage
+	for row, err := range s.stores.Rows.Scan(ctx, kv.Range{}, kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return rows, nil, fmt.Errorf("check rows: %w", err)
+		}
+		if rows++; keyspace.Quarantine().Contains(row.Key) {
+			continue // known to be damaged, and out of the way
+		}
+		_, err := s.stores.Rows.Get(ctx, row.Key)
+		switch {
+		case err == nil || errors.Is(err, kv.ErrNotFound): // gone since the scan began
+		case isDamage(err):
+			damage = append(damage, Damage{
+				Kind: DamageRow, Key: row.Key, Conversations: conversationOf(row.Key), Err: err,
+			})
+		default:
+			return rows, nil, fmt.Errorf("check rows: %w", err)
+		}
+	}
+	return rows, damage, nil
+}
+
+// conversationOf returns the conversation that a row belongs to, as its key says.
+func conversationOf(key string) []string {
+	parts := keyspace.Parts(key)
+	for _, family := range []kv.Range{keyspace.Heads(), keyspace.AllMessageHeads(), keyspace.AllSaves(), keyspace.Conversations(), keyspace.AllConversationCheckpoints()} {
+		if family.Contains(key) && len(parts) > 2 {
+			return []string{parts[2]}
+		}
+	}
+	if keyspace.ByTimes().Contains(key) {
+		return []string{keyspace.Last(key)}
+	}
+	return nil
+}

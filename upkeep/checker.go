@@ -1,0 +1,297 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/encrypted"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// checker compares the pointers of conversations with their histories, and visits
+// every blob that something refers to.
+type checker struct {
+	*Service
+	opts   *CheckOptions
+	report *Report
+	seen   *graph.Set
+	unread bool // some row could not be read at all
+	roots  []graph.Root
+	bad    map[blob.ID]int // index into Damage
+	leaves []graph.Node    // to be looked up
+
+	stopped  bool      // the roots of another service are damaged
+	unlisted []blob.ID // stored names of blobs that do not say what they are
+}
+
+func (s *Service) newChecker(opts *CheckOptions) *checker {
+	return &checker{Service: s, opts: opts, report: &Report{}, seen: new(graph.Set), bad: make(map[blob.ID]int)}
+}
+
+func (k *checker) check(ctx context.Context) (*Report, error) {
+	for _, step := range []func(context.Context) error{k.rootRows, k.pointers, k.blobs, k.orphans, k.affected} {
+		if err := step(ctx); err != nil {
+			return nil, fmt.Errorf("check: %w", err)
+		}
+	}
+	return k.report, nil
+}
+
+// rootRows reads the rows that name roots and remembers those.
+func (k *checker) rootRows(ctx context.Context) error {
+	for row, err := range k.conversations.RootRows(ctx) {
+		if err != nil {
+			if row.Key == "" {
+				return err
+			}
+			k.badRow(row.Key, err) // and those after it are still to be looked at
+			continue
+		}
+		k.roots = append(k.roots, graph.Root{Kind: graph.State, ID: row.Root})
+	}
+	return nil
+}
+
+// badRow notes a row that cannot be read.
+func (k *checker) badRow(key string, err error) {
+	k.unread = k.unread || !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, conversation.ErrNewerFormat)
+	k.report.Damage = append(k.report.Damage, Damage{Kind: DamageRow, Key: key, Conversations: conversationOf(key), Err: err})
+}
+
+// pointers reads the list and the records of conversations, and compares each head and
+// place in the list with the history.
+func (k *checker) pointers(ctx context.Context) error {
+	for _, in := range []kv.Range{keyspace.ByTimes(), keyspace.Conversations()} {
+		for row, err := range kv.Each(ctx, k.stores.Rows, in, false) {
+			if err != nil && row.Key == "" {
+				return err
+			}
+			if err == nil {
+				err = conversation.CheckRow(row)
+			}
+			if err != nil {
+				k.badRow(row.Key, err)
+				continue
+			}
+			if keyspace.Conversations().Contains(row.Key) {
+				if err := k.conversation(ctx, keyspace.Last(row.Key)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// pointerError says that two rows disagree.
+type pointerError struct{ key, what string }
+
+func (e *pointerError) Error() string { return fmt.Sprintf("row %q: %s", e.key, e.what) }
+
+// conversation reports a head or a place in the list that contradicts the history.
+func (k *checker) conversation(ctx context.Context, id string) error {
+	info, err := k.conversations.Get(ctx, id)
+	if err != nil {
+		return k.ignoreReported(err)
+	}
+	err = k.compare(ctx, info)
+	var wrong *pointerError
+	if !errors.As(err, &wrong) {
+		return k.ignoreReported(err)
+	}
+	// A save that came between the reads changed both rows.
+	if again, err := k.conversations.Get(ctx, id); err != nil || again.Save != info.Save {
+		return k.ignoreReported(err)
+	}
+	k.report.Damage = append(k.report.Damage, Damage{Kind: DamagePointer, Key: wrong.key, Conversations: []string{id}, Err: wrong})
+	return nil
+}
+
+// compare fails with a pointerError if rows contradict what is known about a
+// conversation.
+func (k *checker) compare(ctx context.Context, info conversation.Info) error {
+	head, err := k.conversations.Head(ctx, info.ID)
+	missing := errors.Is(err, conversation.ErrNotFound)
+	switch {
+	case info.Save == 0 && err == nil:
+		return &pointerError{keyspace.Head(info.ID), "it has a root, and the conversation has no save"}
+	case info.Save > 0 && missing:
+		return &pointerError{keyspace.Head(info.ID), "it is missing"}
+	case info.Save > 0 && err == nil && head != info.Root:
+		return &pointerError{keyspace.Head(info.ID), fmt.Sprintf("it names %s, save %d has %s", head.Short(), info.Save, info.Root.Short())}
+	case err != nil && info.Save > 0:
+		return err
+	}
+	key := keyspace.ByTime(info.Updated.UnixMilli(), info.ID)
+	if _, err := k.stores.Rows.Get(ctx, key); errors.Is(err, kv.ErrNotFound) {
+		return &pointerError{key, "it is missing, so that the conversation is not listed"}
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// ignoreReported drops the error of a row that is gone, or that the scan of its own
+// range reports.
+func (k *checker) ignoreReported(err error) error {
+	switch {
+	case errors.Is(err, kv.ErrCorrupt) || errors.Is(err, conversation.ErrNewerFormat) || errors.Is(err, conversation.ErrNotFound):
+		return nil
+	case k.unread && !errors.Is(err, kv.ErrBusy) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		return nil // a layer below has errors of its own for its rows
+	}
+	return err
+}
+
+// allRoots gives the roots that were found, and those of the other services without
+// what is damaged: a check must not end at the first tree that cannot be read.
+func (k *checker) allRoots(ctx context.Context) iter.Seq2[graph.Root, error] {
+	return func(yield func(graph.Root, error) bool) {
+		for root, err := range graph.Roots(k.roots...) {
+			if !yield(root, err) {
+				return
+			}
+		}
+		for _, roots := range k.Holders().others() {
+			for root, err := range roots(ctx) {
+				if isDamage(err) {
+					k.stopped = true
+					continue
+				}
+				if !yield(root, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// blobs visits everything that is referred to.
+func (k *checker) blobs(ctx context.Context) error {
+	walk := &graph.Options{ReadLeaves: k.opts.ReadData, Seen: k.seen, Nesting: new(graph.Nesting)}
+	err := graph.Walk(ctx, k.stores.Blobs, k.allRoots(ctx), walk, func(n graph.Node) error {
+		k.report.Blobs++
+		if k.opts.Progress != nil && k.report.Blobs%4096 == 0 {
+			k.opts.Progress(k.report.Blobs)
+		}
+		n.Data = nil
+		if n.Err != nil {
+			k.damaged(n)
+			return nil
+		}
+		if n.Kind.Leaf() && !k.opts.ReadData {
+			k.leaves = append(k.leaves, n)
+			if len(k.leaves) >= 1024 {
+				return k.lookUp(ctx)
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, k.lookUp(ctx))
+}
+
+func (k *checker) lookUp(ctx context.Context) error {
+	ids := make([]blob.ID, len(k.leaves))
+	for i, n := range k.leaves {
+		ids[i] = n.ID
+	}
+	have, err := k.stores.Blobs.Has(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for i, n := range k.leaves {
+		if !have[i] {
+			n.Err = blob.NotFound(n.ID)
+			k.damaged(n)
+		}
+	}
+	k.leaves = k.leaves[:0]
+	return nil
+}
+
+func (k *checker) damaged(n graph.Node) {
+	if _, known := k.bad[n.ID]; known {
+		return
+	}
+	d := Damage{Kind: DamageMalformed, ID: n.ID, Field: n.Field, From: n.From, Err: n.Err}
+	switch {
+	case errors.Is(n.Err, blob.ErrNotFound):
+		d.Kind = DamageMissing
+	case errors.Is(n.Err, blob.ErrCorrupt):
+		d.Kind = DamageCorrupt
+	}
+	k.bad[n.ID] = len(k.report.Damage)
+	k.report.Damage = append(k.report.Damage, d)
+}
+
+// orphans counts what nothing refers to.
+func (k *checker) orphans(ctx context.Context) error {
+	if k.stores.Inventory == nil {
+		return nil
+	}
+	var ids []blob.ID
+	err := k.stores.Inventory.List(ctx, blob.ID{}, func(i blob.Info) error {
+		if !k.seen.Has(i.ID) {
+			k.report.Orphans++
+			k.report.OrphanBytes += i.Stored
+			ids = append(ids, i.ID)
+		}
+		return nil
+	})
+	var unreadable *encrypted.UnreadableError
+	if errors.As(err, &unreadable) { // a check must not end with them
+		k.unlisted, err = unreadable.Names, nil
+	}
+	if err != nil || !k.opts.ReadData {
+		return err
+	}
+	for _, id := range ids {
+		if _, err := k.stores.Blobs.Get(ctx, id); errors.Is(err, blob.ErrCorrupt) {
+			k.damaged(graph.Node{Ref: graph.Ref{ID: id}, Err: err})
+		} else if err != nil && !errors.Is(err, blob.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// affected finds the conversations from which damaged blobs are reached. Only a
+// damaged store pays for it.
+func (k *checker) affected(ctx context.Context) error {
+	if len(k.bad) == 0 {
+		return nil
+	}
+	roots := make(map[string][]graph.Root)
+	for r, err := range k.conversations.RootRows(ctx) {
+		if err != nil {
+			if k.ignoreReported(err) == nil {
+				continue
+			}
+			return err
+		}
+		roots[r.Conversation] = append(roots[r.Conversation], graph.Root{Kind: graph.State, ID: r.Root})
+	}
+	for _, id := range slices.Sorted(maps.Keys(roots)) {
+		err := graph.Walk(ctx, k.stores.Blobs, graph.Roots(roots[id]...), nil, func(n graph.Node) error {
+			if i, bad := k.bad[n.ID]; bad {
+				d := &k.report.Damage[i]
+				if !slices.Contains(d.Conversations, id) {
+					d.Conversations = append(d.Conversations, id)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
