@@ -1,3 +1,23 @@
-// Package stet keeps what AI agents did, every conversation and every file, and
-// lets people take any of it back.
+// Package stet keeps what AI agents did, every conversation and every file, and lets
+// people take any of it back.
+//
+// Open returns a DB: an embedded store in a directory, with its services. New builds
+// the same over other drivers.
+//
+//	db, err := stet.Open(ctx, dir, nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer db.Close()
+//	talk, err := db.Conversations().Create(ctx, conversation.Info{Title: "add retry"})
+//	space, err := db.Checkpoints().Open(ctx, project)
+//	before, err := space.Checkpoint(ctx, checkpoint.Request{Conversation: talk.ID()})
+//	// The agent works.
+//	_, err = space.Rewind(ctx, checkpoint.RewindRequest{To: before.Record.ID}, "")
+//
+// The package promises that the layers of a stack are in the one order that is safe:
+// ids are verified above everything that changes bytes, and nothing below the
+// encrypting layer is readable. It leaves what users mean to the services (packages
+// conversation, checkpoint, cloudagent and search) and the order of the store to package
+// upkeep, whose methods DB passes on. The example is a complete program.
 package stet
