@@ -59,6 +59,7 @@ type stack struct {
 	crypt     *encrypted.Store  // nil unless encrypted
 	compactor *upkeep.Compactor // nil where blobs are compressed when they are put
 	seal      *sealed.Store
+	live      kv.Store // rows without those of archived conversations
 	upkeep    *upkeep.Service
 }
 
@@ -131,6 +132,6 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 	}
 	keep.Blobs, keep.Rows, keep.Inventory, keep.Crypt, keep.Sealed = s.blobs, s.rows, s.inventory, s.crypt, s.seal
 	keep.Open = func(rows kv.Store) kv.Store { return sealed.New(rows, seal) }
-	s.upkeep = upkeep.New(keep)
+	s.live, s.upkeep = keep.Live, upkeep.New(keep)
 	return s
 }

@@ -178,7 +178,7 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 	}
 	db := &DB{close: close, collect: opts.Collect, openSearch: opts.Search}
 	db.cache = cached.New(blob.Checked(blobs), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
-	db.blobs, db.rows = db.cache, rows
+	db.blobs, db.rows, db.live = db.cache, rows, rows
 	db.lister = opts.Lister
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	db.upkeep = upkeep.New(upkeep.Stores{Blobs: db.blobs, Rows: db.rows})

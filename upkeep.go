@@ -10,13 +10,14 @@ import (
 	"github.com/stet-dev/stet/upkeep"
 )
 
-// The upkeep of a store: see package upkeep.
+// ErrNoInventory says that the backend cannot enumerate what it holds.
+var ErrNoInventory = upkeep.ErrNoInventory
 
 // List calls fn for every stored blob, in the order of their ids, wherever the store
-// is. It fails with upkeep.ErrNoInventory where blobs cannot be listed.
+// is. It fails with ErrNoInventory where blobs cannot be listed.
 func (db *DB) List(ctx context.Context, after blob.ID, fn func(blob.Info) error) error {
 	if db.lister == nil {
-		return upkeep.ErrNoInventory
+		return ErrNoInventory
 	}
 	return db.lister.List(ctx, after, fn)
 }

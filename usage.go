@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/usage"
 )
 
@@ -13,10 +14,9 @@ import (
 func (db *DB) Usage() *usage.Store {
 	s := &usage.Store{
 		Blobs: db.blobs, Lister: db.lister, Names: db.conversations, Archived: db.inPacks,
-		Conversations: db.unsealed(), Checkpoints: db.Checkpoints(), Agents: db.Agents(),
-	}
-	if db.packs != nil {
-		s.Checkpoints, s.Agents = checkpoint.New(db.blobs, db.live, nil), cloudagent.New(db.blobs, db.live, nil)
+		Conversations: conversation.New(db.blobs, db.live, nil),
+		Checkpoints:   checkpoint.New(db.blobs, db.live, nil),
+		Agents:        cloudagent.New(db.blobs, db.live, nil),
 	}
 	if engine := db.engine; engine != nil {
 		s.Dir = engine.Dir()
@@ -31,10 +31,10 @@ func (db *DB) Usage() *usage.Store {
 	return s
 }
 
-// inPacks gives the sealed conversations, for usage.
+// inPacks gives the archived conversations, for usage.
 func (db *DB) inPacks(ctx context.Context) iter.Seq2[usage.Archived, error] {
 	return func(yield func(usage.Archived, error) bool) {
-		for info, err := range db.Sealed(ctx) {
+		for info, err := range db.Archived(ctx) {
 			a := usage.Archived{ID: info.ID, Objects: int64(info.Objects), Count: usage.Count{Blobs: int64(info.Blobs), Bytes: info.Bytes}}
 			if !yield(a, err) || err != nil {
 				return
