@@ -1,0 +1,214 @@
+// Package linediff compares the versions of a file line by line, for people to read.
+//
+// It decides what is compared: which changes of a tree are about files, what counts as
+// binary, which files are too large, and how a link is shown. The command line and the
+// server lay out what it returns, so that both show the same lines and the same sums.
+//
+//	changes, err := workspace.Diff(ctx, blobs, from, to)
+//	for _, c := range linediff.Files(changes, paths) {
+//		file, err := linediff.Compare(ctx, blobs, c)
+//		fmt.Println(c.Path, file.Added, file.Removed)
+//		fmt.Print(file.Unified())
+//	}
+//
+// Which files changed is found out by package workspace, and who changed them by
+// package checkpoint. Renamed files are one that went and one that came.
+package linediff
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"znkr.io/diff"
+	"znkr.io/diff/textdiff"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+const (
+	// MaxFile is the size of the largest file whose lines are compared.
+	MaxFile = 4 << 20
+
+	fastDiff    = 128 << 10 // above it a quick comparison has to do
+	looksBinary = 8000      // bytes in which a NUL makes a file binary
+)
+
+// Op is what became of a line.
+type Op string
+
+// The operations, as unified diffs write them.
+const (
+	Same   Op = " "
+	Insert Op = "+"
+	Delete Op = "-"
+)
+
+// File is a file in two versions.
+type File struct {
+	workspace.Change
+	// Binary says that one of the versions is not text, and TooLarge that one is too
+	// large to be compared. There are no hunks then.
+	Binary, TooLarge bool
+	// Added and Removed count lines.
+	Added, Removed int
+	Hunks          []Hunk
+	// Old and New are the texts that were compared.
+	Old, New []byte
+}
+
+// Hunk is a place where the versions differ, with some lines around it.
+type Hunk struct {
+	// From and To are the first lines of the hunk in either version, from 0, and FromLen
+	// and ToLen how many lines of them it has.
+	From, FromLen, To, ToLen int
+	Lines                    []Line
+}
+
+// Line is a line of a hunk.
+type Line struct {
+	Op Op
+	// From and To are its numbers in either version, from 0; -1 where it is not there.
+	From, To int
+	// Text has its newline, if there is one.
+	Text string
+}
+
+// Files keeps the changes that are about more than directories and are at or below one
+// of some paths. No paths, and the path ".", keep all.
+func Files(changes []workspace.Change, paths []string) []workspace.Change {
+	var out []workspace.Change
+	for _, c := range changes {
+		if (isFile(c.Before) || isFile(c.After)) && asked(paths, c.Path) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func isFile(e *workspace.Entry) bool { return e != nil && e.Kind != workspace.Dir }
+
+func asked(paths []string, path string) bool {
+	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool {
+		return p == "." || path == p || strings.HasPrefix(path, p+"/")
+	})
+}
+
+// Binary reports whether the beginning of a content is not text.
+func Binary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), looksBinary)], 0) >= 0 }
+
+// Compare compares the versions of a file. Content that the store does not have is an
+// error that wraps blob.ErrNotFound.
+func Compare(ctx context.Context, blobs blob.Store, c workspace.Change) (*File, error) {
+	f := &File{Change: c}
+	if c.Before != nil && c.After != nil && c.Before.ID == c.After.ID && c.Before.Kind == c.After.Kind {
+		return f, nil // only the mode differs
+	}
+	for _, e := range []*workspace.Entry{c.Before, c.After} {
+		if e != nil && e.Kind == workspace.File && e.Size > MaxFile {
+			f.TooLarge = true
+			return f, nil
+		}
+	}
+	var err error
+	if f.Old, err = content(ctx, blobs, c.Before); err == nil {
+		f.New, err = content(ctx, blobs, c.After)
+	}
+	if errors.Is(err, blob.ErrTooLarge) { // the store has no room for a look at the present
+		return &File{Change: c, TooLarge: true}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compare %q: %w", c.Path, err)
+	}
+	if f.Binary = Binary(f.Old) || Binary(f.New); !f.Binary {
+		f.compare()
+	}
+	return f, nil
+}
+
+// content returns what is compared of an entry. Directories and what is not there have
+// no lines; a link has one.
+func content(ctx context.Context, blobs blob.Store, e *workspace.Entry) ([]byte, error) {
+	switch {
+	case !isFile(e):
+		return nil, nil
+	case e.Kind == workspace.Symlink:
+		target, err := workspace.ReadLink(ctx, blobs, *e)
+		return []byte(target + "\n"), err
+	}
+	return workspace.ReadFile(ctx, blobs, *e)
+}
+
+func (f *File) compare() {
+	option := textdiff.IndentHeuristic()
+	if len(f.Old)+len(f.New) > fastDiff {
+		option = diff.Fast()
+	}
+	for _, h := range textdiff.Hunks(string(f.Old), string(f.New), option) {
+		hunk := Hunk{From: h.LineNoX, FromLen: h.EndLineNoX - h.LineNoX, To: h.LineNoY, ToLen: h.EndLineNoY - h.LineNoY}
+		for _, edit := range h.Edits {
+			line := Line{Op: Same, From: edit.LineNoX, To: edit.LineNoY, Text: edit.Line}
+			switch edit.Op {
+			case diff.Insert:
+				line.Op = Insert
+				f.Added++
+			case diff.Delete:
+				line.Op = Delete
+				f.Removed++
+			}
+			hunk.Lines = append(hunk.Lines, line)
+		}
+		f.Hunks = append(f.Hunks, hunk)
+	}
+}
+
+// Kind returns the kind of the newer version, or of the older one if the file is gone.
+func (f *File) Kind() workspace.Kind {
+	if f.After != nil {
+		return f.After.Kind
+	}
+	return f.Before.Kind
+}
+
+// ModeChange says how the mode changed, such as "0644 to 0755", or "".
+func (f *File) ModeChange() string {
+	if f.Before == nil || f.After == nil || f.Before.Mode == f.After.Mode {
+		return ""
+	}
+	return fmt.Sprintf("%04o to %04o", f.Before.Mode, f.After.Mode)
+}
+
+// Unified returns the hunks as patch(1) reads them, without the names of the file.
+func (f *File) Unified() string {
+	var text strings.Builder
+	for _, h := range f.Hunks {
+		fmt.Fprintf(&text, "@@ -%s +%s @@\n", lineRange(h.From, h.FromLen), lineRange(h.To, h.ToLen))
+		for _, line := range h.Lines {
+			text.WriteString(string(line.Op) + line.Text)
+			if !strings.HasSuffix(line.Text, "\n") {
+				text.WriteString("\n\\ No newline at end of file\n")
+			}
+		}
+	}
+	return text.String()
+}
+
+func lineRange(from, n int) string {
+	if n == 1 {
+		return fmt.Sprint(from + 1)
+	}
+	return fmt.Sprintf("%d,%d", FirstLine(from, n), n)
+}
+
+// FirstLine numbers lines as unified diffs do: from 1, and an empty range by the line
+// before it.
+func FirstLine(from, n int) int {
+	if n == 0 {
+		return from
+	}
+	return from + 1
+}
