@@ -1,38 +1,32 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
-	"znkr.io/diff"
-	"znkr.io/diff/textdiff"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/unsaved"
 	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/highlight"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
 
 const (
 	maxShown    = 256 << 10 // bytes of one file in an answer
 	maxDiffText = 2 << 20   // bytes of lines in one answer, all files together
-	maxCompared = 4 << 20   // size of the largest file whose lines are compared
-	fastDiff    = 128 << 10 // above it a quick comparison has to do
 	maxFiles    = 10_000    // entries of a list of files
 	fileBytes   = 64        // bytes of an entry beside its path
 	lineBytes   = 16        // bytes of a line in an answer beside its texts
 	lookBytes   = 1 << 30   // of a workspace that are put aside for a look at it
-	looksBinary = 8000      // bytes in which a NUL makes a file binary
 )
 
 // lost tells that a checkpoint names content that the store does not have, which is
@@ -130,7 +124,7 @@ func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv
 		return nil, lost(err)
 	}
 	res.Truncated = int64(len(res.Content)) < e.Size
-	if res.Binary = isBinary(res.Content); !res.Binary {
+	if res.Binary = linediff.Binary(res.Content); !res.Binary {
 		res.Html = pageFile(ctx, path, valid(string(res.Content)))
 	}
 	return connect.NewResponse(res), nil
@@ -149,8 +143,6 @@ func (s *checkpointService) beginning(ctx context.Context, e workspace.Entry) ([
 	data, err := io.ReadAll(io.LimitReader(r, maxShown))
 	return data, errors.Join(err, r.Close())
 }
-
-func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), looksBinary)], 0) >= 0 }
 
 func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv1.DiffRequest]) (*connect.Response[stetv1.DiffResponse], error) {
 	m := req.Msg
@@ -177,14 +169,12 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	}
 	coloured, done := highlight.Request(ctx)
 	defer done()
-	for _, c := range changes {
-		if !ofFile(c) || !asked(m.GetPaths(), c.Path) {
-			continue
-		}
-		file, err := fileDiff(ctx, coloured, look, c, &room)
+	for _, c := range linediff.Files(changes, m.GetPaths()) {
+		compared, err := linediff.Compare(ctx, look, c)
 		if err != nil {
-			return nil, lost(fmt.Errorf("compare %q: %w", c.Path, err))
+			return nil, lost(err)
 		}
+		file := wireDiff(coloured, compared, &room)
 		res.Files = append(res.Files, file)
 		res.Added += file.GetAdded()
 		res.Removed += file.GetRemoved()
@@ -212,112 +202,38 @@ func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stet
 	return tree, err
 }
 
-// ofFile reports whether a change is about more than directories.
-func ofFile(c workspace.Change) bool {
-	return c.Before != nil && c.Before.Kind != workspace.Dir || c.After != nil && c.After.Kind != workspace.Dir
-}
-
-// asked reports whether a path is one of the given ones or below one.
-func asked(paths []string, path string) bool {
-	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool {
-		return path == p || strings.HasPrefix(path, p+"/")
-	})
-}
-
-// fileDiff compares the lines of a file. Room is what is left for lines in the
-// answer; if it is negative, lines are counted only. Lines are highlighted until
-// coloured is done.
-func fileDiff(ctx, coloured context.Context, blobs blob.Store, c workspace.Change, room *int) (*stetv1.FileDiff, error) {
-	out := &stetv1.FileDiff{Path: valid(c.Path), PathBytes: workspace.PathBytes(c.Path), Action: c.Op()}
-	if c.Before != nil && c.After != nil && c.Before.ID == c.After.ID && c.Before.Kind == c.After.Kind {
-		return out, nil // only the mode differs
+// wireDiff describes a file and as many of its lines as there is room for: in the text of
+// the file, and in the answer, which has every line twice. If room is negative, lines are
+// counted only. They are highlighted until coloured is done.
+func wireDiff(coloured context.Context, f *linediff.File, room *int) *stetv1.FileDiff {
+	out := &stetv1.FileDiff{
+		Path: valid(f.Path), PathBytes: workspace.PathBytes(f.Path), Action: f.Op(), Binary: f.Binary, Truncated: f.TooLarge,
+		Added: uint32(f.Added), Removed: uint32(f.Removed),
 	}
-	for _, e := range []*workspace.Entry{c.Before, c.After} {
-		if e != nil && e.Kind == workspace.File && e.Size > maxCompared {
-			out.Truncated = true
-			return out, nil
+	if *room < 0 || len(f.Hunks) == 0 {
+		return out
+	}
+	text, shade := maxShown, newShades(coloured, f.Path, f.Old, f.New)
+	for _, h := range f.Hunks {
+		hunk := &stetv1.DiffHunk{FromLine: uint32(linediff.FirstLine(h.From, h.FromLen)), ToLine: uint32(linediff.FirstLine(h.To, h.ToLen))}
+		for _, l := range h.Lines {
+			line := valid(strings.TrimSuffix(l.Text, "\n"))
+			html := shade.line(string(l.Op), l.From, l.To, line)
+			size := len(line) + len(html) + lineBytes
+			if len(l.Text) > text || size > *room {
+				out.Truncated = true // and nothing after it: there must be no gaps
+				break
+			}
+			text -= len(l.Text)
+			*room -= size
+			hunk.Lines = append(hunk.Lines, &stetv1.DiffLine{Op: string(l.Op), Text: line, Html: html})
+		}
+		if len(hunk.Lines) > 0 {
+			out.Hunks = append(out.Hunks, hunk)
+		}
+		if out.Truncated {
+			break
 		}
 	}
-	before, err := entryText(ctx, blobs, c.Before)
-	if err != nil {
-		return nil, err
-	}
-	after, err := entryText(ctx, blobs, c.After)
-	if errors.Is(err, blob.ErrTooLarge) { // so much is new that it was not put aside
-		out.Truncated = true
-		return out, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if out.Binary = isBinary(before) || isBinary(after); out.Binary {
-		return out, nil
-	}
-	option := textdiff.IndentHeuristic()
-	if len(before)+len(after) > fastDiff {
-		option = diff.Fast()
-	}
-	text := maxShown // bytes of lines of this file
-	var shade shades
-	if *room >= 0 {
-		shade = newShades(coloured, c.Path, before, after)
-	}
-	for _, h := range textdiff.Hunks(string(before), string(after), option) {
-		addHunk(out, h, &text, room, shade)
-	}
-	return out, nil
-}
-
-// entryText returns what is compared of an entry: nothing and directories have none.
-func entryText(ctx context.Context, blobs blob.Store, e *workspace.Entry) ([]byte, error) {
-	switch {
-	case e == nil || e.Kind == workspace.Dir:
-		return nil, nil
-	case e.Kind == workspace.Symlink:
-		target, err := workspace.ReadLink(ctx, blobs, *e)
-		return []byte(target), err
-	}
-	return workspace.ReadFile(ctx, blobs, *e)
-}
-
-// addHunk counts the lines of a hunk and adds as many of them as there is room for: in
-// the text of its file, and in the answer, which has every line twice.
-func addHunk(out *stetv1.FileDiff, h textdiff.Hunk[string], text, room *int, shade shades) {
-	hunk := &stetv1.DiffHunk{FromLine: firstLine(h.LineNoX, h.EndLineNoX), ToLine: firstLine(h.LineNoY, h.EndLineNoY)}
-	for _, edit := range h.Edits {
-		op := " "
-		switch edit.Op {
-		case diff.Insert:
-			op = "+"
-			out.Added++
-		case diff.Delete:
-			op = "-"
-			out.Removed++
-		}
-		if *room < 0 || out.Truncated {
-			continue
-		}
-		line := valid(strings.TrimSuffix(edit.Line, "\n"))
-		html := shade.line(op, edit.LineNoX, edit.LineNoY, line)
-		size := len(line) + len(html) + lineBytes
-		if len(edit.Line) > *text || size > *room {
-			out.Truncated = true // and nothing after it, lest there be gaps
-			continue
-		}
-		*text -= len(edit.Line)
-		*room -= size
-		hunk.Lines = append(hunk.Lines, &stetv1.DiffLine{Op: op, Text: line, Html: html})
-	}
-	if len(hunk.Lines) > 0 {
-		out.Hunks = append(out.Hunks, hunk)
-	}
-}
-
-// firstLine numbers lines as unified diffs do: from 1, and an empty range by the
-// line before it.
-func firstLine(from, to int) uint32 {
-	if from == to {
-		return uint32(from)
-	}
-	return uint32(from + 1)
+	return out
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"znkr.io/diff/textdiff"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
-
-// maxDiff is the size above which a file's lines are not compared.
-const maxDiff = 4 << 20
 
 func (a *app) diffCommand() *cobra.Command {
 	var stat bool
@@ -97,7 +93,7 @@ func (a *app) diff(ctx context.Context, p *place, refs, paths []string, stat boo
 	if err != nil {
 		return err
 	}
-	return a.printDiff(ctx, p.db.Blobs(), from, to, below(files(changes), within), stat)
+	return a.printDiff(ctx, p.db.Blobs(), from, to, linediff.Files(changes, within), stat)
 }
 
 type diffJSON struct {
@@ -115,8 +111,10 @@ type fileDiffJSON struct {
 	Add    int    `json:"add"`
 	Del    int    `json:"del"`
 	Binary bool   `json:"binary,omitempty"`
-	Mode   string `json:"mode,omitempty"`
-	Diff   string `json:"diff,omitempty"`
+	// TooLarge says that the lines were not compared.
+	TooLarge bool   `json:"too_large,omitempty"`
+	Mode     string `json:"mode,omitempty"`
+	Diff     string `json:"diff,omitempty"`
 }
 
 func (a *app) printDiff(ctx context.Context, store blob.Store, from, to side, changes []workspace.Change, stat bool) error {
@@ -160,57 +158,14 @@ func sideID(s side) string {
 
 // fileDiff compares one path.
 func fileDiff(ctx context.Context, store blob.Store, c workspace.Change) (fileDiffJSON, error) {
-	file := fileDiffJSON{Path: c.Path, Bytes: workspace.PathBytes(c.Path), Op: c.Op(), Kind: kindOf(c)}
-	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {
-		file.Mode = fmt.Sprintf("%04o to %04o", c.Before.Mode, c.After.Mode)
-	}
-	before, ok1, err := content(ctx, store, c.Before)
+	f, err := linediff.Compare(ctx, store, c)
 	if err != nil {
-		return file, err
+		return fileDiffJSON{}, err
 	}
-	after, ok2, err := content(ctx, store, c.After)
-	if err != nil {
-		return file, err
-	}
-	if !ok1 || !ok2 {
-		file.Binary = true
-		return file, nil
-	}
-	file.Diff = string(textdiff.Unified(before, after))
-	for line := range strings.Lines(file.Diff) {
-		switch line[0] {
-		case '+':
-			file.Add++
-		case '-':
-			file.Del++
-		}
-	}
-	return file, nil
-}
-
-func kindOf(c workspace.Change) string {
-	if c.After != nil {
-		return c.After.Kind.String()
-	}
-	return c.Before.Kind.String()
-}
-
-// content returns the text of an entry; ok is false for one that is binary or too
-// large to be compared by lines.
-func content(ctx context.Context, store blob.Store, e *workspace.Entry) (data []byte, ok bool, err error) {
-	switch {
-	case e == nil || e.Kind == workspace.Dir:
-		return nil, true, nil
-	case e.Kind == workspace.Symlink:
-		target, err := workspace.ReadLink(ctx, store, *e)
-		return []byte(target + "\n"), true, err
-	case e.Size > maxDiff:
-		return nil, false, nil
-	}
-	if data, err = workspace.ReadFile(ctx, store, *e); err != nil {
-		return nil, false, err
-	}
-	return data, bytes.IndexByte(data[:min(len(data), 8000)], 0) < 0, nil
+	return fileDiffJSON{
+		Path: c.Path, Bytes: workspace.PathBytes(c.Path), Op: c.Op(), Kind: f.Kind().String(), Mode: f.ModeChange(),
+		Add: f.Added, Del: f.Removed, Binary: f.Binary, TooLarge: f.TooLarge, Diff: f.Unified(),
+	}, nil
 }
 
 // fileText writes a diff as patch(1) reads it.
@@ -229,6 +184,10 @@ func (a *app) fileText(f fileDiffJSON) string {
 	}
 	if f.Binary {
 		fmt.Fprintf(&text, "%s\n", p.bold("binary file "+printable(f.Path)+" differs"))
+		return text.String()
+	}
+	if f.TooLarge {
+		fmt.Fprintf(&text, "%s\n", p.bold("file "+printable(f.Path)+" differs and is too large to compare"))
 		return text.String()
 	}
 	if f.Diff == "" {
@@ -301,6 +260,9 @@ func (a *app) statText(list []fileDiffJSON) string {
 		note := fmt.Sprintf("%s %s", p.green(padLeft(fmt.Sprintf("+%d", f.Add), 6)), p.red(padLeft(fmt.Sprintf("-%d", f.Del), 6)))
 		if f.Binary {
 			note = "       binary"
+		}
+		if f.TooLarge {
+			note = "    too large"
 		}
 		fmt.Fprintf(&text, "%s  %s  %s", pad(f.Op, 6), pad(printable(f.Path), min(width, 60)), note)
 		if f.Mode != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -96,7 +97,7 @@ func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
 		return "", err
 	}
 	var names []string
-	for _, c := range files(changes) {
+	for _, c := range linediff.Files(changes, nil) {
 		names = append(names, c.Path)
 	}
 	note := "as in " + last.Name()

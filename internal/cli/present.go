@@ -7,7 +7,6 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/workspace"
 )
 
 // latest returns the newest checkpoint of the workspace, or nil.
@@ -39,35 +38,6 @@ func (p *place) side(ctx context.Context, ref, conversation string) (side, error
 		return side{tree: res.Tree, name: "working tree"}, nil
 	}
 	return side{rec: rec, tree: rec.Tree, name: rec.Name()}, nil
-}
-
-// files drops the directories from a list of changes.
-func files(changes []workspace.Change) []workspace.Change {
-	var out []workspace.Change
-	for _, c := range changes {
-		if (c.Before == nil || c.Before.Kind == workspace.Dir) && (c.After == nil || c.After.Kind == workspace.Dir) {
-			continue
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-// below keeps the changes at or below some paths; no paths keep all.
-func below(changes []workspace.Change, paths []string) []workspace.Change {
-	if len(paths) == 0 {
-		return changes
-	}
-	var out []workspace.Change
-	for _, c := range changes {
-		for _, p := range paths {
-			if p == "." || c.Path == p || strings.HasPrefix(c.Path, p+"/") {
-				out = append(out, c)
-				break
-			}
-		}
-	}
-	return out
 }
 
 // inside turns paths as people type them, relative to where they are, into paths

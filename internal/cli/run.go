@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -370,7 +371,7 @@ func (s *supervised) report(ctx context.Context, code int) error {
 	if err != nil {
 		return err
 	}
-	n := len(files(changes))
+	n := len(linediff.Files(changes, nil))
 	s.tellGone()
 	if a.json {
 		return a.printJSON(map[string]any{

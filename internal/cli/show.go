@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -127,7 +128,7 @@ func changedFiles(ctx context.Context, p *place, rec *checkpoint.Record) ([]file
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range files(changes) {
+	for _, c := range linediff.Files(changes, nil) {
 		file, err := fileDiff(ctx, p.db.Blobs(), c)
 		if err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -153,7 +154,7 @@ func (v *statusJSON) compare(ctx context.Context, p *place, now blob.ID) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range files(changes) {
+	for _, c := range linediff.Files(changes, nil) {
 		v.Changes = append(v.Changes, changeJSON{c.Path, workspace.PathBytes(c.Path), c.Op()})
 	}
 	if v.last.Conversation == "" {
