@@ -37,25 +37,39 @@ func (r *Responder) answer(ctx context.Context, t *task) (*agentv1.KvClientMessa
 		result := &agentv1.GetBlobResult{BlobData: data}
 		answer.Message = &agentv1.KvClientMessage_GetBlobResult{GetBlobResult: result}
 		if size := proto.Size(answer); size > r.opts.MaxMessage {
-			result.BlobData = nil
-			err = fmt.Errorf("answer with %d bytes: %w", size, blob.ErrTooLarge)
+			err = tooLarge("answer", size, r.opts.MaxMessage)
+		}
+		if err != nil {
+			answer.Message = failedResult(err)
 		}
 		return answer, err
 	case *agentv1.KvServerMessage_SetBlobArgs:
-		result := &agentv1.SetBlobResult{}
 		err := r.set(ctx, t, args.SetBlobArgs.GetBlobData())
-		if err != nil {
-			result.Error = &agentv1.Error{Message: textOf(err)}
-		}
-		answer.Message = &agentv1.KvClientMessage_SetBlobResult{SetBlobResult: result}
+		answer.Message = failedResult(err)
 		return answer, err
 	}
 	// Send an answer without a result to end the peer's wait.
 	return answer, ErrUnknownRequest
 }
 
-// get returns nil for a blob that is absent or unreadable, and never nil for an
-// existing one.
+// failedResult is the result that has a field for an error; nil is a set that
+// succeeded. A failed get is answered with it too: a get result without data means that
+// the blob does not exist, and the peer would take a failing disk for data loss.
+func failedResult(err error) *agentv1.KvClientMessage_SetBlobResult {
+	result := &agentv1.SetBlobResult{}
+	if err != nil {
+		result.Error = &agentv1.Error{Message: textOf(err)}
+	}
+	return &agentv1.KvClientMessage_SetBlobResult{SetBlobResult: result}
+}
+
+// tooLarge names the size and the limit of a message.
+func tooLarge(what string, size, limit int) error {
+	return fmt.Errorf("%s of %d bytes, the limit is %d: %w", what, size, limit, blob.ErrTooLarge)
+}
+
+// get returns nil and no error for a blob that is absent, and never nil for an existing
+// one.
 func (r *Responder) get(ctx context.Context, t *task) ([]byte, error) {
 	if err := r.inTurn(ctx, t); err != nil {
 		return nil, err
@@ -80,7 +94,7 @@ func (r *Responder) get(ctx context.Context, t *task) ([]byte, error) {
 // set stores a blob durably: the answer is the peer's only confirmation.
 func (r *Responder) set(ctx context.Context, t *task, data []byte) error {
 	if size := proto.Size(t.msg); size > r.opts.MaxMessage {
-		return fmt.Errorf("request of %d bytes: %w", size, blob.ErrTooLarge)
+		return tooLarge("request", size, r.opts.MaxMessage)
 	}
 	if err := r.inTurn(ctx, t); err != nil {
 		return err

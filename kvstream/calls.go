@@ -96,7 +96,7 @@ func (s *Store) start(ctx context.Context, op string, id blob.ID, data []byte) (
 // admit waits until a request of this size fits into the window.
 func (s *Store) admit(ctx context.Context, c *call, size int) error {
 	if size > s.opts.MaxMessage {
-		return fmt.Errorf("message of %d bytes: %w", size, blob.ErrTooLarge)
+		return tooLarge("message", size, s.opts.MaxMessage)
 	}
 	waiting, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
@@ -284,7 +284,7 @@ func (s *Store) Deliver(msg *agentv1.KvClientMessage) {
 // outcome reads an answer.
 func (s *Store) outcome(c *call, msg *agentv1.KvClientMessage) ([]byte, error) {
 	if size := proto.Size(msg); size > s.opts.MaxMessage {
-		return nil, fmt.Errorf("answer of %d bytes: %w", size, blob.ErrTooLarge)
+		return nil, tooLarge("answer", size, s.opts.MaxMessage)
 	}
 	switch result := msg.GetMessage().(type) {
 	case *agentv1.KvClientMessage_GetBlobResult:
@@ -296,11 +296,11 @@ func (s *Store) outcome(c *call, msg *agentv1.KvClientMessage) ([]byte, error) {
 		}
 		return result.GetBlobResult.BlobData, nil
 	case *agentv1.KvClientMessage_SetBlobResult:
+		if failure := result.SetBlobResult.GetError(); failure != nil { // of a get too
+			return nil, newPeerError(failure.GetMessage())
+		}
 		if c.op != OpSet {
 			break
-		}
-		if failure := result.SetBlobResult.GetError(); failure != nil {
-			return nil, newPeerError(failure.GetMessage())
 		}
 		return nil, nil
 	}

@@ -2,7 +2,9 @@ package kvstream_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -108,6 +110,50 @@ func writeUntilCut(t *testing.T, remote, local blob.Store, name string) {
 		}
 		if !bytes.Equal(data, b.Data) {
 			t.Errorf("get: got %d bytes, want %d", len(data), len(b.Data))
+		}
+	}
+}
+
+// TestAFailingClientIsNotAnEmptyOne reads from a client whose disk fails. An answer
+// without data would mean that the blobs do not exist.
+func TestAFailingClientIsNotAnEmptyOne(t *testing.T) {
+	b, big := number(1), blob.New(make([]byte, 2000))
+	local := blobtest.NewFaulty(filled(t, b, big))
+	s := join(t, local, &kvstream.Options{KnownFor: -1}, &kvstream.ServeOptions{MaxMessage: 1000})
+	for what, want := range map[string]error{"fails": nil, "is corrupt": blob.ErrCorrupt, "has no key": blob.ErrWrongKey} {
+		local.FailNext(blobtest.OpGet, 2, want)
+		if _, err := s.Get(t.Context(), b.ID); err == nil || errors.Is(err, blob.ErrNotFound) || want != nil && !errors.Is(err, want) {
+			t.Errorf("get from a store that %s: got %v", what, err)
+		}
+		if _, err := s.Has(t.Context(), b.ID); err == nil || errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("has of a store that %s: got %v", what, err)
+		}
+	}
+	wantErr(t, "get of a blob that does not fit into a message", getErr(t, s, big.ID), blob.ErrTooLarge)
+	wantErr(t, "get of an absent blob", getErr(t, s, number(2).ID), blob.ErrNotFound)
+	if data, err := s.Get(t.Context(), b.ID); err != nil || !bytes.Equal(data, b.Data) {
+		t.Errorf("get after the failures: got %q, %v", data, err)
+	}
+}
+
+func getErr(t *testing.T, s blob.Store, id blob.ID) error {
+	t.Helper()
+	_, err := s.Get(t.Context(), id)
+	return err
+}
+
+// TestBlobsThatDoNotFitAreRefusedByName on both sides, when they are put.
+func TestBlobsThatDoNotFitAreRefusedByName(t *testing.T) {
+	big := blob.New(make([]byte, 2000))
+	for side, limits := range map[string][2]int{"server": {1000, 4000}, "client": {4000, 1000}} {
+		local := memblob.New()
+		s := join(t, local, &kvstream.Options{MaxMessage: limits[0]}, &kvstream.ServeOptions{MaxMessage: limits[1]})
+		err := s.Put(t.Context(), big)
+		if !errors.Is(err, blob.ErrTooLarge) || !strings.Contains(err.Error(), big.ID.String()) {
+			t.Errorf("put over the limit of the %s: got %v, want ErrTooLarge with the id", side, err)
+		}
+		if local.Len() != 0 {
+			t.Errorf("put over the limit of the %s stored something", side)
 		}
 	}
 }

@@ -14,14 +14,14 @@ var (
 	// did what it was asked is unknown.
 	ErrNoAnswer = errors.New("peer gave no answer in time")
 	// ErrUnexpectedAnswer says that the peer answered something else than what it
-	// was asked, as a get with the result of a set.
+	// was asked, for example a get with the result of a set that succeeded.
 	ErrUnexpectedAnswer = errors.New("answer does not fit the request")
 	// ErrUnknownRequest says that the peer asked for something that this release
 	// does not know.
 	ErrUnknownRequest = errors.New("unknown kind of request")
 )
 
-// PeerError is the failure of a set as reported by the peer.
+// PeerError is the failure of a request as reported by the peer.
 type PeerError struct {
 	// Message is the peer's text, shortened for logs.
 	Message string

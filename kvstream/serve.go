@@ -28,9 +28,9 @@ type ServeOptions struct {
 	// Opaque means that the server stores sealed content here, which is not named by
 	// its SHA-256: contents are then not verified.
 	Opaque bool
-	// OnError, if set, is called for every failed request. Only it reports a failed
-	// get, whose answer has no field for an error. It may be called from several
-	// goroutines and must not wait for the stream.
+	// OnError, if set, is called for every failed request. The peer only learns the kind
+	// of error. It may be called from several goroutines and must not wait for the
+	// stream.
 	OnError func(Failure)
 	// MeterProvider and TracerProvider receive measurements and spans; nil means
 	// OpenTelemetry's global ones.

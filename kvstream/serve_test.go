@@ -64,7 +64,7 @@ func (s *served) wantFailure(t testing.TB, what, op string, want error) {
 	s.failures = nil
 }
 
-// wantNoData checks the answer to a get of a blob that cannot be had.
+// wantNoData checks the answer to a get of an absent blob.
 func wantNoData(t testing.TB, what string, answer *agentv1.KvClientMessage) {
 	t.Helper()
 	if result := answer.GetGetBlobResult(); result == nil || result.BlobData != nil {
@@ -72,7 +72,7 @@ func wantNoData(t testing.TB, what string, answer *agentv1.KvClientMessage) {
 	}
 }
 
-// wantRefused checks the answer to a set that cannot be done.
+// wantRefused checks the answer to a request that cannot be done.
 func wantRefused(t testing.TB, what string, answer *agentv1.KvClientMessage, text string) {
 	t.Helper()
 	if got := answer.GetSetBlobResult().GetError().GetMessage(); got != text {
@@ -89,7 +89,7 @@ func TestEveryRequestIsAnswered(t *testing.T) {
 	if got := s.ask(t, getRequest(0, empty.ID[:])).GetGetBlobResult(); got == nil || got.BlobData == nil {
 		t.Errorf("get of the empty blob: got %v, want data that is there and empty", got)
 	}
-	wantNoData(t, "get of an absent blob", s.ask(t, getRequest(1<<31, number(2).Data[:0:0])))
+	wantRefused(t, "get without an id", s.ask(t, getRequest(1<<31, number(2).Data[:0:0])), "invalid blob id")
 	s.wantFailure(t, "get without an id", kvstream.OpGet, blob.ErrInvalidID)
 	absent := number(2)
 	wantNoData(t, "get of an absent blob", s.ask(t, getRequest(3, absent.ID[:])))
@@ -108,7 +108,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 	s := serve(t, local, kvstream.ServeOptions{MaxMessage: 1000})
 	b := number(1)
 	for _, name := range [][]byte{nil, {}, b.ID[:31], append(b.ID.Bytes(), 0), make([]byte, 900)} {
-		wantNoData(t, "get by an odd id", s.ask(t, getRequest(1, name)))
+		wantRefused(t, "get by an odd id", s.ask(t, getRequest(1, name)), "invalid blob id")
 		s.wantFailure(t, "get by an odd id", kvstream.OpGet, blob.ErrInvalidID)
 		wantRefused(t, "set by an odd id", s.ask(t, setRequest(1, name, b.Data)), "invalid blob id")
 		s.wantFailure(t, "set by an odd id", kvstream.OpSet, blob.ErrInvalidID)
@@ -128,7 +128,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 		t.Errorf("the store holds %d blobs, want none", local.Len())
 	}
 	must(t, local.Put(t.Context(), big))
-	wantNoData(t, "get of a huge blob", s.ask(t, getRequest(6, big.ID[:])))
+	wantRefused(t, "get of a huge blob", s.ask(t, getRequest(6, big.ID[:])), "blob too large")
 	s.wantFailure(t, "get of a huge blob", kvstream.OpGet, blob.ErrTooLarge)
 }
 
@@ -154,7 +154,7 @@ func TestAFailingStoreIsReported(t *testing.T) {
 		s := serve(t, local, kvstream.ServeOptions{})
 		local.FailNext(blobtest.OpGet, 1, c.err)
 		answer := s.ask(t, getRequest(1, b.ID[:]))
-		wantNoData(t, name, answer)
+		wantRefused(t, name, answer, c.text)
 		s.wantFailure(t, name, kvstream.OpGet, c.err)
 		if strings.Contains(answer.String(), "secret") {
 			t.Errorf("%s: the answer tells what only we should know: %v", name, answer)
@@ -167,7 +167,7 @@ func TestCorruptBlobsAreNotServed(t *testing.T) {
 	s := serve(t, local, kvstream.ServeOptions{})
 	local.On(func(blobtest.Call) *blobtest.Fault { return &blobtest.Fault{Corrupt: true} })
 	id := number(1).ID
-	wantNoData(t, "get", s.ask(t, getRequest(1, id[:])))
+	wantRefused(t, "get", s.ask(t, getRequest(1, id[:])), "blob is corrupt")
 	s.wantFailure(t, "get", kvstream.OpGet, blob.ErrCorrupt)
 }
 
@@ -187,7 +187,7 @@ func TestSlowStoreTimesOut(t *testing.T) {
 		local.On(func(blobtest.Call) *blobtest.Fault { return &blobtest.Fault{Delay: time.Hour} })
 		begin := time.Now()
 		id := number(1).ID
-		wantNoData(t, "get", s.ask(t, getRequest(1, id[:])))
+		wantRefused(t, "get", s.ask(t, getRequest(1, id[:])), "the store did not finish in time")
 		s.wantFailure(t, "get", kvstream.OpGet, context.DeadlineExceeded)
 		wantRefused(t, "set", s.ask(t, setRequest(2, id[:], number(1).Data)), "the store did not finish in time")
 		s.wantFailure(t, "set", kvstream.OpSet, context.DeadlineExceeded)

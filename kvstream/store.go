@@ -303,7 +303,7 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 		return err
 	}
 	if size > int64(s.opts.MaxMessage) {
-		return fmt.Errorf("put %s of %d bytes: %w", id, size, blob.ErrTooLarge)
+		return fmt.Errorf("put %s: %w", id, tooLarge("content", int(size), s.opts.MaxMessage))
 	}
 	data, err := blob.ReadExactly(r, size)
 	if err != nil {
