@@ -68,7 +68,7 @@ type stack struct {
 //
 //	metered     counts what callers see
 //	cached      holds plain content in memory, verified when it came in
-//	Checked     verifies ids, above everything that changes bytes
+//	Checked     verifies ids, above everything that changes bytes; repairs damage
 //	compressed  before encryption, since ciphertext does not compress
 //	encrypted   below it nothing is readable
 //	packs       moves what is idle as it is stored, so that it stays unreadable
@@ -114,7 +114,11 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 	var cache *cached.Store
 	small.Recall = func(id blob.ID) []byte { return cache.Peek(id) }
 	layer := compressed.New(blobs, small)
-	cache = cached.New(blob.Checked(layer), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
+	checked := blob.Checked(layer)
+	if replacer != nil {
+		checked = blob.Repairing(layer, layer.Repairer(replacer))
+	}
+	cache = cached.New(checked, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	s.cache = cache
 	s.blobs = metered.New(s.cache, "cached", &metered.Options{MeterProvider: opts.MeterProvider})
 	s.lister = s.inventory

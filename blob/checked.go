@@ -14,15 +14,20 @@ import (
 // layer that changes bytes.
 func Checked(inner Store) Store { return &checked{inner: inner} }
 
-type checked struct{ inner Store }
+type checked struct {
+	inner    Store
+	repairer Repairer // nil where damage cannot be repaired
+	damaged  damage
+}
 
 func (c *checked) Get(ctx context.Context, id ID) ([]byte, error) {
 	data, err := c.inner.Get(ctx, id)
-	if err != nil {
-		return nil, err
+	if err == nil && Sum(data) != id {
+		err = Corrupt(id, "stored content has SHA-256 %s", Sum(data))
 	}
-	if Sum(data) != id {
-		return nil, Corrupt(id, "stored content has SHA-256 %s", Sum(data))
+	if err != nil {
+		c.note(id, err)
+		return nil, err
 	}
 	return data, nil
 }
@@ -32,6 +37,9 @@ func (c *checked) Put(ctx context.Context, blobs ...Blob) error {
 		if err := c.verify(ctx, &blobs[i]); err != nil {
 			return err
 		}
+	}
+	if err := c.repair(ctx, blobs); err != nil {
+		return err
 	}
 	return c.inner.Put(ctx, blobs...)
 }
@@ -81,9 +89,10 @@ func (c *checked) Flush(ctx context.Context) error { return c.inner.Flush(ctx) }
 func (c *checked) Open(ctx context.Context, id ID) (io.ReadCloser, error) {
 	r, err := Open(ctx, c.inner, id)
 	if err != nil {
+		c.note(id, err)
 		return nil, err
 	}
-	return &checkedReader{r: r, id: id, sum: sha256.New()}, nil
+	return &checkedReader{c: c, r: r, id: id, sum: sha256.New()}, nil
 }
 
 func (c *checked) PutFrom(ctx context.Context, id ID, r io.Reader, size int64) error {
@@ -91,8 +100,21 @@ func (c *checked) PutFrom(ctx context.Context, id ID, r io.Reader, size int64) e
 	if seeker, ok := r.(io.Seeker); ok {
 		if start, err := seeker.Seek(0, io.SeekCurrent); err == nil { // a pipe has the method, but it fails
 			source.start = start
-			return PutFrom(ctx, c.inner, id, &seekableSource{sourceReader: source, seeker: seeker}, size)
+			again := &seekableSource{sourceReader: source, seeker: seeker}
+			return c.putFrom(ctx, id, again, size, func() error {
+				_, err := again.Seek(0, io.SeekStart)
+				return err
+			})
 		}
+	}
+	return c.putFrom(ctx, id, source, size, nil)
+}
+
+// putFrom takes a source, and what reads it again from its beginning or nil.
+func (c *checked) putFrom(ctx context.Context, id ID, source io.Reader, size int64, rewind func() error) error {
+	done, err := c.repairFrom(ctx, id, source, size, rewind)
+	if err != nil || done {
+		return err
 	}
 	return PutFrom(ctx, c.inner, id, source, size)
 }
@@ -121,6 +143,7 @@ func (s *seekableSource) Seek(offset int64, whence int) (int64, error) {
 
 // checkedReader returns an error at the end of a reader if the bytes were wrong.
 type checkedReader struct {
+	c   *checked
 	r   io.ReadCloser
 	id  ID
 	sum hash.Hash
@@ -130,7 +153,10 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.sum.Write(p[:n])
 	if err == io.EOF && ID(c.sum.Sum(nil)) != c.id {
-		return n, Corrupt(c.id, "stored content has another SHA-256")
+		err = Corrupt(c.id, "stored content has another SHA-256")
+	}
+	if err != nil {
+		c.c.note(c.id, err)
 	}
 	return n, err
 }

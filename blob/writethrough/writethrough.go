@@ -107,13 +107,13 @@ func New(local, remote blob.Store, opts *Options) *Store {
 
 // Get implements blob.Store.
 func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
-	data, err := s.local.Get(ctx, id)
-	if !errors.Is(err, blob.ErrNotFound) {
-		return data, err
+	data, localErr := s.local.Get(ctx, id)
+	if !elsewhere(localErr) {
+		return data, localErr
 	}
-	data, err = s.remote.Get(ctx, id)
+	data, err := s.remote.Get(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("get from remote: %w", err)
+		return nil, neither("get", localErr, err)
 	}
 	if err := s.keep(ctx, id, data); err != nil {
 		return nil, err
@@ -121,7 +121,22 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return data, nil
 }
 
-// keep stores content from the remote locally. If that fails, for example because the
+// elsewhere reports whether the remote may have what the local store cannot return.
+func elsewhere(err error) bool {
+	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt)
+}
+
+// neither is the error where the remote cannot help. If the local copy is damaged, that
+// is what callers must see: a remote without the blob does not make it absent.
+func neither(op string, local, remote error) error {
+	if errors.Is(local, blob.ErrCorrupt) {
+		return fmt.Errorf("%w (%s from remote: %v)", local, op, remote)
+	}
+	return fmt.Errorf("%s from remote: %w", op, remote)
+}
+
+// keep stores content from the remote locally, in place of a damaged copy if the local
+// store repairs (see blob.Repairing). If that fails, for example because the
 // local store is full, Get still succeeds: the remote has the content, and the
 // failure is counted.
 func (s *Store) keep(ctx context.Context, id blob.ID, data []byte) error {
@@ -204,15 +219,16 @@ func (s *Store) Flush(ctx context.Context) error {
 const peek = 1 << 20
 
 // Open implements blob.Streamer. A blob of up to 1 MiB that only the remote has is
-// stored locally; a larger one is passed through.
+// stored locally; a larger one is passed through. Damage that a reader of the local
+// copy meets after Open is its error: bytes were given out already.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
-	r, err := blob.Open(ctx, s.local, id)
-	if !errors.Is(err, blob.ErrNotFound) {
-		return r, err
+	r, localErr := blob.Open(ctx, s.local, id)
+	if !elsewhere(localErr) {
+		return r, localErr
 	}
-	r, err = blob.Open(ctx, s.remote, id)
+	r, err := blob.Open(ctx, s.remote, id)
 	if err != nil {
-		return nil, fmt.Errorf("open from remote: %w", err)
+		return nil, neither("open", localErr, err)
 	}
 	head, err := io.ReadAll(io.LimitReader(r, peek+1))
 	if err != nil {

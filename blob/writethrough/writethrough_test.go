@@ -221,3 +221,58 @@ func TestLocalFailureFailsThePutAndSendsNothing(t *testing.T) {
 	must(t, p.Flush(t.Context()))
 	wantHas(t, "remote", p.remote, false, b)
 }
+
+// rotten is a store whose blobs can be damaged and repaired.
+type rotten struct {
+	blob.Store
+	bad map[blob.ID]bool
+}
+
+func (r *rotten) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if r.bad[id] {
+		return nil, blob.Corrupt(id, "rotten")
+	}
+	return r.Store.Get(ctx, id)
+}
+
+func (r *rotten) Repair(_ context.Context, b blob.Blob) error {
+	delete(r.bad, b.ID)
+	return nil
+}
+
+func (r *rotten) RepairFrom(context.Context, blob.ID, io.Reader, int64) error {
+	return errors.ErrUnsupported
+}
+
+// TestADamagedLocalCopyIsReadFromTheRemote and repaired.
+func TestADamagedLocalCopyIsReadFromTheRemote(t *testing.T) {
+	for name, read := range map[string]func(blob.Store, blob.ID) ([]byte, error){
+		"get": func(s blob.Store, id blob.ID) ([]byte, error) { return s.Get(t.Context(), id) },
+		"open": func(s blob.Store, id blob.ID) ([]byte, error) {
+			r, err := blob.Open(t.Context(), s, id)
+			if err != nil {
+				return nil, err
+			}
+			defer r.Close()
+			return io.ReadAll(r)
+		},
+	} {
+		near, far := &rotten{memblob.New(), map[blob.ID]bool{}}, memblob.New()
+		s := open(t, blob.Repairing(near, near), far, nil)
+		b, only := blob.New([]byte("on both sides")), blob.New([]byte("here only"))
+		only.LocalOnly = true
+		if err := errors.Join(s.Put(t.Context(), b, only), s.Flush(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		near.bad[b.ID], near.bad[only.ID] = true, true
+		if data, err := read(s, b.ID); err != nil || string(data) != "on both sides" {
+			t.Errorf("%s: got %q, %v, want the content of the remote", name, data, err)
+		}
+		if near.bad[b.ID] {
+			t.Errorf("%s: the local copy is still damaged", name)
+		}
+		if _, err := read(s, only.ID); !errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("%s of a damaged blob that the remote lacks: got %v, want ErrCorrupt alone", name, err)
+		}
+	}
+}

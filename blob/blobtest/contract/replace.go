@@ -17,6 +17,7 @@ func replaceCases() []Case {
 		{Name: "replace-makes-no-circle", Func: ifReplacer(replaceCircle)},
 		{Name: "replace-leaves-the-generation", Func: ifReplacer(replaceGeneration)},
 		{Name: "replace-beside-sweeps", Func: ifReplacer(replaceBesideSweeps)},
+		{Name: "put-repairs-a-damaged-blob", Bytes: 300 << 10, Func: ifReplacer(putRepairs)},
 		{Name: "replace-with-done-context", Func: ifReplacer(replaceDoneContext)},
 	}
 }
@@ -86,6 +87,39 @@ func replaceBytes(ctx context.Context, s exchanger) error {
 		wantContent(ctx, s, b.ID, b.Data),
 		wantAbsent(ctx, s, absent.ID),
 		wantLeft(ctx, s, []blob.Blob{a, b}))
+}
+
+// putRepairs damages blobs and puts them again, in both ways of storing. Damage is
+// noticed by a read.
+func putRepairs(ctx context.Context, s exchanger) error {
+	top := blob.Repairing(s, blob.ByReplacing(s))
+	stores := map[string]func(blob.Blob) error{
+		"put": func(b blob.Blob) error { return top.Put(ctx, b) },
+		"put from": func(b blob.Blob) error {
+			return blob.PutFrom(ctx, top, b.ID, newReader(b.Data), int64(len(b.Data)))
+		},
+	}
+	for _, size := range []int{100, 300 << 10} {
+		for name, store := range stores {
+			b := freshBlob(size)
+			if err := put(ctx, s, b); err != nil {
+				return err
+			}
+			if err := replace(ctx, s, blob.Blob{ID: b.ID, Data: fresh(size)}); err != nil {
+				return err
+			}
+			if _, err := top.Get(ctx, b.ID); !errors.Is(err, blob.ErrCorrupt) {
+				return fmt.Errorf("get of a damaged blob: got %v, want ErrCorrupt", err)
+			}
+			if err := errors.Join(store(b), top.Flush(ctx)); err != nil {
+				return fmt.Errorf("%s over a damaged blob: %w", name, err)
+			}
+			if err := wantContent(ctx, top, b.ID, b.Data); err != nil {
+				return fmt.Errorf("after %s over a damaged blob: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 func replaceBase(ctx context.Context, s exchanger) error {

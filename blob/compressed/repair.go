@@ -1,0 +1,33 @@
+package compressed
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Repairer returns what exchanges damaged blobs of s; below exchanges those of the
+// store below. A repaired blob leans on no other one, since its base may be what is
+// damaged. Settle compresses it later.
+func (s *Store) Repairer(below blob.Replacer) blob.Repairer { return repairer{s, below} }
+
+type repairer struct {
+	s     *Store
+	below blob.Replacer
+}
+
+func (r repairer) Repair(ctx context.Context, b blob.Blob) error {
+	if err := r.s.checkSize(&b); err != nil {
+		return err
+	}
+	one := record{kind: kindRaw, local: b.LocalOnly, size: int64(len(b.Data)), payload: b.Data}
+	defer r.s.cache.purge() // it may hold the damaged record
+	return r.below.Replace(ctx, blob.Blob{ID: b.ID, Data: one.encode(), LocalOnly: b.LocalOnly, Given: true})
+}
+
+func (r repairer) RepairFrom(ctx context.Context, id blob.ID, content io.Reader, size int64) error {
+	defer r.s.cache.purge()
+	return r.below.ReplaceFrom(ctx, id, io.MultiReader(bytes.NewReader([]byte{kindRaw}), content), 1+size)
+}
