@@ -32,7 +32,8 @@ func (a *app) blobPut() *cobra.Command {
 		Short: "Store a file's content and print its id",
 		Long: `Store the content of FILE, or of standard input for "-", and print its id: the
 SHA-256 of the content as 64 hexadecimal digits. When the id is printed the
-content is durable. Large files are streamed.`,
+content is durable. Large files are streamed. A stored copy that is damaged is
+repaired.`,
 		Example: "  stet blob put report.pdf\n  tar c src | stet blob put -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,11 +56,11 @@ func (a *app) putFile(ctx context.Context, store blob.Store, name string) error 
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	id := blob.ID(sum.Sum(nil))
-	has, err := store.Has(ctx, id)
+	stored, err := isSound(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	if !has[0] {
+	if !stored {
 		if _, err := source.Seek(0, io.SeekStart); err != nil {
 			return fmt.Errorf("read %s again: %w", name, err)
 		}
@@ -76,7 +77,21 @@ func (a *app) putFile(ctx context.Context, store blob.Store, name string) error 
 	if err := store.Flush(ctx); err != nil {
 		return err
 	}
-	return a.print(map[string]any{"schema": "stet.blob.v1", "id": id, "size": size, "new": !has[0]}, id.String()+"\n")
+	return a.print(map[string]any{"schema": "stet.blob.v1", "id": id, "size": size, "new": !stored}, id.String()+"\n")
+}
+
+// isSound reports whether a blob is stored and can be read. A damaged one is stored
+// again, which repairs it.
+func isSound(ctx context.Context, store blob.Store, id blob.ID) (bool, error) {
+	r, err := blob.Open(ctx, store, id)
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+		err = errors.Join(err, r.Close())
+	}
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // seekable opens a file, or copies standard input to a temporary one: content is
