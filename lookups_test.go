@@ -22,11 +22,13 @@ var lookups = map[string]string{
 	"agentrun: Repeater": "an optional method of the caller's executor; without it no call is repeated",
 	"agentrun: Spawner":  "an optional method of the caller's agent; without it it starts no subagents",
 
-	"blob/blobtest/contract: blob.Lister":  "the suite runs the cases of a contract that the store claims to keep",
-	"blob/blobtest/contract: blob.Sweeper": "the suite runs the cases of a contract that the store claims to keep",
-	"blob/blobtest/contract: exchanger":    "the suite runs the cases of a contract that the store claims to keep",
-	"kv/kvtest/kvcases: blob.Sweeper":      "the suite runs the cases of a contract that the store claims to keep",
-	"search/searchtest: dumper":            "the suite runs the cases of a contract that the index claims to keep",
+	"blob/blobtest/contract: blob.Lister":   "the suite runs the cases of a contract that the store claims to keep",
+	"blob/blobtest/contract: blob.Sweeper":  "the suite runs the cases of a contract that the store claims to keep",
+	"blob/blobtest/contract: blob.Rewriter": "the suite runs the cases of a contract that the store claims to keep",
+	"blob/blobtest/contract: arriving":      "the suite runs the cases of a contract that the store claims to keep",
+	"blob/blobtest/contract: exchanger":     "the suite runs the cases of a contract that the store claims to keep",
+	"kv/kvtest/kvcases: blob.Sweeper":       "the suite runs the cases of a contract that the store claims to keep",
+	"search/searchtest: dumper":             "the suite runs the cases of a contract that the index claims to keep",
 
 	"fault: *sentinel": "walks a chain of errors, as errors.Is does",
 	"fault: classed":   "walks a chain of errors, as errors.Is does",

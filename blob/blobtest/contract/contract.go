@@ -40,7 +40,7 @@ type Case struct {
 // on stores that do not implement them.
 func Cases() []Case {
 	var cases []Case
-	for _, group := range [][]Case{basicCases(), memoryCases(), streamCases(), manyCases(), extensionCases(), concurrencyCases(), listCases(), sweepCases(), replaceCases()} {
+	for _, group := range [][]Case{basicCases(), memoryCases(), streamCases(), manyCases(), extensionCases(), concurrencyCases(), listCases(), sweepCases(), replaceCases(), pastCases()} {
 		cases = append(cases, group...)
 	}
 	for i := range cases {

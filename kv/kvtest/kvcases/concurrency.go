@@ -36,6 +36,73 @@ var concurrency = []named{
 		}
 	}},
 	{"rows of one batch move together", together},
+	{"batches name the same rows in any order", anyOrder},
+	{"deletes and sets of the same rows side by side", deletesBeside},
+}
+
+// anyOrder has writers that name the same rows in opposite orders. A store that locks
+// rows as they come would end some of them.
+func anyOrder(x *scratch) {
+	const rows, writers, rounds = 12, 6, 8
+	var g errgroup.Group
+	for i := range writers {
+		g.Go(func() error {
+			for round := range rounds {
+				b := &kv.Batch{}
+				for j := range rows {
+					if i%2 == 1 {
+						j = rows - 1 - j
+					}
+					b.Set = append(b.Set, x.set(fmt.Sprintf("row-%02d", j), fmt.Sprintf("%d-%d", i, round)))
+				}
+				if err := x.store.Commit(x.ctx, b); err != nil {
+					return fmt.Errorf("commit %d of writer %d: %w", round, i, err)
+				}
+			}
+			return nil
+		})
+	}
+	x.must(g.Wait(), "commit the same rows in opposite orders")
+	all := x.scan(x.all(), kv.ScanOptions{})
+	if len(all) != rows {
+		x.failf("%d rows after the commits, want %d", len(all), rows)
+	}
+	for _, row := range all {
+		if string(row.Value) != string(all[0].Value) {
+			x.failf("rows of one batch differ: %q and %q", all[0].Value, row.Value)
+		}
+	}
+}
+
+// deletesBeside has writers that set rows while others delete the range that holds
+// them. None fails, and each batch is there as a whole or not at all.
+func deletesBeside(x *scratch) {
+	var g errgroup.Group
+	for i := range 4 {
+		g.Go(func() error {
+			for round := range 8 {
+				b := &kv.Batch{DeleteRange: []kv.Range{x.all()}}
+				if i%2 == 0 {
+					value := fmt.Sprintf("%d-%d", i, round)
+					b = &kv.Batch{Set: []kv.Set{x.set("b", value), x.set("a", value), x.set("c", value)}}
+				}
+				if err := x.store.Commit(x.ctx, b); err != nil {
+					return fmt.Errorf("commit %d of writer %d: %w", round, i, err)
+				}
+			}
+			return nil
+		})
+	}
+	x.must(g.Wait(), "set and delete side by side")
+	all := x.scan(x.all(), kv.ScanOptions{})
+	if len(all) != 0 && len(all) != 3 {
+		x.failf("%d rows of a batch of 3", len(all))
+	}
+	for _, row := range all {
+		if string(row.Value) != string(all[0].Value) {
+			x.failf("rows of one batch differ: %q and %q", all[0].Value, row.Value)
+		}
+	}
 }
 
 func oneWins(x *scratch) {
