@@ -24,7 +24,7 @@ type Applied struct {
 	// NoSetgid lists paths that have all but their set-group-id bit back: the kernel
 	// gives it only to those who are in the group, and drops it without a word else.
 	NoSetgid []string
-	// Recovered tells about an earlier rewind that was settled first, or is nil.
+	// Recovered reports an interrupted rewind that was recovered from first, or is nil.
 	Recovered *Recovery
 	// CleanupError is why staged files could not be removed, or nil. They are
 	// removed when the workspace is next opened.
@@ -39,7 +39,7 @@ type Applied struct {
 // nothing. An empty token takes the plan as it comes.
 //
 // It saves the present first. When it returns an error that wraps ErrRolledBack,
-// everything is as it was; after ErrUnsettled the next Open takes the rewind back or
+// everything is as it was; after ErrInterrupted the next Open takes the rewind back or
 // finds that it took place.
 func (w *Workspace) Rewind(ctx context.Context, req RewindRequest, token string) (*Applied, error) {
 	return w.change(ctx, "rewind", func(st *state) (*job, error) {
@@ -62,7 +62,7 @@ func (w *Workspace) change(ctx context.Context, what string, make func(*state) (
 	}
 	defer leave()
 	done, err := w.tryChange(ctx, st, make)
-	if isLost(err) && !errors.Is(err, ErrUnsettled) {
+	if isLost(err) && !errors.Is(err, ErrInterrupted) {
 		// A collector took blobs that the index promised. All files are as they were:
 		// begin again and read everything.
 		if err = w.dropIndex(); err == nil {
@@ -215,14 +215,14 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 	if errors.Is(err, kv.ErrUncertain) {
 		// The files are in place. If the commit took place, that is how it stays; if not,
 		// the journal is there, and recovery takes them back. Now nobody can tell.
-		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	if err != nil {
-		settled, lookErr := r.happened(ctx)
+		happened, lookErr := r.happened(ctx)
 		if lookErr != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnsettled, errors.Join(err, lookErr))
+			return nil, fmt.Errorf("%w: %w", ErrInterrupted, errors.Join(err, lookErr))
 		}
-		if !settled {
+		if !happened {
 			return nil, r.abort(ctx, err)
 		}
 	}
@@ -314,14 +314,14 @@ func (r *rewinding) abort(ctx context.Context, cause error) error {
 	}
 	left, err := r.swap.RollBack()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsettled, errors.Join(cause, err))
+		return fmt.Errorf("%w: %w", ErrInterrupted, errors.Join(cause, err))
 	}
 	if r.journaled {
 		// The saved present stays as a checkpoint. A journal that never came to be is
 		// no error.
 		err := r.w.s.rows.Commit(ctx, &kv.Batch{Delete: []string{keyspace.Journal(r.w.id)}})
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnsettled, errors.Join(cause, err))
+			return fmt.Errorf("%w: %w", ErrInterrupted, errors.Join(cause, err))
 		}
 	}
 	err = r.swap.Remove()

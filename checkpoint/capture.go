@@ -67,7 +67,7 @@ type Result struct {
 	// IgnoredChanged lists, at the end of a turn, the ignored files that changed during
 	// it and were not captured before: no rewind brings them back.
 	IgnoredChanged []string
-	// Recovered tells about an interrupted rewind that was settled first, or is nil.
+	// Recovered reports an interrupted rewind that was recovered from first, or is nil.
 	Recovered *Recovery
 	// IndexError is why the stat index could not be saved, or nil. The checkpoint
 	// is whole, the next one will take longer.

@@ -41,10 +41,10 @@ var (
 	ErrTimeout = swapdir.ErrTimeout
 	// ErrRolledBack says that a rewind failed and was taken back.
 	ErrRolledBack = errors.New("rewind failed and was rolled back")
-	// ErrUnsettled says that a rewind ended in between: taking it back failed too, or
+	// ErrInterrupted says that a rewind ended in between: taking it back failed too, or
 	// the store cannot tell whether it took place. The next Open of the workspace,
-	// after one of the store, settles it.
-	ErrUnsettled = errors.New("rewind not settled: open the workspace again")
+	// after one of the store, finishes it or takes it back.
+	ErrInterrupted = errors.New("rewind interrupted: open the workspace again")
 	// ErrBusy says that somebody else works on the workspace.
 	ErrBusy = errors.New("workspace is busy")
 	// ErrNothing says that there is nothing to undo or to redo.

@@ -189,7 +189,7 @@ func killAt(t *testing.T, n int, noSyncfs, afterwards bool) {
 	if wantNew && !isNew {
 		t.Fatalf("killed at %d (%s): reported done, and is not", n, x.log[n-1])
 	}
-	if isOld && errors.Is(err, ErrUnsettled) && f.w.Recovered() == nil && journaledBy(x.log[:n-1]) {
+	if isOld && errors.Is(err, ErrInterrupted) && f.w.Recovered() == nil && journaledBy(x.log[:n-1]) {
 		t.Errorf("killed at %d (%s): the next Open does not tell", n, x.log[n-1])
 	}
 	if isOld { // and it still works
@@ -279,7 +279,7 @@ func TestDiskStaysFull(t *testing.T) {
 		if err == nil && !hit.Load() {
 			continue
 		}
-		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrUnsettled) {
+		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrInterrupted) {
 			t.Fatalf("full from %d on: %v", n, err)
 		}
 		f.expect(present)
@@ -298,8 +298,8 @@ func TestKilledWhileSettling(t *testing.T) {
 			}
 			return nil
 		}})
-		if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrUnsettled) {
-			t.Fatalf("killed rewind: %v, want ErrUnsettled", err)
+		if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrInterrupted) {
+			t.Fatalf("killed rewind: %v, want ErrInterrupted", err)
 		}
 		x := &faults{Store: f.rows, fail: func(at int, _ string) error {
 			if at >= n {
@@ -348,8 +348,8 @@ func killedAfterSteps(t *testing.T) *fixture {
 		return nil
 	}
 	f.arm(x)
-	if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrUnsettled) {
-		t.Fatalf("killed rewind: %v, want ErrUnsettled", err)
+	if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("killed rewind: %v, want ErrInterrupted", err)
 	}
 	f.w = nil
 	return f

@@ -62,7 +62,7 @@ func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 		return nil, err
 	}
 	w := &Workspace{s: s, id: WorkspaceID(abs), path: abs}
-	pending, err := w.unsettled(ctx)
+	pending, err := w.interrupted(ctx)
 	if err != nil || !pending {
 		return w, err
 	}
@@ -145,7 +145,7 @@ type state struct {
 	row       *stetv1.WorkspaceRecord // never nil; id is empty before the first checkpoint
 	version   uint64                  // of the row; 0 if there is none
 	tip       *Record                 // the latest checkpoint, or nil
-	recovered *Recovery               // what enter had to settle, or nil
+	recovered *Recovery               // what enter did about an interrupted rewind, or nil
 }
 
 // enter takes the lock, settles an interrupted rewind and reads where the

@@ -60,8 +60,8 @@ func (w *Workspace) journal(ctx context.Context, swap *swapdir.Swap, saved *Reco
 	}, nil
 }
 
-// unsettled reports whether an earlier rewind left something to do.
-func (w *Workspace) unsettled(ctx context.Context) (bool, error) {
+// interrupted reports whether an earlier rewind left something to do.
+func (w *Workspace) interrupted(ctx context.Context) (bool, error) {
 	_, err := w.s.rows.Get(ctx, keyspace.Journal(w.id))
 	if err == nil {
 		return true, nil
@@ -93,7 +93,7 @@ func (w *Workspace) leftovers(nonce []byte) ([]string, error) {
 	return names, nil
 }
 
-// recover settles a rewind that ended in between. The caller holds the lock, so
+// recover finishes a rewind that ended in between, or takes it back. The caller holds the lock, so
 // nobody is at it any more.
 func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	row, err := w.s.rows.Get(ctx, keyspace.Journal(w.id))
@@ -113,24 +113,24 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	}
 	root, err := w.openRoot()
 	if err != nil {
-		return nil, fmt.Errorf("settle rewind: %w", err)
+		return nil, fmt.Errorf("recover from an interrupted rewind: %w", err)
 	}
 	defer root.Close()
 	if row, err = w.claim(ctx, row); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	swap, err := root.Resume(string(rec.Stage), steps)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	defer swap.Close()
 	out := &Recovery{Started: time.UnixMilli(rec.TimeMs), Saved: rec.Saved, Steps: len(steps)}
 	if out.Left, err = swap.RollBack(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	err = w.s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: row.Key, Version: row.Version}}, Delete: []string{row.Key}})
 	if err != nil {
-		return nil, fmt.Errorf("%w: close journal: %w", ErrUnsettled, err)
+		return nil, fmt.Errorf("%w: close journal: %w", ErrInterrupted, err)
 	}
 	// Everything is back. Staged files that cannot be removed now are no reason to
 	// keep that to ourselves: the next Open tries again.

@@ -111,7 +111,7 @@ func (s *Service) move(ctx context.Context, m *Moved, from, to string, force boo
 	for _, id := range []string{from, to} {
 		_, err := s.rows.Get(ctx, keyspace.Journal(id))
 		if err == nil {
-			return fmt.Errorf("%w: a rewind of it was interrupted; move the directory back, and open it there first", ErrUnsettled)
+			return fmt.Errorf("%w: a rewind of it was interrupted; move the directory back, and open it there first", ErrInterrupted)
 		}
 		if !errors.Is(err, kv.ErrNotFound) {
 			return err

@@ -82,7 +82,7 @@ func TestRacedRewinds(t *testing.T) {
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, ErrUnsettled) || tries == 10_000 {
+			if !errors.Is(err, ErrInterrupted) || tries == 10_000 {
 				stop()
 				t.Fatal(err)
 			}

@@ -202,7 +202,7 @@ func TestFilesAndLogAgreeAfterAnError(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				u := newUncertain(t)
 				_, err := u.rewind(at, how.sticky, how.arrive)
-				if errors.Is(err, checkpoint.ErrUnsettled) {
+				if errors.Is(err, checkpoint.ErrInterrupted) {
 					unsettled++
 				}
 				db, w := u.open("")

@@ -40,7 +40,7 @@ var codes = []struct {
 	{cloudagent.ErrNewerFormat, connect.CodeFailedPrecondition},
 	{cloudagent.ErrTooLarge, connect.CodeResourceExhausted},
 	{cloudagent.ErrNotFound, connect.CodeNotFound},
-	{checkpoint.ErrUnsettled, connect.CodeUnavailable},
+	{checkpoint.ErrInterrupted, connect.CodeUnavailable},
 	{checkpoint.ErrRolledBack, connect.CodeAborted},
 	{checkpoint.ErrChanged, connect.CodeAborted},
 	{checkpoint.ErrBadRecord, connect.CodeDataLoss},

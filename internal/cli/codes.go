@@ -26,7 +26,7 @@ var serviceCodes = []struct {
 }{
 	{blob.ErrCorrupt, ExitDamage}, // also where it made a rewind fail: running it again will not help
 	{checkpoint.ErrRolledBack, ExitRolledBack},
-	{checkpoint.ErrUnsettled, ExitError},
+	{checkpoint.ErrInterrupted, ExitError},
 	{checkpoint.ErrConflict, ExitConflict},
 	{checkpoint.ErrStalePlan, ExitConflict},
 	{checkpoint.ErrBusy, ExitBusy},

@@ -23,7 +23,7 @@ func TestErrorsHaveTheirExitCodes(t *testing.T) {
 		{errors.New("whatever"), ExitError, "error"},
 		{fmt.Errorf("rewind: %w: %w", checkpoint.ErrRolledBack, syscall.EACCES), ExitRolledBack, "rolled_back"},
 		{fmt.Errorf("rewind: %w: %w", checkpoint.ErrRolledBack, checkpoint.ErrChanged), ExitRolledBack, "rolled_back"},
-		{fmt.Errorf("rewind: %w", checkpoint.ErrUnsettled), ExitError, "error"},
+		{fmt.Errorf("rewind: %w", checkpoint.ErrInterrupted), ExitError, "error"},
 		{&checkpoint.ConflictError{Paths: []string{"a"}}, ExitConflict, "conflict"},
 		{checkpoint.ErrStalePlan, ExitConflict, "conflict"},
 		{checkpoint.ErrBusy, ExitBusy, "busy"},

@@ -125,7 +125,7 @@ func (a *app) badFlag(cmd *cobra.Command, err error) error {
 // interrupted says what an interrupt left behind, where that is known.
 func interrupted(err error) error {
 	switch {
-	case errors.Is(err, checkpoint.ErrUnsettled):
+	case errors.Is(err, checkpoint.ErrInterrupted):
 		err = fmt.Errorf("%w: %w", errInterrupted, err)
 	case errors.Is(err, checkpoint.ErrRolledBack):
 		err = fmt.Errorf("%w; everything is as it was before", errInterrupted)

@@ -83,8 +83,8 @@ func TestInterruptedSaysWhatIsLeft(t *testing.T) {
 			t.Errorf("%v: code %d, %q; want %q", cause, code, err, want)
 		}
 	}
-	err := interrupted(errors.Join(checkpoint.ErrUnsettled, context.Canceled))
-	if !errors.Is(err, checkpoint.ErrUnsettled) || !strings.Contains(err.Error(), "open the workspace again") {
-		t.Errorf("%v hides that the rewind is not settled", err)
+	err := interrupted(errors.Join(checkpoint.ErrInterrupted, context.Canceled))
+	if !errors.Is(err, checkpoint.ErrInterrupted) || !strings.Contains(err.Error(), "open the workspace again") {
+		t.Errorf("%v hides that the rewind was interrupted", err)
 	}
 }
