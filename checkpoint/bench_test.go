@@ -59,7 +59,7 @@ func newBench(b *testing.B, files int) *bench {
 	settle := func() {
 		all, _, err := db.Blobs().Arrived(b.Context(), "", math.MaxInt32)
 		must(b, err)
-		_, err = small.Settle(b.Context(), db.Blobs(), all)
+		_, err = small.Compact(b.Context(), db.Blobs(), all)
 		must(b, err)
 		must(b, db.Shrink(b.Context()))
 	}

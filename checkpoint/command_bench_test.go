@@ -30,13 +30,13 @@ func BenchmarkCommand(b *testing.B) {
 				}
 				checkpoint := func() { run("checkpoint") }
 				checkpoint()
-				run("settle")
+				run("compact")
 				x.shadowCommit()
 				b.ResetTimer()
 				for range b.N {
 					x.edit(changed)
 					timed(&x.ours, checkpoint)
-					run("settle") // else what is left behind would slow git down
+					run("compact") // else what is left behind would slow git down
 					timed(&x.theirs, x.shadowCommit)
 				}
 				x.report(b)

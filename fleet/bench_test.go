@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkSealedCost measures what conversations of 100 turns cost in Postgres and
-// in the bucket before and after they are sealed.
+// in the bucket before and after they are archived.
 func BenchmarkSealedCost(b *testing.B) {
 	f := node(b, backends(b, 15))
 	db := open(b, f, "shop")
@@ -44,7 +44,7 @@ func BenchmarkSealedCost(b *testing.B) {
 	b.ReportMetric(float64(before.bytes)/float64(after.bytes), "db-before/after")
 	b.ReportMetric(float64(result.Objects)/each, "objects/conv")
 	b.ReportMetric(float64(result.Bytes)/each, "bucket-bytes/conv")
-	b.ReportMetric(float64(took.Microseconds())/1000/each, "ms-seal/conv")
+	b.ReportMetric(float64(took.Microseconds())/1000/each, "ms-archive/conv")
 }
 
 func longTalk(b *testing.B, db *stet.DB, id string, turns int) error {

@@ -10,7 +10,7 @@
 //	srv, err := server.NewTenants(f, f.Tokens().Verify, &server.Options{Ready: f.Ready, Code: fleet.Code, Shared: true})
 //
 // A node holds no state that another one needs: rows, small blobs and the tokens of
-// callers are in the database; large blobs, sealed conversations and snapshots are in
+// callers are in the database; large blobs, archived conversations and snapshots are in
 // the bucket, under a prefix for each tenant. All nodes see each other's commits, and
 // followers are woken across nodes.
 //

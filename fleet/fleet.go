@@ -28,7 +28,7 @@ type Config struct {
 	// there is a standby.
 	Database string
 	// Blobs is the address of the bucket, s3://…; empty keeps everything in the
-	// database, and then nothing can be sealed.
+	// database, and then nothing can be archived.
 	Blobs string
 	// Keyring is the file with the keys of an encrypted fleet; each node has a copy.
 	// Empty means not encrypted. Unlock opens it.

@@ -183,7 +183,7 @@ func TestSealedConversationsOfTenantsDoNotMeet(t *testing.T) {
 			_, err = c.Save(t.Context(), nil)
 		}
 		if err != nil {
-			t.Errorf("go on with what was sealed: %v", err)
+			t.Errorf("go on with what was archived: %v", err)
 		}
 		mustCheck(t, db)
 	}

@@ -20,8 +20,8 @@ var (
 	// ErrDiffers says that source and target are not equal in the end, as when the
 	// source was written to meanwhile. Migrate again to make up for that.
 	ErrDiffers = errors.New("source and target differ")
-	// ErrSealedSource says that parts of the source are in a bucket of its own.
-	ErrSealedSource = errors.New("the source has sealed conversations; bring them back with 'stet unseal' first")
+	// ErrArchivedSource says that parts of the source are in a bucket of its own.
+	ErrArchivedSource = errors.New("the source has archived conversations; bring them back with 'stet unarchive' first")
 	// ErrOtherTenant says that a store was sealed for another tenant than the target.
 	ErrOtherTenant = errors.New("an encrypted store can only become the default tenant: it is sealed for that one")
 )
@@ -126,7 +126,7 @@ func (m *migration) run(ctx context.Context) error {
 func (m *migration) begin(ctx context.Context) error {
 	for _, err := range m.from.rows.Scan(ctx, keyspace.Packs(), kv.ScanOptions{Limit: 1, KeysOnly: true}) {
 		if err == nil {
-			err = ErrSealedSource
+			err = ErrArchivedSource
 		}
 		return err
 	}

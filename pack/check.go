@@ -11,7 +11,7 @@ import (
 )
 
 // Check checks everything that this package keeps: all its rows, and the packs of
-// every sealed conversation as Verify does. It passes findings to report, with the
+// every archived conversation as Verify does. It passes findings to report, with the
 // key of the row and the conversation, if known, and goes on unless report returns an
 // error.
 func (s *Store) Check(ctx context.Context, data bool, report func(key, conversation string, err error) error) error {
@@ -27,7 +27,7 @@ func (s *Store) Check(ctx context.Context, data bool, report func(key, conversat
 		} else {
 			conversation, err = s.checkShadow(ctx, key)
 		}
-		if err == nil || errors.Is(err, ErrNotSealed) { // brought back meanwhile, or not sealed yet
+		if err == nil || errors.Is(err, ErrNotArchived) { // brought back meanwhile, or not archived yet
 			continue
 		}
 		if err := report(key, conversation, err); err != nil {
@@ -63,13 +63,13 @@ func (s *Store) checkShadow(ctx context.Context, key string) (conversation strin
 			return "", err
 		}
 		e, err := s.note(ctx, sh.conversation)
-		if err != nil || e != nil && e.state == sealed {
+		if err != nil || e != nil && e.state == archived {
 			return "", nil // damage of the catalog is reported with the catalog
 		}
 		conversation = sh.conversation
 		// Brought back between the two reads?
 	}
-	return conversation, fmt.Errorf("%w: row %q belongs to a conversation that is not sealed", kv.ErrCorrupt, key)
+	return conversation, fmt.Errorf("%w: row %q belongs to a conversation that is not archived", kv.ErrCorrupt, key)
 }
 
 // verifyShadows compares the rows that stayed in the database with the pack.

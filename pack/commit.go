@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Commit implements kv.Store. If a batch touches a sealed conversation, the
+// Commit implements kv.Store. If a batch touches an archived conversation, the
 // conversation is brought back first, or removed with its packs if the batch removes
 // it. Deleted ranges that span conversations or agents affect only the database.
 func (r *rowLayer) Commit(ctx context.Context, b *kv.Batch) error {
@@ -53,7 +53,7 @@ type commit struct {
 	s      *Store
 	given  *kv.Batch
 	guards []string
-	notes  map[string]uint64 // guards that are notes of a running sealing, by version: removed with the batch
+	notes  map[string]uint64 // guards that are notes of a running archiving, by version: removed with the batch
 	drop   *entry            // removed with the batch
 	expect []kv.Expect       // of the batch, with current versions; nil means as given
 	// needless are guards that the batch's own expectations imply. Expecting an
@@ -62,15 +62,15 @@ type commit struct {
 }
 
 // implied reports whether a batch without a guard fails whenever it would with it,
-// and also makes a running sealing fail.
+// and also makes a running archiving fail.
 func (c *commit) implied(guard string) bool {
 	if !keyspace.Packs().Contains(guard) {
-		// Sealing removes the record and expects it unchanged. The record of an agent
+		// Archiving removes the record and expects it unchanged. The record of an agent
 		// also covers its events, and must change with them.
 		key := keyspace.Unpacked(guard)
 		return c.expects(key) != 0 && (!keyspace.Agents().Contains(key) || c.writes(key))
 	}
-	// Sealing rewrites the record of a conversation and expects the head unchanged.
+	// Archiving rewrites the record of a conversation and expects the head unchanged.
 	id := keyspace.Last(guard)
 	version := c.expects(keyspace.Conversation(id))
 	return version != 0 && c.writes(keyspace.Head(id)) && c.s.isOpen(id, version)
@@ -91,7 +91,7 @@ func (c *commit) writes(key string) bool {
 }
 
 // learn remembers what a successful commit proves: at this version of its record a
-// conversation is not sealed.
+// conversation is not archived.
 func (c *commit) learn() {
 	for _, guard := range c.guards {
 		if keyspace.Packs().Contains(guard) && !slices.Contains(c.needless, guard) {
@@ -127,7 +127,7 @@ func (c *commit) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: it keeps being sealed and used", kv.ErrConflict)
+	return fmt.Errorf("%w: it keeps being archived and used", kv.ErrConflict)
 }
 
 // batch returns the batch for the driver.
@@ -201,7 +201,7 @@ func (c *commit) lift(ctx context.Context, guard string) (bool, error) {
 		return false, err
 	case e == nil:
 		return before != 0, nil
-	case e.state == sealing:
+	case e.state == archiving:
 		c.notes[guard] = e.version
 		return before != e.version, nil
 	}
@@ -248,7 +248,7 @@ func (c *commit) drops(ctx context.Context, e *entry) (bool, error) {
 	return true, nil
 }
 
-// translate replaces the version of a row before sealing by its version after it was
+// translate replaces the version of a row before archiving by its version after it was
 // brought back, by any node, if nothing else happened to it.
 func (c *commit) translate(ctx context.Context, conflict error) (again bool, err error) {
 	var ce *kv.ConflictError

@@ -25,7 +25,7 @@ func (bucketOff) OpenObject(context.Context, string, int64, int64) (io.ReadClose
 
 func TestListsNeedNoBucket(t *testing.T) {
 	w := newWorld(t, nil)
-	w.seal("c1", w.fill("c1", 9))
+	w.archive("c1", w.fill("c1", 9))
 	off := pack.New(pack.Driver{Blobs: w.blobs, Rows: w.rows, Objects: bucketOff{w.objects}, Lister: w.blobs}, nil)
 	row, err := off.Rows().Get(w.ctx, keyspace.Head("c1"))
 	if err != nil || len(row.Value) != 64 {
@@ -54,14 +54,14 @@ func TestListsNeedNoBucket(t *testing.T) {
 	if _, err := off.Blobs().Get(w.ctx, id); !errors.Is(err, errOff) {
 		t.Errorf("a blob: %v", err)
 	}
-	if err := off.Unseal(w.ctx, "c1"); !errors.Is(err, errOff) {
-		t.Errorf("unseal: %v", err)
+	if err := off.Unarchive(w.ctx, "c1"); !errors.Is(err, errOff) {
+		t.Errorf("unarchive: %v", err)
 	}
 }
 
-// A version that was read before a conversation was sealed, or out of its pack,
+// A version that was read before a conversation was archived, or out of its pack,
 // counts as long as nobody changed the row.
-func TestVersionsSurviveSealing(t *testing.T) {
+func TestVersionsSurviveArchiving(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 4)
 	read := func(s *pack.Store, key string) kv.Expect {
@@ -76,12 +76,12 @@ func TestVersionsSurviveSealing(t *testing.T) {
 	for _, key := range keys {
 		before = append(before, read(a, key))
 	}
-	w.seal("c1", ids)
+	w.archive("c1", ids)
 	for _, key := range keys {
 		during = append(during, read(b, key))
 	}
-	w.must(a.Unseal(w.ctx, "c1"))
-	// The node that read during the sealing did not bring anything back itself.
+	w.must(a.Unarchive(w.ctx, "c1"))
+	// The node that read during the archiving did not bring anything back itself.
 	w.must(b.Rows().Commit(w.ctx, &kv.Batch{Expect: during, Set: []kv.Set{{Key: keyspace.Pin("p1")}}}))
 	w.must(a.Rows().Commit(w.ctx, &kv.Batch{Expect: before, Set: []kv.Set{{Key: keyspace.Save("c1", 2), Value: []byte("changed")}}}))
 	for _, s := range []*pack.Store{a, b} {
@@ -101,7 +101,7 @@ func TestAWriterTakesTheNoteAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			ids := w.fill("c1", 3)
-			_, err := w.packs.Seal(w.ctx, "c1", func(ctx context.Context) (pack.Contents, error) {
+			_, err := w.packs.Archive(w.ctx, "c1", func(ctx context.Context) (pack.Contents, error) {
 				in, err := w.gather("c1", ids)(ctx)
 				batch := &kv.Batch{Set: []kv.Set{{Key: key, Value: []byte("late")}}}
 				if name == "event" { // every event changes the record
@@ -111,7 +111,7 @@ func TestAWriterTakesTheNoteAway(t *testing.T) {
 				return in, err
 			})
 			if !errors.Is(err, pack.ErrChanged) {
-				t.Errorf("sealed while somebody wrote: %v", err)
+				t.Errorf("archived while somebody wrote: %v", err)
 			}
 			if row, err := w.rows.Get(w.ctx, key); err != nil || string(row.Value) != "late" {
 				t.Errorf("what was written is %q, %v", row.Value, err)
@@ -131,7 +131,7 @@ func (w *world) noObjects() {
 	}
 }
 
-func TestSealRefuses(t *testing.T) {
+func TestArchiveRefuses(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 2)
 	mine := errors.New("mine")
@@ -151,14 +151,14 @@ func TestSealRefuses(t *testing.T) {
 		"rows that are not so":  {pack.Contents{Rows: []kv.Row{{Key: keyspace.Save("c1", 1), Version: 1 << 60}}}, nil, pack.ErrChanged},
 		"rows that are no more": {pack.Contents{Rows: row(keyspace.Save("c1", 77)), Blobs: ids}, nil, pack.ErrChanged},
 	} {
-		_, err := w.packs.Seal(w.ctx, "c1", func(context.Context) (pack.Contents, error) { return c.in, c.err })
+		_, err := w.packs.Archive(w.ctx, "c1", func(context.Context) (pack.Contents, error) { return c.in, c.err })
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		w.noObjects()
 	}
-	w.seal("c1", ids)
-	if _, err := w.packs.Seal(w.ctx, "c1", w.gather("c1", ids)); !errors.Is(err, pack.ErrSealed) {
+	w.archive("c1", ids)
+	if _, err := w.packs.Archive(w.ctx, "c1", w.gather("c1", ids)); !errors.Is(err, pack.ErrArchived) {
 		t.Errorf("twice: %v", err)
 	}
 	for _, b := range []*kv.Batch{
@@ -177,7 +177,7 @@ func TestSealRefuses(t *testing.T) {
 func TestReferencesToPackedBlobs(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 5)
-	w.seal("c1", ids)
+	w.archive("c1", ids)
 	if w.blobs.Len() != 0 {
 		t.Fatalf("%d blobs are left", w.blobs.Len())
 	}
@@ -202,7 +202,7 @@ func TestReferencesToPackedBlobs(t *testing.T) {
 		t.Errorf("a reference to nothing: %v", err)
 	}
 	if _, err := w.packs.Get(w.ctx, "c1"); err != nil {
-		t.Errorf("it is not sealed any more: %v", err)
+		t.Errorf("it is not archived any more: %v", err)
 	}
 	w.collect()
 	if data, err := w.blobs.Get(w.ctx, ids[2]); err != nil || string(data) != "c1 save 3" {
@@ -219,9 +219,9 @@ func TestLargeBlobs(t *testing.T) {
 		ids = append(ids, b.ID)
 	}
 	w.fill("c1", 3)
-	info := w.seal("c1", ids)
+	info := w.archive("c1", ids)
 	if info.Objects < 6 || info.Blobs != 8 {
-		t.Errorf("sealed %+v", info)
+		t.Errorf("archived %+v", info)
 	}
 	w.must(w.packs.Verify(w.ctx, "c1", true))
 	check := func(s blob.Store) {
@@ -239,7 +239,7 @@ func TestLargeBlobs(t *testing.T) {
 		}
 	}
 	check(w.packs.Blobs())
-	w.must(w.packs.Unseal(w.ctx, "c1"))
+	w.must(w.packs.Unarchive(w.ctx, "c1"))
 	check(w.blobs)
 	w.noObjects()
 }
@@ -249,7 +249,7 @@ func TestDamagedObjects(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 3)
 	want := w.dump(w.packs.Rows(), "c1")
-	w.seal("c1", ids)
+	w.archive("c1", ids)
 	var key string
 	w.must(w.objects.ListObjects(w.ctx, "", "", func(o blob.ObjectInfo) error { key = o.Key; return nil }))
 	r, err := w.objects.OpenObject(w.ctx, key, 0, -1)
@@ -275,7 +275,7 @@ func TestDamagedObjects(t *testing.T) {
 				t.Fatalf("byte %d: blob %d is %q", i, n, data)
 			}
 		}
-		if err := s.Unseal(w.ctx, "c1"); err == nil {
+		if err := s.Unarchive(w.ctx, "c1"); err == nil {
 			t.Fatalf("byte %d: what is damaged was brought back", i)
 		}
 	}
@@ -292,7 +292,7 @@ func TestDamagedObjects(t *testing.T) {
 		t.Errorf("has %v, %v", has, err)
 	}
 	put(whole)
-	w.must(s.Unseal(w.ctx, "c1"))
+	w.must(s.Unarchive(w.ctx, "c1"))
 	sameRows(t, w.dump(s.Rows(), "c1"), want, false)
 }
 
@@ -312,7 +312,7 @@ func (r *watched) Commit(ctx context.Context, b *kv.Batch) error {
 	return r.Store.Commit(ctx, b)
 }
 
-// Writers who expect what sealing changes need no further expectation.
+// Writers who expect what archiving changes need no further expectation.
 func TestGuardsThatAreImplied(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 2)
@@ -354,9 +354,9 @@ func TestGuardsThatAreImplied(t *testing.T) {
 	}))
 	want("event that leaves the record alone", keyspace.Packed(agent))
 
-	// Sealed elsewhere: the version that was known no longer counts, and nothing
+	// Archived elsewhere: the version that was known no longer counts, and nothing
 	// may be left beside the pack.
-	_, err := w.packs.Seal(w.ctx, "c1", w.gather("c1", ids))
+	_, err := w.packs.Archive(w.ctx, "c1", w.gather("c1", ids))
 	w.must(err)
 	if err := save(opened); !errors.Is(err, kv.ErrConflict) {
 		t.Errorf("with the record as it was before: %v", err)
@@ -372,15 +372,15 @@ func TestGuardsThatAreImplied(t *testing.T) {
 		t.Errorf("%d saves in the database, want 5", saves)
 	}
 
-	// And sealed, with a record that changed since.
-	_, err = w.packs.Seal(w.ctx, "c1", w.gather("c1", ids))
+	// And archived, with a record that changed since.
+	_, err = w.packs.Archive(w.ctx, "c1", w.gather("c1", ids))
 	w.must(err)
 	w.must(s.Rows().Commit(w.ctx, &kv.Batch{Set: []kv.Set{{Key: record, Value: []byte("opened again")}}}))
 	if _, err := w.packs.Get(w.ctx, "c1"); err != nil {
 		t.Errorf("a record brought it back: %v", err)
 	}
 	w.must(save(version(record)))
-	if _, err := w.packs.Get(w.ctx, "c1"); !errors.Is(err, pack.ErrNotSealed) {
-		t.Errorf("a save left it sealed: %v", err)
+	if _, err := w.packs.Get(w.ctx, "c1"); !errors.Is(err, pack.ErrNotArchived) {
+		t.Errorf("a save left it archived: %v", err)
 	}
 }

@@ -209,7 +209,7 @@ func (d *Dir) RemoveUnfinished(ctx context.Context, prefix string, before time.T
 	top := filepath.Join(d.path, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
 	err = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // no object was ever sealed, or it was removed meanwhile
+			return nil // no object was ever archived, or it was removed meanwhile
 		}
 		if err == nil {
 			err = ctx.Err()

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/pack"
 )
 
-// TestSweepRemovesWhatKilledSealersBegan has two files that never got their name.
-func TestSweepRemovesWhatKilledSealersBegan(t *testing.T) {
+// TestSweepRemovesWhatKilledArchiveersBegan has two files that never got their name.
+func TestSweepRemovesWhatKilledArchiveersBegan(t *testing.T) {
 	dir, blobs := t.TempDir(), memblob.New()
 	bucket := pack.NewDir(dir)
 	s := pack.New(pack.Driver{Blobs: blobs, Rows: memkv.New(blobs), Objects: bucket, Lister: blobs, Unfinished: bucket.RemoveUnfinished}, nil)

@@ -15,11 +15,11 @@ import (
 type state byte
 
 const (
-	// sealing is a note that a copy is running. A writer that changes the
+	// archiving is a note that a copy is running. A writer that changes the
 	// conversation removes it.
-	sealing state = 1
-	// sealed means that rows and blobs are in the objects.
-	sealed state = 2
+	archiving state = 1
+	// archived means that rows and blobs are in the objects.
+	archived state = 2
 )
 
 // object is an object of a pack.
@@ -144,7 +144,7 @@ func decodeEntry(row kv.Row) (*entry, error) {
 		e.hot[i] = kv.Row{Key: string(p.bytes()), Version: p.number(), Value: bytes.Clone(p.bytes())}
 	}
 	e.filter = bytes.Clone(p.bytes())
-	if p.err == nil && (len(p.rest) > 0 || e.state != sealing && e.state != sealed || e.state == sealed && len(e.objects) == 0) {
+	if p.err == nil && (len(p.rest) > 0 || e.state != archiving && e.state != archived || e.state == archived && len(e.objects) == 0) {
 		p.fail("state %d with %d objects, %d bytes too many", e.state, len(e.objects), len(p.rest))
 	}
 	if p.err != nil {

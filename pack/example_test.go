@@ -25,7 +25,7 @@ func Example() {
 		Refs: []blob.ID{state.ID},
 	})
 
-	info, err := packs.Seal(ctx, "c1", func(ctx context.Context) (pack.Contents, error) {
+	info, err := packs.Archive(ctx, "c1", func(ctx context.Context) (pack.Contents, error) {
 		row, err := packs.Bare().Get(ctx, keyspace.Head("c1"))
 		return pack.Contents{Rows: []kv.Row{row}, Blobs: []blob.ID{state.ID}}, err
 	})
@@ -36,7 +36,7 @@ func Example() {
 	row, err := packs.Rows().Get(ctx, keyspace.Head("c1")) // what everybody else sees
 	fmt.Println(string(row.Value) == state.ID.String(), err)
 
-	fmt.Println(packs.Unseal(ctx, "c1"))
+	fmt.Println(packs.Unarchive(ctx, "c1"))
 	// Output:
 	// 1 row, 1 blob in 1 object <nil>
 	// row not found: "agentKv:checkpoint:c1"

@@ -128,14 +128,14 @@ func TestFaultsAtEveryCall(t *testing.T) {
 		Refs:   []blob.ID{last.ID},
 	}
 	for name, op := range map[string]struct {
-		sealed bool
-		run    func(w *world, s *pack.Store, ids []blob.ID) error
+		archived bool
+		run      func(w *world, s *pack.Store, ids []blob.ID) error
 	}{
-		"seal": {false, func(w *world, s *pack.Store, ids []blob.ID) error {
-			_, err := s.Seal(w.ctx, "c1", w.gather("c1", ids))
+		"archive": {false, func(w *world, s *pack.Store, ids []blob.ID) error {
+			_, err := s.Archive(w.ctx, "c1", w.gather("c1", ids))
 			return err
 		}},
-		"unseal": {true, func(w *world, s *pack.Store, _ []blob.ID) error { return s.Unseal(w.ctx, "c1") }},
+		"unarchive": {true, func(w *world, s *pack.Store, _ []blob.ID) error { return s.Unarchive(w.ctx, "c1") }},
 		"save": {true, func(w *world, s *pack.Store, _ []blob.ID) error {
 			if err := s.Blobs().Put(w.ctx, last); err != nil {
 				return err
@@ -159,8 +159,8 @@ func TestFaultsAtEveryCall(t *testing.T) {
 					w := newWorld(t, &pack.Options{ObjectBytes: 512})
 					ids := w.fill("c1", saves)
 					want := w.dump(w.packs.Rows(), "c1")
-					if op.sealed {
-						w.seal("c1", ids)
+					if op.archived {
+						w.archive("c1", ids)
 					}
 					err := op.run(w, w.faultyNode(f), ids)
 					if f.calls <= at {
@@ -212,19 +212,19 @@ func (w *world) survived(want map[string]kv.Row, ids []blob.ID, last blob.Blob, 
 	}
 }
 
-// goOn seals, unseals and cleans up after a fault.
+// goOn archives, unarchives and cleans up after a fault.
 func (w *world) goOn(ids []blob.ID) {
 	w.Helper()
 	w.packs = w.node()
-	_, err := w.packs.Seal(w.ctx, "c1", w.gather("c1", ids))
-	if err != nil && !errors.Is(err, pack.ErrSealed) {
-		w.Errorf("seal after a fault: %v", err)
+	_, err := w.packs.Archive(w.ctx, "c1", w.gather("c1", ids))
+	if err != nil && !errors.Is(err, pack.ErrArchived) {
+		w.Errorf("archive after a fault: %v", err)
 	}
 	if err := w.packs.Verify(w.ctx, "c1", true); err != nil {
 		w.Errorf("verify after a fault: %v", err)
 	}
-	if err := w.packs.Unseal(w.ctx, "c1"); err != nil {
-		w.Errorf("unseal after a fault: %v", err)
+	if err := w.packs.Unarchive(w.ctx, "c1"); err != nil {
+		w.Errorf("unarchive after a fault: %v", err)
 	}
 	for row, err := range w.rows.Scan(w.ctx, keyspace.AllPacked(), kv.ScanOptions{KeysOnly: true}) {
 		w.Errorf("row %q is left, %v", row.Key, err)

@@ -68,7 +68,7 @@ func TestHead(t *testing.T) {
 
 func sampleEntry() *entry {
 	return &entry{
-		id: "c:1%", state: sealed, time: time.UnixMilli(1_700_000_000_000),
+		id: "c:1%", state: archived, time: time.UnixMilli(1_700_000_000_000),
 		objects: []object{{key: "packs/ab/x-0", size: 1000, end: 100}, {key: "packs/ab/x-1", size: 99, end: 40}},
 		rows:    5, blobs: 9, shadows: 1,
 		hot:    []kv.Row{{Key: keyspace.Head("c:1%"), Version: 3, Value: []byte("head")}, {Key: "k", Version: 4, Value: []byte{}}},

@@ -9,7 +9,7 @@ import (
 
 // A family is the rows of one kind. In some families the key contains the
 // conversation; records of agents and checkpoints leave a shadow that names it. Both
-// have a key in the database that exists only while the conversation is sealed: the
+// have a key in the database that exists only while the conversation is archived: the
 // guard. A reader that finds nothing checks the guard; a writer expects it to be
 // absent.
 
@@ -30,7 +30,7 @@ var (
 
 func family(r kv.Range) string { return r.Start }
 
-// isShadow reports whether the row of a key leaves a shadow when it is sealed.
+// isShadow reports whether the row of a key leaves a shadow when it is archived.
 func isShadow(key string) bool { return familyOf(key, shadowFamilies) != "" }
 
 func familyOf(key string, families []string) string {
@@ -42,7 +42,7 @@ func familyOf(key string, families []string) string {
 	return ""
 }
 
-// guardOf returns the guard of a key, or "" if rows of its family are never sealed.
+// guardOf returns the guard of a key, or "" if rows of its family are never archived.
 func guardOf(key string) string {
 	if isShadow(key) {
 		return keyspace.Packed(key)

@@ -39,21 +39,21 @@ func (r lenderRows) Get(ctx context.Context, key string) (kv.Row, error) {
 }
 
 // TestReadManyEndsBeforeRowsAreRead reads blobs of the driver, of a pack, of a
-// conversation that was sealed meanwhile, and none.
+// conversation that was archived meanwhile, and none.
 func TestReadManyEndsBeforeRowsAreRead(t *testing.T) {
 	w := newWorld(t, nil)
-	open, sealed, late := w.fill("open", 5), w.fill("sealed", 5), w.fill("late", 5)
-	w.seal("sealed", sealed)
+	open, archived, late := w.fill("open", 5), w.fill("archived", 5), w.fill("late", 5)
+	w.archive("archived", archived)
 	l := &lender{Store: w.blobs}
 	node := pack.New(pack.Driver{Blobs: l, Rows: lenderRows{w.rows, l}, Objects: w.objects, Lister: w.blobs}, nil)
-	for _, id := range []string{"open", "sealed", "late"} {
+	for _, id := range []string{"open", "archived", "late"} {
 		w.dump(node.Rows(), id)
 	}
-	w.seal("late", late)
+	w.archive("late", late)
 	absent := blob.Sum([]byte("nobody has it"))
 	err := blob.ReadMany(w.ctx, node.Blobs(), func(r blob.Reader) error {
 		for i := range 5 {
-			for name, ids := range map[string][]blob.ID{"open": open, "sealed": sealed, "late": late} {
+			for name, ids := range map[string][]blob.ID{"open": open, "archived": archived, "late": late} {
 				data, err := r.Get(w.ctx, ids[i])
 				if want := fmt.Sprintf("%s save %d", name, i+1); err != nil || string(data) != want {
 					t.Errorf("get: %q, %v, want %q", data, err, want)
@@ -62,7 +62,7 @@ func TestReadManyEndsBeforeRowsAreRead(t *testing.T) {
 			if _, err := r.Get(w.ctx, absent); !errors.Is(err, blob.ErrNotFound) {
 				t.Errorf("get of what nobody has: %v", err)
 			}
-			has, err := r.Has(w.ctx, open[i], sealed[i], late[i], absent)
+			has, err := r.Has(w.ctx, open[i], archived[i], late[i], absent)
 			if err != nil || fmt.Sprint(has) != "[true true true false]" {
 				t.Errorf("has: %v, %v", has, err)
 			}

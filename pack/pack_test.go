@@ -97,10 +97,10 @@ func (w *world) gather(id string, blobs []blob.ID) func(context.Context) (pack.C
 	}
 }
 
-// seal seals a conversation that fill made, and lets a collector take its blobs.
-func (w *world) seal(id string, blobs []blob.ID) pack.Info {
+// archive archives a conversation that fill made, and lets a collector take its blobs.
+func (w *world) archive(id string, blobs []blob.ID) pack.Info {
 	w.Helper()
-	info, err := w.packs.Seal(w.ctx, id, w.gather(id, blobs))
+	info, err := w.packs.Archive(w.ctx, id, w.gather(id, blobs))
 	w.must(err)
 	w.collect()
 	return info
@@ -193,14 +193,14 @@ func TestConformance(t *testing.T) {
 	blobtest.RunObjects(t, func(t *testing.T) blob.Objects { return pack.NewDir(t.TempDir()) })
 }
 
-func TestSealedConversationsReadLikeOthers(t *testing.T) {
+func TestArchivedConversationsReadLikeOthers(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 20)
 	w.fill("c2", 2)
 	before := w.dump(w.packs.Rows(), "c1")
-	info := w.seal("c1", ids[len(ids)-1:]) // the others are what it leans on
+	info := w.archive("c1", ids[len(ids)-1:]) // the others are what it leans on
 	if info.Rows != 20*3+4 || info.Blobs != 20 || info.Objects != 1 || info.Shadows != 2 {
-		t.Errorf("sealed %+v, want 64 rows, 20 blobs in 1 object, 2 shadows", info)
+		t.Errorf("archived %+v, want 64 rows, 20 blobs in 1 object, 2 shadows", info)
 	}
 	if n := w.blobs.Len(); n != 2 {
 		t.Errorf("%d blobs are left, want those of the other conversation", n)
@@ -227,18 +227,18 @@ func TestSealedConversationsReadLikeOthers(t *testing.T) {
 	}
 	w.must(node.Verify(w.ctx, "c1", true))
 
-	w.must(node.Unseal(w.ctx, "c1"))
+	w.must(node.Unarchive(w.ctx, "c1"))
 	sameRows(t, w.dump(w.packs.Rows(), "c1"), before, false)
 	sameRows(t, w.dump(w.rowsOnly(), "c1"), before, false)
 	if n := w.blobs.Len(); n != 22 {
-		t.Errorf("%d blobs after unsealing, want 22", n)
+		t.Errorf("%d blobs after unarchiving, want 22", n)
 	}
 	w.objects.ListObjects(w.ctx, "", "", func(o blob.ObjectInfo) error {
 		t.Errorf("object %s is left", o.Key)
 		return nil
 	})
-	if err := node.Unseal(w.ctx, "c1"); !errors.Is(err, pack.ErrNotSealed) {
-		t.Errorf("unsealing twice: %v", err)
+	if err := node.Unarchive(w.ctx, "c1"); !errors.Is(err, pack.ErrNotArchived) {
+		t.Errorf("unarchiving twice: %v", err)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestAFullList(t *testing.T) {
 		}
 		row, err := w.packs.Rows().Get(w.ctx, key)
 		w.must(err)
-		_, err = w.packs.Seal(w.ctx, id, func(context.Context) (pack.Contents, error) { return pack.Contents{Rows: []kv.Row{row}}, nil })
+		_, err = w.packs.Archive(w.ctx, id, func(context.Context) (pack.Contents, error) { return pack.Contents{Rows: []kv.Row{row}}, nil })
 		w.must(err)
 	}
 	for _, o := range []kv.ScanOptions{{}, {Reverse: true}, {Limit: 301}, {Limit: 256, Reverse: true}, {KeysOnly: true}} {

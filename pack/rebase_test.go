@@ -27,9 +27,9 @@ func (r *rebasing) Kept(ctx context.Context, id blob.ID) (blob.Blob, error) {
 	return r.Blobs.Kept(ctx, id)
 }
 
-// TestABlobThatGetsABaseIsNotSealedWithoutIt has a layer above decide late what a
+// TestABlobThatGetsABaseIsNotArchivedWithoutIt has a layer above decide late what a
 // blob leans on, while it is packed.
-func TestABlobThatGetsABaseIsNotSealedWithoutIt(t *testing.T) {
+func TestABlobThatGetsABaseIsNotArchivedWithoutIt(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -52,11 +52,11 @@ func TestABlobThatGetsABaseIsNotSealedWithoutIt(t *testing.T) {
 		row, err := db.Rows().Get(ctx, key)
 		return pack.Contents{Rows: []kv.Row{row}, Blobs: []blob.ID{one.ID}}, err
 	}
-	if _, err := s.Seal(t.Context(), "c1", gather); !errors.Is(err, pack.ErrChanged) {
-		t.Fatalf("Seal = %v, want ErrChanged", err)
+	if _, err := s.Archive(t.Context(), "c1", gather); !errors.Is(err, pack.ErrChanged) {
+		t.Fatalf("Archive = %v, want ErrChanged", err)
 	}
-	if info, err := s.Seal(t.Context(), "c1", gather); err != nil || info.Blobs != 2 {
-		t.Fatalf("Seal again = %+v, %v; want both blobs", info, err)
+	if info, err := s.Archive(t.Context(), "c1", gather); err != nil || info.Blobs != 2 {
+		t.Fatalf("Archive again = %+v, %v; want both blobs", info, err)
 	}
 }
 
@@ -101,16 +101,16 @@ func TestALargeBlobThatIsReplacedMeanwhile(t *testing.T) {
 			}
 			driver := &replacedAt{Blobs: db.Blobs(), by: by, n: n}
 			s := pack.New(pack.Driver{Blobs: driver, Rows: db.Rows(), Objects: memblob.NewObjects(), Rewriter: driver}, &pack.Options{ObjectBytes: 16})
-			_, err = s.Seal(t.Context(), "c1", func(ctx context.Context) (pack.Contents, error) {
+			_, err = s.Archive(t.Context(), "c1", func(ctx context.Context) (pack.Contents, error) {
 				row, err := db.Rows().Get(ctx, key)
 				return pack.Contents{Rows: []kv.Row{row}, Blobs: []blob.ID{one.ID}}, err
 			})
 			if name == "shorter" && n == 1 { // one form or the other, as a whole
 				if err != nil {
-					t.Errorf("%s before read %d: Seal = %v", name, n, err)
+					t.Errorf("%s before read %d: Archive = %v", name, n, err)
 				}
 			} else if !errors.Is(err, pack.ErrChanged) {
-				t.Errorf("%s before read %d: Seal = %v, want ErrChanged", name, n, err)
+				t.Errorf("%s before read %d: Archive = %v, want ErrChanged", name, n, err)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Store) Rows() kv.Store { return &rowLayer{s} }
 
 // Bare returns only what is in the database, for a collector: it has no rows of
-// sealed conversations and no records of their agents and checkpoints. It is not for
+// archived conversations and no records of their agents and checkpoints. It is not for
 // writing.
 func (s *Store) Bare() kv.Store { return &bareLayer{s} }
 
@@ -82,7 +82,7 @@ func (s *Store) readRow(ctx context.Context, e *entry, at placedRow) (kv.Row, er
 }
 
 // Scan implements kv.Store. Ranges inside one conversation or agent, and those of
-// agents and checkpoints, include sealed rows; wider ones do not.
+// agents and checkpoints, include archived rows; wider ones do not.
 func (r *rowLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
 	if guard := guardOfRange(in); guard != "" {
 		return func(yield func(kv.Row, error) bool) {
@@ -131,7 +131,7 @@ func (g *groupScan) run() error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the rows keep being sealed and brought back", kv.ErrBusy)
+	return fmt.Errorf("%w: the rows keep being archived and brought back", kv.ErrBusy)
 }
 
 // database yields the rows in the database.
@@ -211,7 +211,7 @@ func (g *groupScan) giveFrom(row kv.Row) (more bool) {
 	return g.give(row)
 }
 
-// Watch implements kv.Store. Sealed rows do not change; bringing them back changes
+// Watch implements kv.Store. Archived rows do not change; bringing them back changes
 // the database.
 func (r *rowLayer) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
 	return r.s.rows.Watch(ctx, in)

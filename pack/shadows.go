@@ -8,13 +8,13 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// listedRow is a row and, if it is sealed, its conversation.
+// listedRow is a row and, if it is archived, its conversation.
 type listedRow struct {
 	kv.Row
 	conversation string
 }
 
-// scanShadows merges rows with the shadows of sealed ones. It reads a page at a time,
+// scanShadows merges rows with the shadows of archived ones. It reads a page at a time,
 // because a caller that holds one connection and waits for a second may wait forever.
 func (s *Store) scanShadows(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {

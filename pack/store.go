@@ -15,15 +15,15 @@ import (
 
 // Errors that callers branch on.
 var (
-	// ErrSealed says that a conversation is sealed already.
-	ErrSealed = fault.Named(fault.Conflict, "already-archived", "conversation is sealed already")
-	// ErrNotSealed says that a conversation is not sealed.
-	ErrNotSealed = fault.Named(fault.Conflict, "not-archived", "conversation is not sealed")
-	// ErrChanged says that a conversation was used while it was being sealed. It
+	// ErrArchived says that a conversation is archived already.
+	ErrArchived = fault.Named(fault.Conflict, "already-archived", "conversation is archived already")
+	// ErrNotArchived says that a conversation is not archived.
+	ErrNotArchived = fault.Named(fault.Conflict, "not-archived", "conversation is not archived")
+	// ErrChanged says that a conversation was used while it was being archived. It
 	// stays as it is.
-	ErrChanged = fault.Named(fault.Stale, "changed-while-archived", "conversation changed while it was being sealed")
-	// ErrEmpty says that there is nothing to seal.
-	ErrEmpty = fault.Named(fault.NotFound, "nothing-to-archive", "conversation has no rows to seal")
+	ErrChanged = fault.Named(fault.Stale, "changed-while-archived", "conversation changed while it was being archived")
+	// ErrEmpty says that there is nothing to archive.
+	ErrEmpty = fault.Named(fault.NotFound, "nothing-to-archive", "conversation has no rows to archive")
 )
 
 // Options configure a Store; nil and the zero value work.
@@ -33,7 +33,7 @@ type Options struct {
 	// ObjectBytes is the size at which an object is closed and another one started,
 	// 32 MiB by default. A larger blob gets its own object.
 	ObjectBytes int64
-	// Recent is how many sealed conversations are remembered as read, so that their
+	// Recent is how many archived conversations are remembered as read, so that their
 	// blobs can be found; 4096 by default.
 	Recent int
 	// CacheBytes limits the memory for indexes and, separately, for blocks of
@@ -72,7 +72,7 @@ type Driver struct {
 	Blobs   blob.Store
 	Rows    kv.Store
 	Objects blob.Objects
-	// Lister enumerates Blobs. Sealing needs it or Rewriter.
+	// Lister enumerates Blobs. Archiving needs it or Rewriter.
 	Lister blob.Lister
 	// Rewriter is set where blobs may be replaced, and with it get another base: then a
 	// pack needs bytes and base of the same moment.
@@ -93,7 +93,7 @@ type Store struct {
 
 	mu     sync.Mutex // guards what follows
 	recent *lru[string, *entry]
-	open   *lru[string, uint64]    // conversations that are not sealed at this version of their record
+	open   *lru[string, uint64]    // conversations that are not archived at this version of their record
 	loaded *lru[string, *contents] // by the key of the first object
 	blocks *lru[blockKey, []byte]
 	busy   map[string]chan struct{} // conversations that this process is bringing back
@@ -115,17 +115,17 @@ func New(d Driver, opts *Options) *Store {
 }
 
 // entry reads the row of the catalog of a conversation, or returns nil if it is
-// not sealed.
+// not archived.
 func (s *Store) entry(ctx context.Context, id string) (*entry, error) {
 	e, err := s.note(ctx, id)
-	if err != nil || e == nil || e.state != sealed {
+	if err != nil || e == nil || e.state != archived {
 		return nil, err
 	}
 	s.remember(e)
 	return e, nil
 }
 
-// note is entry, but also returns a conversation that is being sealed.
+// note is entry, but also returns a conversation that is being archived.
 func (s *Store) note(ctx context.Context, id string) (*entry, error) {
 	row, err := s.rows.Get(ctx, keyspace.Pack(id))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -137,8 +137,8 @@ func (s *Store) note(ctx context.Context, id string) (*entry, error) {
 	return decodeEntry(row)
 }
 
-// guarded resolves a guard to the sealed conversation and the row's shadow, if it has
-// one. It returns nil if nothing is sealed.
+// guarded resolves a guard to the archived conversation and the row's shadow, if it has
+// one. It returns nil if nothing is archived.
 func (s *Store) guarded(ctx context.Context, guard string) (*entry, *shadow, error) {
 	if keyspace.Packs().Contains(guard) {
 		e, err := s.entry(ctx, keyspace.Last(guard))
@@ -149,7 +149,7 @@ func (s *Store) guarded(ctx context.Context, guard string) (*entry, *shadow, err
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("look for sealed row %q: %w", keyspace.Unpacked(guard), err)
+		return nil, nil, fmt.Errorf("look for archived row %q: %w", keyspace.Unpacked(guard), err)
 	}
 	sh, err := decodeShadow(row)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Store) guarded(ctx context.Context, guard string) (*entry, *shadow, err
 	return e, sh, err
 }
 
-// remember records that a sealed conversation was read, because its blobs will be
+// remember records that an archived conversation was read, because its blobs will be
 // next.
 func (s *Store) remember(e *entry) {
 	s.mu.Lock()
@@ -170,7 +170,7 @@ func (s *Store) remember(e *entry) {
 	s.recent.add(e.id, e, 1)
 }
 
-// isOpen reports whether a conversation is known not to be sealed at a version of its
+// isOpen reports whether a conversation is known not to be archived at a version of its
 // record.
 func (s *Store) isOpen(id string, version uint64) bool {
 	s.mu.Lock()
@@ -186,7 +186,7 @@ func (s *Store) setOpen(id string, version uint64) {
 }
 
 // noteRead remembers that rows were found in the database: their reader will request
-// blobs, even if the rows are sealed by another node meanwhile.
+// blobs, even if the rows are archived by another node meanwhile.
 func (s *Store) noteRead(guard string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Store) noteRead(guard string) {
 	}
 }
 
-// lookAgain checks which of the recently read conversations are sealed by now, and
+// lookAgain checks which of the recently read conversations are archived by now, and
 // reports whether there are any.
 func (s *Store) lookAgain(ctx context.Context) (found bool, err error) {
 	s.mu.Lock()
@@ -237,10 +237,10 @@ func (s *Store) forget(e *entry) {
 	}
 }
 
-// Info describes a sealed conversation.
+// Info describes an archived conversation.
 type Info struct {
 	ID string
-	// Time is when it was sealed.
+	// Time is when it was archived.
 	Time time.Time
 	// Objects is the number of objects, Bytes their size in the bucket.
 	Objects int
@@ -256,22 +256,22 @@ func (e *entry) info() Info {
 	}
 }
 
-// Get describes a sealed conversation, or fails with ErrNotSealed.
+// Get describes an archived conversation, or fails with ErrNotArchived.
 func (s *Store) Get(ctx context.Context, id string) (Info, error) {
 	e, err := s.entry(ctx, id)
 	if err != nil {
 		return Info{}, err
 	}
 	if e == nil {
-		return Info{}, fmt.Errorf("%s: %w", id, ErrNotSealed)
+		return Info{}, fmt.Errorf("%s: %w", id, ErrNotArchived)
 	}
 	return e.info(), nil
 }
 
-// List calls fn for every sealed conversation, in the order of their keys.
+// List calls fn for every archived conversation, in the order of their keys.
 func (s *Store) List(ctx context.Context, fn func(Info) error) error {
 	return s.each(ctx, func(e *entry) error {
-		if e.state != sealed {
+		if e.state != archived {
 			return nil
 		}
 		return fn(e.info())

@@ -16,8 +16,8 @@ type SweepResult struct {
 	RemovedBytes  int64
 }
 
-// Sweep removes the objects that no sealed conversation names and that are older than
-// grace: leftovers of a killed sealing or removal. Sealing one conversation must not
+// Sweep removes the objects that no archived conversation names and that are older than
+// grace: leftovers of a killed archiving or removal. Archiving one conversation must not
 // take longer than grace; 0 means a day. The keys of all old objects are held in
 // memory.
 func (s *Store) Sweep(ctx context.Context, grace time.Duration) (SweepResult, error) {
@@ -80,7 +80,7 @@ func (s *Store) Verify(ctx context.Context, id string, data bool) error {
 			return err
 		}
 		if e == nil {
-			return fmt.Errorf("%s: %w", id, ErrNotSealed)
+			return fmt.Errorf("%s: %w", id, ErrNotArchived)
 		}
 		err = s.verify(ctx, e, data)
 		if errors.Is(err, errGone) {
@@ -94,7 +94,7 @@ func (s *Store) Verify(ctx context.Context, id string, data bool) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%s: %w", id, ErrNotSealed)
+	return fmt.Errorf("%s: %w", id, ErrNotArchived)
 }
 
 func (s *Store) verify(ctx context.Context, e *entry, data bool) error {

@@ -26,9 +26,9 @@ type blobService struct {
 	shared bool // see Options.Shared
 }
 
-// settle makes what was put durable where the next call may reach another server,
+// flush makes what was put durable where the next call may reach another server,
 // which does not know what waits in the memory of this one.
-func (s *blobService) settle(ctx context.Context) error {
+func (s *blobService) flush(ctx context.Context) error {
 	if !s.shared {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (s *blobService) Put(ctx context.Context, req *connect.Request[stetv1.PutBl
 	if err := s.db.Blobs().Put(ctx, blobs...); err != nil {
 		return nil, err
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.flush(ctx); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil
@@ -218,7 +218,7 @@ func (s *blobService) PutStream(ctx context.Context, stream *connect.ClientStrea
 	if err := blob.PutFrom(ctx, s.db.Blobs(), id, source, first.GetSize()); err != nil {
 		return nil, err
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.flush(ctx); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil

@@ -76,19 +76,19 @@ func (s *Service) archiveIdle(ctx context.Context, id string, since time.Time) (
 	if id == "" || len(id) > 256 {
 		return pack.Info{}, fmt.Errorf("%w: no id has %d bytes", conversation.ErrInvalid, len(id))
 	}
-	return s.stores.Packs.Seal(ctx, id, func(ctx context.Context) (pack.Contents, error) {
+	return s.stores.Packs.Archive(ctx, id, func(ctx context.Context) (pack.Contents, error) {
 		g := &gatherer{Service: s, id: id, since: since, seen: make(map[string]bool)}
 		return g.gather(ctx)
 	})
 }
 
 // Unarchive brings a conversation back into the store. It fails with
-// pack.ErrNotSealed if it is there already.
+// pack.ErrNotArchived if it is there already.
 func (s *Service) Unarchive(ctx context.Context, id string) error {
 	if s.stores.Packs == nil {
 		return ErrNoBucket
 	}
-	return s.stores.Packs.Unseal(ctx, id)
+	return s.stores.Packs.Unarchive(ctx, id)
 }
 
 // errEnough ends a list early.
@@ -128,7 +128,7 @@ func (s *Service) UnarchiveAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Unarchive(ctx, info.ID); err != nil && !errors.Is(err, pack.ErrNotSealed) {
+		if err := s.Unarchive(ctx, info.ID); err != nil && !errors.Is(err, pack.ErrNotArchived) {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) 
 			r.opts.Progress(info)
 		}
 		return true, nil
-	case errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrEmpty):
+	case errors.Is(err, pack.ErrArchived) || errors.Is(err, pack.ErrEmpty):
 		return true, nil
 	case errors.Is(err, ErrNotIdle) || errors.Is(err, pack.ErrChanged):
 		r.result.Skipped++

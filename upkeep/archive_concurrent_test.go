@@ -151,13 +151,13 @@ func (f *fight) house(n int) error {
 		_, err := db.Collect(f.ctx, &upkeep.CollectOptions{Grace: -1})
 		return err
 	case 1:
-		if err := db.Unarchive(f.ctx, f.id(n)); !errors.Is(err, pack.ErrNotSealed) {
+		if err := db.Unarchive(f.ctx, f.id(n)); !errors.Is(err, pack.ErrNotArchived) {
 			return err
 		}
 		return nil
 	}
 	_, err := db.Archive(f.ctx, f.id(n))
-	if errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrChanged) || errors.Is(err, pack.ErrEmpty) {
+	if errors.Is(err, pack.ErrArchived) || errors.Is(err, pack.ErrChanged) || errors.Is(err, pack.ErrEmpty) {
 		return nil
 	}
 	return err

@@ -42,11 +42,11 @@ func archiveAndSave(ctx context.Context, dir string) error {
 		}
 		fmt.Println(id[len("talk "):], c.Head().Seq)
 		for range 2 {
-			if _, err := db.Archive(ctx, id); err != nil && !errors.Is(err, pack.ErrSealed) && !errors.Is(err, pack.ErrEmpty) {
+			if _, err := db.Archive(ctx, id); err != nil && !errors.Is(err, pack.ErrArchived) && !errors.Is(err, pack.ErrEmpty) {
 				return err
 			}
 			id = fmt.Sprint("talk ", rand.IntN(4))
-			if err := db.Unarchive(ctx, id); err != nil && !errors.Is(err, pack.ErrNotSealed) {
+			if err := db.Unarchive(ctx, id); err != nil && !errors.Is(err, pack.ErrNotArchived) {
 				return err
 			}
 		}

@@ -116,7 +116,7 @@ func TestArchive(t *testing.T) {
 				same(t, seen(t, node, "c2"), other)
 				sound(t, node)
 			}
-			if _, err := db.Archive(t.Context(), "c1"); !errors.Is(err, pack.ErrSealed) {
+			if _, err := db.Archive(t.Context(), "c1"); !errors.Is(err, pack.ErrArchived) {
 				t.Errorf("archiving twice: %v", err)
 			}
 			page, err := db.Agents().List(t.Context(), cloudagent.Page{})

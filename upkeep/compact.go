@@ -52,7 +52,7 @@ type Compactor struct {
 
 // Compressor is the layer whose blobs a Compactor compresses, a *compressed.Store.
 type Compressor interface {
-	Settle(ctx context.Context, below blob.Replacer, blobs []blob.Info) (saved int64, err error)
+	Compact(ctx context.Context, below blob.Replacer, blobs []blob.Info) (saved int64, err error)
 }
 
 // NewCompactor returns a compactor of the blobs that arrive in the store below the
@@ -152,7 +152,7 @@ func (c *Compactor) work(ctx context.Context, polite bool, progress func(done in
 			}
 			return c.shrink(ctx)
 		}
-		if _, err := c.layer.Settle(ctx, c.replacer, infos); err != nil {
+		if _, err := c.layer.Compact(ctx, c.replacer, infos); err != nil {
 			return err
 		}
 		err = c.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: compactMark, Value: []byte(next)}}})

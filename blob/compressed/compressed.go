@@ -42,9 +42,9 @@ type Options struct {
 	// call this store, and the returned slice must not be changed.
 	Recall func(blob.ID) []byte
 	// Later, if set, puts compression off: contents, and what is new in a delta, are
-	// stored as they are, Later is told how many bytes, and Settle compresses them
+	// stored as they are, Later is told how many bytes, and Compact compresses them
 	// when there is time. Of many contents in one Put, most are not even compared
-	// with what they are like, unless that is at hand: Settle does that too. It needs
+	// with what they are like, unless that is at hand: Compact does that too. It needs
 	// a blob.Replacer for the store below.
 	Later func(bytes int64)
 }

@@ -18,7 +18,7 @@ type bench struct {
 	kept     *sqlite.Blobs
 	reads    int // what fresh stores may read to compare
 	contents map[blob.ID][]byte
-	mark     string // how far blobs are settled
+	mark     string // how far blobs are compacted
 }
 
 func newBench(t testing.TB, reads int) *bench {
@@ -81,14 +81,14 @@ func (b *bench) put(versions ...version) []blob.ID {
 	return ids
 }
 
-// settle works on what arrived, up to some pages of it.
-func (b *bench) settle(ctx context.Context, s *Store, pages int) error {
+// compact works on what arrived, up to some pages of it.
+func (b *bench) compact(ctx context.Context, s *Store, pages int) error {
 	for range pages {
 		infos, next, err := b.kept.Arrived(ctx, b.mark, 16)
 		if err != nil || next == b.mark {
 			return err
 		}
-		if _, err := s.Settle(ctx, s.inner.(blob.Replacer), infos); err != nil {
+		if _, err := s.Compact(ctx, s.inner.(blob.Replacer), infos); err != nil {
 			return err
 		}
 		b.mark = next
@@ -96,13 +96,13 @@ func (b *bench) settle(ctx context.Context, s *Store, pages int) error {
 	return nil
 }
 
-// settleAll ends only if nothing arrives for ever.
-func (b *bench) settleAll() {
+// compactAll ends only if nothing arrives without end.
+func (b *bench) compactAll() {
 	b.t.Helper()
 	const pages = 10_000
-	b.must(b.settle(b.t.Context(), b.fresh(), pages))
+	b.must(b.compact(b.t.Context(), b.fresh(), pages))
 	if infos, _, err := b.kept.Arrived(b.t.Context(), b.mark, 1); err != nil || len(infos) > 0 {
-		b.t.Fatalf("after %d pages there are blobs to settle, %v", pages, err)
+		b.t.Fatalf("after %d pages there are blobs to compact, %v", pages, err)
 	}
 }
 
@@ -238,11 +238,11 @@ func TestOfManyEditsMostArePutOff(t *testing.T) {
 			t.Errorf("what is like a record that waits is of kind %d", st.kinds[last[i]])
 		}
 	}
-	b.settleAll()
+	b.compactAll()
 	st = b.check()
 	for i := range third {
 		if i != 100 && !(st.bases[last[i]] == ids[i] && !st.bases[ids[i]].IsZero()) {
-			t.Errorf("%d: settled, %s leans on %s and that on %s", i, last[i], st.bases[last[i]], st.bases[ids[i]])
+			t.Errorf("%d: compacted, %s leans on %s and that on %s", i, last[i], st.bases[last[i]], st.bases[ids[i]])
 		}
 	}
 	if n := st.count(kindHinted); n > 0 {
@@ -272,7 +272,7 @@ func TestRecallIsNearWhateverWasRead(t *testing.T) {
 	}
 }
 
-// TestWhatAHintIsWorthInTheEnd settles hints of every sort.
+// TestWhatAHintIsWorthInTheEnd compacts hints of every sort.
 func TestWhatAHintIsWorthInTheEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	content := paragraph(rng, 400)
@@ -319,7 +319,7 @@ func TestWhatAHintIsWorthInTheEnd(t *testing.T) {
 				}
 				return nil
 			}))
-			if _, err := b.fresh().Settle(t.Context(), b.kept, infos); err != nil {
+			if _, err := b.fresh().Compact(t.Context(), b.kept, infos); err != nil {
 				t.Fatal(err)
 			}
 			one, err := b.kept.Kept(t.Context(), id)
@@ -327,7 +327,7 @@ func TestWhatAHintIsWorthInTheEnd(t *testing.T) {
 			r, err := parse(id, one.Data, 1<<20)
 			b.must(err)
 			if r.isDelta() != test.leans || !one.Base.IsZero() != test.leans || r.kind == kindHinted || r.local != test.local {
-				t.Errorf("settled as kind %d on %s, local %t", r.kind, one.Base, r.local)
+				t.Errorf("compacted as kind %d on %s, local %t", r.kind, one.Base, r.local)
 			}
 			if got, err := b.fresh().Get(t.Context(), id); err != nil || !bytes.Equal(got, edit) {
 				t.Errorf("%d bytes, %v", len(got), err)
@@ -347,7 +347,7 @@ func (i *interrupted) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	return i.Blobs.Replace(ctx, blobs...)
 }
 
-// TestABaseThatGoesBeforeTheExchange is what a collector can do to Settle.
+// TestABaseThatGoesBeforeTheExchange is what a collector can do to Compact.
 func TestABaseThatGoesBeforeTheExchange(t *testing.T) {
 	b := newBench(t, 0)
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -364,7 +364,7 @@ func TestABaseThatGoesBeforeTheExchange(t *testing.T) {
 	}}
 	infos, _, err := b.kept.Arrived(t.Context(), "", 10)
 	b.must(err)
-	if _, err := New(below, &Options{Later: func(int64) {}}).Settle(t.Context(), below, infos[1:]); err != nil {
+	if _, err := New(below, &Options{Later: func(int64) {}}).Compact(t.Context(), below, infos[1:]); err != nil {
 		t.Fatal(err)
 	}
 	if has, err := b.kept.Has(t.Context(), like); err != nil || has[0] {
@@ -387,7 +387,7 @@ func TestAnExtensionOfWhatWaitsStandsAlone(t *testing.T) {
 	if st.kinds[waits] != kindHinted || st.kinds[id] != kindRaw {
 		t.Errorf("kinds %d and %d", st.kinds[waits], st.kinds[id])
 	}
-	b.settleAll()
+	b.compactAll()
 	b.check()
 }
 
@@ -409,8 +409,8 @@ func TestALargeContentThatWaits(t *testing.T) {
 	if len(third.content) <= streamFrom {
 		t.Fatalf("%d bytes are not many", len(third.content))
 	}
-	b.settleAll()
+	b.compactAll()
 	if st := b.check(); st.count(kindHinted) > 0 || st.bases[id] != fourth.like {
-		t.Errorf("settled, the last is of kind %d, %d wait", st.kinds[id], st.count(kindHinted))
+		t.Errorf("compacted, the last is of kind %d, %d wait", st.kinds[id], st.count(kindHinted))
 	}
 }

@@ -52,7 +52,7 @@ func (sc *script) live(last int) map[blob.ID]bool {
 }
 
 // TestGenerationsOfEditsByFreshProcesses plays long histories on a store that puts
-// comparisons off, with settling that is broken off and collections in between,
+// comparisons off, with compacting that is broken off and collections in between,
 // and on one that compares at once.
 func TestGenerationsOfEditsByFreshProcesses(t *testing.T) {
 	for seed := range uint64(6) {
@@ -80,7 +80,7 @@ func TestGenerationsOfEditsByFreshProcesses(t *testing.T) {
 					}
 				}
 				if sc.rng.IntN(4) == 0 {
-					late.settleSome(sc.rng)
+					late.compactSome(sc.rng)
 				}
 				if sc.rng.IntN(15) == 0 {
 					live := sc.live(1 + generation)
@@ -95,8 +95,8 @@ func TestGenerationsOfEditsByFreshProcesses(t *testing.T) {
 				t.Error("nothing was put off")
 			}
 			late.check()
-			late.settleAll()
-			now.settleAll()
+			late.compactAll()
+			now.compactAll()
 			live := sc.live(1000)
 			late.collect(live)
 			now.collect(live)
@@ -112,15 +112,15 @@ func TestGenerationsOfEditsByFreshProcesses(t *testing.T) {
 	}
 }
 
-// settleSome settles a part: pages that are broken off after a while, or two
+// compactSome compacts a part: pages that are broken off after a while, or two
 // processes at a time.
-func (b *bench) settleSome(rng *rand.Rand) {
+func (b *bench) compactSome(rng *rand.Rand) {
 	b.t.Helper()
 	ctx, stop := context.WithCancel(b.t.Context())
 	defer stop()
 	switch rng.IntN(3) {
 	case 0:
-		b.must(b.settle(ctx, b.fresh(), 1+rng.IntN(4)))
+		b.must(b.compact(ctx, b.fresh(), 1+rng.IntN(4)))
 	case 1: // before an exchange, or after it and before what it left is looked at
 		left := rng.IntN(3)
 		below := &interrupted{Blobs: b.kept}
@@ -129,7 +129,7 @@ func (b *bench) settleSome(rng *rand.Rand) {
 				stop()
 			}
 		}
-		err := b.settle(ctx, New(below, &Options{Later: func(int64) {}}), 8)
+		err := b.compact(ctx, New(below, &Options{Later: func(int64) {}}), 8)
 		if err != nil && ctx.Err() == nil {
 			b.t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func (b *bench) settleSome(rng *rand.Rand) {
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				if _, err := b.fresh().Settle(ctx, b.kept, infos); err != nil {
+				if _, err := b.fresh().Compact(ctx, b.kept, infos); err != nil {
 					b.t.Error(err)
 				}
 			})
@@ -148,8 +148,8 @@ func (b *bench) settleSome(rng *rand.Rand) {
 	}
 }
 
-// TestSettleBesidePutsAndSweeps lets everybody at the same contents.
-func TestSettleBesidePutsAndSweeps(t *testing.T) {
+// TestCompactBesidePutsAndSweeps lets everybody at the same contents.
+func TestCompactBesidePutsAndSweeps(t *testing.T) {
 	b := newBench(t, 1)
 	sc := &script{rng: rand.New(rand.NewPCG(7, 7))}
 	var first []version
@@ -177,7 +177,7 @@ func TestSettleBesidePutsAndSweeps(t *testing.T) {
 					if err != nil || next == mark {
 						break
 					}
-					if _, err := b.fresh().Settle(t.Context(), b.kept, infos); err != nil {
+					if _, err := b.fresh().Compact(t.Context(), b.kept, infos); err != nil {
 						t.Error(err)
 						return
 					}
@@ -220,7 +220,7 @@ func TestSettleBesidePutsAndSweeps(t *testing.T) {
 	close(done)
 	wg.Wait()
 	b.collect(live)
-	b.settleAll()
+	b.compactAll()
 	for id := range live {
 		if b.contents[id] == nil {
 			t.Errorf("%s is gone", id)
@@ -231,9 +231,9 @@ func TestSettleBesidePutsAndSweeps(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherProcessSettledIsLookedAtAnew has a process put an edit of what it
-// put and read itself, and another process has settled since.
-func TestWhatAnotherProcessSettledIsLookedAtAnew(t *testing.T) {
+// TestWhatAnotherProcessCompactedIsLookedAtAnew has a process put an edit of what it
+// put and read itself, and another process has compacted since.
+func TestWhatAnotherProcessCompactedIsLookedAtAnew(t *testing.T) {
 	b := newBench(t, 0)
 	rng := rand.New(rand.NewPCG(8, 8))
 	first := version{content: paragraph(rng, 400)}
@@ -247,7 +247,7 @@ func TestWhatAnotherProcessSettledIsLookedAtAnew(t *testing.T) {
 	if st := b.look(); st.kinds[third.like] != kindHinted {
 		t.Fatalf("the second is of kind %d", st.kinds[third.like])
 	}
-	b.settleAll()
+	b.compactAll()
 	s.reads = nearReads
 	b.must(s.Put(t.Context(), third.blob()))
 	if st := b.look(); st.bases[blob.Sum(third.content)] != third.like {
@@ -255,8 +255,8 @@ func TestWhatAnotherProcessSettledIsLookedAtAnew(t *testing.T) {
 	}
 }
 
-// BenchmarkSettleHinted settles 3,000 small edits.
-func BenchmarkSettleHinted(tb *testing.B) {
+// BenchmarkCompactHinted compacts 3,000 small edits.
+func BenchmarkCompactHinted(tb *testing.B) {
 	for tb.Loop() {
 		tb.StopTimer()
 		b := newBench(tb, 0)
@@ -266,12 +266,12 @@ func BenchmarkSettleHinted(tb *testing.B) {
 			first = append(first, version{content: paragraph(rng, 400)})
 		}
 		ids := b.put(first...)
-		b.settleAll()
+		b.compactAll()
 		for i, v := range first {
 			second = append(second, version{content: edited(rng, v.content), like: ids[i]})
 		}
 		b.put(second...)
 		tb.StartTimer()
-		b.settleAll()
+		b.compactAll()
 	}
 }

@@ -13,7 +13,7 @@ import (
 type planner struct {
 	resolver                  // staged are the records of earlier blobs of the same Put
 	hints    bool             // follow hints; without, only extensions become deltas
-	later    bool             // leave compression and far comparisons to Settle
+	later    bool             // leave compression and far comparisons to Compact
 	far      *far             // the store below, if later
 	asked    map[blob.ID]bool // blobs already looked up in the store below
 }

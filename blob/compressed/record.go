@@ -59,7 +59,7 @@ type record struct {
 	prefix, suffix int64
 	literal        int64 // size of the literal
 
-	// Of hinted ones: the blob that Settle compares the content with. Until then
+	// Of hinted ones: the blob that Compact compares the content with. Until then
 	// nothing leans on this blob, because its place in a chain is unknown.
 	like blob.ID
 

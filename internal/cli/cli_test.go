@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-const backgroundSetting = "STET_SETTLE_BACKGROUND"
+const backgroundSetting = "STET_COMPACT_BACKGROUND"
 
 // TestScripts runs testdata/script. Beside the usual commands of testscript there
 // are:

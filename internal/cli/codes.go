@@ -50,7 +50,7 @@ var serviceCodes = []struct {
 	{fleet.ErrNotEmpty, ExitConflict},
 	{fleet.ErrDiffers, ExitConflict},
 	{fleet.ErrMigrating, ExitConflict},
-	{fleet.ErrSealedSource, ExitConflict},
+	{fleet.ErrArchivedSource, ExitConflict},
 	{fleet.ErrOtherTenant, ExitUsage},
 	{syscall.ENOTDIR, ExitUsage},
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -33,9 +35,12 @@ func (a *app) commands() []*cobra.Command {
 		a.duCommand(),
 		a.gcCommand(),
 		a.rmCommand(),
-		a.settleCommand(),
-		a.sealCommand(),
-		a.unsealCommand(),
+		a.compactCommand(),
+		earlier("settle", a.compactCommand()),
+		a.archiveCommand(),
+		earlier("seal", a.archiveCommand()),
+		a.unarchiveCommand(),
+		earlier("unseal", a.unarchiveCommand()),
 		a.fsckCommand(),
 		a.doctorCommand(),
 		a.configCommand(),
@@ -54,6 +59,14 @@ func (a *app) commands() []*cobra.Command {
 		a.prepare(verb)
 	}
 	return verbs
+}
+
+// earlier returns a verb under the name that it had before, for scripts. Help and
+// completion do not show it.
+func earlier(name string, cmd *cobra.Command) *cobra.Command {
+	cmd.Use = name + strings.TrimPrefix(cmd.Use, cmd.Name())
+	cmd.Hidden = true
+	return cmd
 }
 
 // prepare gives a verb and those below it what all have in common: settings are

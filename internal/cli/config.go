@@ -83,7 +83,9 @@ func (a *app) configSet() *cobra.Command {
 			if err := s.check(args[1]); err != nil {
 				return usage(fmt.Errorf("%s: %w", s.key, err))
 			}
-			return a.changeSettings(func(text string) string { return writeSetting(text, s.key, s.literal(args[1])) })
+			return a.changeSettings(func(text string) string {
+				return writeSetting(writeSetting(text, s.earlier(), ""), s.key, s.literal(args[1]))
+			})
 		},
 	}
 }
@@ -98,7 +100,9 @@ func (a *app) configUnset() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			return a.changeSettings(func(text string) string { return writeSetting(text, s.key, "") })
+			return a.changeSettings(func(text string) string {
+				return writeSetting(writeSetting(text, s.earlier(), ""), s.key, "")
+			})
 		},
 	}
 }

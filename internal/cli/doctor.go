@@ -145,7 +145,7 @@ func (d *doctor) examine(ctx context.Context, quick bool) error {
 // settling tells of what nobody saw: a failure in the background.
 func (d *doctor) settling() {
 	if why, at := lastFailure(d.dir); why != "" {
-		d.report("compressing", "", fmt.Errorf("failed in the background %s: %s; 'stet settle' tries again", when(at, now()), why))
+		d.report("compressing", "", fmt.Errorf("failed in the background %s: %s; 'stet compact' tries again", when(at, now()), why))
 	}
 }
 
@@ -237,7 +237,7 @@ func (d *doctor) inside(ctx context.Context, db *stet.DB) error {
 	}
 	detail := "none"
 	if pending > 0 {
-		detail = fmt.Sprintf("%d; the next command in its workspace settles it", pending)
+		detail = fmt.Sprintf("%d; the next command in its workspace finishes it or takes it back", pending)
 	}
 	d.report("unfinished rewinds", detail, nil)
 	return nil

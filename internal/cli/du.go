@@ -43,15 +43,15 @@ and their checkpoints need. Content that several share is counted with each of t
 }
 
 type duJSON struct {
-	Schema       string     `json:"schema"`
-	Blobs        int64      `json:"blobs"`
-	Bytes        int64      `json:"bytes"`
-	Disk         int64      `json:"disk_bytes"`
-	Kinds        []kindJSON `json:"kinds"`
-	Unreferenced countJSON  `json:"unreferenced"`
-	Deltas       int64      `json:"deltas"`
-	Rows         int64      `json:"rows"`
-	Sealed       sealedSum  `json:"sealed"`
+	Schema       string      `json:"schema"`
+	Blobs        int64       `json:"blobs"`
+	Bytes        int64       `json:"bytes"`
+	Disk         int64       `json:"disk_bytes"`
+	Kinds        []kindJSON  `json:"kinds"`
+	Unreferenced countJSON   `json:"unreferenced"`
+	Deltas       int64       `json:"deltas"`
+	Rows         int64       `json:"rows"`
+	Sealed       archivedSum `json:"sealed"`
 }
 
 type kindJSON struct {
@@ -66,7 +66,7 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 	}
 	value := duJSON{
 		Schema: "stet.du.v1", Blobs: r.All.Blobs, Bytes: r.All.Bytes, Disk: r.Disk, Kinds: []kindJSON{},
-		Unreferenced: countJSON(r.Unreferenced), Deltas: r.Deltas, Rows: r.Rows, Sealed: sealedSum{r.Archived, r.Packs, r.PackBytes},
+		Unreferenced: countJSON(r.Unreferenced), Deltas: r.Deltas, Rows: r.Rows, Sealed: archivedSum{r.Archived, r.Packs, r.PackBytes},
 	}
 	if !r.Listed { // sizes of contents are what can be known
 		sum := r.Referenced()
@@ -94,7 +94,7 @@ func duText(v duJSON) string {
 	}
 	line("all", v.Blobs, v.Bytes)
 	if v.Sealed.Conversations > 0 {
-		fmt.Fprintf(&text, "%s  %s  sealed\n", padLeft(byteSize(v.Sealed.Bytes), 10), padLeft(plural(v.Sealed.Conversations, "conversation"), 14))
+		fmt.Fprintf(&text, "%s  %s  archived\n", padLeft(byteSize(v.Sealed.Bytes), 10), padLeft(plural(v.Sealed.Conversations, "conversation"), 14))
 	}
 	if v.Disk > 0 {
 		fmt.Fprintf(&text, "%s  %s  on disk\n", padLeft(byteSize(v.Disk), 10), padLeft(plural(v.Rows, "row"), 14))
@@ -121,7 +121,7 @@ func conversationUse(c measure.Conversation) (value map[string]any, text string)
 	}
 	note := ""
 	if c.Archived {
-		note = "  (sealed)"
+		note = "  (archived)"
 	}
 	return value, fmt.Sprintf("%s  %s  %s  %s%s\n",
 		padLeft(byteSize(c.Bytes), 10), padLeft(plural(c.Blobs, "blob"), 14), printable(c.ID), clip(c.Title, 50), note)

@@ -141,7 +141,7 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 	report.Quarantined = result.Quarantined
 	report.Orphans = countJSON{result.Orphans, result.OrphanBytes}
 	report.Damage = damageList(result.Damage, engine)
-	if sealed, err := countSealed(ctx, db); err == nil { // what is damaged is in the list
+	if sealed, err := countArchived(ctx, db); err == nil { // what is damaged is in the list
 		report.Sealed = sealed.Conversations
 	}
 	return a.reportDamage(report)
@@ -219,7 +219,7 @@ func (a *app) fsckText(report fsckJSON) string {
 		fmt.Fprintf(&text, "    %s in quarantine; 'stet fsck --restore-quarantine' puts them back\n", plural(report.Quarantined, "damaged row"))
 	}
 	if report.Sealed > 0 {
-		fmt.Fprintf(&text, "    %s sealed\n", plural(report.Sealed, "conversation"))
+		fmt.Fprintf(&text, "    %s archived\n", plural(report.Sealed, "conversation"))
 	}
 	return text.String()
 }

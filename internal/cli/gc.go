@@ -155,7 +155,7 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags
 	}
 	// Last, since it needs room: what was removed is logged and told also where the
 	// disk is full.
-	if err := a.settle(ctx, db); err != nil {
+	if err := a.compact(ctx, db); err != nil {
 		return err
 	}
 	return damage

@@ -77,7 +77,7 @@ func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags
 		if err := run(cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()}); err != nil || flags.dryRun {
 			return err
 		}
-		return a.settle(ctx, db)
+		return a.compact(ctx, db)
 	})
 	if flags.dryRun && errors.Is(err, sqlite.ErrNoStore) {
 		none := memblob.New()

@@ -267,7 +267,7 @@ func (a *app) keysPrune() *cobra.Command {
 		Short: "Remove data keys with which nothing is sealed any more",
 		Long: `Remove the data keys that only read from the keyring, after 'stet keys rotate
 --reencrypt' sealed everything anew. The whole store is looked at first: while a blob,
-a row or a sealed conversation needs one of them nothing is removed (exit code 4).
+a row or an archived conversation needs one of them nothing is removed (exit code 4).
 Other processes that use the store must end before (exit code 7): those that began
 before the rotation still seal with the old key. Copies of the old keyring and copies
 of the store stay as they are.`,

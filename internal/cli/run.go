@@ -266,7 +266,7 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 	if err != nil {
 		return 0, err
 	}
-	hints := watchTree(s.p.space.Path(), time.Duration(settings.number("run.settle_ms"))*time.Millisecond)
+	hints := watchTree(s.p.space.Path(), time.Duration(settings.number("run.quiet_ms"))*time.Millisecond)
 	defer hints.close()
 	if err := ctx.Err(); err != nil {
 		return 0, coded(ExitInterrupted, "not started: %w", err)

@@ -40,8 +40,8 @@ var knownSettings = []setting{
 	{"capture.reread_days", "7", isNumber, "Days within which checkpoints read every file again, a share at a time, whatever its time stamps say; 0 for never."},
 	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace; the store must lie outside it even so."},
 	{"rewind.enabled", "true", isBool, "Whether rewinds are allowed."},
-	{"run.settle_ms", "1500", isNumber, "How long changes must rest, in milliseconds, before 'stet run' makes a checkpoint of them."},
-	{"settle.background", "true", isBool, "Whether commands that stored much leave a process behind that compresses it. Without, they do a part of it themselves."},
+	{"run.quiet_ms", "1500", isNumber, "How long changes must rest, in milliseconds, before 'stet run' makes a checkpoint of them."},
+	{"compact.background", "true", isBool, "Whether commands that stored much start a background process that compresses it. Without it they do a part of that themselves."},
 	{"gc.max_age", "", isAge, "Forget saves of conversations older than this at 'stet gc', such as 90d."},
 	{"gc.max_saves", "0", isNumber, "Keep this many of the newest saves of each conversation at 'stet gc'; 0 keeps all."},
 	{"gc.max_bytes", "", isSize, "Forget the oldest saves at 'stet gc' until conversations take no more than this, such as 2GiB."},
@@ -71,6 +71,19 @@ var knownSettings = []setting{
 	{"serve.agent_url", "", anything, "Address of an endpoint that speaks OpenAI's chat completions, up to and without /chat/completions."},
 	{"serve.agent_model", "", anything, "Name of the model that the endpoint is asked for."},
 	{"serve.agent_key_file", "", anything, "File with the key of the endpoint."},
+}
+
+// earlierKeys are the names that settings had before. They are still read.
+var earlierKeys = map[string]string{"settle.background": "compact.background", "run.settle_ms": "run.quiet_ms"}
+
+// earlier returns the name that a setting had before, or "".
+func (s setting) earlier() string {
+	for old, key := range earlierKeys {
+		if key == s.key {
+			return old
+		}
+	}
+	return ""
 }
 
 func anything(string) error { return nil }
@@ -115,8 +128,10 @@ func oneOf(words ...string) func(string) error {
 	}
 }
 
-func (s setting) env() string {
-	return "STET_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
+func (s setting) env() string { return envOf(s.key) }
+
+func envOf(key string) string {
+	return "STET_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 // literal writes a value as the file has it.
@@ -173,11 +188,16 @@ func (a *app) settings() (settings, error) {
 		if value, ok := written[s.key]; ok {
 			d = decided{value, path}
 		}
-		if value := os.Getenv(s.env()); value != "" {
-			if err := s.check(value); err != nil {
-				return nil, usage(fmt.Errorf("%s: %w", s.env(), err))
+		for _, key := range []string{s.earlier(), s.key} {
+			name := envOf(key)
+			value := os.Getenv(name)
+			if key == "" || value == "" {
+				continue
 			}
-			d = decided{value, "environment " + s.env()}
+			if err := s.check(value); err != nil {
+				return nil, usage(fmt.Errorf("%s: %w", name, err))
+			}
+			d = decided{value, "environment " + name}
 		}
 		all[s.key] = d
 	}
@@ -223,12 +243,18 @@ func flatten(prefix string, tree map[string]any, into map[string]string) error {
 		if err := s.check(text); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		into[key] = text
+		if _, given := into[s.key]; given && key != s.key {
+			continue // under its present name
+		}
+		into[s.key] = text
 	}
 	return nil
 }
 
 func settingOf(key string) (setting, error) {
+	if now := earlierKeys[key]; now != "" {
+		key = now
+	}
 	for _, s := range knownSettings {
 		if s.key == key {
 			return s, nil
@@ -250,7 +276,7 @@ func (a *app) useSettings() error {
 		a.bucket = all.text("blobs")
 	}
 	a.tenant, a.keyring = all.text("tenant"), all.text("keyring")
-	a.background = all.on("settle.background")
+	a.background = all.on("compact.background")
 	if all.text("color") == "never" {
 		a.noColor = true
 	}

@@ -158,7 +158,7 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 	began := time.Now()
 	err = fn(db)
 	if err == nil {
-		a.settleAfter(ctx, db, time.Since(began))
+		a.compactAfter(ctx, db, time.Since(began))
 	}
 	return errors.Join(err, db.Close())
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Setenv("STET_SETTLE_BACKGROUND", "false") // commands leave nothing behind that runs
+	os.Setenv("STET_COMPACT_BACKGROUND", "false") // commands leave nothing behind that runs
 	goleak.VerifyTestMain(withServers{m})
 }
 

@@ -114,7 +114,7 @@ func TestLockFileNamesNoHost(t *testing.T) {
 }
 
 func TestPagesInABrowser(t *testing.T) {
-	t.Setenv("STET_SETTLE_BACKGROUND", "false") // nothing runs when the directory goes
+	t.Setenv("STET_COMPACT_BACKGROUND", "false") // nothing runs when the directory goes
 	testenv.Need(t, "browser")
 	install(t)
 	dir := t.TempDir()

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// settleLock, in the store's directory, is locked by the one process that
-	// settles. Its text is why the last one failed.
-	settleLock = "settle.lock"
+	// compactLock, in the store's directory, is locked by the one process that
+	// compacts. Its text is why the last one failed. The name is that of earlier
+	// releases, so that they and this one do not compact at the same time.
+	compactLock = "settle.lock"
 	// worthAProcess is how many bytes must wait before a process is left behind for
 	// them. Less does no harm as it is.
 	worthAProcess = 4 << 20
@@ -32,20 +33,20 @@ const (
 	share = 8
 )
 
-func (a *app) settleCommand() *cobra.Command {
+func (a *app) compactCommand() *cobra.Command {
 	var background bool
 	cmd := &cobra.Command{
-		Use:     "settle",
-		Short:   "Compress what was stored in haste",
+		Use:     "compact",
+		Short:   "Compress recently stored content",
 		GroupID: groupHouse,
-		Long: `Compress what commands stored as it came, and give the room back to the file
-system. Nobody needs to call it: a command that stored much leaves a process behind
-that does it, a server does it when it is quiet, and gc does it at its end. It may be
-interrupted at any time, and others go on working meanwhile.
+		Long: `Compress content that commands stored as it came, and give the free space back to
+the file system. This also happens without the command: a command that stored much
+starts a background process for it, a server does it when it is quiet, and gc does it
+at its end. It can be interrupted at any time and runs beside other commands.
 
-Say settle.background = false in the settings if no process shall be left behind;
-commands then do a part of it themselves.`,
-		Example: "  stet settle\n  stet config set settle.background false",
+Set compact.background = false to start no background process; commands then do a
+part of the work themselves.`,
+		Example: "  stet compact\n  stet config set compact.background false",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.storeDir()
@@ -53,9 +54,9 @@ commands then do a part of it themselves.`,
 				return err
 			}
 			if background {
-				return a.settleBehind(cmd.Context(), dir)
+				return a.compactBehind(cmd.Context(), dir)
 			}
-			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.settleNow(cmd.Context(), db, dir) })
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.compactNow(cmd.Context(), db, dir) })
 		},
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "do it with low priority, unless another process does it")
@@ -63,20 +64,20 @@ commands then do a part of it themselves.`,
 	return cmd
 }
 
-type settleJSON struct {
+type compactJSON struct {
 	Schema string `json:"schema"`
 	Looked int    `json:"looked_at"`
 }
 
-// settleNow waits for a process in the background, if there is one, so that
+// compactNow waits for a process in the background, if there is one, so that
 // everything is compressed when it returns.
-func (a *app) settleNow(ctx context.Context, db *stet.DB, dir string) error {
-	lock := flock.New(filepath.Join(dir, settleLock))
+func (a *app) compactNow(ctx context.Context, db *stet.DB, dir string) error {
+	lock := flock.New(filepath.Join(dir, compactLock))
 	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
-		return fmt.Errorf("wait for others who compress: %w", err)
+		return fmt.Errorf("wait for the process that compresses: %w", err)
 	}
 	defer lock.Close()
-	value := settleJSON{Schema: "stet.settle.v1"}
+	value := compactJSON{Schema: "stet.settle.v1"}
 	looked := a.counter("compressing")
 	err := db.Compact(ctx, func(done int) {
 		value.Looked = done
@@ -93,24 +94,24 @@ func (a *app) settleNow(ctx context.Context, db *stet.DB, dir string) error {
 	return a.print(value, text+"\n")
 }
 
-// settle compresses all that was stored in haste, at the end of another verb.
-func (a *app) settle(ctx context.Context, db *stet.DB) error {
+// compact compresses all recently stored content at the end of another verb.
+func (a *app) compact(ctx context.Context, db *stet.DB) error {
 	looked := a.counter("compressing")
 	defer looked.done()
 	return db.Compact(ctx, func(done int) { looked.set(int64(done)) })
 }
 
-// settleAfter looks after what a verb stored as it came. It tells nobody where it
+// compactAfter looks after what a verb stored as it came. It tells nobody where it
 // fails, as on a full disk: the verb has done its work, and what is not compressed
 // is only larger.
-func (a *app) settleAfter(ctx context.Context, db *stet.DB, took time.Duration) {
+func (a *app) compactAfter(ctx context.Context, db *stet.DB, took time.Duration) {
 	own := db.Uncompacted()
 	if own == 0 {
 		return
 	}
 	dir, err := a.storeDir()
 	if err != nil || !a.background || a.asked { // nobody could ask in the background
-		settleAWhile(ctx, db, settleTime(took))
+		compactAWhile(ctx, db, compactTime(took))
 		return
 	}
 	if own >= worthAProcess || oneOfMany() && muchWaits(ctx, db) {
@@ -126,11 +127,11 @@ func muchWaits(ctx context.Context, db *stet.DB) bool {
 	return err == nil && n >= worthAProcess
 }
 
-// settleTime is how long a verb that stored something, and took so long itself, may
+// compactTime is how long a verb that stored something, and took so long itself, may
 // go on compressing that, or what earlier ones left: about an eighth of its time.
 // Short verbs would do nothing within theirs, so one of eight of them does it for
 // all. The rest waits for the next verb, the server or gc.
-func settleTime(took time.Duration) time.Duration {
+func compactTime(took time.Duration) time.Duration {
 	const worth, most = 50 * time.Millisecond, time.Second
 	if took/share >= worth {
 		return min(took/share, most)
@@ -141,7 +142,7 @@ func settleTime(took time.Duration) time.Duration {
 	return 0
 }
 
-func settleAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
+func compactAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
 	if limit == 0 {
 		return
 	}
@@ -150,14 +151,14 @@ func settleAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
 	_ = db.Compact(ctx, nil)
 }
 
-// leaveBehind starts this program once more, for settleBehind. It does not wait
+// leaveBehind starts this program once more, for compactBehind. It does not wait
 // for it.
 func (a *app) leaveBehind(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
-	lock := flock.New(filepath.Join(dir, settleLock))
+	lock := flock.New(filepath.Join(dir, compactLock))
 	free, err := lock.TryLock()
 	if err := errors.Join(err, lock.Close()); err != nil || !free || failedLately(dir) {
 		return err
@@ -177,7 +178,7 @@ func (a *app) leaveBehind(dir string) error {
 		env = append(env, name+"="+path)
 	}
 	cmd := &exec.Cmd{
-		Path: program, Args: []string{os.Args[0], "--store", dir, "-q", "settle", "--background"},
+		Path: program, Args: []string{os.Args[0], "--store", dir, "-q", "compact", "--background"},
 		Env: env, Dir: "/", // in nobody's way
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // stays when the terminal goes
 	}
@@ -187,10 +188,10 @@ func (a *app) leaveBehind(dir string) error {
 	return cmd.Process.Release()
 }
 
-// settleBehind settles with low priority if nobody else does, and leaves a note
-// where that fails: nobody reads what it says.
-func (a *app) settleBehind(ctx context.Context, dir string) error {
-	lock := flock.New(filepath.Join(dir, settleLock))
+// compactBehind compacts with low priority unless another process does, and leaves a
+// note where that fails: nothing reads its output.
+func (a *app) compactBehind(ctx context.Context, dir string) error {
+	lock := flock.New(filepath.Join(dir, compactLock))
 	free, err := lock.TryLock()
 	if err != nil || !free {
 		return err
@@ -201,14 +202,14 @@ func (a *app) settleBehind(ctx context.Context, dir string) error {
 	return errors.Join(err, noteFailure(dir, err))
 }
 
-// noteFailure writes why settling failed, or that it did not. To be stopped is no
+// noteFailure writes why compacting failed, or that it did not. To be stopped is not a
 // failure.
 func noteFailure(dir string, failed error) error {
 	text := ""
 	if failed != nil && !isCancelled(failed) {
 		text = strings.Join(strings.Fields(failed.Error()), " ") + "\n"
 	}
-	path := filepath.Join(dir, settleLock)
+	path := filepath.Join(dir, compactLock)
 	err := os.WriteFile(path, []byte(text), 0o600)
 	if err != nil && text != "" {
 		return os.Truncate(path, 1) // a hole needs no room, and tells that it failed
@@ -216,10 +217,10 @@ func noteFailure(dir string, failed error) error {
 	return err
 }
 
-// lastFailure returns why and when settling in the background failed, or the zero
+// lastFailure returns why and when compacting in the background failed, or the zero
 // time.
 func lastFailure(dir string) (why string, at time.Time) {
-	path := filepath.Join(dir, settleLock)
+	path := filepath.Join(dir, compactLock)
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) == 0 {
 		return "", time.Time{}

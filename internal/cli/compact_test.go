@@ -19,19 +19,19 @@ import (
 	"github.com/stet-dev/stet/keyring"
 )
 
-// TestSettleTimeIsAnEighth adds up what verbs of one length give to compressing.
-func TestSettleTimeIsAnEighth(t *testing.T) {
+// TestCompactTimeIsAnEighth adds up what verbs of one length give to compressing.
+func TestCompactTimeIsAnEighth(t *testing.T) {
 	for _, took := range []time.Duration{400 * time.Millisecond, 2 * time.Second, 8 * time.Second} {
-		if got := settleTime(took); got != took/8 {
+		if got := compactTime(took); got != took/8 {
 			t.Errorf("a verb of %v gives %v", took, got)
 		}
 	}
-	if got := settleTime(time.Hour); got != time.Second {
+	if got := compactTime(time.Hour); got != time.Second {
 		t.Errorf("a verb of an hour gives %v", got)
 	}
 	some := 0
 	for range 8000 {
-		switch got := settleTime(60 * time.Millisecond); got {
+		switch got := compactTime(60 * time.Millisecond); got {
 		case 0:
 		case 25 * time.Millisecond:
 			some++
@@ -92,9 +92,9 @@ func (h *household) storeMuch(round int) {
 	h.stet(0, "checkpoint")
 }
 
-// settles reports whether somebody settled, or was about to.
-func (h *household) settles() bool {
-	_, err := os.Stat(filepath.Join(h.store, settleLock))
+// compacts reports whether a process compacted, or was about to.
+func (h *household) compacts() bool {
+	_, err := os.Stat(filepath.Join(h.store, compactLock))
 	return err == nil
 }
 
@@ -112,15 +112,15 @@ func (h *household) waits() int64 {
 	return n
 }
 
-// leftBehind waits until somebody settled in the background, and has ended.
+// leftBehind waits until a process compacted in the background, and has ended.
 func (h *household) leftBehind() {
 	h.t.Helper()
 	for began := time.Now(); h.waits() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > 2*time.Minute {
-			h.t.Fatal("nobody settles in the background")
+			h.t.Fatal("nothing compacts in the background")
 		}
 	}
-	lock := flock.New(filepath.Join(h.store, settleLock))
+	lock := flock.New(filepath.Join(h.store, compactLock))
 	ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Minute)
 	defer cancel()
 	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
@@ -131,7 +131,7 @@ func (h *household) leftBehind() {
 	}
 }
 
-const inBackground = "STET_SETTLE_BACKGROUND=true"
+const inBackground = "STET_COMPACT_BACKGROUND=true"
 
 func TestCommandsLeaveAProcessBehind(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestCommandsLeaveAProcessBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHousehold(t, inBackground)
 			begin(h)
-			for round := 0; !h.settles(); round++ { // a slow command may settle what it stores itself
+			for round := 0; !h.compacts(); round++ { // a slow command may compact what it stores itself
 				if round == 20 {
 					t.Fatal("no process is left behind")
 				}
@@ -179,7 +179,7 @@ func TestManyShortCommandsLeaveAProcessBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.stet(0, "checkpoint")
-		if h.settles() {
+		if h.compacts() {
 			if i < worthAProcess/(len(data)+1000) {
 				t.Errorf("a process is left behind after %d rounds of %d bytes", i+1, len(data))
 			}
@@ -187,16 +187,16 @@ func TestManyShortCommandsLeaveAProcessBehind(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nobody ever settles")
+	t.Error("nothing ever compacts")
 }
 
 func TestNoProcessIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	t.Run("by a setting", func(t *testing.T) {
-		h := newHousehold(t, "STET_SETTLE_BACKGROUND=false")
+		h := newHousehold(t, "STET_COMPACT_BACKGROUND=false")
 		h.storeMuch(0)
-		if h.settles() {
-			t.Error("somebody was about to settle")
+		if h.compacts() {
+			t.Error("a process was about to compact")
 		}
 	})
 	t.Run("after a failure", func(t *testing.T) {
@@ -206,18 +206,18 @@ func TestNoProcessIsLeftBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.storeMuch(0)
-		if out := h.stet(1, "doctor", "--quick"); !strings.Contains(out, "no luck; 'stet settle' tries again") {
+		if out := h.stet(1, "doctor", "--quick"); !strings.Contains(out, "no luck; 'stet compact' tries again") {
 			t.Errorf("doctor says\n%s", out)
 		}
 		longAgo := time.Now().Add(-2 * failedFor)
-		if err := os.Chtimes(filepath.Join(h.store, settleLock), longAgo, longAgo); err != nil {
+		if err := os.Chtimes(filepath.Join(h.store, compactLock), longAgo, longAgo); err != nil {
 			t.Fatal(err)
 		}
 		if failedLately(h.store) {
 			t.Error("it is never tried again")
 		}
-		if out := h.stet(0, "settle"); !strings.HasPrefix(out, "everything is compressed") {
-			t.Errorf("settle says %q", out)
+		if out := h.stet(0, "compact"); !strings.HasPrefix(out, "everything is compressed") {
+			t.Errorf("compact says %q", out)
 		}
 		h.stet(0, "doctor", "--quick")
 		if got := h.waits(); got != 0 {
@@ -227,20 +227,20 @@ func TestNoProcessIsLeftBehind(t *testing.T) {
 	t.Run("beside another", func(t *testing.T) {
 		h := newHousehold(t, inBackground)
 		h.stet(0, "init")
-		lock := flock.New(filepath.Join(h.store, settleLock))
+		lock := flock.New(filepath.Join(h.store, compactLock))
 		if ok, err := lock.TryLock(); !ok {
 			t.Fatal(err)
 		}
 		h.storeMuch(0)
 		before := h.waits()
-		h.stet(0, "settle", "--background")
+		h.stet(0, "compact", "--background")
 		if after := h.waits(); after != before {
-			t.Errorf("two settled at once: %d bytes wait, and %d before", after, before)
+			t.Errorf("two compacted at once: %d bytes wait, and %d before", after, before)
 		}
 		if err := lock.Close(); err != nil {
 			t.Fatal(err)
 		}
-		h.stet(0, "settle", "--background")
+		h.stet(0, "compact", "--background")
 		if got := h.waits(); got != 0 {
 			t.Errorf("%d bytes wait", got)
 		}
@@ -252,13 +252,13 @@ func TestAFailureIsNoted(t *testing.T) {
 	t.Parallel()
 	h := newHousehold(t)
 	h.stet(0, "init")
-	if err := noteFailure(h.store, fmt.Errorf("settle: %w", context.Canceled)); err != nil {
+	if err := noteFailure(h.store, fmt.Errorf("compact: %w", context.Canceled)); err != nil {
 		t.Fatal(err)
 	}
 	if why, _ := lastFailure(h.store); why != "" {
 		t.Errorf("to be stopped is noted as %q", why)
 	}
-	if err := os.Truncate(filepath.Join(h.store, settleLock), 1); err != nil { // as on a full disk
+	if err := os.Truncate(filepath.Join(h.store, compactLock), 1); err != nil { // as on a full disk
 		t.Fatal(err)
 	}
 	if why, _ := lastFailure(h.store); why != "there was no room to note why" || !failedLately(h.store) {
@@ -268,19 +268,19 @@ func TestAFailureIsNoted(t *testing.T) {
 	if err := os.WriteFile(database, []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := h.stet(6, "settle", "--background")
+	out := h.stet(6, "compact", "--background")
 	if why, at := lastFailure(h.store); why == "" || time.Since(at) > time.Hour {
 		t.Errorf("noted %q at %v, it said %s", why, at, out)
 	}
 }
 
-func TestSettleNeedsALocalStore(t *testing.T) {
+func TestCompactNeedsALocalStore(t *testing.T) {
 	t.Parallel()
 	h := newHousehold(t)
 	h.store = "http://127.0.0.1:1"
-	if out := h.stet(2, "settle"); !strings.Contains(out, "needs a local store") {
+	if out := h.stet(2, "compact"); !strings.Contains(out, "needs a local store") {
 		t.Errorf("it says %s", out)
 	}
 	h.store = filepath.Join(t.TempDir(), "none")
-	h.stet(3, "settle")
+	h.stet(3, "compact")
 }

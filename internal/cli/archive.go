@@ -14,30 +14,30 @@ import (
 	"github.com/stet-dev/stet/upkeep"
 )
 
-type sealFlags struct {
+type archiveFlags struct {
 	dryRun, list, all, sweep bool
 	idle                     string
 	limit                    int
 }
 
-func (a *app) sealCommand() *cobra.Command {
-	var flags sealFlags
+func (a *app) archiveCommand() *cobra.Command {
+	var flags archiveFlags
 	cmd := &cobra.Command{
-		Use:     "seal [CONV...]",
+		Use:     "archive [CONV...]",
 		Short:   "Move idle conversations out of the database",
 		GroupID: groupHouse,
 		Long: `Move conversations that nothing was saved in for --idle, or the given ones, with
 their checkpoints and agents, into a few objects of the store's bucket: of a local
 store, files below packs in its directory. They are listed, read, searched and
-exported as before; whoever changes one brings it back. What they took in the
+exported as before; a change to one brings it back. The space that they took in the
 database is free after the next 'stet gc'.
 
 Conversations that an earlier call passed, and that were brought back and not
 changed since, are left alone unless --all is given.
 
---list tells which are sealed. --sweep removes objects of the bucket that nothing
-names and that are older than a day, as after a crash. --dry-run says what would be, and does nothing.`,
-		Example:           "  stet seal --dry-run\n  stet seal --idle 90d\n  stet seal 01jcx4",
+--list lists archived conversations. --sweep removes objects of the bucket that nothing
+names and that are older than a day, as after a crash. --dry-run only reports.`,
+		Example:           "  stet archive --dry-run\n  stet archive --idle 90d\n  stet archive 01jcx4",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeConversations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,35 +51,35 @@ names and that are older than a day, as after a crash. --dry-run says what would
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
 				switch {
 				case flags.list:
-					return a.listSealed(cmd.Context(), db)
+					return a.listArchived(cmd.Context(), db)
 				case flags.sweep:
 					return a.sweepPacks(cmd.Context(), db)
 				case len(args) > 0:
-					return a.sealThese(cmd.Context(), db, args, flags.dryRun)
+					return a.archiveThese(cmd.Context(), db, args, flags.dryRun)
 				}
-				return a.sealIdle(cmd.Context(), db, idle, flags)
+				return a.archiveIdle(cmd.Context(), db, idle, flags)
 			})
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.idle, "idle", "30d", "how long nothing was saved, such as 90d or 36h")
-	f.IntVar(&flags.limit, "limit", 0, "seal this many at most")
+	f.IntVar(&flags.limit, "limit", 0, "archive this many at most")
 	f.BoolVar(&flags.all, "all", false, "look at conversations again that were brought back")
-	f.BoolVar(&flags.list, "list", false, "list what is sealed")
+	f.BoolVar(&flags.list, "list", false, "list archived conversations")
 	f.BoolVar(&flags.sweep, "sweep", false, "remove objects that nothing names")
-	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would be sealed, do nothing")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "report what would be archived, change nothing")
 	cmd.MarkFlagsMutuallyExclusive("list", "sweep", "dry-run")
 	return cmd
 }
 
-func (a *app) unsealCommand() *cobra.Command {
+func (a *app) unarchiveCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:               "unseal CONV...",
-		Short:             "Bring sealed conversations back into the database",
+		Use:               "unarchive CONV...",
+		Short:             "Bring archived conversations back into the database",
 		GroupID:           groupHouse,
-		Long:              "Bring conversations back that 'stet seal' moved out of the database. Changing one does that by itself.",
-		Example:           "  stet unseal 01jcx4\n  stet unseal --all",
+		Long:              "Bring conversations back that 'stet archive' moved out of the database. A change to one does the same.",
+		Example:           "  stet unarchive 01jcx4\n  stet unarchive --all",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeConversations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,7 +87,7 @@ func (a *app) unsealCommand() *cobra.Command {
 				return usage(errors.New("name conversations, or say --all"))
 			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
-				return a.unseal(cmd.Context(), db, args)
+				return a.unarchive(cmd.Context(), db, args)
 			})
 		},
 	}
@@ -95,8 +95,9 @@ func (a *app) unsealCommand() *cobra.Command {
 	return cmd
 }
 
-// sealedJSON is a sealed conversation.
-type sealedJSON struct {
+// archivedJSON is an archived conversation. The schemas keep the names of the verbs of
+// earlier releases.
+type archivedJSON struct {
 	ID      string `json:"id"`
 	Time    string `json:"time,omitempty"`
 	Rows    uint64 `json:"rows"`
@@ -105,29 +106,29 @@ type sealedJSON struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-type sealJSON struct {
-	Schema  string       `json:"schema"`
-	DryRun  bool         `json:"dry_run"`
-	Sealed  []sealedJSON `json:"sealed"`
-	Skipped int          `json:"skipped"`
+type archiveJSON struct {
+	Schema  string         `json:"schema"`
+	DryRun  bool           `json:"dry_run"`
+	Sealed  []archivedJSON `json:"sealed"`
+	Skipped int            `json:"skipped"`
 }
 
-func sealedOf(i pack.Info) sealedJSON {
-	out := sealedJSON{ID: i.ID, Rows: i.Rows, Blobs: i.Blobs, Objects: i.Objects, Bytes: i.Bytes}
+func archivedOf(i pack.Info) archivedJSON {
+	out := archivedJSON{ID: i.ID, Rows: i.Rows, Blobs: i.Blobs, Objects: i.Objects, Bytes: i.Bytes}
 	if !i.Time.IsZero() {
 		out.Time = i.Time.UTC().Format(time.RFC3339)
 	}
 	return out
 }
 
-// sealedSum is what sealed conversations take in the bucket.
-type sealedSum struct {
+// archivedSum is what archived conversations take in the bucket.
+type archivedSum struct {
 	Conversations int64 `json:"conversations"`
 	Objects       int64 `json:"objects"`
 	Bytes         int64 `json:"bytes"`
 }
 
-func countSealed(ctx context.Context, db *stet.DB) (sum sealedSum, err error) {
+func countArchived(ctx context.Context, db *stet.DB) (sum archivedSum, err error) {
 	for info, err := range db.Archived(ctx) {
 		if err != nil {
 			return sum, err
@@ -139,42 +140,42 @@ func countSealed(ctx context.Context, db *stet.DB) (sum sealedSum, err error) {
 	return sum, nil
 }
 
-// explainSeal gives errors of sealing their exit codes.
-func explainSeal(err error) error {
+// explainArchive gives errors of archiving their exit codes.
+func explainArchive(err error) error {
 	switch {
 	case errors.Is(err, upkeep.ErrNoBucket):
-		return usage(fmt.Errorf("%w; a server seals those of its own store", err))
-	case errors.Is(err, pack.ErrSealed) || errors.Is(err, pack.ErrChanged):
+		return usage(fmt.Errorf("%w; a server archives those of its own store", err))
+	case errors.Is(err, pack.ErrArchived) || errors.Is(err, pack.ErrChanged):
 		return coded(ExitConflict, "%w", err)
-	case errors.Is(err, pack.ErrNotSealed) || errors.Is(err, pack.ErrEmpty):
+	case errors.Is(err, pack.ErrNotArchived) || errors.Is(err, pack.ErrEmpty):
 		return coded(ExitNotFound, "%w", err)
 	}
 	return err
 }
 
-func (a *app) sealIdle(ctx context.Context, db *stet.DB, idle time.Duration, flags sealFlags) error {
+func (a *app) archiveIdle(ctx context.Context, db *stet.DB, idle time.Duration, flags archiveFlags) error {
 	if idle == 0 {
 		idle = -1 // the option's zero value means the default
 	}
-	value := sealJSON{Schema: "stet.seal.v1", DryRun: flags.dryRun, Sealed: []sealedJSON{}}
-	count := a.counter("sealing")
+	value := archiveJSON{Schema: "stet.seal.v1", DryRun: flags.dryRun, Sealed: []archivedJSON{}}
+	count := a.counter("archiving")
 	result, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{
 		IdleFor: idle, Limit: flags.limit, All: flags.all, DryRun: flags.dryRun,
 		Progress: func(i pack.Info) {
-			value.Sealed = append(value.Sealed, sealedOf(i))
+			value.Sealed = append(value.Sealed, archivedOf(i))
 			count.set(int64(len(value.Sealed)))
 		},
 	})
 	count.done()
 	if err != nil {
-		return explainSeal(err)
+		return explainArchive(err)
 	}
 	value.Skipped = result.Skipped
-	return a.print(value, sealText(value))
+	return a.print(value, archiveText(value))
 }
 
-func (a *app) sealThese(ctx context.Context, db *stet.DB, names []string, dryRun bool) error {
-	value := sealJSON{Schema: "stet.seal.v1", DryRun: dryRun, Sealed: []sealedJSON{}}
+func (a *app) archiveThese(ctx context.Context, db *stet.DB, names []string, dryRun bool) error {
+	value := archiveJSON{Schema: "stet.seal.v1", DryRun: dryRun, Sealed: []archivedJSON{}}
 	for _, name := range names {
 		id, err := conversationID(ctx, db, name)
 		if err != nil {
@@ -183,21 +184,21 @@ func (a *app) sealThese(ctx context.Context, db *stet.DB, names []string, dryRun
 		info := pack.Info{ID: id}
 		if !dryRun {
 			if info, err = db.Archive(ctx, id); err != nil {
-				return explainSeal(err)
+				return explainArchive(err)
 			}
 		}
-		value.Sealed = append(value.Sealed, sealedOf(info))
+		value.Sealed = append(value.Sealed, archivedOf(info))
 	}
-	return a.print(value, sealText(value))
+	return a.print(value, archiveText(value))
 }
 
-func sealText(v sealJSON) string {
+func archiveText(v archiveJSON) string {
 	var text strings.Builder
-	verb := "sealed"
+	verb := "archived"
 	if v.DryRun {
-		verb = "would seal"
+		verb = "would archive"
 	}
-	var sum sealedJSON
+	var sum archivedJSON
 	for _, s := range v.Sealed {
 		fmt.Fprintf(&text, "%s %s\n", verb, printable(s.ID))
 		sum.Rows, sum.Blobs, sum.Bytes, sum.Objects = sum.Rows+s.Rows, sum.Blobs+s.Blobs, sum.Bytes+s.Bytes, sum.Objects+s.Objects
@@ -214,14 +215,14 @@ func sealText(v sealJSON) string {
 	return text.String()
 }
 
-func (a *app) listSealed(ctx context.Context, db *stet.DB) error {
-	value := sealJSON{Schema: "stet.seal.v1", Sealed: []sealedJSON{}}
+func (a *app) listArchived(ctx context.Context, db *stet.DB) error {
+	value := archiveJSON{Schema: "stet.seal.v1", Sealed: []archivedJSON{}}
 	var text strings.Builder
 	for info, err := range db.Archived(ctx) {
 		if err != nil {
 			return err
 		}
-		value.Sealed = append(value.Sealed, sealedOf(info))
+		value.Sealed = append(value.Sealed, archivedOf(info))
 		fmt.Fprintf(&text, "%s  %s  %s in %s\n", printable(info.ID), info.Time.Local().Format("2006-01-02 15:04"),
 			byteSize(info.Bytes), plural(int64(info.Objects), "object"))
 	}
@@ -231,13 +232,13 @@ func (a *app) listSealed(ctx context.Context, db *stet.DB) error {
 func (a *app) sweepPacks(ctx context.Context, db *stet.DB) error {
 	result, err := db.SweepPacks(ctx, 0)
 	if err != nil {
-		return explainSeal(err)
+		return explainArchive(err)
 	}
 	value := map[string]any{"schema": "stet.seal.sweep.v1", "removed": result.Removed, "removed_bytes": result.RemovedBytes, "kept": result.Kept}
 	return a.print(value, fmt.Sprintf("removed %s (%s); %s stay\n", plural(result.Removed, "object"), byteSize(result.RemovedBytes), plural(result.Kept, "object")))
 }
 
-func (a *app) unseal(ctx context.Context, db *stet.DB, names []string) error {
+func (a *app) unarchive(ctx context.Context, db *stet.DB, names []string) error {
 	ids := []string{}
 	if len(names) == 0 {
 		for info, err := range db.Archived(ctx) {
@@ -256,7 +257,7 @@ func (a *app) unseal(ctx context.Context, db *stet.DB, names []string) error {
 	}
 	for _, id := range ids {
 		if err := db.Unarchive(ctx, id); err != nil {
-			return explainSeal(err)
+			return explainArchive(err)
 		}
 		a.say("%s is back", printable(id))
 	}

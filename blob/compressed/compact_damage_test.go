@@ -45,9 +45,9 @@ func noise(seed uint64, n int) []byte {
 	return out
 }
 
-// TestDamageKeepsNoOthersFromBeingSettled has a damaged blob, and one that leans on
+// TestDamageKeepsNoOthersFromBeingCompacted has a damaged blob, and one that leans on
 // it, before one that is sound.
-func TestDamageKeepsNoOthersFromBeingSettled(t *testing.T) {
+func TestDamageKeepsNoOthersFromBeingCompacted(t *testing.T) {
 	b := newBench(t, nearReads)
 	base := noise(1, 20_000)
 	edited := append(append(bytes.Clone(base[:8000]), noise(2, 4000)...), base[12_000:]...)
@@ -59,8 +59,8 @@ func TestDamageKeepsNoOthersFromBeingSettled(t *testing.T) {
 		infos, _, err := b.kept.Arrived(t.Context(), "", 16)
 		b.must(err)
 		s := New(&spoiled{Blobs: b.kept, bad: damage}, &Options{Later: func(int64) {}})
-		if _, err := s.Settle(t.Context(), b.kept, infos); err != nil {
-			t.Errorf("settle beside damage: %v", err)
+		if _, err := s.Compact(t.Context(), b.kept, infos); err != nil {
+			t.Errorf("compact beside damage: %v", err)
 		}
 		if kind := b.look().kinds[good]; kind != kindZstd {
 			t.Errorf("the sound one is of kind %d, want %d", kind, kindZstd)
@@ -68,9 +68,9 @@ func TestDamageKeepsNoOthersFromBeingSettled(t *testing.T) {
 	}
 }
 
-// TestTwoSettleALargeContent has another process settle a content between two looks
+// TestTwoCompactALargeContent has another process compact a content between two looks
 // at it.
-func TestTwoSettleALargeContent(t *testing.T) {
+func TestTwoCompactALargeContent(t *testing.T) {
 	b := newBench(t, nearReads)
 	content := bytes.Repeat([]byte("a large content "), streamFrom/8)
 	id := b.put(version{content: content})[0]
@@ -81,12 +81,12 @@ func TestTwoSettleALargeContent(t *testing.T) {
 	driver.opened = func() {
 		if !once {
 			once = true
-			_, err := b.fresh().Settle(t.Context(), b.kept, infos)
+			_, err := b.fresh().Compact(t.Context(), b.kept, infos)
 			b.must(err)
 		}
 	}
-	if _, err := New(driver, &Options{Later: func(int64) {}}).Settle(t.Context(), driver, infos); err != nil {
-		t.Errorf("settle beside another one: %v", err)
+	if _, err := New(driver, &Options{Later: func(int64) {}}).Compact(t.Context(), driver, infos); err != nil {
+		t.Errorf("compact beside another one: %v", err)
 	}
 	if got, err := b.fresh().Get(t.Context(), id); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("get: %d bytes, %v", len(got), err)

@@ -11,21 +11,21 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Unseal brings a conversation back into the database and removes its packs. It fails
-// with ErrNotSealed if there are none. It may be stopped and called again at any
+// Unarchive brings a conversation back into the database and removes its packs. It fails
+// with ErrNotArchived if there are none. It may be stopped and called again at any
 // time.
-func (s *Store) Unseal(ctx context.Context, id string) error {
+func (s *Store) Unarchive(ctx context.Context, id string) error {
 	e, err := s.entry(ctx, id)
 	if err != nil {
 		return err
 	}
 	if e == nil {
-		return fmt.Errorf("%s: %w", id, ErrNotSealed)
+		return fmt.Errorf("%s: %w", id, ErrNotArchived)
 	}
 	return s.bringBack(ctx, id)
 }
 
-// bringBack is Unseal, and does nothing for a conversation that is not sealed. Within
+// bringBack is Unarchive, and does nothing for a conversation that is not archived. Within
 // a process, it runs once at a time for each conversation.
 func (s *Store) bringBack(ctx context.Context, id string) error {
 	done, err := s.alone(ctx, id)
@@ -38,7 +38,7 @@ func (s *Store) bringBack(ctx context.Context, id string) error {
 		if err != nil || e == nil {
 			return err
 		}
-		err = s.unseal(ctx, e)
+		err = s.unarchive(ctx, e)
 		switch {
 		case errors.Is(err, errGone):
 			err = s.gone(ctx, e, err)
@@ -78,9 +78,9 @@ func (s *Store) alone(ctx context.Context, id string) (done func(), err error) {
 	}
 }
 
-// unseal puts the blobs, then commits the rows. A running collector keeps blobs that
+// unarchive puts the blobs, then commits the rows. A running collector keeps blobs that
 // were put after it began, and the commit refers to all of them.
-func (s *Store) unseal(ctx context.Context, e *entry) error {
+func (s *Store) unarchive(ctx context.Context, e *entry) error {
 	c, err := s.contents(ctx, e)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *Store) unseal(ctx context.Context, e *entry) error {
 	if err := s.putBack(ctx, e, c, c.order); err != nil {
 		return err
 	}
-	b, err := s.unsealing(ctx, e, c)
+	b, err := s.unarchiving(ctx, e, c)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (s *Store) unseal(ctx context.Context, e *entry) error {
 	return err
 }
 
-// unsealing returns the batch that brings rows back.
-func (s *Store) unsealing(ctx context.Context, e *entry, c *contents) (*kv.Batch, error) {
+// unarchiving returns the batch that brings rows back.
+func (s *Store) unarchiving(ctx context.Context, e *entry, c *contents) (*kv.Batch, error) {
 	b := &kv.Batch{
 		Expect: []kv.Expect{{Key: e.key(), Version: e.version}},
 		Delete: []string{e.key()},

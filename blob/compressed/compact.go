@@ -10,26 +10,26 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// settleBytes is how much is replaced in one step: enough to share a sync, and little
+// compactBytes is how much is replaced in one step: enough to share a sync, and little
 // enough not to block a writer for long.
-const settleBytes = 1 << 20
+const compactBytes = 1 << 20
 
-// Settle compresses those of the given blobs, as the store below lists them, that
+// Compact compresses those of the given blobs, as the store below lists them, that
 // are stored as they came, compares those that came with a hint, and returns how
-// many bytes that saved. What a hint names should be settled before, as it is in the
+// many bytes that saved. What a hint names should be compacted before, as it is in the
 // order in which blobs arrived. It may run beside all other calls, in several
-// processes, and be stopped at any time; blobs that are settled, or gone, cost a look,
+// processes, and be stopped at any time; blobs that are compacted, or gone, cost a look,
 // and those that are damaged keep no others waiting. below exchanges blobs of the
 // store below.
-func (s *Store) Settle(ctx context.Context, below blob.Replacer, blobs []blob.Info) (saved int64, err error) {
-	b := &settling{replacer: below}
+func (s *Store) Compact(ctx context.Context, below blob.Replacer, blobs []blob.Info) (saved int64, err error) {
+	b := &compacting{replacer: below}
 	b.resolver = resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record)}
 	for _, info := range blobs {
 		if info.Stored <= minAlone && (info.Stored < leastHinted || !info.Base.IsZero()) {
 			continue
 		}
 		if err := b.add(ctx, info); err != nil && !staysAsItIs(err) {
-			return b.saved, fmt.Errorf("settle blob %s: %w", info.ID, err)
+			return b.saved, fmt.Errorf("compact blob %s: %w", info.ID, err)
 		}
 	}
 	return b.saved, b.flush(ctx)
@@ -45,9 +45,9 @@ func staysAsItIs(err error) bool {
 // leastHinted is the smallest size of a record with a hint.
 const leastHinted = 1 + blob.IDSize + leastLeaning
 
-// settling collects records for one exchange. It plans what was hinted as a Put
+// compacting collects records for one exchange. It plans what was hinted as a Put
 // would that compresses at once, with the records to be exchanged as staged ones.
-type settling struct {
+type compacting struct {
 	planner
 	replacer blob.Replacer
 	records  []blob.Blob
@@ -56,14 +56,14 @@ type settling struct {
 	saved    int64 // of those that are exchanged
 }
 
-func (b *settling) add(ctx context.Context, info blob.Info) error {
+func (b *compacting) add(ctx context.Context, info blob.Info) error {
 	if info.Stored > streamFrom && info.Base.IsZero() {
 		return b.stream(ctx, info)
 	}
 	return b.addWhole(ctx, info)
 }
 
-func (b *settling) addWhole(ctx context.Context, info blob.Info) error {
+func (b *compacting) addWhole(ctx context.Context, info blob.Info) error {
 	data, err := b.inner.Get(ctx, info.ID)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (b *settling) addWhole(ctx context.Context, info blob.Info) error {
 	one := blob.Blob{ID: info.ID, Data: r.encode(), Base: r.base, LocalOnly: r.local, Given: true}
 	b.records, b.bytes = append(b.records, one), b.bytes+len(one.Data)
 	b.gain += int64(len(data) - len(one.Data))
-	if b.bytes >= settleBytes {
+	if b.bytes >= compactBytes {
 		return b.flush(ctx)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (b *settling) addWhole(ctx context.Context, info blob.Info) error {
 
 // smaller returns the record of some stored bytes with its payload compressed, or
 // nil if there is nothing to gain.
-func (b *settling) smaller(ctx context.Context, id blob.ID, data []byte) (*record, error) {
+func (b *compacting) smaller(ctx context.Context, id blob.ID, data []byte) (*record, error) {
 	r, err := parse(id, data, b.opts.MaxBlob)
 	if err != nil {
 		return nil, nil // see staysAsItIs
@@ -106,7 +106,7 @@ func (b *settling) smaller(ctx context.Context, id blob.ID, data []byte) (*recor
 
 // decided returns what a record becomes that waited for its comparison. Whatever
 // the hint is worth, it waits no more.
-func (b *settling) decided(ctx context.Context, id blob.ID, hinted *record) (*record, error) {
+func (b *compacting) decided(ctx context.Context, id blob.ID, hinted *record) (*record, error) {
 	r, err := b.difference(ctx, &blob.Blob{ID: id, Data: hinted.payload, Like: hinted.like, LocalOnly: hinted.local})
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (b *settling) decided(ctx context.Context, id blob.ID, hinted *record) (*re
 	return r, nil
 }
 
-func (b *settling) smallerDelta(ctx context.Context, id blob.ID, r *record) (*record, error) {
+func (b *compacting) smallerDelta(ctx context.Context, id blob.ID, r *record) (*record, error) {
 	literal := r.payload
 	if len(literal) < minAlone {
 		return nil, nil
@@ -139,7 +139,7 @@ func (b *settling) smallerDelta(ctx context.Context, id blob.ID, r *record) (*re
 	return r, nil
 }
 
-func (b *settling) flush(ctx context.Context) error {
+func (b *compacting) flush(ctx context.Context) error {
 	if len(b.records) == 0 {
 		return nil
 	}
@@ -152,10 +152,10 @@ func (b *settling) flush(ctx context.Context) error {
 	return b.standAlone(ctx, decided)
 }
 
-// standAlone settles those of the decided ones that were passed over: a base has
+// standAlone compacts those of the decided ones that were passed over: a base has
 // gone since it was compared with, is kept elsewhere, or leans on what should lean on
-// it. None of them may wait for ever.
-func (b *settling) standAlone(ctx context.Context, decided map[blob.ID]*record) error {
+// it. None of them may wait without end.
+func (b *compacting) standAlone(ctx context.Context, decided map[blob.ID]*record) error {
 	var blobs []blob.Blob
 	for id, r := range decided {
 		if !r.isDelta() {
@@ -184,8 +184,8 @@ func (b *settling) standAlone(ctx context.Context, decided map[blob.ID]*record) 
 	return b.replacer.Replace(ctx, blobs...)
 }
 
-// stream settles a content that is not held in memory.
-func (b *settling) stream(ctx context.Context, info blob.Info) (err error) {
+// stream compacts a content that is not held in memory.
+func (b *compacting) stream(ctx context.Context, info blob.Info) (err error) {
 	src, err := blob.Open(ctx, b.inner, info.ID)
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (b *settling) stream(ctx context.Context, info blob.Info) (err error) {
 
 // rawSize reads a raw record once: its size in the store below may be larger than its
 // content.
-func (b *settling) rawSize(ctx context.Context, id blob.ID) (int64, error) {
+func (b *compacting) rawSize(ctx context.Context, id blob.ID) (int64, error) {
 	src, err := blob.Open(ctx, b.inner, id)
 	if err != nil {
 		return 0, err

@@ -24,16 +24,16 @@ type Contents struct {
 	Blobs []blob.ID
 }
 
-// Seal moves a conversation into packs. gather is called once and returns its
-// contents; an error of gather ends the sealing. If Seal fails with ErrSealed,
+// Archive moves a conversation into packs. gather is called once and returns its
+// contents; an error of gather ends the archiving. If Archive fails with ErrArchived,
 // ErrEmpty or ErrChanged, the conversation is unchanged.
-func (s *Store) Seal(ctx context.Context, id string, gather func(context.Context) (Contents, error)) (Info, error) {
+func (s *Store) Archive(ctx context.Context, id string, gather func(context.Context) (Contents, error)) (Info, error) {
 	note, err := s.announce(ctx, id)
 	if err != nil {
-		return Info{}, fmt.Errorf("seal %s: %w", id, err)
+		return Info{}, fmt.Errorf("archive %s: %w", id, err)
 	}
 	w := &writer{s: s, prefix: s.newPrefix()}
-	e, err := s.seal(ctx, note, w, gather)
+	e, err := s.archive(ctx, note, w, gather)
 	if err == nil {
 		s.remember(e)
 		return e.info(), nil
@@ -41,18 +41,18 @@ func (s *Store) Seal(ctx context.Context, id string, gather func(context.Context
 	if errors.Is(err, errUnknown) {
 		// The rows may be gone, and the objects the only copy. If not, Sweep removes
 		// the objects.
-		return Info{}, fmt.Errorf("seal %s: %w", id, err)
+		return Info{}, fmt.Errorf("archive %s: %w", id, err)
 	}
 	clean := context.WithoutCancel(ctx)
 	_ = s.objects.RemoveObjects(clean, w.keys()...) // Sweep finds what is left
 	_ = s.rows.Commit(clean, &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Delete: []string{note.key()}})
-	return Info{}, fmt.Errorf("seal %s: %w", id, err)
+	return Info{}, fmt.Errorf("archive %s: %w", id, err)
 }
 
 // errUnknown means that a commit may or may not have happened.
 var errUnknown = fault.New(fault.Uncertain, "the outcome of the commit is unknown")
 
-// announce writes the note that a sealing is running. From then on, a writer that
+// announce writes the note that an archiving is running. From then on, a writer that
 // changes the conversation removes the note. An existing note is from a process that
 // died, or that will notice at its end that it was too slow.
 func (s *Store) announce(ctx context.Context, id string) (*entry, error) {
@@ -60,11 +60,11 @@ func (s *Store) announce(ctx context.Context, id string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	note := &entry{id: id, state: sealing, time: s.opts.Now()}
+	note := &entry{id: id, state: archiving, time: s.opts.Now()}
 	expect := kv.Expect{Key: note.key()}
 	if old != nil {
-		if old.state == sealed {
-			return nil, ErrSealed
+		if old.state == archived {
+			return nil, ErrArchived
 		}
 		expect.Version = old.version
 	}
@@ -79,13 +79,13 @@ func (s *Store) announce(ctx context.Context, id string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now == nil || now.state != sealing {
+	if now == nil || now.state != archiving {
 		return nil, ErrChanged
 	}
 	return now, nil
 }
 
-func (s *Store) seal(ctx context.Context, note *entry, w *writer, gather func(context.Context) (Contents, error)) (*entry, error) {
+func (s *Store) archive(ctx context.Context, note *entry, w *writer, gather func(context.Context) (Contents, error)) (*entry, error) {
 	in, err := gather(ctx)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Store) seal(ctx context.Context, note *entry, w *writer, gather func(co
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{id: note.id, state: sealed, time: s.opts.Now(), rows: uint64(len(in.Rows)), blobs: uint64(len(blobs))}
+	e := &entry{id: note.id, state: archived, time: s.opts.Now(), rows: uint64(len(in.Rows)), blobs: uint64(len(blobs))}
 	if e.objects, err = w.write(ctx, in.Rows, blobs); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blo
 	case errors.As(err, &missing) || errors.Is(err, kv.ErrInvalidKey) || errors.Is(err, kv.ErrInvalidBatch) || errors.Is(err, kv.ErrTooLarge):
 		return err
 	default:
-		return s.settled(ctx, e, err)
+		return s.outcome(ctx, e, err)
 	}
 	now, err := s.note(ctx, e.id)
 	if err != nil || now == nil {
@@ -193,7 +193,7 @@ func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blo
 	return nil
 }
 
-// shut makes a sealing visible to writers that rely on the record of the
+// shut makes an archiving visible to writers that rely on the record of the
 // conversation: it rewrites the record unchanged. See commit.implied.
 func (s *Store) shut(ctx context.Context, id string, rows []kv.Row, b *kv.Batch) error {
 	head := keyspace.Head(id)
@@ -212,10 +212,10 @@ func (s *Store) shut(ctx context.Context, id string, rows []kv.Row, b *kv.Batch)
 	return nil
 }
 
-// settled determines the outcome of a commit whose error leaves it open.
-func (s *Store) settled(ctx context.Context, e *entry, cause error) error {
+// outcome determines the outcome of a commit whose error leaves it open.
+func (s *Store) outcome(ctx context.Context, e *entry, cause error) error {
 	now, err := s.note(context.WithoutCancel(ctx), e.id)
-	if err == nil && now != nil && now.state == sealed && now.objects[0].key == e.objects[0].key {
+	if err == nil && now != nil && now.state == archived && now.objects[0].key == e.objects[0].key {
 		e.version = now.version
 		return nil
 	}
