@@ -13,9 +13,9 @@ import (
 	"github.com/stet-dev/stet/upkeep"
 )
 
-// BenchmarkSealedCost measures what conversations of 100 turns cost in Postgres and
+// BenchmarkArchivedCost measures what conversations of 100 turns cost in Postgres and
 // in the bucket before and after they are archived.
-func BenchmarkSealedCost(b *testing.B) {
+func BenchmarkArchivedCost(b *testing.B) {
 	f := node(b, backends(b, 15))
 	db := open(b, f, "shop")
 	for n := range b.N {

@@ -37,7 +37,7 @@ var suites = []suite{
 	{"./internal/scenario", "AcrossNodes", "300x"},
 	{"./postgres", "Commit", "10x"},
 	{"./postgres", "Wake", "300x"},
-	{"./fleet", "SealedCost", "3x"},
+	{"./fleet", "ArchivedCost", "3x"},
 }
 
 // targets are the target metrics of benchmarks; the first match counts.
@@ -59,7 +59,7 @@ var targets = []struct {
 	{regexp.MustCompile(`Load`), "p99-ms", "≤ 50"},
 	{regexp.MustCompile(`^Commit/`), "ratio", "≥ 0.7"},
 	{regexp.MustCompile(`AcrossNodes|^Wake`), "p99-ms", "≤ 50"},
-	{regexp.MustCompile(`SealedCost`), "rows-after/conv", "≤ 4"},
+	{regexp.MustCompile(`ArchivedCost`), "rows-after/conv", "≤ 4"},
 	{regexp.MustCompile(`FirstCapture|First`), "ours/git", "≤ 0.25"},
 	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
 	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
