@@ -77,14 +77,16 @@ var importMap = map[string][]string{
 	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint", "cloudagent", "workspace", "internal/keyspace"},
 
 	// The front door, and those who come through it.
-	".":                  {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep"},
-	"fleet":              {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
-	"internal/cli/...":   {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/...", "upkeep"},
-	"server/...":         {".", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/keyspace", "internal/private", "upkeep"},
-	"web/...":            {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
-	"client/...":         {"blob", "kv", "cloudagent/...", "gen/..."},
-	"internal/tools/...": {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
-	"cmd/stet":           {"internal/cli"},
+	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep"},
+	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
+	"internal/cli/...":     {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/...", "upkeep"},
+	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/keyspace", "internal/private", "upkeep"},
+	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
+	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
+	"web/...":              {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
+	"client/...":           {"blob", "kv", "cloudagent/...", "gen/..."},
+	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
+	"cmd/stet":             {"internal/cli"},
 }
 
 // everywhere lists the leaves that hold no data and that all packages speak with.

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 // followService is aiserver.v1.BackgroundComposerService, which followers of
@@ -54,7 +55,7 @@ func (s *followService) GetBlobForAgentKV(ctx context.Context, req *connect.Requ
 	if err != nil {
 		return nil, err
 	}
-	data, err := readMessage(r, id)
+	data, err := wire.ReadMessage(r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (s *agentService) Get(ctx context.Context, req *connect.Request[stetv1.GetA
 }
 
 func (s *agentService) List(ctx context.Context, req *connect.Request[stetv1.ListAgentsRequest]) (*connect.Response[stetv1.ListAgentsResponse], error) {
-	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListAgentsResponse, error) {
+	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListAgentsResponse, error) {
 		page := cloudagent.Page{After: req.Msg.GetPage().GetCursor(), Limit: limit}
 		listed, err := s.db.Agents().List(ctx, page)
 		if err != nil {
@@ -104,7 +105,7 @@ func (s *agentService) List(ctx context.Context, req *connect.Request[stetv1.Lis
 			res.Agents = append(res.Agents, wireAgent(a))
 		}
 		for _, bad := range listed.Damaged {
-			res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(bad.Err.Error())})
+			res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: wire.Valid(bad.ID), Detail: wire.Valid(bad.Err.Error())})
 		}
 		return res, nil
 	})

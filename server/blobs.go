@@ -3,22 +3,18 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
-const (
-	chunkSize = 256 << 10          // bytes of a streamed blob in one message
-	pageLimit = 1000               // entries of a page, at the most
-	maxUnary  = maxMessage - 1<<10 // bytes of a blob in an answer, with room for what surrounds it
-)
+// chunkSize is the number of bytes of a streamed blob in one message.
+const chunkSize = 256 << 10
 
 // blobService is stet.v1.BlobService.
 type blobService struct {
@@ -44,22 +40,11 @@ func (s *blobService) Get(ctx context.Context, req *connect.Request[stetv1.GetBl
 	if err != nil {
 		return nil, err
 	}
-	data, err := readMessage(r, id)
+	data, err := wire.ReadMessage(r, id)
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.GetBlobResponse{Data: data}), nil
-}
-
-// readMessage reads a blob that fits into one message, and no more of a larger one. It
-// closes r.
-func readMessage(r io.ReadCloser, id blob.ID) (data []byte, err error) {
-	defer func() { err = errors.Join(err, r.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(r, maxUnary+1))
-	if err == nil && len(data) > maxUnary {
-		err = fmt.Errorf("%w: %s has more than %d bytes, which is the most that one message holds; read it as a stream, by stet.v1.BlobService/Open", blob.ErrTooLarge, id, maxUnary)
-	}
-	return data, err
 }
 
 func (s *blobService) Put(ctx context.Context, req *connect.Request[stetv1.PutBlobsRequest]) (*connect.Response[stetv1.PutBlobsResponse], error) {
@@ -128,7 +113,7 @@ func (s *blobService) List(ctx context.Context, req *connect.Request[stetv1.List
 			return nil, err
 		}
 	}
-	limit := pageSize(req.Msg.GetLimit())
+	limit := wire.PageSize(req.Msg.GetLimit())
 	res := &stetv1.ListBlobsResponse{}
 	err := s.db.List(ctx, after, func(info blob.Info) error {
 		if len(res.Blobs) == limit {
@@ -146,33 +131,6 @@ func (s *blobService) List(ctx context.Context, req *connect.Request[stetv1.List
 		return nil, err
 	}
 	return connect.NewResponse(res), nil
-}
-
-// fitting makes a page by list, with ever smaller limits until it fits into a message:
-// an entry is as large as its writer made it. Limit 0 is the default of the list.
-func fitting[T any, M interface {
-	*T
-	proto.Message
-}](limit uint32, list func(limit int) (M, error)) (*connect.Response[T], error) {
-	for limit := int(min(limit, pageLimit)); ; limit /= 2 {
-		res, err := list(limit)
-		if err != nil {
-			return nil, err
-		}
-		if limit == 1 || proto.Size(res) <= maxMessage/2 {
-			return connect.NewResponse((*T)(res)), nil
-		}
-		if limit == 0 {
-			limit = pageLimit
-		}
-	}
-}
-
-func pageSize(asked uint32) int {
-	if asked == 0 || asked > pageLimit {
-		return pageLimit
-	}
-	return int(asked)
 }
 
 func (s *blobService) Open(ctx context.Context, req *connect.Request[stetv1.OpenBlobRequest], stream *connect.ServerStream[stetv1.OpenBlobResponse]) error {

@@ -17,6 +17,8 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/highlight"
 	"github.com/stet-dev/stet/linediff"
+	"github.com/stet-dev/stet/server/internal/wire"
+	"github.com/stet-dev/stet/server/page"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -53,7 +55,7 @@ func (s *checkpointService) lookup(ctx context.Context, tree blob.ID, path strin
 }
 
 func wireFile(path string, e workspace.Entry) *stetv1.CheckpointFile {
-	return &stetv1.CheckpointFile{Path: valid(path), PathBytes: workspace.PathBytes(path), Kind: e.Kind.String(), Mode: e.Mode, Size: e.Size, Id: e.ID.Bytes()}
+	return &stetv1.CheckpointFile{Path: wire.Valid(path), PathBytes: workspace.PathBytes(path), Kind: e.Kind.String(), Mode: e.Mode, Size: e.Size, Id: e.ID.Bytes()}
 }
 
 // Files lists what is below a directory, sorted by path. A list that is too long
@@ -74,7 +76,7 @@ func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stet
 		path string
 		node blob.ID
 	}
-	res, bytes := &stetv1.CheckpointFilesResponse{}, maxMessage/2
+	res, bytes := &stetv1.CheckpointFilesResponse{}, wire.MaxMessage/2
 	for todo := []dir{{req.Msg.GetPath(), top.ID}}; len(todo) > 0; todo = todo[1:] {
 		entries, err := workspace.Load(ctx, s.db.Blobs(), todo[0].node)
 		if err != nil {
@@ -125,7 +127,7 @@ func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv
 	}
 	res.Truncated = int64(len(res.Content)) < e.Size
 	if res.Binary = linediff.Binary(res.Content); !res.Binary {
-		res.Html = pageFile(ctx, path, valid(string(res.Content)))
+		res.Html = page.File(ctx, path, wire.Valid(string(res.Content)))
 	}
 	return connect.NewResponse(res), nil
 }
@@ -207,18 +209,18 @@ func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stet
 // counted only. They are highlighted until coloured is done.
 func wireDiff(coloured context.Context, f *linediff.File, room *int) *stetv1.FileDiff {
 	out := &stetv1.FileDiff{
-		Path: valid(f.Path), PathBytes: workspace.PathBytes(f.Path), Action: f.Op(), Binary: f.Binary, Truncated: f.TooLarge,
+		Path: wire.Valid(f.Path), PathBytes: workspace.PathBytes(f.Path), Action: f.Op(), Binary: f.Binary, Truncated: f.TooLarge,
 		Added: uint32(f.Added), Removed: uint32(f.Removed),
 	}
 	if *room < 0 || len(f.Hunks) == 0 {
 		return out
 	}
-	text, shade := maxShown, newShades(coloured, f.Path, f.Old, f.New)
+	text, shade := maxShown, page.NewShades(coloured, f.Path, f.Old, f.New)
 	for _, h := range f.Hunks {
 		hunk := &stetv1.DiffHunk{FromLine: uint32(linediff.FirstLine(h.From, h.FromLen)), ToLine: uint32(linediff.FirstLine(h.To, h.ToLen))}
 		for _, l := range h.Lines {
-			line := valid(strings.TrimSuffix(l.Text, "\n"))
-			html := shade.line(string(l.Op), l.From, l.To, line)
+			line := wire.Valid(strings.TrimSuffix(l.Text, "\n"))
+			html := shade.Line(string(l.Op), l.From, l.To, line)
 			size := len(line) + len(html) + lineBytes
 			if len(l.Text) > text || size > *room {
 				out.Truncated = true // and nothing after it: there must be no gaps

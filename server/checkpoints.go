@@ -21,6 +21,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -202,7 +203,7 @@ func (s *checkpointService) rootAt(ctx context.Context, conv, message string) (r
 
 // List leaves out what checkpoints did not capture; Get tells.
 func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv1.ListCheckpointsRequest]) (*connect.Response[stetv1.ListCheckpointsResponse], error) {
-	return fitting(uint32(pageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
+	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
 		m, before := req.Msg, req.Msg.GetPage().GetCursor()
 		if before != "" && !isCheckpointID(before) {
 			return nil, invalid("that is no cursor of this list")
@@ -216,7 +217,7 @@ func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv
 			for rec, err := range records {
 				var bad *checkpoint.UnreadableError
 				if errors.As(err, &bad) {
-					res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(err.Error())})
+					res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: wire.Valid(bad.ID), Detail: wire.Valid(err.Error())})
 					continue
 				}
 				if err != nil {
@@ -394,15 +395,12 @@ func (d *describer) checkpoint(ctx context.Context, rec *checkpoint.Record) (*st
 
 func wireSkipped(skipped []workspace.Skipped) []*stetv1.SkippedFile {
 	var out []*stetv1.SkippedFile
-	room := maxMessage / 4
+	room := wire.MaxMessage / 4
 	for i, k := range skipped {
 		if room -= len(k.Path) + fileBytes; room < 0 {
 			return append(out, &stetv1.SkippedFile{Path: fmt.Sprintf("and %d more", len(skipped)-i), Reason: "too many to list"})
 		}
-		out = append(out, &stetv1.SkippedFile{Path: valid(k.Path), PathBytes: workspace.PathBytes(k.Path), Reason: string(k.Reason)})
+		out = append(out, &stetv1.SkippedFile{Path: wire.Valid(k.Path), PathBytes: workspace.PathBytes(k.Path), Reason: string(k.Reason)})
 	}
 	return out
 }
-
-// valid makes text of a name or a line, which need not be any.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 // conversationService is stet.v1.ConversationService.
@@ -168,7 +169,7 @@ func (s *conversationService) Get(ctx context.Context, req *connect.Request[stet
 		if err != nil {
 			return nil, err
 		}
-		raw, err := readMessage(r, info.Root)
+		raw, err := wire.ReadMessage(r, info.Root)
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +182,7 @@ func (s *conversationService) Get(ctx context.Context, req *connect.Request[stet
 }
 
 func (s *conversationService) List(ctx context.Context, req *connect.Request[stetv1.ListConversationsRequest]) (*connect.Response[stetv1.ListConversationsResponse], error) {
-	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListConversationsResponse, error) {
+	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListConversationsResponse, error) {
 		page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{
 			Cursor: req.Msg.GetPage().GetCursor(), Limit: limit,
 			Workspace: req.Msg.GetWorkspace(), Agent: req.Msg.GetAgent(),
@@ -193,22 +194,13 @@ func (s *conversationService) List(ctx context.Context, req *connect.Request[ste
 		for _, info := range page.Conversations {
 			res.Conversations = append(res.Conversations, wireConversation(info))
 		}
-		res.Damaged = wireDamaged(page.Damaged)
+		res.Damaged = wire.Damaged(page.Damaged)
 		return res, nil
 	})
 }
 
-// wireDamaged names the entries of a list that cannot be read.
-func wireDamaged(damaged []conversation.Unreadable) []*stetv1.Unreadable {
-	var out []*stetv1.Unreadable
-	for _, bad := range damaged {
-		out = append(out, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(bad.Err.Error())})
-	}
-	return out
-}
-
 func (s *conversationService) History(ctx context.Context, req *connect.Request[stetv1.ConversationHistoryRequest]) (*connect.Response[stetv1.ConversationHistoryResponse], error) {
-	return fitting(uint32(pageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ConversationHistoryResponse, error) {
+	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ConversationHistoryResponse, error) {
 		opts := &conversation.HistoryOptions{Newest: true, Limit: limit + 1}
 		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
 			before, err := strconv.ParseUint(cursor, 10, 64)

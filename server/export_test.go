@@ -5,7 +5,11 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/stet-dev/stet/internal/highlight"
 )
+
+func init() { highlight.Patient(time.Hour) } // tests wait for colours
 
 // NewMemory, and what it gives, are the memory of a server for its tests.
 func NewMemory(total int64) *memory { return newMemory(total) }

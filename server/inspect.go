@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 // inspectText bounds the text of a blob, or of one field, that is shown.
@@ -31,7 +32,7 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 	if err != nil {
 		return nil, err
 	}
-	kind, err := parseKind(req.Msg.GetKind())
+	kind, err := wire.ParseKind(req.Msg.GetKind())
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 	if kind.Message() == "" {
 		return inspectBytes(r, kind)
 	}
-	data, err := readMessage(r, id)
+	data, err := wire.ReadMessage(r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -93,18 +94,6 @@ func wholeRunes(text []byte) []byte {
 		}
 	}
 	return text
-}
-
-func parseKind(name string) (graph.Kind, error) {
-	if name == "" {
-		return graph.State, nil
-	}
-	for k := graph.Bytes; k.String() != "unknown kind"; k++ {
-		if k.String() == name {
-			return k, nil
-		}
-	}
-	return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%q is no kind of blob", name))
 }
 
 // clip returns what can be shown of a text.

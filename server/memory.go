@@ -15,13 +15,14 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 const (
-	memoryWait  = 10 * time.Second // for memory, if the caller has no earlier deadline
-	wholeAnswer = 2 * maxMessage   // an answer and its encoded form
-	smallAnswer = 64 << 10         // of a call that answers with little more than a word
-	smallEvent  = 16 << 10         // of a stream, which is not worth counting
+	memoryWait  = 10 * time.Second    // for memory, if the caller has no earlier deadline
+	wholeAnswer = 2 * wire.MaxMessage // an answer and its encoded form
+	smallAnswer = 64 << 10            // of a call that answers with little more than a word
+	smallEvent  = 16 << 10            // of a stream, which is not worth counting
 )
 
 // memory is what all answers of a server may take together. A caller that finds none
@@ -149,7 +150,7 @@ func (a answering) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if m, ok := res.Any().(proto.Message); ok {
 			size = int64(proto.Size(m))
 		}
-		if size > maxMessage {
+		if size > wire.MaxMessage {
 			return nil, tooLong(req.Spec().Procedure, size)
 		}
 		c.memory.shrink(max(smallAnswer, 2*size))
@@ -162,7 +163,7 @@ func tooLong(procedure string, size int64) error {
 	if advice == "" {
 		advice = "ask for less at once"
 	}
-	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the answer has %d bytes, a message has at most %d; %s", size, maxMessage, advice))
+	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the answer has %d bytes, a message has at most %d; %s", size, wire.MaxMessage, advice))
 }
 
 func (answering) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {

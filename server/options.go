@@ -14,10 +14,8 @@ import (
 
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
-
-// maxMessage bounds one message, before it is parsed.
-const maxMessage = 4 << 20
 
 // minCompressed is the least answer that is compressed. An event of a stream is
 // smaller: a compressor for each would take most of a busy server's time.
@@ -138,7 +136,7 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 	}
 	return []connect.HandlerOption{
 		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger(), known: o.Code}, draining{}, answering{g.memory}, &storing{gate: g}, g.audit),
-		connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(minCompressed),
+		connect.WithReadMaxBytes(wire.MaxMessage), connect.WithCompressMinBytes(minCompressed),
 		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob/unsaved"
 	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -47,7 +48,7 @@ func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequ
 func chooseShown(p *checkpoint.Plan, m *stetv1.PlanRewindRequest, choices map[string]checkpoint.Choice) bool {
 	some := false
 	for _, path := range p.Conflicts() {
-		if choice, ok := m.GetChoices()[valid(path)]; ok && valid(path) != path {
+		if choice, ok := m.GetChoices()[wire.Valid(path)]; ok && wire.Valid(path) != path {
 			choices[path], some = checkpoint.Choice(choice), true
 		}
 	}
@@ -87,7 +88,7 @@ func wirePlanned(actions []checkpoint.Action) []*stetv1.PlannedFile {
 	files := make([]*stetv1.PlannedFile, len(actions))
 	for i, a := range actions {
 		files[i] = &stetv1.PlannedFile{
-			Path: valid(a.Path), PathBytes: workspace.PathBytes(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del),
+			Path: wire.Valid(a.Path), PathBytes: workspace.PathBytes(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del),
 			Reason: a.Reason, Why: string(a.Why), About: a.About(),
 		}
 		if a.Writer != nil {
@@ -156,7 +157,7 @@ func (s *checkpointService) back(ctx context.Context, place string, do func(*che
 }
 
 func (s *checkpointService) Operations(ctx context.Context, req *connect.Request[stetv1.OperationsRequest]) (*connect.Response[stetv1.OperationsResponse], error) {
-	return fitting(uint32(pageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.OperationsResponse, error) {
+	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.OperationsResponse, error) {
 		place, before := req.Msg.GetWorkspace(), uint64(0)
 		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
 			var err error

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 // rowService is stet.v1.RowService.
@@ -40,7 +41,7 @@ func keyRange(r *stetv1.KeyRange) kv.Range {
 // Scan ends a page early when it grows large, so that a message stays within the
 // limits of every peer.
 func (s *rowService) Scan(ctx context.Context, req *connect.Request[stetv1.ScanRowsRequest]) (*connect.Response[stetv1.ScanRowsResponse], error) {
-	limit := pageSize(req.Msg.GetLimit())
+	limit := wire.PageSize(req.Msg.GetLimit())
 	opts := kv.ScanOptions{Reverse: req.Msg.GetReverse(), KeysOnly: req.Msg.GetKeysOnly(), Limit: limit + 1}
 	res := &stetv1.ScanRowsResponse{}
 	size := 0
@@ -48,7 +49,7 @@ func (s *rowService) Scan(ctx context.Context, req *connect.Request[stetv1.ScanR
 		if err != nil {
 			return nil, err
 		}
-		if len(res.Rows) == limit || len(res.Rows) > 0 && size > maxMessage/2 {
+		if len(res.Rows) == limit || len(res.Rows) > 0 && size > wire.MaxMessage/2 {
 			res.More = true
 			break
 		}

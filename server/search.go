@@ -8,6 +8,7 @@ import (
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/search"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 // Search brings the index up to date first, so that what was just saved is found.
@@ -20,7 +21,7 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 	if err != nil {
 		return nil, err
 	}
-	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.SearchResponse, error) {
+	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.SearchResponse, error) {
 		page, err := index.Search(ctx, req.Msg.GetQuery(), &search.SearchOptions{
 			Limit: limit, Cursor: req.Msg.GetPage().GetCursor(), Conversation: req.Msg.GetConversation(),
 		})
@@ -32,7 +33,7 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 		}
 		res := &stetv1.SearchResponse{NextCursor: page.Next}
 		for _, id := range updated.Damaged {
-			res.Damaged = append(res.Damaged, valid(id))
+			res.Damaged = append(res.Damaged, wire.Valid(id))
 		}
 		for _, h := range page.Hits {
 			hit := &stetv1.SearchHit{

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
 	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/server/page"
 )
 
 // services are all that are served.
@@ -196,7 +197,7 @@ func register(db *stet.DB, opts *Options, audit *auditing, handlerOpts []connect
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
 	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
-	add(stetv1connect.NewPageServiceHandler(&pageService{db: db}, handlerOpts...))
+	add(stetv1connect.NewPageServiceHandler(page.New(db, describers(db)), handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
 	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
 	agent := opts.Agent

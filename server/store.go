@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/upkeep"
 )
 
@@ -71,7 +72,7 @@ func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.
 	}
 	var unreadable []string
 	for _, err := range result.Unreadable {
-		unreadable = append(unreadable, valid(err.Error()))
+		unreadable = append(unreadable, wire.Valid(err.Error()))
 	}
 	return connect.NewResponse(&stetv1.CollectResponse{
 		Removed: result.Removed, RemovedBytes: result.RemovedBytes, Kept: result.Kept, KeptBytes: result.KeptBytes,
@@ -109,7 +110,7 @@ func (s *storeService) Fsck(ctx context.Context, req *connect.Request[stetv1.Fsc
 			damage.Detail = d.Err.Error()
 		}
 		res.Damage = append(res.Damage, damage)
-		if len(res.Damage) == pageLimit { // the last message has what is left, and the result
+		if len(res.Damage) == wire.PageLimit { // the last message has what is left, and the result
 			if err := stream.Send(&stetv1.FsckResponse{Checked: report.Blobs, Damage: res.Damage}); err != nil {
 				return err
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/highlight"
+	"github.com/stet-dev/stet/server/internal/wire"
+	"github.com/stet-dev/stet/server/page"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -43,7 +45,7 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 		return nil, err
 	}
 	turns := int(m.GetTurns())
-	if turns == 0 || turns > pageLimit {
+	if turns == 0 || turns > wire.PageLimit {
 		turns = transcriptTurns
 	}
 	from := min(int(m.GetFromTurn()), t.Turns())
@@ -55,7 +57,7 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 	if from == t.Turns() && from > 0 {
 		return connect.NewResponse(res), nil
 	}
-	room := maxMessage / 2
+	room := wire.MaxMessage / 2
 	coloured, done := highlight.Request(ctx)
 	defer done()
 	for message, err := range t.Messages(ctx, opts) {
@@ -64,7 +66,7 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 		}
 		out := wireMessage(message)
 		if m.GetHtml() && len(message.Text) <= transcriptPart {
-			out.Html = pageHTML(coloured, message)
+			out.Html = page.Message(coloured, message)
 		}
 		if len(out.Html) > transcriptPart {
 			out.Html = ""
@@ -121,7 +123,7 @@ func part(text string) string {
 	if len(text) <= transcriptPart {
 		return text
 	}
-	return valid(text[:transcriptPart]) + "…"
+	return wire.Valid(text[:transcriptPart]) + "…"
 }
 
 // Export streams a conversation as a file.

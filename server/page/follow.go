@@ -1,4 +1,4 @@
-package server
+package page
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 )
 
 // Follow says first whether it goes on where the reader was, then sends events.
-func (s *pageService) Follow(ctx context.Context, req *connect.Request[stetv1.FollowRequest], stream *connect.ServerStream[stetv1.FollowResponse]) error {
-	f := &pageFollower{s: s, asked: req.Msg.GetOffsetKey()}
+func (s *Service) Follow(ctx context.Context, req *connect.Request[stetv1.FollowRequest], stream *connect.ServerStream[stetv1.FollowResponse]) error {
+	f := &follower{s: s, asked: req.Msg.GetOffsetKey()}
 	for res, err := range s.db.Agents().Stream(ctx, req.Msg.GetId(), &cloudagent.StreamOptions{
 		After: req.Msg.GetOffsetKey(), FilterHeavyStepData: true, MaxBlobsAfterPrefetch: -1, AllowTerminal: true, Heartbeat: followBeat,
 	}) {
@@ -39,14 +39,14 @@ func (s *pageService) Follow(ctx context.Context, req *connect.Request[stetv1.Fo
 	return nil
 }
 
-// pageFollower turns a stream into what the page shows.
-type pageFollower struct {
-	s     *pageService
+// follower turns a stream into what the page shows.
+type follower struct {
+	s     *Service
 	asked string // the offset from which to go on
 	begun bool
 }
 
-func (f *pageFollower) events(ctx context.Context, res *aiserverv1.StreamConversationResponse) []*stetv1.FollowResponse {
+func (f *follower) events(ctx context.Context, res *aiserverv1.StreamConversationResponse) []*stetv1.FollowResponse {
 	var out []*stetv1.FollowResponse
 	_, anew := res.GetMessage().(*aiserverv1.StreamConversationResponse_InitialState_)
 	switch {
@@ -75,7 +75,7 @@ func seqOf(offset string) uint64 {
 	return o.Seq
 }
 
-func (f *pageFollower) event(ctx context.Context, res *aiserverv1.StreamConversationResponse) *stetv1.FollowResponse {
+func (f *follower) event(ctx context.Context, res *aiserverv1.StreamConversationResponse) *stetv1.FollowResponse {
 	switch m := res.GetMessage().(type) {
 	case *aiserverv1.StreamConversationResponse_InteractionUpdateWithOffset_:
 		out := f.update(ctx, m.InteractionUpdateWithOffset.GetInteractionUpdate())
@@ -100,7 +100,7 @@ func statusWord(s cloudagent.Status) string {
 
 // update shows one update. Kinds that say nothing to a reader only keep the offset
 // moving.
-func (f *pageFollower) update(ctx context.Context, u *agentv1.InteractionUpdate) *stetv1.FollowResponse {
+func (f *follower) update(ctx context.Context, u *agentv1.InteractionUpdate) *stetv1.FollowResponse {
 	switch m := u.GetMessage().(type) {
 	case *agentv1.InteractionUpdate_TextDelta:
 		return &stetv1.FollowResponse{Kind: "text", Text: shown(m.TextDelta.GetText())}
@@ -125,7 +125,7 @@ func (f *pageFollower) update(ctx context.Context, u *agentv1.InteractionUpdate)
 func shown(text string) string { return transcript.Visible(clipped(text, followText)) }
 
 // call shows a tool call as a transcript does.
-func (f *pageFollower) call(ctx context.Context, id string, call *agentv1.ToolCall, status string) *stetv1.FollowResponse {
+func (f *follower) call(ctx context.Context, id string, call *agentv1.ToolCall, status string) *stetv1.FollowResponse {
 	out := &stetv1.FollowResponse{Kind: "tool", CallId: id, Tool: timeline.ToolName(call), Status: status}
 	step := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: call}}
 	turn, err := conversation.NewTurn(&agentv1.UserMessage{}, step)

@@ -1,4 +1,4 @@
-package server
+package page
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/timeline"
 )
 
@@ -26,7 +27,7 @@ const unreadable = "(cannot be read)"
 const kindForgotten = "forgotten"
 
 // Timeline gives the checkpoints of a conversation with what became of them.
-func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.TimelineRequest]) (*connect.Response[stetv1.TimelineResponse], error) {
+func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.TimelineRequest]) (*connect.Response[stetv1.TimelineResponse], error) {
 	id := req.Msg.GetConversation()
 	if _, err := s.db.Conversations().Get(ctx, id); err != nil {
 		return nil, err
@@ -38,15 +39,15 @@ func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.
 	}
 	res := &stetv1.TimelineResponse{Truncated: history.Truncated}
 	for _, bad := range history.Damaged {
-		res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: valid(bad.ID), Detail: valid(bad.Error())})
+		res.Damaged = append(res.Damaged, &stetv1.Unreadable{Id: wire.Valid(bad.ID), Detail: wire.Valid(bad.Error())})
 	}
-	d, err := (&checkpointService{s.db}).describer(ctx)
+	describe, err := s.describer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	room := maxMessage / 2
+	room := wire.MaxMessage / 2
 	for i, e := range history.Entries {
-		out, err := timelineEntry(ctx, reader, d, e, i < timelineAsks)
+		out, err := timelineEntry(ctx, reader, describe, e, i < timelineAsks)
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +71,8 @@ func (s *pageService) Timeline(ctx context.Context, req *connect.Request[stetv1.
 }
 
 // timelineEntry describes an entry, and its turn if it is asked for.
-func timelineEntry(ctx context.Context, reader *timeline.Reader, d *describer, e *timeline.Entry, asks bool) (*stetv1.TimelineEntry, error) {
-	rec, err := d.checkpoint(ctx, e.Record)
+func timelineEntry(ctx context.Context, reader *timeline.Reader, describe Describe, e *timeline.Entry, asks bool) (*stetv1.TimelineEntry, error) {
+	rec, err := describe(ctx, e.Record)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func gapEntry(e *stetv1.TimelineEntry, n uint64) *stetv1.TimelineEntry {
 }
 
 func clipped(s string, n int) string {
-	s = valid(s)
+	s = wire.Valid(s)
 	if r := []rune(s); len(r) > n {
 		return string(r[:n]) + "…"
 	}

@@ -1,4 +1,4 @@
-package server
+package page
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 const (
@@ -26,12 +27,12 @@ type graphStep struct {
 
 // Graph walks down from a blob, nearest first. What is missing or damaged is shown
 // as such.
-func (s *pageService) Graph(ctx context.Context, req *connect.Request[stetv1.GraphRequest]) (*connect.Response[stetv1.GraphResponse], error) {
+func (s *Service) Graph(ctx context.Context, req *connect.Request[stetv1.GraphRequest]) (*connect.Response[stetv1.GraphResponse], error) {
 	id, err := blob.IDFromBytes(req.Msg.GetId())
 	if err != nil {
 		return nil, err
 	}
-	kind, err := parseKind(req.Msg.GetKind())
+	kind, err := wire.ParseKind(req.Msg.GetKind())
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +74,12 @@ func (s *pageService) Graph(ctx context.Context, req *connect.Request[stetv1.Gra
 }
 
 // node reads a blob and what it refers to.
-func (s *pageService) node(ctx context.Context, at graphStep) (*stetv1.GraphNode, []graph.Ref, error) {
+func (s *Service) node(ctx context.Context, at graphStep) (*stetv1.GraphNode, []graph.Ref, error) {
 	node := &stetv1.GraphNode{Id: at.ref.ID.Bytes(), Kind: at.ref.Kind.String(), Depth: at.depth}
 	r, err := blob.Open(ctx, s.db.Blobs(), at.ref.ID)
 	var data []byte
 	if err == nil {
-		data, err = readMessage(r, at.ref.ID)
+		data, err = wire.ReadMessage(r, at.ref.ID)
 	}
 	switch {
 	case errors.Is(err, blob.ErrTooLarge):
@@ -104,7 +105,7 @@ func (s *pageService) node(ctx context.Context, at graphStep) (*stetv1.GraphNode
 
 // addStored tells how large the blobs are in the store, as far as the last report
 // on storage knows.
-func (s *pageService) addStored(res *stetv1.GraphResponse) {
+func (s *Service) addStored(res *stetv1.GraphResponse) {
 	report := s.storage.Load()
 	if report == nil {
 		return

@@ -1,4 +1,4 @@
-package server
+package page
 
 import (
 	"context"
@@ -8,18 +8,30 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/timeline"
 )
 
-// pageService is stet.v1.PageService: what the page asks for beyond the others.
-type pageService struct {
-	db *stet.DB
+// Describe turns the records of one answer into messages.
+type Describe func(ctx context.Context, rec *checkpoint.Record) (*stetv1.Checkpoint, error)
+
+// Service is stet.v1.PageService: what the page asks for beyond the others.
+type Service struct {
+	db        *stet.DB
+	describer func(ctx context.Context) (Describe, error)
 
 	making  sync.Mutex // held while a report on storage is made, so that only one is
 	storage atomic.Pointer[storageReport]
+}
+
+// New returns the service over a store. The describer is called once for each answer
+// that has checkpoints, and encodes them as the other services do.
+func New(db *stet.DB, describer func(ctx context.Context) (Describe, error)) *Service {
+	return &Service{db: db, describer: describer}
 }
 
 // overviewRows is how many conversations the page gets at once: each costs a scan
@@ -30,8 +42,8 @@ const overviewRows = 200
 const overviewCheckpoints = 5000
 
 // Overview gives the rows of the first page.
-func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.OverviewRequest]) (*connect.Response[stetv1.OverviewResponse], error) {
-	return fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.OverviewResponse, error) {
+func (s *Service) Overview(ctx context.Context, req *connect.Request[stetv1.OverviewRequest]) (*connect.Response[stetv1.OverviewResponse], error) {
+	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.OverviewResponse, error) {
 		if limit == 0 || limit > overviewRows {
 			limit = overviewRows
 		}
@@ -39,7 +51,7 @@ func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.
 		if err != nil {
 			return nil, err
 		}
-		res := &stetv1.OverviewResponse{NextCursor: page.Next, Damaged: wireDamaged(page.Damaged)}
+		res := &stetv1.OverviewResponse{NextCursor: page.Next, Damaged: wire.Damaged(page.Damaged)}
 		for _, info := range page.Conversations {
 			row := &stetv1.OverviewRow{
 				Id: info.ID, Title: info.Title, Workspace: info.Workspace, Agent: info.Agent, Turns: uint32(info.Turns), Saves: info.Save,
@@ -49,7 +61,7 @@ func (s *pageService) Overview(ctx context.Context, req *connect.Request[stetv1.
 			for rec, err := range s.db.Checkpoints().ListConversation(ctx, info.ID) {
 				if kv.Damaged(err) {
 					damaged := conversation.Unreadable{ID: info.ID, Err: err} // what was counted so far is shown
-					res.Damaged = append(res.Damaged, wireDamaged([]conversation.Unreadable{damaged})...)
+					res.Damaged = append(res.Damaged, wire.Damaged([]conversation.Unreadable{damaged})...)
 					break
 				}
 				if err != nil {

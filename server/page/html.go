@@ -1,4 +1,4 @@
-package server
+package page
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/chroma/v2"
 
 	"github.com/stet-dev/stet/internal/highlight"
+	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -64,15 +65,16 @@ func tokenClass(t chroma.TokenType) string {
 	return ""
 }
 
-// shades holds the highlighted lines of both sides of a diff.
-type shades struct{ before, after []string }
+// Shades holds the highlighted lines of both sides of a diff.
+type Shades struct{ before, after []string }
 
-func newShades(ctx context.Context, path string, before, after []byte) shades {
-	return shades{highlighted(ctx, path, valid(string(before))), highlighted(ctx, path, valid(string(after)))}
+// NewShades highlights both sides of a diff until the context is done.
+func NewShades(ctx context.Context, path string, before, after []byte) Shades {
+	return Shades{highlighted(ctx, path, wire.Valid(string(before))), highlighted(ctx, path, wire.Valid(string(after)))}
 }
 
-// line returns a line of a diff as HTML: number n, from 0, of one side.
-func (s shades) line(op string, x, y int, text string) string {
+// Line returns a line of a diff as HTML: number n, from 0, of one side.
+func (s Shades) Line(op string, x, y int, text string) string {
 	side, n := s.after, y
 	if op == "-" {
 		side, n = s.before, x
@@ -83,8 +85,8 @@ func (s shades) line(op string, x, y int, text string) string {
 	return html.EscapeString(text)
 }
 
-// pageHTML is what the page shows of a message that is not a tool call.
-func pageHTML(ctx context.Context, m transcript.Message) string {
+// Message is what the page shows of a message that is not a tool call.
+func Message(ctx context.Context, m transcript.Message) string {
 	if m.Kind != transcript.Text && m.Kind != transcript.Summary {
 		return ""
 	}
@@ -93,9 +95,9 @@ func pageHTML(ctx context.Context, m transcript.Message) string {
 	})
 }
 
-// pageFile is the content of a text file as HTML.
-func pageFile(ctx context.Context, path, text string) string {
-	if lines := strings.Join(highlighted(ctx, path, text), "\n"); lines != "" && len(lines) <= maxMessage/2 {
+// File is the content of a text file as HTML.
+func File(ctx context.Context, path, text string) string {
+	if lines := strings.Join(highlighted(ctx, path, text), "\n"); lines != "" && len(lines) <= wire.MaxMessage/2 {
 		return lines
 	}
 	return html.EscapeString(text)

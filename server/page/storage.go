@@ -1,4 +1,4 @@
-package server
+package page
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type storageReport struct {
 
 // Storage reports what the store takes. Measuring takes as long as reading the store
 // does, so a report is kept for a while.
-func (s *pageService) Storage(ctx context.Context, _ *connect.Request[stetv1.StorageRequest]) (*connect.Response[stetv1.StorageResponse], error) {
+func (s *Service) Storage(ctx context.Context, _ *connect.Request[stetv1.StorageRequest]) (*connect.Response[stetv1.StorageResponse], error) {
 	s.making.Lock()
 	defer s.making.Unlock()
 	report := s.storage.Load()
@@ -46,7 +46,7 @@ func (s *pageService) Storage(ctx context.Context, _ *connect.Request[stetv1.Sto
 // out holds longer, so that a page which is left open costs little.
 func (r *storageReport) fresh() bool { return time.Since(r.made) < max(storageFresh, 20*r.took) }
 
-func (s *pageService) measureStorage(ctx context.Context) (*storageReport, error) {
+func (s *Service) measureStorage(ctx context.Context) (*storageReport, error) {
 	r, err := s.db.Usage().Measure(ctx, &usage.Options{History: true, MaxRead: storageRead})
 	if err != nil {
 		return nil, err
