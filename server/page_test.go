@@ -178,6 +178,28 @@ func TestTimelineAfterARewindToWhatIsGone(t *testing.T) {
 	}
 }
 
+// One checkpoint that cannot be read is named and hides no other.
+func TestTimelineNamesDamage(t *testing.T) {
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	http, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
+	b, page := newBenchAt(t, http, base), stetv1connect.NewPageServiceClient(http, base)
+	row := kv.Set{Key: keyspace.Checkpoint(b.before.GetId()), Value: []byte("\xff")}
+	if err := db.Engine().Rows().Commit(t.Context(), &kv.Batch{Set: []kv.Set{row}}); err != nil {
+		t.Fatal(err)
+	}
+	res := call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv})
+	if len(res.GetDamaged()) != 1 || res.GetDamaged()[0].GetId() != b.before.GetId() || res.GetDamaged()[0].GetDetail() == "" {
+		t.Errorf("damaged: %v", res.GetDamaged())
+	}
+	if len(res.GetEntries()) != 1 || res.GetEntries()[0].GetCheckpoint().GetId() != b.after.GetId() {
+		t.Errorf("entries: %v", res.GetEntries())
+	}
+}
+
 func TestGraphBeginsNearest(t *testing.T) {
 	b, page := pageBench(t)
 	root := call(t, b.conversations.Get, &stetv1.GetConversationRequest{Id: b.conv}).GetConversation().GetRoot()

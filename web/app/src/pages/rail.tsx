@@ -46,6 +46,11 @@ export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
           </button>
         )}
       </div>
+      {shown.timeline.damaged.length > 0 && (
+        <p class="muted" role="status" title={shown.timeline.damaged.map((d) => d.detail).join("\n")}>
+          {count(shown.timeline.damaged.length, "checkpoint")} cannot be read; stet fsck names the damage.
+        </p>
+      )}
       {rows.length === 0 ? (
         <Empty title="No checkpoints">
           <p>No restore points of files belong to this conversation. Agents make them through stet run, hooks or the API.</p>
