@@ -95,3 +95,34 @@ func TestCheckEndsWhereNoRowCanBeRead(t *testing.T) {
 		t.Errorf("got %+v, %v, want the context's error", report, err)
 	}
 }
+
+// busyRows are rows of a store in which something happens before a row is read.
+type busyRows struct {
+	kv.Store
+	key    string
+	before func()
+}
+
+func (b *busyRows) Get(ctx context.Context, key string) (kv.Row, error) {
+	if key == b.key {
+		b.before()
+	}
+	return b.Store.Get(ctx, key)
+}
+
+// A writer saves between the look at the history and the look at the head.
+func TestCheckBesideAWriter(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := got(f.Create(ctx, conversation.Info{ID: "c"}))
+	saves := 0
+	rows := &busyRows{Store: f.rows, key: keyspace.Head("c"), before: func() {
+		saves++
+		f.grow(t, c, fmt.Sprint(saves))
+	}}
+	f.grow(t, c, "first")
+	report := got(upkeep.New(upkeep.Stores{Blobs: f.blobs, Rows: rows}).Check(ctx, nil))
+	if saves == 0 || !report.OK() {
+		t.Errorf("after %d saves meanwhile: %+v", saves, report.Damage)
+	}
+}

@@ -37,7 +37,7 @@ type CollectResult struct {
 	// Live is the number of blobs that are referred to, Missing that of those
 	// which are not there, Damaged that of those which could not be followed.
 	Live, Missing, Damaged int
-	// Unreadable says which rows and blobs cannot be read, so that nobody knows what
+	// Unreadable says which rows and blobs cannot be read, so that it is not known what
 	// they keep. Unless SkipDamaged is set, nothing was removed because of them:
 	// Withheld and WithheldBytes count what would have gone.
 	Unreadable              []error
