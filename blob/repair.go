@@ -93,6 +93,9 @@ func (c *checked) repair(ctx context.Context, blobs []Blob) error {
 		if err == nil {
 			err = c.repairer.Repair(ctx, whole)
 		}
+		if errors.Is(err, ErrReadOnly) {
+			continue // a store that cannot be written may still take blobs for a look
+		}
 		if err != nil {
 			return fmt.Errorf("repair blob %s: %w", id, err)
 		}
