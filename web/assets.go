@@ -13,12 +13,12 @@ import (
 	"sync"
 )
 
-// asset is a file of the page, as it is and compressed.
+// asset is a file of the page, plain and compressed.
 type asset struct {
 	kind   string // content type
 	tag    string // changes with the content
 	body   []byte
-	packed []byte // nil if it is no smaller
+	packed []byte // nil if it is not smaller
 }
 
 // assets holds the files of the page by name. They are compressed at the first use,
@@ -40,7 +40,7 @@ var assets = sync.OnceValue(func() map[string]*asset {
 	return all
 })
 
-// kindOf does not ask the system, whose table may say anything.
+// kindOf does not use the system's table, which may be wrong.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -69,8 +69,8 @@ func pack(body []byte) []byte {
 	return b.Bytes()
 }
 
-// Assets serves the styles and scripts of the page, which hold nothing of anybody's,
-// below /assets/. Browsers ask whether they have changed: their names do not.
+// Assets serves the styles and scripts of the page below /assets/. They hold no user
+// data. Browsers revalidate them, because their names do not change.
 func Assets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := assets()[strings.TrimPrefix(r.URL.Path, "/assets/")]

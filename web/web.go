@@ -1,13 +1,13 @@
-// Package web is the page of a stet server: what was said and done, to read in a
-// browser, and to take back.
+// Package web is the page of a stet server. It shows what agents said and did, and
+// can undo it.
 //
-// The page is one program for the browser, built from app and embedded from dist,
-// so that a stet binary needs nothing beside it and the page nothing from the
-// network. It gets everything through the services of the server. Transcripts are
-// hostile input: what reaches the page as HTML was made harmless by the server,
-// everything else is shown as text, and the policy that the server sends lets
-// nothing but these files run. The page keeps the token of its user in the session
-// storage of the tab, which no other server can read, and sends it with every call.
+// The page is one program for the browser, built from app and embedded from dist, so
+// a stet binary needs no other files and the page nothing else from the network. It
+// gets everything through the services of the server. Transcripts are hostile input:
+// the server sanitizes what reaches the page as HTML, everything else is shown as
+// text, and the content security policy allows only these files to run. The page
+// keeps the token of its user in the session storage of the tab, which no other
+// server can read, and sends it with every call.
 //
 //	mux.Handle("GET /assets/", web.Assets())
 //	for _, pattern := range web.Patterns() {
@@ -29,8 +29,8 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// Patterns lists the addresses of views, as patterns of http.ServeMux. All of them
-// are answered by Handler.
+// Patterns lists the addresses of views, as patterns of http.ServeMux. Handler serves
+// all of them.
 func Patterns() []string {
 	return []string{
 		"/{$}", "/c/{id}", "/c/{id}/{tab}", "/live/{id}", "/inspect/{id}",
@@ -38,9 +38,9 @@ func Patterns() []string {
 	}
 }
 
-// Handler serves the page, whatever its address: the page knows what to show. It
-// holds no data; it asks for the token and fetches everything with it. Browsers do
-// not store it, so that a new release shows at once.
+// Handler serves the page for every address; the page decides what to show. It holds
+// no data; it asks for the token and fetches everything with it. Browsers do not
+// store it, so a new release is visible at once.
 func Handler() http.Handler {
 	body, err := fs.ReadFile(dist, "dist/index.html")
 	if err != nil {

@@ -62,7 +62,7 @@ test("home lists running agents and conversations by day", async () => {
   await page.locator("a.row").nth(1).waitFor({ state: "detached" });
   assert.equal(await page.locator("a.row").count(), 1);
   await page.fill(".filter", "nothing like this");
-  await page.getByText("Nothing fits").waitFor();
+  await page.getByText("No matches").waitFor();
 });
 
 test("a conversation shows timeline, pins, forks and folded calls", async () => {
@@ -76,7 +76,7 @@ test("a conversation shows timeline, pins, forks and folded calls", async () => 
   await fold.locator("summary").click();
   await fold.locator(".difftext .add").first().waitFor();
   await page.locator(".point-link", { hasText: "try a queue instead" }).click();
-  await page.locator(".past", { hasText: "a branch that was rewound" }).waitFor();
+  await page.locator(".past", { hasText: "on a branch rewound" }).waitFor();
   await page.getByText("Orders now go through a queue").waitFor();
   await page.keyboard.press("u");
   await page.locator(".past").waitFor({ state: "detached" });
@@ -128,14 +128,14 @@ test("the inspector walks from the state down to a blob and checks its hash", as
   await page.locator(".node.state").waitFor();
   assert.ok((await page.locator(".node").count()) > 10);
   await page.getByRole("button", { name: "check again here" }).click();
-  await page.getByText("the hash fits").waitFor();
+  await page.getByText("the hash matches").waitFor();
   await page.locator(".graph a:has(.node.turn)").first().click();
   await page.waitForURL(/\/inspect\/[0-9a-f]{64}/);
   await page.locator(".inspector-head h1", { hasText: "turn" }).waitFor();
   await page.locator(".graph a:has(.node.user-message)").first().click();
   await page.locator("table", { hasText: "text" }).waitFor();
   await page.goto(`${server.address}/inspect/${"0".repeat(64)}`);
-  await page.locator(".trouble", { hasText: "There is no such thing here" }).waitFor();
+  await page.locator(".trouble", { hasText: "Not found" }).waitFor();
 });
 
 test("raw lines can be read and saved", async () => {
@@ -153,9 +153,9 @@ test("two checkpoints are compared", async () => {
   await page.getByRole("link", { name: "Compare", exact: true }).last().click();
   await page.waitForURL(/compare\?/);
   await page.locator(".review-file", { hasText: "queue/worker.go" }).waitFor();
-  await page.getByText("one of them is a branch").waitFor();
+  await page.getByText("one of them is on a rewound branch").waitFor();
   await page.locator(".side select").nth(1).selectOption("@");
-  await page.locator(".side", { hasText: "as it is at this moment" }).waitFor();
+  await page.locator(".side", { hasText: "The current workspace" }).waitFor();
 });
 
 test("search finds messages and leads to their turn", async () => {
@@ -169,7 +169,7 @@ test("search finds messages and leads to their turn", async () => {
   await hit.click();
   await page.locator(".turn.wanted", { hasText: "also cover the timeout" }).waitFor();
   await page.goto(`${server.address}/search?q=zzzyyyxxx`);
-  await page.getByText("Nothing was found").waitFor();
+  await page.getByText("No matches").waitFor();
 });
 
 test("storage shows plots, sizes and what a collection would remove", async () => {
@@ -178,9 +178,9 @@ test("storage shows plots, sizes and what a collection would remove", async () =
   assert.match(await text(".figures"), /Deduplication\s+[\d.]+×/);
   await page.locator(".bars a", { hasText: "add retry to checkout" }).waitFor();
   await page.getByRole("button", { name: "Preview a collection" }).click();
-  await page.getByText(/stay\./).waitFor();
+  await page.getByText(/to keep\./).waitFor();
   await page.getByRole("button", { name: "Check the store" }).click();
-  await page.getByText("are as they were written").waitFor();
+  await page.getByText("are intact").waitFor();
 });
 
 test("a rewind does what its plan says, and is undone and redone", async () => {
@@ -207,7 +207,7 @@ test("a rewind does what its plan says, and is undone and redone", async () => {
   await page.getByRole("button", { name: "Redo" }).waitFor();
   await page.keyboard.press("r");
   await page.locator("dialog").getByRole("button", { name: "Redo", exact: true }).click();
-  await page.locator(".notice", { hasText: "Done again" }).waitFor();
+  await page.locator(".notice", { hasText: "Redone" }).waitFor();
   assert.ok(!existsSync(file));
   await page.locator(".operation", { hasText: "shop-api" }).getByRole("button", { name: "Undo" }).first().click();
   await page.locator("dialog").getByRole("button", { name: "Undo", exact: true }).click();
@@ -295,9 +295,9 @@ test("hostile words do nothing", async () => {
 
 test("what is not there is said so", async () => {
   await page.goto(`${server.address}/c/none`);
-  await page.locator(".trouble", { hasText: "There is no such thing here" }).waitFor();
+  await page.locator(".trouble", { hasText: "Not found" }).waitFor();
   await page.goto(`${server.address}/inspect/xyz`);
-  await page.getByText("That is no id").waitFor();
+  await page.getByText("Not a blob ID").waitFor();
   await page.goto(`${server.address}/live/none`);
   await page.locator(".trouble, .link.ended").first().waitFor();
 });
@@ -362,7 +362,7 @@ test("a live tail goes on after the server was started anew, and says so", async
   await page.locator(".link.lost").waitFor();
   const last = await seq();
   server = await Server.start(listen);
-  await page.locator(".event-note.resumed", { hasText: "Nothing was missed" }).waitFor();
+  await page.locator(".event-note.resumed", { hasText: "No events were missed" }).waitFor();
   await other.locator(".lost p").waitFor({ state: "detached" });
   await other.close();
   await page.waitForFunction((n) => Number(document.querySelector(".live-head code")?.textContent.replace(/\D/g, "")) > n, last);

@@ -7,7 +7,7 @@ import { PageService } from "@gen/stet/v1/page_service_pb";
 import { BlobService, StoreService } from "@gen/stet/v1/store_service_pb";
 import { type Verdict, bearer, close, state } from "./session.ts";
 
-// Every call carries the token; one that the server refuses is forgotten.
+// Every call sends the token; a token that the server refuses is dropped.
 const authorized: Interceptor = (next) => async (req) => {
   if (bearer()) req.header.set("Authorization", `Bearer ${bearer()}`);
   try {
@@ -18,8 +18,8 @@ const authorized: Interceptor = (next) => async (req) => {
   }
 };
 
-// Requests go by POST although reads could be GETs: what is asked for then is in
-// no address, and so in no log.
+// Requests use POST although reads could be GETs, so that arguments are in no
+// address and in no log.
 const transport = createConnectTransport({ baseUrl: location.origin, useBinaryFormat: true, interceptors: [authorized] });
 
 export const conversations = createClient(ConversationService, transport);
@@ -29,7 +29,7 @@ export const page = createClient(PageService, transport);
 export const store = createClient(StoreService, transport);
 export const blobs = createClient(BlobService, transport);
 
-/** check asks the server whether it accepts the token that calls carry. */
+/** check asks the server whether it accepts the current token. */
 export async function check(): Promise<Verdict> {
   try {
     await store.info({});
@@ -40,20 +40,20 @@ export async function check(): Promise<Verdict> {
   }
 }
 
-/** Problem is an error in words for people. */
+/** Problem is an error as shown to users. */
 export interface Problem {
   title: string;
   detail: string;
   /** What may help, or empty. */
   help: string;
   code: string;
-  /** Whether the page is cut off from the server, so that what it shows may be old. */
+  /** Whether the server is unreachable, so that the page may be out of date. */
   lost: boolean;
 }
 
 const cutOff: ReadonlySet<Code> = new Set([Code.Unavailable, Code.Unknown, Code.Canceled, Code.Unauthenticated]);
 
-/** problemOf turns whatever was thrown into words. */
+/** problemOf converts anything thrown to a Problem. */
 export function problemOf(err: unknown): Problem {
   const e = ConnectError.from(err);
   const detail = e.rawMessage;
@@ -61,27 +61,27 @@ export function problemOf(err: unknown): Problem {
   const say = (title: string, help: string): Problem => ({ title, detail, help, code, lost: cutOff.has(e.code) });
   switch (e.code) {
     case Code.NotFound:
-      return say("There is no such thing here", "It may have been deleted, or collected as garbage. The search finds what is left.");
+      return say("Not found", "It may have been deleted. Use the search to find what is left.");
     case Code.Unauthenticated:
       return say("You are logged out", "Open the address that stet serve printed, or reload this page to enter the token.");
     case Code.PermissionDenied:
-      return say("This is not allowed", "The token that you gave may not do this.");
+      return say("This is not allowed", "Your token does not allow this.");
     case Code.DataLoss:
-      return say("A part is lost or damaged", "stet fsck tells which blobs are affected, and which conversations need them.");
+      return say("Data is lost or damaged", "stet fsck lists the affected blobs and conversations.");
     case Code.FailedPrecondition:
-      return say("Things have changed", "Look at the plan again: nothing was changed.");
+      return say("The files have changed since", "Nothing was changed. Review the plan again.");
     case Code.Aborted:
-      return say("Somebody else was faster", "Nothing was changed. Try again.");
+      return say("Changed by another writer", "Nothing was changed. Try again.");
     case Code.ResourceExhausted:
-      return say("There is no room for this", "A limit is reached, or the disk is full. Nothing was changed.");
+      return say("No space left", "A limit is reached, or the disk is full. Nothing was changed.");
     case Code.Unavailable:
     case Code.Unknown:
-    case Code.Canceled: // by the server: it stops
-      return say("The server does not answer", "Is stet serve still running? This page goes on when it is back.");
+    case Code.Canceled: // by the server, which is stopping
+      return say("The server does not answer", "Is stet serve still running? This page reconnects by itself.");
     case Code.InvalidArgument:
-      return say("The server does not understand this", "The address may be mistyped.");
+      return say("Invalid request", "The address may be mistyped.");
     case Code.Unimplemented:
-      return say("This store cannot do that", "A store on another machine cannot be enumerated from here.");
+      return say("Not supported by this store", "A store on another machine cannot be listed from here.");
   }
-  return say("Something went wrong", "The server's log tells more.");
+  return say("Something went wrong", "See the server's log for details.");
 }

@@ -1,6 +1,6 @@
 import { useKeys } from "./keys.ts";
 
-/** moveFocus goes to the next or previous of the elements that a selector finds. */
+/** moveFocus moves the focus to the next or previous element that matches a selector. */
 export function moveFocus(selector: string, step: 1 | -1): void {
   const all = [...document.querySelectorAll<HTMLElement>(selector)];
   if (all.length === 0) return;
@@ -9,7 +9,7 @@ export function moveFocus(selector: string, step: 1 | -1): void {
   all[next].focus();
 }
 
-/** useListKeys makes j and k move through the elements that a selector finds. */
+/** useListKeys makes j and k move through the elements that match a selector. */
 export function useListKeys(name: string, selector: string): void {
   useKeys(name, [
     { keys: "j", about: "Next", run: () => moveFocus(selector, 1) },

@@ -1,8 +1,8 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-// The keyboard. Views register what their keys do while they are shown; the sheet
-// behind "?" lists what is registered.
+// The keyboard. Views register their keys while they are shown; the "?" sheet lists
+// all registered keys.
 
 export interface Key {
   /** Such as "j" or "g h". */
@@ -16,17 +16,17 @@ interface Group {
   readonly keys: Key[];
 }
 
-/** The group of keys that hold on every page. */
+/** The group of keys that work on every page. */
 export const everywhere = "Everywhere";
 
 export const groups = signal<Group[]>([]);
 
-/** useKeys registers keys while a component is shown. What they do may change with
- * every drawing; they are registered once. */
+/** useKeys registers keys while a component is shown. Their actions may change with
+ * every render; the keys are registered once. */
 export function useKeys(name: string, keys: Key[]): void {
   const latest = useRef(keys);
   latest.current = keys;
-  // Before the view is seen: who sees it may press its keys.
+  // Before the view is visible: a user who sees it may press its keys.
   useLayoutEffect(() => {
     const group: Group = {
       name,
@@ -34,7 +34,7 @@ export function useKeys(name: string, keys: Key[]): void {
         return latest.current;
       },
     };
-    // What holds everywhere comes first: keys of a view stand above it.
+    // Global keys come first: keys of a view take precedence.
     groups.value = name === everywhere ? [group, ...groups.value] : [...groups.value, group];
     return () => {
       groups.value = groups.value.filter((g) => g !== group);
@@ -60,13 +60,13 @@ addEventListener("keydown", (e) => {
     if (e.key === "Escape") field.blur();
     if (text || e.key !== "?") return;
   }
-  // A dialog keeps the keys that it does not use to itself.
+  // A dialog swallows the keys that it does not use.
   const modal = document.querySelector("dialog[open]");
   const wanted = prefix ? `${prefix} ${e.key}` : e.key;
   prefix = "";
   clearTimeout(prefixTimer);
   const all = groups.value.flatMap((g) => (modal && g.name !== "Dialog" ? [] : g.keys));
-  // What was registered last is nearest.
+  // The last registration takes precedence.
   const found = all.findLast((k) => k.keys.split(" or ").includes(wanted));
   if (found) {
     e.preventDefault();

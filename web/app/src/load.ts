@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Problem, problemOf } from "./api.ts";
 
-/** lost is why what the page shows may be old; null while the server answers. */
+/** lost is why the page may be out of date; null while the server answers. */
 export const lost = signal<Problem | null>(null);
 
 export interface Loaded<T> {
@@ -10,12 +10,12 @@ export interface Loaded<T> {
   problem: Problem | undefined;
   busy: boolean;
   again: () => void;
-  /** Asks again unless an answer is on its way, and shows nothing meanwhile. */
+  /** Fetches again unless a request is pending, without a loading state. */
   poll: () => void;
 }
 
-/** useLoad fetches something when its dependencies change. The last value stays on
- * the page while the next is on its way, and answers that come late are dropped. */
+/** useLoad fetches a value when its dependencies change. The last value stays while the
+ * next is loading, and late answers are dropped. */
 export function useLoad<T>(fetch: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[], keep = false): Loaded<T> {
   const [state, setState] = useState<{ value?: T; problem?: Problem; busy: boolean }>({ busy: true });
   const [round, setRound] = useState(0);
@@ -50,7 +50,7 @@ export function useLoad<T>(fetch: (signal: AbortSignal) => Promise<T>, deps: rea
     return () => abort.abort();
   }, [...deps, round]);
   const again = useCallback(() => setRound((n) => n + 1), []);
-  // One that is asked for more often than it is answered would never be answered.
+  // If it were aborted at every request, a slow one would never finish.
   const poll = useCallback(() => {
     if (underway.current) return;
     polling.current = true;
@@ -59,7 +59,7 @@ export function useLoad<T>(fetch: (signal: AbortSignal) => Promise<T>, deps: rea
   return { value: state.value, problem: state.problem, busy: state.busy, again, poll };
 }
 
-/** useEvery calls something from time to time while the page is looked at. */
+/** useEvery calls a function periodically while the page is visible. */
 export function useEvery(ms: number, run: () => void): void {
   const latest = useRef(run);
   latest.current = run;

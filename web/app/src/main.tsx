@@ -14,7 +14,7 @@ import "./style.css";
 import { cycleTheme, theme } from "./theme.ts";
 import { Dialog, Empty, Notices } from "./ui.tsx";
 
-// What is not needed at first is loaded when it is.
+// Other views are loaded on demand.
 const later = {
   search: lazy(() => import("./pages/search.tsx")),
   storage: lazy(() => import("./pages/storage.tsx")),
@@ -35,7 +35,7 @@ function App() {
     { keys: "g t", about: "Go to storage", run: () => go("/storage") },
     { keys: "g o", about: "Go to operations", run: () => go("/operations") },
     { keys: "g c", about: "Go to compare", run: () => go("/compare") },
-    { keys: "d", about: "Dark, light or as the system", run: cycleTheme },
+    { keys: "d", about: "Dark, light or system theme", run: cycleTheme },
   ]);
   return (
     <>
@@ -53,16 +53,16 @@ function App() {
   );
 }
 
-/** Lost says that the server is away while something older is shown. */
+/** Lost reports that the server is unreachable and the page may be out of date. */
 function Lost() {
   const problem = lost.value;
-  // Pages that do not ask by themselves learn so that the server is back.
+  // For pages that do not poll, this detects that the server is back.
   useEvery(3000, () => lost.value && api.store.info({}).then(() => (lost.value = null), () => {}));
   return (
     <div class="lost" role="status">
       {problem && (
         <p>
-          <b>{problem.title}.</b> What you see may be old. {problem.help}
+          <b>{problem.title}.</b> This page may be out of date. {problem.help}
         </p>
       )}
     </div>
@@ -91,9 +91,9 @@ function Page() {
       return <later.inspect id={at.id} />;
     case "missing":
       return (
-        <Empty whole title="There is no such page">
+        <Empty whole title="Page not found">
           <p>
-            The address may be mistyped. <a href="/">All conversations</a> are a good place to start.
+            The address may be mistyped. Go to <a href="/">all conversations</a>.
           </p>
         </Empty>
       );
@@ -169,7 +169,7 @@ function Help() {
   );
 }
 
-/** Door shows the page to those whose token the server accepts. */
+/** Door shows the page if the server accepts the token. */
 function Door() {
   switch (session.state.value) {
     case "open":

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { parse, withQuery } from "./lib/route.ts";
 
-/** The address as signals: what is shown follows from it alone. */
+/** The address as signals: it alone determines what is shown. */
 export const path = signal(location.pathname);
 export const query = signal(new URLSearchParams(location.search));
 
@@ -27,7 +27,7 @@ export function setQuery(changes: Record<string, string | undefined>, replace = 
   go(withQuery(location.pathname, { ...all, ...changes }), replace);
 }
 
-// Links of ours are followed without loading the page again.
+// Internal links do not reload the page.
 addEventListener("click", (e) => {
   if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
   const link = (e.target as Element | null)?.closest?.("a");

@@ -1,11 +1,11 @@
 import { signal } from "@preact/signals";
 
 // The token stays in sessionStorage, which belongs to this scheme, host and port and
-// ends with the tab. A cookie would go to every other server on this machine, since
-// cookies do not know ports.
+// ends with the tab. A cookie would be sent to every other server on this machine,
+// because cookies ignore ports.
 const key = "stet.token";
 
-/** A token as stet makes them; other fragments are places on the page. */
+/** The form of a stet token; other fragments are anchors on the page. */
 const shape = /^[A-Za-z0-9_-]{32,200}$/;
 
 /** State of the session: what the page shows depends on it. */
@@ -15,7 +15,7 @@ export const state = signal<State>("looking");
 
 let token = sessionStorage.getItem(key) ?? "";
 
-/** bearer is the token that calls carry, or empty. */
+/** bearer is the token sent with calls, or empty. */
 export const bearer = (): string => token;
 
 function keep(value: string): void {
@@ -24,17 +24,17 @@ function keep(value: string): void {
   else sessionStorage.removeItem(key);
 }
 
-/** close forgets the token, after the server refused it. */
+/** close drops the token after the server refused it. */
 export function close(): void {
   keep("");
   state.value = "closed";
 }
 
-// Tabs of this page hand the token on, so that a link opens in a new tab without
-// another login. A channel reaches pages of the same scheme, host and port only.
+// Tabs of this page share the token, so that a link opens in a new tab without
+// another login. A channel reaches only pages of the same scheme, host and port.
 const tabs = new BroadcastChannel("stet.session");
 
-/** listen answers other tabs, and takes what they hand on, also while the login is
+/** listen answers other tabs and accepts their token, even while the login is
  * shown: a busy tab may answer late. */
 function listen(check: () => Promise<Verdict>): void {
   tabs.onmessage = (e: MessageEvent<{ ask?: boolean; token?: string }>) => {
@@ -46,8 +46,8 @@ function listen(check: () => Promise<Verdict>): void {
 /** patience is how long a new tab waits for another one before it shows the login. */
 const patience = 250;
 
-/** fromHash takes the token out of the address, where stet serve prints it behind
- * the '#': no server and no log sees that part. */
+/** fromHash takes the token from the address, where stet serve prints it after the
+ * '#': no server and no log sees that part. */
 function fromHash(): string {
   const given = location.hash.slice(1);
   if (!shape.test(given)) return "";
@@ -55,10 +55,10 @@ function fromHash(): string {
   return given;
 }
 
-/** Answer of the server about a token. */
+/** The server's answer about a token. */
 export type Verdict = "open" | "refused" | "away";
 
-/** open tries a token and keeps it where the server takes it. */
+/** open tries a token and keeps it if the server accepts it. */
 export async function open(value: string, check: () => Promise<Verdict>): Promise<Verdict> {
   const before = token;
   token = value;
@@ -72,8 +72,8 @@ export async function open(value: string, check: () => Promise<Verdict>): Promis
   return verdict;
 }
 
-/** start finds a token: in the address, in this tab, in another tab. A server that
- * wants none takes the empty one. */
+/** start finds a token: in the address, in this tab, in another tab. A server without
+ * tokens accepts the empty one. */
 export async function start(check: () => Promise<Verdict>): Promise<void> {
   listen(check);
   addEventListener("hashchange", () => {
@@ -83,7 +83,7 @@ export async function start(check: () => Promise<Verdict>): Promise<void> {
   for (const value of new Set([fromHash(), token, ""])) {
     const verdict = await open(value, check);
     if (verdict === "away" && value) {
-      keep(value); // the page says that the server does not answer, and goes on when it does
+      keep(value); // the page reports that the server does not answer, and reconnects
       state.value = "open";
     }
     if (verdict === "open" || state.value === "open") return;

@@ -5,11 +5,11 @@ import type { Problem } from "./api.ts";
 import { useKeys } from "./keys.ts";
 import { ago, clock, dayName, stamp } from "./lib/format.ts";
 
-/** now moves on, so that "2 min ago" does. */
+/** now advances, so that relative times are updated. */
 export const now = signal(Date.now());
 setInterval(() => (now.value = Date.now()), 10_000);
 
-/** Time shows when something was, relative to now, with the full time at hand. */
+/** Time shows a time relative to now, with the full time as a tooltip. */
 export function Time({ ms, plain }: { ms: number | bigint; plain?: boolean }) {
   const t = Number(ms);
   if (!t) return null;
@@ -21,7 +21,7 @@ export function Time({ ms, plain }: { ms: number | bigint; plain?: boolean }) {
   );
 }
 
-/** Copy puts a text on the clipboard. */
+/** Copy copies a text to the clipboard. */
 export function Copy({ text, label }: { text: string; label: string }) {
   const [done, setDone] = useState(false);
   return (
@@ -47,7 +47,7 @@ async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Without permission, or outside of a secure context, the old way is left.
+    // Without permission, or outside of a secure context, use the old way.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
@@ -57,8 +57,8 @@ async function copyText(text: string): Promise<void> {
   }
 }
 
-/** Trouble shows what went wrong and what may help; whole says that it stands for
- * the whole page. */
+/** Trouble shows an error and what may help; whole means that it replaces the whole
+ * page. */
 export function Trouble({ problem, again, whole }: { problem: Problem; again?: () => void; whole?: boolean }) {
   const Title = whole ? "h1" : "h2";
   return (
@@ -75,7 +75,7 @@ export function Trouble({ problem, again, whole }: { problem: Problem; again?: (
   );
 }
 
-/** Empty stands where there is nothing yet, and says what one can do. */
+/** Empty is shown in place of missing content, and says what to do. */
 export function Empty({ title, children, whole }: { title: string; children?: ComponentChildren; whole?: boolean }) {
   const Title = whole ? "h1" : "h2";
   return (
@@ -86,7 +86,7 @@ export function Empty({ title, children, whole }: { title: string; children?: Co
   );
 }
 
-/** Waiting appears only when something takes a while, so that nothing flickers. */
+/** Waiting appears after a delay, so that nothing flickers. */
 export function Waiting({ what = "Loading" }: { what?: string }) {
   return (
     <p class="waiting" role="status">
@@ -105,7 +105,7 @@ export function Lines({ added, removed }: { added: number; removed: number }) {
   );
 }
 
-/** Command is a line for the terminal. */
+/** Command is a command line to copy. */
 export function Command({ text }: { text: string }) {
   return (
     <span class="command">
@@ -163,14 +163,14 @@ interface Notice {
 export const notice = signal<Notice | null>(null);
 let noticeTimer = 0;
 
-/** say tells what was done, with what can be done about it. */
+/** say shows a notice, optionally with an action. */
 export function say(n: Notice, ms = 12_000): void {
   notice.value = n;
   clearTimeout(noticeTimer);
   noticeTimer = window.setTimeout(() => (notice.value = null), ms);
 }
 
-/** Notices shows what was said last. */
+/** Notices shows the last notice. */
 export function Notices() {
   const n = notice.value;
   return (
@@ -198,7 +198,7 @@ export function Notices() {
   );
 }
 
-/** Html shows a piece of a page that the server made harmless. */
+/** Html shows HTML that the server has sanitized. */
 export function Html({ html, as: As = "div", class: c }: { html: string; as?: "div" | "code" | "pre"; class?: string }) {
   return <As class={c} dangerouslySetInnerHTML={{ __html: html }} />;
 }

@@ -3,7 +3,7 @@ import { useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useSt
 import { Heights } from "./lib/heights.ts";
 
 export interface ListHandle {
-  /** show brings a row to the top of the view. */
+  /** show scrolls a row to the top of the view. */
   show: (index: number) => void;
   end: () => void;
 }
@@ -26,9 +26,9 @@ interface Props {
 
 const spare = 4;
 
-/** List shows the rows of a long list that are in view. Rows may be of any height:
- * they are measured when they are shown, and what is in view stays where it is when
- * rows above turn out larger or smaller than was thought. */
+/** List renders only the visible rows of a long list. Rows may have any height: they
+ * are measured when shown, and visible rows stay in place when rows above differ from
+ * their estimated height. */
 export function List({ count, estimate, render, keyOf, label, role, class: c, handle, onSpan, stick, busy }: Props) {
   const outer = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);

@@ -25,7 +25,7 @@ export type Row =
   | { kind: "line"; before: number; after: number; cell: Cell }
   | { kind: "pair"; left: Cell | null; right: Cell | null };
 
-/** unified gives the rows of a diff in one column. */
+/** unified returns the rows of a diff in one column. */
 export function unified(hunks: readonly Hunk[]): Row[] {
   const rows: Row[] = [];
   for (const h of hunks) {
@@ -46,7 +46,7 @@ export function unified(hunks: readonly Hunk[]): Row[] {
   return rows;
 }
 
-/** split gives the rows of a diff in two columns: what went beside what came. */
+/** split returns the rows of a diff in two columns: removed and added lines. */
 export function split(hunks: readonly Hunk[]): Row[] {
   const rows: Row[] = [];
   for (const h of hunks) {

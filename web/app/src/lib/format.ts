@@ -1,10 +1,10 @@
-// How things are spelled on the page. All of it is pure.
+// Formatting for the page. All functions are pure.
 
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** ago says how long something is past, briefly. */
+/** ago formats how long ago something was, briefly. */
 export function ago(ms: number, now: number): string {
   const age = now - ms;
   if (age < -minute) return "in the future";
@@ -31,7 +31,7 @@ export function stamp(ms: number): string {
 
 const two = (n: number) => String(n).padStart(2, "0");
 
-/** dayName names a day as people do: today, yesterday, a weekday, a date. */
+/** dayName names a day: today, yesterday, a weekday or a date. */
 export function dayName(ms: number, now: number): string {
   const then = startOfDay(ms);
   const days = Math.round((startOfDay(now) - then) / day);
@@ -49,7 +49,7 @@ export function startOfDay(ms: number): number {
   return d.getTime();
 }
 
-/** bytes spells a size. */
+/** bytes formats a size. */
 export function bytes(n: number | bigint): string {
   let v = Number(n);
   if (Math.abs(v) < 1024) return `${v} B`;
@@ -60,31 +60,31 @@ export function bytes(n: number | bigint): string {
   return "";
 }
 
-/** count spells a number of things. */
+/** count formats a number of things. */
 export function count(n: number | bigint, thing: string): string {
   return `${grouped(n)} ${thing}${Number(n) === 1 ? "" : "s"}`;
 }
 
-/** grouped spells a number with thin spaces. */
+/** grouped formats a number with thin spaces. */
 export function grouped(n: number | bigint): string {
   return String(n).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 
-/** ratio spells how many times larger a is than b. */
+/** ratio formats how many times larger a is than b. */
 export function ratio(a: number, b: number): string {
   if (b <= 0 || a <= 0) return "–";
   const r = a / b;
   return `${r < 10 ? r.toFixed(1) : Math.round(r)}×`;
 }
 
-/** hex spells bytes. */
+/** hex formats bytes as hexadecimal digits. */
 export function hex(data: Uint8Array): string {
   let out = "";
   for (const b of data) out += b.toString(16).padStart(2, "0");
   return out;
 }
 
-/** unhex is the inverse of hex; null for what is none. */
+/** unhex is the inverse of hex; null for invalid input. */
 export function unhex(text: string): Uint8Array | null {
   if (text.length % 2 !== 0 || /[^0-9a-f]/i.test(text)) return null;
   const out = new Uint8Array(text.length / 2);
@@ -92,7 +92,7 @@ export function unhex(text: string): Uint8Array | null {
   return out;
 }
 
-/** short cuts an id to what people compare. */
+/** short shortens an id for display. */
 export function short(id: string, n = 10): string {
   return id.length > n ? id.slice(0, n) : id;
 }
@@ -103,7 +103,7 @@ export function baseName(path: string): string {
   return parts[parts.length - 1] ?? path;
 }
 
-/** oneLine makes a line of a text. */
+/** oneLine joins the lines of a text. */
 export function oneLine(text: string, most = 160): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length > most ? line.slice(0, most - 1) + "…" : line;

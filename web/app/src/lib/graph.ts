@@ -1,5 +1,5 @@
-// Where the nodes of a graph are drawn: columns by distance, rows in the order of
-// those that refer to them.
+// The layout of a graph: columns by distance, rows in the order of the nodes that
+// refer to them.
 
 export interface Node {
   depth: number;
@@ -22,7 +22,7 @@ export function layout(nodes: readonly Node[]): { places: Placed[]; width: numbe
   });
   const columns = rows.length;
   const tallest = Math.max(0, ...rows.map((r) => r ?? 0));
-  // Short columns stand in the middle, as far as the tall one allows.
+  // Short columns are centred, as far as the tallest one allows.
   const shift = rows.map((r) => Math.min(((tallest - (r ?? 0)) * (box.height + box.gapY)) / 2, 120));
   nodes.forEach((n, i) => {
     places[i].y += shift[n.depth];

@@ -1,5 +1,5 @@
-// Heights of the rows of a list of which only a few are on the page. Rows that
-// were never shown count with an estimate.
+// Heights of the rows of a list of which only a few are rendered. Rows that were never
+// shown have an estimated height.
 
 export class Heights {
   private known: Float64Array;
@@ -16,7 +16,7 @@ export class Heights {
     }
   }
 
-  /** set notes the height of a row and returns by how much it differs from before. */
+  /** set records the height of a row and returns the difference from before. */
   set(i: number, height: number): number {
     if (i < 0 || i >= this.length || height <= 0) return 0;
     const delta = height - this.known[i];

@@ -9,7 +9,7 @@ export interface Listed {
 
 export type Line<T> = { kind: "day"; name: string; key: string } | { kind: "place"; name: string; path: string; key: string } | { kind: "row"; row: T; key: string };
 
-/** grouped puts headings between rows, which come last changed first. */
+/** grouped adds headings between rows, which are sorted by last change, newest first. */
 export function grouped<T extends Listed & { id: string }>(rows: readonly T[], now: number): Line<T>[] {
   const days = new Map<number, Map<string, T[]>>();
   for (const row of rows) {
@@ -29,7 +29,7 @@ export function grouped<T extends Listed & { id: string }>(rows: readonly T[], n
   return lines;
 }
 
-/** merged puts rows that were asked for again above those that are known. */
+/** merged puts refreshed rows above the known ones. */
 export function merged<T extends { id: string }>(newest: readonly T[] | undefined, known: readonly T[] | undefined): T[] | undefined {
   if (!newest) return known?.slice();
   const again = new Set(newest.map((r) => r.id));

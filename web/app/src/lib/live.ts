@@ -1,5 +1,5 @@
-// Events of a running agent, folded into what a reader sees: pieces of text that
-// follow each other are one text, and a call and its result are one call.
+// Events of a running agent, folded for display: consecutive pieces of text become one
+// text, and a call and its result become one call.
 
 export interface Event {
   offsetKey: string;
@@ -30,30 +30,30 @@ export interface Item {
 
 export interface Log {
   items: Item[];
-  /** Where to go on after a lost connection. */
+  /** Where to resume after a lost connection. */
   offset: string;
   seq: bigint;
   status: string;
-  /** How many events came. */
+  /** The number of events. */
   events: number;
 }
 
 export const emptyLog: Log = { items: [], offset: "", seq: 0n, status: "", events: 0 };
 
-/** most bounds what is kept: a page that is left open must not grow for ever. */
+/** most limits what is kept: an open page must not grow forever. */
 const most = 2000;
 
 /** fold adds an event. The log is not changed; a new one is returned. */
 export function fold(log: Log, e: Event): Log {
   if (e.kind === "restarted") {
-    // The store knows another history: what was shown is not part of it.
-    return { ...emptyLog, items: [note("restarted", `r${log.events}`, "The log was replaced. This begins with the present state.")] };
+    // The store has a different history: the events shown are not part of it.
+    return { ...emptyLog, items: [note("restarted", `r${log.events}`, "The log was replaced. Showing the current state.")] };
   }
   if (e.kind === "resumed") {
-    const text = `Connected again; goes on after event ${e.seq}. Nothing was missed.`;
+    const text = `Reconnected after event ${e.seq}. No events were missed.`;
     return { ...log, items: [...log.items, note("resumed", `c${log.events}-${log.items.length}`, text)] };
   }
-  if (e.seq !== 0n && e.seq <= log.seq) return log; // was here before
+  if (e.seq !== 0n && e.seq <= log.seq) return log; // already shown
   const next: Log = { ...log, offset: e.offsetKey || log.offset, seq: e.seq || log.seq, events: log.events + (e.kind === "beat" ? 0 : 1) };
   if (e.kind === "status") next.status = e.status;
   if (e.kind === "beat" || e.kind === "state") return next;

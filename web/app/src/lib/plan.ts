@@ -3,9 +3,9 @@
 export type Choice = "keep-mine" | "theirs" | "merge";
 
 export const choices: readonly { value: Choice; label: string; about: string }[] = [
-  { value: "keep-mine", label: "keep mine", about: "The file stays as it is" },
-  { value: "theirs", label: "take the checkpoint's", about: "Your changes are replaced; the present is saved first" },
-  { value: "merge", label: "merge", about: "Only the agent's changes are taken back" },
+  { value: "keep-mine", label: "keep mine", about: "The file stays unchanged" },
+  { value: "theirs", label: "take the checkpoint's", about: "Your changes are replaced; the current state is saved first" },
+  { value: "merge", label: "merge", about: "Only the agent's changes are undone" },
 ];
 
 export interface Planned {
@@ -13,7 +13,7 @@ export interface Planned {
   action: string;
 }
 
-/** sorted separates what changes from conflicts and from what stays. */
+/** sorted separates changes, conflicts and unchanged files. */
 export function sorted<T extends Planned>(files: readonly T[]): { changes: T[]; conflicts: T[]; kept: T[] } {
   const out = { changes: [] as T[], conflicts: [] as T[], kept: [] as T[] };
   for (const f of files) {

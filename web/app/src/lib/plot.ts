@@ -1,12 +1,12 @@
-// Series of a plot whose areas stand on each other.
+// Series of a stacked plot.
 
 export interface Point {
   timeMs: bigint;
   bytes: readonly bigint[];
 }
 
-/** stacked returns times in seconds and, for each kind, the sum up to it. Points of
- * one second are one, since a plot wants its times to grow. */
+/** stacked returns times in seconds and, for each kind, the sum up to it. Points of the
+ * same second are merged, because the times of a plot must increase. */
 export function stacked(points: readonly Point[], kinds: number): { times: number[]; series: number[][] } {
   const times: number[] = [];
   const series: number[][] = Array.from({ length: kinds }, () => []);
@@ -16,7 +16,7 @@ export function stacked(points: readonly Point[], kinds: number): { times: numbe
     times[at] = t;
     let sum = 0;
     for (let k = 0; k < kinds; k++) {
-      sum += Number(p.bytes[k] ?? 0n); // kinds that came later were nothing before
+      sum += Number(p.bytes[k] ?? 0n); // kinds added later start at 0
       series[k][at] = sum;
     }
   }

@@ -50,7 +50,7 @@ function decode(part: string): string {
 
 type Query = Record<string, string | number | undefined>;
 
-/** withQuery adds what is set to a path. */
+/** withQuery adds the set parameters to a path. */
 export function withQuery(path: string, query: Query = {}): string {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(query)) if (v !== undefined && v !== "") q.set(k, String(v));

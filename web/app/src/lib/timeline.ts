@@ -1,5 +1,5 @@
-// The timeline of a conversation: one line of what stands, and beside it branches
-// that rewinds left behind.
+// The timeline of a conversation: the current line, and beside it branches that rewinds
+// left behind.
 
 export interface Point {
   gone: boolean;
@@ -8,16 +8,16 @@ export interface Point {
   branch: number;
 }
 
-/** isGap tells an entry that stands for checkpoints which are no longer kept. */
+/** isGap reports whether an entry represents removed checkpoints. */
 export function isGap(e: { checkpoint?: { kind: string } }): boolean {
   return e.checkpoint?.kind === "forgotten";
 }
 
 export interface Lane<T> {
   entry: T;
-  /** 0 is the line that stands, 1 a branch. */
+  /** 0 is the current line, 1 a branch. */
   lane: 0 | 1;
-  /** Whether the standing line passes this row above and below its middle. */
+  /** Whether the current line passes this row above and below its middle. */
   above: boolean;
   below: boolean;
   /** Whether the branch passes, and whether it joins the line under this row. */
@@ -25,7 +25,7 @@ export interface Lane<T> {
   joins: boolean;
 }
 
-/** lanes arranges entries, newest first. Quiet ones are left out unless all is set. */
+/** lanes arranges entries, newest first. Quiet ones are omitted unless all is set. */
 export function lanes<T extends Point>(entries: readonly T[], all = false): Lane<T>[] {
   const shown = entries.filter((e) => all || !e.quiet);
   const firstLive = shown.findIndex((e) => !e.gone);

@@ -1,5 +1,5 @@
-// Messages of a transcript, by turn. A conversation of ten thousand turns is read
-// in pages, and only those that somebody looks at.
+// Messages of a transcript, by turn. A long conversation is read in pages, and only the
+// visible ones.
 
 /** pageTurns is how many turns are fetched at once. */
 export const pageTurns = 20;

@@ -22,7 +22,7 @@ export default function ComparePage() {
   if (list.value.length === 0) {
     return (
       <Empty whole title="Nothing to compare yet">
-        <p>There are no checkpoints in this store. Two of them can be compared here as soon as there are.</p>
+        <p>This store has no checkpoints yet. You can compare two of them here later.</p>
       </Empty>
     );
   }
@@ -82,13 +82,13 @@ function Side({ label, entries, value, choose, now }: { label: string; entries: 
           <Time ms={c.timeMs} /> · turn {c.turn} · {count(c.filesChanged, "file")} <Lines added={c.linesAdded} removed={c.linesRemoved} /> {value?.tools && `· ${value.tools}`}
         </p>
       ) : (
-        <p class="muted">The workspace as it is at this moment.</p>
+        <p class="muted">The current workspace.</p>
       )}
     </section>
   );
 }
 
-/** Turns says how the conversation differs between the two sides. */
+/** Turns shows how the conversation differs between the two sides. */
 function Turns({ left, right, conversation }: { left: TimelineEntry; right: TimelineEntry | undefined; conversation: string }) {
   const [a, b] = [left.checkpoint!, right?.checkpoint];
   if (!b || a.root.length === 0 || b.root.length === 0) return null;
@@ -103,7 +103,7 @@ function Turns({ left, right, conversation }: { left: TimelineEntry; right: Time
       Conversation: {link(left)}
       {left.ask && <> “{oneLine(left.ask, 50)}”</>} and {link(right!)}
       {right!.ask && <> “{oneLine(right!.ask, 50)}”</>}
-      {left.gone !== right!.gone && "; one of them is a branch that was rewound"}
+      {left.gone !== right!.gone && "; one of them is on a rewound branch"}
     </p>
   );
 }

@@ -26,11 +26,11 @@ const tabNames: Record<Tab, string> = { transcript: "Transcript", files: "Files"
 export interface Shown {
   info: Conversation;
   timeline: TimelineResponse;
-  /** The entries of the timeline with those that stand for what is no longer kept. */
+  /** The entries of the timeline, including gaps of removed checkpoints. */
   rows: TimelineEntry[];
-  /** The checkpoint that is looked at; undefined for the newest. */
+  /** The selected checkpoint; undefined for the newest. */
   entry: TimelineEntry | undefined;
-  /** The state that is looked at, empty if there is none. */
+  /** The selected state, empty if there is none. */
   root: Uint8Array;
 }
 
@@ -135,7 +135,7 @@ function Head({ shown: { info, entry }, tab, live }: { shown: Shown; tab: Tab; l
   );
 }
 
-/** Past says that the page does not show the present. */
+/** Past reports that the page shows an earlier state. */
 function Past({ entry }: { entry: TimelineEntry }) {
   return (
     <p class={entry.gone ? "past gone" : "past"}>
@@ -143,7 +143,7 @@ function Past({ entry }: { entry: TimelineEntry }) {
         Looking at <b>{entry.name}</b>, <Time ms={entry.checkpoint!.timeMs} plain />
         {entry.gone && (
           <>
-            : a branch that was rewound <Time ms={entry.goneMs} />, and is kept
+            : on a branch rewound <Time ms={entry.goneMs} /> and kept
           </>
         )}
       </span>
@@ -173,8 +173,8 @@ function Content({ shown, tab }: { shown: Shown; tab: Tab }) {
 
 function NoState() {
   return (
-    <Empty title="Nothing has been said yet">
-      <p>The conversation was made, and waits for its first turn. This page shows it when it comes.</p>
+    <Empty title="No messages yet">
+      <p>The first turn will appear here.</p>
     </Empty>
   );
 }

@@ -124,9 +124,9 @@ function flatten(files: readonly FileDiff[], shape: "unified" | "split", seen: R
     lines.push({ kind: "file", file, index });
     if (seen.has(file.path)) return;
     if (file.binary) lines.push({ kind: "note", text: "Not a text." });
-    else if (file.hunks.length === 0) lines.push({ kind: "note", text: file.truncated ? "Too large to be shown." : "Only the mode differs." });
+    else if (file.hunks.length === 0) lines.push({ kind: "note", text: file.truncated ? "Too large to show." : "Only the mode differs." });
     for (const row of shape === "split" ? split(file.hunks) : unified(file.hunks)) lines.push({ kind: "row", row });
-    if (file.truncated && file.hunks.length > 0) lines.push({ kind: "note", text: "The rest is too long to be shown." });
+    if (file.truncated && file.hunks.length > 0) lines.push({ kind: "note", text: "The rest is too long to show." });
   });
   return lines;
 }

@@ -4,7 +4,7 @@ import { Empty, Time } from "../ui.tsx";
 import type { Shown } from "./conversation.tsx";
 import { DiffReview } from "./diffreview.tsx";
 
-/** DiffTab shows what a checkpoint changed, or how it differs from the present. */
+/** DiffTab shows what a checkpoint changed, or how it differs from the current files. */
 export default function DiffTab({ shown }: { shown: Shown }) {
   const entry = shown.entry ?? shown.timeline.entries.find((e) => !e.gone && e.checkpoint!.filesChanged > 0) ?? shown.timeline.entries.find((e) => !e.gone);
   const c = entry?.checkpoint;

@@ -23,7 +23,7 @@ export default function Files({ shown }: { shown: Shown }) {
   const list = useMemo(() => (files.value?.files ?? []).filter((f) => f.kind !== "directory" && f.kind !== "dir" && f.path.toLowerCase().includes(filter.toLowerCase())), [files.value, filter]);
   if (!c) {
     return (
-      <Empty title="No files are kept">
+      <Empty title="No files">
         <p>This conversation has no checkpoints of a workspace.</p>
       </Empty>
     );
@@ -49,7 +49,7 @@ export default function Files({ shown }: { shown: Shown }) {
             </a>
           )}
         />
-        {files.value.truncated && <p class="muted">The list is cut: there are very many files.</p>}
+        {files.value.truncated && <p class="muted">The list is truncated: there are too many files.</p>}
       </div>
       {path ? <FileView key={path + c.id} reference={c.id} path={path} /> : <Choose files={list} />}
     </div>
@@ -61,7 +61,7 @@ function Choose({ files }: { files: CheckpointFile[] }) {
   return (
     <Empty title="Choose a file">
       <p>
-        {count(files.length, "file")}, {bytes(total)}, as they were at this checkpoint.
+        {count(files.length, "file")}, {bytes(total)}, at this checkpoint.
       </p>
     </Empty>
   );
@@ -84,8 +84,8 @@ function FileView({ reference, path }: { reference: string; path: string }) {
         <a href={to.inspect(hex(f.file!.id), "bytes")}>inspect</a>
       </div>
       {f.binary ? (
-        <Empty title="Not a text">
-          <p>This file has bytes that are no text. stet show prints it as it is.</p>
+        <Empty title="Binary file">
+          <p>This file is not text. Use stet show to print it.</p>
         </Empty>
       ) : (
         <div class="code" tabIndex={0} role="region" aria-label={`Content of ${path}`}>

@@ -10,7 +10,7 @@ import { useEvery, useLoad } from "../load.ts";
 import { Command, Copy, Empty, Lines, Time, Trouble, Waiting, now } from "../ui.tsx";
 import { List } from "../virtual.tsx";
 
-/** Status of a cloud agent, as the wire numbers it. */
+/** Status of a cloud agent, with the numbers of the wire format. */
 const statuses = ["", "running", "idle", "error", "archived", "expired", "not yet started", "waiting"];
 export const statusWord = (n: number) => statuses[n] ?? "";
 
@@ -27,11 +27,11 @@ async function everything(signal: AbortSignal): Promise<OverviewRow[]> {
 export function HomePage() {
   document.title = "stet";
   const all = useLoad(everything, []);
-  // What is new is at the top: only that is asked for again.
+  // New conversations are at the top: only that part is refreshed.
   const newest = useLoad((signal) => api.page.overview({ page: { limit: 50 } }, { signal }).then((r) => r.rows), [], true);
   const rows = useMemo(() => merged(newest.value, all.value), [newest.value, all.value]);
   const running = useLoad((signal) => api.agents.list({}, { signal }).then((r) => r.agents), [], true);
-  // Sizes take longer; the list need not wait for them.
+  // Sizes take longer; the list does not wait for them.
   const sizes = useLoad(async (signal) => {
     const res = await api.page.storage({}, { signal });
     return new Map(res.conversations.map((c) => [c.id, c.bytes]));
@@ -58,9 +58,9 @@ export function HomePage() {
       </div>
       {active.length > 0 && <Running agents={active} />}
       {lines.length === 0 ? (
-        <Empty title="Nothing fits">
+        <Empty title="No matches">
           <p>
-            No title, agent or path contains “{filter}”. What was said is found by <a href={to.search(filter)}>searching for it</a>.
+            No title, agent or path contains “{filter}”. To find words in messages, <a href={to.search(filter)}>search</a>.
           </p>
         </Empty>
       ) : (
@@ -128,13 +128,13 @@ function Running({ agents }: { agents: Agent[] }) {
 
 function FirstSteps() {
   return (
-    <Empty whole title="Nothing is kept here yet">
-      <p>Whatever your agents do from now on can be looked at here, and taken back. Begin in a terminal with one of these:</p>
+    <Empty whole title="No conversations yet">
+      <p>This page shows what your agents do and can undo it. Start in a terminal with one of these:</p>
       <dl class="steps">
         <dt>
           <Command text="stet demo" />
         </dt>
-        <dd>a sample workspace in which a scripted agent has worked</dd>
+        <dd>a sample workspace with the work of a scripted agent</dd>
         <dt>
           <Command text="stet run -- COMMAND" />
         </dt>
@@ -142,10 +142,10 @@ function FirstSteps() {
         <dt>
           <Command text="stet import --from cursor" />
         </dt>
-        <dd>the conversations that your editor holds</dd>
+        <dd>the conversations of your editor</dd>
       </dl>
       <p class="muted">
-        This page looks for new conversations by itself. <Copy text={location.origin} label="address" />
+        New conversations appear here automatically. <Copy text={location.origin} label="address" />
       </p>
     </Empty>
   );

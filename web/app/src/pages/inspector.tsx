@@ -7,15 +7,15 @@ import { to } from "../lib/route.ts";
 import { useLoad } from "../load.ts";
 import { Copy, Empty, Trouble, Waiting } from "../ui.tsx";
 
-/** Inspector shows a blob: what it refers to as a graph, its fields, its hash. */
+/** Inspector shows a blob: the graph of its references, its fields and its hash. */
 export default function Inspector({ id, kind, page }: { id: string; kind: string; page?: boolean }) {
   const raw = useMemo(() => unhex(id), [id]);
   const graph = useLoad(async (signal) => (raw?.length === 32 ? await api.page.graph({ id: raw, kind }, { signal }) : undefined), [id, kind], true);
   const blob = useLoad(async (signal) => (raw?.length === 32 ? await api.conversations.inspect({ id: raw, kind }, { signal }) : undefined), [id, kind], true);
   if (raw?.length !== 32) {
     return (
-      <Empty whole={page} title="That is no id">
-        <p>The id of a blob is sixty-four hexadecimal digits.</p>
+      <Empty whole={page} title="Not a blob ID">
+        <p>A blob ID has 64 hexadecimal digits.</p>
       </Empty>
     );
   }
@@ -101,7 +101,7 @@ function FieldValue({ text }: { text: string }) {
   );
 }
 
-/** HashCheck compares a blob with its name, here in the browser. */
+/** HashCheck compares a blob with its name in the browser. */
 function HashCheck({ id, raw, ok }: { id: string; raw: Uint8Array; ok: boolean }) {
   const [result, setResult] = useState<string>();
   const check = async () => {
@@ -109,7 +109,7 @@ function HashCheck({ id, raw, ok }: { id: string; raw: Uint8Array; ok: boolean }
     try {
       const { data } = await api.blobs.get({ id: raw });
       const sum = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", data as BufferSource)));
-      setResult(sum === id.toLowerCase() ? "the hash fits, computed in this browser" : `the hash is ${sum}`);
+      setResult(sum === id.toLowerCase() ? "the hash matches (computed in this browser)" : `the hash is ${sum}`);
     } catch (err) {
       setResult(api.problemOf(err).detail);
     }
@@ -158,7 +158,7 @@ function Graph({ graph }: { graph: GraphResponse }) {
       </div>
       <figcaption class="muted">
         {count(graph.nodes.length, "blob")}
-        {graph.truncated && ", nearest first; the rest is left out. Choose a blob to go on from there."}
+        {graph.truncated && ", nearest first; the rest is omitted. Choose a blob to continue from there."}
       </figcaption>
     </figure>
   );

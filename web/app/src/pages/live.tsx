@@ -11,8 +11,8 @@ import { DiffText } from "./transcript.tsx";
 
 type Link = { state: "connecting" | "open" | "lost" | "ended"; attempt: number; problem?: api.Problem };
 
-/** LivePage follows an agent. When the connection is lost it goes on where it was,
- * by the offset of the last event, and says so. */
+/** LivePage follows an agent. After a lost connection it resumes at the offset of the
+ * last event, and says so. */
 export default function LivePage({ id }: { id: string }) {
   document.title = `live · ${id} · stet`;
   const agent = useLoad((signal) => api.agents.get({ id }, { signal }).then((r) => r.agent!), [id], true);
@@ -32,7 +32,7 @@ export default function LivePage({ id }: { id: string }) {
       },
       link: setLink,
     });
-    // Many events may come at once; the page is drawn once for all of them.
+    // Many events may arrive at once; the page renders once for all of them.
     let drawing = 0;
     const draw = () => {
       drawing ||= window.setTimeout(() => {
@@ -46,7 +46,7 @@ export default function LivePage({ id }: { id: string }) {
     };
   }, [id]);
 
-  useKeys("Live", [{ keys: "f", about: "Follow the end, or stay", run: () => setFollowing((f) => !f) }]);
+  useKeys("Live", [{ keys: "f", about: "Follow new events, or stop", run: () => setFollowing((f) => !f) }]);
   useEffect(() => {
     if (following) list.current?.end();
   }, [following]);
@@ -74,7 +74,7 @@ export default function LivePage({ id }: { id: string }) {
       </div>
       {log.items.length === 0 ? (
         link.state === "open" ? (
-          <Empty title="Nothing has happened yet">
+          <Empty title="No events yet">
             <p>Events appear here as the agent works.</p>
           </Empty>
         ) : (
@@ -102,7 +102,7 @@ function linkText(link: Link, log: Log): string {
     case "open":
       return `connected · ${count(log.events, "event")}`;
     case "lost":
-      return `connection lost; goes on after event ${log.seq}, attempt ${link.attempt}`;
+      return `connection lost; resuming after event ${log.seq}, attempt ${link.attempt}`;
     case "ended":
       return link.problem ? link.problem.title : "the agent has ended";
   }

@@ -20,7 +20,7 @@ export function Login() {
     <main class="login">
       <h1>stet</h1>
       <p>
-        Open the address that <code>stet serve</code> printed, or paste the token from the file that it named.
+        Open the address that <code>stet serve</code> printed, or paste the token from the file that it names.
       </p>
       <form onSubmit={submit}>
         <label for="token">Token</label>

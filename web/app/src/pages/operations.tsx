@@ -9,8 +9,8 @@ import { Copy, Dialog, Empty, Time, Trouble, Waiting } from "../ui.tsx";
 import { List } from "../virtual.tsx";
 import { redo, undo } from "./rewind.tsx";
 
-/** OperationsPage lists what was done to workspaces and conversations, and takes it
- * back. */
+/** OperationsPage lists the operations on workspaces and conversations, and undoes
+ * them. */
 export default function OperationsPage() {
   document.title = "Operations · stet";
   const log = useLoad((signal) => api.checkpoints.operations({}, { signal }).then((r) => r.operations), [], true);
@@ -35,11 +35,11 @@ export default function OperationsPage() {
     <>
       <div class="page-head">
         <h1>Operations</h1>
-        <span class="muted">what was done to workspaces and conversations, newest first</span>
+        <span class="muted">changes of workspaces and conversations, newest first</span>
       </div>
       {ops.length === 0 ? (
-        <Empty title="Nothing was done yet">
-          <p>Rewinds, undos, pins, deletions and collections are listed here, with a way back where there is one.</p>
+        <Empty title="No operations yet">
+          <p>Rewinds, undos, pins, deletions and collections are listed here. Most of them can be undone.</p>
         </Empty>
       ) : (
         <List count={ops.length} estimate={44} role="list" label="Operations" class="operations-list" keyOf={(i) => ops[i].id} render={(i) => <OperationRow op={ops[i]} ask={(what) => setAsked({ op: ops[i], what })} />} />
@@ -62,7 +62,7 @@ function OperationRow({ op, ask }: { op: Operation; ask: (what: "undo" | "redo")
         {op.author} <Time ms={op.timeMs} />
       </span>
       <span class="operation-actions">
-        {op.conversation && op.saved && <a href={to.conversation(op.conversation, "transcript", { at: op.saved })}>what was before</a>}
+        {op.conversation && op.saved && <a href={to.conversation(op.conversation, "transcript", { at: op.saved })}>state before</a>}
         {op.canUndo && (
           <button type="button" onClick={() => ask("undo")}>
             Undo
@@ -88,7 +88,7 @@ function Confirm({ op, what, onClose, reload }: { op: Operation; what: "undo" | 
     <Dialog title={what === "undo" ? `Undo ${op.id}` : `Redo ${op.id}`} onClose={onClose}>
       <p>{op.summary}</p>
       <p class="muted">
-        {what === "undo" ? "The files and the conversation become what they were before it." : "It is done again."} Files that changed since are left alone and reported; the present is saved first, so that this can be taken back too.
+        {what === "undo" ? "The files and the conversation return to their state before it." : "It is applied again."} Files that changed since are left alone and reported. The current state is saved first, so you can undo this too.
       </p>
       <p class="path">{op.workspace}</p>
       <footer>

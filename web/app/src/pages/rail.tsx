@@ -53,7 +53,7 @@ export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
       )}
       {rows.length === 0 ? (
         <Empty title="No checkpoints">
-          <p>No restore points of files belong to this conversation. Agents make them through stet run, hooks or the API.</p>
+          <p>This conversation has no checkpoints. Create them with stet run, hooks or the API.</p>
         </Empty>
       ) : (
         <List count={rows.length} estimate={58} role="list" label="Checkpoints, newest first" class="points" handle={list} keyOf={(i) => rows[i].entry.checkpoint!.id} render={(i) => <Point row={rows[i]} shown={shown} reload={reload} />} />
@@ -129,7 +129,7 @@ function Track({ row, mark }: { row: Lane<TimelineEntry>; mark?: string }) {
   );
 }
 
-/** what describes a checkpoint of which nothing was asked. */
+/** what describes a checkpoint without a prompt. */
 export function what(e: TimelineEntry): string {
   switch (e.checkpoint!.kind) {
     case "safety":
@@ -175,7 +175,7 @@ function Actions({ entry, shown, reload }: { entry: TimelineEntry; shown: Shown;
         </a>
       )}
       {c.pins.length > 0 ? (
-        <button type="button" onClick={() => run(() => Promise.all(c.pins.map((name) => api.checkpoints.unpin({ name }))), "The pin is gone; the checkpoint stays.")}>
+        <button type="button" onClick={() => run(() => Promise.all(c.pins.map((name) => api.checkpoints.unpin({ name }))), "Unpinned; the checkpoint stays.")}>
           Unpin
         </button>
       ) : (
@@ -198,7 +198,7 @@ function Actions({ entry, shown, reload }: { entry: TimelineEntry; shown: Shown;
   );
 }
 
-/** fork makes a conversation that continues from a checkpoint. */
+/** fork creates a conversation that continues from a checkpoint. */
 async function fork(entry: TimelineEntry, shown: Shown): Promise<void> {
   try {
     const history = await api.conversations.history({ id: shown.info.id, page: { limit: 1000 } });
@@ -209,7 +209,7 @@ async function fork(entry: TimelineEntry, shown: Shown): Promise<void> {
       return;
     }
     const res = await api.conversations.fork({ id: shown.info.id, seq: save.seq, title: `${shown.info.title} (fork)` });
-    say({ text: "Forked. You are looking at the new conversation." });
+    say({ text: "Forked. This is the new conversation." });
     go(to.conversation(res.conversation!.id));
   } catch (err) {
     const p = api.problemOf(err);

@@ -6,9 +6,9 @@ import { List } from "../virtual.tsx";
 import type { Shown } from "./conversation.tsx";
 
 const formats = ["md", "html", "json", "jsonl"] as const;
-const most = 16 << 20; // what is read for the view; a download has everything
+const most = 16 << 20; // limit of the view; a download has everything
 
-/** Raw shows a conversation as it is exported, and saves it as a file. */
+/** Raw shows the export of a conversation, and saves it as a file. */
 export default function Raw({ shown }: { shown: Shown }) {
   const id = shown.info.id;
   const [lines, setLines] = useState<string[]>();

@@ -14,7 +14,7 @@ type Scope = "both" | "files" | "conversation";
  * refuses if anything has changed since the plan was made. */
 export default function RewindSheet({ shown, reference, onClose, reload }: { shown: Shown; reference: string; onClose: () => void; reload: () => void }) {
   const entry = shown.timeline.entries.find((e) => e.checkpoint?.id === reference);
-  // Some checkpoints name no state of the conversation: of those only files go back.
+  // Some checkpoints have no state of the conversation: they restore only files.
   const stateless = entry?.checkpoint?.root.length === 0;
   const [scope, setScope] = useState<Scope>(stateless ? "files" : "both");
   const [chosen, setChosen] = useState<Record<string, Choice>>({});
@@ -39,7 +39,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
       reload();
       say(
         {
-          text: `Rewound to ${entry?.name ?? "the checkpoint"}: ${count(done.files, "file")} changed, and the present was saved.`,
+          text: `Rewound to ${entry?.name ?? "the checkpoint"}: ${count(done.files, "file")} changed. The previous state was saved.`,
           action: done.operation ? { label: "Undo", run: () => void undo(workspace, reload) } : undefined,
         },
         60_000,
@@ -61,7 +61,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
           {entry.ask && <> “{oneLine(entry.ask, 80)}”</>}
         </p>
       )}
-      <div class="segments" role="group" aria-label="What goes back">
+      <div class="segments" role="group" aria-label="What to rewind">
         {(["both", "files", "conversation"] as const).map((s) => (
           <button type="button" key={s} aria-pressed={scope === s} disabled={stateless && s !== "files"} onClick={() => setScope(s)}>
             {s === "both" ? "Files and conversation" : s === "files" ? "Files only" : "Conversation only"}
@@ -73,7 +73,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
       {!p && !plan.problem && <Waiting what="Planning" />}
       {p && <Plan plan={p} chosen={chosen} choose={(path, c) => setChosen({ ...chosen, [path]: c })} />}
       <footer>
-        {p?.needsChoice && <span class="warn">Choose what becomes of each conflict.</span>}
+        {p?.needsChoice && <span class="warn">Choose a resolution for each conflict.</span>}
         <span class="spring" />
         <button type="button" onClick={onClose}>
           Cancel
@@ -91,7 +91,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
 
 const nothing = (p: PlanRewindResponse) => sorted(p.files).changes.length === 0 && !p.conversationEffect;
 
-/** undo takes back the last rewind of a workspace. */
+/** undo undoes the last rewind of a workspace. */
 export async function undo(workspace: string, reload: () => void): Promise<void> {
   try {
     const done = await api.checkpoints.undo({ workspace });
@@ -103,11 +103,11 @@ export async function undo(workspace: string, reload: () => void): Promise<void>
   reload();
 }
 
-/** redo does again what was undone. */
+/** redo repeats what was undone. */
 export async function redo(workspace: string, reload: () => void): Promise<void> {
   try {
     const done = await api.checkpoints.redo({ workspace });
-    say({ text: `Done again: ${count(done.files, "file")} changed.`, action: { label: "Undo", run: () => void undo(workspace, reload) } });
+    say({ text: `Redone: ${count(done.files, "file")} changed.`, action: { label: "Undo", run: () => void undo(workspace, reload) } });
   } catch (err) {
     const p = api.problemOf(err);
     say({ text: `${p.title}: ${p.detail}`, bad: true });
@@ -119,7 +119,7 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
   const { changes, conflicts, kept } = sorted(plan.files);
   return (
     <div class="plan" tabIndex={0} role="region" aria-label="Plan">
-      {/* What needs an answer comes first: there may be thousands of changes. */}
+      {/* Conflicts come first: there may be thousands of changes. */}
       {conflicts.length > 0 && (
         <section>
           <h3>{conflicts.length === 1 ? "Conflict" : "Conflicts"}</h3>
@@ -180,7 +180,7 @@ function FileLine({ file, children }: { file: PlannedFile; children?: ComponentC
 function Chooser({ path, chosen, choose }: { path: string; chosen: Choice | undefined; choose: (path: string, c: Choice) => void }) {
   return (
     <fieldset class="chooser">
-      <legend class="visually-hidden">What becomes of {path}</legend>
+      <legend class="visually-hidden">Resolution for {path}</legend>
       {choices.map((c) => (
         <label key={c.value} title={c.about}>
           <input type="radio" name={`choice ${path}`} checked={chosen === c.value} onChange={() => choose(path, c.value)} /> {c.label}

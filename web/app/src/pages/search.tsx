@@ -17,7 +17,7 @@ export default function SearchPage() {
   const [text, setText] = useState(q);
   const [more, setMore] = useState<{ key: string; hits: SearchHit[]; cursor: string }>({ key: "", hits: [], cursor: "" });
   useEffect(() => setText(q), [q]);
-  // The search follows what is typed, with a little patience.
+  // The search follows the input with a short delay.
   useEffect(() => {
     if (text === q) return;
     const timer = setTimeout(() => setQuery({ q: text || undefined }), 250);
@@ -41,7 +41,7 @@ export default function SearchPage() {
     <>
       <div class="page-head">
         <h1>Search</h1>
-        <input class="filter" type="search" aria-label="Words to find" placeholder="Words that were said or done" value={text} onInput={(e) => setText(e.currentTarget.value)} ref={focusFirst} />
+        <input class="filter" type="search" aria-label="Words to find" placeholder="Words in messages and tool calls" value={text} onInput={(e) => setText(e.currentTarget.value)} ref={focusFirst} />
         {result.value && <span class="muted">{hits.length === 0 ? "nothing" : count(hits.length, "message") + (cursor ? " and more" : "")}</span>}
         {within && (
           <button type="button" onClick={() => setQuery({ in: undefined })}>
@@ -53,13 +53,13 @@ export default function SearchPage() {
         <Trouble problem={result.problem} again={result.again} />
       ) : !q.trim() ? (
         <Empty title="Search all conversations">
-          <p>Every word must occur; “quotes” find words next to each other. Titles, messages, tool calls and their output are searched.</p>
+          <p>Every word must occur; “quotes” find phrases. Titles, messages, tool calls and their output are searched.</p>
         </Empty>
       ) : !result.value ? (
         <Waiting what="Searching" />
       ) : hits.length === 0 ? (
-        <Empty title="Nothing was found">
-          <p>No message contains all of these words. Fewer words, or the beginning of one, find more.</p>
+        <Empty title="No matches">
+          <p>No message contains all of these words. Try fewer words, or the beginning of one.</p>
         </Empty>
       ) : (
         <List
@@ -83,7 +83,7 @@ export default function SearchPage() {
   );
 }
 
-/** focusFirst puts the cursor into the field when one comes without words. */
+/** focusFirst focuses the field if it is empty. */
 function focusFirst(el: HTMLInputElement | null): void {
   if (el && !el.value && document.activeElement === document.body) el.focus();
 }

@@ -11,7 +11,7 @@ import { useLoad } from "../load.ts";
 import { theme } from "../theme.ts";
 import { Command, Empty, Trouble, Waiting } from "../ui.tsx";
 
-/** StoragePage tells what takes the space. */
+/** StoragePage shows what takes the space. */
 export default function StoragePage() {
   document.title = "Storage · stet";
   const report = useLoad((signal) => api.page.storage({}, { signal }), []);
@@ -22,7 +22,7 @@ export default function StoragePage() {
     return (
       <Empty whole title="The store is empty">
         <p>
-          Nothing was saved yet. <Command text="stet demo" /> fills it with an example.
+          Nothing was saved yet. <Command text="stet demo" /> creates an example.
         </p>
       </Empty>
     );
@@ -32,7 +32,7 @@ export default function StoragePage() {
     <div class="storage-page" tabIndex={0} role="region" aria-label="Storage">
       <div class="page-head">
         <h1>Storage</h1>
-        {r.partial && <span class="tag">measured in part: the store is large</span>}
+        {r.partial && <span class="tag">measured partially: the store is large</span>}
         <span class="spring" />
         <button type="button" onClick={report.again}>
           Measure again
@@ -41,7 +41,7 @@ export default function StoragePage() {
       <dl class="figures">
         <Figure name="On disk" value={bytes(r.diskBytes)} about="all files of the store" />
         <Figure name="Stored" value={bytes(stored)} about="contents, compressed" />
-        <Figure name="Deduplication" value={ratio(logical, content)} about={`${bytes(logical)} of states and trees are ${bytes(content)} of different content`} />
+        <Figure name="Deduplication" value={ratio(logical, content)} about={`${bytes(logical)} of states and trees, ${bytes(content)} of unique content`} />
         <Figure name="Compression" value={ratio(content, stored)} about={`${bytes(content)} become ${bytes(stored)}`} />
       </dl>
       <section>
@@ -206,14 +206,14 @@ function Garbage() {
   return (
     <section>
       <h2>Garbage</h2>
-      <p class="muted">What nothing refers to any more can go. This only looks.</p>
+      <p class="muted">Finds unreferenced content; removes nothing.</p>
       <button type="button" onClick={preview} disabled={state.busy}>
         {state.busy ? "Looking…" : "Preview a collection"}
       </button>
       <div role="status">
         {state.res && (
           <p>
-            {state.res.removed === 0n ? "Nothing would go" : `${count(state.res.removed, "blob")} (${bytes(state.res.removedBytes)}) would go`}; {count(state.res.kept, "blob")} ({bytes(state.res.keptBytes)}) stay. <Command text="stet gc" />
+            {state.res.removed === 0n ? "Nothing to remove" : `${count(state.res.removed, "blob")} (${bytes(state.res.removedBytes)}) to remove`}; {count(state.res.kept, "blob")} ({bytes(state.res.keptBytes)}) to keep. <Command text="stet gc" />
           </p>
         )}
       </div>
@@ -236,7 +236,7 @@ function Check() {
   return (
     <section>
       <h2>Integrity</h2>
-      <p class="muted">Reads everything and compares it with its names.</p>
+      <p class="muted">Reads all content and verifies its hashes.</p>
       <button type="button" onClick={check} disabled={state.busy}>
         {state.busy ? "Checking…" : "Check the store"}
       </button>
@@ -244,7 +244,7 @@ function Check() {
         {r && !r.done && <p>{count(r.checked, "blob")} checked</p>}
         {r?.done && r.ok && (
           <p class="good">
-            {count(r.blobs, "blob")} and {count(r.rows, "row")} are as they were written.
+            {count(r.blobs, "blob")} and {count(r.rows, "row")} are intact.
           </p>
         )}
         {r?.done && !r.ok && <p class="broken">Damage was found:</p>}

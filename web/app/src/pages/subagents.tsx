@@ -15,7 +15,7 @@ export default function Subagents({ shown }: { shown: Shown }) {
   if (list.value.length === 0) {
     return (
       <Empty title="No subagents">
-        <p>The agent did everything itself in this conversation.</p>
+        <p>The agent used no subagents in this conversation.</p>
       </Empty>
     );
   }

@@ -15,11 +15,11 @@ interface Props {
   subagent?: string;
   /** The turn to show first, from 1; 0 for the end. */
   turn: number;
-  /** Whether the end is followed as turns are added. */
+  /** Whether the view follows new turns. */
   live: boolean;
 }
 
-/** What is unfolded stays so while its turn is out of view. */
+/** Unfolded parts stay unfolded while their turn is out of view. */
 const unfolded = signal<ReadonlySet<string>>(new Set());
 
 interface Pages {
@@ -32,8 +32,8 @@ interface Pages {
 
 const fresh = (key: string): Pages => ({ key, total: undefined, turns: new Map(), asked: new Set(), problem: undefined });
 
-/** Transcript shows what was said and done. Turns are fetched when they come into
- * view. */
+/** Transcript shows messages and tool calls. Turns are fetched when they become
+ * visible. */
 export function Transcript({ id, root, subagent = "", turn, live }: Props) {
   const key = `${id} ${subagent}`;
   const pages = useRef<Pages>(fresh(key));
@@ -60,8 +60,8 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
     redraw((n) => n + 1);
   };
 
-  // A new state has the old turns and some more, or fewer after a rewind; what is
-  // on the page stays until the answer is there.
+  // A new state has the old turns and more, or fewer after a rewind; the page keeps
+  // its content until the answer arrives.
   useEffect(() => {
     if (shownRoot.current !== rootKey) {
       shownRoot.current = rootKey;
@@ -88,8 +88,8 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
         about: "Unfold or fold all",
         run: () => (unfolded.value = unfolded.value.size > 0 ? new Set() : new Set(keys.map((m) => m.id))),
       },
-      { keys: "G", about: "To the end", run: () => list.current?.end() },
-      { keys: "g g", about: "To the beginning", run: () => list.current?.show(0) },
+      { keys: "G", about: "Go to the end", run: () => list.current?.end() },
+      { keys: "g g", about: "Go to the beginning", run: () => list.current?.show(0) },
     ],
   );
 
@@ -97,8 +97,8 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
   if (total === undefined) return <Waiting />;
   if (total === 0) {
     return (
-      <Empty title="Nothing has been said yet">
-        <p>The first turn appears here when it comes.</p>
+      <Empty title="No messages yet">
+        <p>The first turn will appear here.</p>
       </Empty>
     );
   }
@@ -195,7 +195,7 @@ function ToolCall({ m }: { m: TranscriptMessage }) {
           <a href={`${location.pathname.split("/").slice(0, 3).join("/")}/subagents?sub=${encodeURIComponent(t.subagent)}`}>What the subagent did</a>
         </p>
       )}
-      {t.truncated && <p class="muted">Large output is left out here; Raw, or stet export, has all of it.</p>}
+      {t.truncated && <p class="muted">Large output is omitted here; see Raw or stet export for all of it.</p>}
     </Fold>
   );
 }
@@ -224,7 +224,7 @@ export function DiffText({ diff }: { diff: string }) {
   );
 }
 
-/** argument is the first thing of a call's input that says what it is about. */
+/** argument is the first descriptive value of a call's input. */
 function argument(json: string): string {
   try {
     const input = JSON.parse(json) as Record<string, unknown>;
