@@ -1,5 +1,5 @@
-// Command stet keeps what AI agents did, every conversation and every file, and
-// lets people take any of it back. Run `stet help` for its verbs.
+// Command stet records what AI agents did, every conversation and every file, and
+// lets people undo any of it. Run `stet help` for its verbs.
 package main
 
 import (

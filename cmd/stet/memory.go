@@ -6,13 +6,13 @@ import (
 	"runtime/debug"
 )
 
-// unhurried is the memory below which nothing is collected. Most verbs end before
-// they have used it, and a collection would cost them more than it gives: it goes
-// through all that the libraries made at their start.
+// unhurried is the heap size below which no garbage collection runs. Most verbs end
+// before they reach it, and a collection would cost more than it frees: it scans
+// everything that the libraries allocate at their start.
 const unhurried = 32 << 20
 
-// collectUnhurriedly puts the first collection off. From then on memory is
-// collected as ever. Who has asked for something else gets that.
+// collectUnhurriedly delays the first garbage collection. It respects GOGC and
+// GOMEMLIMIT.
 func collectUnhurriedly() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -18,7 +18,7 @@ type appliedJSON struct {
 	Left      []leftJSON `json:"left"`
 }
 
-// leftJSON is a path that differs from the checkpoint and was left as it is.
+// leftJSON is a path that differs from the checkpoint and was left unchanged.
 type leftJSON struct {
 	Path      string                `json:"path"`
 	PathBytes []byte                `json:"path_bytes,omitempty"`
@@ -42,7 +42,7 @@ func newAppliedJSON(done *checkpoint.Applied) appliedJSON {
 	return value
 }
 
-// printApplied tells what was done, and the verb that takes it back.
+// printApplied prints what was done, and the verb that undoes it.
 func (a *app) printApplied(done *checkpoint.Applied, back string) error {
 	value := newAppliedJSON(done)
 	if done.Operation == nil {
@@ -62,7 +62,7 @@ func (a *app) printApplied(done *checkpoint.Applied, back string) error {
 	return a.print(value, text+" · "+back+": stet "+back+"\n")
 }
 
-// nothingText says that a plan changes nothing, and what differs all the same.
+// nothingText reports that a plan changes nothing, and what still differs.
 func nothingText(plan *checkpoint.Plan) string {
 	if !plan.Partial() {
 		return "nothing to do"

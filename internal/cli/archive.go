@@ -26,17 +26,17 @@ func (a *app) archiveCommand() *cobra.Command {
 		Use:     "archive [CONV...]",
 		Short:   "Move idle conversations out of the database",
 		GroupID: groupHouse,
-		Long: `Move conversations that nothing was saved in for --idle, or the given ones, with
+		Long: `Move conversations without a save for --idle, or the given ones, with
 their checkpoints and agents, into a few objects of the store's bucket: of a local
-store, files below packs in its directory. They are listed, read, searched and
-exported as before; a change to one brings it back. The space that they took in the
-database is free after the next 'stet gc'.
+store, files below packs in its directory. They can be listed, read, searched and
+exported as before; changing one brings it back. The next 'stet gc' frees their
+space in the database.
 
-Conversations that an earlier call passed, and that were brought back and not
-changed since, are left alone unless --all is given.
+Conversations that were archived earlier, brought back, and not changed since are left
+alone unless --all is given.
 
---list lists archived conversations. --sweep removes objects of the bucket that nothing
-names and that are older than a day, as after a crash. --dry-run only reports.`,
+--list lists archived conversations. --sweep removes unnamed objects of the bucket
+that are older than a day, as after a crash. --dry-run only reports.`,
 		Example:           "  stet archive --dry-run\n  stet archive --idle 90d\n  stet archive 01jcx4",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeConversations,
@@ -46,7 +46,7 @@ names and that are older than a day, as after a crash. --dry-run only reports.`,
 				return usage(fmt.Errorf("--idle: %w", err))
 			}
 			if flags.limit < 0 {
-				return usage(fmt.Errorf("--limit: %d is less than nothing", flags.limit))
+				return usage(fmt.Errorf("--limit must not be negative: %d", flags.limit))
 			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
 				switch {
@@ -62,12 +62,12 @@ names and that are older than a day, as after a crash. --dry-run only reports.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.idle, "idle", "30d", "how long nothing was saved, such as 90d or 36h")
-	f.IntVar(&flags.limit, "limit", 0, "archive this many at most")
-	f.BoolVar(&flags.all, "all", false, "look at conversations again that were brought back")
+	f.StringVar(&flags.idle, "idle", "30d", "minimum time since the last save, such as 90d or 36h")
+	f.IntVar(&flags.limit, "limit", 0, "archive at most this many")
+	f.BoolVar(&flags.all, "all", false, "include conversations that were brought back")
 	f.BoolVar(&flags.list, "list", false, "list archived conversations")
-	f.BoolVar(&flags.sweep, "sweep", false, "remove objects that nothing names")
-	f.BoolVar(&flags.dryRun, "dry-run", false, "report what would be archived, change nothing")
+	f.BoolVar(&flags.sweep, "sweep", false, "remove unnamed objects")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be archived, do nothing")
 	cmd.MarkFlagsMutuallyExclusive("list", "sweep", "dry-run")
 	return cmd
 }
@@ -78,13 +78,13 @@ func (a *app) unarchiveCommand() *cobra.Command {
 		Use:               "unarchive CONV...",
 		Short:             "Bring archived conversations back into the database",
 		GroupID:           groupHouse,
-		Long:              "Bring conversations back that 'stet archive' moved out of the database. A change to one does the same.",
+		Long:              "Bring back conversations that 'stet archive' moved out of the database. Changing one does that automatically.",
 		Example:           "  stet unarchive 01jcx4\n  stet unarchive --all",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeConversations,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
-				return usage(errors.New("name conversations, or say --all"))
+				return usage(errors.New("name conversations, or pass --all"))
 			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
 				return a.unarchive(cmd.Context(), db, args)
@@ -140,7 +140,7 @@ func countArchived(ctx context.Context, db *stet.DB) (sum archivedSum, err error
 	return sum, nil
 }
 
-// explainArchive gives errors of archiving their exit codes.
+// explainArchive adds exit codes to errors of archiving.
 func explainArchive(err error) error {
 	switch {
 	case errors.Is(err, upkeep.ErrNoBucket):

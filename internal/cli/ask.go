@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// readLine reads an answer from the terminal. An interrupt ends it at once,
-// although the read goes on until the process ends.
+// readLine reads an answer from the terminal. An interrupt ends it at once; the read
+// itself continues until the process ends.
 func (a *app) readLine(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(a.err, prompt)
 	type answer struct {
@@ -32,8 +32,8 @@ func (a *app) readLine(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// agreed asks a question whose default answer is yes. Where nobody can be asked,
-// it refuses with the exit code for that.
+// agreed asks a question whose default answer is yes. Without a terminal it fails
+// with the exit code for that.
 func (a *app) agreed(ctx context.Context, yes bool, question string) error {
 	if yes || !isTerminal(a.in) || a.json {
 		return a.confirm(yes, question)

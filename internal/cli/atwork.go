@@ -7,7 +7,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 )
 
-// atWorkText names a turn that is going on: its command, or else its conversation.
+// atWorkText names a running turn: its command, or else its conversation.
 func atWorkText(t *checkpoint.Turn) string {
 	turn := "of " + shorter(t.Conversation)
 	if t.Number > 0 {
@@ -26,27 +26,27 @@ func commandOf(t *checkpoint.Turn) *checkpoint.Process {
 	if len(living) == 0 {
 		return nil
 	}
-	return &living[len(living)-1] // a run notes its command after itself
+	return &living[len(living)-1] // a run records its command after itself
 }
 
-// isLeft reports whether a command goes on whose run was killed.
+// isLeft reports whether the 'stet run' of a running command was killed.
 func isLeft(t *checkpoint.Turn) bool {
 	held, living := t.Holder.Processes, t.Living()
 	return len(living) > 0 && held[0].Command == runName && living[0].Command != runName
 }
 
-// atWorkMeaning says what it means for the user that turns are going on.
+// atWorkMeaning explains to the user what running turns mean.
 func atWorkMeaning(open checkpoint.Turns) string {
 	switch {
 	case len(open) > 1:
-		return "what changes while several work is left alone by a rewind, unless you name the file"
+		return "a rewind leaves alone what changes while several are active, unless you name the file"
 	case isLeft(&open[0]):
 		return "its 'stet run' was killed: what changes here counts as its work until it ends, and 'stet checkpoint' saves it"
 	}
 	return "what changes here counts as its work until it ends"
 }
 
-// tellAtWork names the turns that are going on, before another one begins.
+// tellAtWork names the running turns before another one begins.
 func (a *app) tellAtWork(ctx context.Context, p *place) error {
 	open, err := p.space.AtWork(ctx)
 	if err != nil || len(open) == 0 {
@@ -57,8 +57,8 @@ func (a *app) tellAtWork(ctx context.Context, p *place) error {
 		if isLeft(&open[i]) {
 			left = "; its 'stet run' was killed"
 		}
-		a.say("stet: also at work here: %s%s", atWorkText(&open[i]), left)
+		a.say("stet: also active here: %s%s", atWorkText(&open[i]), left)
 	}
-	a.say("stet: what changes while several work is left alone by a rewind, unless you name the file")
+	a.say("stet: a rewind leaves alone what changes while several are active, unless you name the file")
 	return nil
 }

@@ -94,8 +94,8 @@ func isSound(ctx context.Context, store blob.Store, id blob.ID) (bool, error) {
 	return err == nil, err
 }
 
-// seekable opens a file, or copies standard input to a temporary one: content is
-// read twice, once for its name and once to store it.
+// seekable opens a file, or copies standard input to a temporary one: content is read
+// twice, once to hash it and once to store it.
 func (a *app) seekable(name string) (*os.File, func(), error) {
 	if name != "-" {
 		f, err := os.Open(name)
@@ -133,7 +133,7 @@ func (a *app) blobGet() *cobra.Command {
 		Use:   "get ID",
 		Short: "Print the content of a blob",
 		Long: `Print the content of a blob to standard output, or write it to a file with -o.
-The content is verified against the id: what comes out is what was put in, or an
+The content is verified against the id: the output is exactly what was put in, or an
 error with exit code 6.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -178,7 +178,7 @@ func (a *app) getTo(ctx context.Context, store blob.Store, id blob.ID, output st
 func (a *app) blobList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
-		Short: "List the stored blobs: id, stored bytes, and what it leans on",
+		Short: "List the stored blobs: id, stored bytes and base",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
@@ -256,7 +256,7 @@ func (a *app) verify(ctx context.Context, db *stet.DB, ids []blob.ID) error {
 	return nil
 }
 
-// readAll reads a blob to its end, where a wrong one is found out.
+// readAll reads a blob to its end, where a mismatch is detected.
 func readAll(ctx context.Context, store blob.Store, id blob.ID) error {
 	r, err := blob.Open(ctx, store, id)
 	if err != nil {

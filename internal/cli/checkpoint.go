@@ -25,23 +25,23 @@ func (a *app) checkpointCommand() *cobra.Command {
 	var flags checkpointFlags
 	cmd := &cobra.Command{
 		Use:     "checkpoint [-- PATH…]",
-		Short:   "Save the workspace as it is now",
+		Short:   "Save the current state of the workspace",
 		GroupID: groupBack,
-		Long: `Save the workspace as it is now and print the id of the checkpoint. Only what
-changed since the last one is read. Everything counts: new, ignored-but-touched,
-empty and binary files, links and modes; .git is never touched. What could not be
-captured is named.
+		Long: `Save the current state of the workspace and print the id of the checkpoint. Only
+what changed since the last one is read. Everything counts: new, ignored-but-touched,
+empty and binary files, links and modes; .git is never touched. Paths that could not
+be captured are listed.
 
-Ignore files (.gitignore, .stetignore) decide what is newly captured: what an earlier
-checkpoint has stays captured and can be restored when a rule begins to ignore it. To
-stop that, move it away, run 'stet checkpoint', and move it back.
+Ignore files (.gitignore, .stetignore) decide what is newly captured: files of an earlier
+checkpoint stay captured and can be restored when a rule begins to ignore them. To
+stop that, move them away, run 'stet checkpoint', and move them back.
 
-An agent's hook says where in a conversation it is: -c names the conversation,
+An agent's hook gives its place in a conversation: -c names the conversation,
 --message or --turn the place, and --before or --after the side. What changes
 between the two sides counts as the conversation's work, everything else as yours.
-With PATHs only these are looked at, which is fast in large trees. A file whose time
-stamps did not change is taken to be as it was, unless somebody had it open for
-writing; --full reads all.`,
+With PATHs only these are scanned, which is fast in large trees. A file whose time
+stamps did not change counts as unchanged, unless a process had it open for
+writing; --full reads all files.`,
 		Example: "  stet checkpoint -m 'before the refactoring'\n  stet -c 01JCX4 checkpoint --turn 5 --before",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,15 +54,15 @@ writing; --full reads all.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&flags.label, "text", "m", "", "a few words for the log")
-	f.StringVar(&flags.message, "message", "", "id of the message at which the agent is")
-	f.Uint64Var(&flags.turn, "turn", 0, "number of the turn at which the agent is")
+	f.StringVarP(&flags.label, "text", "m", "", "description for the log")
+	f.StringVar(&flags.message, "message", "", "id of the agent's current message")
+	f.Uint64Var(&flags.turn, "turn", 0, "number of the agent's current turn")
 	f.BoolVar(&flags.before, "before", false, "taken before the agent works on it")
 	f.BoolVar(&flags.after, "after", false, "taken after the agent worked on it")
 	f.StringVar(&flags.tool, "tool", "", "tool that made the changes")
-	f.StringVar(&flags.author, "author", "", "who asks for it (default: you)")
+	f.StringVar(&flags.author, "author", "", "author of the checkpoint (default: you)")
 	f.StringArrayVar(&flags.touched, "touched", nil, "path that the tool wrote; captured although it is ignored (may be repeated)")
-	f.BoolVar(&flags.auto, "auto", false, "nobody asked for it: may be left out if it comes too soon")
+	f.BoolVar(&flags.auto, "auto", false, "automatic checkpoint: may be skipped if it comes too soon")
 	a.fullFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("before", "after")
 	return cmd
@@ -98,7 +98,7 @@ func (a *app) makeCheckpoint(ctx context.Context, p *place, flags checkpointFlag
 	return a.print(newCheckpointJSON(res), res.Record.ID+"\n")
 }
 
-// request puts together what the flags say.
+// request builds the request from the flags.
 func (a *app) request(ctx context.Context, p *place, flags checkpointFlags, args []string) (checkpoint.Request, error) {
 	req := checkpoint.Request{
 		MessageID: flags.message, Turn: flags.turn, Label: flags.label, Tool: flags.tool, Author: flags.author, Auto: flags.auto,
@@ -128,8 +128,8 @@ func (a *app) request(ctx context.Context, p *place, flags checkpointFlags, args
 	return req, err
 }
 
-// rootAt returns the state of a conversation at a message, or else the current
-// one; zero for a conversation of which only the name is known.
+// rootAt returns the state of a conversation at a message, or else the current one;
+// zero if only the name of the conversation is known.
 func rootAt(ctx context.Context, p *place, id, message string) (blob.ID, error) {
 	if message != "" {
 		root, err := p.db.Conversations().MessageHead(ctx, id, message)
@@ -147,7 +147,7 @@ func rootAt(ctx context.Context, p *place, id, message string) (blob.ID, error) 
 type checkpointJSON struct {
 	Schema string `json:"schema"`
 	*checkpoint.RecordJSON
-	Conversation string              `json:"conversation"` // also where it is empty
+	Conversation string              `json:"conversation"` // even if it is empty
 	Root         string              `json:"root"`
 	NotCaptured  []workspace.Skipped `json:"not_captured"`
 }
@@ -157,7 +157,7 @@ func newCheckpointJSON(res *checkpoint.Result) checkpointJSON {
 	return checkpointJSON{"stet.checkpoint.v1", rec, rec.Conversation, rec.Root, append([]workspace.Skipped{}, res.NotCaptured...)}
 }
 
-// checkpointText tells people what was saved, and what was not.
+// checkpointText describes what was saved, and what was not.
 func checkpointText(res *checkpoint.Result) string {
 	rec := res.Record
 	text := fmt.Sprintf("%s  %s", rec.Name(), changeText(rec))
@@ -167,7 +167,7 @@ func checkpointText(res *checkpoint.Result) string {
 	return text
 }
 
-// changeText says how a checkpoint differs from the one before.
+// changeText describes how a checkpoint differs from the previous one.
 func changeText(rec *checkpoint.Record) string {
 	text := fileCount(rec)
 	if lines := lineCount(rec); lines != "" {
@@ -176,7 +176,7 @@ func changeText(rec *checkpoint.Record) string {
 	return text
 }
 
-// notIgnored leaves out what the user excluded.
+// notIgnored drops what the user excluded.
 func notIgnored(skipped []workspace.Skipped) []workspace.Skipped {
 	var out []workspace.Skipped
 	for _, s := range skipped {

@@ -1,9 +1,9 @@
 // Package cli is the command line: it reads flags, calls services, and prints.
 //
-// It promises the conventions that scripts rely on: data on stdout, words for
-// people on stderr, --json with a versioned schema, the exit codes of Code, and
-// no question asked where nobody can answer. Each verb group has a file of its
-// own with a function that returns its command.
+// It promises the conventions that scripts rely on: data on stdout, messages on
+// stderr, --json with a versioned schema, the exit codes of Code, and no questions
+// without a terminal. Each verb group has its own file with a function that returns
+// its command.
 package cli
 
 import (
@@ -24,8 +24,8 @@ import (
 // Version is set by releases; other builds show the module's version.
 var Version = ""
 
-// app is what every verb shares: the streams, the global flags, and the store
-// once it is open.
+// app is the state that every verb shares: the streams, the global flags, and the
+// store once it is open.
 type app struct {
 	args     []string
 	in       io.Reader
@@ -47,7 +47,7 @@ type app struct {
 	bucket       string       // --blobs, or the setting
 	tenant       string       // of a store in a database; only a setting
 	keyring      string       // likewise
-	background   bool         // whether a process may be left behind; only a setting
+	background   bool         // whether to start background processes; only a setting
 	asked        bool         // whether the store's passphrase was asked for
 	fleet        *fleet.Fleet // the backend of the open store, if that is a database
 }
@@ -56,7 +56,7 @@ type app struct {
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), append(heard(syscall.SIGHUP), os.Interrupt, syscall.SIGTERM)...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt ends what does not listen to the first
+	context.AfterFunc(ctx, stop) // a second interrupt ends what ignores the first
 	a := &app{in: in, out: out, err: errOut, args: args}
 	root := a.root()
 	root.SetArgs(args)
@@ -76,15 +76,15 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "stet",
-		Short: "Keep what AI agents did, and take any of it back",
-		Long: `stet keeps what AI agents did, every conversation and every file, and lets you
-take any of it back.
+		Short: "Record what AI agents did, and undo any of it",
+		Long: `stet records what AI agents did, every conversation and every file, and lets you
+undo any of it.
 
 Try it in a minute:
   stet demo                 a sample workspace with a scripted agent
   stet run -- CMD…          checkpoints around any command, in this directory
   stet log                  what happened
-  stet rewind REF           back to any point; stet undo takes that back
+  stet rewind REF           back to any point; stet undo reverts that
 
 Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 4 conflict (nothing changed), 5 failed and rolled back, 6 damage found, 7 busy,
@@ -101,7 +101,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	flags.StringVarP(&a.conversation, "conversation", "c", "", "conversation to work on (id or unique prefix)")
 	flags.BoolVar(&a.json, "json", false, "print machine-readable output with a versioned schema")
 	flags.BoolVar(&a.noColor, "no-color", false, "never use colour (also: NO_COLOR)")
-	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors and data")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors and data")
 	flags.StringVar(&a.keyFile, "key-file", "", "key file of an encrypted store (env STET_KEY_FILE)")
 	flags.StringVar(&a.config, "config", "", "file of settings (env STET_CONFIG; default $XDG_CONFIG_HOME/stet/config.toml)")
 	_ = root.RegisterFlagCompletionFunc("conversation", a.completeConversationFlag) // fails for unknown flags only

@@ -18,13 +18,12 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// serviceCodes says which exit codes the errors of services have. The first that
-// fits counts.
+// serviceCodes maps errors of services to exit codes. The first match counts.
 var serviceCodes = []struct {
 	err  error
 	code int
 }{
-	{blob.ErrCorrupt, ExitDamage}, // also where it made a rewind fail: running it again will not help
+	{blob.ErrCorrupt, ExitDamage}, // also if it made a rewind fail: running it again does not help
 	{checkpoint.ErrRolledBack, ExitRolledBack},
 	{checkpoint.ErrInterrupted, ExitError},
 	{checkpoint.ErrConflict, ExitConflict},
@@ -55,7 +54,7 @@ var serviceCodes = []struct {
 	{syscall.ENOTDIR, ExitUsage},
 }
 
-// explain gives errors of services their exit codes, and a hint where one helps.
+// explain adds exit codes to errors of services, and a hint if one helps.
 func (a *app) explain(err error) error {
 	var known *codedError
 	var silent silentExit
@@ -63,15 +62,15 @@ func (a *app) explain(err error) error {
 		return err
 	}
 	if errors.Is(err, sqlite.ErrNoStore) {
-		return coded(ExitNotFound, "there is no store at %s yet; 'stet init' makes one", shown(a.storePlace()))
+		return coded(ExitNotFound, "no store at %s; create one with 'stet init'", shown(a.storePlace()))
 	}
 	if errors.Is(err, workspace.ErrRootRefused) {
-		err = fmt.Errorf("%w; name a directory inside it with -C, or set capture.force to insist", err)
+		err = fmt.Errorf("%w; name a directory inside it with -C, or set capture.force", err)
 	}
 	err = hinted(err)
 	var conflict *checkpoint.ConflictError
 	if errors.As(err, &conflict) {
-		err = fmt.Errorf("%w; nothing was done: say --keep-mine, --theirs or --merge", err)
+		err = fmt.Errorf("%w; nothing was changed; pass --keep-mine, --theirs or --merge", err)
 	}
 	for _, service := range serviceCodes {
 		if errors.Is(err, service.err) {
@@ -84,21 +83,21 @@ func (a *app) explain(err error) error {
 	return err
 }
 
-// hinted says how to go on.
+// hinted adds what to do next.
 func hinted(err error) error {
 	switch {
 	case errors.Is(err, checkpoint.ErrBadRef):
 		return fmt.Errorf("%w; 'stet help diff' lists the forms of a reference", err)
 	case errors.Is(err, checkpoint.ErrNotFound):
-		return fmt.Errorf("%w; 'stet log --all' shows what there is", err)
+		return fmt.Errorf("%w; 'stet log --all' lists all checkpoints", err)
 	case errors.Is(err, sqlite.ErrWrongLog):
-		return fmt.Errorf("%w; to go on without it: 'stet fsck --forget-log'", err)
+		return fmt.Errorf("%w; to continue without it, run 'stet fsck --forget-log'", err)
 	case errors.Is(err, kv.ErrUncertain):
-		return fmt.Errorf("%w; the next command shows which it is", err)
+		return fmt.Errorf("%w; the next command shows the outcome", err)
 	case errors.Is(err, checkpoint.ErrOtherFileSystem):
-		return fmt.Errorf("%w; name the paths to take back with '-- PATH…', or make what is mounted there a workspace of its own with -C", err)
+		return fmt.Errorf("%w; name the paths to rewind with '-- PATH…', or use the mounted directory as a separate workspace with -C", err)
 	case errors.Is(err, blob.ErrFull):
-		return fmt.Errorf("%w; make some on that disk, then 'stet du' shows what takes it and 'stet gc' gives some back", err)
+		return fmt.Errorf("%w; free some on that disk; 'stet du' shows what takes the space and 'stet gc' frees it", err)
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (a *app) commands() []*cobra.Command {
 	return verbs
 }
 
-// earlier returns a verb under the name that it had before, for scripts. Help and
+// earlier returns a verb under its former name, for scripts. Help and
 // completion do not show it.
 func earlier(name string, cmd *cobra.Command) *cobra.Command {
 	cmd.Use = name + strings.TrimPrefix(cmd.Use, cmd.Name())
@@ -69,8 +69,8 @@ func earlier(name string, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// prepare gives a verb and those below it what all have in common: settings are
-// read before it runs, and errors of services get their exit codes.
+// prepare sets up a verb and its subverbs: settings are read before it runs, and
+// errors of services get their exit codes.
 func (a *app) prepare(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ func (a *app) prepare(cmd *cobra.Command) {
 		}
 	}
 	if check := cmd.Args; check != nil {
-		// Flags that exclude each other are a matter of usage, as arguments are.
+		// Mutually exclusive flags are usage errors, like wrong arguments.
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return err
@@ -96,5 +96,5 @@ func (a *app) prepare(cmd *cobra.Command) {
 	}
 }
 
-// withoutSettings marks verbs that work although the settings cannot be read.
+// withoutSettings marks verbs that work even if the settings cannot be read.
 const withoutSettings = "stet:without-settings"

@@ -20,16 +20,16 @@ import (
 
 const (
 	// compactLock, in the store's directory, is locked by the one process that
-	// compacts. Its text is why the last one failed. The name is that of earlier
-	// releases, so that they and this one do not compact at the same time.
+	// compresses. Its text is the error of the last one, if it failed. Earlier releases
+	// use the same name, so that they and this one do not compress at the same time.
 	compactLock = "settle.lock"
-	// worthAProcess is how many bytes must wait before a process is left behind for
-	// them. Less does no harm as it is.
+	// worthAProcess is how many uncompressed bytes are worth a background process.
+	// Less is harmless.
 	worthAProcess = 4 << 20
-	// failedFor is how long nobody tries again in the background after a failure.
+	// failedFor is how long no background process is started after a failure.
 	failedFor = time.Hour
-	// share is the part of its own time, and of all short verbs, that a verb gives to
-	// contents that are not compressed.
+	// share is the fraction of a verb's own time, and of all short verbs, that is
+	// spent on compressing.
 	share = 8
 )
 
@@ -39,10 +39,10 @@ func (a *app) compactCommand() *cobra.Command {
 		Use:     "compact",
 		Short:   "Compress recently stored content",
 		GroupID: groupHouse,
-		Long: `Compress content that commands stored as it came, and give the free space back to
-the file system. This also happens without the command: a command that stored much
-starts a background process for it, a server does it when it is quiet, and gc does it
-at its end. It can be interrupted at any time and runs beside other commands.
+		Long: `Compress recently stored content and return the space to the file system. You need
+not run it: a command that stored much starts a background process for it, a server
+does it when it is idle, and gc does it at its end. It can be interrupted at any time
+and runs beside other commands.
 
 Set compact.background = false to start no background process; commands then do a
 part of the work themselves.`,
@@ -59,7 +59,7 @@ part of the work themselves.`,
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.compactNow(cmd.Context(), db, dir) })
 		},
 	}
-	cmd.Flags().BoolVar(&background, "background", false, "do it with low priority, unless another process does it")
+	cmd.Flags().BoolVar(&background, "background", false, "run with low priority, unless another process does it")
 	_ = cmd.Flags().MarkHidden("background")
 	return cmd
 }
@@ -74,7 +74,7 @@ type compactJSON struct {
 func (a *app) compactNow(ctx context.Context, db *stet.DB, dir string) error {
 	lock := flock.New(filepath.Join(dir, compactLock))
 	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
-		return fmt.Errorf("wait for the process that compresses: %w", err)
+		return fmt.Errorf("wait for another compressing process: %w", err)
 	}
 	defer lock.Close()
 	value := compactJSON{Schema: "stet.settle.v1"}
@@ -89,28 +89,28 @@ func (a *app) compactNow(ctx context.Context, db *stet.DB, dir string) error {
 	}
 	text := "everything is compressed"
 	if value.Looked > 0 {
-		text += "; looked at " + plural(int64(value.Looked), "blob")
+		text += "; examined " + plural(int64(value.Looked), "blob")
 	}
 	return a.print(value, text+"\n")
 }
 
-// compact compresses all recently stored content at the end of another verb.
+// compact compresses recently stored content at the end of another verb.
 func (a *app) compact(ctx context.Context, db *stet.DB) error {
 	looked := a.counter("compressing")
 	defer looked.done()
 	return db.Compact(ctx, func(done int) { looked.set(int64(done)) })
 }
 
-// compactAfter looks after what a verb stored as it came. It tells nobody where it
-// fails, as on a full disk: the verb has done its work, and what is not compressed
-// is only larger.
+// compactAfter handles content that a verb stored uncompressed. It does not report
+// failures, as on a full disk: the verb has succeeded, and uncompressed content is
+// only larger.
 func (a *app) compactAfter(ctx context.Context, db *stet.DB, took time.Duration) {
 	own := db.Uncompacted()
 	if own == 0 {
 		return
 	}
 	dir, err := a.storeDir()
-	if err != nil || !a.background || a.asked { // nobody could ask in the background
+	if err != nil || !a.background || a.asked { // a background process cannot ask for the passphrase
 		compactAWhile(ctx, db, compactTime(took))
 		return
 	}
@@ -119,7 +119,7 @@ func (a *app) compactAfter(ctx context.Context, db *stet.DB, took time.Duration)
 	}
 }
 
-// oneOfMany lets one short verb do something for all.
+// oneOfMany selects one of share short verbs at random.
 func oneOfMany() bool { return rand.IntN(share) == 0 }
 
 func muchWaits(ctx context.Context, db *stet.DB) bool {
@@ -127,10 +127,10 @@ func muchWaits(ctx context.Context, db *stet.DB) bool {
 	return err == nil && n >= worthAProcess
 }
 
-// compactTime is how long a verb that stored something, and took so long itself, may
-// go on compressing that, or what earlier ones left: about an eighth of its time.
-// Short verbs would do nothing within theirs, so one of eight of them does it for
-// all. The rest waits for the next verb, the server or gc.
+// compactTime is how long a verb that stored something may compress it, or what
+// earlier ones left: about an eighth of its own time. That is too little for short
+// verbs, so one in eight of them does it for all. The rest waits for the next verb,
+// the server or gc.
 func compactTime(took time.Duration) time.Duration {
 	const worth, most = 50 * time.Millisecond, time.Second
 	if took/share >= worth {
@@ -151,8 +151,7 @@ func compactAWhile(ctx context.Context, db *stet.DB, limit time.Duration) {
 	_ = db.Compact(ctx, nil)
 }
 
-// leaveBehind starts this program once more, for compactBehind. It does not wait
-// for it.
+// leaveBehind starts this program again for compactBehind and does not wait for it.
 func (a *app) leaveBehind(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -179,8 +178,8 @@ func (a *app) leaveBehind(dir string) error {
 	}
 	cmd := &exec.Cmd{
 		Path: program, Args: []string{os.Args[0], "--store", dir, "-q", "compact", "--background"},
-		Env: env, Dir: "/", // in nobody's way
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // stays when the terminal goes
+		Env: env, Dir: "/", // blocks no unmount
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // survives the terminal
 	}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -188,8 +187,8 @@ func (a *app) leaveBehind(dir string) error {
 	return cmd.Process.Release()
 }
 
-// compactBehind compacts with low priority unless another process does, and leaves a
-// note where that fails: nothing reads its output.
+// compactBehind compresses with low priority if no other process does, and records a
+// failure in a file, because its output is not shown.
 func (a *app) compactBehind(ctx context.Context, dir string) error {
 	lock := flock.New(filepath.Join(dir, compactLock))
 	free, err := lock.TryLock()
@@ -202,8 +201,8 @@ func (a *app) compactBehind(ctx context.Context, dir string) error {
 	return errors.Join(err, noteFailure(dir, err))
 }
 
-// noteFailure writes why compacting failed, or that it did not. To be stopped is not a
-// failure.
+// noteFailure records why compressing failed, or that it did not. Being stopped is
+// not a failure.
 func noteFailure(dir string, failed error) error {
 	text := ""
 	if failed != nil && !isCancelled(failed) {
@@ -212,12 +211,12 @@ func noteFailure(dir string, failed error) error {
 	path := filepath.Join(dir, compactLock)
 	err := os.WriteFile(path, []byte(text), 0o600)
 	if err != nil && text != "" {
-		return os.Truncate(path, 1) // a hole needs no room, and tells that it failed
+		return os.Truncate(path, 1) // a hole needs no space and still marks the failure
 	}
 	return err
 }
 
-// lastFailure returns why and when compacting in the background failed, or the zero
+// lastFailure returns why and when compressing in the background failed, or the zero
 // time.
 func lastFailure(dir string) (why string, at time.Time) {
 	path := filepath.Join(dir, compactLock)
@@ -230,7 +229,7 @@ func lastFailure(dir string) (why string, at time.Time) {
 		return "", time.Time{}
 	}
 	if why = strings.Trim(string(text), "\x00\n"); why == "" {
-		why = "there was no room to note why"
+		why = "no space to record the reason"
 	}
 	return why, info.ModTime()
 }

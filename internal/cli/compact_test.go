@@ -261,7 +261,7 @@ func TestAFailureIsNoted(t *testing.T) {
 	if err := os.Truncate(filepath.Join(h.store, compactLock), 1); err != nil { // as on a full disk
 		t.Fatal(err)
 	}
-	if why, _ := lastFailure(h.store); why != "there was no room to note why" || !failedLately(h.store) {
+	if why, _ := lastFailure(h.store); why != "no space to record the reason" || !failedLately(h.store) {
 		t.Errorf("without room it is noted as %q", why)
 	}
 	database := filepath.Join(h.store, "stet.db")

@@ -11,7 +11,7 @@ import (
 func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "completion bash|zsh|fish|powershell",
-		Short:   "Print the script that completes commands and ids in your shell",
+		Short:   "Print a completion script for your shell",
 		GroupID: groupPlumbing,
 		Long: `Print a script for your shell. It completes verbs, flags, conversations,
 checkpoints and pins.
@@ -38,8 +38,8 @@ checkpoints and pins.
 	}
 }
 
-// completeConversations offers the conversations changed last. Whatever goes
-// wrong, a shell is only told that there is nothing to offer.
+// completeConversations offers the last changed conversations. On an error it offers
+// nothing.
 func (a *app) completeConversations(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -47,8 +47,8 @@ func (a *app) completeConversations(cmd *cobra.Command, args []string, prefix st
 	return a.conversationNames(cmd, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// completeConversationFlag is completeConversations for the value of -c, wherever
-// it stands.
+// completeConversationFlag is completeConversations for the value of -c, wherever it
+// appears.
 func (a *app) completeConversationFlag(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return a.completeConversations(cmd, nil, prefix)
 }

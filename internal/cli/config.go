@@ -14,9 +14,9 @@ func (a *app) configCommand() *cobra.Command {
 		Use:     "config",
 		Short:   "Read, write and explain settings",
 		GroupID: groupHouse,
-		Long: `Settings are values that hold for all commands. They are kept in
+		Long: `Settings apply to all commands. They are stored in
 $XDG_CONFIG_HOME/stet/config.toml, or in the file that --config or STET_CONFIG
-names; a variable STET_… in the environment stands above the file, a flag above
+names; an environment variable STET_… overrides the file, a flag overrides
 both. 'stet config explain' lists all of them.`,
 		Example: "  stet config set gc.max_age 90d\n  stet config get gc.max_age\n  stet config explain",
 		Args:    cobra.NoArgs,
@@ -72,7 +72,7 @@ func (a *app) configSet() *cobra.Command {
 	return &cobra.Command{
 		Use:     "set KEY VALUE",
 		Short:   "Write a setting to the file",
-		Long:    "Write a setting to $XDG_CONFIG_HOME/stet/config.toml, or to the file that --config\nnames. The rest of the file, comments too, stays as it is.",
+		Long:    "Write a setting to $XDG_CONFIG_HOME/stet/config.toml, or to the file that --config\nnames. The rest of the file, including comments, is unchanged.",
 		Example: "  stet config set gc.max_bytes 2GiB",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -93,7 +93,7 @@ func (a *app) configSet() *cobra.Command {
 func (a *app) configUnset() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unset KEY",
-		Short: "Remove a setting from the file, so that its default holds",
+		Short: "Remove a setting from the file, so that its default applies",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, err := settingOf(args[0])
@@ -110,7 +110,7 @@ func (a *app) configUnset() *cobra.Command {
 func (a *app) configExplain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [KEY]",
-		Short: "Tell what settings mean, their values, and where these come from",
+		Short: "Explain settings, their values and their sources",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := a.settings()
@@ -130,7 +130,7 @@ func (a *app) configExplain() *cobra.Command {
 	}
 }
 
-// explainSettings prints settings, their values, and where these come from.
+// explainSettings prints settings, their values and their sources.
 func (a *app) explainSettings(wanted []setting, all settings) error {
 	p := a.paint()
 	for _, s := range wanted {
@@ -146,8 +146,8 @@ func (a *app) explainSettings(wanted []setting, all settings) error {
 	return nil
 }
 
-// changeSettings rewrites the file, or leaves it alone if the outcome could not
-// be read back.
+// changeSettings rewrites the file, or leaves it alone if the result could not be
+// read back.
 func (a *app) changeSettings(change func(string) string) error {
 	path := a.settingsFile()
 	old, err := os.ReadFile(path)
@@ -176,9 +176,9 @@ func (a *app) changeSettings(change func(string) string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// writeSetting puts a value into the text of the file: in place of the old one,
-// else into its table if the file has that, else at the top. An empty literal
-// removes the line.
+// writeSetting writes a value into the text of the file: in place of the old one,
+// else into its table if the file has it, else at the top. An empty literal removes
+// the line.
 func writeSetting(text, key, literal string) string {
 	lines := strings.SplitAfter(text, "\n")
 	table, header := "", -1

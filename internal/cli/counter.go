@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// counter shows how far something of unknown length has come, on stderr and on a
-// terminal only. It is safe for concurrent use.
+// counter shows the progress of work of unknown length, on stderr and only on a
+// terminal. It is safe for concurrent use.
 type counter struct {
-	out  io.Writer // nil where nobody looks
+	out  io.Writer // nil without a terminal
 	what string
 
 	mu    sync.Mutex
@@ -26,11 +26,10 @@ func (a *app) counter(what string) *counter {
 	return c
 }
 
-// set shows a number, ten times a second at most and not for what is done at
-// once.
+// set shows a number, at most ten times a second and only for longer work.
 func (c *counter) set(n int64) { c.show(fmt.Sprintf("%s %d", c.what, n)) }
 
-// of shows a number and how many there are.
+// of shows a number and the total.
 func (c *counter) of(n, all int) { c.show(fmt.Sprintf("%s %d of %d", c.what, n, all)) }
 
 func (c *counter) show(line string) {

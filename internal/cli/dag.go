@@ -18,11 +18,11 @@ func (a *app) stateDag() *cobra.Command {
 	var dot bool
 	cmd := &cobra.Command{
 		Use:   "dag REF",
-		Short: "Print everything that a state refers to, as a tree",
+		Short: "Print all references of a state as a tree",
 		Long: `Print every blob that a state reaches, with the field that names it. A blob that
 was shown before is marked and not followed again. --json gives one object for
-each reference; --dot gives input for graphviz. A blob that is missing or damaged
-is named, and gives exit code 6.`,
+each reference; --dot gives input for graphviz. A missing or damaged blob
+is listed, and gives exit code 6.`,
 		Example:           "  stet state dag 01JCX4 --depth 2\n  stet state dag 01JCX4 --dot | dot -Tsvg > state.svg",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeConversations,
@@ -36,7 +36,7 @@ is named, and gives exit code 6.`,
 			})
 		},
 	}
-	cmd.Flags().IntVar(&depth, "depth", 0, "how far to follow (0: to the end)")
+	cmd.Flags().IntVar(&depth, "depth", 0, "depth to follow (0: no limit)")
 	cmd.Flags().BoolVar(&dot, "dot", false, "print a graph for graphviz")
 	return cmd
 }
@@ -95,7 +95,7 @@ func (d *dagPrinter) visit(ctx context.Context, r graph.Ref, from blob.ID, level
 		}
 		switch {
 		case level == 0 && errors.Is(err, blob.ErrNotFound):
-			return err // no damage, only a wrong name
+			return err // not damage, only a wrong name
 		case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrCorrupt), errors.Is(err, graph.ErrMalformed):
 			node.Error = err.Error()
 			d.broken++

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// diskReady tells whether a store's directory can be read and its disk has room. Anybody
-// may ask, so that the disk is looked at once in a second at most.
+// diskReady reports whether a store's directory can be read and its disk has room.
+// Anyone may call it, so the disk is checked at most once a second.
 type diskReady struct {
 	dir    string
 	create func(dir, pattern string) (*os.File, error)
@@ -31,15 +31,15 @@ func (d *diskReady) check(context.Context) error {
 
 func (d *diskReady) look() error {
 	if _, err := os.ReadDir(d.dir); err != nil {
-		return errors.New("its directory cannot be read")
+		return errors.New("cannot read its directory")
 	}
 	if err := d.room(); errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return errors.New("its disk is full")
 	}
-	return nil // a store that is read-only can be read
+	return nil // a read-only store can be read
 }
 
-// room writes a file, as only that finds out about quotas and reserved blocks.
+// room writes a file, because only that detects quotas and reserved blocks.
 func (d *diskReady) room() error {
 	f, err := d.create(d.dir, ".room-*")
 	if err != nil {

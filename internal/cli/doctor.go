@@ -30,19 +30,19 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short:   "Check that this machine and the store keep their promises",
 		GroupID: groupStart,
 		Long: `Check the store (it opens, only you can read it, there is room, the write-ahead
-log engages, the database is whole, no rewind is left unfinished) and the workspace.
-Then put every promise of a store to a scratch store on the same file system: what
-passes here, passes for your data. Nothing of yours is changed.
+log works, the database is intact, no rewind is unfinished) and the workspace.
+Then test every promise of a store on a scratch store on the same file system: what
+passes there also holds for your data. Your data is not changed.
 
 With a store in a database the database and the bucket are examined (whether they
-answer, their versions, clocks and permissions), and every promise is put to a
+answer, their versions, clocks and permissions), and every promise is tested on a
 scratch tenant, which is removed afterwards.
 
-With a store on a server the promises about blobs are put to the server itself. What
-that leaves there, nothing refers to, and gc removes it; rows are only read.
+With a store on a server the promises about blobs are tested on the server itself. The
+blobs left there are unreferenced, and gc removes them; rows are only read.
 
 Each check is a line that begins with ok or FAIL. A failing check gives exit
-code 1, damage exit code 6. --quick leaves out the scratch store.`,
+code 1, damage exit code 6. --quick skips the scratch store.`,
 		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet\n  stet doctor --store http://127.0.0.1:7717\n" +
 			"  stet doctor --store postgres://stet@db/stet --blobs s3://my-bucket/stet",
 		Args: cobra.NoArgs,
@@ -68,7 +68,7 @@ code 1, damage exit code 6. --quick leaves out the scratch store.`,
 			return d.close()
 		},
 	}
-	cmd.Flags().BoolVar(&quick, "quick", false, "leave out the promises that are put to a scratch store")
+	cmd.Flags().BoolVar(&quick, "quick", false, "skip the tests on a scratch store")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ type checkJSON struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// report takes the outcome of a check; the detail is for good news.
+// report records the result of a check; the detail is for success.
 func (d *doctor) report(name, detail string, err error) {
 	p := d.app.paint()
 	check := checkJSON{Name: name, OK: err == nil, Detail: detail}
@@ -128,7 +128,7 @@ func (d *doctor) examine(ctx context.Context, quick bool) error {
 	d.workspace()
 	d.space()
 	if _, err := os.Stat(d.dir); errors.Is(err, fs.ErrNotExist) {
-		d.report("store", "none at "+d.dir+" yet; it is made at first use", nil)
+		d.report("store", "none at "+d.dir+" yet; it is created at first use", nil)
 	} else {
 		d.permissions()
 		if err := d.store(ctx); err != nil {
@@ -142,7 +142,7 @@ func (d *doctor) examine(ctx context.Context, quick bool) error {
 	return d.promises(ctx)
 }
 
-// settling tells of what nobody saw: a failure in the background.
+// settling reports a failure in the background.
 func (d *doctor) settling() {
 	if why, at := lastFailure(d.dir); why != "" {
 		d.report("compressing", "", fmt.Errorf("failed in the background %s: %s; 'stet compact' tries again", when(at, now()), why))
@@ -164,7 +164,7 @@ func (d *doctor) workspace() {
 	d.report("workspace", dir, err)
 }
 
-// existing returns the directory or the nearest one above it that exists.
+// existing returns the nearest existing directory at or above dir.
 func existing(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -188,7 +188,7 @@ func (d *doctor) space() {
 func (d *doctor) permissions() {
 	info, err := os.Stat(d.dir)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = fmt.Errorf("%s has mode %04o: others can look inside; chmod 700", d.dir, info.Mode().Perm())
+		err = fmt.Errorf("%s has mode %04o: others can read it; chmod 700", d.dir, info.Mode().Perm())
 	}
 	d.report("permissions", "only you", err)
 }
@@ -214,7 +214,7 @@ func (d *doctor) store(ctx context.Context) error {
 
 func (d *doctor) inside(ctx context.Context, db *stet.DB) error {
 	stats, err := db.Engine().Stats(ctx, nil)
-	d.report("write-ahead log", "engaged, "+byteSize(stats.LogBytes), err)
+	d.report("write-ahead log", "works, "+byteSize(stats.LogBytes), err)
 	found, err := db.Engine().Check(ctx, sqlite.CheckOptions{})
 	if err == nil {
 		for _, damage := range found.Damage {
@@ -243,7 +243,7 @@ func (d *doctor) inside(ctx context.Context, db *stet.DB) error {
 	return nil
 }
 
-// promises puts the contracts to a scratch store beside the real one.
+// promises tests the contracts on a scratch store beside the real one.
 func (d *doctor) promises(ctx context.Context) error {
 	scratch, err := os.MkdirTemp(existing(filepath.Dir(d.dir)), ".stet-doctor-*")
 	if err != nil {
@@ -261,7 +261,7 @@ func (d *doctor) promises(ctx context.Context) error {
 	return err
 }
 
-// cases puts every promise to a pair of drivers that hold nothing of anybody's.
+// cases tests every promise on a pair of drivers without user data.
 func (d *doctor) cases(ctx context.Context, blobs blob.Store, rows kv.Store) error {
 	for _, c := range contract.Cases() {
 		d.report("blobs: "+c.Name, "", c.Func(ctx, blobs))

@@ -23,7 +23,7 @@ import (
 const (
 	ExitOK          = 0
 	ExitError       = 1
-	ExitUsage       = 2 // also: a confirmation is needed and nobody can be asked
+	ExitUsage       = 2 // also: a confirmation is needed without a terminal
 	ExitNotFound    = 3
 	ExitConflict    = 4 // nothing changed
 	ExitRolledBack  = 5
@@ -35,7 +35,7 @@ const (
 
 var errInterrupted = errors.New("interrupted")
 
-// codedError is an error that knows its exit code.
+// codedError is an error with an exit code.
 type codedError struct {
 	code int
 	err  error
@@ -44,14 +44,14 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-// coded gives an error an exit code.
+// coded returns an error with an exit code.
 func coded(code int, format string, args ...any) error {
 	return &codedError{code: code, err: fmt.Errorf(format, args...)}
 }
 
 func usage(err error) error { return &codedError{code: ExitUsage, err: err} }
 
-// silentExit ends with a code and prints nothing more: the report is out.
+// silentExit ends with a code and prints nothing more: the report is printed already.
 type silentExit struct{ code int }
 
 func (e silentExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
@@ -111,8 +111,8 @@ func (a *app) fail(err error) int {
 	return code
 }
 
-// badFlag explains an error in the flags. It ends their reading, so whether JSON
-// is asked for further on must be looked up.
+// badFlag explains an error in the flags. Parsing stops there, so a later --json must
+// be looked up.
 func (a *app) badFlag(cmd *cobra.Command, err error) error {
 	end := slices.Index(a.args, "--")
 	if end < 0 {
@@ -122,13 +122,13 @@ func (a *app) badFlag(cmd *cobra.Command, err error) error {
 	return usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
 }
 
-// interrupted says what an interrupt left behind, where that is known.
+// interrupted describes what an interrupt left behind, if known.
 func interrupted(err error) error {
 	switch {
 	case errors.Is(err, checkpoint.ErrInterrupted):
 		err = fmt.Errorf("%w: %w", errInterrupted, err)
 	case errors.Is(err, checkpoint.ErrRolledBack):
-		err = fmt.Errorf("%w; everything is as it was before", errInterrupted)
+		err = fmt.Errorf("%w; nothing was changed", errInterrupted)
 	default:
 		err = errInterrupted
 	}

@@ -30,12 +30,12 @@ func (a *app) exportCommand() *cobra.Command {
 		Short:   "Write a conversation as Markdown, HTML, JSON or JSON lines",
 		GroupID: groupMove,
 		Long: `Write a conversation for people or other programs, to standard output or with -o
-to a file, whose ending then says the format. HTML is one page that loads nothing;
-what agents and tools said can neither run nor reach out from it.
+to a file, whose extension then selects the format. HTML is one page that loads nothing;
+text of agents and tools can neither run code nor reach the network from it.
 
 --at takes an earlier state: a checkpoint, a message, or a root. --turns takes a
 part, such as 3-5, or -10 for the last ten. --store may name a state.vscdb or
-store.db, which is read as it is.`,
+store.db, which is read directly.`,
 		Example:           "  stet export 01JCX4 > talk.md\n  stet export 01JCX4 -o talk.html\n  stet export 01JCX4 --format jsonl --turns -10",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeConversations,
@@ -67,8 +67,8 @@ store.db, which is read as it is.`,
 	f.StringVarP(&flags.output, "output", "o", "", "write to this file instead of standard output")
 	f.StringVar(&flags.at, "at", "", "state to write instead of the current one: a checkpoint, a message, or a root")
 	f.StringVar(&flags.turns, "turns", "", "only these turns: 3-5, 3- or -10")
-	f.BoolVar(&flags.light, "light", false, "leave out large outputs and diffs")
-	f.BoolVar(&flags.lenient, "lenient", false, "go on where something is lost or damaged, and say so in its place")
+	f.BoolVar(&flags.light, "light", false, "omit large outputs and diffs")
+	f.BoolVar(&flags.lenient, "lenient", false, "continue past lost or damaged parts, and mark them")
 	_ = cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"md", "html", "json", "jsonl"}, cobra.ShellCompDirectiveNoFileComp
 	}) // fails only for a flag that does not exist
@@ -99,7 +99,7 @@ func exportOptions(flags exportFlags) (*transcript.Options, error) {
 	if text == "" {
 		return opts, nil
 	}
-	wrong := usage(fmt.Errorf("--turns: %q is no range; write 3-5, 3- or -10", text))
+	wrong := usage(fmt.Errorf("--turns: invalid range %q; use 3-5, 3- or -10", text))
 	first, last, ok := strings.Cut(text, "-")
 	from, to := 0, 0
 	var err1, err2 error
@@ -125,7 +125,7 @@ func exportOptions(flags exportFlags) (*transcript.Options, error) {
 	return opts, nil
 }
 
-// transcript opens a conversation, as it is or as it was.
+// transcript opens a conversation in its current or an earlier state.
 func (a *app) transcript(ctx context.Context, db *stet.DB, name, at string) (*transcript.Transcript, error) {
 	id, err := conversationID(ctx, db, name)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *app) transcript(ctx context.Context, db *stet.DB, name, at string) (*tr
 	return reader.At(ctx, root)
 }
 
-// export writes a transcript; a file gets its name when it is whole.
+// export writes a transcript; a file gets its name once it is complete.
 func (a *app) export(ctx context.Context, t *transcript.Transcript, format transcript.Format, opts *transcript.Options, output string) error {
 	if output == "" {
 		return transcript.Write(ctx, a.out, t, format, opts)
@@ -159,7 +159,7 @@ func (a *app) export(ctx context.Context, t *transcript.Transcript, format trans
 	return err
 }
 
-// writeWhole replaces a file by what fn writes, or leaves it as it was.
+// writeWhole replaces a file by what fn writes, or leaves it unchanged.
 func writeWhole(path string, fn func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/stet-dev/stet/fleet"
 )
 
-// shown returns a place as people may see it: without a password.
+// shown returns a location without its password.
 func shown(place string) string {
 	if !fleet.IsAddress(place) {
 		return place
 	}
 	u, err := url.Parse(place)
-	if err != nil { // an address with several ports is none for this package
+	if err != nil { // this package cannot parse an address with several ports
 		return hidePassword(place)
 	}
 	query, secret := u.Query(), false
@@ -35,7 +35,7 @@ func shown(place string) string {
 	return place
 }
 
-// hidePassword takes out all that may be a password.
+// hidePassword removes everything that may be a password.
 func hidePassword(place string) string {
 	scheme, rest, _ := strings.Cut(place, "://")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -53,11 +53,11 @@ func hidePassword(place string) string {
 	return scheme + "://" + rest
 }
 
-// nodeDir is where a node of a fleet keeps what belongs to it alone: the
-// operator's token and its part of the audit log.
+// nodeDir is the directory of a fleet node's own files: the operator's token and its
+// part of the audit log.
 func nodeDir() string { return filepath.Join(xdg.StateHome, "stet") }
 
-// fleetConfig says where the fleet is that the settings name.
+// fleetConfig returns the fleet of the settings.
 func (a *app) fleetConfig(ctx context.Context, database string) (fleet.Config, error) {
 	config := fleet.Config{Database: database, Blobs: a.bucket, Keyring: a.keyring}
 	if a.keyring == "" {
@@ -74,7 +74,7 @@ func (a *app) fleetConfig(ctx context.Context, database string) (fleet.Config, e
 // openFleet connects to the database and the bucket.
 func (a *app) openFleet(ctx context.Context, options stet.Options) (*fleet.Fleet, error) {
 	if a.storeFlag && shown(a.store) != a.store {
-		a.say("a password in --store can be seen by everybody on this machine; use STET_STORE, PGPASSWORD or PGPASSFILE")
+		a.say("everyone on this machine can see a password in --store; use STET_STORE, PGPASSWORD or PGPASSFILE")
 	}
 	config, err := a.fleetConfig(ctx, a.storePlace())
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *app) openFleet(ctx context.Context, options stet.Options) (*fleet.Fleet
 // ends the connections.
 func (a *app) openFleetStore(ctx context.Context) (*stet.DB, error) {
 	if given := a.givenKey(); given != "" && a.keyring == "" {
-		return nil, coded(ExitConflict, "%s gives a key, and no keyring is named; name it by the setting keyring (STET_KEYRING), or leave the key out", given)
+		return nil, coded(ExitConflict, "%s gives a key, but no keyring is set; set keyring (STET_KEYRING), or omit the key", given)
 	}
 	f, err := a.openFleet(ctx, stet.Options{})
 	if err != nil {

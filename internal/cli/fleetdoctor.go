@@ -15,9 +15,9 @@ import (
 	"github.com/stet-dev/stet/fleet"
 )
 
-// maxSkew is how far the clocks of a node and its backends may be apart. Nothing
-// of the data depends on clocks; signatures for the bucket fail at 15 minutes, and
-// ages (of blobs that may go, of idle conversations) are wrong by as much.
+// maxSkew is the largest clock difference between a node and its backends. The data
+// does not depend on clocks; signatures for the bucket fail at 15 minutes, and ages
+// (of removable blobs, of idle conversations) are wrong by the difference.
 const maxSkew = time.Minute
 
 // backends examines a store in a database and a bucket.
@@ -40,7 +40,7 @@ func (d *doctor) backends(ctx context.Context, quick bool) error {
 
 func (d *doctor) where() string {
 	if d.app.bucket == "" {
-		return d.dir + "; no bucket, so that nothing can be sealed and large contents burden the database"
+		return d.dir + "; no bucket, so conversations cannot be sealed and large contents are in the database"
 	}
 	return d.dir + ", " + d.app.bucket
 }
@@ -70,15 +70,15 @@ func (d *doctor) inspect(ctx context.Context, f *fleet.Fleet) error {
 	return errors.Join(ctx.Err(), db.Close())
 }
 
-// skewed tells whether a clock is too far from ours.
+// skewed returns an error if a clock is too far from ours.
 func skewed(skew, roundTrip time.Duration) error {
 	if skew.Abs() <= maxSkew+roundTrip {
 		return nil
 	}
-	return fmt.Errorf("it is %s ahead of this machine's; set both by the same source", skew.Round(time.Second))
+	return fmt.Errorf("it is %s ahead of this machine's; synchronize both", skew.Round(time.Second))
 }
 
-// bucket tries what the store does with its bucket on an object of its own.
+// bucket tests the operations of the store on an object in its bucket.
 func (d *doctor) bucket(ctx context.Context, f *fleet.Fleet, quick bool) error {
 	prefix := "doctor/" + rand.Text() + "/"
 	content := bytes.Repeat([]byte("stet doctor\n"), 1000)
@@ -90,12 +90,12 @@ func (d *doctor) bucket(ctx context.Context, f *fleet.Fleet, quick bool) error {
 	}
 	got, err := readObject(ctx, f, key, 0, -1)
 	if err == nil && !bytes.Equal(got, content) {
-		err = errors.New("other bytes came back")
+		err = errors.New("read back different bytes")
 	}
 	d.report("bucket gives them back", "", err)
 	got, err = readObject(ctx, f, key, 5, 7)
 	if err == nil && !bytes.Equal(got, content[5:12]) {
-		err = errors.New("another part came back than was asked for")
+		err = errors.New("read back a different range")
 	}
 	d.report("bucket gives parts of them", "", err)
 	made, err := objectTime(ctx, f, key)
@@ -109,7 +109,7 @@ func (d *doctor) bucket(ctx context.Context, f *fleet.Fleet, quick bool) error {
 	}
 	for _, c := range contract.ObjectCases() {
 		if c.Bytes > 1<<20 {
-			continue // somebody pays for it
+			continue // it costs money
 		}
 		d.report("objects: "+c.Name, "", c.Func(ctx, bucket, prefix))
 		if ctx.Err() != nil {
@@ -128,7 +128,7 @@ func readObject(ctx context.Context, f *fleet.Fleet, key string, offset, length 
 	return data, errors.Join(err, r.Close())
 }
 
-// objectTime is when the bucket says that an object was stored.
+// objectTime is when an object was stored, by the bucket's clock.
 func objectTime(ctx context.Context, f *fleet.Fleet, key string) (made time.Time, err error) {
 	err = f.Bucket().ListObjects(ctx, key, "", func(o blob.ObjectInfo) error {
 		made = o.Time
@@ -140,7 +140,7 @@ func objectTime(ctx context.Context, f *fleet.Fleet, key string) (made time.Time
 	return made, err
 }
 
-// scratchTenant puts the promises to a tenant of their own.
+// scratchTenant tests the promises on a scratch tenant.
 func (d *doctor) scratchTenant(ctx context.Context, f *fleet.Fleet) error {
 	scratch, err := f.Scratch(ctx)
 	d.report("scratch tenant", "", err)
@@ -148,7 +148,7 @@ func (d *doctor) scratchTenant(ctx context.Context, f *fleet.Fleet) error {
 		return ctx.Err()
 	}
 	err = d.cases(ctx, scratch.Blobs(), scratch.Rows())
-	// Also after an interruption: nobody else would remove it for a day.
+	// Also after an interruption: otherwise it would stay for a day.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	d.report("scratch tenant is removed", "", scratch.Remove(ending))

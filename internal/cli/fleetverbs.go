@@ -18,9 +18,9 @@ import (
 func (a *app) fleetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "fleet",
-		Short:   "Look after a store in a database that several servers share",
+		Short:   "Manage a store in a database that several servers share",
 		GroupID: groupServe,
-		Long: `Look after a store in a database and a bucket: --store postgres://… --blobs s3://….
+		Long: `Manage a store in a database and a bucket: --store postgres://… --blobs s3://….
 Every verb works on the tenant that the setting tenant (STET_TENANT) names, and on
 the tenant default without it.`,
 		Args: cobra.NoArgs,
@@ -45,7 +45,7 @@ func (a *app) withFleet(ctx context.Context, fn func(*fleet.Fleet) error) error 
 func (a *app) fleetTenants() *cobra.Command {
 	return &cobra.Command{
 		Use:     "tenants",
-		Short:   "List the tenants that have stored something",
+		Short:   "List the tenants with data",
 		Example: "  for t in $(stet fleet tenants); do STET_TENANT=$t stet gc; done",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,11 +68,11 @@ func (a *app) fleetEpoch() *cobra.Command {
 	var next bool
 	cmd := &cobra.Command{
 		Use:   "epoch",
-		Short: "Show, or with --next begin, the epoch of the database",
-		Long: `Show the epoch of the database: the number of times that it came back from a
-backup. Say --next once after a restore and before the servers start, so that
-whatever refers to the time before can be told from what came after. Followers that
-are ahead of the restored data get their agent's state anew, in any case.`,
+		Short: "Show the epoch of the database, or begin the next one with --next",
+		Long: `Show the epoch of the database: the number of times that it was restored from a
+backup. Pass --next once after a restore and before the servers start, so that
+references to the time before can be distinguished. Followers that are ahead of the
+restored data get the state of their agent again, in any case.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withFleet(cmd.Context(), func(f *fleet.Fleet) error {
@@ -92,11 +92,11 @@ are ahead of the restored data get their agent's state anew, in any case.`,
 	return cmd
 }
 
-// sweepGrace is how old an object must be that nothing names before it goes:
-// longer than any write takes.
+// sweepGrace is the minimum age of an unnamed object to be removed: longer than any
+// write takes.
 const sweepGrace = 24 * time.Hour
 
-// sweepBucket removes what killed nodes left in the bucket of a fleet.
+// sweepBucket removes leftovers of killed nodes from the bucket of a fleet.
 func (a *app) sweepBucket(ctx context.Context, db *stet.DB) error {
 	if a.fleet == nil || a.fleet.Bucket() == nil {
 		return nil
@@ -107,19 +107,19 @@ func (a *app) sweepBucket(ctx context.Context, db *stet.DB) error {
 	}
 	packs, err := db.SweepPacks(ctx, sweepGrace)
 	if n := int64(swept.Objects) + packs.Removed; err == nil && n+int64(swept.Uploads) > 0 {
-		a.say("removed %s and %s from the bucket that nothing names", plural(n, "object"), plural(int64(swept.Uploads), "unfinished upload"))
+		a.say("removed %s and %s from the bucket", plural(n, "object"), plural(int64(swept.Uploads), "unfinished upload"))
 	}
 	return err
 }
 
-// initFleetKeys makes the keyring of a fleet that holds nothing yet.
+// initFleetKeys creates the keyring of an empty fleet.
 func (a *app) initFleetKeys(ctx context.Context, passphrase bool) error {
 	path := a.keyring
 	if path == "" {
-		return usage(errors.New("name the file for the keys by the setting keyring or STET_KEYRING"))
+		return usage(errors.New("set keyring or STET_KEYRING to the file for the keys"))
 	}
 	if fileExists(path) {
-		return coded(ExitConflict, "%s has keys already", path)
+		return coded(ExitConflict, "%s already has keys", path)
 	}
 	bare := *a
 	bare.keyring = "" // it is not there yet
@@ -135,13 +135,13 @@ func (a *app) initFleetKeys(ctx context.Context, passphrase bool) error {
 		return err
 	}
 	if found == sealed.Marked || found == sealed.Keyed {
-		return coded(ExitConflict, "the database is encrypted already, and there is no keyring at %s; put a copy of it there", path)
+		return coded(ExitConflict, "the database is already encrypted, but there is no keyring at %s; put a copy there", path)
 	}
 	if found == sealed.Plain {
-		return coded(ExitConflict, "the database holds tokens that are not encrypted; take an empty one")
+		return coded(ExitConflict, "the database holds unencrypted tokens; use an empty one")
 	}
 	if len(tenants) > 0 {
-		return coded(ExitConflict, "the database holds data that is not encrypted, of %s; take an empty one", plural(int64(len(tenants)), "tenant"))
+		return coded(ExitConflict, "the database holds unencrypted data of %s; use an empty one", plural(int64(len(tenants)), "tenant"))
 	}
 	unlock, err := a.newUnlock(ctx, filepath.Dir(path), passphrase)
 	if err != nil {

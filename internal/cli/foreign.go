@@ -15,14 +15,14 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// errForeign says that a verb needs a store of ours.
+// errForeign is the error of a verb that needs a stet store.
 func errForeign(path string) error {
-	return usage(fmt.Errorf("%s is no store of stet; ls, show, export and du read a state.vscdb or store.db as it is, "+
-		"everything else needs: stet import --from cursor %s", path, path))
+	return usage(fmt.Errorf("%s is not a stet store; ls, show, export and du can read a state.vscdb or store.db directly, "+
+		"everything else needs 'stet import --from cursor %s' first", path, path))
 }
 
-// withForeign runs fn with the store of another program, opened for reading. It
-// is not done if the store is one of ours.
+// withForeign runs fn with the store of another program, opened for reading. It does
+// nothing if the store is a stet store.
 func (a *app) withForeign(ctx context.Context, fn func(*cursor.Store) error) (done bool, err error) {
 	place := strings.TrimPrefix(a.storePlace(), "file://")
 	if !foreignStore(place) {
@@ -33,7 +33,7 @@ func (a *app) withForeign(ctx context.Context, fn func(*cursor.Store) error) (do
 		err = errors.Join(fn(src), src.Close())
 	}
 	if errors.Is(err, cursor.ErrCorrupt) || errors.Is(err, cursor.ErrTruncated) {
-		return true, coded(ExitDamage, "%w", err) // all that can be rescued was
+		return true, coded(ExitDamage, "%w", err) // everything readable was read
 	}
 	return true, explainSource(err)
 }
@@ -47,7 +47,7 @@ type foreignJSON struct {
 	UpdatedAt string `json:"updated_at,omitempty"`
 	Archived  bool   `json:"archived,omitempty"`
 	Parent    string `json:"parent,omitempty"`
-	// Missing says that only a list knows of it.
+	// Missing means that only a list names it.
 	Missing bool `json:"missing,omitempty"`
 
 	*foreignDetail
@@ -67,7 +67,7 @@ func foreignHeader(h cursor.Header) foreignJSON {
 	return out
 }
 
-// foreignHeaders lists what a store has, changed last first.
+// foreignHeaders lists the conversations of a store, last changed first.
 func foreignHeaders(ctx context.Context, src *cursor.Store) ([]cursor.Header, error) {
 	var all []cursor.Header
 	for h, err := range src.Conversations(ctx) {
@@ -84,7 +84,7 @@ func foreignHeaders(ctx context.Context, src *cursor.Store) ([]cursor.Header, er
 
 func (a *app) lsForeign(ctx context.Context, src *cursor.Store, flags lsFlags) error {
 	if flags.here || flags.agent != "" {
-		return usage(errors.New("--here and --agent need a store of stet: this one knows neither"))
+		return usage(errors.New("--here and --agent need a stet store: this one records neither"))
 	}
 	all, err := foreignHeaders(ctx, src)
 	if err != nil {
@@ -156,15 +156,15 @@ func foreignID(ctx context.Context, src *cursor.Store, name string) (string, err
 	}
 	switch len(found) {
 	case 0:
-		return "", coded(ExitNotFound, "there is no conversation %q in %s", name, src.Path())
+		return "", coded(ExitNotFound, "no conversation %q in %s", name, src.Path())
 	case 1:
 		return found[0], nil
 	}
-	return "", usage(fmt.Errorf("conversation %q is ambiguous: it fits %s", name, few(found, 5)))
+	return "", usage(fmt.Errorf("conversation %q is ambiguous: it matches %s", name, few(found, 5)))
 }
 
-// exportForeign writes a conversation of another program's store. It is brought
-// into a store of its own first, which goes when it is written.
+// exportForeign writes a conversation of another program's store. It is first
+// imported into a temporary store.
 func (a *app) exportForeign(ctx context.Context, src *cursor.Store, name string, flags exportFlags, format transcript.Format, opts *transcript.Options) error {
 	id, err := foreignID(ctx, src, name)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *app) exportForeign(ctx context.Context, src *cursor.Store, name string,
 		}
 	}
 	if result.Conversations == 0 && result.Damaged() > 0 {
-		return coded(ExitDamage, "nothing of conversation %s can be read", id)
+		return coded(ExitDamage, "cannot read any part of conversation %s", id)
 	}
 	t, err := a.transcript(ctx, db, id, flags.at)
 	if code, _ := Code(err); code == ExitNotFound && flags.at == "" {
@@ -204,5 +204,5 @@ func (a *app) exportForeign(ctx context.Context, src *cursor.Store, name string,
 	if err := a.export(ctx, t, format, opts, flags.output); err != nil || result.Damaged() == 0 {
 		return err
 	}
-	return silentExit{ExitDamage} // what was lost is said already
+	return silentExit{ExitDamage} // losses are reported already
 }

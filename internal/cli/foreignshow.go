@@ -8,7 +8,7 @@ import (
 	"github.com/stet-dev/stet/foreign/cursor"
 )
 
-// foreignDetail is what showing a conversation adds to listing it.
+// foreignDetail is what show adds to ls.
 type foreignDetail struct {
 	Mode        string           `json:"mode,omitempty"`
 	Version     int              `json:"version"`
@@ -33,8 +33,8 @@ type foreignMessage struct {
 	Problem   string `json:"problem,omitempty"`
 }
 
-// showForeign shows a conversation of another program's store. What cannot be
-// read is said, and costs nothing else.
+// showForeign shows a conversation of another program's store. Unreadable parts are
+// reported, and the rest is shown.
 func (a *app) showForeign(ctx context.Context, src *cursor.Store, name string) error {
 	id, err := foreignID(ctx, src, name)
 	if err != nil {

@@ -18,26 +18,26 @@ func (a *app) fsckCommand() *cobra.Command {
 	var readData, quarantine, restore bool
 	cmd := &cobra.Command{
 		Use:     "fsck",
-		Short:   "Check the store and name what is damaged",
+		Short:   "Check the store and list all damage",
 		GroupID: groupHouse,
 		Long: `Check the store: the structure of the database, every row, and that every blob
-that a conversation or checkpoint refers to is there and can be followed. With
+that a conversation or checkpoint refers to exists and can be read. With
 --read-data every stored byte is read and compared with its SHA-256, which finds
 any changed bit. Rows that belong together are compared both ways: one without the
-other was lost. Nothing is changed.
+other is damage. Nothing is changed.
 
-Damage is named, one line each, with the conversations that it affects, and gives
+Damage is listed, one line each, with the affected conversations, and gives
 exit code 6.
 
-A store whose log (stet.db-wal) is missing, or is not its own, is refused by every
-verb: put the right one in its place, or restore a backup. Where neither is possible,
---forget-log goes on with the database alone. What only the log had is lost; a log
-that is there is kept as stet.db-wal.refused.
+A store whose log (stet.db-wal) is missing, or belongs to another store, is refused by
+every verb: put the right one back, or restore a backup. If neither is possible,
+--forget-log continues with the database alone. Commits that only the log had are
+lost; an existing log is kept as stet.db-wal.refused.
 
 --quarantine sets damaged rows aside first, so that everything that reads many rows
-works again; what only they refer to may go with the next 'stet gc'. They are kept as
-they are, and --restore-quarantine puts them back. 'stet rm' removes a conversation
-that is damaged.`,
+works again; the next 'stet gc' may remove what only they refer to. They are kept
+unchanged, and --restore-quarantine puts them back. 'stet rm' removes a damaged
+conversation.`,
 		Example: "  stet fsck\n  stet fsck --read-data --json | jq .damage",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,14 +55,14 @@ that is damaged.`,
 		},
 	}
 	cmd.Flags().BoolVar(&readData, "read-data", false, "read every byte and compare it with its SHA-256")
-	cmd.Flags().BoolVar(&a.forgetLog, "forget-log", false, "give up a log that is missing or not the store's own")
+	cmd.Flags().BoolVar(&a.forgetLog, "forget-log", false, "discard a log that is missing or not the store's own")
 	cmd.Flags().BoolVar(&quarantine, "quarantine", false, "set damaged rows aside")
 	cmd.Flags().BoolVar(&restore, "restore-quarantine", false, "put rows back that were set aside")
 	cmd.MarkFlagsMutuallyExclusive("quarantine", "restore-quarantine")
 	return cmd
 }
 
-// quarantine sets damaged rows aside, or puts them back, and names them.
+// quarantine sets damaged rows aside, or puts them back, and lists them.
 func (a *app) quarantine(ctx context.Context, db *stet.DB, aside, back bool) error {
 	move, did := db.Quarantine, "set aside"
 	switch {
@@ -125,7 +125,8 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 		}
 	}
 	followed := a.counter("checking references")
-	// Content that the database says is wrong is read, to learn whom it affects.
+	// Read content that the database reports as wrong, to find the affected
+	// conversations.
 	result, err := db.Check(ctx, &upkeep.CheckOptions{
 		ReadData: readData || len(engine) > 0,
 		Progress: followed.set,
@@ -141,13 +142,13 @@ func (a *app) fsck(ctx context.Context, db *stet.DB, readData bool) error {
 	report.Quarantined = result.Quarantined
 	report.Orphans = countJSON{result.Orphans, result.OrphanBytes}
 	report.Damage = damageList(result.Damage, engine)
-	if sealed, err := countArchived(ctx, db); err == nil { // what is damaged is in the list
+	if sealed, err := countArchived(ctx, db); err == nil { // the list has the damage
 		report.Sealed = sealed.Conversations
 	}
 	return a.reportDamage(report)
 }
 
-// damageList joins what the services and the engine found, each thing once.
+// damageList joins the findings of the services and the engine, each once.
 func damageList(services []upkeep.Damage, engine []sqlite.Damage) []damageJSON {
 	list := []damageJSON{}
 	known := make(map[string]bool)
@@ -174,7 +175,7 @@ func damageList(services []upkeep.Damage, engine []sqlite.Damage) []damageJSON {
 	return list
 }
 
-// reportDamage prints the report and ends with the exit code that it deserves.
+// reportDamage prints the report and returns the matching exit code.
 func (a *app) reportDamage(report fsckJSON) error {
 	report.Schema, report.OK = "stet.fsck.v1", len(report.Damage) == 0
 	if err := a.print(report, a.fsckText(report)); err != nil {

@@ -29,30 +29,30 @@ func (a *app) gcCommand() *cobra.Command {
 	var flags gcFlags
 	cmd := &cobra.Command{
 		Use:     "gc",
-		Short:   "Remove what nothing refers to any more",
+		Short:   "Remove unreferenced content",
 		GroupID: groupHouse,
 		Long: `Remove the blobs that no conversation, checkpoint or operation refers to, while
-others go on working. Blobs younger than --grace stay, since somebody may be about
+others go on working. Blobs younger than --grace stay, because a writer may be about
 to refer to them. The collection may be interrupted at any time.
 
 With a retention policy (--max-age, --max-saves, --max-bytes, or gc.* in the
-settings) old saves of conversations are forgotten first. The current save of a
+settings) old saves of conversations are removed first. The current save of a
 conversation and pinned ones always stay, unless --drop-conversations lets a
-budget remove whole conversations, those changed longest ago first.
+budget remove whole conversations, least recently changed first.
 
-Checkpoints have a policy of their own (--checkpoint-max-age and so on, or
-gc.checkpoint_* in the settings). The oldest go first. Pinned ones stay, the latest
-of each directory, those that the next ten undos or redos need, those that a turn
-which is going on began with, and all that are less than an hour old.
+Checkpoints have their own policy (--checkpoint-max-age and so on, or
+gc.checkpoint_* in the settings). The oldest go first. These stay: pinned ones, the
+latest of each directory, those that the next ten undos or redos need, those that a
+running turn began with, and all that are less than an hour old.
 
-What was stored in haste is compressed at the end. Of a store in a database,
-objects of the bucket that nothing names any more go once they are a day old.
+Recently stored content is compressed at the end. In a store in a database,
+unreferenced objects of the bucket are removed once they are a day old.
 
-Where a row or a needed blob is damaged, what it keeps is not known: then no blob is
-removed, the damage is named, and the exit code is 6. 'stet fsck --quarantine' sets
-damaged rows aside; --skip-damaged removes all the same.
+If a row or a needed blob is damaged, what it keeps is unknown: then no blob is
+removed, the damage is listed, and the exit code is 6. 'stet fsck --quarantine' sets
+damaged rows aside; --skip-damaged removes blobs anyway.
 
---dry-run says what would go and why, and removes nothing.`,
+--dry-run shows what would be removed and why, and removes nothing.`,
 		Example: "  stet gc --dry-run\n  stet gc --max-age 90d\n  stet gc --max-bytes 2GiB --checkpoint-max-bytes 10GiB",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,9 +66,9 @@ damaged rows aside; --skip-damaged removes all the same.
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would go, remove nothing")
-	f.DurationVar(&flags.grace, "grace", time.Hour, "least age of a blob that may go")
-	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "remove blobs although a row or a needed blob is damaged (what only that refers to may go)")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be removed, remove nothing")
+	f.DurationVar(&flags.grace, "grace", time.Hour, "minimum age of a blob to remove")
+	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "remove blobs even if a row or a needed blob is damaged (what only that refers to may be removed)")
 	flags.saves.add(cmd)
 	flags.checkpoints.add(cmd)
 	return cmd
@@ -85,12 +85,13 @@ type gcJSON struct {
 	Saves         map[string][]uint64 `json:"saves"`
 	Conversations []string            `json:"conversations"`
 	Checkpoints   []forgottenJSON     `json:"checkpoints"`
-	// KeptCheckpoints counts, by reason, those that stay beyond the policy.
+	// KeptCheckpoints counts, by reason, checkpoints kept beyond the policy.
 	KeptCheckpoints map[checkpoint.Held]int `json:"kept_checkpoints"`
-	// Freed estimates what goes with saves and checkpoints, where there is a budget.
+	// Freed estimates what removing saves and checkpoints frees, if there is a
+	// budget.
 	Freed  int64  `json:"freed_by_retention"`
 	Reason string `json:"reason"`
-	// Withheld would have gone if there were nothing in Unreadable.
+	// Withheld would have been removed if Unreadable were empty.
 	Withheld   countJSON `json:"withheld"`
 	Unreadable []string  `json:"unreadable"`
 }
@@ -101,7 +102,7 @@ type countJSON struct {
 }
 
 func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags gcFlags) error {
-	// What a policy cannot judge stays; the collection goes on.
+	// A conversation that cannot be read stays; the collection goes on.
 	var damaged []error
 	keep := func(err error) error {
 		damage, other := damageOnly(err)
@@ -153,15 +154,15 @@ func (a *app) collect(ctx context.Context, db *stet.DB, policies policies, flags
 	if err := a.sweepBucket(ctx, db); err != nil {
 		return err
 	}
-	// Last, since it needs room: what was removed is logged and told also where the
-	// disk is full.
+	// Last, because it needs room: removals are logged and reported even if the disk
+	// is full.
 	if err := a.compact(ctx, db); err != nil {
 		return err
 	}
 	return damage
 }
 
-// logCollection leaves a trace in the log of operations.
+// logCollection records the collection in the log of operations.
 func logCollection(ctx context.Context, db *stet.DB, swept blob.SweepResult, plan conversation.RetentionPlan) error {
 	if swept.Removed == 0 && len(plan.Saves) == 0 && len(plan.Conversations) == 0 {
 		return nil
@@ -191,7 +192,7 @@ func gcText(v gcJSON) string {
 	if v.DryRun && v.Freed > 0 {
 		fmt.Fprintf(&text, "that would free about %s\n", byteSize(v.Freed))
 	}
-	fmt.Fprintf(&text, "%s %s (%s) that nothing refers to; %s (%s) stay\n",
+	fmt.Fprintf(&text, "%s %s (%s) without references; %s (%s) stay\n",
 		verb, plural(v.Removed.Blobs, "blob"), byteSize(v.Removed.Bytes), plural(v.Kept.Blobs, "blob"), byteSize(v.Kept.Bytes))
 	if len(v.Unreadable) > 0 && v.Withheld.Blobs > 0 {
 		fmt.Fprintf(&text, "kept %s (%s) of these only because damaged rows or blobs may need them\n", plural(v.Withheld.Blobs, "blob"), byteSize(v.Withheld.Bytes))

@@ -2,9 +2,9 @@ package cli
 
 import "github.com/stet-dev/stet/workspace"
 
-// ignoredText names ignored files that changed during a turn and cannot come back.
+// ignoredText names ignored files that changed during a turn and cannot be restored.
 func ignoredText(paths []string) string {
-	return "changed although ignored, and not captured before, so that no rewind brings them back: " + few(paths, 10) +
+	return "ignored files that changed and were not captured before, so a rewind cannot restore them: " + few(paths, 10) +
 		" ('stet config explain capture.ignored')"
 }
 

@@ -25,21 +25,21 @@ func (a *app) importCommand() *cobra.Command {
 	var flags importFlags
 	cmd := &cobra.Command{
 		Use:     "import [--from cursor] [PATH]",
-		Short:   "Bring conversations of another program into the store",
+		Short:   "Import conversations of another program",
 		GroupID: groupMove,
-		Long: `Bring conversations, their states, messages and checkpoints into the store. The
-source is only read, also while its owner uses it. Ids are kept, so that a second
-import adds only what is new. What is damaged is skipped and named, and the exit
-code is then 6; it never leaves a state with holes.
+		Long: `Import conversations, their states, messages and checkpoints into the store. The
+source is only read, even while its owner uses it. Ids are kept, so a second
+import adds only what is new. Damaged parts are skipped and listed, and the exit
+code is then 6; an import never leaves an incomplete state.
 
-For cursor PATH is a state.vscdb, a store.db, or the directory of an SDK store.
-Without PATH the usual places are looked at, and what is there is imported after
+For cursor, PATH is a state.vscdb, a store.db, or the directory of an SDK store.
+Without PATH the usual locations are searched, and what is found is imported after
 you agreed.`,
 		Example: "  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.from != "cursor" {
-				return usage(fmt.Errorf("--from %q: known is cursor", flags.from))
+				return usage(fmt.Errorf("--from %q: only cursor is supported", flags.from))
 			}
 			if len(args) == 0 {
 				found, err := a.sources(cmd.Context(), flags.sure)
@@ -52,16 +52,16 @@ you agreed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.from, "from", "cursor", "program that the conversations come from: cursor")
+	f.StringVar(&flags.from, "from", "cursor", "source program: cursor")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "read and count, write nothing")
-	f.BoolVar(&flags.rescue, "rescue", false, "read what can be read of a truncated file")
+	f.BoolVar(&flags.rescue, "rescue", false, "read the readable part of a truncated file")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask before importing what was found")
-	f.StringArrayVar(&flags.only, "only", nil, "only this conversation, by id or its beginning (may be repeated)")
+	f.StringArrayVar(&flags.only, "only", nil, "only this conversation, by id or prefix (may be repeated)")
 	return cmd
 }
 
-// importPaths imports stores, one after another. A dry run makes no store: where
-// there is none, everything is new.
+// importPaths imports stores, one after another. A dry run creates no store: if there
+// is none, everything is new.
 func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags) error {
 	damaged := 0
 	run := func(dst cursor.Target) error {
@@ -99,11 +99,11 @@ func (a *app) importPath(ctx context.Context, dst cursor.Target, path string, fl
 	return damaged, errors.Join(explainSource(err), src.Close())
 }
 
-// explainSource gives errors of a source their exit codes.
+// explainSource adds exit codes to errors of a source.
 func explainSource(err error) error {
 	switch {
 	case errors.Is(err, cursor.ErrCorrupt), errors.Is(err, cursor.ErrTruncated):
-		return coded(ExitDamage, "%w; --rescue reads what can be read", err)
+		return coded(ExitDamage, "%w; --rescue reads the readable part", err)
 	case errors.Is(err, cursor.ErrBusy):
 		return coded(ExitBusy, "%w", err)
 	case errors.Is(err, cursor.ErrNotFound):
@@ -116,7 +116,7 @@ func explainSource(err error) error {
 func (a *app) sources(ctx context.Context, sure bool) ([]string, error) {
 	found := cursor.Find(nil)
 	if len(found) == 0 {
-		return nil, coded(ExitNotFound, "nothing found in the usual places; give a PATH")
+		return nil, coded(ExitNotFound, "nothing found in the usual locations; give a PATH")
 	}
 	var paths []string
 	for _, l := range found {
@@ -151,7 +151,7 @@ func (a *app) importFrom(ctx context.Context, dst cursor.Target, src *cursor.Sto
 		if p.Total > 0 && bar.GetMax() != p.Total {
 			bar.ChangeMax(p.Total)
 		}
-		_ = bar.Set(p.Done) // only for the eye
+		_ = bar.Set(p.Done) // display only
 	}}
 	if len(flags.only) > 0 {
 		opts.Conversations = func(h cursor.Header) bool {

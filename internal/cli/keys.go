@@ -23,10 +23,10 @@ func (a *app) keysCommand() *cobra.Command {
 		Use:     "keys",
 		Short:   "Encrypt a store, list, rotate and prune its keys",
 		GroupID: groupHouse,
-		Long: `An encrypted store keeps everything sealed with AES-256-GCM under data keys that
-are themselves wrapped by your key: a key file or a passphrase. Without it nothing
-is readable, and stored names do not tell which known contents are held. Whoever
-loses the key loses the content; there is no back door.`,
+		Long: `An encrypted store seals everything with AES-256-GCM under data keys, which your key
+wraps: a key file or a passphrase. Without it nothing is readable, and stored names do
+not reveal which known contents the store has. If you lose the key, you lose the
+content; there is no back door.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -38,8 +38,8 @@ func (a *app) keysInit() *cobra.Command {
 	var passphrase bool
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make a new store encrypted",
-		Long: `Make a new, empty store encrypted. By default a random key file is made apart from
+		Short: "Encrypt a new store",
+		Long: `Encrypt a new, empty store. By default a random key file is created outside of
 the store, where later commands find it; --key-file names another place (an
 existing file there is used). --passphrase asks for one instead, or takes it from
 STET_PASSPHRASE. The keys of a store in a database go into the file that the setting
@@ -63,7 +63,7 @@ keyring (STET_KEYRING) names; give each node a copy.`,
 func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
 	path := filepath.Join(dir, stet.KeyringName)
 	if fileExists(path) {
-		return coded(ExitConflict, "%s is encrypted already; 'stet keys list' lists its keys, 'stet keys rotate' changes them", dir)
+		return coded(ExitConflict, "%s is already encrypted; 'stet keys list' lists its keys, 'stet keys rotate' changes them", dir)
 	}
 	db, err := stet.Open(ctx, dir, nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
 		return err
 	}
 	if !empty {
-		return coded(ExitConflict, "%s holds data that is not encrypted; make a new store with keys and move the data there with 'stet push'", dir)
+		return coded(ExitConflict, "%s holds unencrypted data; create a new store with keys and copy the data there with 'stet push'", dir)
 	}
 	unlock, err := a.newUnlock(ctx, dir, passphrase)
 	if err != nil {
@@ -89,15 +89,14 @@ func (a *app) initKeys(ctx context.Context, dir string, passphrase bool) error {
 	})
 }
 
-// createRing makes the keyring of a store. mark then makes the store itself say that
-// it is encrypted.
+// createRing creates the keyring of a store. mark then marks the store as encrypted.
 func (a *app) createRing(store, path string, unlock newKey, mark func() error) error {
 	ring, err := keyring.Create(path, unlock.Unlock)
 	if err != nil {
 		unlock.discard()
 	}
 	if errors.Is(err, os.ErrExist) {
-		return coded(ExitConflict, "%s is encrypted already", store)
+		return coded(ExitConflict, "%s is already encrypted", store)
 	}
 	if err != nil {
 		return err
@@ -128,17 +127,17 @@ func isEmpty(ctx context.Context, engine *sqlite.DB) (bool, error) {
 	return true, nil
 }
 
-// newKey is what a new keyring is locked with.
+// newKey is the key of a new keyring.
 type newKey struct {
 	keyring.Unlock
 	about string // for people
-	made  string // the key file, if it was made for this
+	made  string // the key file, if it was created here
 }
 
-// discard removes a key file that has become the key of nothing.
+// discard removes an unused key file.
 func (k newKey) discard() {
 	if k.made != "" {
-		os.Remove(k.made) // it does no harm either, and the first error counts
+		os.Remove(k.made) // harmless; the first error counts
 	}
 }
 
@@ -179,7 +178,7 @@ func (a *app) askTwice(ctx context.Context) (string, error) {
 	}
 	second, err := a.askSecret(ctx, "Once more: ")
 	if err == nil && first != second {
-		err = errors.New("the two differ")
+		err = errors.New("the passphrases differ")
 	}
 	return first, err
 }
@@ -198,7 +197,7 @@ func (a *app) keysList() *cobra.Command {
 // withRing opens an encrypted store.
 func (a *app) withRing(ctx context.Context, fn func(*stet.DB, *keyring.Ring) error) error {
 	if place := a.storePlace(); isRemote(place) {
-		return coded(ExitUsage, "keys never leave their machine: run this where the server of %s runs, with the directory of its store", place)
+		return coded(ExitUsage, "keys never leave their machine: run this on the server of %s, with the directory of its store", place)
 	}
 	return a.withStore(ctx, false, func(db *stet.DB) error {
 		if db.Ring() == nil {
@@ -229,10 +228,10 @@ func (a *app) keysRotate() *cobra.Command {
 		Use:   "rotate",
 		Short: "Use a new data key from now on",
 		Long: `Use a new data key for all writes from now on; older keys still read what they
-sealed. With --reencrypt everything that is sealed with an older key is sealed
-anew; that may be interrupted and continued. With --new-key-file or
+sealed. With --reencrypt everything sealed with an older key is resealed; that may
+be interrupted and continued. With --new-key-file or
 --new-passphrase only your own key changes: the data keys are wrapped again,
-which takes no longer for a large store than for a small one.`,
+which takes the same time for a large store as for a small one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRing(cmd.Context(), func(db *stet.DB, ring *keyring.Ring) error {
@@ -254,8 +253,8 @@ which takes no longer for a large store than for a small one.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&reencrypt, "reencrypt", false, "seal everything anew with the new key")
-	flags.StringVar(&newKeyFile, "new-key-file", "", "protect the data keys with this key file from now on (made if missing)")
+	flags.BoolVar(&reencrypt, "reencrypt", false, "reseal everything with the new key")
+	flags.StringVar(&newKeyFile, "new-key-file", "", "protect the data keys with this key file from now on (created if missing)")
 	flags.BoolVar(&newPassphrase, "new-passphrase", false, "protect the data keys with a new passphrase from now on (env STET_NEW_PASSPHRASE)")
 	cmd.MarkFlagsMutuallyExclusive("reencrypt", "new-key-file", "new-passphrase")
 	return cmd
@@ -264,13 +263,13 @@ which takes no longer for a large store than for a small one.`,
 func (a *app) keysPrune() *cobra.Command {
 	return &cobra.Command{
 		Use:   "prune",
-		Short: "Remove data keys with which nothing is sealed any more",
-		Long: `Remove the data keys that only read from the keyring, after 'stet keys rotate
---reencrypt' sealed everything anew. The whole store is looked at first: while a blob,
-a row or an archived conversation needs one of them nothing is removed (exit code 4).
-Other processes that use the store must end before (exit code 7): those that began
+		Short: "Remove unused data keys",
+		Long: `Remove retired data keys from the keyring, after 'stet keys rotate
+--reencrypt' resealed everything. The whole store is checked first: while a blob,
+a row or an archived conversation needs one of them, nothing is removed (exit code 4).
+Other processes that use the store must end first (exit code 7): those that began
 before the rotation still seal with the old key. Copies of the old keyring and copies
-of the store stay as they are.`,
+of the store are not affected.`,
 		Example: "  stet keys rotate --reencrypt && stet keys prune",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.pruneKeys(cmd.Context()) },
@@ -279,14 +278,14 @@ of the store stay as they are.`,
 
 func (a *app) pruneKeys(ctx context.Context) error {
 	if place := a.storePlace(); isRemote(place) || fleet.IsAddress(place) {
-		return usage(errors.New("only the keys of a local store can be pruned: what other nodes of a fleet seal meanwhile cannot be seen from here"))
+		return usage(errors.New("only the keys of a local store can be pruned: other nodes of a fleet may still seal with old keys"))
 	}
 	dir, err := a.storeDir()
 	if err != nil {
 		return err
 	}
 	if !fileExists(filepath.Join(dir, stet.KeyringName)) {
-		return a.withRing(ctx, func(*stet.DB, *keyring.Ring) error { return nil }) // which says what is wrong
+		return a.withRing(ctx, func(*stet.DB, *keyring.Ring) error { return nil }) // reports what is wrong
 	}
 	unlock, err := a.unlock(ctx, dir)
 	if err != nil {
@@ -305,7 +304,7 @@ func (a *app) pruneKeys(ctx context.Context) error {
 		a.warn("%s cannot be read with any key; see 'stet fsck'", plural(result.Unreadable, "stored part"))
 	}
 	if len(result.Removed) == 0 {
-		a.say("there is no key to remove")
+		a.say("no keys to remove")
 	}
 	for _, id := range result.Removed {
 		if err := a.print(map[string]any{"schema": "stet.key.v1", "id": id.String(), "removed": true}, fmt.Sprintf("%s  removed\n", id)); err != nil {

@@ -27,13 +27,13 @@ func (a *app) lsCommand() *cobra.Command {
 	var flags lsFlags
 	cmd := &cobra.Command{
 		Use:     "ls",
-		Short:   "List conversations, those changed last first",
+		Short:   "List conversations, last changed first",
 		GroupID: groupLook,
-		Long: `List the conversations of the store, those changed last first: id, time of the
-last change, turns, agent, workspace and title. Ids are shortened to what tells
-them apart; any unique prefix is accepted wherever a conversation is asked for.
-One that cannot be read is named after the others, with exit code 6.
---store may name a state.vscdb or store.db, which is read as it is.`,
+		Long: `List the conversations of the store, last changed first: id, time of the
+last change, turns, agent, workspace and title. Ids are shortened to unique prefixes;
+any unique prefix is accepted wherever a conversation is expected.
+Unreadable ones are listed after the others, with exit code 6.
+--store may name a state.vscdb or store.db, which is read directly.`,
 		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls --json | jq -r 'select(.turns > 20) | .id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -91,8 +91,8 @@ func (a *app) printConversations(infos []conversation.Info, damaged int) error {
 	return err
 }
 
-// conversations reads all pages of a list, or the first few entries, and those that
-// are damaged.
+// conversations reads all pages of a list, or the first few entries, and the damaged
+// ones.
 func conversations(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]conversation.Info, []conversation.Unreadable, error) {
 	var infos []conversation.Info
 	var damaged []conversation.Unreadable
@@ -195,14 +195,14 @@ func (a *app) workspaceDir() (string, error) {
 	}
 	abs, err := filepath.Abs(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", coded(ExitNotFound, "the current directory is gone; go to another one, or name the workspace with -C")
+		return "", coded(ExitNotFound, "the current directory is gone; change to another one, or name the workspace with -C")
 	}
 	if err != nil {
 		return "", err
 	}
 	full, err := filepath.EvalSymlinks(abs)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", coded(ExitNotFound, "there is no directory %s", abs)
+		return "", coded(ExitNotFound, "no such directory: %s", abs)
 	}
 	if err != nil {
 		return "", err

@@ -17,19 +17,19 @@ func (a *app) migrateCommand() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:     "migrate",
-		Short:   "Move a local store into a database and a bucket",
+		Short:   "Copy a local store into a database and a bucket",
 		GroupID: groupMove,
-		Long: `Move the local store --from (by default the store of --store) into the database --to
-and the bucket --blobs, as it is stored, and compare every row and every byte. The
-target must be empty; it can be used when the migration has ended, and not before.
-After an interruption run the same command again: it goes on where it was.
+		Long: `Copy the local store --from (by default the store of --store) into the database --to
+and the bucket --blobs, as stored, and compare every row and every byte. The
+target must be empty; it can be used only after the migration has ended.
+After an interruption run the same command again: it resumes.
 
-The source is only read. Stop what writes to it: what is written meanwhile is found
-by the comparison, and another run brings it over. An encrypted store stays
-encrypted; name a copy of its keys.json by the setting keyring (STET_KEYRING) to
-those who open the target. STET_TENANT names a tenant other than default.
+The source is only read. Stop its writers: the comparison finds what is written
+meanwhile, and another run copies it. An encrypted store stays
+encrypted; set keyring (STET_KEYRING) to a copy of its keys.json
+wherever the target is opened. STET_TENANT names a tenant other than default.
 
-Exit code 4 says that the target holds other data, or that both differ in the end.`,
+Exit code 4 means that the target holds other data, or that both differ in the end.`,
 		Example: "  stet migrate --from ~/.local/share/stet --to postgres://stet@db/stet --blobs s3://my-bucket/stet",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +53,7 @@ Exit code 4 says that the target holds other data, or that both differ in the en
 func (a *app) migrate(ctx context.Context, from, to string) error {
 	source, err := sqlite.Open(ctx, from, &sqlite.Options{ReadOnly: true})
 	if errors.Is(err, sqlite.ErrNoStore) {
-		return coded(ExitNotFound, "--from: there is no store at %s", from)
+		return coded(ExitNotFound, "--from: no store at %s", from)
 	}
 	if err != nil {
 		return err
@@ -84,17 +84,17 @@ func (a *app) reportMigration(from, to string, r fleet.MigrateResult) error {
 		"schema": "stet.migrate.v1", "from": from, "to": shown(to), "resumed": r.Resumed, "blobs": r.Blobs, "bytes": r.Bytes, "rows": r.Rows,
 		"copied_blobs": r.CopiedBlobs, "copied_bytes": r.CopiedBytes, "written_rows": r.Wrote,
 	}
-	text := fmt.Sprintf("moved %s (%s) and %s; all of them were compared\n", plural(r.Blobs, "blob"), byteSize(r.Bytes), plural(r.Rows, "row"))
+	text := fmt.Sprintf("copied %s (%s) and %s; everything was compared\n", plural(r.Blobs, "blob"), byteSize(r.Bytes), plural(r.Rows, "row"))
 	if err := a.print(value, text); err != nil {
 		return err
 	}
 	if fileExists(filepath.Join(from, stet.KeyringName)) {
-		a.say("the store is encrypted: give each node a copy of %s and name it by STET_KEYRING", filepath.Join(from, stet.KeyringName))
+		a.say("the store is encrypted: give each node a copy of %s and set STET_KEYRING to it", filepath.Join(from, stet.KeyringName))
 	}
 	return nil
 }
 
-// stageCounter shows how far each stage of a longer work is.
+// stageCounter shows the progress of each stage.
 type stageCounter struct {
 	app   *app
 	doing string

@@ -15,14 +15,14 @@ func (a *app) moveCommand() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:     "move OLD NEW",
-		Short:   "Let the checkpoints of a directory follow when it was renamed",
+		Short:   "Move the checkpoints of a renamed directory",
 		GroupID: groupBack,
-		Long: `Give the checkpoints and the log of the directory OLD to NEW, where it is now.
+		Long: `Move the checkpoints and the log of the directory OLD to its new path NEW.
 Checkpoints belong to a path; after 'mv OLD NEW' they are still those of OLD. No
 file is touched.
 
-It is refused if OLD still has something in it, or if NEW has checkpoints of its
-own. With --force the two histories change places, and nothing is lost.`,
+It fails if OLD still has content, or if NEW has its own checkpoints.
+With --force the two histories are exchanged, and nothing is lost.`,
 		Example: "  mv shop store && stet move shop store",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ own. With --force the two histories change places, and nothing is lost.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "although OLD is in use or NEW has checkpoints: exchange them")
+	cmd.Flags().BoolVar(&force, "force", false, "exchange the histories even if OLD is in use or NEW has checkpoints")
 	return cmd
 }
 
@@ -55,13 +55,13 @@ func (a *app) moveHistory(ctx context.Context, db *stet.DB, from, to string, for
 		plural(int64(moved.Checkpoints), "checkpoint"), printable(tilde(moved.From)), printable(tilde(moved.To))))
 }
 
-// tellMoved says where the checkpoints of a directory without any may be: it may have
-// been renamed.
+// tellMoved suggests where the checkpoints of a directory without any may be: it may
+// have been renamed.
 func (a *app) tellMoved(ctx context.Context, p *place) error {
 	former, err := p.service.FormerPath(ctx, p.space.Path())
 	if err != nil || former == "" {
 		return err
 	}
-	a.warn("this directory was %s when it had checkpoints: 'stet move %s .' lets them follow", former, former)
+	a.warn("this directory was %s when it had checkpoints; run 'stet move %s .' to move them", former, former)
 	return nil
 }

@@ -22,14 +22,14 @@ func conversationID(ctx context.Context, db *stet.DB, name string) (string, erro
 		return "", usage(errors.New("no conversation given"))
 	}
 	_, err := db.Rows().Get(ctx, keyspace.Conversation(name))
-	if err == nil || kv.Damaged(err) { // it is there; the caller finds out what can be read
+	if err == nil || kv.Damaged(err) { // it exists; the caller finds out what is readable
 		return name, nil
 	}
 	if !errors.Is(err, kv.ErrNotFound) {
 		return "", err
 	}
 	const most = 6
-	for _, prefix := range []string{name, strings.ToUpper(name)} { // ids that we make are in upper case
+	for _, prefix := range []string{name, strings.ToUpper(name)} { // our ids are in upper case
 		found, err := conversationsLike(ctx, db, prefix, most)
 		switch {
 		case err != nil:
@@ -37,10 +37,10 @@ func conversationID(ctx context.Context, db *stet.DB, name string) (string, erro
 		case len(found) == 1:
 			return found[0], nil
 		case len(found) > 1:
-			return "", usage(fmt.Errorf("conversation %q is ambiguous: it fits %s", name, few(found, most-1)))
+			return "", usage(fmt.Errorf("conversation %q is ambiguous: it matches %s", name, few(found, most-1)))
 		}
 	}
-	return "", coded(ExitNotFound, "there is no conversation %q", name)
+	return "", coded(ExitNotFound, "no conversation %q", name)
 }
 
 // conversationsLike lists conversations by the beginning of their ids.
@@ -56,7 +56,7 @@ func conversationsLike(ctx context.Context, db *stet.DB, prefix string, limit in
 	return found, nil
 }
 
-// shortIDs shortens ids to what tells them apart, at least six characters.
+// shortIDs shortens ids to unique prefixes of at least six characters.
 func shortIDs(ids []string) map[string]string {
 	short := make(map[string]string, len(ids))
 	for length := 6; len(ids) > 0; length += 2 {
@@ -78,7 +78,7 @@ func shortIDs(ids []string) map[string]string {
 	return short
 }
 
-// errNoRoot says that a conversation has nothing saved.
+// errNoRoot is the error for a conversation without saves.
 func errNoRoot(id string) error {
 	return coded(ExitNotFound, "conversation %s has no saved state yet", id)
 }

@@ -29,14 +29,14 @@ func (a *app) printJSON(value any) error {
 	return enc.Encode(value)
 }
 
-// say speaks to people, unless they asked for quiet or for JSON.
+// say prints a message, unless -q or --json is set.
 func (a *app) say(format string, args ...any) {
 	if !a.quiet && !a.json {
 		fmt.Fprintln(a.err, printableLines(fmt.Sprintf(format, args...)))
 	}
 }
 
-// isTerminal reports whether a stream is one that a person looks at.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -47,14 +47,14 @@ func (a *app) colorful() bool {
 	return !a.noColor && os.Getenv("NO_COLOR") == "" && !a.json && isTerminal(a.out)
 }
 
-// confirm asks a question and takes the default on an empty answer. Where nobody
-// can be asked, it refuses with the exit code for that.
+// confirm asks a question and takes the default on an empty answer. Without a
+// terminal it fails with the exit code for that.
 func (a *app) confirm(yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	if !isTerminal(a.in) || a.json {
-		return coded(ExitUsage, "%s: not confirmed; give -y to go ahead without asking", strings.TrimSuffix(question, "?"))
+		return coded(ExitUsage, "%s: not confirmed; pass -y to proceed without asking", strings.TrimSuffix(question, "?"))
 	}
 	fmt.Fprintf(a.err, "%s [Y/n] ", question)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
@@ -85,7 +85,7 @@ func (a *app) progress(what string, total int64) *progressbar.ProgressBar {
 	)
 }
 
-// byteSize writes a number of bytes for people.
+// byteSize formats a number of bytes.
 func byteSize(n int64) string {
 	const unit = 1024
 	if n < unit {

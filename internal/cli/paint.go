@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// paint colours text, or leaves it as it is where nobody wants colour.
+// paint colours text, or leaves it unchanged without colour.
 type paint bool
 
 func (a *app) paint() paint { return paint(a.colorful()) }
@@ -30,8 +30,8 @@ func (p paint) green(s string) string  { return p.with("32", s) }
 func (p paint) yellow(s string) string { return p.with("33", s) }
 func (p paint) cyan(s string) string   { return p.with("36", s) }
 
-// columns counts the columns of a terminal that text takes: letters of the far
-// east and most emoji take two, marks above other letters none.
+// columns returns the width of text on a terminal: East Asian characters and most
+// emoji take two columns, combining marks none.
 func columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -86,7 +86,7 @@ func cut(line string, width int) string {
 	return line
 }
 
-// printable replaces what could move the cursor or change the colours of a
+// printable replaces characters that could move the cursor or change the colours of a
 // terminal: titles, paths and labels come from agents and files.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -97,8 +97,8 @@ func printable(text string) string {
 	}, text)
 }
 
-// printableLines is printable for messages of several lines. Messages quote names of
-// files and what others wrote, which must not reach the terminal as commands to it.
+// printableLines is printable for messages of several lines. Messages quote file
+// names and foreign text, which must not control the terminal.
 func printableLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -107,7 +107,7 @@ func printableLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// width returns the number of columns of the terminal, or a good one for files.
+// width returns the number of columns of the terminal, or a default for files.
 func (a *app) width() int {
 	if w, _ := terminalSize(a.out); w > 0 {
 		return w
@@ -128,7 +128,7 @@ func terminalSize(stream any) (width, height int) {
 	return width, height
 }
 
-// when writes a time for people: the time of day today, the date before.
+// when formats a time for people: the time of day for today, else the date.
 func when(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	switch {
@@ -142,7 +142,7 @@ func when(t, now time.Time) string {
 	return t.Format("2006-01-02")
 }
 
-// stamp writes a time for machines.
+// stamp formats a time for machines.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -162,7 +162,7 @@ func tilde(path string) string {
 	return path
 }
 
-// few lists up to most names and says how many more there are.
+// few lists up to most names and the number of further ones.
 func few(names []string, most int) string {
 	shown := names
 	if len(names) > most {
@@ -179,10 +179,10 @@ func few(names []string, most int) string {
 	return text
 }
 
-// now is the clock of everything that is only shown.
+// now is the clock for display.
 func now() time.Time { return time.Now() }
 
-// warn tells people something that they must not miss, also with -q.
+// warn prints an important message, even with -q.
 func (a *app) warn(format string, args ...any) {
 	fmt.Fprintf(a.err, "stet: %s\n", printableLines(fmt.Sprintf(format, args...)))
 }

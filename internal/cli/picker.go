@@ -17,12 +17,12 @@ import (
 // pickerLines is how many checkpoints the picker shows at once.
 const pickerLines = 15
 
-// pick lets the user choose a checkpoint with the arrow keys. Where nobody can be
-// asked, it says that a reference is needed.
+// pick lets the user choose a checkpoint with the arrow keys. Without a terminal it
+// fails because a reference is needed.
 func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	in, ok := a.in.(*os.File)
 	if !ok || a.json || !isTerminal(a.in) || !isTerminal(a.err) {
-		return "", usage(fmt.Errorf("%w; see 'stet log' for what there is", errNoRef))
+		return "", usage(fmt.Errorf("%w; 'stet log' lists the checkpoints", errNoRef))
 	}
 	conv, err := a.named(ctx, p.db)
 	if err != nil {
@@ -37,12 +37,12 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 		return "", fmt.Errorf("%w: the workspace has none yet", checkpoint.ErrNotFound)
 	}
 	plain := *a
-	plain.noColor = true // lines are cut to the width, and colours have none
+	plain.noColor = true // lines are cut to the width, which colours would break
 	rows, err := plain.logRows(ctx, p, shown)
 	if err != nil {
 		return "", err
 	}
-	lines := make([]string, len(rows)) // one for each entry, and nothing between them
+	lines := make([]string, len(rows)) // one for each entry
 	for i, row := range rows {
 		lines[i] = row.line
 	}
@@ -67,7 +67,7 @@ func (a *app) runPicker(ctx context.Context, in *os.File, lines []string) (int, 
 	for {
 		top = max(min(top, at), at-height+1)
 		for i := top; i < top+height; i++ {
-			// A line that takes two rows would leave the list drawn in the wrong place.
+			// A line that wraps would shift the list.
 			line := cut("  "+lines[i], width-1)
 			if i == at {
 				line = a.paint().bold(cut("> "+lines[i], width-1))
@@ -116,8 +116,7 @@ var keyNames = map[string]string{
 // escapeTime is how long the rest of a key that begins with an escape may take.
 const escapeTime = 100 * time.Millisecond
 
-// readKey reads one key. Whoever presses Escape sends only the byte with which an
-// arrow key begins.
+// readKey reads one key. Escape sends only the first byte of an arrow key.
 func readKey(ctx context.Context, in *os.File) (string, error) {
 	key := ""
 	for limit := time.Duration(0); ; limit = escapeTime {
@@ -146,8 +145,8 @@ func unfinished(key string) bool {
 	return false
 }
 
-// waitInput waits until a terminal has something to read; with a limit, not
-// longer than that. A blocked read would not notice that we are to end.
+// waitInput waits until a terminal has input, at most up to a limit. A blocked read
+// would not notice the end of the context.
 func waitInput(ctx context.Context, in *os.File, limit time.Duration) (bool, error) {
 	const step = 50 * time.Millisecond
 	for waited := time.Duration(0); limit == 0 || waited < limit; waited += step {

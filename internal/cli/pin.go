@@ -15,10 +15,10 @@ import (
 func (a *app) pinCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "pin [NAME REF]",
-		Short:   "Give a checkpoint a name, or list the names",
+		Short:   "Name a checkpoint, or list the names",
 		GroupID: groupBack,
-		Long: `Give a checkpoint a name, by which it is found as pin:NAME and which keeps it
-whatever a retention policy says. A name that another checkpoint has is moved. For
+		Long: `Name a checkpoint. It is found as pin:NAME, and retention policies keep it.
+A name that another checkpoint has is moved. For
 "@" a checkpoint of the present is made first. Without arguments the names are
 listed. 'stet help diff' lists the forms of REF.`,
 		Example:           "  stet pin before-retry c2\n  stet pin works @\n  stet rewind pin:works",
@@ -35,7 +35,7 @@ listed. 'stet help diff' lists the forms of REF.`,
 
 func notOne(_ *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		return errors.New("a name needs a reference")
+		return errors.New("NAME needs a REF")
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (a *app) record(ctx context.Context, p *place, ref string) (*checkpoint.Rec
 		return nil, err
 	}
 	if res.Record == nil {
-		return nil, coded(ExitError, "no checkpoint was made: %s", res.Skipped)
+		return nil, coded(ExitError, "no checkpoint was created: %s", res.Skipped)
 	}
 	return res.Record, nil
 }
@@ -104,7 +104,7 @@ func (a *app) unpinCommand() *cobra.Command {
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
 				err := db.Checkpoints().Unpin(cmd.Context(), args[0], author())
 				if errors.Is(err, checkpoint.ErrNotFound) {
-					return coded(ExitNotFound, "there is no pin %q; 'stet pin' lists them", args[0])
+					return coded(ExitNotFound, "no pin %q; 'stet pin' lists all", args[0])
 				}
 				if err != nil {
 					return err
@@ -118,11 +118,11 @@ func (a *app) unpinCommand() *cobra.Command {
 func (a *app) forkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "fork REF",
-		Short:   "Begin a new conversation at a checkpoint",
+		Short:   "Start a new conversation at a checkpoint",
 		GroupID: groupBack,
-		Long: `Begin a new conversation with the state that another one had at a checkpoint, and
-print its id. Both share what they have in common. Files stay as they are. REF may
-also be a conversation, whose current state is then taken.`,
+		Long: `Start a new conversation with the state that another one had at a checkpoint, and
+print its id. Both share their common content. Files stay unchanged. REF may
+also be a conversation; then its current state is used.`,
 		Example:           "  stet fork c5\n  stet fork 01JCX4",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
@@ -144,7 +144,7 @@ func (a *app) fork(ctx context.Context, p *place, ref string) error {
 			return err
 		}
 	case errors.Is(err, checkpoint.ErrNoConversations):
-		return coded(ExitNotFound, "checkpoint %s was made at no saved state of a conversation, so there is nothing to fork", ref)
+		return coded(ExitNotFound, "checkpoint %s has no saved state of a conversation, so there is nothing to fork", ref)
 	case err != nil:
 		return err
 	}
@@ -160,7 +160,7 @@ func (a *app) fork(ctx context.Context, p *place, ref string) error {
 func (a *app) forkConversation(ctx context.Context, db *stet.DB, ref string) (string, error) {
 	id, err := conversationID(ctx, db, ref)
 	if err != nil {
-		return "", coded(ExitNotFound, "there is no checkpoint or conversation %q", ref)
+		return "", coded(ExitNotFound, "no checkpoint or conversation %q", ref)
 	}
 	if _, err := headOf(ctx, db, id); err != nil {
 		return "", err

@@ -25,7 +25,7 @@ type place struct {
 	space   *checkpoint.Workspace
 }
 
-// checkpoints returns the service with the options that the settings say.
+// checkpoints returns the service with the options of the settings.
 func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options, error) {
 	all, err := a.settings()
 	if err != nil {
@@ -55,11 +55,11 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 
 // fullFlag adds the flag that trusts no time stamps.
 func (a *app) fullFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.full, "full", false, "read every file, also those whose time stamps did not change")
+	cmd.Flags().BoolVar(&a.full, "full", false, "read every file, even if its time stamps did not change")
 }
 
-// openPlace opens the workspace of -C or the one that the current directory is
-// in. If a rewind was interrupted there, it is settled, and the user is told so.
+// openPlace opens the workspace of -C or the one that contains the current directory.
+// It rolls back an interrupted rewind there and reports it.
 func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 	service, _, err := a.checkpoints(db)
 	if err != nil {
@@ -77,12 +77,12 @@ func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 		return nil, err
 	}
 	a.tellSettled(space.Recovered())
-	a.tellCleanup(space.CleanupError()) // also about the rewind that was settled
+	a.tellCleanup(space.CleanupError()) // also of the recovered rewind
 	return &place{db: db, service: service, space: space}, nil
 }
 
-// tellRecovery says once that an interrupted rewind was settled, and what is left of
-// it.
+// tellRecovery reports once that an interrupted rewind was rolled back, and what is
+// left of it.
 func (a *app) tellRecovery(r *checkpoint.Recovery) {
 	a.tellSettled(r)
 	if r != nil {
@@ -94,21 +94,21 @@ func (a *app) tellSettled(r *checkpoint.Recovery) {
 	if r == nil {
 		return
 	}
-	a.warn("a rewind that began %s was interrupted; everything is as before it again (saved as %s)", when(r.Started, now()), r.Saved)
+	a.warn("a rewind that began %s was interrupted and has been rolled back (saved as %s)", when(r.Started, now()), r.Saved)
 	if len(r.Left) > 0 {
-		a.warn("left as they are, since they changed meanwhile: %s", few(r.Left, 10))
+		a.warn("left unchanged because they changed meanwhile: %s", few(r.Left, 10))
 	}
 }
 
-// tellCleanup says that staged files are still there, and why.
+// tellCleanup reports that staged files are left, and why.
 func (a *app) tellCleanup(err error) {
 	if err != nil {
-		a.warn("staged files are left behind until the next command here: %v", err)
+		a.warn("staged files stay until the next command here: %v", err)
 	}
 }
 
-// findWorkspace returns the directory of -C, or else the nearest one above the
-// current directory that has checkpoints, or else the current directory.
+// findWorkspace returns the directory of -C, or the nearest one at or above the
+// current directory with checkpoints, or the current directory.
 func (a *app) findWorkspace(ctx context.Context, db *stet.DB) (string, error) {
 	dir, err := a.workspaceDir()
 	if err != nil || a.workspace != "" {
@@ -128,8 +128,8 @@ func (a *app) findWorkspace(ctx context.Context, db *stet.DB) (string, error) {
 	}
 }
 
-// apart refuses a workspace that holds the store: its checkpoints would contain
-// the store, and a rewind would take the store back, too.
+// apart rejects a workspace that contains the store: its checkpoints would contain
+// the store, and a rewind would rewind the store, too.
 func apart(db *stet.DB, dir string) error {
 	if db.Engine() == nil {
 		return nil
@@ -142,7 +142,7 @@ func apart(db *stet.DB, dir string) error {
 		return err
 	}
 	if store == dir || strings.HasPrefix(store, strings.TrimSuffix(dir, "/")+"/") {
-		return usage(fmt.Errorf("the store %s lies inside the workspace %s, and a rewind would take it back, too (capture.force changes nothing about that): go to a directory below it, name one with -C, or keep the store elsewhere (--store)", store, dir))
+		return usage(fmt.Errorf("the store %s is inside the workspace %s, and a rewind would rewind it, too (capture.force does not change that): change to a directory below it, name one with -C, or put the store elsewhere (--store)", store, dir))
 	}
 	return nil
 }
@@ -158,8 +158,8 @@ func (a *app) withPlace(ctx context.Context, create bool, fn func(*place) error)
 	})
 }
 
-// named returns the conversation that -c means here: a stored one by id or
-// prefix, else a name that somebody else keeps the conversation under.
+// named returns the conversation that -c means here: a stored one by id or prefix,
+// else a name from another program.
 func (a *app) named(ctx context.Context, db *stet.DB) (string, error) {
 	if a.conversation == "" {
 		return "", nil
@@ -171,20 +171,20 @@ func (a *app) named(ctx context.Context, db *stet.DB) (string, error) {
 	return id, err
 }
 
-// knows refuses a conversation that has never been here: most likely it is
-// misspelt, and going back in its name would do nothing.
+// knows rejects a conversation without checkpoints here: it is probably misspelt, and
+// a rewind would do nothing.
 func (p *place) knows(ctx context.Context, conversation string) error {
 	for _, err := range p.space.List(ctx, &checkpoint.ListOptions{Conversation: conversation, Limit: 1}) {
 		return err
 	}
 	_, err := p.db.Rows().Get(ctx, keyspace.Conversation(conversation))
 	if errors.Is(err, kv.ErrNotFound) {
-		return coded(ExitNotFound, "there is no conversation %q, and no checkpoint of one in %s", conversation, tilde(p.space.Path()))
+		return coded(ExitNotFound, "no conversation %q, and no checkpoint of it in %s", conversation, tilde(p.space.Path()))
 	}
 	return err
 }
 
-// checkpointRoot returns the state that a checkpoint was made at.
+// checkpointRoot returns the state of a checkpoint.
 func (a *app) checkpointRoot(ctx context.Context, db *stet.DB, ref string) (blob.ID, error) {
 	p, err := a.openPlace(ctx, db)
 	if err != nil {
@@ -197,15 +197,15 @@ func (a *app) checkpointRoot(ctx context.Context, db *stet.DB, ref string) (blob
 	}
 	rec, err := p.space.Resolve(ctx, ref, conv)
 	if errors.Is(err, checkpoint.ErrNotFound) {
-		return blob.ID{}, coded(ExitNotFound, "there is no conversation or checkpoint %q", ref)
+		return blob.ID{}, coded(ExitNotFound, "no conversation or checkpoint %q", ref)
 	}
 	switch {
 	case err != nil:
 		return blob.ID{}, err
 	case rec == nil:
-		return blob.ID{}, usage(fmt.Errorf("%q is the present of the workspace; name a conversation or a checkpoint", ref))
+		return blob.ID{}, usage(fmt.Errorf("%q is the current workspace; name a conversation or a checkpoint", ref))
 	case rec.Root.IsZero():
-		return blob.ID{}, coded(ExitNotFound, "checkpoint %s was made at no saved state of a conversation", rec.Name())
+		return blob.ID{}, coded(ExitNotFound, "checkpoint %s has no saved state of a conversation", rec.Name())
 	}
 	return rec.Root, nil
 }

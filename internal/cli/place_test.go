@@ -38,13 +38,13 @@ func TestTellsWhatCannotBeCleanedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer again.space.Close()
-		if text := a.err.(*bytes.Buffer).String(); strings.Count(text, "staged files are left behind") != 1 {
+		if text := a.err.(*bytes.Buffer).String(); strings.Count(text, "staged files stay") != 1 {
 			t.Errorf("told %q", text)
 		}
 	})
 	a := &app{err: new(bytes.Buffer)}
 	a.tellRecovery(&checkpoint.Recovery{CleanupError: errors.New("device busy")})
-	if text := a.err.(*bytes.Buffer).String(); !strings.Contains(text, "was interrupted") || !strings.Contains(text, "left behind until the next command here: device busy") {
+	if text := a.err.(*bytes.Buffer).String(); !strings.Contains(text, "was interrupted") || !strings.Contains(text, "stay until the next command here: device busy") {
 		t.Errorf("told %q", text)
 	}
 }

@@ -40,11 +40,10 @@ func (p *place) side(ctx context.Context, ref, conversation string) (side, error
 	return side{rec: rec, tree: rec.Tree, name: rec.Name()}, nil
 }
 
-// inside turns paths as people type them, relative to where they are, into paths
-// of the workspace.
+// inside converts paths relative to the current directory to paths of the workspace.
 func (p *place) inside(paths []string) ([]string, error) {
 	if len(paths) == 0 {
-		return nil, nil // whoever names none may be in a directory that is gone
+		return nil, nil // without paths, the current directory may be gone
 	}
 	here, err := filepath.Abs(".")
 	if err != nil {
@@ -55,7 +54,7 @@ func (p *place) inside(paths []string) ([]string, error) {
 	}
 	root := p.space.Path()
 	if _, ok := relative(root, here); !ok {
-		here = root // called with -C from elsewhere: paths are those of the workspace
+		here = root // with -C from elsewhere, paths are relative to the workspace
 	}
 	out := make([]string, len(paths))
 	for i, path := range paths {

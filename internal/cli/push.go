@@ -26,25 +26,25 @@ type moveFlags struct {
 
 func (f *moveFlags) add(cmd *cobra.Command, target string) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.force, "force", false, "take the other head where both sides went on; what "+target+" had stays as a branch")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be moved, move nothing")
-	flags.BoolVar(&f.plain, "decrypt", false, "let an encrypted store be copied into one that is not")
+	flags.BoolVar(&f.force, "force", false, "take the other head if both sides were continued; the saves of "+target+" stay as a branch")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be copied, copy nothing")
+	flags.BoolVar(&f.plain, "decrypt", false, "allow copying an encrypted store into an unencrypted one")
 	flags.StringVar(&f.remoteKey, "remote-key-file", "", "key file of REMOTE, if that is an encrypted directory")
 }
 
 const moveHelp = `REMOTE is a directory with a store, or the http(s) address of a server (with
 STET_TOKEN_FILE or STET_TOKEN). Only blobs that are missing there are sent. Each
-save and each checkpoint becomes visible when all of it is durable; after an
-interruption, do it again: it goes on where it was cut.
+save and each checkpoint becomes visible once all of it is durable; after an
+interruption, run it again: it resumes.
 
-A conversation that both sides went on with has diverged. It is left alone, and the
-exit code is 4. With --force the head moves, and the saves that it moves away from
-stay in the history as a branch ('stet log' shows it, 'stet fork' goes on with it).
+A conversation that was continued on both sides has diverged. It is left alone, and the
+exit code is 4. With --force the head moves, and the saves of the other line
+stay in the history as a branch ('stet log' shows it, 'stet fork' continues it).
 
-Two directories with the same keys exchange sealed blobs as they are. Otherwise the
-two sides seal with their own keys. What an encrypted store holds is not
+Two directories with the same keys exchange sealed blobs unchanged. Otherwise the
+two sides seal with their own keys. Data of an encrypted store is not
 written to one that is not encrypted, unless --decrypt is given. Agents, pins and
-the log of operations stay where they are.`
+the log of operations are not copied.`
 
 func (a *app) pushCommand() *cobra.Command {
 	var flags moveFlags
@@ -142,7 +142,7 @@ func (a *app) side(ctx context.Context, db *stet.DB) (transfer.Side, error) {
 	}
 	info, err := c.Store().Info(ctx, connect.NewRequest(&stetv1.StoreInfoRequest{}))
 	if err = errors.Join(err, c.Close()); err != nil {
-		return s, fmt.Errorf("ask the server about its store: %w", err)
+		return s, fmt.Errorf("query the server's store: %w", err)
 	}
 	s.Encrypted = info.Msg.GetEncrypted()
 	return s, nil
@@ -190,15 +190,15 @@ func (a *app) transfer(ctx context.Context, verb string, from, to transfer.Side,
 	}
 	switch {
 	case errors.Is(err, transfer.ErrPlain):
-		return coded(ExitUsage, "%w: nothing was moved; make the target encrypted ('stet keys init'), or give --decrypt", err)
+		return coded(ExitUsage, "%w: nothing was copied; encrypt the target ('stet keys init'), or pass --decrypt", err)
 	case err != nil:
-		a.say("%s moved so far; do it again to go on", plural(int64(report.Blobs), "blob"))
+		a.say("%s copied; run again to resume", plural(int64(report.Blobs), "blob"))
 		return err
 	}
 	return a.moved(verb, report, flags, nil)
 }
 
-// moved prints what was moved and what was not.
+// moved prints what was copied and what was not.
 func (a *app) moved(verb string, report *transfer.Report, flags moveFlags, failed *transfer.FailedError) error {
 	value := moveJSON{Schema: "stet." + verb + ".v1", DryRun: flags.dryRun, Conversations: []movedJSON{}, Blobs: report.Blobs, Bytes: report.Bytes}
 	for _, c := range report.Conversations {
@@ -215,25 +215,25 @@ func (a *app) moved(verb string, report *transfer.Report, flags moveFlags, faile
 		return notMoved(failed)
 	}
 	if diverged := report.Diverged(); len(diverged) > 0 {
-		return coded(ExitConflict, "%s went on at both sides and stay as they are: %s; --force takes this head and keeps the other as a branch",
+		return coded(ExitConflict, "%s were continued on both sides and stay unchanged: %s; --force takes this head and keeps the other as a branch",
 			plural(int64(len(diverged)), "conversation"), few(diverged, 5))
 	}
 	return nil
 }
 
-// notMoved says which conversations failed, with the code of the worst.
+// notMoved lists the conversations that failed, with the code of the worst error.
 func notMoved(failed *transfer.FailedError) error {
-	code, hint := ExitConflict, "do it again"
+	code, hint := ExitConflict, "run again"
 	for _, err := range failed.Errs {
 		switch {
 		case errors.Is(err, transfer.ErrChanged):
 		case errors.Is(err, transfer.ErrNotFound) && code != ExitDamage:
-			code, hint = ExitNotFound, "'stet ls' lists those that are there"
+			code, hint = ExitNotFound, "'stet ls' lists all"
 		case !errors.Is(err, transfer.ErrNotFound):
-			code, hint = ExitDamage, "'stet fsck' at both sides says more"
+			code, hint = ExitDamage, "run 'stet fsck' on both sides"
 		}
 	}
-	return coded(code, "%s not moved: %w; %s", plural(int64(len(failed.Errs)), "conversation"), failed, hint)
+	return coded(code, "%s not copied: %w; %s", plural(int64(len(failed.Errs)), "conversation"), failed, hint)
 }
 
 func moveText(v moveJSON) string {
@@ -246,15 +246,15 @@ func moveText(v moveJSON) string {
 		text.WriteByte('\n')
 	}
 	if v.DryRun {
-		fmt.Fprintf(&text, "would move %s\n", plural(int64(v.Blobs), "blob"))
+		fmt.Fprintf(&text, "would copy %s\n", plural(int64(v.Blobs), "blob"))
 	} else {
 		fmt.Fprintf(&text, "moved %s (%s)\n", plural(int64(v.Blobs), "blob"), byteSize(v.Bytes))
 	}
 	return text.String()
 }
 
-// sameFile reports whether two paths name the same directory; one that is not
-// there yet is no other.
+// sameFile reports whether two paths name the same directory; a missing one is not
+// the same.
 func sameFile(a, b string) (bool, error) {
 	one, err := os.Stat(a)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,7 +18,7 @@ import (
 	"github.com/stet-dev/stet/upkeep"
 )
 
-// isRemote tells whether a store is the address of a server.
+// isRemote reports whether a store is the address of a server.
 func isRemote(place string) bool {
 	return strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://")
 }

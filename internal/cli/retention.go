@@ -26,10 +26,10 @@ type saveLimits struct {
 
 func (s *saveLimits) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.maxAge, "max-age", "", "forget saves older than this, such as 90d or 36h")
+	f.StringVar(&s.maxAge, "max-age", "", "remove saves older than this, such as 90d or 36h")
 	f.IntVar(&s.maxSaves, "max-saves", 0, "keep this many of the newest saves of each conversation")
-	f.StringVar(&s.maxBytes, "max-bytes", "", "forget the oldest saves until conversations take no more than this, such as 2GiB")
-	f.BoolVar(&s.drop, "drop-conversations", false, "let --max-bytes remove whole conversations")
+	f.StringVar(&s.maxBytes, "max-bytes", "", "remove the oldest saves until conversations take no more than this, such as 2GiB")
+	f.BoolVar(&s.drop, "drop-conversations", false, "allow --max-bytes to remove whole conversations")
 }
 
 // checkpointLimits are the flags about checkpoints.
@@ -40,9 +40,9 @@ type checkpointLimits struct {
 
 func (c *checkpointLimits) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&c.maxAge, "checkpoint-max-age", "", "forget checkpoints older than this, such as 90d or 36h")
+	f.StringVar(&c.maxAge, "checkpoint-max-age", "", "remove checkpoints older than this, such as 90d or 36h")
 	f.IntVar(&c.maxCount, "checkpoint-max-count", 0, "keep this many of the newest checkpoints of each directory")
-	f.StringVar(&c.maxBytes, "checkpoint-max-bytes", "", "forget the oldest checkpoints until all take no more than this, such as 10GiB")
+	f.StringVar(&c.maxBytes, "checkpoint-max-bytes", "", "remove the oldest checkpoints until all take no more than this, such as 10GiB")
 }
 
 type policies struct {
@@ -50,7 +50,7 @@ type policies struct {
 	checkpoints checkpoint.Policy
 }
 
-// policies puts flags over settings.
+// policies combines flags and settings; flags take precedence.
 func (a *app) policies(flags gcFlags) (p policies, err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -70,8 +70,8 @@ func (a *app) policies(flags gcFlags) (p policies, err error) {
 	return p, r.err
 }
 
-// limits reads limits from a flag or, where that is not given, a setting, and
-// keeps the first error.
+// limits reads limits from a flag or, if it is not given, a setting, and keeps the
+// first error.
 type limits struct {
 	settings settings
 	err      error
@@ -100,7 +100,7 @@ func (r *limits) count(flag, key string, n int) int {
 		n = int(r.settings.number(key))
 	}
 	if n < 0 {
-		r.check(flag, fmt.Errorf("%d is less than nothing", n))
+		r.check(flag, fmt.Errorf("%d must not be negative", n))
 	}
 	return n
 }
@@ -111,7 +111,7 @@ func (r *limits) check(flag string, err error) {
 	}
 }
 
-// retainSaves forgets saves as the policy says.
+// retainSaves removes saves according to the policy.
 func retainSaves(ctx context.Context, db *stet.DB, policy conversation.Policy, dryRun bool) (conversation.RetentionPlan, error) {
 	plan := conversation.RetentionPlan{Saves: map[string][]uint64{}}
 	if policy.MaxAge == 0 && policy.MaxSaves == 0 && policy.MaxBytes == 0 {
@@ -128,7 +128,7 @@ func retainSaves(ctx context.Context, db *stet.DB, policy conversation.Policy, d
 	return plan, err
 }
 
-// sizes returns what a budget is measured with; without a budget nothing is.
+// sizes returns the lister that measures a budget, or nil without one.
 func sizes(db *stet.DB, budget int64) blob.Lister {
 	if budget <= 0 {
 		return nil
@@ -136,7 +136,7 @@ func sizes(db *stet.DB, budget int64) blob.Lister {
 	return db
 }
 
-// forgotten is what a policy did to checkpoints.
+// forgotten is the result of a checkpoint policy.
 type forgotten struct {
 	list  []forgottenJSON
 	kept  map[checkpoint.Held]int
@@ -159,7 +159,7 @@ func (f forgottenJSON) span() string {
 	return fmt.Sprintf("%d checkpoints (%s to %s)", len(f.IDs), f.First, f.Last)
 }
 
-// keptText says which checkpoints stay although the policy would forget them.
+// keptText lists the checkpoints that stay although the policy would remove them.
 func keptText(kept map[checkpoint.Held]int) string {
 	var text strings.Builder
 	for _, why := range slices.Sorted(maps.Keys(kept)) {
@@ -168,7 +168,7 @@ func keptText(kept map[checkpoint.Held]int) string {
 	return text.String()
 }
 
-// retainCheckpoints forgets checkpoints as the policy says.
+// retainCheckpoints removes checkpoints according to the policy.
 func retainCheckpoints(ctx context.Context, db *stet.DB, policy checkpoint.Policy, dryRun bool) (forgotten, error) {
 	out := forgotten{list: []forgottenJSON{}, kept: map[checkpoint.Held]int{}}
 	if policy == (checkpoint.Policy{}) {

@@ -27,29 +27,29 @@ func (a *app) rewindCommand() *cobra.Command {
 		GroupID: groupBack,
 		Long: `Go back to a checkpoint. The plan is shown first: what is restored, created and
 deleted, what is left alone, and where you and the agent changed the same file.
-Then, if you agree, the present is saved and the plan carried out, all or nothing;
-'stet undo' takes it back. Only what the conversation wrote is taken back, .git is
-never touched, and nothing is deleted that the agent did not create. What was
-rewound stays reachable in the log.
+Then, if you agree, the current state is saved and the plan carried out, all or nothing;
+'stet undo' reverts it. Only what the conversation wrote is rewound, .git is
+never touched, and nothing is deleted that the agent did not create. Rewound work
+stays reachable in the log.
 
 Without REF, on a terminal, you pick from a list. 'stet help diff' lists the forms
-of REF. PATHs limit the rewind to them; --turn takes one turn out of the middle and
+of REF. PATHs limit the rewind to them; --turn removes one turn from the middle and
 keeps what came after it.
 
-A file that you changed after the agent's last write is a conflict. It is kept as
-it is (--keep-mine), taken from the checkpoint (--theirs), or the agent's changes
-are taken out of it line by line (--merge; --markers also where lines collide). On
+A file that you changed after the agent's last write is a conflict. It is kept
+(--keep-mine), taken from the checkpoint (--theirs), or the agent's changes
+are removed from it line by line (--merge; --markers also where lines collide). On
 a terminal you are asked; with -y a conflict that needs a choice ends the rewind
-with exit code 4 and nothing changed. Exit code 5 says that it failed half-way and
-everything was put back.
+with exit code 4 and nothing changed. Exit code 5 means that it failed half-way and
+everything was rolled back.
 
---exact takes everybody's changes back, yours too: the files become exactly those of
-the checkpoint. Only what no checkpoint could have stays, such as ignored files that
-were never captured. Without it, a rewind that leaves something as it is although it
+--exact rewinds all changes, including yours: the files become exactly those of
+the checkpoint. Only what no checkpoint could capture stays, such as ignored files that
+were never captured. Without it, a rewind that leaves something unchanged although it
 differs from the checkpoint says "partial" and names it.
 
---dry-run prints the plan and changes nothing. Its token, given to --plan, makes
-sure that exactly this plan is carried out.`,
+--dry-run prints the plan and changes nothing. Pass its token to --plan to carry out
+exactly this plan.`,
 		Example: `  stet rewind c5
   stet rewind before:turn:6 --files -- src/
   stet rewind c5 --dry-run --json | jq -r .plan_token`,
@@ -67,15 +67,15 @@ sure that exactly this plan is carried out.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&flags.files, "files", false, "only the files")
-	// Here --conversation is what to rewind; -c still says whose work it is about.
+	// Here --conversation selects what to rewind; -c still selects whose work.
 	f.BoolVar(&flags.conversation, "conversation", false, "only the conversation")
-	f.StringVarP(&a.conversation, "of", "c", "", "conversation whose work is taken back (id or unique prefix)")
+	f.StringVarP(&a.conversation, "of", "c", "", "conversation whose work is rewound (id or unique prefix)")
 	_ = cmd.RegisterFlagCompletionFunc("of", a.completeConversationFlag) // fails for unknown flags only
 	f.BoolVar(&flags.exact, "exact", false, "make the files exactly those of the checkpoint, and keep nothing")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show the plan, change nothing")
 	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
-	f.Uint64Var(&flags.turn, "turn", 0, "take back one turn only, and keep what came after it")
+	f.Uint64Var(&flags.turn, "turn", 0, "rewind only this turn, and keep what came after it")
 	choiceFlags(cmd, &flags)
 	a.fullFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("files", "conversation")
@@ -85,12 +85,12 @@ sure that exactly this plan is carried out.`,
 	return cmd
 }
 
-// choiceFlags adds the flags that say what to do about conflicts.
+// choiceFlags adds the flags for conflicts.
 func choiceFlags(cmd *cobra.Command, flags *rewindFlags) {
 	f := cmd.Flags()
 	f.BoolVar(&flags.keepMine, "keep-mine", false, "keep files that you changed since")
-	f.BoolVar(&flags.theirs, "theirs", false, "take the checkpoint's version of files that you changed since")
-	f.BoolVar(&flags.merge, "merge", false, "take only the agent's lines out of files that you changed since")
+	f.BoolVar(&flags.theirs, "theirs", false, "use the checkpoint's version of files that you changed since")
+	f.BoolVar(&flags.merge, "merge", false, "remove only the agent's lines from files that you changed since")
 	f.BoolVar(&flags.markers, "markers", false, "like --merge, and write conflict markers where lines collide")
 	cmd.MarkFlagsMutuallyExclusive("keep-mine", "theirs", "merge", "markers")
 }
@@ -109,18 +109,18 @@ func (flags rewindFlags) choice() checkpoint.Choice {
 	return ""
 }
 
-// wayOut names the flags that can settle a conflict which those given did not.
+// wayOut names the flags that can resolve the remaining conflicts.
 func (flags rewindFlags) wayOut() string {
 	switch {
 	case flags.markers && flags.turn == 0:
 		return "--keep-mine or --theirs"
 	case flags.markers:
 		return "--keep-mine"
-	case flags.turn != 0: // there is no checkpoint to take a file from
+	case flags.turn != 0: // no checkpoint to take a file from
 		return "--keep-mine or --markers"
 	case flags.merge:
 		return "--keep-mine, --theirs or --markers"
-	case flags.theirs: // something else is in the way of what comes back
+	case flags.theirs: // something else blocks the restored path
 		return "--keep-mine"
 	}
 	return "--keep-mine, --theirs or --merge"
@@ -147,7 +147,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		return nil
 	}
 	if flags.plan != "" && flags.plan != plan.Token {
-		return fmt.Errorf("%w: the workspace or the request is no longer what it was made for", checkpoint.ErrStalePlan)
+		return fmt.Errorf("%w: the workspace or the request has changed since", checkpoint.ErrStalePlan)
 	}
 	if plan, err = a.agree(ctx, p, plan, req, flags); err != nil {
 		return err
@@ -181,11 +181,11 @@ func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string,
 	}
 	req.Scope = checkpoint.ScopeOf(flags.files, flags.conversation, paths)
 	if flags.conversation && len(paths) > 0 {
-		return req, usage(errors.New("a conversation has no paths: leave out --conversation or the paths"))
+		return req, usage(errors.New("a conversation has no paths: omit --conversation or the paths"))
 	}
 	switch {
 	case len(refs) == 1 && flags.turn != 0:
-		return req, usage(errors.New("give either REF or --turn"))
+		return req, usage(errors.New("pass either REF or --turn"))
 	case len(refs) == 1:
 		req.To = refs[0]
 	case flags.turn == 0:
@@ -207,7 +207,7 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 				return nil, a.confirm(false, "Rewind?")
 			}
 			err := &checkpoint.ConflictError{Paths: conflicts, Plan: plan}
-			return nil, coded(ExitConflict, "%w; nothing was done: say %s", err, flags.wayOut())
+			return nil, coded(ExitConflict, "%w; nothing was changed; pass %s", err, flags.wayOut())
 		}
 		choices, err := a.chooseAll(ctx, conflicts)
 		if err != nil {
@@ -236,12 +236,12 @@ func question(plan *checkpoint.Plan) string {
 	return "Rewind " + what + "?"
 }
 
-// tellLeftovers names what did not go wrong enough to fail.
+// tellLeftovers reports problems that are not errors.
 func (a *app) tellLeftovers(done *checkpoint.Applied) {
 	a.tellRecovery(done.Recovered)
 	a.tellCleanup(done.CleanupError)
 	if len(done.NoSetgid) > 0 {
-		a.warn("without the set-group-id bit that they had, since you are not in their group: %s", few(done.NoSetgid, 10))
+		a.warn("restored without the set-group-id bit, because you are not in their group: %s", few(done.NoSetgid, 10))
 	}
 	if done.IndexError != nil {
 		a.warn("the next checkpoint will take longer: %v", done.IndexError)

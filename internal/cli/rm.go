@@ -21,9 +21,9 @@ func (a *app) rmCommand() *cobra.Command {
 		Short:   "Remove conversations",
 		GroupID: groupHouse,
 		Long: `Remove conversations with their histories and pins. This cannot be undone. Their
-contents stay on disk until 'stet gc'; checkpoints of their files stay as well.
+content stays on disk until 'stet gc'; checkpoints of their files stay as well.
 
-A conversation that is damaged, or of which only parts are left, is removed, too;
+A conversation that is damaged or incomplete is removed, too;
 name it by its full id.`,
 		Example: "  stet rm 01JCX4\n  stet rm -y talk-1 talk-2",
 		Args:    cobra.MinimumNArgs(1),
@@ -52,7 +52,7 @@ func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes bool) err
 		}
 		ids = append(ids, id)
 	}
-	question := fmt.Sprintf("Remove %s (%s) for good?", plural(int64(len(ids)), "conversation"), few(ids, 5))
+	question := fmt.Sprintf("Remove %s (%s) permanently?", plural(int64(len(ids)), "conversation"), few(ids, 5))
 	if err := a.agreed(ctx, yes, question); err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes bool) err
 	return a.print(value, text)
 }
 
-// removableID is conversationID, and knows a conversation of which only parts are
-// left by its full id.
+// removableID is conversationID, and also accepts the full id of a conversation of
+// which only parts are left.
 func removableID(ctx context.Context, db *stet.DB, name string) (string, error) {
 	id, err := conversationID(ctx, db, name)
 	var known *codedError

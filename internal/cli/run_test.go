@@ -76,7 +76,7 @@ func TestRunForwardsSignals(t *testing.T) {
 func TestInterruptedSaysWhatIsLeft(t *testing.T) {
 	for want, cause := range map[string]error{
 		"interrupted": context.Canceled,
-		"interrupted; everything is as it was before": errors.Join(checkpoint.ErrRolledBack, context.Canceled),
+		"interrupted; nothing was changed": errors.Join(checkpoint.ErrRolledBack, context.Canceled),
 	} {
 		err := interrupted(cause)
 		if code, _ := Code(err); code != ExitInterrupted || err.Error() != want {

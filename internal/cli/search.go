@@ -28,16 +28,16 @@ func (a *app) searchCommand() *cobra.Command {
 		Use:     "search WORDS…",
 		Short:   "Find words in conversations",
 		GroupID: groupLook,
-		Long: `Find words in what you asked, what agents answered and thought, in the input and
+		Long: `Find words in your messages, in answers and thoughts of agents, in the input and
 output of tools, in paths and titles, best first. All words must occur; the last
 one may be the beginning of a word. Quotes make a phrase; path:, tool: and role:
 narrow the search. -c searches one conversation.
 
-What was rewound is found, too, and marked with the save that has it; --current
-leaves it out.
+Rewound messages are found, too, and marked with their save; --current
+skips them.
 
-The index is brought up to date first, which reads only what changed. That of an
-encrypted store is kept in memory, so that nothing readable reaches the disk.`,
+The index is updated first, which reads only what changed. The index of an
+encrypted store is in memory only, so no plain text reaches the disk.`,
 		Example: "  stet search retry timeout\n  stet search '\"exit code\" tool:shell path:checkout'\n  stet -c 01JCX4 search queue --json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,9 +49,9 @@ encrypted store is kept in memory, so that nothing readable reaches the disk.`,
 	f := cmd.Flags()
 	f.IntVarP(&flags.limit, "limit", "n", 20, "at most this many hits")
 	f.StringVar(&flags.role, "role", "", "only messages of this role: user, assistant or system")
-	f.StringVar(&flags.since, "since", "", "only what is at most this old, such as 7d or 12h")
-	f.BoolVar(&flags.current, "current", false, "only what is in the current states, nothing that was rewound")
-	f.BoolVar(&flags.rebuild, "rebuild", false, "make the index anew first")
+	f.StringVar(&flags.since, "since", "", "only messages at most this old, such as 7d or 12h")
+	f.BoolVar(&flags.current, "current", false, "skip rewound messages")
+	f.BoolVar(&flags.rebuild, "rebuild", false, "rebuild the index first")
 	return cmd
 }
 
@@ -70,12 +70,12 @@ func (a *app) search(ctx context.Context, db *stet.DB, words string, flags searc
 func (a *app) searchOptions(ctx context.Context, db *stet.DB, flags searchFlags) (*search.SearchOptions, error) {
 	opts := &search.SearchOptions{Limit: flags.limit, Role: transcript.Role(flags.role), Rewound: !flags.current}
 	if flags.limit < 1 || flags.limit > 1000 {
-		return nil, usage(fmt.Errorf("--limit is from 1 to 1000, not %d", flags.limit))
+		return nil, usage(fmt.Errorf("--limit must be from 1 to 1000, not %d", flags.limit))
 	}
 	switch opts.Role {
 	case "", transcript.User, transcript.Assistant, transcript.System:
 	default:
-		return nil, usage(fmt.Errorf("%q is none of user, assistant and system", flags.role))
+		return nil, usage(fmt.Errorf("invalid role %q; use user, assistant or system", flags.role))
 	}
 	if flags.since != "" {
 		age, err := parseAge(flags.since)
@@ -124,7 +124,7 @@ func (a *app) searchIn(ctx context.Context, index search.Searcher, words string,
 		a.say("there are more; see -n")
 	}
 	if len(stats.Damaged) > 0 {
-		return coded(ExitDamage, "not all of %s can be read, so that some of it may not be found; 'stet fsck' says more", few(stats.Damaged, 5))
+		return coded(ExitDamage, "parts of %s cannot be read, so some of it may not be found; 'stet fsck' lists the damage", few(stats.Damaged, 5))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ type hitJSON struct {
 	Kind      string         `json:"kind"`
 	Tool      string         `json:"tool,omitempty"`
 	Subagent  string         `json:"subagent,omitempty"`
-	Save      uint64         `json:"save,omitempty"` // of the branch that has it, if it was rewound
+	Save      uint64         `json:"save,omitempty"` // of its branch, if it was rewound
 	Time      string         `json:"time,omitempty"`
 	Snippet   string         `json:"snippet"`
 	Matches   []search.Match `json:"matches"`
@@ -169,7 +169,7 @@ func (a *app) hitText(h search.Hit) string {
 		clip(h.Title, 50), p.dim(where), highlight(p, h.Snippet))
 }
 
-// highlight marks what matches in a snippet, on one line.
+// highlight marks the matches in a snippet, on one line.
 func highlight(p paint, s search.Snippet) string {
 	var text strings.Builder
 	at := 0

@@ -20,24 +20,24 @@ import (
 	"github.com/stet-dev/stet/server"
 )
 
-// serveFlags are the flags of serve that stand above a setting. Those without
-// words of their own are explained by 'stet config explain'.
+// serveFlags are the flags of serve that override a setting. 'stet config explain'
+// explains those without a text.
 var serveFlags = []struct{ name, key, about string }{
 	{"mode", "serve.mode", "local: the owner, on this machine; server: tenants with tokens"},
 	{"listen", "serve.listen", "address and port; port 0 takes a free one"},
-	{"hosts", "serve.hosts", "names under which the server is called, separated by commas"},
+	{"hosts", "serve.hosts", "host names of the server, separated by commas"},
 	{"tls-cert", "serve.tls_cert", "file with the certificate"},
 	{"tls-key", "serve.tls_key", "file with the certificate's key"},
 	{"token-file", "serve.token_file", "file that holds the token (default: token in the store's directory)"},
 	{"workspaces", "serve.workspaces", "directories that clients may capture and rewind, separated by commas"},
 	{"audit", "serve.audit", "file of the audit log"},
-	{"agent", "serve.agent", "what decides for agents that clients run here: none, scripted or openai"},
+	{"agent", "serve.agent", "agent that clients can run here: none, scripted or openai"},
 	{"agent-script", "serve.agent_script", "script of the scripted agent"},
 	{"agent-url", "serve.agent_url", "address of an OpenAI-compatible endpoint"},
-	{"agent-model", "serve.agent_model", "model that the endpoint is asked for"},
+	{"agent-model", "serve.agent_model", "model to request from the endpoint"},
 	{"agent-key-file", "serve.agent_key_file", "file with the endpoint's key"},
 	{"quota-bytes", "serve.quota_bytes", "what a tenant may store, such as 10GiB"},
-	{"quota-requests", "serve.quota_requests", "calls that a tenant may begin in a second"},
+	{"quota-requests", "serve.quota_requests", "calls that a tenant may start per second"},
 	{"quota-streams", "serve.quota_streams", "streams that a tenant may have open"},
 	{"log", "serve.log", "log every request on standard error, as json or text"},
 }
@@ -51,23 +51,23 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve the store: Connect, gRPC, gRPC-Web and JSON, and a page for the browser, on
 one port.
 
-In local mode, the default, that is a port of the loopback interface, and every
-call needs the token in the token file, which is made at the first start and only
-its owner can read. The address that is printed carries it behind a '#', where
-browsers keep it to themselves: open it once, and the page remembers it. Requests
-for foreign hosts, and those that other sites' pages send, are refused.
+In local mode, the default, it listens on the loopback interface, and every
+call needs the token in the token file, which is created at the first start and
+readable only by its owner. The printed address carries it after a '#', which
+browsers do not send: open it once, and the page remembers it. Requests
+for foreign hosts, and those from pages of other sites, are refused.
 
-In server mode callers need tokens of their own, see 'stet tokens'. Each tenant has
-a store of its own below the store's directory. Other machines are served only with
+In server mode callers need their own tokens, see 'stet tokens'. Each tenant has
+its own store below the store's directory. Other machines are served only with
 a certificate, or with --insecure behind a proxy that has one.
 
 With --store postgres://… and --blobs s3://… the data is in a database and a bucket.
-Any number of servers may then share them; /readyz tells whether both can be used.
+Any number of servers may then share them; /readyz reports whether both can be used.
 
 /healthz and /readyz answer without a token, /metrics (Prometheus) with the one in
-the token file. Traces are sent where OTEL_EXPORTER_OTLP_ENDPOINT says, and nowhere
-otherwise. The server stops on SIGINT or SIGTERM, after the calls that are under
-way. Every flag is a setting, too: 'stet serve --explain' shows what holds and why.`,
+the token file. Traces are sent to OTEL_EXPORTER_OTLP_ENDPOINT, if it is set.
+The server stops on SIGINT or SIGTERM, after the running calls have
+ended. Every flag is also a setting: 'stet serve --explain' shows the values and their sources.`,
 		Example: "  stet serve\n  stet serve --listen 127.0.0.1:8080\n  stet --store http://127.0.0.1:7717 ls\n" +
 			"  stet serve --mode server --listen 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem",
 		Args: cobra.NoArgs,
@@ -88,13 +88,13 @@ way. Every flag is a setting, too: 'stet serve --explain' shows what holds and w
 		flags.String(f.name, s.value, f.about)
 	}
 	flags.Lookup("log").NoOptDefVal = "json"
-	flags.Bool("insecure", false, "let server mode be reached from elsewhere without TLS")
-	flags.BoolVar(&demo, "demo", false, "fill a fresh store with a demonstration in which an agent goes on working")
-	flags.BoolVar(&explain, "explain", false, "show the settings of the server and where they come from, and stop")
+	flags.Bool("insecure", false, "allow server mode without TLS from other machines")
+	flags.BoolVar(&demo, "demo", false, "fill an empty store with a demonstration that includes a running agent")
+	flags.BoolVar(&explain, "explain", false, "show the settings of the server and their sources, and exit")
 	return cmd
 }
 
-// serveSettings are the settings with the flags above them.
+// serveSettings are the settings, overridden by flags.
 func (a *app) serveSettings(cmd *cobra.Command) (settings, error) {
 	all, err := a.settings()
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 		return a.serveTenants(ctx, all, opts)
 	}
 	if opts.Certificate != nil || all.on("serve.insecure") {
-		return usage(errors.New("certificates and --insecure are for server mode; give --mode server"))
+		return usage(errors.New("certificates and --insecure are for server mode; pass --mode server"))
 	}
 	return a.withStore(ctx, true, func(db *stet.DB) error {
 		if demo {
@@ -140,7 +140,7 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 				return err
 			}
 		}
-		// Not before the store is there: it refuses directories that hold other things.
+		// Only after the store exists: it rejects directories with other content.
 		if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 	})
 }
 
-// serveTenants serves tenants, whose tokens must have been made before.
+// serveTenants serves tenants, whose tokens must exist.
 func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Options) (err error) {
 	stores, tokens, end, err := a.serveStores(ctx, opts)
 	if err != nil {
@@ -167,7 +167,7 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 		return err
 	}
 	if none {
-		return usage(errors.New("there are no tokens yet, so nobody could get in; make one with 'stet tokens create TENANT'"))
+		return usage(errors.New("there are no tokens yet; create one with 'stet tokens create TENANT'"))
 	}
 	if err := server.CheckWorkspaces(opts.Workspaces); err != nil {
 		return usage(err)
@@ -185,7 +185,7 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 // serveStores returns the stores of tenants and the tokens that open them. The
 // caller calls end when no store is open.
 func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores server.Tenants, tokens *access.Tokens, end func() error, err error) {
-	// Many stores are open at once, so that each has a small cache.
+	// Many stores are open at once, so each has a small cache.
 	options := stet.Options{CacheBytes: 8 << 20}
 	if fleet.IsAddress(a.storePlace()) {
 		f, err := a.openFleet(ctx, options)
@@ -200,13 +200,13 @@ func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores ser
 		return nil, nil, nil, err
 	}
 	quiet := *a
-	quiet.in = strings.NewReader("") // nobody is asked for a passphrase in the middle of a call
+	quiet.in = strings.NewReader("") // do not ask for a passphrase during a call
 	unlock := func(dir string) (keyring.Unlock, error) { return quiet.unlock(ctx, dir) }
 	tenants := &server.DirTenants{Dir: dir, Unlock: unlock, Options: options}
 	return tenants, access.OpenTokens(filepath.Join(dir, access.TokensName)), func() error { return nil }, nil
 }
 
-// answer listens, says where, and serves until ctx is done.
+// answer listens, prints the address, and serves until ctx is done.
 func (a *app) answer(ctx context.Context, all settings, opts *server.Options, handler http.Handler) error {
 	listener, err := listenSafely(ctx, all, opts)
 	if err != nil {
@@ -228,8 +228,8 @@ func (a *app) answer(ctx context.Context, all settings, opts *server.Options, ha
 	return nil
 }
 
-// announce tells where the server is. The token is shown to a person at a
-// terminal only; programs read the file.
+// announce prints the address of the server. The token is shown only on a terminal;
+// programs read the file.
 func (a *app) announce(address string, all settings, opts *server.Options) error {
 	tokenFile, mode := all.text("serve.token_file"), all.text("serve.mode")
 	if a.json {
@@ -248,8 +248,8 @@ func (a *app) announce(address string, all settings, opts *server.Options) error
 	return err
 }
 
-// listenSafely refuses addresses that others can reach, except in server mode with
-// a certificate, or for those who insist.
+// listenSafely rejects addresses that others can reach, except in server mode with a
+// certificate or with --insecure.
 func listenSafely(ctx context.Context, all settings, opts *server.Options) (net.Listener, error) {
 	address := all.text("serve.listen")
 	host, _, err := net.SplitHostPort(address)
@@ -264,9 +264,9 @@ func listenSafely(ctx context.Context, all settings, opts *server.Options) (net.
 	case all.text("serve.mode") != "server":
 		return nil, usage(fmt.Errorf("--listen %s: only the loopback interface is served (127.0.0.1, ::1 or localhost) unless --mode is server", address))
 	case !secure:
-		return nil, usage(fmt.Errorf("--listen %s: others can read what crosses the network; give --tls-cert and --tls-key, or --insecure behind a proxy that has them", address))
+		return nil, usage(fmt.Errorf("--listen %s: traffic would be unencrypted; pass --tls-cert and --tls-key, or --insecure behind a proxy with TLS", address))
 	case opts.Certificate == nil && len(opts.Hosts) == 0:
-		return nil, usage(errors.New("--insecure: give --hosts, the names under which clients call the proxy"))
+		return nil, usage(errors.New("--insecure: pass --hosts, the host names of the proxy"))
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)

@@ -16,8 +16,8 @@ import (
 	"github.com/stet-dev/stet/internal/private"
 )
 
-// demoLines is what the scripted agent plays if it has no script. It touches no
-// file of whoever tries it.
+// demoLines is the default script of the scripted agent. It touches no files of the
+// user.
 var demoLines = [][]agentrun.Line{
 	{
 		{Think: "Somebody wants to see how this works."},
@@ -31,7 +31,7 @@ var demoLines = [][]agentrun.Line{
 	},
 }
 
-// serveAgent returns what decides for agents, or nil for nothing.
+// serveAgent returns the agent service, or nil.
 func serveAgent(all settings) (agentv1connect.AgentServiceHandler, error) {
 	var agent agentrun.Agent
 	var err error
@@ -71,7 +71,7 @@ func openaiAgent(all settings) (agentrun.Agent, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return nil, usage(errors.New("--agent-url must be an http or https address without user and query; keys belong into --agent-key-file"))
+		return nil, usage(errors.New("--agent-url must be an http or https address without user and query; put keys into --agent-key-file"))
 	}
 	agent := &openai.Agent{URL: address, Model: model, Client: &http.Client{Timeout: 5 * time.Minute}}
 	if path := all.text("serve.agent_key_file"); path != "" {

@@ -13,9 +13,8 @@ import (
 	"github.com/stet-dev/stet/conversation"
 )
 
-// fillDemo tells a few stories in a store that holds nothing yet, and lets an agent
-// go on working while it is served. In a store that holds something, only an agent
-// that worked there before goes on.
+// fillDemo fills an empty store with a few conversations, and runs an agent while it
+// is served. In a store with content, it only resumes an earlier agent.
 func (a *app) fillDemo(ctx context.Context, db *stet.DB) error {
 	dir, err := a.storeDir()
 	if err != nil {
@@ -38,14 +37,14 @@ func (a *app) fillDemo(ctx context.Context, db *stet.DB) error {
 type story struct {
 	cast
 	place  string            // directory of the workspace
-	start  map[string]string // what is there before
+	start  map[string]string // initial files
 	scenes []scene
-	yours  map[string]string // what you do at the end
+	yours  map[string]string // the user's changes at the end
 	pins   map[string]int    // by name: after which turn
 	fork   string            // title of a fork after the first turn
 }
 
-// tellStories fills a store. Those of one workspace come in the order of time.
+// tellStories fills a store. Stories of one workspace are in chronological order.
 func (a *app) tellStories(ctx context.Context, db *stet.DB, dir string) error {
 	for _, s := range demoStories() {
 		if err := a.tell(ctx, db, filepath.Join(dir, s.place), s); err != nil {
@@ -84,7 +83,7 @@ func (a *app) tell(ctx context.Context, db *stet.DB, dir string, s story) (err e
 	return d.write(s.yours)
 }
 
-// branchOff continues the story elsewhere after its first turn, in words only.
+// branchOff continues the story in a fork after its first turn, without files.
 func (d *demonstration) branchOff(ctx context.Context, s story) error {
 	fork, err := d.store.Fork(ctx, d.conv.ID(), 1, conversation.Info{Title: s.fork, Agent: s.agent, Workspace: d.space.Path()})
 	if err != nil {
@@ -94,7 +93,7 @@ func (d *demonstration) branchOff(ctx context.Context, s story) error {
 	return d.agentTurn(ctx, scene{ask: "and what if we added jitter?", message: "fork-1", minutes: 1, say: demoJitter})
 }
 
-// demoStories are told in a fresh store: two workspaces, several days.
+// demoStories fill an empty store: two workspaces, several days.
 func demoStories() []story {
 	const hour = time.Hour
 	return []story{

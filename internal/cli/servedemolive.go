@@ -18,16 +18,16 @@ import (
 
 const (
 	liveAgent = "demo-live"
-	livePace  = 180 * time.Millisecond // between two pieces of what the agent says
+	livePace  = 180 * time.Millisecond // between two pieces of the agent's text
 	liveRest  = 8 * time.Second        // between two turns
-	liveTurns = 2000                   // after which it rests for good
+	liveTurns = 2000                   // after which it stops
 
 	liveRunning = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_RUNNING
 	liveIdle    = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_IDLE
 )
 
-// goOnWorking lets the agent of the demonstration work until ctx is done. It plays
-// in the background; that it could not go on is told, and hurts nothing.
+// goOnWorking runs the agent of the demonstration in the background until ctx is
+// done. A failure is reported and otherwise harmless.
 func (a *app) goOnWorking(ctx context.Context, db *stet.DB, dir string) error {
 	agent, err := a.liveAgent(ctx, db, dir)
 	if err != nil || agent.Conversation == "" {
@@ -41,8 +41,8 @@ func (a *app) goOnWorking(ctx context.Context, db *stet.DB, dir string) error {
 	return nil
 }
 
-// liveAgent returns the agent, and makes it in a store of which the workspace is a
-// demonstration. Elsewhere there is none.
+// liveAgent returns the agent, and creates it if the workspace is a demonstration.
+// Otherwise there is none.
 func (a *app) liveAgent(ctx context.Context, db *stet.DB, dir string) (cloudagent.Agent, error) {
 	agent, err := db.Agents().Get(ctx, liveAgent)
 	if err == nil || !errors.Is(err, cloudagent.ErrNotFound) {
@@ -62,7 +62,7 @@ func (a *app) liveAgent(ctx context.Context, db *stet.DB, dir string) (cloudagen
 	return db.Agents().Create(ctx, cloudagent.Spec{ID: liveAgent, Name: "tidy the search module", Conversation: conv.ID(), Status: liveRunning})
 }
 
-// work plays one turn after the other.
+// work plays turns one after the other.
 func (a *app) work(ctx context.Context, db *stet.DB, dir string, agent cloudagent.Agent) error {
 	info, err := db.Conversations().Get(ctx, agent.Conversation)
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *livePlay) turn(ctx context.Context, s scene) error {
 		updates = append(updates, callUpdates(fmt.Sprintf("%s-run%d", s.message, i), shellCall(command, printed(command)))...)
 	}
 	for i, name := range sortedKeys(s.files) {
-		old, _ := os.ReadFile(filepath.Join(l.dir, name)) // what cannot be read is new
+		old, _ := os.ReadFile(filepath.Join(l.dir, name)) // treat an unreadable file as new
 		before := string(old)
 		updates = append(updates, callUpdates(fmt.Sprintf("%s-edit%d", s.message, i), editCall(name, &before, s.files[name]))...)
 	}
@@ -134,8 +134,8 @@ func (l *livePlay) turn(ctx context.Context, s scene) error {
 	return err
 }
 
-// keep writes the files of the scene and saves the turn with its checkpoints. The
-// conversation is opened anew, since you may have rewound it meanwhile.
+// keep writes the files of the scene and saves the turn with its checkpoints. It
+// opens the conversation again, because the user may have rewound it meanwhile.
 func (l *livePlay) keep(ctx context.Context, s scene) error {
 	d, err := l.a.reopened(ctx, l.db, l.dir, l.agent.Conversation)
 	if err != nil {
@@ -152,7 +152,7 @@ func callUpdates(id string, call *agentv1.ToolCall) []*agentv1.InteractionUpdate
 	}
 }
 
-// pieces cuts a text as a model streams it: a few words at a time.
+// pieces splits a text like a streaming model: a few words at a time.
 func pieces(text string) []string {
 	var out []string
 	words := strings.SplitAfter(text, " ")

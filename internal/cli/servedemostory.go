@@ -2,7 +2,7 @@ package cli
 
 import "fmt"
 
-// The stories that 'stet serve --demo' tells beside that of 'stet demo'.
+// The stories of 'stet serve --demo', besides that of 'stet demo'.
 
 const demoJitter = "With *full jitter* each wait is a random part of the longest one, so that clients which failed together do not come back together:\n\n" +
 	"| attempt | wait without jitter | with full jitter |\n|---|---|---|\n| 1 | 50 ms | 0–50 ms |\n| 2 | 200 ms | 0–200 ms |\n| 3 | 800 ms | 0–800 ms |\n\n" +
@@ -153,7 +153,7 @@ var liveAsks = []struct{ ask, think, say string }{
 	{"Add tests for empty queries.", "An empty query should find nothing rather than everything.", "An empty query finds nothing. There is a test for that, and one for queries of blanks."},
 }
 
-// liveScene is the n-th turn of the agent that works while you look.
+// liveScene is the n-th turn of the live agent.
 func liveScene(n int) scene {
 	part := liveAsks[(n-1)%len(liveAsks)]
 	name := []string{"parse", "match", "rank", "empty"}[(n-1)%len(liveAsks)]

@@ -20,8 +20,8 @@ import (
 	"github.com/stet-dev/stet/server"
 )
 
-// serveOptions turns settings into options, and fills in the settings whose
-// defaults depend on the store.
+// serveOptions converts settings to options, and fills in the settings whose defaults
+// depend on the store.
 func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, error) {
 	dir, err := a.serveDir()
 	if err != nil {
@@ -50,8 +50,8 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 	return opts, err
 }
 
-// serveDir is where a server's own files are: in the directory of its store, or
-// on its node.
+// serveDir is the directory of a server's own files: that of its store, or of its
+// node.
 func (a *app) serveDir() (string, error) {
 	if fleet.IsAddress(a.storePlace()) {
 		return nodeDir(), nil
@@ -86,8 +86,8 @@ func certificate(all settings, logger *slog.Logger) (*server.Certificate, error)
 	return loaded, nil
 }
 
-// exposeMetrics makes OpenTelemetry's metrics readable for Prometheus. It must
-// run before the instruments are used; those made earlier are connected too.
+// exposeMetrics serves OpenTelemetry's metrics to Prometheus. It must run before the
+// instruments are used; instruments created earlier are connected too.
 func exposeMetrics() (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

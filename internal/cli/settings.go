@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/access"
 )
 
-// setting is something that people may decide once for all commands.
+// setting is an option for all commands.
 type setting struct {
 	key, value string // value is the default
 	check      func(string) error
@@ -26,50 +26,50 @@ type setting struct {
 // knownSettings lists all settings. Each can also be given in the environment,
 // see env.
 var knownSettings = []setting{
-	{"store", "", anything, "Store to use where --store is not given: a directory or URL. The default is " + defaultStoreText + "."},
-	{"blobs", "", anything, "Bucket of a store in a database, where --blobs is not given, such as s3://bucket/prefix?region=…"},
+	{"store", "", anything, "Store to use without --store: a directory or URL. The default is " + defaultStoreText + "."},
+	{"blobs", "", anything, "Bucket of a store in a database without --blobs, such as s3://bucket/prefix?region=…"},
 	{"tenant", "", isTenant, "Tenant whose store in a database the command line works on. The default is the tenant default."},
 	{"keyring", "", anything, "File with the keys of an encrypted store in a database; each node has a copy."},
 	{"color", "auto", oneOf("auto", "never"), "When to use colour: auto (on a terminal) or never."},
 	{"author", "", anything, "Name in the log of operations. The default is the login name."},
-	{"capture.enabled", "true", isBool, "Whether checkpoints are made at all."},
-	{"capture.ignore", "true", isBool, "Whether .gitignore files are obeyed; what they exclude is not captured unless an agent wrote it or an earlier checkpoint has it."},
-	{"capture.ignored", "auto", oneOf("auto", "off", "notice", "small"), "What to do about ignored files, such as a .env, that are there when an agent's turn begins: notice (name those that change during it), small (capture those of up to 64 KiB, at most 200, so that a rewind brings them back), off, or auto: small in an encrypted store, else notice, since they often hold secrets."},
-	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured, and named as such."},
-	{"capture.threshold_ms", "0", isNumber, "Least time in milliseconds between two automatic checkpoints."},
-	{"capture.reread_days", "7", isNumber, "Days within which checkpoints read every file again, a share at a time, whatever its time stamps say; 0 for never."},
-	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace; the store must lie outside it even so."},
+	{"capture.enabled", "true", isBool, "Whether to make checkpoints."},
+	{"capture.ignore", "true", isBool, "Whether to respect .gitignore files; excluded files are not captured unless an agent wrote them or an earlier checkpoint has them."},
+	{"capture.ignored", "auto", oneOf("auto", "off", "notice", "small"), "What to do about ignored files, such as a .env, that exist when an agent's turn begins: notice (report those that change during it), small (capture those of up to 64 KiB, at most 200, so that a rewind restores them), off, or auto: small in an encrypted store, else notice, because they often hold secrets."},
+	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured but reported."},
+	{"capture.threshold_ms", "0", isNumber, "Minimum time in milliseconds between two automatic checkpoints."},
+	{"capture.reread_days", "7", isNumber, "Days within which checkpoints read every file again, a share at a time, regardless of time stamps; 0 for never."},
+	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace; the store must still be outside of it."},
 	{"rewind.enabled", "true", isBool, "Whether rewinds are allowed."},
-	{"run.quiet_ms", "1500", isNumber, "How long changes must rest, in milliseconds, before 'stet run' makes a checkpoint of them."},
-	{"compact.background", "true", isBool, "Whether commands that stored much start a background process that compresses it. Without it they do a part of that themselves."},
-	{"gc.max_age", "", isAge, "Forget saves of conversations older than this at 'stet gc', such as 90d."},
+	{"run.quiet_ms", "1500", isNumber, "How long to wait after the last change, in milliseconds, before 'stet run' makes a checkpoint."},
+	{"compact.background", "true", isBool, "Whether commands that stored much start a background process to compress it. Otherwise they do a part of it themselves."},
+	{"gc.max_age", "", isAge, "Remove saves of conversations older than this at 'stet gc', such as 90d."},
 	{"gc.max_saves", "0", isNumber, "Keep this many of the newest saves of each conversation at 'stet gc'; 0 keeps all."},
-	{"gc.max_bytes", "", isSize, "Forget the oldest saves at 'stet gc' until conversations take no more than this, such as 2GiB."},
-	{"gc.checkpoint_max_age", "", isAge, "Forget checkpoints older than this at 'stet gc', such as 90d."},
+	{"gc.max_bytes", "", isSize, "Remove the oldest saves at 'stet gc' until conversations take no more than this, such as 2GiB."},
+	{"gc.checkpoint_max_age", "", isAge, "Remove checkpoints older than this at 'stet gc', such as 90d."},
 	{"gc.checkpoint_max_count", "0", isNumber, "Keep this many of the newest checkpoints of each directory at 'stet gc'; 0 keeps all."},
-	{"gc.checkpoint_max_bytes", "", isSize, "Forget the oldest checkpoints at 'stet gc' until all take no more than this, such as 10GiB."},
-	{"serve.mode", "local", oneOf("local", "server"), "Whom 'stet serve' serves: local (the owner, on this machine) or server (tenants with tokens)."},
+	{"gc.checkpoint_max_bytes", "", isSize, "Remove the oldest checkpoints at 'stet gc' until all take no more than this, such as 10GiB."},
+	{"serve.mode", "local", oneOf("local", "server"), "Mode of 'stet serve': local (the owner, on this machine) or server (tenants with tokens)."},
 	{"serve.listen", "127.0.0.1:7717", anything, "Address and port of 'stet serve'; port 0 takes a free one."},
-	{"serve.hosts", "", anything, "Names, separated by commas, under which the server is called, beside loopback and those of the certificate."},
+	{"serve.hosts", "", anything, "Host names of the server, separated by commas, besides loopback and those of the certificate."},
 	{"serve.tls_cert", "", anything, "File with the server's certificate. It is read again when it changes."},
 	{"serve.tls_key", "", anything, "File with the key of the certificate."},
-	{"serve.insecure", "false", isBool, "Whether server mode may be reached from elsewhere without TLS, for use behind a proxy that has it."},
+	{"serve.insecure", "false", isBool, "Whether to allow server mode without TLS from other machines, for use behind a proxy with TLS."},
 	{"serve.token_file", "", anything, "File with the owner's token (local) or the operator's (server). The default is token in the store's directory."},
 	{"serve.workspaces", "", anything, "Directories, separated by commas, that clients may capture and rewind; in server mode TENANT=DIR, or {tenant} in the path."},
-	{"serve.quota_bytes", "", isSize, "What a tenant may store, such as 10GiB; empty for no limit."},
-	{"serve.quota_requests", "0", isNumber, "Calls that a tenant may begin in a second; 0 for no limit."},
+	{"serve.quota_bytes", "", isSize, "Bytes that a tenant may store, such as 10GiB; empty for no limit."},
+	{"serve.quota_requests", "0", isNumber, "Calls that a tenant may start per second; 0 for no limit."},
 	{"serve.quota_streams", "0", isNumber, "Streams that a tenant may have open; 0 for no limit."},
 	{"serve.streams_per_peer", "2000", isNumber, "Streams that may be open from one address."},
-	{"serve.answer_bytes", "256MiB", isSize, "Memory that all answers under way may take together. A call that finds none left waits."},
+	{"serve.answer_bytes", "256MiB", isSize, "Memory limit of all running answers together. A call beyond it waits."},
 	{"serve.open_stores", "128", isNumber, "Stores of tenants that are kept open."},
 	{"serve.audit", "", anything, "File of the audit log. The default is audit.jsonl in the store's directory in server mode, none in local mode."},
-	{"serve.audit_max", "64MiB", isSize, "Size at which the audit log is put aside and a new file is begun."},
-	{"serve.audit_files", "8", isNumber, "How many audit files that were put aside are kept; older ones are removed."},
+	{"serve.audit_max", "64MiB", isSize, "Size at which the audit log is rotated."},
+	{"serve.audit_files", "8", isNumber, "How many rotated audit files are kept; older ones are removed."},
 	{"serve.log", "off", oneOf("off", "json", "text"), "Whether and how requests are logged on standard error."},
-	{"serve.agent", "none", oneOf("none", "scripted", "openai"), "What decides for agents that clients run on the server."},
-	{"serve.agent_script", "", anything, "File with the script of the scripted agent; without it a demonstration is played."},
-	{"serve.agent_url", "", anything, "Address of an endpoint that speaks OpenAI's chat completions, up to and without /chat/completions."},
-	{"serve.agent_model", "", anything, "Name of the model that the endpoint is asked for."},
+	{"serve.agent", "none", oneOf("none", "scripted", "openai"), "Agent that clients can run on the server."},
+	{"serve.agent_script", "", anything, "File with the script of the scripted agent; by default it plays a demonstration."},
+	{"serve.agent_url", "", anything, "Address of an endpoint for OpenAI's chat completions, without /chat/completions."},
+	{"serve.agent_model", "", anything, "Model to request from the endpoint."},
 	{"serve.agent_key_file", "", anything, "File with the key of the endpoint."},
 }
 
@@ -90,14 +90,14 @@ func anything(string) error { return nil }
 
 func isBool(text string) error {
 	if text != "true" && text != "false" {
-		return fmt.Errorf("%q is neither true nor false", text)
+		return fmt.Errorf("invalid value %q; use true or false", text)
 	}
 	return nil
 }
 
 func isNumber(text string) error {
 	if _, err := strconv.ParseUint(text, 10, 31); err != nil {
-		return fmt.Errorf("%q is no number", text)
+		return fmt.Errorf("%q is not a number", text)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func isTenant(text string) error {
 func oneOf(words ...string) func(string) error {
 	return func(text string) error {
 		if !slices.Contains(words, text) {
-			return fmt.Errorf("%q is none of %s", text, strings.Join(words, ", "))
+			return fmt.Errorf("invalid value %q; use one of %s", text, strings.Join(words, ", "))
 		}
 		return nil
 	}
@@ -134,7 +134,7 @@ func envOf(key string) string {
 	return "STET_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// literal writes a value as the file has it.
+// literal formats a value for the file.
 func (s setting) literal(value string) string {
 	if isBool(value) == nil || isNumber(value) == nil {
 		return value
@@ -161,7 +161,7 @@ func (s settings) size(key string) int64 {
 	return n
 }
 
-// settingsFile is --config, STET_CONFIG or the usual place.
+// settingsFile is --config, STET_CONFIG or the default path.
 func (a *app) settingsFile() string {
 	for _, path := range []string{a.config, os.Getenv("STET_CONFIG")} {
 		if path != "" {
@@ -171,13 +171,13 @@ func (a *app) settingsFile() string {
 	return filepath.Join(xdg.ConfigHome, "stet", "config.toml")
 }
 
-// settings reads the defaults, the file and the environment, each above the one
+// settings reads the defaults, the file and the environment, each overriding the one
 // before.
 func (a *app) settings() (settings, error) {
 	path := a.settingsFile()
 	written, err := readSettings(path)
 	if err == nil && written == nil && a.config != "" {
-		err = fs.ErrNotExist // somebody named it
+		err = fs.ErrNotExist // it was named explicitly
 	}
 	if err != nil {
 		return nil, usage(fmt.Errorf("settings in %s: %w", path, err))
@@ -260,10 +260,10 @@ func settingOf(key string) (setting, error) {
 			return s, nil
 		}
 	}
-	return setting{}, fmt.Errorf("there is no setting %q; see 'stet config explain'", key)
+	return setting{}, fmt.Errorf("unknown setting %q; see 'stet config explain'", key)
 }
 
-// useSettings applies those that concern every verb.
+// useSettings applies the settings for every verb.
 func (a *app) useSettings() error {
 	all, err := a.settings()
 	if err != nil {
@@ -283,7 +283,7 @@ func (a *app) useSettings() error {
 	return nil
 }
 
-// settingsBelow returns those whose keys begin with a prefix.
+// settingsBelow returns the settings with a key prefix.
 func settingsBelow(prefix string) []setting {
 	var out []setting
 	for _, s := range knownSettings {

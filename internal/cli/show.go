@@ -21,10 +21,10 @@ func (a *app) showCommand() *cobra.Command {
 		Use:     "show REF",
 		Short:   "Show a checkpoint and what changed in it, or a conversation",
 		GroupID: groupLook,
-		Long: `Show everything that is known about a checkpoint: where in which conversation it
-was taken, by whom, which files it found changed, and what it could not capture.
+		Long: `Show everything about a checkpoint: where in which conversation it
+was taken, by whom, which files had changed, and what it could not capture.
 'stet help diff' lists the forms of REF; "@" shows the workspace now. A conversation is shown with
-its saves or, where --store names a state.vscdb or store.db, with its messages.`,
+its saves or, if --store names a state.vscdb or store.db, with its messages.`,
 		Example:           "  stet show c7\n  stet show turn:5\n  stet show pin:before-retry --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
@@ -100,7 +100,7 @@ func (p *place) pins(ctx context.Context) (map[string][]string, error) {
 	return pins, nil
 }
 
-// showConversation shows what is known about a conversation, and its saves.
+// showConversation shows a conversation and its saves.
 func (a *app) showConversation(ctx context.Context, p *place, id string) error {
 	if a.json {
 		info, err := p.db.Conversations().Get(ctx, id)
@@ -112,8 +112,8 @@ func (a *app) showConversation(ctx context.Context, p *place, id string) error {
 	return a.logSaves(ctx, p, id)
 }
 
-// changedFiles compares a checkpoint with the one before it. The error wraps
-// checkpoint.ErrNotFound if a retention policy has taken that one.
+// changedFiles compares a checkpoint with the previous one. The error wraps
+// checkpoint.ErrNotFound if a retention policy has removed that one.
 func changedFiles(ctx context.Context, p *place, rec *checkpoint.Record) ([]fileDiffJSON, error) {
 	list := []fileDiffJSON{}
 	var before blob.ID

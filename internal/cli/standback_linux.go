@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standBack lets everybody else use the processors and the disk first. Linux knows
-// priorities of threads only; threads that come later are as those that make them.
-// A refusal does no harm.
+// standBack gives this process the lowest priority for processors and disk. On Linux
+// priorities belong to threads, and new threads inherit them. Errors are harmless.
 func standBack() {
 	const idle = 3 << 13 // IOPRIO_CLASS_IDLE
 	const thread = 1     // IOPRIO_WHO_PROCESS

@@ -27,7 +27,7 @@ func (a *app) stateCommand() *cobra.Command {
 		Short:   "Look inside the stored state of a conversation",
 		GroupID: groupPlumbing,
 		Long: `The state of a conversation is a root: a blob that names the blobs of its turns,
-to-dos, summaries and files. REF is a conversation (its current state), a
+todos, summaries and files. REF is a conversation (its current state), a
 checkpoint or other reference of this workspace, a message id together with -c, or
 the 64 hexadecimal digits of a root.`,
 		Args: cobra.NoArgs,
@@ -95,11 +95,11 @@ func (a *app) showState(ctx context.Context, db *stet.DB, root blob.ID) error {
 	}
 	refs, err := graph.Refs(graph.State, data)
 	if err != nil {
-		return coded(ExitDamage, "%s is no state: %w", root.Short(), err)
+		return coded(ExitDamage, "%s is not a state: %w", root.Short(), err)
 	}
 	var state agentv1.ConversationStateStructure
 	if err := wirelimit.Unmarshal(data, &state, nil); err != nil {
-		return coded(ExitDamage, "%s is no state: %w", root.Short(), err)
+		return coded(ExitDamage, "%s is not a state: %w", root.Short(), err)
 	}
 	if a.json {
 		structure, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(&state)
@@ -148,7 +148,7 @@ func (a *app) stateText(root blob.ID, size int, state proto.Message, refs []grap
 	return text.String()
 }
 
-// fieldText writes a field in a few words.
+// fieldText describes a field briefly.
 func fieldText(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	switch {
 	case f.IsList():

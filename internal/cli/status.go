@@ -19,11 +19,11 @@ import (
 func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "init",
-		Short:   "Make the store, where there is none yet",
+		Short:   "Create the store if it does not exist",
 		GroupID: groupStart,
-		Long: `Make the store, where there is none yet, and look whether this directory can be a
-workspace. Nothing in the directory is changed, and no store lies inside it: one
-store serves all your workspaces. Running it again does no harm.
+		Long: `Create the store if it does not exist, and check whether this directory can be a
+workspace. Nothing in the directory is changed, and the store is outside of it: one
+store serves all your workspaces. Running it again is harmless.
 
 For an encrypted store run 'stet keys init' instead.`,
 		Example: "  stet init\n  stet run -- make test",
@@ -59,9 +59,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Short:   "Show the store, the workspace, and what changed since the last checkpoint",
 		GroupID: groupStart,
 		Long: `Show which store and workspace are in use, whether capture is on, the last
-checkpoint, who is at work here, what changed since, what cannot be captured, and
-the last operation. Who is at work: commands of 'stet run', also those that go on
-after it was killed, and agents that said that a turn began.`,
+checkpoint, active turns, what changed since, what cannot be captured, and
+the last operation. Active turns are commands of 'stet run', including those that continue
+after it was killed, and agents that reported the begin of a turn.`,
 		Example: "  stet status\n  stet status --json | jq '.changes[].path'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -190,7 +190,7 @@ func (a *app) statusText(v statusJSON) string {
 		line("rewind", "%s", p.red("OFF (rewind.enabled)"))
 	}
 	if v.last == nil {
-		line("checkpoints", "none yet; 'stet checkpoint' makes one")
+		line("checkpoints", "none yet; create one with 'stet checkpoint'")
 		return text.String()
 	}
 	line("last", "%s  %s  %s", p.yellow(v.last.Name()), when(v.last.Time, now()), describe(v.last))
@@ -228,7 +228,7 @@ func (a *app) statusText(v statusJSON) string {
 	return text.String()
 }
 
-// describe says in a few words where a checkpoint was taken.
+// describe says briefly where a checkpoint was taken.
 func describe(rec *checkpoint.Record) string {
 	var parts []string
 	if rec.Turn > 0 {

@@ -25,7 +25,7 @@ import (
 
 const defaultStoreText = "$XDG_DATA_HOME/stet"
 
-// storePlace returns where the store is: the flag, the environment, or the
+// storePlace returns the location of the store: the flag, the environment, or the
 // default.
 func (a *app) storePlace() string {
 	for _, place := range []string{a.store, os.Getenv("STET_STORE")} {
@@ -36,7 +36,7 @@ func (a *app) storePlace() string {
 	return filepath.Join(xdg.DataHome, "stet")
 }
 
-// storeDir is storePlace for verbs that work on a local directory only.
+// storeDir is storePlace for verbs that work only on a local directory.
 func (a *app) storeDir() (string, error) {
 	place := a.storePlace()
 	if dir, ok := strings.CutPrefix(place, "file://"); ok {
@@ -48,8 +48,8 @@ func (a *app) storeDir() (string, error) {
 	return place, nil
 }
 
-// openStore opens the store for a verb. create says whether a missing one is
-// made; verbs that only look leave the disk as it is.
+// openStore opens the store for a verb. create means that a missing one is created;
+// read-only verbs do not change the disk.
 func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	switch place := a.storePlace(); {
 	case isRemote(place):
@@ -57,7 +57,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	case fleet.IsAddress(place):
 		return a.openFleetStore(ctx)
 	case a.blobs != "":
-		return nil, usage(errors.New("--blobs goes with a store in a database: --store postgres://…"))
+		return nil, usage(errors.New("--blobs needs a store in a database: --store postgres://…"))
 	}
 	dir, err := a.storeDir()
 	if err != nil {
@@ -82,9 +82,9 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	return stet.Open(ctx, dir, opts)
 }
 
-// givenKey names what gives a key for this very store: who gives one wants nothing
-// to be written that is not encrypted. What the environment says is about the store
-// in use, and not about the other side of a push.
+// givenKey names the source of a key for this store: with a key, nothing may be
+// written unencrypted. The environment applies to the store in use, not to the other
+// side of a push.
 func (a *app) givenKey() string {
 	switch {
 	case a.keyFile != "":
@@ -103,13 +103,13 @@ func (a *app) keyForNothing(ctx context.Context, dir, given string) error {
 	db, err := stet.Open(ctx, dir, &stet.Options{SQLite: &sqlite.Options{ReadOnly: true}})
 	switch {
 	case errors.Is(err, stet.ErrNoKeyring):
-		return err // it is encrypted, and its keyring was lost
+		return err // it is encrypted, but its keyring is lost
 	case errors.Is(err, sqlite.ErrNoStore):
-		return coded(ExitConflict, "%s gives a key, and there is no encrypted store at %s; make one with 'stet keys init', or leave the key out", given, dir)
+		return coded(ExitConflict, "%s gives a key, but there is no encrypted store at %s; create one with 'stet keys init', or omit the key", given, dir)
 	case err != nil:
 		return err
 	}
-	return errors.Join(coded(ExitConflict, "%s gives a key, and the store at %s is not encrypted; leave the key out, or make another store with 'stet keys init'", given, dir), db.Close())
+	return errors.Join(coded(ExitConflict, "%s gives a key, but the store at %s is not encrypted; omit the key, or create another store with 'stet keys init'", given, dir), db.Close())
 }
 
 // openRemote uses a server's store.
@@ -122,8 +122,8 @@ func openRemote(ctx context.Context, address string) (*stet.DB, error) {
 	return stet.NewRemote(blobs, c.Rows(), c.Close, &stet.Options{Collect: collectBy(c), Lister: blobs}), nil
 }
 
-// dialRemote asks the server for something at once, so that a wrong address or
-// token shows here and not in the middle of a verb.
+// dialRemote makes a first call at once, so that a wrong address or token fails here
+// and not in the middle of a verb.
 func dialRemote(ctx context.Context, address string) (*client.Client, error) {
 	token := os.Getenv("STET_TOKEN")
 	if path := os.Getenv("STET_TOKEN_FILE"); token == "" && path != "" {
@@ -138,11 +138,11 @@ func dialRemote(ctx context.Context, address string) (*client.Client, error) {
 		return nil, usage(err)
 	}
 	if token != "" && client.Exposed(address) {
-		fmt.Fprintf(os.Stderr, "stet: %s is another machine and the address is without TLS: whoever is on the way can read the token; use https\n", address)
+		fmt.Fprintf(os.Stderr, "stet: %s is on another machine and without TLS: the token can be read on the network; use https\n", address)
 	}
 	if _, err := c.Blobs().Has(ctx, blob.ID{}); err != nil {
 		if connect.CodeOf(err) == connect.CodeUnauthenticated {
-			err = fmt.Errorf("%s wants a token: give STET_TOKEN_FILE or STET_TOKEN", address)
+			err = fmt.Errorf("%s requires a token: set STET_TOKEN_FILE or STET_TOKEN", address)
 		}
 		return nil, errors.Join(err, c.Close())
 	}
@@ -163,8 +163,8 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 	return errors.Join(err, db.Close())
 }
 
-// unlock finds the key of an encrypted store: the flag, the environment, the
-// usual place for key files, or a question on the terminal.
+// unlock finds the key of an encrypted store: the flag, the environment, the default
+// key file, or a prompt on the terminal.
 func (a *app) unlock(ctx context.Context, dir string) (keyring.Unlock, error) {
 	if path := a.keyPath(); path != "" {
 		return keyring.KeyFile(path), nil
@@ -181,7 +181,7 @@ func (a *app) unlock(ctx context.Context, dir string) (keyring.Unlock, error) {
 		return keyring.Unlock{}, err
 	}
 	if err != nil {
-		return keyring.Unlock{}, fmt.Errorf("%w: give --key-file, STET_KEY_FILE or STET_PASSPHRASE", stet.ErrLocked)
+		return keyring.Unlock{}, fmt.Errorf("%w: pass --key-file, or set STET_KEY_FILE or STET_PASSPHRASE", stet.ErrLocked)
 	}
 	return keyring.Passphrase(phrase, nil), nil
 }
@@ -193,8 +193,8 @@ func (a *app) keyPath() string {
 	return os.Getenv("STET_KEY_FILE")
 }
 
-// usualKeyFile is where the key of a store lies if nobody said otherwise: apart
-// from the store, so that a copy of the store is not a copy of its key.
+// usualKeyFile is the default key file of a store: outside of the store, so that a
+// copy of the store does not include its key.
 func usualKeyFile(dir string) string {
 	full, err := filepath.Abs(dir)
 	if err != nil {
@@ -208,12 +208,13 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// askSecret reads a line without showing it. An interrupt ends it at once, although
-// the read goes on until the process ends; the terminal shows what is typed again.
+// askSecret reads a line without showing it. An interrupt ends it at once and
+// restores the echo of the terminal; the read itself continues until the process
+// ends.
 func (a *app) askSecret(ctx context.Context, prompt string) (string, error) {
 	f, ok := a.in.(*os.File)
 	if !ok || !isTerminal(a.in) || a.json {
-		return "", errors.New("nobody can be asked")
+		return "", errors.New("no terminal to ask on")
 	}
 	if ctx.Err() != nil {
 		return "", errInterrupted

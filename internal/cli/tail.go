@@ -33,11 +33,11 @@ func (a *app) tailCommand() *cobra.Command {
 		Short:   "Follow an agent or a conversation",
 		GroupID: groupLook,
 		Long: `Follow what an agent does, or the saves of a conversation, as it happens. Lost
-connections to a server are made anew; every event comes once and in order.
+connections to a server are reopened; every event comes once and in order.
 
-An agent is followed until it has ended, a conversation until you stop. --after goes
-on behind an offset that an earlier run printed with --json; for a conversation it is
-the number of a save. --once prints what there is and does not wait for more.`,
+An agent is followed until it has ended, a conversation until you stop. --after
+continues after an offset that an earlier run printed with --json; for a conversation it is
+the number of a save. --once prints the existing events and does not wait for more.`,
 		Example: "  stet tail a1\n  stet tail 01JCX4 --json\n  stet --store http://127.0.0.1:7717 tail a1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,8 +46,8 @@ the number of a save. --once prints what there is and does not wait for more.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&flags.after, "after", "", "go on after this offset")
-	cmd.Flags().BoolVar(&flags.once, "once", false, "print what there is and end")
+	cmd.Flags().StringVar(&flags.after, "after", "", "continue after this offset")
+	cmd.Flags().BoolVar(&flags.once, "once", false, "print existing events and exit")
 	return cmd
 }
 
@@ -139,14 +139,14 @@ func (a *app) printEvent(e cloudagent.Event) error {
 	return a.print(value, text)
 }
 
-// tailPoll is how long a change can go unnoticed if its hint was lost.
+// tailPoll is the poll interval, in case a hint is lost.
 const tailPoll = 2 * time.Second
 
 func (a *app) tailConversation(ctx context.Context, db *stet.DB, id string, flags tailFlags) error {
 	var last uint64
 	if flags.after != "" {
 		if _, err := fmt.Sscan(flags.after, &last); err != nil {
-			return usage(fmt.Errorf("--after: %q is no number of a save", flags.after))
+			return usage(fmt.Errorf("--after: %q is not the number of a save", flags.after))
 		}
 	}
 	hints := db.Rows().Watch(ctx, keyspace.Saves(id))

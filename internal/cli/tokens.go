@@ -19,13 +19,13 @@ import (
 func (a *app) tokensCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "tokens",
-		Short:   "Make, list and revoke the tokens of a server's tenants",
+		Short:   "Create, list and revoke the tokens of a server's tenants",
 		GroupID: groupServe,
 		Long: `Callers of a server ('stet serve --mode server') need a token. It names a tenant,
-whose store is the only one that they see, and a scope: read looks, write changes,
-admin keeps house. A token is shown once, when it is made; only its hash is kept.
-Changes hold at once, for a server that is running too. Of a store in a database the
-tokens are there as well, for all servers; each of them sees a change within two
+whose store is the only visible one, and a scope: read reads, write changes,
+admin runs maintenance. A token is shown once, when it is created; only its hash is kept.
+Changes take effect at once, even for a running server. With a store in a database the
+tokens are in the database, for all servers; each of them sees a change within two
 seconds.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -74,7 +74,7 @@ func (a *app) tokensCreate() *cobra.Command {
 	var scope, name, expires string
 	cmd := &cobra.Command{
 		Use:     "create TENANT",
-		Short:   "Make a token and print it, for the only time",
+		Short:   "Create a token and print it once",
 		Example: "  stet tokens create shop --scope write --name 'build machine' --expires 90d",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,8 +95,8 @@ func (a *app) tokensCreate() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&scope, "scope", "write", "what it allows: read, write or admin")
-	flags.StringVar(&name, "name", "", "what it is for, to tell it from others later")
-	flags.StringVar(&expires, "expires", "", "when it ends, such as 90d or 36h (default: never)")
+	flags.StringVar(&name, "name", "", "description of its use")
+	flags.StringVar(&expires, "expires", "", "lifetime, such as 90d or 36h (default: no limit)")
 	return cmd
 }
 
@@ -129,11 +129,11 @@ func (a *app) createToken(ctx context.Context, grant access.Grant) error {
 	return nil
 }
 
-// ensureStore makes the store, locked or not, before other files are put into its
-// directory: a directory with other things in it is not taken for one.
+// ensureStore creates the store, locked or not, before other files are put into its
+// directory: a store is not created in a directory with other content.
 func (a *app) ensureStore(ctx context.Context) error {
 	if fleet.IsAddress(a.storePlace()) {
-		return nil // made when it is opened
+		return nil // created when it is opened
 	}
 	dir, err := a.storeDir()
 	if err != nil {
@@ -146,8 +146,8 @@ func (a *app) ensureStore(ctx context.Context) error {
 	return engine.Close()
 }
 
-// audited does something with a line in the log before and after it. What is done
-// may say more of its target.
+// audited runs a function with a line in the log before and after it. The function
+// may refine the target.
 func audited(log *access.Audit, action string, target *string, do func() error) error {
 	begun, err := log.Begin(access.Principal{Token: "cli:" + author()}, "", action, *target)
 	if err != nil {
@@ -177,7 +177,7 @@ func tokenJSON(info access.Info) map[string]any {
 func (a *app) tokensList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the tokens, without the tokens themselves",
+		Short: "List the tokens without their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var infos []access.Info
@@ -209,7 +209,7 @@ func (a *app) tokensList() *cobra.Command {
 func (a *app) tokensRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "End a token at once",
+		Short: "Revoke a token immediately",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var info access.Info

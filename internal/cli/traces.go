@@ -26,17 +26,17 @@ func wantsTraces() (bool, error) {
 	case exporter == "none" || exporter == "" && endpoint == "":
 		return false, nil
 	case exporter != "" && exporter != "otlp":
-		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", exporter)
+		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: invalid value %q; use otlp or none", exporter)
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
-			return false, fmt.Errorf("%s: only http/protobuf is spoken, not %q", name, protocol)
+			return false, fmt.Errorf("%s: only http/protobuf is supported, not %q", name, protocol)
 		}
 	}
 	return true, nil
 }
 
-// sendTraces begins to send traces if the environment asks for it. stop sends the
+// sendTraces starts sending traces if the environment configures it. stop sends the
 // rest.
 func sendTraces(ctx context.Context, logger *slog.Logger) (stop func() error, err error) {
 	wanted, err := wantsTraces()
@@ -55,7 +55,7 @@ func sendTraces(ctx context.Context, logger *slog.Logger) (stop func() error, er
 		return nil, fmt.Errorf("send traces: %w", err)
 	}
 	attrs := resource.NewSchemaless(attribute.String("service.name", "stet"), attribute.String("service.version", version()))
-	// What the environment says of the service stands above what is said here.
+	// The environment overrides the attributes set here.
 	env, err := resource.New(ctx, resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("send traces: %w", err)
@@ -69,7 +69,7 @@ func sendTraces(ctx context.Context, logger *slog.Logger) (stop func() error, er
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := provider.Shutdown(late); err != nil {
-			logger.Error("telemetry", slog.Any("error", err)) // a collector that is away must not fail the server
+			logger.Error("telemetry", slog.Any("error", err)) // an unreachable collector must not fail the server
 		}
 		return nil
 	}, nil

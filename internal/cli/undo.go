@@ -12,16 +12,16 @@ import (
 )
 
 func (a *app) undoCommand() *cobra.Command {
-	return a.backCommand("undo", "Take back the last rewind", `Take back the last rewind of this workspace, files and conversation. Repeated, it
-goes further back; 'stet redo' does again what was undone. The present is saved
+	return a.backCommand("undo", "Undo the last rewind", `Undo the last rewind of this workspace, files and conversation. Repeated, it
+goes further back; 'stet redo' reverts an undo. The current state is saved
 first, so nothing is lost.
 
-If you changed a file since that the undo would change, nothing happens and the
+If the undo would change a file that you have changed since, nothing happens and the
 exit code is 4: say --keep-mine, --theirs or --merge.`, (*checkpoint.Workspace).Undo, "redo")
 }
 
 func (a *app) redoCommand() *cobra.Command {
-	return a.backCommand("redo", "Do again what undo took back", `Do again what the last 'stet undo' took back. Another rewind in between ends what
+	return a.backCommand("redo", "Redo the last undone rewind", `Redo what the last 'stet undo' reverted. Another rewind in between ends what
 can be done again. Conflicts are as with undo.`, (*checkpoint.Workspace).Redo, "undo")
 }
 
@@ -40,7 +40,7 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 			return a.withPlace(cmd.Context(), false, func(p *place) error {
 				done, err := run(p.space, cmd.Context(), &checkpoint.UndoOptions{Choice: flags.choice(), Author: author()})
 				if errors.Is(err, checkpoint.ErrConflict) {
-					return coded(ExitConflict, "%w; nothing was done: say %s", err, flags.wayOut())
+					return coded(ExitConflict, "%w; nothing was changed; pass %s", err, flags.wayOut())
 				}
 				if err != nil {
 					return err
@@ -58,10 +58,10 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 	return cmd
 }
 
-// tellDone shows a plan that has been carried out.
+// tellDone shows an executed plan.
 func (a *app) tellDone(ctx context.Context, p *place, plan *checkpoint.Plan) {
 	if err := p.space.CountLines(ctx, plan); err != nil {
-		a.warn("the lines are not counted: %v", err)
+		a.warn("lines were not counted: %v", err)
 	}
 	fmt.Fprint(a.err, a.planText(ctx, p, plan))
 }
@@ -69,7 +69,7 @@ func (a *app) tellDone(ctx context.Context, p *place, plan *checkpoint.Plan) {
 func (a *app) opCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "op",
-		Short:   "Look at the log of operations",
+		Short:   "Show the log of operations",
 		GroupID: groupBack,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -83,10 +83,10 @@ func (a *app) opLog() *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use:   "log",
-		Short: "List what was rewound, undone, forked, pinned and collected",
-		Long: `List the operations, newest first: who did what, when, and how many files it
-changed. Those that can be taken back by 'stet undo' have a checkpoint before and
-after them. Operations of other workspaces are left out unless --everywhere.`,
+		Short: "List rewinds, undos, forks, pins and collections",
+		Long: `List the operations, newest first: author, time, kind, and the number of changed
+files. Operations that 'stet undo' can undo have a checkpoint before and
+after them. Operations of other workspaces are omitted without --everywhere.`,
 		Example: "  stet op log\n  stet op log --json | jq 'select(.kind==\"rewind\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -152,7 +152,7 @@ func (a *app) operations(ctx context.Context, db *stet.DB, limit int, everywhere
 		}
 	}
 	if n == 0 {
-		a.say("nothing was done yet")
+		a.say("no operations yet")
 	}
 	return nil
 }

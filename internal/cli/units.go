@@ -22,7 +22,7 @@ func parseAge(text string) (time.Duration, error) {
 	}
 	age, err := time.ParseDuration(text)
 	if err != nil || age < 0 {
-		return 0, fmt.Errorf("%q is no age; write it as 90d or 36h", text)
+		return 0, fmt.Errorf("invalid age %q; use 90d or 36h", text)
 	}
 	return age, nil
 }
@@ -50,12 +50,12 @@ func parseSize(text string) (int64, error) {
 	}
 	value, err := strconv.ParseFloat(number, 64)
 	if err != nil || value < 0 || math.IsNaN(value) || value*unit > math.MaxInt64/2 {
-		return 0, fmt.Errorf("%q is no size; write it as 500MiB or 2GiB", text)
+		return 0, fmt.Errorf("invalid size %q; use 500MiB or 2GiB", text)
 	}
 	return int64(value * unit), nil
 }
 
-// author names the person at the keyboard for the log.
+// author returns the name of the user for the log.
 func author() string {
 	if name := os.Getenv("STET_AUTHOR"); name != "" {
 		return name

@@ -9,8 +9,8 @@ import (
 	"github.com/stet-dev/stet/conversation"
 )
 
-// unreadable names the conversations that a verb passed over because they cannot be
-// read, after everything else was done: it gives exit code 6.
+// unreadable names the conversations that a verb skipped because they cannot be read,
+// after everything else is done; the exit code is 6.
 func unreadable(list []conversation.Unreadable) error {
 	errs := make([]error, len(list))
 	for i, bad := range list {
@@ -28,7 +28,7 @@ func unreadableCheckpoints(list []*checkpoint.UnreadableError) error {
 	return damageError("checkpoint", errs)
 }
 
-// damageError names what cannot be read, or returns nil if that is nothing.
+// damageError names what cannot be read, or returns nil.
 func damageError(what string, errs []error) error {
 	if len(errs) == 0 {
 		return nil
@@ -42,12 +42,12 @@ func damageError(what string, errs []error) error {
 		}
 		texts = append(texts, printable(err.Error()))
 	}
-	return coded(ExitDamage, "%s cannot be read: %s; 'stet fsck' names all damage, 'stet rm' removes a conversation, 'stet fsck --quarantine' sets damaged rows aside",
+	return coded(ExitDamage, "%s cannot be read: %s; 'stet fsck' lists all damage, 'stet rm' removes a conversation, 'stet fsck --quarantine' sets damaged rows aside",
 		plural(int64(len(errs)), what), strings.Join(texts, "; "))
 }
 
-// damageOnly returns an error that is about damage of some conversations, and
-// another one that ends a verb.
+// damageOnly separates errors about damaged conversations from errors that end a
+// verb.
 func damageOnly(err error) (damage, other error) {
 	var known *codedError
 	if err == nil || errors.As(err, &known) || !conversation.Damaged(err) {

@@ -12,15 +12,15 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// maxWatched bounds the directories that are watched; a system has only so many
-// watches for all its programs.
+// maxWatched limits the watched directories, because watches are a limited system
+// resource.
 const maxWatched = 4096
 
-// watcher tells when changes in a tree have settled. It only gives hints: what
-// it misses is found by the next scan, and where it cannot watch everything it
-// hints from time to time.
+// watcher signals when changes in a tree have stopped. It only gives hints: the next
+// scan finds what it misses, and if it cannot watch everything it gives periodic
+// hints.
 type watcher struct {
-	settled chan struct{} // holds one hint at most
+	settled chan struct{} // holds at most one hint
 	events  *fsnotify.Watcher
 	watched int
 	partial bool
@@ -28,7 +28,7 @@ type watcher struct {
 	done    chan struct{}
 }
 
-// watchTree watches a directory and all below it, except what is git's or ours.
+// watchTree watches a directory and everything below it, except git's files and ours.
 func watchTree(root string, settle time.Duration) *watcher {
 	w := &watcher{settled: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	var err error
@@ -45,7 +45,7 @@ func watchTree(root string, settle time.Duration) *watcher {
 func (w *watcher) add(dir string) {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
-			return nil // gone, or not readable; the scan will know
+			return nil // gone or unreadable; the scan will report it
 		}
 		if path != dir && ours(d.Name()) {
 			return fs.SkipDir
@@ -64,11 +64,11 @@ func (w *watcher) add(dir string) {
 	w.partial = w.partial || err != nil
 }
 
-// ours reports whether changes under a name are nobody's business.
+// ours reports whether changes under a name are ignored.
 func ours(name string) bool { return name == ".git" || strings.HasPrefix(name, workspace.StagePrefix) }
 
 // follow turns events into hints: when nothing happened for the settling time, or
-// when it goes on and on for ten times as long.
+// when changes continue for ten times as long.
 func (w *watcher) follow(settle time.Duration) {
 	defer close(w.done)
 	var events chan fsnotify.Event
@@ -120,7 +120,7 @@ func isDirectory(path string) bool {
 func (w *watcher) hint() {
 	select {
 	case w.settled <- struct{}{}:
-	default: // one is waiting already
+	default: // a hint is waiting already
 	}
 }
 
