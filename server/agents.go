@@ -22,8 +22,8 @@ func (s *followService) StreamConversation(ctx context.Context, req *connect.Req
 	if err != nil {
 		return err
 	}
-	// Headers go at once: a follower that has everything would else not know for a
-	// heartbeat's time that it is connected.
+	// Send headers at once: otherwise a follower without new events would learn only
+	// at the next heartbeat that it is connected.
 	if err := stream.Send(nil); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *followService) GetBlobForAgentKV(ctx context.Context, req *connect.Requ
 	return connect.NewResponse(&aiserverv1.GetBlobForAgentKVResponse{BlobData: data}), nil
 }
 
-// agentService is stet.v1.CloudAgentService, which those who run agents use.
+// agentService is stet.v1.CloudAgentService, for clients that run agents.
 type agentService struct{ db *stet.DB }
 
 func wireAgent(a cloudagent.Agent) *stetv1.Agent {

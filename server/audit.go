@@ -16,7 +16,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// target returns what a call takes away, and whether it takes away anything.
+// target returns what a call removes or replaces, and whether it does.
 func target(msg any) (string, bool) {
 	switch m := msg.(type) {
 	case *stetv1.DeleteConversationRequest:
@@ -37,22 +37,22 @@ func target(msg any) (string, bool) {
 	return "", false // for raw rows see rowService
 }
 
-// auditing writes calls that take something away to the audit log: before they
-// are done, so that none is done unseen, and after. Refused calls get a line, too.
+// auditing writes destructive calls to the audit log: before they run, so that none
+// runs unrecorded, and after. Refused calls get a line, too.
 type auditing struct {
-	log     *access.Audit // nil: nothing is noted
+	log     *access.Audit // nil: no audit log
 	logger  *slog.Logger
 	metrics *metrics
 	known   func(error) connect.Code // of the backend's errors; may be nil
 
-	refusals *rate.Limiter // of lines for refused calls: anybody can cause them
+	refusals *rate.Limiter // of lines for refused calls: anyone can cause them
 	mu       sync.Mutex    // guards what follows
-	unnoted  int           // refusals since the last line that could not be noted
+	unnoted  int           // refusals since the last line that were not recorded
 	seen     map[string]bool
 }
 
-// The most lines for refused calls in a second, and at once; and the most pairs of
-// token and address that are remembered.
+// Limits of lines for refused calls per second and at once, and of remembered pairs
+// of token and address.
 const (
 	refusalRate, refusalBurst = 10, 100
 	maxSeen                   = 4096
@@ -79,8 +79,8 @@ func (a *auditing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// around does something with lines before and after it. keys are those of rows that
-// it is about to overwrite or remove.
+// around runs a function with lines before and after it. keys are the rows that it is
+// about to overwrite or remove.
 func (a *auditing) around(ctx context.Context, action, what string, keys []string, do func() error) error {
 	c := callOf(ctx)
 	if c.meter != nil {
@@ -95,7 +95,7 @@ func (a *auditing) around(ctx context.Context, action, what string, keys []strin
 	}
 	if err != nil {
 		a.failed(ctx, err)
-		return connect.NewError(connect.CodeUnavailable, errors.New("nothing was done: the audit log cannot be written"))
+		return connect.NewError(connect.CodeUnavailable, errors.New("cannot write the audit log; nothing was done"))
 	}
 	err = do()
 	result := "ok"
@@ -103,13 +103,13 @@ func (a *auditing) around(ctx context.Context, action, what string, keys []strin
 		result = connect.CodeOf(backendError(err, a.known)).String()
 	}
 	if err := a.log.End(begun, result); err != nil {
-		a.failed(ctx, err) // it is done, and its beginning is in the log
+		a.failed(ctx, err) // it ran, and its begin line is in the log
 	}
 	return err
 }
 
-// refused notes a call that was refused for want of a valid token or of a scope.
-// Those beyond a rate are counted, and the next line says how many they were.
+// refused records a call that was refused for lack of a valid token or scope. Calls
+// beyond a rate are counted, and the next line has their number.
 func (a *auditing) refused(r *http.Request, code connect.Code) {
 	if a.log == nil || code != connect.CodeUnauthenticated && code != connect.CodePermissionDenied {
 		return
@@ -130,7 +130,7 @@ func (a *auditing) refused(r *http.Request, code connect.Code) {
 	a.note(r, text, code.String())
 }
 
-// used notes the first use of a token from an address since the server started.
+// used records the first use of a token from an address since the server started.
 func (a *auditing) used(r *http.Request, who access.Principal) {
 	if a.log == nil {
 		return
@@ -154,7 +154,7 @@ func (a *auditing) note(r *http.Request, text, result string) {
 	c := callOf(r.Context())
 	action := c.procedure
 	if action == "" {
-		action = "other" // what somebody typed may hold anything, a token too
+		action = "other" // a typed path may hold anything, even a token
 	}
 	err := a.log.Note(access.Record{
 		Token: c.Token, Tenant: c.Tenant, Address: peerOf(r), Request: c.request, Action: action, Target: text, Result: result,
@@ -182,5 +182,5 @@ func (a *auditing) WrapStreamingClient(next connect.StreamingClientFunc) connect
 }
 
 func (a *auditing) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
-	return next // none of the streams takes anything away
+	return next // no stream is destructive
 }

@@ -22,8 +22,8 @@ type blobService struct {
 	shared bool // see Options.Shared
 }
 
-// flush makes what was put durable where the next call may reach another server,
-// which does not know what waits in the memory of this one.
+// compact flushes pending blobs if the next call may reach another server, which does
+// not see the memory of this one.
 func (s *blobService) flush(ctx context.Context) error {
 	if !s.shared {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/stet-dev/stet/access"
 )
 
-// call is what is known of a request under way. It is made before anything else
-// is done and filled in on the way; one goroutine at a time uses it.
+// call is the state of a running request. It is created first and filled in later;
+// one goroutine at a time uses it.
 type call struct {
-	request string // an id, for logs and for people who ask about a failure
+	request string // an id, for logs and for reports of a failure
 	access.Principal
 	meter     *access.Meter // nil without limits
-	memory    *allowance    // nil without
-	where     *places       // in which workspaces may lie; nil for none
+	memory    *allowance    // nil without a limit
+	where     *places       // allowed places of workspaces; nil for none
 	procedure string
 	code      string // of the error that it ended with
 }
@@ -26,7 +26,7 @@ func withCall(ctx context.Context, c *call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// callOf returns the call of a context; an empty one outside of requests.
+// callOf returns the call of a context, or an empty one outside of requests.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c

@@ -28,11 +28,11 @@ const (
 	maxFiles    = 10_000    // entries of a list of files
 	fileBytes   = 64        // bytes of an entry beside its path
 	lineBytes   = 16        // bytes of a line in an answer beside its texts
-	lookBytes   = 1 << 30   // of a workspace that are put aside for a look at it
+	lookBytes   = 1 << 30   // limit of temporary content for reading a workspace
 )
 
-// lost tells that a checkpoint names content that the store does not have, which is
-// not the same as asking for something that never was.
+// lost marks an error as data loss: a checkpoint names content that the store does
+// not have, unlike a request for something that never existed.
 func lost(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
 		return connect.NewError(connect.CodeDataLoss, err)
@@ -58,8 +58,8 @@ func wireFile(path string, e workspace.Entry) *stetv1.CheckpointFile {
 	return &stetv1.CheckpointFile{Path: wire.Valid(path), PathBytes: workspace.PathBytes(path), Kind: e.Kind.String(), Mode: e.Mode, Size: e.Size, Id: e.ID.Bytes()}
 }
 
-// Files lists what is below a directory, sorted by path. A list that is too long
-// leaves out what lies deepest, which can be asked for by its directory.
+// Files lists the files below a directory, sorted by path. A list that is too long
+// omits the deepest files, which can be requested by their directory.
 func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stetv1.CheckpointFilesRequest]) (*connect.Response[stetv1.CheckpointFilesResponse], error) {
 	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), "", req.Msg.GetRef())
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stet
 	return connect.NewResponse(res), nil
 }
 
-// File gives the content of a file, or the target of a link.
+// File returns the content of a file, or the target of a link.
 func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv1.CheckpointFileRequest]) (*connect.Response[stetv1.CheckpointFileResponse], error) {
 	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), "", req.Msg.GetRef())
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv
 	return connect.NewResponse(res), nil
 }
 
-// beginning returns as much of a file or link as an answer holds.
+// beginning returns the part of a file or link that fits into an answer.
 func (s *checkpointService) beginning(ctx context.Context, e workspace.Entry) ([]byte, error) {
 	if e.Kind == workspace.Symlink {
 		target, err := workspace.ReadLink(ctx, s.db.Blobs(), e)
@@ -151,7 +151,7 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	if err := checkPaths(m.GetPaths()); err != nil {
 		return nil, err
 	}
-	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading stores nothing
+	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
 	defer look.Close()
 	from, err := s.treeAt(ctx, look, m, m.GetFrom())
 	if err != nil {
@@ -184,8 +184,8 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	return connect.NewResponse(res), nil
 }
 
-// treeAt returns the tree that a reference names; the present is looked at, and its
-// blobs are in look only.
+// treeAt returns the tree that a reference names; the current workspace is scanned,
+// and its blobs are only in look.
 func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stetv1.DiffRequest, ref string) (tree blob.ID, err error) {
 	if ref != "@" {
 		rec, err := s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), ref)
@@ -223,7 +223,7 @@ func wireDiff(coloured context.Context, f *linediff.File, room *int) *stetv1.Fil
 			html := shade.Line(string(l.Op), l.From, l.To, line)
 			size := len(line) + len(html) + lineBytes
 			if len(l.Text) > text || size > *room {
-				out.Truncated = true // and nothing after it: there must be no gaps
+				out.Truncated = true // and nothing after it, to avoid gaps
 				break
 			}
 			text -= len(l.Text)

@@ -26,8 +26,8 @@ import (
 )
 
 // checkpointService is stet.v1.CheckpointService. A workspace is named by its
-// absolute path on this machine or by its id, and is open for one call only, so
-// that others can work on it in between.
+// absolute path on this machine or by its id, and is open only during a call, so that
+// others can use it in between.
 type checkpointService struct{ db *stet.DB }
 
 func invalid(format string, args ...any) error {
@@ -58,14 +58,14 @@ func (s *checkpointService) inBy(ctx context.Context, service *checkpoint.Servic
 	case err != nil:
 		return fmt.Errorf("open workspace: %w", err)
 	case !info.IsDir():
-		return invalid("workspace %s is no directory", path)
+		return invalid("workspace %s is not a directory", path)
 	}
 	w, err := service.Open(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if !where.holds(w.Path()) { // a link was put in its place meanwhile
+	if !where.holds(w.Path()) { // replaced by a link meanwhile
 		return errForeignPlace
 	}
 	return do(w)
@@ -81,7 +81,7 @@ func (s *checkpointService) directory(ctx context.Context, name string) (string,
 	}
 	path, err := workspacePath(ctx, s.db.Rows(), name)
 	if err == nil && path == "" {
-		err = connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no workspace %s", name))
+		err = connect.NewError(connect.CodeNotFound, fmt.Errorf("no workspace %s", name))
 	}
 	return path, err
 }
@@ -107,7 +107,7 @@ func workspacePath(ctx context.Context, rows kv.Store, id string) (string, error
 }
 
 // resolve finds a checkpoint. Ids and pins need no workspace; for other references
-// it may be left to the latest checkpoint of the conversation.
+// the latest checkpoint of the conversation selects it.
 func (s *checkpointService) resolve(ctx context.Context, place, conv, ref string) (*checkpoint.Record, error) {
 	service := s.db.Checkpoints()
 	if pin, ok := strings.CutPrefix(ref, "pin:"); ok {
@@ -134,7 +134,7 @@ func (s *checkpointService) resolve(ctx context.Context, place, conv, ref string
 	var rec *checkpoint.Record
 	err := s.in(ctx, place, func(w *checkpoint.Workspace) (err error) {
 		if rec, err = w.Resolve(ctx, ref, conv); err == nil && rec == nil {
-			err = fmt.Errorf("%w: %q is the present", checkpoint.ErrBadRef, ref)
+			err = fmt.Errorf("%w: %q is the current workspace", checkpoint.ErrBadRef, ref)
 		}
 		return err
 	})
@@ -182,8 +182,8 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 	return connect.NewResponse(&stetv1.CreateCheckpointResponse{Checkpoint: out}), nil
 }
 
-// rootAt returns the state of a conversation at a message, else the current one;
-// zero for a conversation of which only the name is known.
+// rootAt returns the state of a conversation at a message, else the current one; zero
+// if only the name of the conversation is known.
 func (s *checkpointService) rootAt(ctx context.Context, conv, message string) (root blob.ID, err error) {
 	if conv == "" {
 		return root, nil
@@ -201,12 +201,12 @@ func (s *checkpointService) rootAt(ctx context.Context, conv, message string) (r
 	return root, err
 }
 
-// List leaves out what checkpoints did not capture; Get tells.
+// List omits what checkpoints did not capture; Get includes it.
 func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv1.ListCheckpointsRequest]) (*connect.Response[stetv1.ListCheckpointsResponse], error) {
 	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
 		m, before := req.Msg, req.Msg.GetPage().GetCursor()
 		if before != "" && !isCheckpointID(before) {
-			return nil, invalid("that is no cursor of this list")
+			return nil, invalid("invalid cursor for this list")
 		}
 		d, err := s.describer(ctx)
 		if err != nil {
@@ -255,7 +255,7 @@ func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv
 	})
 }
 
-// everything gives the checkpoints of all workspaces, newest first.
+// everything yields the checkpoints of all workspaces, newest first.
 func (s *checkpointService) everything(ctx context.Context, before string) iter.Seq2[*checkpoint.Record, error] {
 	r := keyspace.Checkpoints()
 	if before != "" {
@@ -340,8 +340,8 @@ func (s *checkpointService) ListPins(ctx context.Context, _ *connect.Request[ste
 	return connect.NewResponse(res), nil
 }
 
-// describer turns records into messages. It lives for one call and remembers what
-// many of them share.
+// describer turns records into messages. It is for one call and caches what many of
+// them share.
 type describer struct {
 	db    *stet.DB
 	pins  map[string][]string // by checkpoint
@@ -359,8 +359,7 @@ func (s *checkpointService) describer(ctx context.Context) (*describer, error) {
 	return d, nil
 }
 
-// path returns the directory of a workspace, or its id, which does as well, if the
-// path cannot be written as text.
+// path returns the directory of a workspace, or its id if the path is not valid text.
 func (d *describer) path(ctx context.Context, id string) (string, error) {
 	if path, ok := d.paths[id]; ok || id == "" {
 		return path, nil
@@ -384,7 +383,7 @@ func (d *describer) checkpoint(ctx context.Context, rec *checkpoint.Record) (*st
 		FilesChanged: uint32(rec.FilesChanged), Pins: d.pins[rec.ID],
 		Kind: checkpoint.KindName(rec.Kind),
 	}
-	if !rec.LinesPartial { // the message could not say that there are more
+	if !rec.LinesPartial { // the message has no field for partial counts
 		out.LinesAdded, out.LinesRemoved = uint32(rec.LinesAdded), uint32(rec.LinesRemoved)
 	}
 	if !rec.Root.IsZero() {

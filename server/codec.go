@@ -11,10 +11,10 @@ import (
 	"github.com/stet-dev/stet/conversation/wirelimit"
 )
 
-var errNoMessage = errors.New("no protobuf message")
+var errNoMessage = errors.New("not a protobuf message")
 
-// binary is connect's codec for protobuf, but measures messages before it parses
-// them: few bytes can ask for much memory.
+// binary is connect's codec for protobuf with limits that are checked before parsing:
+// a few bytes can require much memory.
 type binary struct{}
 
 func (binary) Name() string { return "proto" }
@@ -78,15 +78,15 @@ func (text) Unmarshal(data []byte, msg any) error {
 	return wirelimit.Check(raw, m.ProtoReflect().Descriptor(), nil)
 }
 
-// Limits of JSON before it is parsed. They keep what it asks for in memory and
-// time in bounds; what it means is measured afterwards, as for protobuf.
+// Limits of JSON before it is parsed. They limit memory and time; the message is
+// measured afterwards, as for protobuf.
 const (
 	jsonDepth  = 200
 	jsonValues = 120_000
 )
 
-// checkJSON counts values and nesting: what is between brackets and commas
-// outside of strings. Whether it is JSON at all, the parser will say.
+// checkJSON counts values and nesting by brackets and commas outside of strings. The
+// parser checks the syntax.
 func checkJSON(data []byte) error {
 	depth, values := 0, 0
 	for i := 0; i < len(data); i++ {
@@ -120,6 +120,6 @@ func stringEnd(data []byte, start int) int {
 		if data[i] == '"' {
 			return i
 		}
-		i++ // what the backslash stands before
+		i++ // the escaped character
 	}
 }

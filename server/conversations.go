@@ -30,11 +30,11 @@ type conversationService struct {
 type writer struct {
 	*conversation.Conversation
 	// saving is held from setting a state until it is saved: calls of one epoch may
-	// come at the same time, and each saves its own.
+	// be concurrent, and each saves its own state.
 	saving sync.Mutex
 }
 
-// maxWriters bounds the conversations that are kept open for writing.
+// maxWriters limits the conversations that are kept open for writing.
 const maxWriters = 1024
 
 func (s *conversationService) Create(ctx context.Context, req *connect.Request[stetv1.CreateConversationRequest]) (*connect.Response[stetv1.CreateConversationResponse], error) {
@@ -67,16 +67,16 @@ func (s *conversationService) keep(c *conversation.Conversation) *writer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writers == nil || len(s.writers) >= maxWriters {
-		s.writers = make(map[string]*writer) // opening again costs little
+		s.writers = make(map[string]*writer) // reopening is cheap
 	}
 	w := &writer{Conversation: c}
 	s.writers[c.ID()] = w
 	return w
 }
 
-// writer returns the conversation open for the writer of that epoch; 0 begins a
-// new one. A writer goes on after this server was started anew, if nobody else
-// has written meanwhile: opening then takes exactly the next epoch.
+// writer returns the conversation open for the writer of that epoch; 0 starts a new
+// one. A writer can continue after a restart of this server, if no other writer
+// opened the conversation meanwhile: opening then takes exactly the next epoch.
 func (s *conversationService) writer(ctx context.Context, id string, epoch uint64) (*writer, error) {
 	s.mu.Lock()
 	w := s.writers[id]
@@ -85,7 +85,7 @@ func (s *conversationService) writer(ctx context.Context, id string, epoch uint6
 		return w, nil
 	}
 	if epoch != 0 {
-		// Opening takes over from the newest writer, which one of old must not.
+		// Open fences the current writer; a stale one must not do that.
 		now, err := s.db.Conversations().OpenReadOnly(ctx, id)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func setState(ctx context.Context, c *conversation.Conversation, m *stetv1.SaveC
 			return err
 		}
 		if len(lost) > 0 {
-			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("fields that cannot be kept: %q", lost))
+			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("fields that cannot be stored: %q", lost))
 		}
 		return c.SetState(ctx, decoded)
 	case *stetv1.SaveConversationRequest_Root:
@@ -148,7 +148,7 @@ func setState(ctx context.Context, c *conversation.Conversation, m *stetv1.SaveC
 		}
 		return c.SetRoot(ctx, root)
 	}
-	return connect.NewError(connect.CodeInvalidArgument, errors.New("a state is needed"))
+	return connect.NewError(connect.CodeInvalidArgument, errors.New("the state is missing"))
 }
 
 func wireSave(s conversation.Save) *stetv1.Save {
@@ -205,7 +205,7 @@ func (s *conversationService) History(ctx context.Context, req *connect.Request[
 		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
 			before, err := strconv.ParseUint(cursor, 10, 64)
 			if err != nil || before < 2 {
-				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("that is no cursor of this list"))
+				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("invalid cursor for this list"))
 			}
 			opts.To = before - 1
 		}

@@ -18,9 +18,9 @@ func withDetail(err *connect.Error, detail proto.Message) error {
 	return err
 }
 
-// coding is the interceptor that gives every error its code, in one place. Where
-// hide is set, the caller is not the owner of the machine: of an error that nobody
-// has foreseen, it learns only under which number the log has it.
+// coding is the interceptor that sets the code of every error. If hide is set, the
+// caller is not the owner of the machine: for an unexpected error it gets only the id
+// of the request in the log.
 type coding struct {
 	hide   bool
 	logger *slog.Logger
@@ -45,11 +45,10 @@ func (c coding) code(ctx context.Context, err error) error {
 	if !c.hide || errors.As(err, &said) { // in words that were meant for the caller
 		return coded
 	}
-	return connect.NewError(connect.CodeInternal, fmt.Errorf("this failed; the operator finds it in the log as request %s", at.request))
+	return connect.NewError(connect.CodeInternal, fmt.Errorf("unexpected error (server log: request %s)", at.request))
 }
 
-// away keeps what an error of the backend tells of hosts and databases from those
-// who do not own them.
+// away hides the hosts and databases in errors of the backend from callers.
 func (c coding) away(ctx context.Context, err, coded error) error {
 	if !c.hide || c.known == nil || c.known(err) == 0 {
 		return coded
@@ -57,9 +56,9 @@ func (c coding) away(ctx context.Context, err, coded error) error {
 	at := callOf(ctx)
 	c.logger.Warn("backend", slog.String("request", at.request), slog.String("path", at.procedure), slog.Any("error", err))
 	if code := connect.CodeOf(coded); code != connect.CodeUnavailable {
-		return connect.NewError(code, fmt.Errorf("the store went away before it answered; the operator finds it in the log as request %s", at.request))
+		return connect.NewError(code, fmt.Errorf("store connection lost before it answered (server log: request %s)", at.request))
 	}
-	return connect.NewError(connect.CodeUnavailable, errors.New("the store cannot be reached at the moment; retry in a few seconds"))
+	return connect.NewError(connect.CodeUnavailable, errors.New("the store is temporarily unreachable; retry in a few seconds"))
 }
 
 func (c coding) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {

@@ -1,24 +1,24 @@
-// Package server answers Connect, gRPC, gRPC-Web and JSON on one port, with the
-// web page beside it.
+// Package server answers Connect, gRPC, gRPC-Web and JSON on one port, and serves the
+// web page.
 //
 //	handler, err := server.New(db, &server.Options{Token: token})
 //	err = server.Serve(ctx, listener, handler)
 //
-// New serves one store to its owner. It promises that a web page which the user
-// visits cannot reach it: it wants a token, answers only to the hosts that it
-// knows, and refuses requests that a browser marks as coming from elsewhere.
+// New serves one store to its owner. Web pages that the user visits cannot reach it:
+// it requires a token, answers only to known hosts, and refuses requests that a
+// browser marks as cross-site.
 //
-// NewTenants serves many stores, one for each tenant, to those who have a token:
+// NewTenants serves many stores, one for each tenant, to callers with a token:
 //
 //	tokens := access.OpenTokens(path)
 //	srv, err := server.NewTenants(&server.DirTenants{Dir: dir}, tokens.Verify, opts)
 //	err = server.ServeTLS(ctx, listener, srv, certificate)
 //
-// It promises that no call of a tenant reaches the store of another: whose token it
-// is decides which store a call gets, before anything of the call is looked at, and
-// what answers for a store knows no other. Limits hold for each tenant, and what is
-// taken away is noted before it is done.
+// No call of a tenant reaches the store of another: the token selects the store
+// before anything of the call is read, and the handlers of a store have no access to
+// others. Limits apply to each tenant, and destructive calls are recorded before they
+// run.
 //
-// What the calls mean is left to the services, tokens and limits to package access;
-// codes of errors are in errors.go, the scope that each call needs in procedures.go.
+// The services implement the calls, package access implements tokens and limits;
+// error codes are in errors.go, the scopes of calls in procedures.go.
 package server

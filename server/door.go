@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// door is a listener that bounds how many connections of an address are open without a
-// valid token. What is beyond that is closed at once.
+// door is a listener that limits the open connections of an address without a valid
+// token. Further ones are closed at once.
 type door struct {
 	net.Listener
 	max int
@@ -59,10 +59,10 @@ func (d *door) enter(conn net.Conn) *guest {
 	return g
 }
 
-// guest is a connection that came through a door.
+// guest is a connection accepted by a door.
 type guest struct {
 	net.Conn
-	known func() // it counts no longer: a valid token came, or it is closed
+	known func() // stops counting it: a valid token arrived, or it is closed
 }
 
 // Close implements net.Conn.
@@ -84,13 +84,13 @@ func withGuest(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// patient takes back the deadlines of strangers from a request with a valid token.
-// Peers that stall are given up all the same: see unstalled.
+// patient removes the deadlines of strangers from a request with a valid token.
+// Stalled peers are still closed: see unstalled.
 func patient(w http.ResponseWriter, r *http.Request) {
 	if g, ok := r.Context().Value(guestKey{}).(*guest); ok {
 		g.known()
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a server of somebody else may have none
+	_ = control.SetReadDeadline(time.Time{}) // other servers may not support it
 	_ = control.SetWriteDeadline(time.Time{})
 }

@@ -9,13 +9,13 @@ import (
 
 type drainKey struct{}
 
-// withDrain tells calls of a context that ends when the server begins to stop.
+// withDrain attaches a context that ends when the server begins to stop.
 func withDrain(ctx, drain context.Context) context.Context {
 	return context.WithValue(ctx, drainKey{}, drain)
 }
 
-// draining ends endless streams when the server begins to stop: properly, so that
-// a follower knows that nothing is wrong and comes back later.
+// draining ends endless streams cleanly when the server begins to stop, so that
+// followers reconnect later.
 type draining struct{}
 
 func (draining) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc { return next }

@@ -18,7 +18,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// codes says which code an error crosses the wire with; the first that fits.
+// codes maps errors to wire codes; the first match counts.
 var codes = []struct {
 	err  error
 	code connect.Code
@@ -80,11 +80,11 @@ var codes = []struct {
 	{kv.ErrNotFound, connect.CodeNotFound},
 }
 
-// reasonHeader names an error whose code alone does not tell it from others. It
-// comes as a header or, after a stream or with gRPC, as a trailer.
+// reasonHeader names an error that its code alone does not identify. It comes as a
+// header or, after a stream or with gRPC, as a trailer.
 const reasonHeader = "Stet-Error"
 
-// reasons are its values; the first that fits. Clients have the same list.
+// reasons are its values; the first match counts. Clients have the same list.
 var reasons = []struct {
 	err  error
 	name string
@@ -116,8 +116,8 @@ func withReason(out *connect.Error, err error) *connect.Error {
 	return out
 }
 
-// backendError is wireError, with the backend's word first on errors of its own.
-// What a service has said already stands.
+// backendError is wireError, but the backend's codes take precedence for its own
+// errors. Codes set by a service stay.
 func backendError(err error, known func(error) connect.Code) error {
 	var said *connect.Error
 	if err == nil || known == nil || errors.As(err, &said) {
@@ -129,7 +129,7 @@ func backendError(err error, known func(error) connect.Code) error {
 	return wireError(err)
 }
 
-// wireError gives an error its code, and the details that a client branches on.
+// wireError adds the code of an error and the details that clients branch on.
 func wireError(err error) error {
 	if err == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// gate lets calls in: it finds out who asks, what that needs, whether limits
-// allow it, and hands over to the site of the tenant and to no other.
+// gate admits calls: it identifies the caller, checks scope and limits, and passes
+// the call to the site of the tenant and no other.
 type gate struct {
 	guard   *guard
 	streams map[string]bool // procedures that are streams
@@ -27,7 +27,7 @@ type gate struct {
 	memory  *memory
 	metrics *metrics
 	logger  *slog.Logger
-	hide    bool                     // what is unforeseen is told to the log only
+	hide    bool                     // unexpected errors go only to the log
 	code    func(error) connect.Code // of the backend's errors; may be nil
 	errors  *connect.ErrorWriter
 }
@@ -47,7 +47,7 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 	}
 	if !who.Scope.Allows(needed) {
 		g.metrics.refuse(r.Context(), who.Tenant, "scope")
-		return nil, nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("this needs a token of scope %s, this one has %s", needed, who.Scope))
+		return nil, nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("scope %s is required; this token has %s", needed, who.Scope))
 	}
 	var ends []func()
 	leave = func() {
@@ -76,10 +76,10 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 
 func (g *gate) unauthenticated(ctx context.Context, err error) error {
 	g.metrics.refuse(ctx, "", "token")
-	if !errors.Is(err, access.ErrDenied) { // the tokens cannot be read
-		return connect.NewError(connect.CodeUnavailable, errors.New("tokens cannot be checked at the moment"))
+	if !errors.Is(err, access.ErrDenied) { // cannot read the tokens
+		return connect.NewError(connect.CodeUnavailable, errors.New("cannot check tokens at the moment"))
 	}
-	return connect.NewError(connect.CodeUnauthenticated, errors.New("a valid token is needed"))
+	return connect.NewError(connect.CodeUnauthenticated, errors.New("a valid token is required"))
 }
 
 func (g *gate) exhausted(ctx context.Context, who access.Principal, err error) error {
@@ -136,8 +136,8 @@ func (g *gate) calls() http.Handler {
 	})
 }
 
-// shared serves what belongs to no tenant, such as reflection, to anybody who has
-// a token.
+// shared serves what belongs to no tenant, such as reflection, to any caller with a
+// token.
 func (g *gate) shared(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, err := g.guard.who(r)
@@ -171,12 +171,12 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	g.audit.refused(r, code)
 	if code == connect.CodeUnauthenticated {
 		if r.ProtoMajor == 1 {
-			w.Header().Set("Connection", "close") // the rest of the request is not waited for
+			w.Header().Set("Connection", "close") // do not wait for the rest of the request
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
 	}
 	if g.errors.IsSupported(r) {
-		_ = g.errors.Write(w, r, err) // fails only if the peer has gone
+		_ = g.errors.Write(w, r, err) // fails only if the peer is gone
 		return
 	}
 	status := map[connect.Code]int{
@@ -209,7 +209,7 @@ func (p *peers) enter(host string) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open[host] >= p.max {
-		return nil, access.StreamsExhausted(fmt.Sprintf("the limit of %d open streams from one address is reached; retry when one of them has ended", p.max))
+		return nil, access.StreamsExhausted(fmt.Sprintf("the limit of %d open streams from one address is reached; retry after one of them has ended", p.max))
 	}
 	p.open[host]++
 	return func() {

@@ -11,19 +11,18 @@ import (
 	"github.com/stet-dev/stet/access"
 )
 
-// oldCookie carried the token in earlier releases. Cookies go to every port of a
-// host, so that another server on this machine could read it.
+// oldCookie carried the token in earlier releases. Cookies are sent to every port of
+// a host, so another server on this machine could read it.
 const oldCookie = "stet"
 
-// contentPolicy lets the page load its own files and nothing else, and lets
-// nobody frame it.
+// contentPolicy allows the page to load only its own files, and forbids framing it.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// guard keeps others out.
+// guard checks hosts, origins and tokens.
 type guard struct {
 	verify func(token string) (access.Principal, error)
-	open   bool // no token is wanted
+	open   bool // no token is required
 	hosts  func() []string
 	cross  *http.CrossOriginProtection
 }
@@ -32,11 +31,11 @@ func newGuard(hosts func() []string, verify func(string) (access.Principal, erro
 	return &guard{verify: verify, open: verify == nil, hosts: hosts, cross: http.NewCrossOriginProtection()}
 }
 
-// owner is who uses a server that has one token: its owner.
+// owner is the principal of a server with one token.
 var owner = access.Principal{Token: "owner", Scope: access.Admin}
 
-// only returns what accepts one token, and nil for the empty one. Hashes are
-// compared, so that the time tells nothing of the token.
+// only returns a function that accepts one token, or nil for the empty one. It
+// compares hashes, so that timing reveals nothing about the token.
 func only(token string) func(string) (access.Principal, error) {
 	if token == "" {
 		return nil
@@ -51,8 +50,8 @@ func only(token string) func(string) (access.Principal, error) {
 	}
 }
 
-// protect refuses unknown hosts and requests that a browser sends on behalf of
-// another site, and sets the headers that keep a page from being misused.
+// protect refuses unknown hosts and cross-site requests of browsers, and sets the
+// security headers of a page.
 func (g *guard) protect(next http.Handler) http.Handler {
 	checked := g.cross.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,10 +96,9 @@ func (g *guard) knows(host string) bool {
 	return slices.Contains(hosts, host) || slices.Contains(hosts, name) || parent != "" && slices.Contains(hosts, "*."+parent)
 }
 
-// who returns whose request it is. The token comes in a header that only programs
-// and our own page can set. It is never taken from the address, which ends up in
-// histories and logs, nor from a cookie, which browsers send to other servers of
-// this host.
+// who returns the principal of a request. The token is in a header that only programs
+// and our own page can set. It is never in the address, which ends up in histories
+// and logs, nor in a cookie, which browsers send to other servers of this host.
 func (g *guard) who(r *http.Request) (access.Principal, error) {
 	if g.open {
 		return owner, nil

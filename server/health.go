@@ -6,8 +6,8 @@ import (
 	"connectrpc.com/grpchealth"
 )
 
-// health answers grpc.health.v1 as /readyz does: who cannot work says so for every
-// service.
+// health answers grpc.health.v1 like /readyz: a server that is not ready reports it
+// for every service.
 type health struct {
 	known grpchealth.Checker
 	ready func(context.Context) error
@@ -22,7 +22,7 @@ func (h *health) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpc
 	return res, err
 }
 
-// ready is Ready, or always.
+// ready calls Ready, if set.
 func (o *Options) ready(ctx context.Context) error {
 	if o.Ready == nil {
 		return nil

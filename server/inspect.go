@@ -20,13 +20,13 @@ import (
 	"github.com/stet-dev/stet/server/internal/wire"
 )
 
-// inspectText bounds the text of a blob, or of one field, that is shown.
+// inspectText limits the shown text of a blob or a field.
 const inspectText = 64 << 10
 
-// inspectRefs bounds the references that are shown, each of about 100 bytes.
+// inspectRefs limits the shown references, about 100 bytes each.
 const inspectRefs = 20_000
 
-// Inspect shows one blob: what it refers to, and its fields where it is a message.
+// Inspect shows one blob: its references, and its fields if it is a message.
 func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[stetv1.InspectRequest]) (*connect.Response[stetv1.InspectResponse], error) {
 	id, err := blob.IDFromBytes(req.Msg.GetId())
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 	if err != nil {
 		return nil, err
 	}
-	r, err := blob.Open(ctx, s.db.Blobs(), id) // verified: else it is an error
+	r, err := blob.Open(ctx, s.db.Blobs(), id) // verified while reading
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 	res := &stetv1.InspectResponse{Kind: kind.String(), Size: int64(len(data)), HashOk: true}
 	refs, err := graph.Refs(kind, data)
 	if err != nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("this blob is no %s: %w", kind, err))
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("this blob is not a %s: %w", kind, err))
 	}
 	for i, r := range refs {
 		if i == inspectRefs {
@@ -62,8 +62,8 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 	return connect.NewResponse(res), addFields(res, kind, data)
 }
 
-// inspectBytes shows the beginning of a blob that is no message. The rest is read as
-// well, to count it and to verify all of it.
+// inspectBytes shows the beginning of a blob that is not a message. It also reads the
+// rest, to count and verify all of it.
 func inspectBytes(r io.ReadCloser, kind graph.Kind) (res *connect.Response[stetv1.InspectResponse], err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	data, err := io.ReadAll(io.LimitReader(r, inspectText+utf8.UTFMax))
@@ -83,7 +83,7 @@ func inspectBytes(r io.ReadCloser, kind graph.Kind) (res *connect.Response[stetv
 	return connect.NewResponse(out), nil
 }
 
-// wholeRunes leaves out the beginning of a character that text was cut in.
+// wholeRunes drops a partial character at the end of a cut text.
 func wholeRunes(text []byte) []byte {
 	for i := 1; i <= min(utf8.UTFMax, len(text)); i++ {
 		if at := len(text) - i; utf8.RuneStart(text[at]) {
@@ -96,7 +96,7 @@ func wholeRunes(text []byte) []byte {
 	return text
 }
 
-// clip returns what can be shown of a text.
+// clip returns the shown part of a text.
 func clip(data []byte) (string, bool) {
 	if !utf8.Valid(data) {
 		return "", len(data) > 0
@@ -111,7 +111,7 @@ func clip(data []byte) (string, bool) {
 	return string(data[:end]), true
 }
 
-// addFields adds the fields of a message that are no references.
+// addFields adds the fields of a message that are not references.
 func addFields(res *stetv1.InspectResponse, kind graph.Kind, data []byte) error {
 	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(kind.Message()))
 	if err != nil {

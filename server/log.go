@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// requestHeader tells the caller the id of a request, to ask about it.
+// requestHeader carries the id of a request to the caller.
 const requestHeader = "X-Request-Id"
 
-// logged gives each request its id, and writes one line when it has ended: no
-// headers, no query, no body, and of the address only which of ours it was.
+// logged assigns an id to each request, and writes one line when it has ended: no
+// headers, no query, no body, and only the pattern of the address.
 func (o *Options) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{request: newRequestID()}
@@ -30,7 +30,7 @@ func (o *Options) logged(next http.Handler) http.Handler {
 func (c *call) attrs(r *http.Request, status int, took time.Duration) []slog.Attr {
 	path := c.procedure
 	if path == "" {
-		path = r.Pattern // what somebody typed may hold anything, a token too
+		path = r.Pattern // a typed path may hold anything, even a token
 	}
 	if path == "" {
 		path = "other"
@@ -73,7 +73,7 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap lets http.ResponseController, and so streams, reach the connection.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush implements http.Flusher, which some handlers ask for directly.
+// Flush implements http.Flusher, which some handlers use directly.
 func (w *statusWriter) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()

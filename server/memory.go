@@ -21,12 +21,12 @@ import (
 const (
 	memoryWait  = 10 * time.Second    // for memory, if the caller has no earlier deadline
 	wholeAnswer = 2 * wire.MaxMessage // an answer and its encoded form
-	smallAnswer = 64 << 10            // of a call that answers with little more than a word
-	smallEvent  = 16 << 10            // of a stream, which is not worth counting
+	smallAnswer = 64 << 10            // of a call with a tiny answer
+	smallEvent  = 16 << 10            // of a stream; not worth counting
 )
 
-// memory is what all answers of a server may take together. A caller that finds none
-// left waits for it, in the order of arrival.
+// memory limits the memory of all answers of a server. A caller that finds none left
+// waits, in order of arrival.
 type memory struct {
 	total int64
 	left  *semaphore.Weighted
@@ -37,7 +37,7 @@ func newMemory(total int64) *memory { return &memory{total: total, left: semapho
 // acquire waits for n bytes.
 func (m *memory) acquire(ctx context.Context, n int64) error {
 	if n > m.total {
-		return fmt.Errorf("%w: this takes %d bytes of memory, the server has %d for all answers; read large blobs by stet.v1.BlobService/Open", blob.ErrTooLarge, n, m.total)
+		return fmt.Errorf("%w: this takes %d bytes of memory, but the server has %d for all answers; read large blobs with stet.v1.BlobService/Open", blob.ErrTooLarge, n, m.total)
 	}
 	if m.left.TryAcquire(n) {
 		return nil
@@ -50,13 +50,13 @@ func (m *memory) acquire(ctx context.Context, n int64) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	out := connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the server has no memory left for this answer: all of %d bytes are in use; try again in a few seconds", m.total))
+	out := connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the server has no memory left for this answer: all %d bytes are in use; retry in a few seconds", m.total))
 	out.Meta().Set("Retry-After", "5")
 	return out
 }
 
-// allowance is the memory that one call has. Its methods do nothing on nil, for calls
-// that come from no client.
+// allowance is the memory that one call has. Its methods do nothing on nil, for
+// internal calls.
 type allowance struct {
 	memory *memory
 	mu     sync.Mutex // guards the rest; not held while waiting
@@ -80,7 +80,7 @@ func (a *allowance) grow(ctx context.Context, n int64) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.over { // a shared read goes on after the call that began it
+	if a.over { // a shared read outlives the call that began it
 		a.memory.left.Release(more)
 		return context.Canceled
 	}
@@ -101,7 +101,7 @@ func (a *allowance) shrink(n int64) {
 	}
 }
 
-// end gives everything back.
+// end releases everything.
 func (a *allowance) end() {
 	if a == nil {
 		return
@@ -112,24 +112,24 @@ func (a *allowance) end() {
 	a.mu.Unlock()
 }
 
-// reserve is called before a large content is read. A call works on one after the
-// other, so that it needs memory for the largest, and not for all.
+// reserve is called before a large content is read. A call reads one at a time, so it
+// needs memory for the largest, not for all.
 func (a *allowance) reserve(ctx context.Context, size int64) error {
 	return a.grow(ctx, wholeAnswer+2*size)
 }
 
-// answering is the interceptor that bounds answers: each by the size of a message, and
-// all together by the memory of the server. A unary call has its memory before it
-// begins, and until its answer is written.
+// answering is the interceptor that limits answers: each by the size of a message,
+// and all together by the memory of the server. A unary call holds its memory from
+// its begin until its answer is written.
 type answering struct{ memory *memory }
 
-// shorter says how to get what does not fit into one message.
+// shorter gives advice for answers that do not fit into one message.
 var shorter = map[string]string{
 	stetv1connect.CheckpointServicePlanRewindProcedure:                                  "plan it for some of the paths, or with the command line on the server's machine",
-	stetv1connect.CheckpointServiceDiffProcedure:                                        "ask for some of the paths",
-	stetv1connect.ConversationServiceGetProcedure:                                       "read the state as a blob, by stet.v1.BlobService/Open",
+	stetv1connect.CheckpointServiceDiffProcedure:                                        "request some of the paths",
+	stetv1connect.ConversationServiceGetProcedure:                                       "read the state as a blob with stet.v1.BlobService/Open",
 	stetv1connect.CheckpointServiceListPinsProcedure:                                    "remove pins that are not needed",
-	aiserverv1connect.BackgroundComposerServiceGetLatestAgentConversationStateProcedure: "read the state as a blob, by stet.v1.BlobService/Open",
+	aiserverv1connect.BackgroundComposerServiceGetLatestAgentConversationStateProcedure: "read the state as a blob with stet.v1.BlobService/Open",
 }
 
 func (a answering) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
@@ -161,9 +161,9 @@ func (a answering) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 func tooLong(procedure string, size int64) error {
 	advice := shorter[procedure]
 	if advice == "" {
-		advice = "ask for less at once"
+		advice = "request less at once"
 	}
-	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the answer has %d bytes, a message has at most %d; %s", size, wire.MaxMessage, advice))
+	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the answer has %d bytes; the limit of a message is %d; %s", size, wire.MaxMessage, advice))
 }
 
 func (answering) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
@@ -176,11 +176,10 @@ func (a answering) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	}
 }
 
-// answeringConn counts a message while it is sent, which lasts until the peer has room
-// for it.
+// answeringConn counts a message while it is sent, until the peer has room for it.
 type answeringConn struct {
 	connect.StreamingHandlerConn
-	ctx    context.Context // of the stream, which Send is not given
+	ctx    context.Context // of the stream; Send has no context
 	memory *memory
 }
 

@@ -9,8 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics counts what the gate does. Tenants are named: only the operator reads
-// metrics.
+// metrics counts the work of the gate, by tenant: only the operator can read metrics.
 type metrics struct {
 	refused metric.Int64Counter
 	streams metric.Int64UpDownCounter
@@ -25,7 +24,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	meter := provider.Meter("github.com/stet-dev/stet/server")
 	m := &metrics{}
 	var errs [4]error
-	m.refused, errs[0] = meter.Int64Counter("stet.server.refused", metric.WithDescription("calls that were refused, by reason"))
+	m.refused, errs[0] = meter.Int64Counter("stet.server.refused", metric.WithDescription("refused calls, by reason"))
 	m.streams, errs[1] = meter.Int64UpDownCounter("stet.server.streams", metric.WithDescription("open streams"))
 	m.stores, errs[2] = meter.Int64UpDownCounter("stet.server.stores", metric.WithDescription("open stores of tenants"))
 	m.audits, errs[3] = meter.Int64Counter("stet.server.audit.failures", metric.WithDescription("results that could not be written to the audit log"))

@@ -17,56 +17,55 @@ import (
 	"github.com/stet-dev/stet/server/internal/wire"
 )
 
-// minCompressed is the least answer that is compressed. An event of a stream is
-// smaller: a compressor for each would take most of a busy server's time.
+// minCompressed is the smallest answer that is compressed. Events of a stream are
+// smaller: compressing each would take most of a busy server's time.
 const minCompressed = 1 << 10
 
-// Options shape a server; nil gives the defaults.
+// Options configure a server; nil gives the defaults.
 type Options struct {
-	// Token must come with every call to a server of one store, as a bearer; empty
-	// switches that off, for tests only. With tenants it is the
-	// operator's: it opens /metrics, and nothing of anybody's.
+	// Token is the bearer token required for every call to a server of one store;
+	// empty disables that, for tests only. With tenants it is the operator's: it
+	// opens /metrics, but no data of tenants.
 	Token string
-	// Hosts are the values of the Host header that are answered, beside loopback
-	// names; others are refused, so that a foreign name that resolves to this
-	// machine is of no use.
+	// Hosts are the accepted values of the Host header, besides loopback names;
+	// others are refused, which prevents DNS rebinding.
 	Hosts []string
-	// Certificate adds the names that it is for to Hosts.
+	// Certificate adds its names to Hosts.
 	Certificate *Certificate
-	// Version is told to clients.
+	// Version is reported to clients.
 	Version string
-	// Agent answers agent.v1.AgentService/Run; nil answers that there is none.
+	// Agent answers agent.v1.AgentService/Run; nil answers with Unimplemented.
 	Agent agentv1connect.AgentServiceHandler
-	// Workspaces are the directories, with what is below them, that clients may
-	// have captured and rewound on this machine. With one store, nil allows all but
-	// the root of the file system and a home; with tenants, nil allows none. An
-	// entry TENANT=DIR is for that tenant only, and {tenant} stands for its name.
+	// Workspaces are the directories, with everything below them, that clients may
+	// capture and rewind on this machine. With one store, nil allows all except the
+	// root of the file system and a home; with tenants, nil allows none. An entry
+	// TENANT=DIR is only for that tenant, and {tenant} is replaced by its name.
 	Workspaces []string
-	// Limits hold for each tenant; the zero value has none.
+	// Limits apply to each tenant; the zero value has none.
 	Limits access.Limits
 	// StreamsPerPeer is how many streams may be open from one address; 2,000 by
 	// default.
 	StreamsPerPeer int
-	// AnswerBytes is the memory that all answers under way may take together, 256 MiB
-	// by default. A call that finds none left waits for it.
+	// AnswerBytes limits the memory of all running answers together, 256 MiB by
+	// default. A call beyond it waits.
 	AnswerBytes int64
 	// OpenStores is how many tenants' stores may be open, 128 by default, and
-	// IdleTime after which one that is not used is closed, five minutes by default.
+	// IdleTime how long an unused one stays open, five minutes by default.
 	OpenStores int
 	IdleTime   time.Duration
-	// StallTime is how long a peer may keep a write waiting, or the rest of a
-	// request; 30 seconds by default.
+	// StallTime is how long a peer may block a write, or delay the rest of a request;
+	// 30 seconds by default.
 	StallTime time.Duration
-	// Audit gets calls that take something away; nil keeps no log of them.
+	// Audit records destructive calls; nil keeps no log.
 	Audit *access.Audit
-	// Shared says that other servers serve the same stores: blobs are then durable,
-	// and seen by all of them, when the call that put them is answered.
+	// Shared means that other servers serve the same stores: blobs are then durable,
+	// and visible to all of them, when the call that put them returns.
 	Shared bool
-	// Ready tells whether the server can work; nil says always. Its words are told
-	// to anybody who asks /readyz.
+	// Ready reports whether the server can work; nil means always. Anyone can read
+	// its error at /readyz.
 	Ready func(context.Context) error
-	// Code gives errors of the backend their codes, such as UNAVAILABLE where it
-	// cannot be reached, or 0 to those that it does not know; nil knows none.
+	// Code returns the codes of backend errors, such as UNAVAILABLE if it cannot be
+	// reached, or 0 for unknown errors.
 	Code func(error) connect.Code
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
@@ -102,7 +101,7 @@ func (o *Options) withDefaults() *Options {
 	return &out
 }
 
-// hosts returns the names that are answered to now.
+// hosts returns the currently accepted host names.
 func (o *Options) hosts() []string {
 	if o.Certificate == nil {
 		return o.Hosts
@@ -117,12 +116,12 @@ func (o *Options) errorLogger() *slog.Logger {
 	return o.Logger
 }
 
-// handlerOptions are those of every procedure. Of the interceptors the first is
-// the outermost.
+// handlerOptions are the options of every procedure. The first interceptor is the
+// outermost.
 func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 	telemetry := []otelconnect.Option{
 		otelconnect.WithPropagator(propagation.TraceContext{}), // W3C
-		otelconnect.WithTrustRemote(),                          // the caller's trace goes on here
+		otelconnect.WithTrustRemote(),                          // continue the caller's trace
 	}
 	if o.MeterProvider != nil {
 		telemetry = append(telemetry, otelconnect.WithMeterProvider(o.MeterProvider))

@@ -15,8 +15,8 @@ import (
 // errCrowded says that no further store can be opened now.
 var errCrowded = errors.New("too many tenants are busy at the moment; retry in a few seconds")
 
-// site is the open store of a tenant with everything that answers for it. It
-// knows no other store.
+// site is the open store of a tenant with its handlers. It has no access to other
+// stores.
 type site struct {
 	tenant  string
 	opened  chan struct{} // closed when db and err are set
@@ -33,7 +33,7 @@ type site struct {
 	since   time.Time   // when the last user left
 }
 
-// pool keeps the stores of tenants open that are in use, and a few more.
+// pool keeps the stores of active tenants open, and a few more.
 type pool struct {
 	open   func(ctx context.Context, s *site) error // sets all but err
 	max    int
@@ -46,15 +46,15 @@ type pool struct {
 	ended bool
 }
 
-// enter returns the site of a tenant, opening its store if need be. The caller
-// calls leave.
+// enter returns the site of a tenant, opening its store if needed. The caller calls
+// leave.
 func (p *pool) enter(ctx context.Context, tenant string) (s *site, leave func(), err error) {
 	for {
 		s, fresh, wait, err := p.find(tenant)
 		if err != nil {
 			return nil, nil, err
 		}
-		if wait != nil { // for a store that is being closed
+		if wait != nil { // the store is being closed
 			select {
 			case <-wait:
 				continue
@@ -63,7 +63,7 @@ func (p *pool) enter(ctx context.Context, tenant string) (s *site, leave func(),
 			}
 		}
 		if fresh {
-			// Others wait for it too, so that it must not depend on this call's fate.
+			// Others wait for it too, so it must not depend on this call's context.
 			go p.start(context.WithoutCancel(ctx), s)
 		}
 		select {
@@ -80,7 +80,7 @@ func (p *pool) enter(ctx context.Context, tenant string) (s *site, leave func(),
 	}
 }
 
-// find counts a user of a tenant's site, or says what to wait for.
+// find counts a user of a tenant's site, or returns what to wait for.
 func (p *pool) find(tenant string) (s *site, fresh bool, wait <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +113,8 @@ func (p *pool) find(tenant string) (s *site, fresh bool, wait <-chan struct{}, e
 	return s, true, nil, nil
 }
 
-// oldestLocked returns the site without users that had none for the longest time,
-// one that is being closed before all others.
+// oldestLocked returns the site without users for the longest time, preferably one
+// that is being closed.
 func (p *pool) oldestLocked() *site {
 	var oldest *site
 	for _, s := range p.sites {
@@ -137,7 +137,7 @@ func (p *pool) start(ctx context.Context, s *site) {
 	close(s.opened)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.err != nil && s.users == 0 && !s.closing { // nobody waited for it: the next one tries again
+	if s.err != nil && s.users == 0 && !s.closing { // no caller waited for it: the next one tries again
 		p.closeLocked(s)
 	}
 }
@@ -152,7 +152,7 @@ func (p *pool) leave(s *site) {
 	s.since = time.Now()
 	select {
 	case <-s.opened:
-	default: // everybody left before it was open
+	default: // all users left before it was open
 		s.idle = time.AfterFunc(p.keep, func() { p.expire(s) })
 		return
 	}
@@ -163,7 +163,7 @@ func (p *pool) leave(s *site) {
 	s.idle = time.AfterFunc(p.keep, func() { p.expire(s) })
 }
 
-// expire closes a site that nobody has used for a while.
+// expire closes an idle site.
 func (p *pool) expire(s *site) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,8 +172,7 @@ func (p *pool) expire(s *site) {
 	}
 }
 
-// closeLocked closes a site that has no users. Those who want it back wait until
-// it is closed.
+// closeLocked closes a site that has no users. New users wait until it is closed.
 func (p *pool) closeLocked(s *site) {
 	s.closing = true
 	if s.idle != nil {
@@ -201,7 +200,7 @@ func (s *site) close() error {
 	return s.db.Close()
 }
 
-// end closes all sites. Calls that are under way lose their store.
+// end closes all sites. Running calls lose their store.
 func (p *pool) end() {
 	p.mu.Lock()
 	p.ended = true

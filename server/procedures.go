@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 )
 
-// scopes says which scope each procedure needs. Whoever adds a procedure adds it
-// here; what is missing needs the highest.
+// scopes maps procedures to their required scope. Add new procedures here; a missing
+// one needs the highest scope.
 var scopes = map[string]access.Scope{
 	stetv1connect.BlobServiceGetProcedure:       access.Read,
 	stetv1connect.BlobServiceHasProcedure:       access.Read,
@@ -24,12 +24,12 @@ var scopes = map[string]access.Scope{
 	stetv1connect.RowServiceGetProcedure:    access.Read,
 	stetv1connect.RowServiceScanProcedure:   access.Read,
 	stetv1connect.RowServiceWatchProcedure:  access.Read,
-	stetv1connect.RowServiceCommitProcedure: access.Admin, // rows of every service, unseen by it
+	stetv1connect.RowServiceCommitProcedure: access.Admin, // bypasses the services
 
 	stetv1connect.StoreServiceInfoProcedure:    access.Read,
 	stetv1connect.StoreServiceStatsProcedure:   access.Read,
 	stetv1connect.StoreServiceCollectProcedure: access.Admin,
-	stetv1connect.StoreServiceFsckProcedure:    access.Admin, // reads everything there is
+	stetv1connect.StoreServiceFsckProcedure:    access.Admin, // reads everything
 
 	stetv1connect.ConversationServiceGetProcedure:        access.Read,
 	stetv1connect.ConversationServiceListProcedure:       access.Read,
@@ -72,24 +72,24 @@ var scopes = map[string]access.Scope{
 	stetv1connect.CloudAgentServiceSaveStateProcedure:    access.Write,
 	stetv1connect.CloudAgentServiceSetStatusProcedure:    access.Write,
 	stetv1connect.CloudAgentServiceArchiveProcedure:      access.Write,
-	stetv1connect.CloudAgentServiceSnapshotProcedure:     access.Write, // may keep an upload
+	stetv1connect.CloudAgentServiceSnapshotProcedure:     access.Write, // may store an upload
 
 	aiserverv1connect.BackgroundComposerServiceStreamConversationProcedure:              access.Read,
 	aiserverv1connect.BackgroundComposerServiceGetLatestAgentConversationStateProcedure: access.Read,
 	aiserverv1connect.BackgroundComposerServiceGetBlobForAgentKVProcedure:               access.Read,
 
-	agentv1connect.AgentServiceRunProcedure: access.Write, // costs what the model costs
+	agentv1connect.AgentServiceRunProcedure: access.Write, // model calls cost money
 }
 
-// endless are the streams that no client waits for the end of. They are ended
-// first when the server stops.
+// endless are the streams that do not end by themselves. They are ended first when
+// the server stops.
 var endless = map[string]bool{
 	stetv1connect.RowServiceWatchProcedure:                                 true,
 	aiserverv1connect.BackgroundComposerServiceStreamConversationProcedure: true,
 	stetv1connect.PageServiceFollowProcedure:                               true,
 }
 
-// scopeOf returns what a procedure needs.
+// scopeOf returns the required scope of a procedure.
 func scopeOf(procedure string) access.Scope {
 	if s, ok := scopes[procedure]; ok {
 		return s

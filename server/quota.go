@@ -12,7 +12,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// storing counts what a tenant sends to be stored.
+// storing counts the bytes that a tenant sends to be stored.
 type storing struct{ gate *gate }
 
 // storedAtOnce is how many bytes of a stream are counted together.
@@ -39,8 +39,8 @@ func (s *storing) count(ctx context.Context, n int64) (end func(), err error) {
 	return end, err
 }
 
-// kept returns how many bytes of a message may end up in the store. What only
-// removes counts for nothing: else nobody could get below a limit again.
+// kept returns how many bytes of a message may end up in the store. Removals count as
+// 0; otherwise a tenant could not get below its limit again.
 func kept(msg any) (n int64) {
 	switch m := msg.(type) {
 	case *stetv1.CommitRequest:
@@ -48,7 +48,7 @@ func kept(msg any) (n int64) {
 			n += int64(len(row.GetKey()) + len(row.GetValue()))
 		}
 		return n
-	case *agentv1.AgentClientMessage: // of which the client keeps everything
+	case *agentv1.AgentClientMessage: // the client stores everything
 		return 0
 	case proto.Message:
 		if _, removes := target(msg); !removes {
@@ -91,10 +91,10 @@ func (s *storing) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 	}
 }
 
-// storingConn counts what comes in on a stream. One goroutine receives.
+// storingConn counts the bytes received on a stream. One goroutine receives.
 type storingConn struct {
 	connect.StreamingHandlerConn
-	ctx     context.Context // of the stream, which Receive is not given
+	ctx     context.Context // of the stream; Receive has no context
 	storing *storing
 	ends    []func()
 	waiting int64 // bytes that are not counted yet
@@ -104,8 +104,8 @@ func (c *storingConn) Receive(msg any) error {
 	if err := c.StreamingHandlerConn.Receive(msg); err != nil {
 		return err
 	}
-	// Small messages are counted by many at a time: each count takes more memory than
-	// such a message, for as long as the stream lasts.
+	// Small messages are counted in groups: each count takes more memory than such a
+	// message, as long as the stream lasts.
 	if c.waiting += c.storing.size(c.ctx, c.Spec().Procedure, msg); c.waiting < storedAtOnce {
 		return nil
 	}
@@ -121,6 +121,6 @@ func (c *storingConn) end() {
 		end()
 	}
 	if m := callOf(c.ctx).meter; m != nil && c.waiting > 0 {
-		m.Changed() // what was not counted is measured
+		m.Changed() // measure what was not counted
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// gRPC's server reflection tells tools such as grpcurl what a server offers. The libraries
-// for it parse descriptors when a program starts, which takes some milliseconds, also of
-// the many runs that serve nothing. Here a descriptor is looked for when somebody asks.
+// gRPC server reflection shows tools such as grpcurl what a server offers. Its
+// libraries parse descriptors at program start, which takes some milliseconds even
+// for commands that serve nothing. Here a descriptor is looked up on request.
 //
 // The messages are read and written by hand: code generated for them would claim names
 // that grpc-go claims too, and a program with both would not start.
@@ -88,9 +88,9 @@ func answerReflection(stream *connect.BidiStream[reflectionRequest, reflectionRe
 	}
 }
 
-var errNoQuestion = errors.New("the request asks for nothing that is known")
+var errNoQuestion = errors.New("unknown reflection request")
 
-// answer returns a field of the response. sent holds the files that the other side has.
+// answer returns a field of the response. sent holds the files that the peer has.
 func (r *reflectionRequest) answer(services []string, sent map[string]bool) (protowire.Number, []byte, error) {
 	switch r.asks {
 	case requestServices:
@@ -136,8 +136,8 @@ func extensionsOf(message protoreflect.FullName) ([]byte, error) {
 	return body, nil
 }
 
-// The health service is served by a library under its own name, but registered under
-// another. These are the name and the descriptor by which the world knows it.
+// A library serves the health service under its usual name, but registers it under
+// another. These are the usual name and descriptor.
 const healthName = "grpc/health/v1/health.proto"
 
 //go:embed health.binpb
@@ -189,9 +189,9 @@ func withImports(root protoreflect.FileDescriptor, sent map[string]bool) ([]byte
 	return body, nil
 }
 
-// descriptorOf returns a file's descriptor, which generated code gives for each message
-// and enum. Package protodesc would make one for any file, but parses some when a
-// program starts.
+// descriptorOf returns a file's descriptor, which generated code provides for each
+// message and enum. Package protodesc could make one for any file, but parses some at
+// program start.
 func descriptorOf(file protoreflect.FileDescriptor) ([]byte, error) {
 	var zipped []byte
 	if file.Messages().Len() > 0 {
@@ -225,7 +225,7 @@ func descriptorOf(file protoreflect.FileDescriptor) ([]byte, error) {
 type reflectionRequest struct {
 	wire      []byte // all of it: the response repeats it
 	host      []byte
-	asks      protowire.Number // what is asked for, 0 if nothing
+	asks      protowire.Number // kind of the request, 0 if unknown
 	name      string
 	extension protowire.Number
 }
@@ -234,7 +234,7 @@ type reflectionRequest struct {
 type reflectionResponse struct{ wire []byte }
 
 func (r *reflectionRequest) unmarshal(data []byte) error {
-	r.wire = bytes.Clone(data) // connect uses data again
+	r.wire = bytes.Clone(data) // connect reuses data
 	return eachField(r.wire, func(number protowire.Number, value []byte, _ uint64) error {
 		switch number {
 		case requestHost:

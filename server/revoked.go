@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	tokenCheck = 400 * time.Millisecond // between two looks at the tokens of open streams
-	tokenGrace = 300 * time.Millisecond // for a stream to say why it ends
+	tokenCheck = 400 * time.Millisecond // between two checks of the tokens of open streams
+	tokenGrace = 300 * time.Millisecond // for a stream to send the reason
 )
 
 // errRevoked ends a stream whose token is no longer valid.
 var errRevoked = errors.New("the token is no longer valid: it was revoked or has expired")
 
-// revocations ends the streams of tokens that are no longer valid. One goroutine looks
-// at each token once, however many streams it has, and only while there are any.
+// revocations ends the streams of tokens that are no longer valid. One goroutine
+// checks each token once, however many streams it has, and runs only while there are
+// streams.
 type revocations struct {
 	who   func(*http.Request) (access.Principal, error)
 	every time.Duration
@@ -31,7 +32,7 @@ type revocations struct {
 }
 
 type openStream struct {
-	request *http.Request // what shows whose it is
+	request *http.Request // carries the token
 	end     func()
 }
 
@@ -49,7 +50,7 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (ctx context
 	s := &openStream{request: &http.Request{Header: r.Header.Clone()}}
 	s.end = sync.OnceFunc(func() {
 		cancel(errRevoked)
-		_ = control.SetReadDeadline(time.Now()) // it may wait for the peer
+		_ = control.SetReadDeadline(time.Now()) // it may be waiting for the peer
 		late = time.AfterFunc(tokenGrace, func() { _ = control.SetWriteDeadline(time.Now()) })
 	})
 	key := strings.Join(r.Header["Authorization"], "\n")
@@ -79,7 +80,7 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (ctx context
 	}
 }
 
-// run looks at the tokens until it is stopped.
+// run checks the tokens until it is stopped.
 func (v *revocations) run(stop chan struct{}) {
 	tick := time.NewTicker(v.every)
 	defer tick.Stop()
@@ -93,8 +94,8 @@ func (v *revocations) run(stop chan struct{}) {
 	}
 }
 
-// look ends the streams whose tokens are not valid. Tokens that cannot be read at the
-// moment end nothing.
+// look ends the streams with invalid tokens. If tokens cannot be read at the moment,
+// no stream ends.
 func (v *revocations) look() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// plan makes the plan that a request asks for.
+// plan makes the plan for a request.
 func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequest) (*checkpoint.Plan, error) {
 	req := checkpoint.RewindRequest{
 		To: m.GetRef(), Conversation: m.GetConversation(), Paths: m.GetPaths(), OnlyTurn: uint64(m.GetOnlyTurn()),
@@ -43,8 +43,8 @@ func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequ
 	return w.Plan(ctx, req)
 }
 
-// chooseShown adds choices for paths that are no text, of which the caller knows
-// only how they are shown. It reports whether there were any.
+// chooseShown adds choices for paths that are not valid text, which the caller names
+// in their shown form. It reports whether there were any.
 func chooseShown(p *checkpoint.Plan, m *stetv1.PlanRewindRequest, choices map[string]checkpoint.Choice) bool {
 	some := false
 	for _, path := range p.Conflicts() {
@@ -56,7 +56,7 @@ func chooseShown(p *checkpoint.Plan, m *stetv1.PlanRewindRequest, choices map[st
 }
 
 func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request[stetv1.PlanRewindRequest]) (*connect.Response[stetv1.PlanRewindResponse], error) {
-	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading stores nothing
+	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
 	defer look.Close()
 	var p *checkpoint.Plan
 	err := s.inBy(ctx, s.db.Checkpoints().Looking(look), req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
@@ -98,8 +98,8 @@ func wirePlanned(actions []checkpoint.Action) []*stetv1.PlannedFile {
 	return files
 }
 
-// Rewind makes the plan again; its token tells whether that is still the plan that
-// was agreed to. One that changes nothing makes no operation.
+// Rewind makes the plan again; its token shows whether it is still the confirmed
+// plan. A plan without changes makes no operation.
 func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[stetv1.RewindRequest]) (*connect.Response[stetv1.RewindResponse], error) {
 	m, token := req.Msg.GetPlan(), req.Msg.GetPlanToken()
 	if token == "" {
@@ -111,7 +111,7 @@ func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[ste
 			return nil, err
 		}
 		if p.Token != token {
-			return nil, fmt.Errorf("rewind: %w: the workspace or the request is no longer what it was made for", checkpoint.ErrStalePlan)
+			return nil, fmt.Errorf("rewind: %w: the workspace or the request has changed since", checkpoint.ErrStalePlan)
 		}
 		if paths := p.Unchosen(); len(paths) > 0 {
 			return nil, fmt.Errorf("rewind: %w", &checkpoint.ConflictError{Paths: paths, Plan: p})
@@ -131,7 +131,7 @@ func (s *checkpointService) Redo(ctx context.Context, req *connect.Request[stetv
 	return s.back(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) { return w.Redo(ctx, nil) })
 }
 
-// back does something that moves a workspace, and answers with what it came to.
+// back runs an operation that moves a workspace, and returns its result.
 func (s *checkpointService) back(ctx context.Context, place string, do func(*checkpoint.Workspace) (*checkpoint.Applied, error)) (*connect.Response[stetv1.RewindResponse], error) {
 	res := &stetv1.RewindResponse{}
 	err := s.in(ctx, place, func(w *checkpoint.Workspace) error {
@@ -162,16 +162,16 @@ func (s *checkpointService) Operations(ctx context.Context, req *connect.Request
 		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
 			var err error
 			if before, err = strconv.ParseUint(cursor, 10, 64); err != nil || before == 0 {
-				return nil, invalid("that is no cursor of this list")
+				return nil, invalid("invalid cursor for this list")
 			}
 		}
-		if filepath.IsAbs(place) { // what happened in a directory outlives it
+		if filepath.IsAbs(place) { // the log of a directory outlives it
 			if resolved, err := filepath.EvalSymlinks(place); err == nil {
 				place = resolved
 			}
 			place = checkpoint.WorkspaceID(filepath.Clean(place))
 		}
-		var log []*checkpoint.Operation // whole, since the next undo may be anywhere in it
+		var log []*checkpoint.Operation // complete, because the next undo may be anywhere in it
 		for op, err := range s.db.Checkpoints().Operations(ctx) {
 			if err != nil {
 				return nil, err

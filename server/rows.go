@@ -100,8 +100,8 @@ func (s *rowService) Commit(ctx context.Context, req *connect.Request[stetv1.Com
 	return connect.NewResponse(&stetv1.CommitResponse{}), nil
 }
 
-// lost lists the keys of the rows that a batch overwrites or removes. A row that is
-// there and cannot be read is one of them.
+// lost lists the keys of the rows that a batch overwrites or removes. An unreadable
+// row is one of them.
 func (s *rowService) lost(ctx context.Context, b *kv.Batch) ([]string, error) {
 	keys := slices.Clone(b.Delete)
 	for _, r := range b.DeleteRange {
@@ -120,11 +120,11 @@ func (s *rowService) lost(ctx context.Context, b *kv.Batch) ([]string, error) {
 	return keys, nil
 }
 
-// Watch sends its first message at once, so that the caller knows that nothing
-// from now on is missed.
+// Watch sends its first message at once, so that the caller knows that it misses
+// nothing from now on.
 func (s *rowService) Watch(ctx context.Context, req *connect.Request[stetv1.WatchRequest], stream *connect.ServerStream[stetv1.WatchResponse]) error {
 	if req.Msg.GetRange() == nil {
-		return connect.NewError(connect.CodeInvalidArgument, errors.New("a range is needed"))
+		return connect.NewError(connect.CodeInvalidArgument, errors.New("the range is missing"))
 	}
 	changes := s.db.Rows().Watch(ctx, keyRange(req.Msg.GetRange()))
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/server/internal/wire"
 )
 
-// Search brings the index up to date first, so that what was just saved is found.
+// Search brings the index up to date first, so that the latest saves are found.
 func (s *conversationService) Search(ctx context.Context, req *connect.Request[stetv1.SearchRequest]) (*connect.Response[stetv1.SearchResponse], error) {
 	index, err := s.db.Search(ctx)
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// graceTime is how long calls may go on when the server stops, and endTime how
-// long they have after that to tell their clients.
+// graceTime is how long calls may go on when the server stops, and endTime how long
+// they have after that to inform their clients.
 const (
 	graceTime = 8 * time.Second
 	endTime   = 2 * time.Second
 )
 
-// headTime is how long the head of a request may take, and strangerTime all of it, as
-// long as nobody knows whose it is: deadlines of the connection, which hold whether a
-// handler reads or not. See patient.
+// headTime limits the head of a request, and strangerTime all of it before the token
+// is verified. They are deadlines of the connection, which apply whether a handler
+// reads or not. See patient.
 const (
 	headTime     = 10 * time.Second
 	strangerTime = 20 * time.Second
 )
 
-// strangers is how many connections may be open from one address on which no valid token
-// has come.
+// strangers is how many connections without a valid token may be open from one
+// address.
 const strangers = 256
 
-// Serve answers on a listener until ctx is done, then lets calls that are under
-// way finish for a while. HTTP/2 works without TLS too, since streams need it.
+// Serve answers on a listener until ctx is done, then lets running calls finish for a
+// while. HTTP/2 also works without TLS, because streams need it.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	return serve(ctx, newDoor(listener, strangers), handler)
 }
@@ -57,7 +57,7 @@ func serveBy(ctx context.Context, srv *http.Server, listener net.Listener) error
 		return err
 	case <-ctx.Done():
 	}
-	// Endless streams end now, by ctx; what else is under way has until then.
+	// Endless streams end now through ctx; other calls have until then.
 	late := time.AfterFunc(graceTime, endCalls)
 	defer late.Stop()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceTime+endTime)
@@ -85,7 +85,7 @@ func newHTTPServer(handler http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 250, // of one connection; clients open another one
+			MaxConcurrentStreams: 250, // per connection; clients open another one
 			SendPingTimeout:      30 * time.Second,
 			PingTimeout:          15 * time.Second,
 			WriteByteTimeout:     stallTime,

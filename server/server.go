@@ -18,7 +18,7 @@ import (
 	"github.com/stet-dev/stet/server/page"
 )
 
-// services are all that are served.
+// services are all served services.
 var services = []string{
 	stetv1connect.BlobServiceName, stetv1connect.RowServiceName, stetv1connect.StoreServiceName,
 	stetv1connect.ConversationServiceName, stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
@@ -26,8 +26,8 @@ var services = []string{
 	aiserverv1connect.BackgroundComposerServiceName, agentv1connect.AgentServiceName,
 }
 
-// New returns the handler of one store, which belongs to the one who has the
-// token. The caller closes the store.
+// New returns the handler of one store, for the owner of the token. The caller closes
+// the store.
 func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	opts = opts.withDefaults()
 	g, err := newGate(opts, only(opts.Token))
@@ -62,8 +62,8 @@ type Server struct {
 	pool    *pool
 }
 
-// NewTenants returns a server of many stores. verify says whose token it is; each
-// tenant sees its own store, and nothing of the others.
+// NewTenants returns a server of many stores. verify returns the principal of a
+// token; each tenant sees only its own store.
 func NewTenants(tenants Tenants, verify func(token string) (access.Principal, error), opts *Options) (*Server, error) {
 	if verify == nil {
 		return nil, errors.New("a server of tenants needs tokens")
@@ -116,7 +116,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// meters returns what gives each tenant a meter of its own, for good.
+// meters returns a function that gives each tenant its own permanent meter.
 func meters(limits access.Limits, usage func(context.Context, string) (int64, error)) func(string) *access.Meter {
 	var all sync.Map // tenant → *access.Meter
 	return func(tenant string) *access.Meter {
@@ -143,7 +143,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 	}, nil
 }
 
-// mux puts everything together.
+// mux assembles all handlers.
 func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Context) error) http.Handler {
 	root := http.NewServeMux()
 	root.Handle("/", g.calls())
@@ -171,8 +171,8 @@ func orNotFound(h http.Handler) http.Handler {
 	return h
 }
 
-// operator serves metrics to the one who has the operator's token: they tell of
-// all tenants.
+// operator serves metrics only with the operator's token, because they name all
+// tenants.
 func operator(token string, metrics http.Handler) http.Handler {
 	verify := only(token)
 	if verify == nil || metrics == nil {
@@ -181,14 +181,14 @@ func operator(token string, metrics http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := verify(bearer(r)); err != nil {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
-			http.Error(w, "the operator's token is needed", http.StatusUnauthorized)
+			http.Error(w, "the operator's token is required", http.StatusUnauthorized)
 			return
 		}
 		metrics.ServeHTTP(w, r)
 	})
 }
 
-// register returns what answers for a store.
+// register returns the handlers of a store.
 func register(db *stet.DB, opts *Options, audit *auditing, handlerOpts []connect.HandlerOption) http.Handler {
 	mux := http.NewServeMux()
 	add := func(path string, handler http.Handler) { mux.Handle(path, handler) }
@@ -208,7 +208,7 @@ func register(db *stet.DB, opts *Options, audit *auditing, handlerOpts []connect
 	return mux
 }
 
-// noAgent answers where nothing decides what an agent does.
+// noAgent answers if no agent is configured.
 type noAgent struct{}
 
 func (noAgent) Run(context.Context, *connect.BidiStream[agentv1.AgentClientMessage, agentv1.AgentServerMessage]) error {

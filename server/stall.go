@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// stallTime is how long a peer may neither take nor send a byte of what it owes.
+// stallTime is how long a peer may neither read nor send an expected byte.
 const stallTime = 30 * time.Second
 
-// unstalled gives up on peers that stall. Reading from a stream is not watched,
-// since those may be silent for as long as they like; waiting for room to write
-// is, since what waits is held in memory. A follower that never reads ends so.
+// unstalled closes stalled peers. Reading from a stream has no limit, because streams
+// may be silent; waiting to write has one, because the pending data is held in
+// memory. This ends a follower that never reads.
 func unstalled(streams map[string]bool, after time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
@@ -28,7 +28,7 @@ func unstalled(streams map[string]bool, after time.Duration, next http.Handler) 
 	})
 }
 
-// watch fires if something takes too long.
+// watch fires after a timeout.
 type watch struct {
 	after time.Duration
 	timer *time.Timer
@@ -59,7 +59,7 @@ func (w *stallWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Flush implements http.Flusher, which handlers of streams ask for.
+// Flush implements http.Flusher, which handlers of streams use.
 func (w *stallWriter) Flush() {
 	w.watch.start()
 	defer w.watch.stop()

@@ -54,8 +54,8 @@ func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.Stat
 	return connect.NewResponse(res), nil
 }
 
-// grace returns a time of seconds. More than a Duration holds must not become a
-// negative one, which spares nothing.
+// grace converts seconds to a Duration. An overflow must not become negative, which
+// would mean no grace.
 func grace(seconds int64) time.Duration {
 	const century = 100 * 365 * 24 * 3600
 	return time.Duration(min(max(seconds, -1), century)) * time.Second
@@ -81,7 +81,8 @@ func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.
 	}), nil
 }
 
-// Fsck sends its progress now and then, since reading a large store takes long.
+// Fsck sends its progress from time to time, because reading a large store takes
+// long.
 func (s *storeService) Fsck(ctx context.Context, req *connect.Request[stetv1.FsckRequest], stream *connect.ServerStream[stetv1.FsckResponse]) error {
 	var sendErr error
 	last := time.Now()
@@ -110,7 +111,7 @@ func (s *storeService) Fsck(ctx context.Context, req *connect.Request[stetv1.Fsc
 			damage.Detail = d.Err.Error()
 		}
 		res.Damage = append(res.Damage, damage)
-		if len(res.Damage) == wire.PageLimit { // the last message has what is left, and the result
+		if len(res.Damage) == wire.PageLimit { // the last message has the rest and the result
 			if err := stream.Send(&stetv1.FsckResponse{Checked: report.Blobs, Damage: res.Damage}); err != nil {
 				return err
 			}

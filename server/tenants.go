@@ -13,29 +13,27 @@ import (
 	"github.com/stet-dev/stet/upkeep"
 )
 
-// Tenants opens the stores of tenants. What one of them returns must not hold, and
-// not even tell of, what belongs to another. DirTenants keeps each in a directory
-// of its own; a backend that many servers share may keep them apart by a prefix
-// of its keys.
+// Tenants opens the stores of tenants. A store of one tenant must not hold or reveal
+// data of another. DirTenants keeps each in its own directory; a backend that many
+// servers share may separate them by a key prefix.
 type Tenants interface {
-	// Open returns the store of a tenant, and makes it at the first time. The
-	// server closes it when it was idle for a while.
+	// Open returns the store of a tenant, and creates it the first time. The server
+	// closes it when it is idle.
 	Open(ctx context.Context, tenant string) (*stet.DB, error)
 	// Usage returns how many bytes a store that Open returned takes.
 	Usage(ctx context.Context, db *stet.DB) (int64, error)
 }
 
-// TenantsName is the directory of the tenants, in that of a store.
+// TenantsName is the directory of the tenants, in the directory of a store.
 const TenantsName = "tenants"
 
-// DirTenants keeps the store of each tenant in a directory of its own, below
-// TenantsName.
+// DirTenants keeps the store of each tenant in its own directory, below TenantsName.
 type DirTenants struct {
 	Dir string
 	// Unlock returns the key of an encrypted store in a directory; nil if there are
 	// none.
 	Unlock func(dir string) (keyring.Unlock, error)
-	// Options shape the stores.
+	// Options configure the stores.
 	Options stet.Options
 }
 
@@ -64,13 +62,13 @@ func (d *DirTenants) Usage(ctx context.Context, db *stet.DB) (int64, error) {
 	if engine == nil {
 		return 0, fmt.Errorf("measure store: %w", upkeep.ErrNoInventory)
 	}
-	if err := db.Blobs().Flush(ctx); err != nil { // only what is durable is counted
+	if err := db.Blobs().Flush(ctx); err != nil { // only durable data is counted
 		return 0, err
 	}
 	stats, err := engine.Stats(ctx, nil)
 	return contentBytes(stats), err
 }
 
-// contentBytes is what the contents take. Pages that are free are not counted, though
-// they are on the disk: else nobody could get below a limit again.
+// usage is the size of the contents. Free pages on disk do not count; otherwise a
+// tenant could not get below its limit again.
 func contentBytes(s sqlite.Stats) int64 { return (s.Pages-s.FreePages)*s.PageSize + s.InFiles.Bytes }

@@ -11,8 +11,8 @@ import (
 )
 
 // Certificate is a certificate and its key in files. It is read again when one of
-// them has changed, so that renewing it needs no new start. It is safe for
-// concurrent use.
+// them has changed, so that renewing it needs no restart. It is safe for concurrent
+// use.
 type Certificate struct {
 	certFile, keyFile string
 	logger            *slog.Logger
@@ -22,14 +22,14 @@ type Certificate struct {
 	current *tls.Certificate
 }
 
-// stamp tells whether a file is still the same.
+// stamp shows whether a file has changed.
 type stamp struct {
 	time time.Time
 	size int64
 }
 
-// LoadCertificate reads a certificate. logger is told if it cannot be read again
-// later, when the old one stays in use; nil tells nobody.
+// LoadCertificate reads a certificate. If it cannot be read again later, the old one
+// stays in use and logger, if not nil, gets the error.
 func LoadCertificate(certFile, keyFile string, logger *slog.Logger) (*Certificate, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -41,7 +41,7 @@ func LoadCertificate(certFile, keyFile string, logger *slog.Logger) (*Certificat
 	return c, nil
 }
 
-// get returns the certificate as it is now.
+// get returns the current certificate.
 func (c *Certificate) get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *Certificate) get() (*tls.Certificate, error) {
 		if c.current == nil {
 			return nil, err
 		}
-		// Perhaps only one of the two is new yet.
+		// Perhaps only one of the two files is new so far.
 		c.logger.Error("certificate", slog.Any("error", err))
 		return c.current, nil
 	}
@@ -78,7 +78,7 @@ func stamps(files ...string) (out [2]stamp, err error) {
 	return out, err
 }
 
-// Hosts returns the names that the certificate is for.
+// Hosts returns the names of the certificate.
 func (c *Certificate) Hosts() []string {
 	cert, err := c.get()
 	if err != nil || cert.Leaf == nil {

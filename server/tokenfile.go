@@ -13,8 +13,8 @@ import (
 // TokenName is the usual name of the token file, in the directory of the store.
 const TokenName = "token"
 
-// TokenFile returns the token in a file, making both where there is none. Only
-// the owner may read it: a file that others can read is refused.
+// TokenFile returns the token in a file, and creates both if missing. Only the owner
+// may read it: a file that others can read is refused.
 func TokenFile(path string) (string, error) {
 	data, err := private.ReadFile(path)
 	if err == nil && len(strings.TrimSpace(string(data))) >= 32 {

@@ -15,16 +15,16 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// transcriptTurns is how many turns a page has if nobody says otherwise.
+// transcriptTurns is the default number of turns on a page.
 const transcriptTurns = 50
 
-// transcriptPart bounds each text of a message: what was said, or what a tool was given
-// or answered.
+// transcriptPart limits each text of a message, including the input and output of
+// tools.
 const transcriptPart = 256 << 10
 
-// wholeTurns ends a page before a message for which it has no room: at the end of the
-// turn before, where the next page can begin. The first turn is given as far as it goes,
-// and its rest is missing.
+// wholeTurns ends a page before a message that does not fit: at the end of the
+// previous turn, where the next page can begin. The first turn is cut if it does not
+// fit.
 func wholeTurns(messages []*stetv1.TranscriptMessage, next *stetv1.TranscriptMessage) []*stetv1.TranscriptMessage {
 	for end := len(messages); end > 0; end-- {
 		if last := messages[end-1]; last.GetTurn() != next.GetTurn() {
@@ -32,12 +32,12 @@ func wholeTurns(messages []*stetv1.TranscriptMessage, next *stetv1.TranscriptMes
 		}
 	}
 	return append(messages, &stetv1.TranscriptMessage{
-		Turn: next.GetTurn(), Kind: string(transcript.Failure), Role: next.GetRole(), Text: "The rest of this turn is too large to be shown; stet export has all of it.",
+		Turn: next.GetTurn(), Kind: string(transcript.Failure), Role: next.GetRole(), Text: "The rest of this turn is too large to show; stet export has all of it.",
 	})
 }
 
-// Transcript gives messages in place of what is damaged, so that a reader sees
-// the rest.
+// Transcript returns messages in place of damaged parts, so that a reader sees the
+// rest.
 func (s *conversationService) Transcript(ctx context.Context, req *connect.Request[stetv1.TranscriptRequest]) (*connect.Response[stetv1.TranscriptResponse], error) {
 	m := req.Msg
 	t, err := s.transcript(ctx, m)
@@ -118,7 +118,7 @@ func wireMessage(m transcript.Message) *stetv1.TranscriptMessage {
 	return out
 }
 
-// part returns as much of a text as an answer shows.
+// part returns the part of a text that an answer shows.
 func part(text string) string {
 	if len(text) <= transcriptPart {
 		return text
@@ -143,7 +143,7 @@ func (s *conversationService) Export(ctx context.Context, req *connect.Request[s
 	return w.flush()
 }
 
-// exportWriter sends what is written in messages of a good size.
+// exportWriter sends written data in messages of a suitable size.
 type exportWriter struct {
 	stream *connect.ServerStream[stetv1.ExportConversationResponse]
 	buf    []byte

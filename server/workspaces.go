@@ -9,18 +9,17 @@ import (
 	"connectrpc.com/connect"
 )
 
-// errForeignPlace says the same of every place that is not allowed, whether
-// something is there or not.
-var errForeignPlace = connect.NewError(connect.CodePermissionDenied, errors.New("that directory is not among the workspaces that this server may touch"))
+// errForeignPlace is the same for every forbidden path, whether or not it exists.
+var errForeignPlace = connect.NewError(connect.CodePermissionDenied, errors.New("this server may not use that directory as a workspace"))
 
-// places are the directories in which workspaces may lie; nil has none.
+// places are the directories that may contain workspaces; nil has none.
 type places struct {
 	any  bool
 	dirs []string // without symbolic links
 }
 
-// newPlaces resolves directories, which must exist: a list that allows something
-// else than its author thought is worse than none.
+// newPlaces resolves directories, which must exist, so that a list never allows
+// something unintended.
 func newPlaces(dirs []string, tenant string) (*places, error) {
 	p := &places{}
 	for _, dir := range dirs {
@@ -33,7 +32,7 @@ func newPlaces(dirs []string, tenant string) (*places, error) {
 		}
 		path = strings.ReplaceAll(path, "{tenant}", tenant)
 		if !filepath.IsAbs(path) {
-			return nil, fmt.Errorf("workspaces: %s is no absolute path", path)
+			return nil, fmt.Errorf("workspaces: %s is not an absolute path", path)
 		}
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
@@ -47,12 +46,12 @@ func newPlaces(dirs []string, tenant string) (*places, error) {
 	return p, nil
 }
 
-// CheckWorkspaces refuses lists that would let tenants see each other's files:
-// each entry must be for one tenant.
+// CheckWorkspaces rejects lists that would let tenants see each other's files: each
+// entry must be for one tenant.
 func CheckWorkspaces(dirs []string) error {
 	for _, dir := range dirs {
 		if !strings.Contains(dir, "=") && !strings.Contains(dir, "{tenant}") {
-			return fmt.Errorf("workspaces: %s would be shared by all tenants; write TENANT=DIR, or {tenant} in the path", dir)
+			return fmt.Errorf("workspaces: %s would be shared by all tenants; use TENANT=DIR, or {tenant} in the path", dir)
 		}
 	}
 	return nil
