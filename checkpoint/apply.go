@@ -11,20 +11,20 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Applied is what a rewind, an undo or a redo came to.
+// Applied is the result of a rewind, an undo or a redo.
 type Applied struct {
 	// Operation is its entry in the log.
 	Operation *Operation
-	// Saved is the checkpoint of the present before, and Record the one after.
+	// Saved is the checkpoint of the state before, and Record the one after.
 	Saved, Record *Record
 	// Files is the number of paths that were changed, all of them verified.
 	Files int
 	// Plan is what was done, without counts of lines; see CountLines.
 	Plan *Plan
-	// NoSetgid lists paths that have all but their set-group-id bit back: the kernel
-	// gives it only to those who are in the group, and drops it without a word else.
+	// NoSetgid lists paths that were restored without their set-group-id bit: the
+	// kernel sets it only for members of the group, and drops it silently otherwise.
 	NoSetgid []string
-	// Recovered reports an interrupted rewind that was recovered from first, or is nil.
+	// Recovered describes an interrupted rewind that was recovered first, or is nil.
 	Recovered *Recovery
 	// CleanupError is why staged files could not be removed, or nil. They are
 	// removed when the workspace is next opened.
@@ -33,14 +33,14 @@ type Applied struct {
 	IndexError error
 }
 
-// Rewind plans and applies in one go. With the request and the token of a plan that was
-// shown before, it does exactly what that plan lists: if the workspace is no longer what
-// the plan was made for, the token differs, and Rewind returns ErrStalePlan and changes
-// nothing. An empty token takes the plan as it comes.
+// Rewind plans and applies in one call. With the request and the token of an earlier
+// plan, it does exactly what that plan lists: if the workspace has changed since, the
+// token differs, and Rewind returns ErrStalePlan and changes nothing. An empty token
+// accepts any plan.
 //
-// It saves the present first. When it returns an error that wraps ErrRolledBack,
-// everything is as it was; after ErrInterrupted the next Open takes the rewind back or
-// finds that it took place.
+// It saves the current state first. If the error wraps ErrRolledBack, nothing has
+// changed; after ErrInterrupted the next Open rolls the rewind back or finds that it
+// happened.
 func (w *Workspace) Rewind(ctx context.Context, req RewindRequest, token string) (*Applied, error) {
 	return w.change(ctx, "rewind", func(st *state) (*job, error) {
 		job, err := w.plan(ctx, st, req)
@@ -63,8 +63,8 @@ func (w *Workspace) change(ctx context.Context, what string, make func(*state) (
 	defer leave()
 	done, err := w.tryChange(ctx, st, make)
 	if isLost(err) && !errors.Is(err, ErrInterrupted) {
-		// A collector took blobs that the index promised. All files are as they were:
-		// begin again and read everything.
+		// A collector removed blobs that the index has. No file has changed: start
+		// over and read everything.
 		if err = w.dropIndex(); err == nil {
 			done, err = w.tryAgain(ctx, make)
 		}
@@ -76,7 +76,8 @@ func (w *Workspace) change(ctx context.Context, what string, make func(*state) (
 	return done, nil
 }
 
-// tryAgain reads where the workspace stands first: the present may have been saved.
+// tryAgain first reloads the state of the workspace: the current state may have been
+// saved.
 func (w *Workspace) tryAgain(ctx context.Context, make func(*state) (*job, error)) (*Applied, error) {
 	st, err := w.load(ctx)
 	if err != nil {
@@ -94,7 +95,7 @@ func (w *Workspace) tryChange(ctx context.Context, st *state, make func(*state) 
 	return r.apply(ctx)
 }
 
-// rewinding is a rewind under way.
+// rewinding is a running rewind.
 type rewinding struct {
 	w       *Workspace
 	st      *state
@@ -128,8 +129,8 @@ func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
 	return r.finish(ctx, after)
 }
 
-// announce saves the present, stages what is new and writes the journal. Nothing
-// in the workspace has changed when it returns, but for the staging directory.
+// announce saves the current state, stages new content and writes the journal. When
+// it returns, nothing in the workspace has changed except the staging directory.
 func (r *rewinding) announce(ctx context.Context, root *swapdir.Root) error {
 	w := r.w
 	r.saved = w.safety(r.plan)
@@ -155,14 +156,14 @@ func (r *rewinding) announce(ctx context.Context, root *swapdir.Root) error {
 			return err
 		}
 		merge(b, j)
-		// If the answer to the commit is lost, the journal may be there.
+		// If the answer to the commit is lost, the journal may exist.
 		r.journaled = true
 	}
 	if err := w.s.rows.Commit(ctx, b); err != nil {
 		if errors.Is(err, blob.ErrReadOnly) && !errors.Is(err, kv.ErrUncertain) {
 			r.journaled = false // nor could it be removed
 		}
-		return fmt.Errorf("save the present: %w", err)
+		return fmt.Errorf("save the current state: %w", err)
 	}
 	recovered := r.st.recovered
 	if r.st, err = w.load(ctx); err != nil {
@@ -172,7 +173,7 @@ func (r *rewinding) announce(ctx context.Context, root *swapdir.Root) error {
 	return nil
 }
 
-// safety describes the checkpoint of the present before a rewind.
+// safety describes the checkpoint before a rewind.
 func (w *Workspace) safety(p *Plan) *Record {
 	return &Record{
 		Kind: Safety, Conversation: p.Conversation, Root: p.RootBefore,
@@ -204,17 +205,17 @@ func (r *rewinding) execute(ctx context.Context) (*capture, error) {
 	return after, r.swap.Undisturbed()
 }
 
-// finish records the rewind and removes what is no longer needed.
+// finish records the rewind and removes the staged files.
 func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error) {
 	rec := r.result()
 	op := r.operation()
-	// From here on an interruption is no reason to go back: everything is in place.
+	// From here on an interruption does not roll back: everything is in place.
 	err := r.w.s.record(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		return r.commit(ctx, after, rec, op)
 	})
 	if errors.Is(err, kv.ErrUncertain) {
-		// The files are in place. If the commit took place, that is how it stays; if not,
-		// the journal is there, and recovery takes them back. Now nobody can tell.
+		// The files are in place. If the commit happened, they stay; if not, the
+		// journal exists, and recovery rolls back. The outcome is unknown now.
 		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	if err != nil {
@@ -297,7 +298,7 @@ func (r *rewinding) commit(ctx context.Context, after *capture, rec *Record, op 
 	})
 }
 
-// happened reports whether a commit whose answer was an error took place.
+// happened reports whether a commit that returned an error happened.
 func (r *rewinding) happened(ctx context.Context) (bool, error) {
 	now, err := r.w.load(context.WithoutCancel(ctx))
 	if err != nil {
@@ -306,7 +307,7 @@ func (r *rewinding) happened(ctx context.Context) (bool, error) {
 	return now.version != r.st.version, nil
 }
 
-// abort puts everything back and says why.
+// abort rolls everything back and returns the cause.
 func (r *rewinding) abort(ctx context.Context, cause error) error {
 	ctx = context.WithoutCancel(ctx)
 	if r.swap == nil {
@@ -317,8 +318,7 @@ func (r *rewinding) abort(ctx context.Context, cause error) error {
 		return fmt.Errorf("%w: %w", ErrInterrupted, errors.Join(cause, err))
 	}
 	if r.journaled {
-		// The saved present stays as a checkpoint. A journal that never came to be is
-		// no error.
+		// The saved state stays as a checkpoint. A missing journal is not an error.
 		err := r.w.s.rows.Commit(ctx, &kv.Batch{Delete: []string{keyspace.Journal(r.w.id)}})
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrInterrupted, errors.Join(cause, err))

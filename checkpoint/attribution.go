@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Write is one change of a path: who made it and what was there afterwards.
+// Write is one change of a path: its author and the state afterwards.
 type Write struct {
 	Writer Writer
 	After  *workspace.Entry
@@ -21,16 +21,16 @@ type history struct {
 	w      *Workspace
 	writes map[string][]Write
 	claims map[string]claimed
-	first  map[string]*workspace.Entry // what was there before the writes
-	past   map[string][][]Write        // what writes were before rewinds, latest last
+	first  map[string]*workspace.Entry // state before the writes
+	past   map[string][][]Write        // writes before rewinds, latest last
 	blind  map[string]blind            // by blob of the list
 	diffs  map[[2]blob.ID][]workspace.Change
 	from   *Record
-	older  []*Record // from and those before it, newest first; read when needed
+	older  []*Record // from and earlier ones, newest first; read on demand
 }
 
-// since returns the history of the workspace after the checkpoint from, up to
-// the present, which is given as the safety record that would be made of it.
+// since returns the history of the workspace after the checkpoint from, up to the
+// current state, which is given as its safety record.
 func (w *Workspace) since(ctx context.Context, from *Record, now *Record, present *capture) (*history, error) {
 	h := &history{
 		w: w, from: from, writes: map[string][]Write{}, claims: map[string]claimed{}, first: map[string]*workspace.Entry{},
@@ -61,15 +61,15 @@ func (w *Workspace) since(ctx context.Context, from *Record, now *Record, presen
 	return h, h.add(ctx, now, changes, before, newBlind(present.skipped))
 }
 
-// chain returns the checkpoints from the given one up to the latest, oldest first.
-// If that is of a release that did not keep which turns were at work, those of the
-// hour before come first, which tell.
+// chain returns the checkpoints from the given one up to the latest, oldest first. If
+// that one is of a release that did not record active turns, the checkpoints of the
+// hour before come first, which show them.
 func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) {
 	var chain []*Record
 	for rec, err := range w.newestFirst(ctx, "") {
 		var unread *UnreadableError
 		if errors.As(err, &unread) && unread.ID < from.ID {
-			continue // what was before the target does not matter
+			continue // earlier checkpoints do not matter
 		}
 		if err != nil {
 			return nil, err
@@ -87,9 +87,9 @@ func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) 
 	return chain, nil
 }
 
-// workedOut finds out, for checkpoints of releases that did not keep it, which
-// turns were at work. The checkpoints are given oldest first. It returns the turns
-// that go on after the last.
+// workedOut derives the active turns for checkpoints of releases that did not record
+// them. The checkpoints are given oldest first. It returns the turns that continue
+// after the last.
 func workedOut(chain []*Record) Turns {
 	var open Turns
 	for _, rec := range chain {
@@ -109,7 +109,7 @@ func workedOut(chain []*Record) Turns {
 	return open
 }
 
-// segment adds what changed between two neighbours.
+// segment adds the changes between two neighbours.
 func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 	changes, err := h.diff(ctx, prev.Tree, rec.Tree)
 	if err != nil {
@@ -133,11 +133,11 @@ func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 	return h.add(ctx, rec, changes, before, after)
 }
 
-// neighbours reports whether no checkpoint was made between two.
+// neighbours reports whether two checkpoints are consecutive.
 func neighbours(prev, rec *Record) bool { return rec.Parent == prev.ID }
 
-// diff compares two trees. After a single turn the same two are compared again to
-// find what differs from the target.
+// diff compares two trees. It caches, because after a single turn the same two are
+// compared again with the target.
 func (h *history) diff(ctx context.Context, a, b blob.ID) ([]workspace.Change, error) {
 	key := [2]blob.ID{a, b}
 	if changes, ok := h.diffs[key]; ok {
@@ -150,7 +150,7 @@ func (h *history) diff(ctx context.Context, a, b blob.ID) ([]workspace.Change, e
 	return changes, err
 }
 
-// begin notes what was there before the first change of a path.
+// begin records the state before the first change of a path.
 func (h *history) begin(c workspace.Change) {
 	if _, known := h.first[c.Path]; !known {
 		h.first[c.Path] = c.Before
@@ -172,7 +172,7 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 		}
 		by := writer
 		if _, unseen := before.at(c.Path); unseen && c.Before == nil {
-			// It was there and not captured, so nobody created it now.
+			// It existed but was not captured, so it was not created now.
 			by = Writer{Class: ByUnseen, Checkpoint: rec.ID}
 		}
 		if _, unseen := after.lost(c.Path); unseen && c.After == nil {
@@ -184,9 +184,9 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 	return nil
 }
 
-// restored handles what a rewind, an undo or a redo brought back: it still belongs
-// to whoever wrote it, and not to the one who went back. It reports false where
-// nobody is known to have written it.
+// restored handles content that a rewind, an undo or a redo restored: its author is
+// still the original one, not the one who went back. It reports false if the author
+// is unknown.
 func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change) (bool, error) {
 	writes := h.writes[c.Path]
 	delete(h.claims, c.Path) // it counts writes
@@ -198,10 +198,10 @@ func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change)
 		return true, nil
 	}
 	if len(writes) > 0 && sameState(h.first[c.Path], c.After) {
-		h.writes[c.Path] = nil // as if nobody had written it
+		h.writes[c.Path] = nil // as if it was never written
 		return true, nil
 	}
-	for _, was := range slices.Backward(h.past[c.Path]) { // as an undo does
+	for _, was := range slices.Backward(h.past[c.Path]) { // as in an undo
 		if i := lastWith(was, c.After); i >= 0 {
 			h.writes[c.Path] = slices.Clip(was[:i+1])
 			return true, nil
@@ -213,7 +213,7 @@ func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change)
 	}
 	by := from.by
 	if by.Class == ByConversation && rec.Conversation != "" && by.Conversation != rec.Conversation {
-		// Written by one and brought back by another: neither may take it back alone.
+		// Written by one and restored by another: neither may rewind it alone.
 		by = Writer{Class: BySeveral, Among: []string{by.Conversation, rec.Conversation}, Checkpoint: rec.ID}
 		slices.Sort(by.Among)
 	}
@@ -231,34 +231,34 @@ func lastWith(writes []Write, after *workspace.Entry) int {
 	return -1
 }
 
-// originDepth bounds how far back the writer of a restored content is looked for.
+// originDepth limits the search for the author of restored content.
 const originDepth = 500
 
-// origin says where a content comes from that is older than the history.
+// origin is the origin of content that is older than the history.
 type origin struct {
 	found bool
 	by    Writer
-	// later are the writers of the path after it, up to the history; rewound says that
-	// some of them may have been rewinds, or are not known.
+	// later are the later authors of the path, up to the history; rewound means that
+	// some of them may be rewinds or unknown.
 	later   []Writer
 	rewound bool
 }
 
-// takenBack reports whether a rewind to the content took back nothing but what a
-// conversation had written on top of it. Nobody wrote the content again then: to go
-// forward again undoes the rewind, and no work of the one who wrote it first.
+// takenBack reports whether a rewind to the content removed only what a conversation
+// had written on top of it. The content was not written again then: going forward
+// undoes the rewind, and no work of the first author.
 func (o *origin) takenBack(conversation string) bool {
 	return len(o.later) > 0 && !o.rewound && conversation != "" && !slices.ContainsFunc(o.later, func(w Writer) bool {
 		return w.Class != ByConversation || w.Conversation != conversation
 	})
 }
 
-// origin finds out where a content that is older than the history comes from.
+// origin finds the origin of content that is older than the history.
 func (h *history) origin(ctx context.Context, c workspace.Change) (o origin, err error) {
 	if h.older == nil {
 		for rec, err := range h.w.newestFirst(ctx, "") {
 			if kv.Damaged(err) {
-				continue // then those beside it are not neighbours
+				continue // the ones beside it are not neighbours
 			}
 			if err != nil {
 				return o, err
@@ -283,7 +283,7 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (o origin, err
 		switch {
 		case at < 0:
 		case h.older[i].Kind == Rewound || !neighbours(h.older[i+1], h.older[i]):
-			o.rewound = true // it wrote nothing of its own, or nobody knows who did
+			o.rewound = true // a rewind, or the author is unknown
 		case sameState(changes[at].After, c.After):
 			o.found, o.by = true, h.older[i].Writer()
 			return o, nil
@@ -296,12 +296,12 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (o origin, err
 
 // claimed is a change of one of several conversations that one of them claims.
 type claimed struct {
-	write int // its place among the writes of its path
+	write int // index among the writes of its path
 	among []string
 }
 
-// claim settles who of several made a change when one says that it did. What two of
-// them say that they wrote is nobody's again.
+// claim assigns a change of several conversations to the one that lists it as
+// touched. If two of them do, the author stays unknown.
 func (h *history) claim(rec *Record) {
 	if rec.Conversation == "" || rec.Side == Before {
 		return
@@ -340,15 +340,15 @@ func (h *history) blindAt(ctx context.Context, rec *Record) (blind, error) {
 	return h.blind[key], nil
 }
 
-// after cuts off the writes up to the last time that the path was as in the
-// target: what came before no longer matters.
+// after drops the writes up to the last time that the path equalled the target:
+// earlier ones do not matter.
 func (h *history) after(path string, target *workspace.Entry) []Write {
 	writes := h.writes[path]
 	return writes[lastWith(writes, target)+1:]
 }
 
-// sameState reports whether two entries of a path are the same, apart from what
-// a directory holds.
+// sameState reports whether two entries of a path are the same, apart from the
+// content of a directory.
 func sameState(a, b *workspace.Entry) bool {
 	if a == nil || b == nil {
 		return a == b

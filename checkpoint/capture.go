@@ -29,22 +29,22 @@ type Request struct {
 	Side         Side
 	// Author, Label and Tool are kept as they are.
 	Author, Label, Tool string
-	// Touched lists paths, relative to the workspace, that the tool wrote: they
-	// are captured although an ignore file excludes them, and tell conversations
-	// apart that work at the same time.
+	// Touched lists paths, relative to the workspace, that the tool wrote: they are
+	// captured even if an ignore file excludes them, and identify the author if
+	// several conversations are active.
 	Touched []string
-	// Paths, if not nil, limits the look to these paths: everything else is taken
-	// to be as it was.
+	// Paths, if not nil, limits the scan to these paths: everything else counts as
+	// unchanged.
 	Paths []string
-	// Holder is whoever makes the turn's checkpoints and keeps it open. The same one
-	// is given with all checkpoints of a turn; its processes count in the one before.
+	// Holder makes the turn's checkpoints and keeps it open. Pass the same one with
+	// all checkpoints of a turn; its processes are taken from the first.
 	Holder Holder
-	// Unfinished says that the turn goes on although the checkpoint is on its after
-	// side.
+	// Unfinished means that the turn continues although the checkpoint is on its
+	// after side.
 	Unfinished bool
-	// Auto marks a checkpoint that nobody asked for.
+	// Auto marks an automatic checkpoint.
 	Auto bool
-	// Progress is called now and then during a long scan.
+	// Progress is called from time to time during a long scan.
 	Progress func(workspace.Stats)
 
 	share workspace.Share // to be read again
@@ -56,21 +56,21 @@ const (
 	SkippedThrottled = "too soon after the last automatic checkpoint"
 )
 
-// Result is what a request came to.
+// Result is the result of a request.
 type Result struct {
 	// Record is the checkpoint, or nil if none was made.
 	Record *Record
-	// Skipped says why none was made, or is empty.
+	// Skipped is why none was made, or empty.
 	Skipped string
-	// NotCaptured lists what was seen and left out.
+	// NotCaptured lists what was seen and not captured.
 	NotCaptured []workspace.Skipped
-	// IgnoredChanged lists, at the end of a turn, the ignored files that changed during
-	// it and were not captured before: no rewind brings them back.
+	// IgnoredChanged lists, at the end of a turn, the ignored files that changed
+	// during it and were not captured before, so a rewind cannot restore them.
 	IgnoredChanged []string
-	// Recovered reports an interrupted rewind that was recovered from first, or is nil.
+	// Recovered describes an interrupted rewind that was recovered first, or is nil.
 	Recovered *Recovery
-	// IndexError is why the stat index could not be saved, or nil. The checkpoint
-	// is whole, the next one will take longer.
+	// IndexError is why the stat index could not be saved, or nil. The checkpoint is
+	// complete; the next one will take longer.
 	IndexError error
 	Stats      workspace.Stats
 }
@@ -111,7 +111,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		err = w.commit(ctx, st, cap, rec, req.Holder)
 	}
 	if isLost(err) {
-		// A collector took blobs that the index promised: read everything again.
+		// A collector removed blobs that the index has: read everything again.
 		req.Paths = nil
 		if err = w.dropIndex(); err == nil {
 			cap, err = w.capturedTurn(ctx, st, &req, rec)
@@ -129,7 +129,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	return res, nil
 }
 
-// capturedTurn is captured, with a look at ignored files where a turn begins or ends.
+// capturedTurn is captured, and examines ignored files where a turn begins or ends.
 func (w *Workspace) capturedTurn(ctx context.Context, st *state, req *Request, rec *Record) (*capture, error) {
 	c, err := w.captured(ctx, st, req)
 	if err != nil {
@@ -138,17 +138,16 @@ func (w *Workspace) capturedTurn(ctx context.Context, st *state, req *Request, r
 	return w.notice(ctx, st, c, rec)
 }
 
-// isLost reports whether an error says that the store does not have a blob. One of
-// a plan that was never carried out may be gone while the index still knows it,
-// be it a content, which a commit misses, or a directory, which a look at the tree
-// does.
+// isLost reports whether an error means that the store lacks a blob. A blob of a plan
+// that was never carried out may be gone while the index still has it: a content,
+// which a commit misses, or a directory, which reading the tree misses.
 func isLost(err error) bool {
 	var missing *kv.MissingBlobsError
 	return errors.As(err, &missing) || errors.Is(err, blob.ErrNotFound)
 }
 
-// throttled says whether an automatic checkpoint comes too soon. Those on a side
-// of a turn never do: they tell who wrote what.
+// throttled reports whether an automatic checkpoint comes too soon. Those on a side
+// of a turn never do: they determine the authors.
 func (w *Workspace) throttled(st *state, req *Request) bool {
 	if !req.Auto || req.Side != NoSide || st.tip == nil || st.tip.Kind != Auto {
 		return false
@@ -163,20 +162,20 @@ type capture struct {
 	index   *workspace.Index
 	skipped []workspace.Skipped // of the whole workspace
 	changed []workspace.Change  // against the tip
-	scan    *workspace.Result   // or nil, where no scan captured it
+	scan    *workspace.Result   // nil if no scan captured it
 	hinted  bool
-	// stamps are of ignored files at the beginning of a turn, changedIgnored those that
-	// changed when it ends.
+	// stamps are stamps of ignored files at the beginning of a turn, changedIgnored
+	// the files that changed by its end.
 	stamps         []workspace.IgnoredStamp
 	changedIgnored []string
-	// revealed are the paths that were looked at although a rule ignores them.
+	// revealed are the paths that were scanned although a rule ignores them.
 	revealed map[string]bool
-	afresh   bool // nothing is taken for granted: every blob is named to the store
+	afresh   bool // trusts nothing: every blob is named to the store
 	stats    workspace.Stats
 }
 
-// refs lists the blobs that a commit refers to which relies on the base tree. The
-// scan knows them if that is the one that it compared with.
+// refs lists the blobs that a commit must refer to if it relies on the base tree. The
+// scan has them if it compared with that tree.
 func (c *capture) refs(ctx context.Context, store blob.Store, base blob.ID) ([]blob.ID, error) {
 	if c.scan != nil && c.scan.Base == base {
 		return c.scan.Added, nil
@@ -192,9 +191,9 @@ func (c *capture) files(ctx context.Context, store blob.Store) (uint64, error) {
 	return countFiles(ctx, store, c.tree)
 }
 
-// known returns what a scan begins with: the index or, if it is lost, the latest
-// checkpoint. Without either a scan would not know which ignored files were captured
-// since an agent touched them, and leave them out.
+// known returns the index for a scan: the saved one or, if it is lost, one of the
+// latest checkpoint. Without either, a scan would drop ignored files that are
+// captured because an agent touched them.
 func (st *state) known(index *workspace.Index) *workspace.Index {
 	if index == nil && st.tip != nil {
 		return workspace.NewIndex(st.tip.Tree)
@@ -240,14 +239,14 @@ func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*cap
 	return c, err
 }
 
-// isGone reports whether the workspace itself is not there.
+// isGone reports whether the workspace itself is missing.
 func (w *Workspace) isGone() bool {
 	_, err := os.Lstat(w.path)
 	return isNotExist(err)
 }
 
-// capturedGone captures a workspace that a turn removed: everything in it went, and
-// whoever makes the directory again can have it back.
+// capturedGone captures a workspace that a turn removed: everything in it is gone,
+// and can be restored after the directory is created again.
 func (w *Workspace) capturedGone(ctx context.Context, st *state) (*capture, error) {
 	node, err := workspace.EncodeNode(nil)
 	if err != nil {
@@ -303,8 +302,8 @@ func (w *Workspace) prepare(ctx context.Context, st *state, c *capture, rec *Rec
 		if !c.afresh {
 			base = st.tip.Tree
 		}
-		// The blobs that both trees share are safe from a collector as long as the
-		// record of the old one stands; the new ones are named below.
+		// Blobs shared by both trees are safe from a collector while the record of
+		// the old one exists; new ones are named below.
 		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Checkpoint(st.tip.ID), Version: st.tip.version})
 	}
 	side, sideCtx := errgroup.WithContext(ctx)

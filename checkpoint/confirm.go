@@ -8,13 +8,13 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// confirmTries is how often a plan is made whose files changed while it was made.
+// confirmTries is how often a plan is made again because files changed meanwhile.
 const confirmTries = 5
 
 // confirmed makes a plan, and reads the files that it would replace or delete,
-// whatever their stamps say: not every change moves one. If a file is not what the
-// plan took it for, the plan is made again with what it is, so that the change is
-// somebody's like any other.
+// regardless of stamps: not every change modifies one. If a file differs from the
+// plan, the plan is made again with the actual content, so that the change gets an
+// author like any other.
 func (w *Workspace) confirmed(ctx context.Context, make func() (*job, error)) (*job, error) {
 	for range confirmTries {
 		job, err := make()
@@ -29,8 +29,8 @@ func (w *Workspace) confirmed(ctx context.Context, make func() (*job, error)) (*
 	return nil, fmt.Errorf("%w: files are being written to", ErrChanged)
 }
 
-// confirm reports whether the files that a plan replaces are what it says. If not,
-// the index knows what they are afterwards.
+// confirm reports whether the files that a plan replaces match it. If not, the index
+// has their actual content afterwards.
 func (w *Workspace) confirm(ctx context.Context, job *job) (bool, error) {
 	files := replaced(job.plan.Actions)
 	if len(files) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// streamFrom is the size from which a file is not held in memory as a whole. A
-// stream costs more than it saves where the store has the content in one row.
+// streamFrom is the size from which a file is streamed. For content in one row, a
+// stream costs more than it saves.
 const streamFrom = 256 << 10
 
 // openRoot opens the directory for changes.
@@ -18,7 +18,7 @@ func (w *Workspace) openRoot() (*swapdir.Root, error) {
 	return swapdir.Open(w.path, &swapdir.Options{Hook: w.s.opts.hook})
 }
 
-// changes lists what actions change, by path, in the words of the disk.
+// changes converts actions to changes of the disk, by path.
 func changes(actions []Action) []swapdir.Change {
 	var out []swapdir.Change
 	for i := range actions {
@@ -43,8 +43,8 @@ func object(e *workspace.Entry) *swapdir.Object {
 	return &swapdir.Object{Kind: kind, Mode: e.Mode}
 }
 
-// contents gives the disk what actions bring, and knows what they replace. It
-// implements swapdir.Contents; the store checks that a content is the right one.
+// contents provides the new contents of actions and recognizes the old ones. It
+// implements swapdir.Contents; the store verifies contents.
 type contents struct {
 	blobs  blob.Store
 	byPath map[string]*Action

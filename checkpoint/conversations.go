@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Of connects the conversations of a store, for Options.Conversations. Both must
-// be over the same rows, for their changes to be one commit.
+// Of connects the conversations of a store, for Options.Conversations. Both must use
+// the same rows, so that their changes are one commit.
 func Of(store *conversation.Store) Conversations { return keeper{store} }
 
 type keeper struct{ store *conversation.Store }
@@ -19,7 +19,7 @@ type keeper struct{ store *conversation.Store }
 func (k keeper) Current(ctx context.Context, id string) (blob.ID, error) {
 	root, err := k.store.Head(ctx, id)
 	if errors.Is(err, conversation.ErrNotFound) {
-		return blob.ID{}, nil // known by name only, as with agents of others
+		return blob.ID{}, nil // only the name is known, as with other programs' agents
 	}
 	return root, err
 }

@@ -54,8 +54,8 @@ var (
 	ErrNoConversations = errors.New("conversations are not connected")
 )
 
-// UnreadableError names a checkpoint that a list has and that cannot be read. The
-// list goes on after it.
+// UnreadableError names a listed checkpoint that cannot be read. The list continues
+// after it.
 type UnreadableError struct {
 	ID  string
 	Err error
@@ -66,7 +66,7 @@ func (e *UnreadableError) Error() string { return fmt.Sprintf("checkpoint %s: %v
 // Unwrap returns the cause.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// AmbiguousError lists what a prefix fits. It wraps ErrAmbiguous.
+// AmbiguousError lists the matches of a prefix. It wraps ErrAmbiguous.
 type AmbiguousError struct {
 	Ref        string
 	Candidates []string

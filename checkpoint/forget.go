@@ -14,13 +14,13 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// forgetBatch is the number of checkpoints that one commit forgets.
+// forgetBatch is the number of checkpoints that one commit removes.
 const forgetBatch = 5000
 
-// ApplyRetention carries out a plan. A checkpoint that was pinned since the plan
-// was made stays, and so does one that an undo has come to need. Every
-// commit leaves an entry in the log; blobs go at the next collection. It returns
-// how many checkpoints were forgotten.
+// ApplyRetention carries out a plan. A checkpoint that was pinned since the plan was
+// made stays, and so does one that an undo now needs. Every commit adds an entry to
+// the log; the next collection removes the blobs. It returns how many checkpoints
+// were removed.
 func (s *Service) ApplyRetention(ctx context.Context, plan RetentionPlan, author string) (int, error) {
 	forgotten := 0
 	for _, ws := range slices.Sorted(maps.Keys(plan.Checkpoints)) {
@@ -35,7 +35,7 @@ func (s *Service) ApplyRetention(ctx context.Context, plan RetentionPlan, author
 	return forgotten, nil
 }
 
-// forget removes checkpoints of a workspace while nobody captures or rewinds it.
+// forget removes checkpoints of a workspace under its lock.
 func (s *Service) forget(ctx context.Context, ws string, ids []string, author string) (n int, err error) {
 	unlock, err := s.lock(ctx, ws)
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Service) forget(ctx context.Context, ws string, ids []string, author st
 	}
 	defer unlock()
 	err = s.record(ctx, func(ctx context.Context) error {
-		// The number in the log is taken before pins and operations are read: whoever
-		// pins or rewinds after that makes the commit fail, and all is read again.
+		// Read the number in the log before pins and operations: a later pin or
+		// rewind makes the commit fail, and everything is read again.
 		last, err := s.lastOperation(ctx)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (s *Service) forget(ctx context.Context, ws string, ids []string, author st
 			return err
 		}
 		op := &Operation{Kind: OpForget, Author: author, Workspace: ws}
-		b := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Journal(ws)}}} // no rewind is under way
+		b := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Journal(ws)}}} // no rewind is running
 		for _, rec := range gone {
 			b.Delete = append(b.Delete, keyspace.Checkpoint(rec.ID), keyspace.WorkspaceCheckpoint(ws, rec.ID))
 			if rec.Conversation != "" {
@@ -73,7 +73,7 @@ func (s *Service) forget(ctx context.Context, ws string, ids []string, author st
 	return n, err
 }
 
-// forgettable loads those of the checkpoints that may go, oldest first.
+// forgettable loads the checkpoints that may be removed, oldest first.
 func (s *Service) forgettable(ctx context.Context, ws string, ids []string) ([]*Record, error) {
 	held, err := s.held(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Service) forgettable(ctx context.Context, ws string, ids []string) ([]*
 	for _, id := range ids {
 		rec, err := s.Get(ctx, id)
 		if errors.Is(err, ErrNotFound) {
-			continue // forgotten by another
+			continue // removed by another process
 		}
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (s *Service) forgettable(ctx context.Context, ws string, ids []string) ([]*
 	return out, nil
 }
 
-// holds is what keeps checkpoints from being forgotten.
+// holds are the reasons to keep checkpoints.
 type holds struct {
 	ids     map[string]Held
 	rewinds map[string]bool // workspaces with a journal
@@ -115,8 +115,8 @@ func (h *holds) of(r *Retained, now time.Time) Held {
 	return ""
 }
 
-// begun lists the checkpoints that the turns which are going on began with, given
-// the row of a workspace. If that cannot be read, nothing can be rewound there.
+// begun lists the checkpoints that running turns began with, given the row of a
+// workspace. If the row is unreadable, nothing can be rewound there.
 func (s *Service) begun(row []byte) []string {
 	var m stetv1.WorkspaceRecord
 	if err := unmarshal(row, &m); err != nil {
@@ -131,7 +131,7 @@ func (s *Service) begun(row []byte) []string {
 	return out
 }
 
-// held finds out what must stay.
+// held determines what must stay.
 func (s *Service) held(ctx context.Context) (*holds, error) {
 	h := &holds{ids: map[string]Held{}, rewinds: map[string]bool{}}
 	stacks, err := s.stacks(ctx)

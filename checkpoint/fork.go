@@ -7,9 +7,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Fork begins a conversation with the state of a checkpoint and returns its id.
-// Files stay as they are; the checkpoint is listed under the new conversation
-// from its first checkpoint on.
+// Fork starts a conversation with the state of a checkpoint and returns its id. Files
+// stay unchanged; the new conversation lists the checkpoint from its first checkpoint
+// on.
 func (w *Workspace) Fork(ctx context.Context, ref, conversation, author string) (string, error) {
 	rec, err := w.Resolve(ctx, ref, conversation)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Plan says what a rewind would do. It captures the workspace, and changes
-// nothing in it.
+// Plan returns what a rewind would do. It captures the workspace and changes nothing
+// in it.
 func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) {
 	if w.s.opts.DisableRead {
 		return nil, fmt.Errorf("plan rewind: %w", ErrDisabled)
@@ -35,17 +35,17 @@ func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) 
 	if err := w.CountLines(ctx, job.plan); err != nil {
 		return nil, fmt.Errorf("plan rewind: %w", err)
 	}
-	// The index has seen everything that a later Apply will look at.
+	// The index covers everything that a later rewind will scan.
 	_ = w.keepIndex(job.present.index) // only a cache
 	return job.plan, nil
 }
 
-// job is a plan together with what it was made from.
+// job is a plan together with its inputs.
 type job struct {
 	plan    *Plan
 	present *capture
 	kind    string // of the operation
-	of      uint64 // operation that is undone or done again, or 0
+	of      uint64 // operation to undo or redo, or 0
 }
 
 // plan makes a plan. The caller holds the workspace's lock.
@@ -96,7 +96,7 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	return &job{plan: p, present: present, kind: OpRewind}, nil
 }
 
-// checkRequest refuses paths that no tree can hold before anything is done.
+// checkRequest rejects paths that no tree can hold.
 func checkRequest(req *RewindRequest) error {
 	switch req.Scope {
 	case "", FilesOnly, ConversationOnly, Both:
@@ -130,7 +130,7 @@ func choices(m map[string]Choice) []Choice {
 	return out
 }
 
-// planConversation finds out where the conversation stands and where it goes.
+// planConversation determines the current and the new state of the conversation.
 func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	scope, convs := p.request.Scope, w.s.opts.Conversations
 	moves := scope != FilesOnly && !p.Target.Root.IsZero() && p.Target.Conversation != "" && p.Conversation == p.Target.Conversation
@@ -154,7 +154,7 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 }
 
 // planFiles decides about every path that differs from the target. It returns the
-// present that the plan was made from.
+// captured state that the plan is based on.
 func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *capture) (*capture, error) {
 	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
 		states, err := w.statesSince(ctx, st, p, p.Target, present)
@@ -167,8 +167,8 @@ func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *
 	})
 }
 
-// statesSince puts together what is known about the paths in which the present
-// differs from a checkpoint, and who wrote them since.
+// statesSince collects the paths that differ from a checkpoint, and their authors
+// since.
 func (w *Workspace) statesSince(ctx context.Context, st *state, p *Plan, from *Record, present *capture) ([]PathState, error) {
 	now, err := w.unsaved(ctx, st, p)
 	if err != nil {
@@ -181,8 +181,8 @@ func (w *Workspace) statesSince(ctx context.Context, st *state, p *Plan, from *R
 	return w.states(ctx, h, from, present, p.request.asks)
 }
 
-// mine reports whether a rewind of a conversation takes back a change. One of no
-// conversation takes back what any checkpoint saw.
+// mine reports whether a rewind of a conversation reverts a change. Without a
+// conversation, it reverts everything that any checkpoint saw.
 func mine(conversation string, by Writer) bool {
 	switch by.Class {
 	case ByConversation:
@@ -193,11 +193,11 @@ func mine(conversation string, by Writer) bool {
 	return false
 }
 
-// perhapsMine reports whether a change may be of a conversation although nobody
-// knows that. Where another one may have made it as well, that counts only for
-// paths that were asked for: no choice for all of them may undo the other's work.
-// So do the user's own changes since the last checkpoint in a rewind of no
-// conversation, which is about the user's own work.
+// perhapsMine reports whether a conversation may be the author of a change although
+// that is uncertain. If another one may be the author as well, that counts only for
+// explicitly requested paths: a general choice must not undo the other's work. The
+// same applies to the user's own changes since the last checkpoint in a rewind
+// without a conversation.
 func perhapsMine(conversation string, by Writer, asked bool) bool {
 	switch by.Class {
 	case ByForgotten:
@@ -223,8 +223,7 @@ func (w *Workspace) settle(ctx context.Context, p *Plan, states []PathState, rul
 	return nil
 }
 
-// states puts together what is known about the paths in which the present
-// differs from the target.
+// states collects the paths that differ from the target.
 func (w *Workspace) states(ctx context.Context, h *history, target *Record, present *capture, asks func(string) bool) ([]PathState, error) {
 	changes, err := h.diff(ctx, target.Tree, present.tree)
 	if err != nil {
@@ -237,8 +236,8 @@ func (w *Workspace) states(ctx context.Context, h *history, target *Record, pres
 	now := newBlind(present.skipped)
 	states := make([]PathState, 0, len(changes))
 	for _, c := range changes {
-		// Trees come from a store that others may have written to: one bad path and
-		// the whole rewind is off.
+		// Trees come from a store that others may have written: one bad path rejects
+		// the whole rewind.
 		if err := workspace.CheckPath(c.Path); err != nil {
 			return nil, fmt.Errorf("refuse checkpoint %s: %w", target.ID, err)
 		}
@@ -260,8 +259,8 @@ func (w *Workspace) states(ctx context.Context, h *history, target *Record, pres
 	return states, w.occupied(states)
 }
 
-// occupied finds the directories that would go and hold something that no tree
-// knows of, such as an ignored file or the .git of a nested repository.
+// occupied finds the directories to be removed that contain something uncaptured,
+// such as an ignored file or the .git of a nested repository.
 func (w *Workspace) occupied(states []PathState) error {
 	known := map[string]bool{}
 	for i := range states {
@@ -281,7 +280,7 @@ func (w *Workspace) occupied(states []PathState) error {
 		}
 		names, err := readNames(root, s.Path)
 		if isNotExist(err) || errors.Is(err, syscall.ENOTDIR) {
-			continue // the re-check before the first change will notice
+			continue // the recheck before the first change detects it
 		}
 		if err != nil {
 			return fmt.Errorf("look into %q: %w", s.Path, err)
@@ -292,7 +291,7 @@ func (w *Workspace) occupied(states []PathState) error {
 }
 
 func readNames(root *os.Root, path string) ([]string, error) {
-	// It may have become a FIFO, whose other end nobody opens.
+	// It may have become a FIFO without a writer.
 	dir, err := root.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -312,8 +311,8 @@ func untouched(present *capture, actions []Action) int {
 	return max(0, n)
 }
 
-// CountLines counts, for each action of a plan, the lines that come and go. Those of
-// what Plan returned are counted; what was done need not be shown to anybody.
+// CountLines counts, for each action of a plan, the added and removed lines. Plan has
+// counted them already; executed plans are counted only on request.
 func (w *Workspace) CountLines(ctx context.Context, p *Plan) error {
 	for i := range p.Actions {
 		a := &p.Actions[i]

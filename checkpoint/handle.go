@@ -21,8 +21,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Workspace is a directory under the care of a Service. It is safe for
-// concurrent use; captures and rewinds of one directory wait for each other.
+// Workspace is a directory managed by a Service. It is safe for concurrent use;
+// captures and rewinds of one directory wait for each other.
 type Workspace struct {
 	s    *Service
 	id   string
@@ -32,7 +32,7 @@ type Workspace struct {
 	cleanup   error     // of Open
 
 	mu    sync.Mutex
-	index *workspace.Index // guarded by mu; nil until it is needed
+	index *workspace.Index // guarded by mu; nil until needed
 }
 
 // WorkspaceID returns the id of a directory, given its absolute path without
@@ -42,9 +42,9 @@ func WorkspaceID(path string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Open takes a directory into care. Links in its path are resolved. If a rewind
-// of it was interrupted, it is settled first, and Recovered tells so. The store
-// must not lie in it.
+// Open opens a directory. It resolves links in its path. If a rewind of it was
+// interrupted, Open rolls it back first, and Recovered describes that. The store must
+// not be inside of it.
 func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -75,8 +75,8 @@ func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 	return w, nil
 }
 
-// apart refuses a directory that IndexDir lies in, and with it the store: its
-// checkpoints would hold the store, and a rewind would take that back, too.
+// apart rejects a directory that contains IndexDir, and so the store: its checkpoints
+// would contain the store, and a rewind would rewind it, too.
 func (s *Service) apart(path string) error {
 	if s.opts.IndexDir == "" {
 		return nil
@@ -85,7 +85,7 @@ func (s *Service) apart(path string) error {
 	if err != nil {
 		return fmt.Errorf("open workspace: %w", err)
 	}
-	for dir := index; ; dir = filepath.Dir(dir) { // it may be yet to come
+	for dir := index; ; dir = filepath.Dir(dir) { // it may not exist yet
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			index = filepath.Join(real, strings.TrimPrefix(index, dir))
 			break
@@ -97,11 +97,11 @@ func (s *Service) apart(path string) error {
 	if rel, err := filepath.Rel(path, index); err != nil || !filepath.IsLocal(rel) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s holds files of the store, in %s", workspace.ErrRootRefused, path, index)
+	return fmt.Errorf("%w: %s contains files of the store, in %s", workspace.ErrRootRefused, path, index)
 }
 
-// WorkspacePath returns the path of a directory that has checkpoints, by its id,
-// as it was when the first was made.
+// WorkspacePath returns the path of a directory that has checkpoints, by its idat the
+// time of the first checkpoint.
 func (s *Service) WorkspacePath(ctx context.Context, id string) (string, error) {
 	st, err := (&Workspace{s: s, id: id}).load(ctx)
 	if err != nil {
@@ -123,9 +123,9 @@ func (w *Workspace) Path() string { return w.path }
 // was none.
 func (w *Workspace) Recovered() *Recovery { return w.recovered }
 
-// CleanupError returns why Open could not remove staged files that a rewind left,
-// or nil. They do no harm and are removed when that works, as on a network file
-// system after the last program that has one of them open is done.
+// CleanupError returns why Open could not remove staged files that a rewind left, or
+// nil. They are harmless and are removed later, for example on a network file system
+// after the last program closes them.
 func (w *Workspace) CleanupError() error { return w.cleanup }
 
 // Close releases the files of the workspace.
@@ -140,16 +140,16 @@ func (w *Workspace) Close() error {
 	return err
 }
 
-// state is what the holder of a workspace's lock knows.
+// state is the state of a workspace under its lock.
 type state struct {
 	row       *stetv1.WorkspaceRecord // never nil; id is empty before the first checkpoint
 	version   uint64                  // of the row; 0 if there is none
 	tip       *Record                 // the latest checkpoint, or nil
-	recovered *Recovery               // what enter did about an interrupted rewind, or nil
+	recovered *Recovery               // interrupted rewind that enter handled, or nil
 }
 
-// enter takes the lock, settles an interrupted rewind and reads where the
-// workspace stands. The caller calls leave.
+// enter takes the lock, rolls back an interrupted rewind and loads the state of the
+// workspace. The caller calls leave.
 func (w *Workspace) enter(ctx context.Context) (st *state, leave func(), err error) {
 	unlock, err := w.s.lock(ctx, w.id)
 	if err != nil {
@@ -186,13 +186,13 @@ func (w *Workspace) load(ctx context.Context) (*state, error) {
 	st.version = row.Version
 	st.tip, err = w.s.Get(ctx, st.row.LastCheckpoint)
 	if errors.Is(err, ErrNotFound) {
-		// A retention policy may take any checkpoint, also the last one.
+		// A retention policy may remove any checkpoint, even the last one.
 		st.tip, err = w.latest(ctx)
 	}
 	return st, err
 }
 
-// latest returns the newest checkpoint that is left, or nil.
+// latest returns the newest remaining checkpoint, or nil.
 func (w *Workspace) latest(ctx context.Context) (*Record, error) {
 	for rec, err := range w.newestFirst(ctx, "") {
 		return rec, err
@@ -200,7 +200,7 @@ func (w *Workspace) latest(ctx context.Context) (*Record, error) {
 	return nil, nil
 }
 
-// advance notes which turns were at work until a checkpoint, which by makes, and
+// advance records the turns that were active until a checkpoint made by by, and
 // returns the row of the workspace after it.
 func (w *Workspace) advance(ctx context.Context, st *state, rec *Record, by Holder) (kv.Set, error) {
 	turns, err := w.turns(ctx, st)
@@ -235,10 +235,10 @@ func (w *Workspace) openIndex(st *state) *workspace.Index {
 	if fits() || w.s.opts.IndexDir == "" {
 		return w.index
 	}
-	// Another process may have captured since: its index knows more than ours.
+	// Another process may have captured since: its index is newer than ours.
 	index, err := workspace.OpenSealedIndex(w.s.file(w.id, ".index"), w.s.opts.IndexSeal)
 	if err != nil {
-		return w.index // an index is only a cache; a scan without it is right, too
+		return w.index // an index is only a cache
 	}
 	if w.index != nil {
 		_ = w.index.Close() // a file that was only read
@@ -247,11 +247,11 @@ func (w *Workspace) openIndex(st *state) *workspace.Index {
 	return w.index
 }
 
-// keepIndex remembers the index of a tree that has been committed. Its error is
-// no reason to fail: the next scan takes longer.
+// keepIndex remembers the index of a tree that has been committed. Ignore its error:
+// the next scan only takes longer.
 func (w *Workspace) keepIndex(index *workspace.Index) error {
 	if w.s.of != nil {
-		return nil // it knows blobs that are nowhere
+		return nil // it names blobs that are not stored
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -262,8 +262,8 @@ func (w *Workspace) keepIndex(index *workspace.Index) error {
 	return index.SaveSealed(w.s.file(w.id, ".index"), w.s.opts.IndexSeal)
 }
 
-// dropIndex forgets an index whose blobs are gone, also where another process
-// would find it. The caller holds the workspace's lock.
+// dropIndex drops an index whose blobs are gone, also on disk. The caller holds the
+// workspace's lock.
 func (w *Workspace) dropIndex() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// turns returns the turns that went on after the latest checkpoint. Some of them
+// turns returns the turns that continued after the latest checkpoint. Some of them
 // may have ended since.
 func (w *Workspace) turns(ctx context.Context, st *state) (Turns, error) {
 	if st.row.GetTurns() != nil || st.tip == nil || !st.tip.unaware {
@@ -24,7 +24,7 @@ func (w *Workspace) turns(ctx context.Context, st *state) (Turns, error) {
 	return workedOut(chain), nil
 }
 
-// unsaved describes the present as the checkpoint that a rewind would make of it
+// unsaved describes the current state as the checkpoint that a rewind would save
 // first.
 func (w *Workspace) unsaved(ctx context.Context, st *state, p *Plan) (*Record, error) {
 	turns, err := w.turns(ctx, st)
@@ -37,7 +37,7 @@ func (w *Workspace) unsaved(ctx context.Context, st *state, p *Plan) (*Record, e
 	return rec, nil
 }
 
-// AtWork returns the turns that are going on in the workspace.
+// AtWork returns the running turns in the workspace.
 func (w *Workspace) AtWork(ctx context.Context) (Turns, error) {
 	st, err := w.load(ctx)
 	if err != nil {
@@ -51,9 +51,8 @@ func (w *Workspace) AtWork(ctx context.Context) (Turns, error) {
 	return open, nil
 }
 
-// Hold says that a turn, which by began, goes on, and that the processes of by that
-// are not known yet hold it, too. It captures nothing. It returns ErrNotFound if
-// the turn has ended.
+// Hold records that a turn of by continues, and adds new processes of by as its
+// holders. It captures nothing. It returns ErrNotFound if the turn has ended.
 func (w *Workspace) Hold(ctx context.Context, conversation string, by Holder) error {
 	return w.setTurn(ctx, conversation, by.ID, func(t *Turn) {
 		t.Seen = w.s.opts.Now()
@@ -65,14 +64,14 @@ func (w *Workspace) Hold(ctx context.Context, conversation string, by Holder) er
 	})
 }
 
-// Release ends a turn, which by began, without a checkpoint: what changed since its
-// last one is not its work. It returns ErrNotFound if the turn has ended already.
+// Release ends a turn of by without a checkpoint: changes since its last one are not
+// its work. It returns ErrNotFound if the turn has ended already.
 func (w *Workspace) Release(ctx context.Context, conversation string, by Holder) error {
-	// It goes with the next checkpoint, which has to know that it was there.
+	// The next checkpoint removes it, because it must record it.
 	return w.setTurn(ctx, conversation, by.ID, func(t *Turn) { t.Lost = true })
 }
 
-// setTurn changes a turn that is going on.
+// setTurn changes a running turn.
 func (w *Workspace) setTurn(ctx context.Context, conversation, holder string, set func(*Turn)) error {
 	st, leave, err := w.enter(ctx)
 	if err != nil {

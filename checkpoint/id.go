@@ -9,9 +9,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// nextID returns an id that is greater than last, also when the clock went back
-// or stands still: the order of a workspace's checkpoints is the order of their
-// ids, and clocks are no witnesses of order.
+// nextID returns an id that is greater than last, even if the clock went back or
+// stands still: the order of a workspace's checkpoints is the order of their ids, and
+// clocks do not guarantee order.
 func nextID(now time.Time, last string) (string, error) {
 	ms := ulid.Timestamp(now)
 	var id ulid.ULID

@@ -11,23 +11,23 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// IgnoredFiles says what to do about ignored files, such as a .env, that are there
-// when a turn begins.
+// IgnoredFiles says what to do about ignored files, such as a .env, that exist when a
+// turn begins.
 type IgnoredFiles string
 
 // The ways. The empty one is NoticeIgnored.
 const (
-	// NoticeIgnored: their stamps are kept, and those that change during the turn are
-	// named. Their contents are not read.
+	// NoticeIgnored: their stamps are recorded, and those that change during the turn
+	// are reported. Their contents are not read.
 	NoticeIgnored IgnoredFiles = "notice"
-	// CaptureIgnored: small ones are captured, and a rewind brings them back.
+	// CaptureIgnored: small ones are captured, and a rewind restores them.
 	CaptureIgnored IgnoredFiles = "small"
 	// PassIgnored: nothing is done about them.
 	PassIgnored IgnoredFiles = "off"
 )
 
-// How many ignored files are looked at when a turn begins, and which are captured.
-// Files deep inside ignored directories, such as node_modules, are not looked at.
+// Limits of the ignored files that are examined and captured when a turn begins.
+// Files deep inside ignored directories, such as node_modules, are not examined.
 const (
 	maxNoticed       = 4096
 	maxIgnoredFiles  = 200
@@ -35,7 +35,7 @@ const (
 	maxIgnoredLookup = 64 // checkpoints back to the beginning of a turn
 )
 
-// notice looks at ignored files at the beginning and at the end of a turn.
+// notice examines ignored files at the beginning and at the end of a turn.
 func (w *Workspace) notice(ctx context.Context, st *state, c *capture, rec *Record) (*capture, error) {
 	mode := w.s.opts.Ignored
 	if mode == PassIgnored || rec.Conversation == "" || w.s.opts.Scan.NoIgnore {
@@ -50,7 +50,7 @@ func (w *Workspace) notice(ctx context.Context, st *state, c *capture, rec *Reco
 	return c, nil
 }
 
-// noticeBegin keeps the stamps of ignored files, or captures them.
+// noticeBegin records the stamps of ignored files, or captures them.
 func (w *Workspace) noticeBegin(ctx context.Context, st *state, c *capture, mode IgnoredFiles) (*capture, error) {
 	var failed error
 	captured := func(path string) bool {
@@ -126,8 +126,8 @@ func wireStamps(stamps []workspace.IgnoredStamp) []*stetv1.IgnoredStamp {
 	return out
 }
 
-// nameIgnored adds to a plan the ignored files that changed in turns which it takes
-// back: nobody can bring them back, and that must not go unsaid.
+// nameIgnored adds to a plan the ignored files that changed in the rewound turns:
+// they cannot be restored, and the plan must say so.
 func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
 	listed := make(map[string]bool, len(p.Actions))
 	for i := range p.Actions {

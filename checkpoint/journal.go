@@ -19,17 +19,17 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Recovery is what was done about a rewind that ended in between.
+// Recovery describes the rollback of an interrupted rewind.
 type Recovery struct {
 	// Started is when the rewind began.
 	Started time.Time
-	// Saved is the checkpoint of the state before, which is the state now.
+	// Saved is the checkpoint of the state before, which is the current state again.
 	Saved string
-	// Steps is the number of changes that the rewind consists of.
+	// Steps is the number of changes of the rewind.
 	Steps int
-	// Left lists paths that were changed by others after the rewind ended, or that
-	// could not be put back since somebody removed the staged files; they were left
-	// as they are. The checkpoint Saved has what was there before.
+	// Left lists paths that others changed after the interruption, or that could not
+	// be restored because the staged files were removed; they were left unchanged.
+	// The checkpoint Saved has their earlier state.
 	Left []string
 	// CleanupError is why staged files could not be removed, or nil. They are
 	// removed when the workspace is next opened.
@@ -60,7 +60,7 @@ func (w *Workspace) journal(ctx context.Context, swap *swapdir.Swap, saved *Reco
 	}, nil
 }
 
-// interrupted reports whether an earlier rewind left something to do.
+// interrupted reports whether an earlier rewind did not end.
 func (w *Workspace) interrupted(ctx context.Context) (bool, error) {
 	_, err := w.s.rows.Get(ctx, keyspace.Journal(w.id))
 	if err == nil {
@@ -93,8 +93,8 @@ func (w *Workspace) leftovers(nonce []byte) ([]string, error) {
 	return names, nil
 }
 
-// recover finishes a rewind that ended in between, or takes it back. The caller holds the lock, so
-// nobody is at it any more.
+// recover completes an interrupted rewind or rolls it back. The caller holds the lock, so the rewind
+// is not running.
 func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	row, err := w.s.rows.Get(ctx, keyspace.Journal(w.id))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -132,16 +132,15 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: close journal: %w", ErrInterrupted, err)
 	}
-	// Everything is back. Staged files that cannot be removed now are no reason to
-	// keep that to ourselves: the next Open tries again.
+	// Everything is restored. Staged files that cannot be removed now do not fail the
+	// recovery: the next Open tries again.
 	out.CleanupError = swap.Remove()
 	return out, nil
 }
 
-// claim writes the journal once more before anything is taken back. Where that
-// succeeds, what is seen now is what stays: the rewind did not take place. A store
-// whose last commit ended in doubt takes no writes, and shows after it was opened
-// again whether it did.
+// claim writes the journal again before anything is rolled back. If that succeeds,
+// the visible state is final: the rewind did not happen. A store whose last commit is
+// uncertain takes no writes, and shows the outcome after it was reopened.
 func (w *Workspace) claim(ctx context.Context, row kv.Row) (kv.Row, error) {
 	err := w.s.rows.Commit(ctx, &kv.Batch{
 		Expect: []kv.Expect{{Key: row.Key, Version: row.Version}},
@@ -179,8 +178,8 @@ func (w *Workspace) sweep(st *state) error {
 	return nil
 }
 
-// readSteps reads the steps of a journal and refuses any that could lead out of
-// the workspace: the store may be in hostile hands.
+// readSteps reads the steps of a journal and rejects any that could lead out of the
+// workspace: the store may be hostile.
 func (w *Workspace) readSteps(ctx context.Context, rec *stetv1.JournalRecord) ([]swapdir.Step, error) {
 	stage := string(rec.Stage)
 	if err := workspace.CheckName(stage); err != nil {
@@ -237,8 +236,8 @@ func encodeSteps(steps []swapdir.Step) (blob.Blob, error) {
 	return blob.New(data), err
 }
 
-// stagePrefix begins the names of the staging directories of this store, so
-// that what a crash left can be told from what another store is using.
+// stagePrefix is the name prefix of the staging directories of this store, which
+// distinguishes leftovers of a crash from directories in use by another store.
 func stagePrefix(nonce []byte) string {
 	return workspace.StagePrefix + hex.EncodeToString(nonce) + "-"
 }

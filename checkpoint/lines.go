@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Lines are counted in files up to maxLineSize bytes; what is larger, or has a
-// NUL among its first bytes, counts as binary.
+// Lines are counted in files up to maxLineSize bytes; larger files, or files with a
+// NUL among the first bytes, count as binary.
 const (
 	maxLineSize  = 1 << 20
 	binaryWindow = 8000
@@ -27,8 +27,7 @@ func isBinary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), binaryWindow)], 0) >= 0
 }
 
-// splitLines cuts text after every newline. Joined, the lines are the text, of
-// which they are parts.
+// splitLines splits text after every newline. The lines alias the text.
 func splitLines(data []byte) []string {
 	lines := make([]string, 0, bytes.Count(data, []byte{'\n'})+1)
 	for text := string(data); text != ""; {
@@ -70,8 +69,8 @@ func textOf(ctx context.Context, store blob.Store, e *workspace.Entry) (text []b
 	return data, !isBinary(data), nil
 }
 
-// countLines compares two entries of a path. Content that is lost or damaged has no
-// lines to count; that must not keep anyone from taking checkpoints.
+// countLines compares two entries of a path. Lost or damaged content has no lines to
+// count; that must not prevent checkpoints.
 func countLines(ctx context.Context, store blob.Store, before, after *workspace.Entry) (added, removed uint64, err error) {
 	if before != nil && after != nil && before.ID == after.ID && before.Chunked == after.Chunked {
 		return 0, 0, nil
@@ -98,7 +97,7 @@ func isDamage(err error) bool {
 	return errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrNotFound)
 }
 
-// count fills in how a checkpoint differs from its parent.
+// count fills in the differences from the parent.
 func (w *Workspace) count(ctx context.Context, changed []workspace.Change, rec *Record) error {
 	rec.FilesChanged, rec.LinesAdded, rec.LinesRemoved, rec.LinesPartial = 0, 0, 0, false
 	for _, c := range changed {

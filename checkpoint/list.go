@@ -25,23 +25,23 @@ func (s *Service) Get(ctx context.Context, id string) (*Record, error) {
 	return readRecord(row)
 }
 
-// ListOptions shape a list; nil gives everything, newest first.
+// ListOptions configure a list; nil lists everything, newest first.
 type ListOptions struct {
 	// Conversation limits the list to one conversation.
 	Conversation string
-	// Before continues a list: only checkpoints older than this id are given.
+	// Before continues a list: only checkpoints older than this id are listed.
 	Before string
 	// Limit ends the list after that many checkpoints; 0 means no limit.
 	Limit int
 }
 
-// List gives the checkpoints of a workspace, newest first.
+// List yields the checkpoints of a workspace, newest first.
 func (w *Workspace) List(ctx context.Context, opts *ListOptions) iter.Seq2[*Record, error] {
 	return w.s.ListWorkspace(ctx, w.id, opts)
 }
 
-// ListWorkspace gives the checkpoints of the workspace with an id, newest first. The
-// directory need not be there.
+// ListWorkspace yields the checkpoints of the workspace with an id, newest first. The
+// directory need not exist.
 func (s *Service) ListWorkspace(ctx context.Context, workspace string, opts *ListOptions) iter.Seq2[*Record, error] {
 	var o ListOptions
 	if opts != nil {
@@ -63,8 +63,8 @@ func (s *Service) ListWorkspace(ctx context.Context, workspace string, opts *Lis
 	}
 }
 
-// newestFirst gives the checkpoints of the workspace that are older than before,
-// or all if that is empty.
+// newestFirst yields the checkpoints of the workspace older than before, or all if
+// before is empty.
 func (w *Workspace) newestFirst(ctx context.Context, before string) iter.Seq2[*Record, error] {
 	r := keyspace.WorkspaceCheckpoints(w.id)
 	if before != "" {
@@ -73,14 +73,14 @@ func (w *Workspace) newestFirst(ctx context.Context, before string) iter.Seq2[*R
 	return w.s.listed(ctx, r, true)
 }
 
-// ListConversation gives the checkpoints of a conversation in all workspaces,
-// newest first.
+// ListConversation yields the checkpoints of a conversation in all workspaces, newest
+// first.
 func (s *Service) ListConversation(ctx context.Context, conversation string) iter.Seq2[*Record, error] {
 	return s.listed(ctx, keyspace.ConversationCheckpoints(conversation), true)
 }
 
 // CountBetween counts the checkpoints of a workspace that were made after one and
-// before another, those that cannot be read included.
+// before another, including unreadable ones.
 func (s *Service) CountBetween(ctx context.Context, workspace, after, before string) (n uint64, err error) {
 	r := kv.Range{Start: keyspace.WorkspaceCheckpoint(workspace, after) + "\x00", End: keyspace.WorkspaceCheckpoint(workspace, before)}
 	for _, err := range s.rows.Scan(ctx, r, kv.ScanOptions{KeysOnly: true}) {
@@ -92,7 +92,7 @@ func (s *Service) CountBetween(ctx context.Context, workspace, after, before str
 	return n, nil
 }
 
-// listed gives the checkpoints that the rows of an index name.
+// listed yields the checkpoints in the rows of an index.
 func (s *Service) listed(ctx context.Context, r kv.Range, reverse bool) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: reverse, KeysOnly: true}) {
@@ -120,8 +120,8 @@ func (s *Service) listed(ctx context.Context, r kv.Range, reverse bool) iter.Seq
 	}
 }
 
-// dangling returns an error if a list still names a checkpoint that is not there:
-// they come and go in one commit, so that one of the two was lost.
+// dangling returns an error if a list still names a missing checkpoint: both are
+// written in one commit, so one of them was lost.
 func (s *Service) dangling(ctx context.Context, listed kv.Row) error {
 	_, err := s.rows.Get(ctx, listed.Key)
 	switch {
@@ -136,8 +136,8 @@ func (s *Service) dangling(ctx context.Context, listed kv.Row) error {
 	return nil
 }
 
-// listsTip fails if the list of the workspace lacks its latest checkpoint. Whatever
-// that one saw would count as the user's work, and a rewind would leave it alone.
+// listsTip fails if the list of the workspace lacks its latest checkpoint. Otherwise
+// its changes would count as the user's work, and a rewind would leave them alone.
 func (w *Workspace) listsTip(ctx context.Context, st *state) error {
 	if st.tip == nil {
 		return nil

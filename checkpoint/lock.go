@@ -10,11 +10,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockRetry is the time between two looks at a lock that another process holds.
+// lockRetry is the time between two attempts to take a lock that another process
+// holds.
 const lockRetry = 5 * time.Millisecond
 
-// lock makes the caller the only one, in this process and in others that share
-// IndexDir, who captures or rewinds the workspace.
+// lock gives the caller exclusive use of the workspace, in this process and in others
+// that share IndexDir.
 func (s *Service) lock(ctx context.Context, id string) (unlock func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, s.opts.LockWait)
 	defer cancel()
@@ -38,8 +39,7 @@ func (s *Service) lock(ctx context.Context, id string) (unlock func(), err error
 		return nil, lockFailed(ctx, err)
 	}
 	return func() {
-		// The lock goes with the descriptor in any case; a failing close cannot
-		// leave it behind.
+		// The lock ends with the descriptor, even if close fails.
 		_ = file.Close()
 		release()
 	}, nil

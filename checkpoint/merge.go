@@ -19,8 +19,8 @@ const (
 )
 
 // MergeLines applies what changed from base to theirs to mine, line by line. It
-// returns the result and the number of places where both changed the same lines
-// in different ways; there the result has both, between markers.
+// returns the result and the number of places where both changed the same lines in
+// different ways; there the result has both versions between markers.
 func MergeLines(base, mine, theirs []byte) (merged []byte, collisions int) {
 	b, m, t := splitLines(base), splitLines(mine), splitLines(theirs)
 	ours := diff.Hunks(b, m, diff.Context(0))
@@ -128,8 +128,8 @@ func equalLines(a, b []string) bool {
 	return true
 }
 
-// mergeAll makes the contents of the actions that need merging. What does not
-// merge stays a conflict.
+// mergeAll makes the contents of the actions that need merging. Files that do not
+// merge stay conflicts.
 func (w *Workspace) mergeAll(ctx context.Context, actions []Action, choice func(string) Choice) error {
 	for i := range actions {
 		a := &actions[i]
@@ -170,8 +170,8 @@ func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error
 	return nil
 }
 
-// mergeStep takes one change back from what is there now. It returns nil if that
-// does not work out.
+// mergeStep reverts one change in the current content. It returns nil if that does
+// not merge.
 func (w *Workspace) mergeStep(ctx context.Context, now *workspace.Entry, inv inverse, markers bool) (*workspace.Entry, error) {
 	if !isFile(now) || !isFile(inv.from) || !isFile(inv.to) {
 		return nil, nil

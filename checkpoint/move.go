@@ -16,26 +16,25 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// OpMove is the kind of operation that gives a history to another directory.
+// OpMove is the kind of operation that moves a history to another directory.
 const OpMove = "move"
 
 // ErrInPlace says that a history is not moved, since the old directory is still in
 // use or the new one has a history of its own.
 var ErrInPlace = errors.New("not moved")
 
-// Moved is what Move came to.
+// Moved is the result of Move.
 type Moved struct {
 	From, To string // absolute paths
-	// Checkpoints is how many To has now, and Exchanged how many From has instead, which
-	// were those of To.
+	// Checkpoints is how many To has now, and Exchanged how many From got from To.
 	Checkpoints, Exchanged int
 	Operation              *Operation
 }
 
-// Move gives the checkpoints and the log of a directory that was renamed to the one
-// that it is now, all at once. It refuses if the old directory still has something in
-// it, or if the new one has checkpoints, unless force is set: then the two histories
-// change places, and nothing is lost.
+// Move moves the checkpoints and the log of a renamed directory to its new path, in
+// one commit. It fails if the old directory still has content, or if the new one has
+// checkpoints, unless force is set: then the two histories are exchanged, and nothing
+// is lost.
 func (s *Service) Move(ctx context.Context, from, to string, force bool) (*Moved, error) {
 	m, err := moveOf(from, to)
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Service) Move(ctx context.Context, from, to string, force bool) (*Moved
 		}
 	}
 	ids := []string{WorkspaceID(m.From), WorkspaceID(m.To)}
-	for _, id := range slices.Sorted(slices.Values(ids)) { // in one order, whoever else moves
+	for _, id := range slices.Sorted(slices.Values(ids)) { // in a fixed order, to avoid deadlocks
 		unlock, err := s.lock(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("move: %w", err)
@@ -58,7 +57,7 @@ func (s *Service) Move(ctx context.Context, from, to string, force bool) (*Moved
 	if err != nil {
 		return nil, fmt.Errorf("move: %w", err)
 	}
-	for _, id := range ids { // they describe the other directory
+	for _, id := range ids { // they describe the old directory
 		if err := (&Workspace{s: s, id: id}).dropIndex(); err != nil {
 			return m, fmt.Errorf("move: %w", err)
 		}
@@ -138,7 +137,7 @@ func (s *Service) move(ctx context.Context, m *Moved, from, to string, force boo
 	return s.rows.Commit(ctx, b)
 }
 
-// rename adds to a batch what gives a workspace another id and path.
+// rename adds to a batch the changes that give a workspace another id and path.
 func (s *Service) rename(ctx context.Context, b *kv.Batch, st *state, id, path string) (checkpoints int, err error) {
 	row := proto.CloneOf(st.row)
 	was := row.Id
@@ -178,7 +177,7 @@ func (s *Service) rename(ctx context.Context, b *kv.Batch, st *state, id, path s
 	return checkpoints, nil
 }
 
-// renameOperations lets the entries of the log follow.
+// renameOperations updates the entries of the log.
 func (s *Service) renameOperations(ctx context.Context, b *kv.Batch, ids map[string]string) error {
 	for row, err := range s.rows.Scan(ctx, keyspace.Operations(), kv.ScanOptions{}) {
 		if err != nil {
@@ -216,9 +215,9 @@ func identity(path string) (device, inode uint64) {
 	return uint64(st.Dev), st.Ino
 }
 
-// FormerPath returns where a directory without checkpoints was when it had some: the
-// path of a known one with its device and inode that is no longer there. It returns ""
-// if there is none.
+// FormerPath returns the earlier path of a directory without checkpoints: the path of
+// a known directory with its device and inode that no longer exists. It returns "" if
+// there is none.
 func (s *Service) FormerPath(ctx context.Context, path string) (string, error) {
 	device, inode := identity(path)
 	if inode == 0 {
@@ -230,7 +229,7 @@ func (s *Service) FormerPath(ctx context.Context, path string) (string, error) {
 		}
 		var known stetv1.WorkspaceRecord
 		if err := unmarshal(row.Value, &known); err != nil {
-			continue // whoever looks after that workspace reports it
+			continue // opening that workspace reports it
 		}
 		if known.Device != device || known.Inode != inode || string(known.Path) == path {
 			continue

@@ -26,15 +26,15 @@ const (
 	OpForget = "forget"
 )
 
-// Operation is an entry of the log: who did what, when, and how to undo it.
+// Operation is an entry of the log: author, kind, time, and how to undo it.
 type Operation struct {
-	// Seq numbers the operations of a store from 1. ID spells it.
+	// Seq numbers the operations of a store from 1. ID formats it.
 	Seq         uint64
 	Kind        string
 	Author      string
 	Time        time.Time
 	Description string
-	// Workspace and Conversation are what it was about; both may be empty.
+	// Workspace and Conversation are its subjects; both may be empty.
 	Workspace, Conversation string
 	// Before and After are checkpoints. An operation that has both can be undone.
 	Before, After string
@@ -42,7 +42,7 @@ type Operation struct {
 	Target string
 	// RootBefore and RootAfter are states of the conversation, if it was moved.
 	RootBefore, RootAfter blob.ID
-	// Of is the operation that an undo took back or a redo did again.
+	// Of is the operation that an undo reverted or a redo repeated.
 	Of uint64
 	// Files is the number of changed paths; Paths lists them.
 	Files uint64
@@ -54,8 +54,8 @@ type Operation struct {
 // ID returns the operation's name, such as "op12".
 func (o *Operation) ID() string { return fmt.Sprintf("op%d", o.Seq) }
 
-// Append adds an entry to the log as a part of a batch. It sets Seq, and Time if
-// that is zero. The commit fails with a conflict if somebody else added an entry
+// Append adds an entry to the log as a part of a batch. It sets Seq, and Time if that
+// is zero. The commit fails with a conflict if another process added an entry
 // meanwhile: make the batch again.
 func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error {
 	last, err := s.lastOperation(ctx)
@@ -65,7 +65,7 @@ func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error 
 	return s.appendAt(ctx, last+1, op, b)
 }
 
-// appendAt is Append with a number that the caller found to be free.
+// appendAt is Append with a free number from the caller.
 func (s *Service) appendAt(ctx context.Context, seq uint64, op *Operation, b *kv.Batch) error {
 	if seq == 0 || seq > maxNumber {
 		return bad("the log of operations is full at %d", seq-1)
@@ -100,7 +100,7 @@ func (s *Service) appendAt(ctx context.Context, seq uint64, op *Operation, b *kv
 	return nil
 }
 
-// Log adds an entry to the log by itself.
+// Log adds an entry to the log in its own commit.
 func (s *Service) Log(ctx context.Context, op *Operation) error {
 	return s.record(ctx, func(ctx context.Context) error {
 		b := &kv.Batch{}
@@ -111,8 +111,8 @@ func (s *Service) Log(ctx context.Context, op *Operation) error {
 	})
 }
 
-// record runs a commit that appends to the log, again if somebody else got the
-// number. Other conflicts are for the caller.
+// record runs a commit that appends to the log, and repeats it if another process
+// took the number. It returns other conflicts.
 func (s *Service) record(ctx context.Context, commit func(context.Context) error) error {
 	const tries = 20
 	for try := 1; ; try++ {
@@ -134,7 +134,7 @@ func (s *Service) lastOperation(ctx context.Context) (uint64, error) {
 	return 0, nil
 }
 
-// Operations gives the log, newest first.
+// Operations yields the log, newest first.
 func (s *Service) Operations(ctx context.Context) iter.Seq2[*Operation, error] {
 	return func(yield func(*Operation, error) bool) {
 		for row, err := range s.rows.Scan(ctx, keyspace.Operations(), kv.ScanOptions{Reverse: true}) {

@@ -19,8 +19,8 @@ type Pin struct {
 	Time       time.Time
 }
 
-// Pin gives a checkpoint a name, which it takes away from another one that may
-// have it. Pinned checkpoints are kept whatever a retention policy says.
+// Pin names a checkpoint. If another checkpoint has the name, it moves. Retention
+// policies keep pinned checkpoints.
 func (s *Service) Pin(ctx context.Context, name, id, author string) error {
 	if name == "" {
 		return fmt.Errorf("%w: empty pin", ErrBadRef)
@@ -92,7 +92,7 @@ func (s *Service) Pinned(ctx context.Context, name string) (*Record, error) {
 	return s.Get(ctx, pin.Checkpoint)
 }
 
-// Pins gives all names, in order.
+// Pins yields all names, in order.
 func (s *Service) Pins(ctx context.Context) iter.Seq2[Pin, error] {
 	return func(yield func(Pin, error) bool) {
 		for row, err := range s.rows.Scan(ctx, keyspace.CheckpointPins(), kv.ScanOptions{}) {

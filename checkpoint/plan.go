@@ -12,16 +12,16 @@ type ActionKind string
 
 // The kinds of actions.
 const (
-	// Restore: the path gets back another content, mode or kind.
+	// Restore: the path gets another content, mode or kind.
 	Restore ActionKind = "restore"
-	// Create: the path is missing and comes back.
+	// Create: the path is missing and is restored.
 	Create ActionKind = "create"
-	// Delete: the path goes; the conversation had created it.
+	// Delete: the path is removed; the conversation had created it.
 	Delete ActionKind = "delete"
-	// Conflict: the conversation wrote it and so did somebody else, or who did is no
-	// longer known. It stays as it is until somebody chooses otherwise.
+	// Conflict: both the conversation and another author wrote it, or the author is
+	// unknown. It stays unchanged until a choice is made.
 	Conflict ActionKind = "conflict"
-	// Keep: it differs from the target and is none of the rewind's business.
+	// Keep: it differs from the target, but the rewind does not concern it.
 	Keep ActionKind = "keep"
 )
 
@@ -31,48 +31,47 @@ type Choice string
 // The choices. The empty one is KeepMine for a rewind, and for an undo or redo
 // means that a conflict stops it.
 const (
-	// KeepMine leaves the path as it is.
+	// KeepMine leaves the path unchanged.
 	KeepMine Choice = "keep-mine"
-	// Theirs takes the target's state, whoever wrote since.
+	// Theirs takes the target's state, regardless of later authors.
 	Theirs Choice = "theirs"
-	// Merge takes back, line by line, what the conversation wrote. What cannot be
-	// merged stays a conflict.
+	// Merge reverts, line by line, what the conversation wrote. What cannot be merged
+	// stays a conflict.
 	Merge Choice = "merge"
 	// MergeMarkers is Merge that writes conflict markers where lines collide.
 	MergeMarkers Choice = "merge-markers"
 )
 
-// PathState is what Decide knows about one path.
+// PathState is the input of Decide for one path.
 type PathState struct {
 	Path string
-	// Target and Present are what was and is there; nil is nothing.
+	// Target and Present are the target and the current entry; nil is nothing.
 	Target, Present *workspace.Entry
-	// Writes are the changes since the path last was as in the target, oldest
-	// first, up to the present.
+	// Writes are the changes since the path last equalled the target, oldest first.
 	Writes []Write
-	// NotCaptured says why the present tree says nothing about the path, and
-	// NotCapturedThen why the target says nothing.
+	// NotCaptured is why the current tree does not cover the path, and
+	// NotCapturedThen why the target does not.
 	NotCaptured, NotCapturedThen workspace.Reason
-	// Occupied says that the directory holds something that is not captured.
+	// Occupied means that the directory contains something uncaptured.
 	Occupied bool
-	// Excluded says that the path is not asked for.
+	// Excluded means that the path is not requested.
 	Excluded bool
 }
 
-// Rules are what Decide goes by.
+// Rules are the rules of Decide.
 type Rules struct {
-	// Mine reports whether a change is one that the rewind takes back.
+	// Mine reports whether the rewind reverts a change.
 	Mine func(path string, w Writer) bool
-	// Perhaps reports whether a change that is not Mine may be one all the same,
-	// since nobody knows who made it: that is a conflict. Nil means that none is.
+	// Perhaps reports whether a change that is not Mine may still be one, because its
+	// author is unknown: that is a conflict. Nil means none.
 	Perhaps func(w Writer) bool
 	// Choice says what to do about a conflict at a path.
 	Choice func(path string) Choice
-	// Exact takes every path to the target's state, whoever wrote it. What is not
-	// captured, now or then, is left alone all the same.
+	// Exact takes every path to the target's state, regardless of authors. Paths that
+	// are not captured, now or then, are still left alone.
 	Exact bool
-	// Lift says that the changes of others on top are to be kept, as when one turn
-	// is taken out of the middle: what merges without collision is no conflict.
+	// Lift keeps later changes of others, as when one turn is removed from the
+	// middle: a merge without collisions is then not a conflict.
 	Lift bool
 }
 
@@ -80,31 +79,31 @@ type Rules struct {
 type Action struct {
 	Path string
 	Kind ActionKind
-	// Before is what is there now and After what will be there; nil is nothing.
+	// Before is the current entry and After the new one; nil is nothing.
 	Before, After *workspace.Entry
-	// Add and Del count the lines that come and go.
+	// Add and Del count the added and removed lines.
 	Add, Del uint64
-	// Reason tells people why; it is empty where there is nothing to explain.
+	// Reason is an explanation for people, or empty.
 	Reason string
-	// Why says the same to programs, where the path is left as it is.
+	// Why is the reason for programs if the path is left unchanged.
 	Why Why
-	// Writer is who changed the path last; nil if nobody is known.
+	// Writer is the last author of the path; nil if unknown.
 	Writer *Writer
-	// Merged says that After is a mixture of several versions.
+	// Merged means that After is merged from several versions.
 	Merged bool
 
-	undo []inverse // what to take back, newest first, if the content must be merged
+	undo []inverse // changes to revert, newest first, if the content must be merged
 }
 
-// inverse is a change to take back: from what it made to what was there before.
+// inverse is a change to revert: from its result to the state before.
 type inverse struct{ from, to *workspace.Entry }
 
 // Changes reports whether the action changes the path.
 func (a *Action) Changes() bool { return a.Kind == Restore || a.Kind == Create || a.Kind == Delete }
 
-// Decide says what to do at each path, sorted by path. It looks at nothing but
-// its arguments. Actions whose content has to be merged carry what is to be
-// merged; whoever can read contents does it.
+// Decide returns the action for each path, sorted by path. It depends only on its
+// arguments. Actions whose content must be merged carry the parts; the caller merges
+// them.
 func Decide(paths []PathState, rules Rules) []Action {
 	actions := make([]Action, 0, len(paths))
 	for i := range paths {
@@ -160,8 +159,8 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 	return a, true
 }
 
-// collide decides about a path that both the conversation and somebody else
-// wrote, or nobody knows who.
+// collide decides about a path that both the conversation and another author wrote,
+// or whose author is unknown.
 func collide(a *Action, p *PathState, rules *Rules) {
 	choice := rules.Choice(p.Path)
 	why, reason := whose(a.Writer, p)
@@ -177,10 +176,10 @@ func collide(a *Action, p *PathState, rules *Rules) {
 	a.left(why, reason)
 }
 
-// left says why the path stays as it is.
+// left records why the path stays unchanged.
 func (a *Action) left(why Why, reason string) { a.Why, a.Reason = why, reason }
 
-// become makes the action one that leads to the given state.
+// become makes the action lead to the given state.
 func (a *Action) become(after *workspace.Entry) {
 	a.After, a.Why = after, ""
 	switch {
@@ -193,7 +192,7 @@ func (a *Action) become(after *workspace.Entry) {
 	}
 }
 
-// inverses lists what to take back from the present, newest first.
+// inverses lists the changes to revert, newest first.
 func inverses(p *PathState, rules *Rules) []inverse {
 	var out []inverse
 	for i := len(p.Writes) - 1; i >= 0; i-- {

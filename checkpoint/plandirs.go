@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Reconcile makes the actions of a plan fit together: no file without its
-// directory, no directory removed while something in it stays. It works on what
-// Decide returned for all paths that differ, in place, and may add directories.
-// Something else in the place of a directory stays, unless the rules choose the
-// target's state for what comes back in it.
+// Reconcile makes the actions of a plan consistent: no file without its directory, no
+// directory removed while something in it stays. It works in place on the result of
+// Decide for all paths that differ, and may add directories. Something else in the
+// place of a directory stays, unless the rules choose the target's state for what is
+// restored in it.
 func Reconcile(actions []Action, states []PathState, rules Rules) []Action {
 	r := reconciler{rules: rules, byPath: make(map[string]int, len(actions)), states: make(map[string]*PathState, len(states))}
 	for i := range states {
@@ -20,9 +20,9 @@ func Reconcile(actions []Action, states []PathState, rules Rules) []Action {
 	for i := range actions {
 		r.byPath[actions[i].Path] = i
 	}
-	// Directories come before what they hold in the order of paths, so one pass
-	// down and one up settle everything: a demotion on the way down leaves nothing
-	// new behind, and one on the way up only keeps what is there.
+	// Directories come before their content in path order, so one pass down and one
+	// up are enough: demoting an action on the way down adds nothing, and on the way
+	// up only keeps existing paths.
 	for i := range len(actions) {
 		r.parents(i)
 	}
@@ -38,7 +38,7 @@ type reconciler struct {
 	states  map[string]*PathState
 }
 
-// parents sees to the directories above an action that leaves something.
+// parents ensures the directories above an action that leaves an entry.
 func (r *reconciler) parents(i int) {
 	a := &r.actions[i]
 	if !a.Changes() && len(a.undo) == 0 || a.After == nil && len(a.undo) == 0 {
@@ -61,8 +61,8 @@ func (r *reconciler) parents(i int) {
 	}
 }
 
-// directory makes sure that a path is a directory afterwards, if it can. With replace
-// it may take the place of something else.
+// directory makes a path a directory afterwards, if possible. With replace it may
+// replace something else.
 func (r *reconciler) directory(path string, replace bool) bool {
 	if i, ok := r.byPath[path]; ok {
 		a := &r.actions[i]
@@ -78,9 +78,8 @@ func (r *reconciler) directory(path string, replace bool) bool {
 		a.Reason = "holds what comes back"
 		return true
 	}
-	// A path that does not differ is in the present what it is in the target, and
-	// there it is a directory since it holds something. One that was added by
-	// nobody known cannot be missing from the list.
+	// A path without a difference is the same now as in the target, where it is a
+	// directory with content.
 	return true
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Present captures the workspace as it is, without making a checkpoint of it: the
-// tree is in the store, but nothing keeps a collector from taking it again. It does
-// not wait for others who work on the workspace. The result has no index.
+// Present captures the workspace without making a checkpoint: the tree is in the
+// store, but a collector may remove it. It does not wait for the lock of the
+// workspace. The result has no index.
 func (w *Workspace) Present(ctx context.Context) (*workspace.Result, error) {
 	st, err := w.load(ctx)
 	if err != nil {
@@ -18,18 +18,18 @@ func (w *Workspace) Present(ctx context.Context) (*workspace.Result, error) {
 	}
 	res, err := w.presentBy(ctx, st)
 	if isDamage(err) {
-		// A collector took blobs that the index promised: read everything again.
+		// A collector removed blobs that the index has: read everything again.
 		res, err = w.look(ctx, st.known(nil))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("capture the present: %w", err)
 	}
-	res.Index = nil // it may read from a file that is closed by now
+	res.Index = nil // it may read from a closed file
 	return res, nil
 }
 
-// presentBy looks at the workspace with the help of the saved index. It opens one of
-// its own, since whoever holds the workspace's lock may close the other.
+// presentBy scans the workspace with the saved index. It opens the index itself,
+// because the holder of the workspace's lock may close the other one.
 func (w *Workspace) presentBy(ctx context.Context, st *state) (*workspace.Result, error) {
 	var index *workspace.Index
 	if w.s.opts.IndexDir != "" {
@@ -59,8 +59,8 @@ func (w *Workspace) look(ctx context.Context, index *workspace.Index) (*workspac
 	return workspace.Scan(ctx, w.s.blobs, w.path, index, &opts)
 }
 
-// whole returns blob.ErrNotFound if the store lacks a blob of a tree that another
-// one, which is kept, does not have.
+// whole returns blob.ErrNotFound if the store lacks a blob of a tree that is not in
+// another, kept tree.
 func (w *Workspace) whole(ctx context.Context, kept, tree blob.ID) error {
 	ids, err := newRefs(ctx, w.s.blobs, kept, tree)
 	if err != nil {

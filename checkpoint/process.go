@@ -2,20 +2,20 @@ package checkpoint
 
 import "strings"
 
-// Process names a process so that it cannot be taken for another one, also after
-// its number was given to a new one or the system was started again.
+// Process identifies a process uniquely, even after its number was reused or the
+// system was restarted.
 type Process struct {
 	PID int
 	// Start is when it started, in ticks since the system's start.
 	Start uint64
-	// Boot is the random id of the system's start, and Namespace the one that PID
-	// is a number of.
+	// Boot is the random id of the system's start, and Namespace the namespace of
+	// PID.
 	Boot, Namespace string
 	// Command is for people.
 	Command string
 }
 
-// Life is what is known about a process.
+// Life is whether a process is running.
 type Life int
 
 // What is known.
@@ -28,8 +28,8 @@ const (
 	Gone
 )
 
-// ProcessOf names a process that is running or has ended and not been waited for.
-// It returns false where that is not possible on this system.
+// ProcessOf identifies a running process, or one that has ended and was not waited
+// for. It returns false if this system does not support that.
 func ProcessOf(pid int, command string) (Process, bool) {
 	p := here()
 	if p.Boot == "" {
@@ -48,14 +48,14 @@ func ProcessOf(pid int, command string) (Process, bool) {
 	return p, true
 }
 
-// Life looks whether the process is running.
+// Life reports whether the process is running.
 func (p Process) Life() Life {
 	me := here()
 	switch {
 	case me.Boot == "" || p.Boot == "":
 		return Unknown
 	case p.Boot != me.Boot:
-		return Gone // the system was started again, or it is another one
+		return Gone // the system was restarted, or it is another process
 	case p.Namespace != me.Namespace:
 		return Unknown
 	}

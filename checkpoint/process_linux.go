@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// here returns the names of this start of the system and of the namespace that
-// its processes are seen in. Both are empty where there is no /proc.
+// here returns the names of this start of the system and of the namespace that its
+// processes are seen in. Both are empty without /proc.
 var here = sync.OnceValue(func() Process {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -31,7 +31,7 @@ var here = sync.OnceValue(func() Process {
 func processStart(pid int) (start uint64, ended bool, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		// A process of somebody else may be hidden in /proc.
+		// A process of another user may be hidden in /proc.
 		if errors.Is(syscall.Kill(pid, 0), syscall.EPERM) {
 			return 0, false, fs.ErrPermission
 		}

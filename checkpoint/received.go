@@ -9,15 +9,15 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Whoever can write to a store decides what a rewind writes to the disk. A program
-// with a set-user-id bit would run with the rights of the user who rewinds, who may be
-// root. So these bits are restored only where this store captured them itself.
+// A writer of a store decides what a rewind writes to the disk. A program with a
+// set-user-id bit would run with the rights of the user who rewinds, possibly root.
+// So these bits are restored only if this store captured them itself.
 
-// specialBits are the mode bits that are not taken over from elsewhere.
+// specialBits are the mode bits that are not accepted from other stores.
 const specialBits = 0o7000
 
-// MarkReceived marks a checkpoint of another store in a row that is about to be stored,
-// and returns other rows as they are. Whoever takes rows from outside calls it.
+// MarkReceived marks a checkpoint of another store in a row that is about to be
+// stored, and returns other rows unchanged. Imports call it.
 func MarkReceived(row kv.Set) (kv.Set, error) {
 	if !keyspace.Checkpoints().Contains(row.Key) {
 		return row, nil
@@ -34,8 +34,8 @@ func MarkReceived(row kv.Set) (kv.Set, error) {
 	return kv.Set{Key: row.Key, Value: value}, err
 }
 
-// mask takes the special bits from what actions lead to, unless the same content, or
-// the directory, has them now. An action that was about nothing else keeps the path.
+// mask removes the special bits from the results of actions, unless the same content
+// or directory has them now. An action without other changes becomes Keep.
 func mask(actions []Action) {
 	for i := range actions {
 		a := &actions[i]

@@ -17,7 +17,7 @@ const format = 1
 // Side is the side of a turn or message on which a checkpoint was taken.
 type Side = stetv1.Side
 
-// The sides. A checkpoint without side is just a moment.
+// The sides. A checkpoint without a side is just a point in time.
 const (
 	NoSide = stetv1.Side_SIDE_UNSPECIFIED
 	Before = stetv1.Side_SIDE_BEFORE
@@ -36,7 +36,7 @@ const (
 	Import  = stetv1.CheckpointKind_CHECKPOINT_KIND_IMPORT
 )
 
-// KindName returns the name of a kind as JSON and the API have it, such as "safety".
+// KindName returns the name of a kind in JSON and the API, such as "safety".
 func KindName(k Kind) string {
 	return strings.ToLower(strings.TrimPrefix(k.String(), "CHECKPOINT_KIND_"))
 }
@@ -45,15 +45,15 @@ func KindName(k Kind) string {
 type Record struct {
 	// ID is a lower-case ULID. Any unique prefix names the checkpoint, too.
 	ID string
-	// Number counts the checkpoints of the workspace from 1 and is never used
-	// twice; Name spells it.
+	// Number counts the checkpoints of the workspace from 1 and is never reused; Name
+	// formats it.
 	Number    uint64
 	Workspace string
 	// Parent is the id of the checkpoint before this one in the workspace.
 	Parent string
 	Tree   blob.ID
-	// Conversation, Root, MessageID and Turn say where in which conversation the
-	// checkpoint was taken; they are zero where that is not known.
+	// Conversation, Root, MessageID and Turn are the place of the checkpoint in a
+	// conversation; they are zero if unknown.
 	Conversation string
 	Root         blob.ID
 	MessageID    string
@@ -64,29 +64,28 @@ type Record struct {
 	Tool         string
 	Kind         Kind
 	Time         time.Time
-	// Touched lists the paths that the tool said it wrote.
+	// Touched lists the paths that the tool reported as written.
 	Touched []string
-	// AtWork lists the turns that were at work at any time since the checkpoint
-	// before; Writer goes by it.
+	// AtWork lists the turns that were active at any time since the previous
+	// checkpoint; Writer uses it.
 	AtWork Turns
 	// FilesChanged, LinesAdded and LinesRemoved compare with the parent. Lines are
 	// counted in text files only, and not for the first checkpoint. LinesPartial
-	// says that so many files changed that not all were counted.
+	// means that too many files changed to count all.
 	FilesChanged, LinesAdded, LinesRemoved uint64
 	LinesPartial                           bool
-	// NotCaptured is the number of paths that were seen and left out; List names
+	// NotCaptured is the number of paths that were seen and not captured; List names
 	// them.
 	NotCaptured uint64
-	// Hinted says that only the paths of Request.Paths were looked at.
+	// Hinted means that only the paths of Request.Paths were scanned.
 	Hinted bool
-	// Received says that the checkpoint came from elsewhere and was not captured by
-	// this store; see MarkReceived.
+	// Received means that the checkpoint came from another store; see MarkReceived.
 	Received bool
 
 	notCaptured blob.ID // blob of the list, or zero
 	version     uint64  // of the row, or 0
-	unaware     bool    // made by a release that did not keep AtWork
-	unfinished  bool    // its turn goes on, although it is on its after side
+	unaware     bool    // made by a release without AtWork
+	unfinished  bool    // its turn continues, although it is on its after side
 }
 
 // Name returns the short name of the checkpoint within its workspace, such as
@@ -143,8 +142,8 @@ func marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
-// unmarshal reads a row. A newer format is refused, since it may mean something
-// that this release would get wrong.
+// unmarshal reads a row. A newer format is refused, because this release might
+// misread it.
 func unmarshal(data []byte, m formatted) error {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w: %v", ErrBadRecord, err)
@@ -153,7 +152,7 @@ func unmarshal(data []byte, m formatted) error {
 	case f == 0:
 		return fmt.Errorf("%w: it has no format number", ErrBadRecord)
 	case f > format:
-		return fmt.Errorf("%w: %d, this release knows up to %d", ErrNewerFormat, f, format)
+		return fmt.Errorf("%w: %d; this release reads up to %d", ErrNewerFormat, f, format)
 	}
 	return nil
 }

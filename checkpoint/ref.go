@@ -24,8 +24,8 @@ import (
 //	pin:NAME          a pinned checkpoint
 //	@{10m}, @{14:20}  the last checkpoint that old, or at that time
 //
-// Turns and messages are those of the given conversation or, if that is empty,
-// of the one that the latest checkpoint with a conversation belongs to.
+// Turns and messages are those of the given conversation or, if that is empty, of the
+// conversation of the latest checkpoint that has one.
 func (w *Workspace) Resolve(ctx context.Context, ref, conversation string) (*Record, error) {
 	if w.s.opts.DisableRead {
 		return nil, ErrDisabled
@@ -77,7 +77,7 @@ func (w *Workspace) byName(ctx context.Context, ref string) (*Record, error) {
 		return w.byNumber(ctx, number)
 	}
 	if strings.Trim(lower, "0123456789abcdefghjkmnpqrstvwxyz") != "" || len(lower) > 26 {
-		return nil, ErrNotFound // no part of an id
+		return nil, ErrNotFound // not a prefix of an id
 	}
 	const most = 8
 	var found []string
@@ -104,7 +104,7 @@ func (w *Workspace) byNumber(ctx context.Context, number uint64) (*Record, error
 	return w.find(ctx, func(rec *Record) bool { return rec.Number == number })
 }
 
-// find returns the newest checkpoint that fits.
+// find returns the newest matching checkpoint.
 func (w *Workspace) find(ctx context.Context, fits func(*Record) bool) (*Record, error) {
 	var unread *UnreadableError
 	for rec, err := range w.newestFirst(ctx, "") {
@@ -118,7 +118,7 @@ func (w *Workspace) find(ctx context.Context, fits func(*Record) bool) (*Record,
 			return rec, nil
 		}
 	}
-	if unread != nil { // it may be the one
+	if unread != nil { // it may be the match
 		return nil, unread
 	}
 	return nil, ErrNotFound
@@ -137,8 +137,8 @@ func (w *Workspace) currentConversation(ctx context.Context, st *state) string {
 	return rec.Conversation
 }
 
-// recorded reports whether a checkpoint was taken at its turn and message, and
-// does not merely repeat them after a rewind.
+// recorded reports whether a checkpoint was taken at its turn and message, rather
+// than repeating them after a rewind.
 func recorded(rec *Record) bool { return rec.Kind != Safety && rec.Kind != Rewound }
 
 func (w *Workspace) byTurn(ctx context.Context, conversation string, turn uint64, side Side) (*Record, error) {

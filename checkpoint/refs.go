@@ -11,7 +11,7 @@ import (
 )
 
 // newRefs lists the blobs of a tree that the base tree does not have at the same
-// place: what a commit that names the tree newly refers to.
+// place: the new references of a commit that names the tree.
 func newRefs(ctx context.Context, store blob.Store, base, tree blob.ID) ([]blob.ID, error) {
 	r := refs{ctx: ctx, store: store, seen: map[blob.ID]struct{}{}}
 	if err := r.dir(base, tree); err != nil {

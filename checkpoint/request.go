@@ -17,34 +17,35 @@ import (
 // Scope is what a rewind moves.
 type Scope string
 
-// The scopes. The empty one moves the files, and the conversation where the
-// target has one and Options.Conversations is there to move it.
+// The scopes. The empty one moves the files, and the conversation if the target has
+// one and Options.Conversations is set.
 const (
 	FilesOnly        Scope = "files"
 	ConversationOnly Scope = "conversation"
 	Both             Scope = "both"
 )
 
-// RewindRequest says where to go back to, and how.
+// RewindRequest describes a rewind.
 type RewindRequest struct {
 	// To is a reference to a checkpoint; see Workspace.Resolve.
 	To string
-	// Conversation is whose changes are taken back; the target's if empty. If the
-	// target has none either, those of all conversations are.
+	// Conversation is the conversation whose changes are reverted; the target's if
+	// empty. If the target has none either, changes of all conversations are.
 	Conversation string
 	Scope        Scope
-	// Paths limits the rewind to these paths and what is below them.
+	// Paths limits the rewind to these paths and everything below them.
 	Paths []string
-	// Exact makes the files exactly those of the checkpoint, whoever changed them
-	// since: nothing is a conflict, nothing captured is kept. What no checkpoint could
-	// have, such as ignored files that were never captured and special files, stays,
-	// and so does what was there then and not captured. It goes with To and Paths only.
+	// Exact makes the files exactly those of the checkpoint, regardless of authors:
+	// nothing is a conflict, nothing captured is kept. Files that no checkpoint could
+	// have, such as special files and ignored files that were never captured, stay,
+	// and so do files that existed then but were not captured. It combines only with
+	// To and Paths.
 	Exact bool
-	// OnlyTurn takes back what one turn of the conversation changed and keeps
-	// what came after it. To is not used; conversations are not moved.
+	// OnlyTurn reverts the changes of one turn of the conversation and keeps later
+	// ones. To is not used; conversations are not moved.
 	OnlyTurn uint64
-	// Exchange goes to a tree that no checkpoint has, such as one that was
-	// converted from another form. To is not used; conversations are not moved.
+	// Exchange goes to a tree that no checkpoint has, such as one converted from
+	// another form. To is not used; conversations are not moved.
 	Exchange *Exchange
 	// Choice is what to do about conflicts, and Choices the same for single paths.
 	Choice  Choice
@@ -54,12 +55,12 @@ type RewindRequest struct {
 	Progress func(done, all int)
 }
 
-// Exchange says what to bring about without naming a checkpoint.
+// Exchange describes a rewind without a checkpoint.
 type Exchange struct {
-	// To is the tree to go to, and Last the one that the agent wrote last: what
-	// differs from it is the user's.
+	// To is the target tree, and Last the last tree of the agent: differences from it
+	// are the user's.
 	To, Last blob.ID
-	// Paths are the paths to look at; others are left alone.
+	// Paths are the affected paths; others are left alone.
 	Paths []string
 }
 
@@ -82,22 +83,23 @@ func (r *RewindRequest) asks(path string) bool {
 
 // Plan is what a rewind would do.
 type Plan struct {
-	// Token names the plan: what it was made from, and what it does. Another
-	// workspace state or another choice gives another token.
+	// Token identifies the plan: its inputs and its actions. Another state of the
+	// workspace or another choice gives another token.
 	Token string
-	// Target is the checkpoint to go to; nil for a plan that goes to none, such as
-	// one that takes out a single turn.
+	// Target is the target checkpoint; nil for a plan without one, such as one that
+	// removes a single turn.
 	Target *Record
 	// Actions are sorted by path.
 	Actions []Action
 	// Untouched is the number of other files.
 	Untouched int
-	// NotCaptured lists what the present tree leaves out; all of it is left alone.
+	// NotCaptured lists paths that the current tree does not cover; all of them are
+	// left alone.
 	NotCaptured []workspace.Skipped
-	// Conversation is whose changes are taken back; empty for everybody's.
+	// Conversation is the conversation whose changes are reverted; empty for all.
 	Conversation string
-	// AtWork lists the turns that are going on in the workspace: they may change
-	// files again as soon as the rewind is done.
+	// AtWork lists the running turns in the workspace: they may change files again
+	// after the rewind.
 	AtWork Turns
 	// RootBefore and RootAfter are the states of the conversation before and after;
 	// RootAfter is zero if the conversation stays where it is.
@@ -105,14 +107,14 @@ type Plan struct {
 
 	request RewindRequest
 	present blob.ID // tree
-	foreign bool    // what it goes to was not captured by this store
+	foreign bool    // the target is from another store
 }
 
-// Request returns what the plan was made for. Rewind with it, and with the plan's token,
-// does what the plan lists. The plan of an undo or a redo has none of its own: see Undo.
+// Request returns the request of the plan. Rewind with it and the plan's token does
+// what the plan lists. The plan of an undo or a redo has none: see Undo.
 func (p *Plan) Request() RewindRequest { return p.request }
 
-// OnlyTurn returns the turn that the plan takes out of the middle, or 0.
+// OnlyTurn returns the single turn that the plan reverts, or 0.
 func (p *Plan) OnlyTurn() uint64 { return p.request.OnlyTurn }
 
 // Conflicts lists the paths that need a choice.
@@ -143,7 +145,7 @@ func (p *Plan) sign(workspace string) {
 	put := func(parts ...string) {
 		for _, s := range parts {
 			fmt.Fprintf(h, "%d:", len(s))
-			_, _ = io.WriteString(h, s) // a hash takes everything
+			_, _ = io.WriteString(h, s) // never fails
 		}
 	}
 	put("stet plan 1", workspace, p.Conversation, string(p.request.Scope), string(p.request.Choice))
@@ -183,7 +185,7 @@ func entryText(e *workspace.Entry) string {
 // Schema of a plan in JSON.
 const PlanSchema = "stet.rewind.plan.v1"
 
-// MarshalJSON gives the plan in its stable JSON form.
+// MarshalJSON returns the plan in its stable JSON form.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	type file struct {
 		Path   string     `json:"path"`

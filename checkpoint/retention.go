@@ -13,19 +13,19 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Policy says which checkpoints are kept. They are forgotten from the oldest on,
-// and some never are: see Held. The zero Policy keeps everything.
+// Policy decides which checkpoints are kept. The oldest are removed first, and some
+// never are: see Held. The zero Policy keeps everything.
 type Policy struct {
-	// MaxAge forgets checkpoints that are older.
+	// MaxAge removes older checkpoints.
 	MaxAge time.Duration
-	// MaxCount forgets all but that many of the newest of a workspace.
+	// MaxCount removes all but that many of the newest of a workspace.
 	MaxCount int
-	// MaxBytes forgets the oldest until the stored files of all checkpoints take no
+	// MaxBytes removes the oldest until the stored files of all checkpoints take no
 	// more.
 	MaxBytes int64
 }
 
-// Held is why a checkpoint stays whatever a policy says; empty if it may go.
+// Held is why a checkpoint stays despite a policy; empty if it may be removed.
 type Held string
 
 // The reasons, the first that applies.
@@ -38,40 +38,40 @@ const (
 	HeldRewind Held = "its workspace has an unfinished rewind"
 )
 
-// undoDepth is how many undos in a row, and how many redos, keep the checkpoints
-// that they need.
+// undoDepth is how many undos, and how many redos, keep their checkpoints.
 const undoDepth = 10
 
-// youngest is the age below which no checkpoint is forgotten: a turn may be going
-// on that began with it.
+// youngest is the age below which no checkpoint is removed: a running turn may have
+// begun with it.
 const youngest = turnLife
 
-// Retained is a checkpoint as a policy sees it.
+// Retained is a checkpoint with the data that a policy needs.
 type Retained struct {
 	ID, Workspace string
 	Number        uint64
 	Time          time.Time
 	Held          Held
-	// Bytes is what goes with this checkpoint when everything before it in
-	// RemovalOrder is gone already.
+	// Bytes is what removing this checkpoint frees after everything before it in
+	// RemovalOrder is removed.
 	Bytes int64
 
 	tree, skipped blob.ID
 }
 
-// RetentionPlan is what a policy forgets.
+// RetentionPlan lists what a policy removes.
 type RetentionPlan struct {
-	// Checkpoints are the ids to forget, by workspace, oldest first.
+	// Checkpoints are the ids to remove, by workspace, oldest first.
 	Checkpoints map[string][]string
-	// Kept counts, by reason, those that stay although the policy would forget them.
+	// Kept counts, by reason, checkpoints that stay although the policy would remove
+	// them.
 	Kept map[Held]int
-	// Freed and Left estimate the bytes of files that go at the next collection
-	// and that stay, where the policy has a budget.
+	// Freed and Left estimate the bytes that the next collection frees and that stay,
+	// if the policy has a budget.
 	Freed, Left int64
 }
 
-// RemovalOrder sorts checkpoints by how soon a policy forgets them: the oldest
-// first, those that stay last.
+// RemovalOrder sorts checkpoints in the order of removal: oldest first, those that
+// stay last.
 func RemovalOrder(all []Retained) {
 	rank := func(r Retained) int {
 		if r.Held != "" {
@@ -85,7 +85,7 @@ func RemovalOrder(all []Retained) {
 	})
 }
 
-// PlanRetention decides what a policy forgets. It touches nothing.
+// PlanRetention decides what a policy removes. It changes nothing.
 func PlanRetention(all []Retained, p Policy, now time.Time) RetentionPlan {
 	all = slices.Clone(all)
 	RemovalOrder(all)
@@ -95,7 +95,7 @@ func PlanRetention(all []Retained, p Policy, now time.Time) RetentionPlan {
 		plan.Left += r.Bytes
 		count[r.Workspace]++
 	}
-	over := plan.Left - p.MaxBytes // what would have to go, whatever holds it
+	over := plan.Left - p.MaxBytes // to be removed, regardless of holds
 	for _, r := range all {
 		tooOld := p.MaxAge > 0 && now.Sub(r.Time) > p.MaxAge
 		tooMany := p.MaxCount > 0 && count[r.Workspace] > p.MaxCount
@@ -116,8 +116,9 @@ func PlanRetention(all []Retained, p Policy, now time.Time) RetentionPlan {
 	return plan
 }
 
-// Retainable returns all checkpoints for PlanRetention that can be read. It measures bytes only if
-// sizes is not nil, which costs a walk through all trees; sizes lists the blobs.
+// Retainable returns all readable checkpoints for PlanRetention. It measures bytes
+// only if sizes, which lists the blobs, is not nil; that requires a walk through all
+// trees.
 func (s *Service) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained, error) {
 	var all []Retained
 	for row, err := range kv.Each(ctx, s.rows, keyspace.Checkpoints(), false) {
@@ -129,7 +130,7 @@ func (s *Service) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained
 			rec, err = readRecord(row)
 		}
 		if err != nil {
-			continue // it stays: a policy cannot tell how old it is
+			continue // it stays: its age is unknown
 		}
 		all = append(all, Retained{
 			ID: rec.ID, Workspace: rec.Workspace, Number: rec.Number, Time: rec.Time, tree: rec.Tree, skipped: rec.notCaptured,
@@ -148,9 +149,8 @@ func (s *Service) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained
 	return all, s.measure(ctx, all, sizes)
 }
 
-// measure fills in Bytes. It walks the trees in the reverse of the order in which
-// they would be forgotten and counts each blob for the first that has it: that is
-// the one with which it goes.
+// measure fills in Bytes. It walks the trees in reverse removal order and counts each
+// blob for the first tree that has it: removing that checkpoint removes the blob.
 func (s *Service) measure(ctx context.Context, all []Retained, sizes blob.Lister) error {
 	stored := map[blob.ID]int64{}
 	err := sizes.List(ctx, blob.ID{}, func(i blob.Info) error {

@@ -6,10 +6,9 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Ignore rules decide what is newly captured, never what may be restored. Where a
-// tree has a path that the present says nothing about because a rule ignores it by
-// now, the path is looked at after all: the plan compares contents, and the safety
-// checkpoint holds what is about to be replaced.
+// Ignore rules decide what is newly captured, never what may be restored. If a tree
+// has a path that a rule ignores now, the path is scanned anyway: the plan compares
+// contents, and the safety checkpoint holds what will be replaced.
 
 // reveal captures, in addition to what a scan captured, paths that a rule hides.
 func (w *Workspace) reveal(ctx context.Context, st *state, c *capture, paths []string) (*capture, error) {
@@ -34,8 +33,8 @@ func (w *Workspace) reveal(ctx context.Context, st *state, c *capture, paths []s
 	return out, nil
 }
 
-// hides returns why the present says nothing about a path that its tree does not
-// have. What was looked at in spite of a rule is missing if it is not in the tree.
+// hides returns why the capture does not cover a path that its tree lacks. A path
+// that was scanned despite a rule is missing if it is not in the tree.
 func (c *capture) hides(now blind, path string) (workspace.Skipped, bool) {
 	k, hidden := now.at(path)
 	if hidden && k.Reason == workspace.ReasonIgnored && k.Path != path && c.revealed[path] {
@@ -44,9 +43,9 @@ func (c *capture) hides(now blind, path string) (workspace.Skipped, bool) {
 	return k, hidden
 }
 
-// keepKnown reveals what the latest checkpoint has and a rule hides. A scan that
-// began with the tree of that checkpoint keeps it by itself; one that began with an
-// older index, or a newer one of a plan, does not know it.
+// keepKnown reveals paths that the latest checkpoint has and a rule hides. A scan
+// based on the tree of that checkpoint keeps them by itself; one based on an older
+// index, or a newer one of a plan, does not.
 func (w *Workspace) keepKnown(ctx context.Context, st *state, base *workspace.Index, c *capture) (*capture, error) {
 	if st.tip == nil || base == nil || base.Tree() == st.tip.Tree {
 		return c, nil
@@ -67,9 +66,9 @@ func (w *Workspace) keepKnown(ctx context.Context, st *state, base *workspace.In
 	return w.reveal(ctx, st, c, lost)
 }
 
-// decideFiles decides about the paths that look finds, and settles the plan. Where a
-// rule hides what the plan is about, it reveals that first and looks again. It
-// returns the present that the plan was made from.
+// decideFiles decides about the paths that look finds, and completes the plan. If a
+// rule hides affected paths, it reveals them first and looks again. It returns the
+// captured state that the plan is based on.
 func (w *Workspace) decideFiles(ctx context.Context, st *state, p *Plan, present *capture, look func(*capture) ([]PathState, Rules, error)) (*capture, error) {
 	states, rules, err := look(present)
 	if err != nil {
@@ -87,9 +86,9 @@ func (w *Workspace) decideFiles(ctx context.Context, st *state, p *Plan, present
 	return present, w.settle(ctx, p, states, rules)
 }
 
-// hidden lists the paths that a rule hides and that the plan may change. A directory
-// is not among them: it shows with what it holds, and to look at it would be to look
-// at everything in it.
+// hidden lists the paths that a rule hides and that the plan may change. Directories
+// are not included: they appear with their content, and scanning one would scan
+// everything in it.
 func hidden(states []PathState, rules *Rules) []string {
 	var paths []string
 	for i := range states {

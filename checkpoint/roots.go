@@ -79,10 +79,9 @@ func neededByOperation(row kv.Row) (Needs, error) {
 // known leaves out ids that are zero.
 func known(ids ...blob.ID) []blob.ID { return slices.DeleteFunc(ids, blob.ID.IsZero) }
 
-// Roots gives the blobs that checkpoints, journals and operations need: states
-// of conversations as such, everything else blob by blob. It is a
-// conversation.Roots, for the collector. A row or tree that cannot be read is an
-// error, and those after it follow.
+// Roots yields the blobs that checkpoints, journals and operations need: states of
+// conversations as roots, everything else blob by blob. It is a conversation.Roots,
+// for the collector. For an unreadable row or tree it yields an error and goes on.
 func (s *Service) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		r := rooter{s: s, ctx: ctx, yield: yield, seen: map[blob.ID]struct{}{}}
@@ -125,7 +124,7 @@ func (r *rooter) give(kind graph.Kind, id blob.ID) (more bool) {
 	return r.yield(graph.Root{Kind: kind, ID: id}, nil)
 }
 
-// tree gives the blobs of a tree, the shared ones once over all trees.
+// tree yields the blobs of a tree; blobs shared by several trees come once.
 func (r *rooter) tree(tree blob.ID) bool {
 	more := true
 	err := workspace.Refs(r.ctx, r.s.blobs, tree, func(id blob.ID) bool {

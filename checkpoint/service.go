@@ -11,64 +11,64 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Conversations is what a rewind needs from the keeper of conversations. Of
-// returns the one over package conversation.
+// Conversations is what a rewind needs from the store of conversations. Of returns
+// the implementation with package conversation.
 type Conversations interface {
 	// Current returns the current root of a conversation, or the zero id if it has
 	// none.
 	Current(ctx context.Context, conversation string) (blob.ID, error)
-	// Rewind makes root, a state that the conversation had before, its current
-	// one, in one commit, whose batch extend adds to; files and conversation move
-	// together or not at all. History is appended to.
+	// Rewind makes root, an earlier state of the conversation, its current one, in
+	// one commit to which extend adds; files and conversation move together or not at
+	// all. It appends to the history.
 	Rewind(ctx context.Context, conversation string, root blob.ID, author string, extend func(*kv.Batch) error) error
-	// Fork makes a conversation that begins with root, a state of the given one,
-	// and returns its id, in one commit, whose batch extend adds to.
+	// Fork creates a conversation that begins with root, a state of the given one,
+	// and returns its id, in one commit to which extend adds.
 	Fork(ctx context.Context, conversation string, root blob.ID, author string, extend func(fork string, b *kv.Batch) error) (string, error)
 }
 
-// Options shape a Service. The zero value, and nil, work.
+// Options configure a Service. The zero value, and nil, work.
 type Options struct {
-	// IndexDir is a directory for what is only of use on this machine: the stat
-	// index and the lock of each workspace. Without it every Open scans from
-	// nothing and only this process is kept from working on a workspace twice.
+	// IndexDir is a directory for local files: the stat index and the lock of each
+	// workspace. Without it every Open scans from nothing, and other processes are
+	// not locked out.
 	IndexDir string
 	// IndexSeal seals the stat indexes of an encrypted store; nil leaves them plain.
 	IndexSeal workspace.Sealer
 	// Conversations moves conversations along with files. Without it a rewind can
 	// move files only.
 	Conversations Conversations
-	// Scan says how trees are captured. Touched, Force, Progress, Written, Reread and
-	// Share are ignored.
+	// Scan configures captures. Touched, Force, Progress, Written, Reread and Share
+	// are ignored.
 	Scan workspace.Options
 	// RereadEvery is the time within which checkpoints read every file again, a share
-	// at a time, whatever its stamps say: 7 days if 0, never if negative. Large trees
+	// at a time, regardless of stamps: 7 days if 0, never if negative. Large trees
 	// take longer. It needs IndexDir. Scan.Full reads all at once.
 	RereadEvery time.Duration
-	// Ignored says what to do about ignored files at the beginning of turns.
+	// Ignored configures the handling of ignored files at the beginning of turns.
 	Ignored IgnoredFiles
 	// Force accepts a home directory or the root of the file system as a workspace.
 	Force bool
-	// ThresholdMS is the least time in milliseconds between two automatic
+	// ThresholdMS is the minimum time in milliseconds between two automatic
 	// checkpoints that are on no side of a turn (checkpoint_threshold_ms).
 	ThresholdMS int64
 	// DisableRead refuses plans and rewinds (enable_checkpoint_read = false).
 	DisableRead bool
-	// DisableWrite captures nothing, which results say, and refuses rewinds, since
-	// they save the present first (enable_checkpoint_write = false).
+	// DisableWrite disables captures, as results say, and rewinds, because they save
+	// the current state first (enable_checkpoint_write = false).
 	DisableWrite bool
 	// Timeout is how long a batch of file operations of a rewind may take; the
 	// default is 150 ms an operation, at least 2 s and at most 10 s.
 	Timeout func(operations int) time.Duration
-	// LockWait is how long to wait for somebody else who works on the workspace;
-	// the default is 30 s.
+	// LockWait is how long to wait for the lock of the workspace; the default is 30
+	// s.
 	LockWait time.Duration
 	// Now replaces the clock.
 	Now func() time.Time
 
-	// hook is called before every call that changes the workspace; an error takes
-	// the place of the call. For fault injection in tests.
+	// hook is called before every call that changes the workspace; an error replaces
+	// the call. For fault injection in tests.
 	hook func(call, path string) error
-	// life looks whether a process lives. Tests replace it.
+	// life reports whether a process is running. Tests replace it.
 	life func(Process) Life
 }
 
@@ -87,17 +87,16 @@ type Service struct {
 	rows  kv.Store
 	opts  Options
 
-	// of is the service whose locks hold for this one, which only looks; nil for one
-	// that does everything.
+	// of is the service whose locks this read-only one uses; nil otherwise.
 	of *Service
 
 	mu    sync.Mutex
 	locks map[string]chan struct{} // guarded by mu; by workspace id, holds a token while free
 }
 
-// Looking returns the same service over other blobs, for callers who look at a
-// workspace and must store nothing: blobs shows those of the store and takes what a look
-// puts. Only Present and Plan are of use: no commit finds what they put.
+// Looking returns the same service over other blobs, for callers that read a
+// workspace and must store nothing: blobs overlays the store and takes temporary
+// content. Only Present and Plan are useful: no commit finds their blobs.
 func (s *Service) Looking(blobs blob.Store) *Service {
 	return &Service{blobs: blobs, rows: s.rows, opts: s.opts, of: s}
 }

@@ -12,21 +12,21 @@ import (
 
 const (
 	// defaultRereadEvery is the time within which checkpoints read every file again.
-	// What changed without a trace is found within a week, and a checkpoint each
+	// Changes without a new stamp are found within a week, and a checkpoint each
 	// minute reads one file in ten thousand.
 	defaultRereadEvery = 7 * 24 * time.Hour
-	// rereadPause is the least time between two shares: a shorter one would be
+	// rereadPause is the minimum time between two shares: a shorter one would be
 	// smaller than a file.
 	rereadPause = time.Minute
-	// rereadFiles and rereadBytes bound what one checkpoint reads again, about a tenth
-	// of a second, however long the last one is ago. Larger trees take longer for a
-	// round.
+	// rereadFiles and rereadBytes limit what one checkpoint reads again to about a
+	// tenth of a second, however long ago the last one was. Larger trees take longer
+	// for a round.
 	rereadFiles = 4096
 	rereadBytes = 64 << 20
 )
 
-// round is how far checkpoints of a workspace have read again what nobody seems to
-// have changed. It lies beside the index, and is of no more value.
+// round is the progress of rereading apparently unchanged files of a workspace. It is
+// stored beside the index and is also only a cache.
 type round struct {
 	At    int64  `json:"at_ms"` // when the last share was read
 	To    uint32 `json:"to"`    // where it ended
@@ -40,7 +40,7 @@ type round struct {
 func (r round) share(now time.Time, every time.Duration) (workspace.Share, *round) {
 	past := now.Sub(time.UnixMilli(r.At))
 	next := &round{At: now.UnixMilli(), To: r.To}
-	if r.At == 0 || past < 0 { // the first one, or a clock that was set back
+	if r.At == 0 || past < 0 { // the first one, or the clock was set back
 		return workspace.Share{}, next
 	}
 	if past < rereadPause {

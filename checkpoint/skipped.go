@@ -17,8 +17,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// putSkipped stores the list of what a tree leaves out. Most checkpoints of a
-// workspace share one list, so it is a blob of its own.
+// putSkipped stores the list of uncaptured paths. Most checkpoints of a workspace
+// share one list, so it is a separate blob.
 func (s *Service) putSkipped(ctx context.Context, c *capture, rec *Record, b *kv.Batch) error {
 	skipped := c.skipped
 	rec.NotCaptured, rec.notCaptured = uint64(len(skipped)), blob.ID{}
@@ -29,8 +29,8 @@ func (s *Service) putSkipped(ctx context.Context, c *capture, rec *Record, b *kv
 		Entries: make([]*stetv1.NotCaptured, len(skipped)), Stamps: wireStamps(c.stamps), ChangedIgnored: pathBytes(c.changedIgnored),
 	}
 	for i, k := range skipped {
-		// An ignored directory is named by itself; sizes of logs that grow would
-		// make every list a new one, so only limits on size keep theirs.
+		// Sizes of growing files would make every list a new one, so only files that
+		// are too large keep theirs.
 		e := &stetv1.NotCaptured{Path: []byte(k.Path), Reason: string(k.Reason), Dir: k.Dir}
 		if k.Reason == workspace.ReasonTooLarge {
 			e.Size = uint64(k.Size)
@@ -50,7 +50,7 @@ func (s *Service) putSkipped(ctx context.Context, c *capture, rec *Record, b *kv
 	return nil
 }
 
-// NotCaptured lists, sorted by path, what a checkpoint saw and left out.
+// NotCaptured lists, sorted by path, what a checkpoint saw and did not capture.
 func (s *Service) NotCaptured(ctx context.Context, rec *Record) ([]workspace.Skipped, error) {
 	list, err := s.skippedList(ctx, rec)
 	if err != nil || len(list.GetEntries()) == 0 {
@@ -79,11 +79,11 @@ func (s *Service) skippedList(ctx context.Context, rec *Record) (*stetv1.NotCapt
 	return &list, nil
 }
 
-// mergeSkipped replaces, in the list of a whole workspace, what concerns the
-// paths that a scan looked at again. Paths are relative and clean.
+// mergeSkipped replaces, in the list of a whole workspace, the entries of the paths
+// that a scan covered. Paths are relative and clean.
 func mergeSkipped(before []workspace.Skipped, res *workspace.Result, paths []string) []workspace.Skipped {
 	if res.Base.IsZero() {
-		return res.NotCaptured // nothing was known, so it looked at everything
+		return res.NotCaptured // a full scan
 	}
 	came := make(map[string]bool)
 	for _, c := range res.Changed {
@@ -104,8 +104,8 @@ func mergeSkipped(before []workspace.Skipped, res *workspace.Result, paths []str
 	return out
 }
 
-// looksAt reports whether a scan of a path sees again what was left out. With an
-// ignore file it looks at everything that the file may rule.
+// looksAt reports whether a scan of a path covers an uncaptured path. With an ignore
+// file it covers everything that the file may affect.
 func looksAt(p string, k workspace.Skipped) bool {
 	if within(k.Path, p) {
 		return true
@@ -114,8 +114,8 @@ func looksAt(p string, k workspace.Skipped) bool {
 	return k.Reason == workspace.ReasonIgnored && workspace.IsIgnoreFile(name) && within(k.Path, dir)
 }
 
-// relative spells paths of a caller as trees do. What is not inside the workspace
-// stays as it is, for the scan to refuse.
+// relative converts a caller's paths to those of trees. Paths outside the workspace
+// stay unchanged, and the scan rejects them.
 func (w *Workspace) relative(paths []string) []string {
 	if paths == nil {
 		return nil
@@ -137,7 +137,7 @@ func within(path, dir string) bool {
 	return dir == "" || dir == "." || path == dir || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }
 
-// blind is the set of paths that a tree says nothing about.
+// blind is the set of paths that a tree does not cover.
 type blind map[string]workspace.Skipped
 
 func newBlind(skipped []workspace.Skipped) blind {
@@ -148,8 +148,8 @@ func newBlind(skipped []workspace.Skipped) blind {
 	return b
 }
 
-// at returns why a tree says nothing about a path: it was left out, or a
-// directory above it was.
+// at returns why a tree does not cover a path: it was not captured, or a directory
+// above it was not.
 func (b blind) at(path string) (workspace.Skipped, bool) {
 	if len(b) == 0 {
 		return workspace.Skipped{}, false
@@ -165,9 +165,9 @@ func (b blind) at(path string) (workspace.Skipped, bool) {
 	return workspace.Skipped{}, false
 }
 
-// lost returns why a tree says nothing about a path that the tree before it had. A
-// captured file in a directory that is ignored stays captured as long as it is there,
-// so that its absence says that it was removed.
+// lost returns why a tree does not cover a path that the previous tree had. A
+// captured file in an ignored directory stays captured while it exists, so its
+// absence means that it was removed.
 func (b blind) lost(path string) (workspace.Skipped, bool) {
 	k, ok := b.at(path)
 	if ok && k.Reason == workspace.ReasonIgnored && k.Path != path {

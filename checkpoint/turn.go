@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// planTurn makes a plan that takes one turn out of the middle: its changes are
-// taken back, those of later turns and of others stay.
+// planTurn makes a plan that reverts one turn: its changes are reverted, those of
+// later turns and of others stay.
 func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) (*job, error) {
 	conversation := req.Conversation
 	if conversation == "" && st.tip != nil {

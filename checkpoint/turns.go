@@ -7,33 +7,32 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// turnLife is how long a turn that no process holds counts as going on without a
-// checkpoint of its own. An agent that was killed never says that its turn ended.
+// turnLife is how long a turn without processes counts as running without a
+// checkpoint. A killed agent never reports the end of its turn.
 const turnLife = time.Hour
 
-// Holder is whoever keeps a turn open. The zero value is an agent that only says
-// when its turns begin and end.
+// Holder keeps a turn open. The zero value is an agent that only reports when its
+// turns begin and end.
 type Holder struct {
-	// ID tells turns of one conversation apart that go on at the same time: a
-	// checkpoint continues or ends the turn that one with the same ID began.
+	// ID distinguishes concurrent turns of one conversation: a checkpoint continues
+	// or ends the turn with the same ID.
 	ID string
-	// Processes are those that do the work: when all of them are gone the turn has
-	// ended, at its last checkpoint. Without any it ends when it made no checkpoint
-	// for an hour.
+	// Processes do the work: when all of them are gone, the turn has ended at its
+	// last checkpoint. Without processes it ends after an hour without a checkpoint.
 	Processes []Process
 }
 
-// Turn is a turn of a conversation that is going on in a workspace.
+// Turn is a running turn of a conversation in a workspace.
 type Turn struct {
 	Conversation string
 	Number       uint64
 	MessageID    string
 	Author       string
-	// Lost says that the turn ended after the previous checkpoint and before this one
-	// or, of a turn of the present, the next one.
+	// Lost means that the turn ended after the previous checkpoint and before this
+	// one or, for a current turn, the next one.
 	Lost bool
 
-	// What follows is known of turns that are going on now.
+	// The following fields are set for running turns.
 
 	// Began is the id of the checkpoint that the turn began with.
 	Began string
@@ -42,17 +41,17 @@ type Turn struct {
 	Holder      Holder
 }
 
-// Turns are the turns that are going on in a workspace: at most one of each
-// conversation and holder.
+// Turns are the running turns in a workspace: at most one of each conversation and
+// holder.
 type Turns []Turn
 
-// Observe moves on to a checkpoint, which by made. It returns the turns that were
-// at work at any time since the checkpoint before, as Record.AtWork has them, and
-// the turns that go on. It looks at nothing but its arguments.
+// Observe advances to a checkpoint made by by. It returns the turns that were active
+// at any time since the previous checkpoint, for Record.AtWork, and the turns that
+// continue. It depends only on its arguments.
 //
 // A turn ends with a checkpoint on its after side, when its holder begins another
 // one, or when its holder is gone. In the latter two cases it ended at its last
-// checkpoint, and what came since may or may not be its work.
+// checkpoint, and later changes may or may not be its work.
 func (ts Turns) Observe(rec *Record, by Holder, life func(Process) Life) (atWork, after Turns) {
 	speaks := rec.Conversation != "" && rec.Kind != Safety && rec.Kind != Rewound
 	for _, t := range ts {
@@ -82,13 +81,13 @@ func (ts Turns) Observe(rec *Record, by Holder, life func(Process) Life) (atWork
 }
 
 // newerThan reports whether the turn came after the one of a checkpoint: the end of
-// an earlier turn, which went on in the background, is not its end. A holder with an
-// ID has one turn at a time.
+// an earlier turn in the background is not its end. A holder with an ID has one turn
+// at a time.
 func (t *Turn) newerThan(rec *Record) bool {
 	return t.Holder.ID == "" && rec.Turn != 0 && t.Number > rec.Turn
 }
 
-// alive reports whether the turn is going on.
+// alive reports whether the turn is running.
 func (t *Turn) alive(now time.Time, life func(Process) Life) bool {
 	gone := 0
 	for _, p := range t.Holder.Processes {
@@ -105,8 +104,7 @@ func (t *Turn) alive(now time.Time, life func(Process) Life) bool {
 	return now.Sub(t.Seen) < turnLife
 }
 
-// conversations lists, sorted, the conversations that had a turn which was, or was
-// not, lost.
+// conversations lists, sorted, the conversations with lost, or not lost, turns.
 func (ts Turns) conversations(lost bool) []string {
 	var out []string
 	for _, t := range ts {
@@ -118,12 +116,12 @@ func (ts Turns) conversations(lost bool) []string {
 	return slices.Compact(out)
 }
 
-// Living lists the processes that keep the turn going, as far as they can be seen.
+// Living lists the visible running processes of the turn.
 func (t *Turn) Living() []Process {
 	return slices.DeleteFunc(slices.Clone(t.Holder.Processes), func(p Process) bool { return p.Life() == Gone })
 }
 
-// TurnJSON is a turn that is going on in its stable JSON form.
+// TurnJSON is a running turn in its stable JSON form.
 type TurnJSON struct {
 	Conversation string        `json:"conversation"`
 	Turn         uint64        `json:"turn,omitempty"`
@@ -138,7 +136,7 @@ type ProcessJSON struct {
 	Command string `json:"command,omitempty"`
 }
 
-// JSON returns the turns in their stable JSON form, with the processes that live.
+// JSON returns the turns in their stable JSON form, with their running processes.
 func (ts Turns) JSON() []TurnJSON {
 	out := make([]TurnJSON, 0, len(ts))
 	for _, t := range ts {

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// UndoOptions say what to do about files that changed since; nil refuses with a
-// ConflictError, and so does a conflict that the choice leaves, such as lines that
-// collide in a merge.
+// UndoOptions configure what to do about files that changed since. With nil, and for
+// conflicts that the choice does not resolve, such as colliding lines in a merge, the
+// error is a ConflictError.
 type UndoOptions struct {
 	Choice   Choice
 	Choices  map[string]Choice
@@ -20,9 +20,9 @@ type UndoOptions struct {
 	Progress func(done, all int)
 }
 
-// Undo takes back the last rewind of the workspace that was not taken back yet,
-// files and conversation. Repeated, it goes further back. A redo counts as a
-// rewind. It returns ErrNothing if there is none.
+// Undo reverts the last rewind of the workspace that was not undone yet, files and
+// conversation. Repeated, it goes further back. A redo counts as a rewind. It returns
+// ErrNothing if there is none.
 func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
 	return w.change(ctx, OpUndo, func(st *state) (*job, error) {
 		ops, err := w.stack(ctx)
@@ -36,8 +36,8 @@ func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, erro
 	})
 }
 
-// Redo does again what the last Undo took back. It returns ErrNothing if there
-// is nothing, or if another rewind came after the undo.
+// Redo repeats what the last Undo reverted. It returns ErrNothing if there is
+// nothing, or if another rewind followed the undo.
 func (w *Workspace) Redo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
 	return w.change(ctx, OpRedo, func(st *state) (*job, error) {
 		ops, err := w.stack(ctx)
@@ -51,11 +51,10 @@ func (w *Workspace) Redo(ctx context.Context, opts *UndoOptions) (*Applied, erro
 	})
 }
 
-// stack is what can be undone and what can be done again in a workspace, the next
-// one last.
+// stack holds what can be undone and redone in a workspace, the next one last.
 type stack struct{ undo, redo []*Operation }
 
-// stacks reads from the log what can be undone and done again, by workspace.
+// stacks reads from the log what can be undone and redone, by workspace.
 func (s *Service) stacks(ctx context.Context) (map[string]*stack, error) {
 	var log []*Operation
 	for op, err := range s.Operations(ctx) {
@@ -84,7 +83,7 @@ func stacksOf(log []*Operation) map[string]*stack {
 	return stacks
 }
 
-// step moves on to an operation.
+// step advances to an operation.
 func (st *stack) step(op *Operation) {
 	switch op.Kind {
 	case OpRewind:
@@ -102,7 +101,7 @@ func (st *stack) step(op *Operation) {
 	}
 }
 
-// stack returns that of the workspace.
+// stack returns the stack of the workspace.
 func (w *Workspace) stack(ctx context.Context) (*stack, error) {
 	stacks, err := w.s.stacks(ctx)
 	if st := stacks[w.id]; st != nil {
@@ -111,7 +110,7 @@ func (w *Workspace) stack(ctx context.Context) (*stack, error) {
 	return &stack{}, err
 }
 
-// planBack plans to take an operation back, or to do it again.
+// planBack plans the undo or redo of an operation.
 func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind string, opts *UndoOptions) (*job, error) {
 	if opts == nil {
 		opts = &UndoOptions{}
@@ -155,8 +154,8 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	return &job{plan: p, present: present, kind: kind, of: op.Seq}, nil
 }
 
-// needed loads a checkpoint of an operation. Of one that lies far back it may have
-// been forgotten; there is nothing to go back to then.
+// needed loads a checkpoint of an operation. A retention policy may have removed an
+// old one; then there is nothing to go back to.
 func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
 	rec, err := w.s.Get(ctx, id)
 	if errors.Is(err, ErrNotFound) {
@@ -165,7 +164,8 @@ func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
 	return rec, err
 }
 
-// planRootBack finds out where the conversation goes, if the operation moved it.
+// planRootBack determines the new state of the conversation, if the operation moved
+// it.
 func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation, to blob.ID) error {
 	if op.RootAfter.IsZero() || op.RootBefore.IsZero() {
 		return nil
@@ -200,9 +200,9 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 	return &job{plan: p, present: present, kind: OpRewind}, nil
 }
 
-// exchange decides about paths that lead from one tree to another: where the
-// present is as in the first, it becomes as in the second; elsewhere it is the
-// user's. It returns the present that the plan was made from.
+// exchange decides about paths that differ between two trees: a path that equals the
+// first becomes as in the second; others are the user's. It returns the captured
+// state that the plan is based on.
 func (w *Workspace) exchange(ctx context.Context, st *state, p *Plan, e Exchange, present *capture) (*capture, error) {
 	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
 		states, err := w.exchangeStates(ctx, e, present)
@@ -241,9 +241,8 @@ func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *cap
 	return states, w.occupied(states)
 }
 
-// statesAbove puts together what is known about the directories that hold the paths
-// of an exchange, where they differ. They are the user's: each stays as it is unless
-// something comes back in it.
+// statesAbove collects the directories above the paths of an exchange that differ.
+// They are the user's: each stays unchanged unless something is restored in it.
 func (w *Workspace) statesAbove(ctx context.Context, e Exchange, present *capture, now blind, listed map[string]bool) ([]PathState, error) {
 	var states []PathState
 	for _, path := range e.Paths {
@@ -266,7 +265,7 @@ func (w *Workspace) statesAbove(ctx context.Context, e Exchange, present *captur
 	return states, nil
 }
 
-// entriesAt returns what each of some trees has at a path.
+// entriesAt returns the entries of several trees at a path.
 func (w *Workspace) entriesAt(ctx context.Context, path string, trees ...blob.ID) ([]*workspace.Entry, error) {
 	at := make([]*workspace.Entry, len(trees))
 	for i, tree := range trees {

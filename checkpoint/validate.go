@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// maxNumber bounds numbers of checkpoints and operations, so that the next one
-	// can always be counted.
+	// maxNumber limits numbers of checkpoints and operations, so that the next one
+	// does not overflow.
 	maxNumber = math.MaxInt64
-	// maxTimeMS is the end of the year 9999: what lies beyond is not a time.
+	// maxTimeMS is the end of the year 9999; larger values are not times.
 	maxTimeMS = 253402300799999
-	// nonceSize is the length of a workspace's nonce. A shorter one would fit the
+	// nonceSize is the length of a workspace's nonce. A shorter one would match the
 	// staging directories of others.
 	nonceSize = 4
-	// maxKeyID bounds the ids that a key holds.
+	// maxKeyID limits the ids in a key.
 	maxKeyID = 256
 )
 
-// CheckRow reports what a reader of this package would refuse about a row, and
-// accepts the rows of others. Whoever takes rows from outside calls it before
-// anything is written: the rules are those of the readers, in one place.
+// CheckRow returns the error that a reader of this package would return for a row,
+// and accepts rows of other packages. Importers call it before they write anything.
+// It applies the same rules as the readers.
 func CheckRow(row kv.Row) error {
 	for _, family := range rowRules {
 		if !family.rows.Contains(row.Key) {
@@ -43,7 +43,7 @@ func CheckRow(row kv.Row) error {
 	return nil
 }
 
-// rowRules says how each kind of row is read.
+// rowRules defines how each kind of row is read.
 var rowRules = []struct {
 	rows  kv.Range
 	check func(kv.Row) error
@@ -61,8 +61,8 @@ func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBadRecord, fmt.Sprintf(format, args...))
 }
 
-// checkID refuses what is not an id of a checkpoint: such a one could not be
-// counted on from, and would not be found.
+// checkID rejects an invalid checkpoint id: no id could follow it, and it would not
+// be found.
 func checkID(id string) error {
 	parsed, err := ulid.ParseStrict(strings.ToUpper(id))
 	if err != nil || strings.ToLower(parsed.String()) != id || parsed.Time() > maxTimeMS {
@@ -71,7 +71,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// checkKeyID refuses what cannot be a part of a key.
+// checkKeyID rejects an id that cannot be part of a key.
 func checkKeyID(what, id string) error {
 	if id == "" || len(id) > maxKeyID || !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return bad("%q is not the id of a %s", id, what)
@@ -102,10 +102,10 @@ func readRecord(row kv.Row) (*Record, error) {
 func checkRecord(key string, rec *Record) error {
 	switch {
 	case keyspace.Checkpoint(rec.ID) != key:
-		return bad("it says that it is %q", rec.ID)
+		return bad("it has the id %q", rec.ID)
 	case rec.Number == 0 || rec.Number >= maxNumber:
 		return bad("it has the number %d", rec.Number)
-	case rec.Parent != "" && rec.Parent >= rec.ID: // ids only grow, so none leads in a circle
+	case rec.Parent != "" && rec.Parent >= rec.ID: // ids only grow, which excludes cycles
 		return bad("it comes after %q", rec.Parent)
 	}
 	if rec.Parent != "" {
@@ -134,7 +134,7 @@ func readWorkspace(row kv.Row) (*stetv1.WorkspaceRecord, error) {
 	}
 	switch {
 	case keyspace.Workspace(rec.Id) != row.Key:
-		return nil, bad("it says that it is %q", rec.Id)
+		return nil, bad("it has the id %q", rec.Id)
 	case rec.LastNumber >= maxNumber:
 		return nil, bad("its latest checkpoint has the number %d", rec.LastNumber)
 	case len(rec.Nonce) != nonceSize:
@@ -155,7 +155,7 @@ func readOperation(row kv.Row) (*Operation, error) {
 		return nil, err
 	}
 	if op.Seq == 0 || op.Seq > maxNumber || keyspace.Operation(op.Seq) != row.Key {
-		return nil, bad("it says that it is operation %d", op.Seq)
+		return nil, bad("it has the number %d", op.Seq)
 	}
 	return op, checkTime(op.Time)
 }
@@ -167,7 +167,7 @@ func readPin(row kv.Row) (Pin, error) {
 		return Pin{}, err
 	}
 	if keyspace.CheckpointPin(m.Name) != row.Key {
-		return Pin{}, bad("it says that it is pin %q", m.Name)
+		return Pin{}, bad("it has the name %q", m.Name)
 	}
 	pin := Pin{Name: m.Name, Checkpoint: m.Checkpoint, Time: time.UnixMilli(m.TimeMs)}
 	if err := checkTime(pin.Time); err != nil {
@@ -176,14 +176,14 @@ func readPin(row kv.Row) (Pin, error) {
 	return pin, checkID(m.Checkpoint)
 }
 
-// readJournal reads the row of a rewind that is under way.
+// readJournal reads the row of a running rewind.
 func readJournal(row kv.Row) (*stetv1.JournalRecord, error) {
 	rec := new(stetv1.JournalRecord)
 	if err := unmarshal(row.Value, rec); err != nil {
 		return nil, err
 	}
 	if keyspace.Journal(rec.Workspace) != row.Key {
-		return nil, bad("it says that it is of workspace %q", rec.Workspace)
+		return nil, bad("it belongs to workspace %q", rec.Workspace)
 	}
 	_, err := optionalID(rec.Steps)
 	return rec, err
@@ -202,7 +202,7 @@ func LastOf(row kv.Row) (string, error) {
 	return rec.GetLastCheckpoint(), err
 }
 
-// checkListed holds the rules for a row that lists a checkpoint.
+// checkListed checks the rules for a row that lists a checkpoint.
 func checkListed(row kv.Row) error {
 	parts := keyspace.Parts(row.Key)
 	if len(parts) != 4 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// recheck makes sure, by content, that the paths are what the plan saw.
+// recheck verifies, by content, that the paths are as the plan saw them.
 func (r *rewinding) recheck(ctx context.Context) error {
 	res, err := r.scan(ctx, workspace.Options{Reread: replaced(r.plan.Actions)})
 	if err != nil {
@@ -27,11 +27,11 @@ func (r *rewinding) recheck(ctx context.Context) error {
 	return nil
 }
 
-// scan looks at the paths that the plan changes.
+// scan scans the paths that the plan changes.
 func (r *rewinding) scan(ctx context.Context, with workspace.Options) (*workspace.Result, error) {
 	opts := r.w.s.opts.Scan
 	opts.Force, opts.Touched, opts.Written, opts.Reread = r.w.s.opts.Force, with.Touched, with.Written, with.Reread
-	opts.Full = false // directories on the way were looked at when the plan was made
+	opts.Full = false // parent directories were scanned when the plan was made
 	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, r.job.present.index, r.paths(), &opts)
 }
 
@@ -60,9 +60,9 @@ func (r *rewinding) paths() []string {
 	return out
 }
 
-// touched lists the paths that are captured whatever ignore files say now. Of
-// directories it is those that come back empty: others come with what they hold,
-// and what else may be in them is none of ours.
+// touched lists the paths that are captured regardless of ignore files. It includes
+// only directories that are restored empty: others come with their content, and
+// anything else in them is not ours.
 func (r *rewinding) touched(want map[string]*workspace.Entry) []string {
 	holds := map[string]bool{}
 	for path, after := range want {
@@ -82,7 +82,7 @@ func (r *rewinding) touched(want map[string]*workspace.Entry) []string {
 	return paths
 }
 
-// verify looks at what was written and compares it with the plan.
+// verify scans what was written and compares it with the plan.
 func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	want, had := make(map[string]*workspace.Entry, len(r.changes)), make(map[string]*workspace.Entry, len(r.changes))
 	for i := range r.plan.Actions {
@@ -95,7 +95,7 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	changes := res.Changed // against the present, whose index the scan began with
+	changes := res.Changed // against the state before, whose index the scan used
 	if changes == nil {
 		if changes, err = workspace.Diff(ctx, r.w.s.blobs, r.plan.present, res.Tree); err != nil {
 			return nil, fmt.Errorf("verify: %w", err)
@@ -122,11 +122,10 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
 }
 
-// setgid is the permission bit that a file gets only from somebody who is in its
-// group, and from root.
+// setgid is the permission bit that only members of the group and root can set.
 const setgid = 0o2000
 
-// lacksSetgid reports whether a state is the one asked for but for that bit.
+// lacksSetgid reports whether a state is the requested one except for that bit.
 func lacksSetgid(got, asked *workspace.Entry) bool {
 	if got == nil || asked == nil || asked.Mode&setgid == 0 {
 		return false

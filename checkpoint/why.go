@@ -6,7 +6,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Why says why a plan leaves a path as it is although it differs from the target.
+// Why is the reason why a plan leaves a path unchanged although it differs from the
+// target.
 type Why string
 
 // The reasons.
