@@ -75,7 +75,7 @@ func TestRunForwardsSignals(t *testing.T) {
 
 func TestInterruptedSaysWhatIsLeft(t *testing.T) {
 	for want, cause := range map[string]error{
-		"interrupted": context.Canceled,
+		"interrupted":                      context.Canceled,
 		"interrupted; nothing was changed": errors.Join(checkpoint.ErrRolledBack, context.Canceled),
 	} {
 		err := interrupted(cause)
