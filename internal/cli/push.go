@@ -248,7 +248,7 @@ func moveText(v moveJSON) string {
 	if v.DryRun {
 		fmt.Fprintf(&text, "would copy %s\n", plural(int64(v.Blobs), "blob"))
 	} else {
-		fmt.Fprintf(&text, "moved %s (%s)\n", plural(int64(v.Blobs), "blob"), byteSize(v.Bytes))
+		fmt.Fprintf(&text, "copied %s (%s)\n", plural(int64(v.Blobs), "blob"), byteSize(v.Bytes))
 	}
 	return text.String()
 }
