@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// IndexName is the directory, in that of an embedded store, for what is only of
-// use on this machine: stat indexes and locks of workspaces.
+// IndexName is the subdirectory of an embedded store for local files: stat indexes
+// and locks of workspaces.
 const IndexName = "workspaces"
 
 // Checkpoints returns the checkpoints of the store.
@@ -25,8 +25,8 @@ func (db *DB) Checkpoints() *checkpoint.Service {
 	return db.checkpoints
 }
 
-// CheckpointOptions returns what connects checkpoints with the rest of the store,
-// for callers who want a service with further options of their own.
+// CheckpointOptions returns the options that connect checkpoints with the rest of the
+// store, for callers that add their own.
 func (db *DB) CheckpointOptions() checkpoint.Options {
 	opts := checkpoint.Options{Conversations: checkpoint.Of(db.conversations)}
 	if db.engine != nil {
@@ -56,8 +56,8 @@ func (s indexSeal) Key(id [8]byte, salt []byte) ([]byte, error) {
 	return key.Derive(salt, "stet workspace index v1", 32)
 }
 
-// dropIndexes removes the stat indexes for which due says so, and tells how many.
-// They are made again when they are needed.
+// dropIndexes removes the stat indexes for which due returns true, and returns how
+// many. They are rebuilt on demand.
 func (db *DB) dropIndexes(due func(workspace.IndexFile) bool) (n int, err error) {
 	files, err := workspace.IndexFiles(filepath.Join(db.engine.Dir(), IndexName))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package stet keeps what AI agents did, every conversation and every file, and lets
-// people take any of it back.
+// Package stet records what AI agents did, every conversation and every file, and
+// lets people undo any of it.
 //
 // Open returns a DB: an embedded store in a directory, with its services. New builds
 // the same over other drivers.
@@ -17,7 +17,7 @@
 //
 // The package promises that the layers of a stack are in the one order that is safe:
 // ids are verified above everything that changes bytes, and nothing below the
-// encrypting layer is readable. It leaves what users mean to the services (packages
-// conversation, checkpoint, cloudagent and search) and the order of the store to package
-// upkeep, whose methods DB passes on. The example is a complete program.
+// encrypting layer is readable. The services (packages conversation, checkpoint,
+// cloudagent and search) define the data, and package upkeep maintains the store; DB
+// exposes its methods. The example is a complete program.
 package stet

@@ -26,27 +26,27 @@ var (
 	ErrNotEncrypted = sealed.ErrNotEncrypted
 )
 
-// guard refuses a backend whose data is encrypted where there is no ring, and the
-// reverse. It tells what the rows say of themselves.
+// guard rejects a backend with encrypted data and no ring, and the reverse. It
+// returns what the rows show.
 func guard(ctx context.Context, b Backend, ring *keyring.Ring, tenant string) (sealed.Evidence, error) {
 	found, err := sealed.New(b.Rows, &sealed.Options{Ring: ring, Tenant: tenant}).Guard(ctx)
 	if err != nil || found != sealed.Nothing {
 		return found, err
 	}
-	// Without rows the first blob tells.
+	// Without rows, check the first blobs.
 	key, some, err := firstSealed(ctx, b)
 	switch {
 	case err != nil:
-		return found, fmt.Errorf("look whether blobs are encrypted: %w", err)
+		return found, fmt.Errorf("check whether blobs are encrypted: %w", err)
 	case !some:
 		return found, nil
 	case key == nil && ring != nil:
-		return found, fmt.Errorf("%w: there is a keyring, and the store holds plain data", ErrNotEncrypted)
+		return found, fmt.Errorf("%w: there is a keyring, but the store holds plain data", ErrNotEncrypted)
 	case key != nil && ring == nil:
 		return found, fmt.Errorf("%w: the store is encrypted", ErrNoKeyring)
 	case key != nil:
 		if _, err := ring.Key(*key); err != nil {
-			return found, fmt.Errorf("the keyring is not that of this store: %w: %w", blob.ErrWrongKey, err)
+			return found, fmt.Errorf("the keyring does not belong to this store: %w: %w", blob.ErrWrongKey, err)
 		}
 		return sealed.Keyed, nil
 	}
@@ -56,11 +56,11 @@ func guard(ctx context.Context, b Backend, ring *keyring.Ring, tenant string) (s
 // errEnough ends a list early.
 var errEnough = errors.New("enough")
 
-// sampled is how many blobs are looked at: more than one, since any may be damaged.
+// sampled is how many blobs are checked: more than one, because any may be damaged.
 const sampled = 8
 
-// firstSealed looks at the first blobs of a store: whether there are any, and with
-// which key one of them is sealed.
+// firstSealed checks the first blobs of a store: whether there are any, and which key
+// seals one of them.
 func firstSealed(ctx context.Context, b Backend) (key *keyring.KeyID, some bool, err error) {
 	if b.Inventory == nil {
 		return nil, false, nil
@@ -78,7 +78,7 @@ func firstSealed(ctx context.Context, b Backend) (key *keyring.KeyID, some bool,
 	for _, name := range names {
 		head, err := encrypted.Head(ctx, b.Blobs, name)
 		if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
-			continue // gone meanwhile, or it tells nothing
+			continue // removed meanwhile, or inconclusive
 		}
 		if err != nil {
 			return nil, false, err
@@ -92,7 +92,7 @@ func firstSealed(ctx context.Context, b Backend) (key *keyring.KeyID, some bool,
 }
 
 // marking adds the mark of an encrypted store to its first commit, so that data and
-// mark appear together. A store that is only looked at stays as it is.
+// mark appear together. A store that is only read stays unchanged.
 type marking struct {
 	kv.Store
 	done *atomic.Bool
@@ -112,9 +112,9 @@ func (m *marking) Commit(ctx context.Context, b *kv.Batch) error {
 	return err
 }
 
-// mark makes the mark of an encrypted store at once. What earlier releases left in
-// plain beside the store goes first, so that a mark says that it is gone. A store
-// that takes no writes goes without both.
+// mark adds the mark of an encrypted store at once. It first removes plain files that
+// earlier releases left beside the store, so that the mark implies their absence. It
+// skips both for a read-only store.
 func (db *DB) mark(ctx context.Context) error {
 	_, err := db.dropIndexes(func(f workspace.IndexFile) bool { return !f.Sealed })
 	if err == nil {
@@ -126,13 +126,13 @@ func (db *DB) mark(ctx context.Context) error {
 	return err
 }
 
-// explain says what to do about a store that does not go with its keyring.
+// explain adds advice for a store that does not match its keyring.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, ErrNoKeyring):
 		return fmt.Errorf("%w; put %s back from a backup: without it nothing can be read", err, KeyringName)
 	case errors.Is(err, ErrNotEncrypted):
-		return fmt.Errorf("%w; if %s belongs to another store, take it away", err, KeyringName)
+		return fmt.Errorf("%w; if %s belongs to another store, remove it", err, KeyringName)
 	}
 	return err
 }

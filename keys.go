@@ -32,10 +32,10 @@ type PruneResult struct {
 }
 
 // PruneKeys removes the retired keys of the encrypted store in dir from its keyring.
-// It looks at everything that the store holds; if something is still sealed with one
-// of them, nothing changes and the error wraps ErrKeyInUse: see DB.Reencrypt. While it
-// looks the store cannot be opened for writing, and it fails with kv.ErrBusy if it is:
-// a process that was begun before a rotation seals with the old key.
+// It checks all data of the store; if something is still sealed with one of them,
+// nothing changes and the error wraps ErrKeyInUse: see DB.Reencrypt. During the check
+// the store cannot be opened for writing, and PruneKeys fails with kv.ErrBusy if it
+// is open: a process started before a rotation still seals with the old key.
 func PruneKeys(ctx context.Context, dir string, unlock keyring.Unlock) (result PruneResult, err error) {
 	release, err := sqlite.Alone(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func PruneKeys(ctx context.Context, dir string, unlock keyring.Unlock) (result P
 	return result, nil
 }
 
-// countKeys looks at everything that an embedded store holds.
+// countKeys checks all data of an embedded store.
 func (db *DB) countKeys(ctx context.Context) (upkeep.KeyCount, error) {
 	count, err := db.upkeep.CountKeys(ctx, db.engine.Blobs())
 	if err != nil {

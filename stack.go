@@ -22,26 +22,27 @@ import (
 type Backend struct {
 	Blobs blob.Store
 	Rows  kv.Store
-	// Inventory is what the collector works on; nil where there is none.
+	// Inventory lists and sweeps blobs for the collector; nil if not supported.
 	Inventory upkeep.Inventory
-	// Rewriter exchanges the stored bytes of blobs, as compressing later and sealing
-	// with another key do; nil where Blobs cannot.
+	// Rewriter replaces the stored bytes of blobs, for compressing later and sealing
+	// with another key; nil if not supported.
 	Rewriter blob.Rewriter
-	// Arrivals finds what was stored as it came; without it and Rewriter, blobs are
-	// compressed when they are put.
+	// Arrivals finds blobs that were stored uncompressed; without it and Rewriter,
+	// blobs are compressed when they are put.
 	Arrivals blob.Arrivals
-	// Objects is the bucket for idle conversations (see DB.Archive); nil where there
-	// is none.
+	// Objects is the bucket for idle conversations (see DB.Archive); nil if there is
+	// none.
 	Objects blob.Objects
-	// Unfinished, if set, removes what killed writers left in Objects: see pack.Driver.
+	// Unfinished, if set, removes leftovers of killed writers from Objects: see
+	// pack.Driver.
 	Unfinished func(ctx context.Context, prefix string, before time.Time) (pack.SweepResult, error)
-	// Shrink gives free room back to the file system; nil where nothing can.
+	// Shrink returns free space to the file system; nil if not supported.
 	Shrink func(context.Context) error
-	// Close releases the drivers; nil where there is nothing to release.
+	// Close releases the drivers; nil if there is nothing to release.
 	Close func() error
 }
 
-// packed is what packs need of a backend.
+// packed is the part of a backend that packs need.
 func (b Backend) packed() pack.Driver {
 	return pack.Driver{
 		Blobs: b.Blobs, Rows: b.Rows, Objects: b.Objects,
@@ -63,8 +64,8 @@ type stack struct {
 	upkeep    *upkeep.Service
 }
 
-// buildStack puts the layers on a backend. This is the only place that knows
-// their order:
+// buildStack puts the layers on a backend. This is the only place that defines their
+// order:
 //
 //	metered     counts what callers see
 //	cached      holds plain content in memory, verified when it came in
@@ -73,11 +74,11 @@ type stack struct {
 //	encrypted   below it nothing is readable
 //	packs       moves what is idle as it is stored, so that it stays unreadable
 //
-// It also hands each layer what the one below can do beside blob.Store. Layers do not
-// look for that themselves: whatever stands in between would have to pass it on, and
-// one that changes bytes must not be gone around.
+// It also gives each layer the optional interfaces of the one below. Layers do not
+// look them up themselves: every layer in between would have to forward them, and a
+// layer that changes bytes must not be bypassed.
 //
-// unmarked says that the store is to be encrypted and nothing says so yet.
+// unmarked means that the store is encrypted but not marked yet.
 func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) stack {
 	s := stack{inventory: b.Inventory}
 	keep := upkeep.Stores{Bare: b.Rows}

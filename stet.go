@@ -31,31 +31,31 @@ const KeyringName = "keys.json"
 // ErrLocked says that a store is encrypted and no key was given.
 var ErrLocked = errors.New("the store is encrypted and no key was given")
 
-// Options shape a DB; nil means all defaults.
+// Options configure a DB; nil means all defaults.
 type Options struct {
 	// Unlock opens the keyring of an encrypted store.
 	Unlock *keyring.Unlock
 	// Tenant separates users who share a backend; empty locally.
 	Tenant string
-	// CacheBytes bounds the content held in memory; 64 MiB by default.
+	// CacheBytes limits the content held in memory; 64 MiB by default.
 	CacheBytes int64
 	// MeterProvider receives metrics; nil means OpenTelemetry's global one.
 	MeterProvider metric.MeterProvider
-	// SQLite shapes the embedded store.
+	// SQLite configures the embedded store.
 	SQLite *sqlite.Options
-	// Presigner makes addresses of the snapshots of cloud agents; without one there
+	// Presigner creates addresses of the snapshots of cloud agents; without it there
 	// are none.
 	Presigner cloudagent.Presigner
-	// CompactManually leaves recently stored content as it is until DB.Compact is
-	// called. By default an open store compresses it when it is quiet.
+	// CompactManually leaves recently stored content uncompressed until DB.Compact is
+	// called. By default an open store compresses it when it is idle.
 	CompactManually bool
-	// Collect removes what nothing refers to where another process does that, as a
-	// server does for NewRemote.
+	// Collect, if set, replaces the collector, for example by a call to the server
+	// for NewRemote.
 	Collect func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error)
-	// Lister enumerates the blobs of NewRemote; nil where nothing can.
+	// Lister lists the blobs of NewRemote; nil if not supported.
 	Lister blob.Lister
-	// Search opens an index that is kept elsewhere, as nodes do that share a
-	// database. An encrypted store does not use it: others would read its words.
+	// Search opens an external index, for example in a database that nodes share. An
+	// encrypted store does not use it, because it holds plain text.
 	Search func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
 }
 
@@ -63,10 +63,10 @@ type Options struct {
 type DB struct {
 	stack
 	ring          *keyring.Ring
-	unmarked      bool       // it is encrypted, and did not say so when it was opened
+	unmarked      bool       // encrypted, but not marked when it was opened
 	engine        *sqlite.DB // nil unless embedded
 	conversations *conversation.Store
-	presigner     cloudagent.Presigner // nil where there is none
+	presigner     cloudagent.Presigner // nil if there is none
 	close         func() error
 	collect       func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error) // nil: db does
 
@@ -75,15 +75,15 @@ type DB struct {
 	agentsOnce      sync.Once
 	agents          *cloudagent.Store // set by agentsOnce
 	searchMu        sync.Mutex        // guards search
-	search          search.Searcher   // nil until it is asked for
+	search          search.Searcher   // nil until first used
 	openSearch      func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
 }
 
-// Open opens the embedded store in dir, creating it where there is none. One that
-// cannot be written is opened for reading, and writes fail with blob.ErrReadOnly. A
-// store that has a keyring is encrypted; Options.Unlock must then open it. A store
-// that is encrypted and lost its keyring is refused, as is a key for one that has
-// none. Conversations are archived into files below "packs" in the same directory.
+// Open opens the embedded store in dir, creating it if needed. Without write access
+// it is opened for reading, and writes fail with blob.ErrReadOnly. A store with a
+// keyring is encrypted; Options.Unlock must then open it. Open rejects an encrypted
+// store without its keyring, and a key for a store without one. Conversations are
+// archived into files below "packs" in the same directory.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -97,7 +97,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		return nil, err
 	}
 	if ring != nil {
-		// Keys may have come and gone while the store was waited for.
+		// Keys may have changed while we waited for the store.
 		if err := ring.Refresh(); err != nil {
 			return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), engine.Close())
 		}
@@ -121,8 +121,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	return db, nil
 }
 
-// withScratch lets the present of a workspace be compared with a store that cannot
-// be written.
+// withScratch allows comparing a workspace with a read-only store.
 func withScratch(opts *sqlite.Options) *sqlite.Options {
 	var out sqlite.Options
 	if opts != nil {
@@ -139,7 +138,7 @@ func openRing(dir string, unlock *keyring.Unlock) (*keyring.Ring, error) {
 	path := filepath.Join(dir, KeyringName)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if unlock != nil {
-			return nil, fmt.Errorf("%w: a key was given, and there is no %s. If the store is encrypted, put that file back; if not, leave the key out", ErrNoKeyring, KeyringName)
+			return nil, fmt.Errorf("%w: a key was given, but there is no %s; if the store is encrypted, put that file back; if not, omit the key", ErrNoKeyring, KeyringName)
 		}
 		return nil, nil
 	}
@@ -149,10 +148,10 @@ func openRing(dir string, unlock *keyring.Unlock) (*keyring.Ring, error) {
 	return keyring.Open(path, *unlock)
 }
 
-// New returns a DB over any pair of drivers. With a ring, everything that goes
-// below is sealed. It refuses encrypted data without a ring (ErrNoKeyring) and plain
-// data with one (ErrNotEncrypted). The first commit to an encrypted store leaves a
-// mark in it that says so.
+// New returns a DB over any pair of drivers. With a ring, everything is sealed before
+// it reaches the drivers. It rejects encrypted data without a ring (ErrNoKeyring) and
+// plain data with one (ErrNotEncrypted). The first commit to an encrypted store marks
+// it as encrypted.
 func New(ctx context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB, error) {
 	if b.Blobs == nil || b.Rows == nil {
 		return nil, errors.New("a backend needs both blobs and rows")
@@ -170,8 +169,8 @@ func New(ctx context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB
 	return db, nil
 }
 
-// NewRemote returns a DB over the stores of a server, which verifies, compresses
-// and seals on its side: here only ids are checked and content is cached.
+// NewRemote returns a DB over the stores of a server, which verifies, compresses and
+// seals itself: here only ids are checked and content is cached.
 func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Options) *DB {
 	if opts == nil {
 		opts = &Options{}
@@ -194,8 +193,8 @@ func (db *DB) Blobs() blob.Store { return db.blobs }
 // Rows returns the store of rows, sealed.
 func (db *DB) Rows() kv.Store { return db.rows }
 
-// Inventory returns what enumerates and collects the stored blobs, by the ids
-// that callers know; nil where the backend has none.
+// Inventory lists and sweeps the stored blobs, by the callers' ids; nil if the
+// backend has none.
 func (db *DB) Inventory() upkeep.Inventory { return db.inventory }
 
 // Engine returns the embedded engine, or nil for another backend.
@@ -204,7 +203,7 @@ func (db *DB) Engine() *sqlite.DB { return db.engine }
 // Ring returns the keyring of an encrypted store, or nil.
 func (db *DB) Ring() *keyring.Ring { return db.ring }
 
-// Close makes everything that was put durable and releases the store.
+// Close makes all pending data durable and releases the store.
 func (db *DB) Close() error {
 	db.compactor.Close()
 	err := db.closeSearch()

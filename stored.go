@@ -12,17 +12,17 @@ import (
 	"github.com/stet-dev/stet/sqlite"
 )
 
-// StoredBlobs gives access to blobs as a store keeps them, for those who move them
-// to a store that can read them so.
+// StoredBlobs gives access to blobs in stored form, for moving them to a store that
+// can read it.
 type StoredBlobs struct {
 	kept    *sqlite.Blobs
 	name    func(blob.ID) blob.ID
 	sealing string
-	keys    map[keyring.KeyID]bool // that sealing tells of; nil where nothing is sealed
+	keys    map[keyring.KeyID]bool // covered by sealing; nil if nothing is sealed
 }
 
-// Stored returns the blobs of an embedded store as they are kept, or nil for
-// another backend.
+// Stored returns the blobs of an embedded store in stored form, or nil for another
+// backend.
 func (db *DB) Stored() *StoredBlobs {
 	if db.engine == nil {
 		return nil
@@ -35,9 +35,8 @@ func (db *DB) Stored() *StoredBlobs {
 	return s
 }
 
-// sealedWith is the same for two stores only if both have the same keys. The name
-// of a content that everybody knows stands for the key of names, and for the
-// tenant.
+// sealedWith is the same for two stores only if both have the same keys. The name of
+// a well-known content represents the name key and the tenant.
 func (db *DB) sealedWith() (string, map[keyring.KeyID]bool) {
 	var sealing strings.Builder
 	known := db.crypt.Name(blob.Sum(nil))
@@ -50,16 +49,16 @@ func (db *DB) sealedWith() (string, map[keyring.KeyID]bool) {
 	return sealing.String(), keys
 }
 
-// Sealing tells how the store seals: two stores that tell the same can read each
-// other's blobs.
+// Sealing identifies how the store seals: two stores with the same value can read
+// each other's blobs.
 func (s *StoredBlobs) Sealing() string { return s.sealing }
 
-// Name returns the name under which a blob is kept.
+// Name returns the stored name of a blob.
 func (s *StoredBlobs) Name(id blob.ID) blob.ID { return s.name(id) }
 
-// Get returns a blob as it is kept, with its base. What is not durable yet is not
-// found, nor is what is sealed with a key that came after Sealing: a store that told
-// the same could not read it.
+// Get returns a blob in stored form, with its base. It does not find blobs that are
+// not durable yet, nor blobs sealed with a key added after Sealing: a store with the
+// same value could not read them.
 func (s *StoredBlobs) Get(ctx context.Context, name blob.ID) (blob.Blob, error) {
 	kept, err := s.kept.Kept(ctx, name)
 	if err != nil || s.keys == nil {
@@ -71,12 +70,12 @@ func (s *StoredBlobs) Get(ctx context.Context, name blob.ID) (blob.Blob, error) 
 	return kept, nil
 }
 
-// Has reports which names are kept.
+// Has reports which names are stored.
 func (s *StoredBlobs) Has(ctx context.Context, names ...blob.ID) ([]bool, error) {
 	return s.kept.Has(ctx, names...)
 }
 
-// Put keeps blobs as they are.
+// Put stores blobs in stored form.
 func (s *StoredBlobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return s.kept.Put(ctx, blobs...)
 }

@@ -33,8 +33,8 @@ func (db *DB) Collect(ctx context.Context, opts *upkeep.CollectOptions) (upkeep.
 	return db.upkeep.Collect(ctx, opts)
 }
 
-// Check looks at every row and every blob that is referred to, and reports what is
-// wrong and which conversations it affects.
+// Check checks every row and every referenced blob, and reports what is wrong and
+// which conversations it affects.
 func (db *DB) Check(ctx context.Context, opts *upkeep.CheckOptions) (*upkeep.Report, error) {
 	return db.upkeep.Check(ctx, opts)
 }
@@ -42,7 +42,7 @@ func (db *DB) Check(ctx context.Context, opts *upkeep.CheckOptions) (*upkeep.Rep
 // Quarantine sets damaged rows aside and returns their keys.
 func (db *DB) Quarantine(ctx context.Context) ([]string, error) { return db.upkeep.Quarantine(ctx) }
 
-// Quarantined lists the rows that were set aside, by the keys that they had.
+// Quarantined lists the rows that were set aside, by their original keys.
 func (db *DB) Quarantined(ctx context.Context) ([]string, error) { return db.upkeep.Quarantined(ctx) }
 
 // RestoreQuarantine puts rows back that were set aside, and returns their keys.
@@ -50,9 +50,9 @@ func (db *DB) RestoreQuarantine(ctx context.Context) ([]string, error) {
 	return db.upkeep.RestoreQuarantine(ctx)
 }
 
-// Compact compresses now what the store keeps as it came, and gives the room back to
-// the file system. An open store does that by itself when it is quiet. progress, if
-// set, is called with the number of blobs looked at.
+// Compact compresses recently stored content now, and returns the space to the file
+// system. An open store does that by itself when it is idle. progress, if set, is
+// called with the number of examined blobs.
 func (db *DB) Compact(ctx context.Context, progress func(done int)) error {
 	return db.compactor.Compact(ctx, progress)
 }
@@ -60,8 +60,8 @@ func (db *DB) Compact(ctx context.Context, progress func(done int)) error {
 // Uncompacted returns how many bytes this process stored that are not compressed yet.
 func (db *DB) Uncompacted() int64 { return db.compactor.Waiting() }
 
-// Backlog returns about how many bytes Compact has not looked at, whichever process
-// stored them. It stops counting at enough.
+// Backlog estimates how many bytes Compact has not examined, from all processes. It
+// stops counting at enough.
 func (db *DB) Backlog(ctx context.Context, enough int64) (int64, error) {
 	return db.compactor.Backlog(ctx, enough)
 }
@@ -77,7 +77,7 @@ func (db *DB) ArchiveIdle(ctx context.Context, opts *upkeep.ArchiveOptions) (upk
 	return db.upkeep.ArchiveIdle(ctx, opts)
 }
 
-// Archived gives the archived conversations, in the order of their keys.
+// Archived yields the archived conversations, in the order of their keys.
 func (db *DB) Archived(ctx context.Context) iter.Seq2[pack.Info, error] {
 	return db.upkeep.Archived(ctx)
 }

@@ -22,7 +22,7 @@ type blobService struct {
 	shared bool // see Options.Shared
 }
 
-// flush flushes pending blobs if the next call may reach another server, which does
+// flush makes pending blobs durable if the next call may reach another server, which does
 // not see the memory of this one.
 func (s *blobService) flush(ctx context.Context) error {
 	if !s.shared {

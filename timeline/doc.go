@@ -14,9 +14,9 @@
 //	}
 //
 // The work of one conversation in one workspace is one line. A rewind moves the line
-// of its conversation, or all lines if it is about nobody's work in particular, and
-// leaves behind what came after its target. Other lines stay as they are. Checkpoints
-// of no conversation are a line, too.
+// of its conversation, or all lines if it has none, and leaves behind what came after
+// its target. Other lines stay unchanged. Checkpoints of no conversation are a line,
+// too.
 //
 // Packages checkpoint and conversation keep what is read here. Texts of messages are
 // returned as they are stored; shortening and escaping are left to the front ends.

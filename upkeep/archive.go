@@ -22,15 +22,15 @@ var (
 	ErrNotIdle = fault.New(fault.Conflict, "conversation is not idle")
 )
 
-// ArchiveOptions choose conversations; nil gives the defaults.
+// ArchiveOptions select conversations; nil gives the defaults.
 type ArchiveOptions struct {
-	// IdleFor is how long nothing must have been saved; 30 days by default, and a
-	// negative value means no time at all.
+	// IdleFor is the minimum time since the last save; 30 days by default, and a
+	// negative value means none.
 	IdleFor time.Duration
-	// Limit is the most conversations that are archived; 0 means no limit.
+	// Limit is the maximum number of archived conversations; 0 means no limit.
 	Limit int
-	// All looks at all conversations again, also at those that an earlier call
-	// passed, and that were brought back and not changed since.
+	// All considers all conversations again, including those that were archived
+	// before, brought back, and not changed since.
 	All bool
 	// DryRun only counts.
 	DryRun bool
@@ -67,8 +67,8 @@ func (s *Service) Archive(ctx context.Context, id string) (pack.Info, error) {
 	return s.archiveIdle(ctx, id, time.Time{})
 }
 
-// archiveIdle is Archive, and fails with ErrNotIdle for what was changed after a time,
-// unless that is zero.
+// archiveIdle is Archive, but fails with ErrNotIdle if the conversation changed after
+// a time, unless that is zero.
 func (s *Service) archiveIdle(ctx context.Context, id string, since time.Time) (pack.Info, error) {
 	if s.stores.Packs == nil {
 		return pack.Info{}, ErrNoBucket
@@ -83,7 +83,7 @@ func (s *Service) archiveIdle(ctx context.Context, id string, since time.Time) (
 }
 
 // Unarchive brings a conversation back into the store. It fails with
-// pack.ErrNotArchived if it is there already.
+// pack.ErrNotArchived if it is not archived.
 func (s *Service) Unarchive(ctx context.Context, id string) error {
 	if s.stores.Packs == nil {
 		return ErrNoBucket
@@ -94,7 +94,7 @@ func (s *Service) Unarchive(ctx context.Context, id string) error {
 // errEnough ends a list early.
 var errEnough = errors.New("enough")
 
-// Archived gives the archived conversations, in the order of their keys. A store
+// Archived yields the archived conversations, in the order of their keys. A store
 // without a bucket has none.
 func (s *Service) Archived(ctx context.Context) iter.Seq2[pack.Info, error] {
 	return func(yield func(pack.Info, error) bool) {
@@ -135,14 +135,14 @@ func (s *Service) UnarchiveAll(ctx context.Context) error {
 	return nil
 }
 
-// archiveMark is the row that says up to which place in the order by time
-// conversations were looked at: those before it are archived, or were brought back
-// on purpose.
+// archiveMark is the row with the place in the order by time up to which
+// conversations were processed: those before it are archived, or were brought back on
+// purpose.
 var archiveMark = keyspace.Setting("sealed-until")
 
-// ArchiveIdle archives all conversations that were not changed for some time, those
-// changed longest ago first, and then agents that belong to none. It can be
-// stopped at any time, and be run on several nodes at once.
+// ArchiveIdle archives all conversations that were not changed for some time, least
+// recently changed first, and then agents without a conversation. It can be stopped
+// at any time, and be run on several nodes at once.
 func (s *Service) ArchiveIdle(ctx context.Context, opts *ArchiveOptions) (ArchiveResult, error) {
 	if s.stores.Packs == nil {
 		return ArchiveResult{}, ErrNoBucket
@@ -232,8 +232,8 @@ func (r *archiveRun) pass(ctx context.Context, from, to string) error {
 	return r.stores.Live.Commit(context.WithoutCancel(ctx), &kv.Batch{Set: []kv.Set{{Key: archiveMark, Value: []byte(to)}}})
 }
 
-// one archives one conversation or agent. done means that there is nothing to do about
-// it before it changes.
+// one archives one conversation or agent. done means that nothing is left to do
+// before it changes.
 func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) {
 	if r.opts.Limit > 0 && r.result.Archived >= r.opts.Limit {
 		return false, errEnough

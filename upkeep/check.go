@@ -14,32 +14,32 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// CheckOptions shape a check; nil gives the defaults.
+// CheckOptions configure a check; nil gives the defaults.
 type CheckOptions struct {
-	// ReadData reads every blob, also those that nothing refers to. Without it blobs
-	// that refer to nothing are only looked up.
+	// ReadData reads every blob, including unreferenced ones. Without it blobs
+	// without references are only looked up.
 	ReadData bool
-	// Progress, if set, is called now and then with the number of blobs visited.
+	// Progress, if set, is called from time to time with the number of visited blobs.
 	Progress func(blobs int64)
 }
 
 // Damage kinds.
 const (
-	// DamageMissing is a blob that is referred to and not there.
+	// DamageMissing is a referenced blob that is missing.
 	DamageMissing = "missing"
-	// DamageCorrupt is a blob whose bytes are not the ones that were written.
+	// DamageCorrupt is a blob whose bytes have changed.
 	DamageCorrupt = "corrupt"
-	// DamageMalformed is a blob that is not what its references say.
+	// DamageMalformed is a blob that does not match the kind of its references.
 	DamageMalformed = "malformed"
 	// DamageRow is a row that cannot be read.
 	DamageRow = "row"
 	// DamagePointer is a pointer that contradicts the history.
 	DamagePointer = "pointer"
-	// DamageDangling is a row without another one that belongs to it.
+	// DamageDangling is a row without its counterpart.
 	DamageDangling = "dangling"
 )
 
-// Damage is something that is wrong.
+// Damage is one finding.
 type Damage struct {
 	Kind string
 	// ID is the blob, for damage of a blob.
@@ -49,30 +49,30 @@ type Damage struct {
 	// Field and From say where a reference to a blob was first found.
 	Field string
 	From  blob.ID
-	// Conversations are those that are affected.
+	// Conversations are the affected conversations.
 	Conversations []string
 	Err           error
 }
 
 // Report is the result of a check.
 type Report struct {
-	// Blobs and Rows count what was looked at.
+	// Blobs and Rows count what was checked.
 	Blobs, Rows int64
-	// Orphans are blobs that nothing refers to, and OrphanBytes what they take. A
-	// collection removes them; they are not damage.
+	// Orphans are unreferenced blobs, and OrphanBytes their size. A collection
+	// removes them; they are not damage.
 	Orphans, OrphanBytes int64
 	// Quarantined counts damaged rows that were set aside.
 	Quarantined int64
 	Damage      []Damage
 }
 
-// OK reports whether nothing is wrong.
+// OK reports whether there is no damage.
 func (r *Report) OK() bool { return len(r.Damage) == 0 }
 
-// Check reads every row, compares rows that belong together, looks up every blob that
-// is referred to, and reports what is wrong and which conversations it affects. It
-// changes nothing. An error means that the check could not be finished, not that there
-// is damage.
+// Check reads every row, compares rows that belong together, looks up every
+// referenced blob, and reports what is wrong and which conversations it affects. It
+// changes nothing. An error means that the check could not be finished, not that
+// there is damage.
 func (s *Service) Check(ctx context.Context, opts *CheckOptions) (*Report, error) {
 	if opts == nil {
 		opts = &CheckOptions{}
@@ -109,8 +109,8 @@ func (s *Service) Check(ctx context.Context, opts *CheckOptions) (*Report, error
 	return report, err
 }
 
-// addUnreadable adds stored blobs that do not open. Those that something refers to
-// are in the report already.
+// addUnreadable adds stored blobs that cannot be opened. Referenced ones are in the
+// report already.
 func (s *Service) addUnreadable(report *Report, names []blob.ID) {
 	if len(names) == 0 {
 		return
@@ -123,7 +123,7 @@ func (s *Service) addUnreadable(report *Report, names []blob.ID) {
 	}
 	for _, name := range names {
 		if !known[name] {
-			err := blob.Corrupt(name, "it is stored under this name, does not open, and nothing that can be read refers to it")
+			err := blob.Corrupt(name, "it cannot be opened, and nothing readable refers to it")
 			report.Damage = append(report.Damage, Damage{Kind: DamageCorrupt, ID: name, Err: err})
 		}
 	}
@@ -141,8 +141,8 @@ func isDamage(err error) bool {
 	return false
 }
 
-// checkRows reads every row of the store by itself, since a scan ends at the
-// first that is damaged.
+// checkRows reads every row of the store separately, because a scan ends at the first
+// damaged one.
 func (s *Service) checkRows(ctx context.Context) (int64, []Damage, error) {
 	var rows int64
 	var damage []Damage
@@ -151,11 +151,11 @@ func (s *Service) checkRows(ctx context.Context) (int64, []Damage, error) {
 			return rows, nil, fmt.Errorf("check rows: %w", err)
 		}
 		if rows++; keyspace.Quarantine().Contains(row.Key) {
-			continue // known to be damaged, and out of the way
+			continue // known to be damaged, and set aside
 		}
 		_, err := s.stores.Rows.Get(ctx, row.Key)
 		switch {
-		case err == nil || errors.Is(err, kv.ErrNotFound): // gone since the scan began
+		case err == nil || errors.Is(err, kv.ErrNotFound): // removed since the scan began
 		case isDamage(err):
 			damage = append(damage, Damage{
 				Kind: DamageRow, Key: row.Key, Conversations: conversationOf(row.Key), Err: err,

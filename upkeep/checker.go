@@ -17,7 +17,7 @@ import (
 )
 
 // checker compares the pointers of conversations with their histories, and visits
-// every blob that something refers to.
+// every referenced blob.
 type checker struct {
 	*Service
 	opts   *CheckOptions
@@ -29,7 +29,7 @@ type checker struct {
 	leaves []graph.Node    // to be looked up
 
 	stopped  bool      // the roots of another service are damaged
-	unlisted []blob.ID // stored names of blobs that do not say what they are
+	unlisted []blob.ID // stored names of unidentifiable blobs
 }
 
 func (s *Service) newChecker(opts *CheckOptions) *checker {
@@ -52,7 +52,7 @@ func (k *checker) rootRows(ctx context.Context) error {
 			if row.Key == "" {
 				return err
 			}
-			k.badRow(row.Key, err) // and those after it are still to be looked at
+			k.badRow(row.Key, err) // and go on with the next ones
 			continue
 		}
 		k.roots = append(k.roots, graph.Root{Kind: graph.State, ID: row.Root})
@@ -60,7 +60,7 @@ func (k *checker) rootRows(ctx context.Context) error {
 	return nil
 }
 
-// badRow notes a row that cannot be read.
+// badRow records an unreadable row.
 func (k *checker) badRow(key string, err error) {
 	k.unread = k.unread || !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, conversation.ErrNewerFormat)
 	k.report.Damage = append(k.report.Damage, Damage{Kind: DamageRow, Key: key, Conversations: conversationOf(key), Err: err})
@@ -91,7 +91,7 @@ func (k *checker) pointers(ctx context.Context) error {
 	return nil
 }
 
-// pointerError says that two rows disagree.
+// pointerError means that two rows disagree.
 type pointerError struct{ key, what string }
 
 func (e *pointerError) Error() string { return fmt.Sprintf("row %q: %s", e.key, e.what) }
@@ -115,14 +115,13 @@ func (k *checker) conversation(ctx context.Context, id string) error {
 	return nil
 }
 
-// compare fails with a pointerError if rows contradict what is known about a
-// conversation.
+// compare fails with a pointerError if rows contradict the history of a conversation.
 func (k *checker) compare(ctx context.Context, info conversation.Info) error {
 	head, err := k.conversations.Head(ctx, info.ID)
 	missing := errors.Is(err, conversation.ErrNotFound)
 	switch {
 	case info.Save == 0 && err == nil:
-		return &pointerError{keyspace.Head(info.ID), "it has a root, and the conversation has no save"}
+		return &pointerError{keyspace.Head(info.ID), "it has a root, but the conversation has no save"}
 	case info.Save > 0 && missing:
 		return &pointerError{keyspace.Head(info.ID), "it is missing"}
 	case info.Save > 0 && err == nil && head != info.Root:
@@ -132,7 +131,7 @@ func (k *checker) compare(ctx context.Context, info conversation.Info) error {
 	}
 	key := keyspace.ByTime(info.Updated.UnixMilli(), info.ID)
 	if _, err := k.stores.Rows.Get(ctx, key); errors.Is(err, kv.ErrNotFound) {
-		return &pointerError{key, "it is missing, so that the conversation is not listed"}
+		return &pointerError{key, "it is missing, so the conversation is not listed"}
 	} else if err != nil {
 		return err
 	}
@@ -146,13 +145,13 @@ func (k *checker) ignoreReported(err error) error {
 	case errors.Is(err, kv.ErrCorrupt) || errors.Is(err, conversation.ErrNewerFormat) || errors.Is(err, conversation.ErrNotFound):
 		return nil
 	case k.unread && !errors.Is(err, kv.ErrBusy) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
-		return nil // a layer below has errors of its own for its rows
+		return nil // a layer below has its own errors for its rows
 	}
 	return err
 }
 
-// allRoots gives the roots that were found, and those of the other services without
-// what is damaged: a check must not end at the first tree that cannot be read.
+// allRoots yields the roots found so far, and those of the other services without
+// damaged ones: a check must not end at the first unreadable tree.
 func (k *checker) allRoots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for root, err := range graph.Roots(k.roots...) {
@@ -174,7 +173,7 @@ func (k *checker) allRoots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	}
 }
 
-// blobs visits everything that is referred to.
+// blobs visits everything that is referenced.
 func (k *checker) blobs(ctx context.Context) error {
 	walk := &graph.Options{ReadLeaves: k.opts.ReadData, Seen: k.seen, Nesting: new(graph.Nesting)}
 	err := graph.Walk(ctx, k.stores.Blobs, k.allRoots(ctx), walk, func(n graph.Node) error {
@@ -232,7 +231,7 @@ func (k *checker) damaged(n graph.Node) {
 	k.report.Damage = append(k.report.Damage, d)
 }
 
-// orphans counts what nothing refers to.
+// orphans counts unreferenced blobs.
 func (k *checker) orphans(ctx context.Context) error {
 	if k.stores.Inventory == nil {
 		return nil
@@ -247,7 +246,7 @@ func (k *checker) orphans(ctx context.Context) error {
 		return nil
 	})
 	var unreadable *encrypted.UnreadableError
-	if errors.As(err, &unreadable) { // a check must not end with them
+	if errors.As(err, &unreadable) { // a check must not end there
 		k.unlisted, err = unreadable.Names, nil
 	}
 	if err != nil || !k.opts.ReadData {
@@ -263,8 +262,8 @@ func (k *checker) orphans(ctx context.Context) error {
 	return nil
 }
 
-// affected finds the conversations from which damaged blobs are reached. Only a
-// damaged store pays for it.
+// affected finds the conversations from which damaged blobs are reached. It runs only
+// on a damaged store.
 func (k *checker) affected(ctx context.Context) error {
 	if len(k.bad) == 0 {
 		return nil

@@ -11,20 +11,21 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 )
 
-// CollectOptions shape a collection; nil gives the defaults.
+// CollectOptions configure a collection; nil gives the defaults.
 type CollectOptions struct {
 	// DryRun counts and removes nothing.
 	DryRun bool
-	// Grace is the least age of a blob that may go. Blobs that are put and not yet
-	// part of a save are safe for that long. The default is an hour; a negative
-	// value means none.
+	// Grace is the minimum age of a blob to be removed. Blobs that are not yet part
+	// of a save are safe for that long. The default is an hour; a negative value
+	// means none.
 	Grace time.Duration
-	// Progress, if set, is called now and then with the number of live blobs found.
+	// Progress, if set, is called from time to time with the number of live blobs
+	// found.
 	Progress func(live int)
-	// SkipDamaged removes blobs although a row that names roots, or a live blob, is
-	// damaged, so that what it refers to is not known and may be removed. Without it
-	// nothing is removed then, since damage can often be repaired as long as the rest
-	// is there.
+	// SkipDamaged removes blobs even if a row that names roots, or a live blob, is
+	// damaged. What only that refers to is then unknown and may be removed. Without
+	// it nothing is removed in that case, because damage can often be repaired while
+	// the rest exists.
 	SkipDamaged bool
 	// Workers is the number of blobs that are read at once, 8 by default.
 	Workers int
@@ -34,17 +35,17 @@ type CollectOptions struct {
 type CollectResult struct {
 	// SweepResult counts what was removed, or would be, and what stays.
 	blob.SweepResult
-	// Live is the number of blobs that are referred to, Missing that of those
-	// which are not there, Damaged that of those which could not be followed.
+	// Live is the number of referenced blobs, Missing how many of them are missing,
+	// Damaged how many could not be followed.
 	Live, Missing, Damaged int
-	// Unreadable says which rows and blobs cannot be read, so that it is not known what
-	// they keep. Unless SkipDamaged is set, nothing was removed because of them:
-	// Withheld and WithheldBytes count what would have gone.
+	// Unreadable lists rows and blobs that cannot be read, so that their references
+	// are unknown. Unless SkipDamaged is set, nothing was removed because of them:
+	// Withheld and WithheldBytes count what would have been removed.
 	Unreadable              []error
 	Withheld, WithheldBytes int64
 }
 
-// unreadable notes damage, each once: roots are read more than once.
+// unreadable records damage, each once: roots are read more than once.
 func (r *CollectResult) unreadable(err error) {
 	for _, known := range r.Unreadable {
 		if known.Error() == err.Error() {
@@ -54,11 +55,11 @@ func (r *CollectResult) unreadable(err error) {
 	r.Unreadable = append(r.Unreadable, err)
 }
 
-// Collect removes the blobs that nothing refers to, while writers go on. It can
-// be killed at any point: what was removed by then was not needed, and the next
-// one begins from the start. Where something cannot be read, what it keeps is not
-// known: then all is counted, nothing is removed, and the result says why. It takes
-// about 90 bytes of memory for each live blob.
+// Collect removes unreferenced blobs, while writers go on. It can be killed at any
+// point: everything removed by then was not needed, and the next run starts from the
+// beginning. If something cannot be read, its references are unknown: then everything
+// is counted, nothing is removed, and the result says why. It takes about 90 bytes of
+// memory for each live blob.
 func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectResult, error) {
 	sweeper := s.stores.Inventory
 	if sweeper == nil {
@@ -76,9 +77,9 @@ func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectRes
 	}
 	var res CollectResult
 	live := new(graph.Set)
-	// A conversation that is forked behind the scan and deleted ahead of it is
-	// missed by both; so are roots that move while rows are read. Scanning until
-	// nothing new turns up finds them.
+	// A scan misses a conversation that is forked behind it and deleted ahead of it,
+	// and roots that move while rows are read. Scanning until nothing new appears
+	// finds them.
 	for found := true; found; {
 		before := live.Len()
 		if err := s.mark(ctx, live, opts, &res); err != nil {
@@ -112,7 +113,7 @@ func graceSeconds(grace time.Duration) int64 {
 	return int64((grace + time.Second - 1) / time.Second)
 }
 
-// mark adds to live what can be reached and is not in it yet.
+// mark adds everything reachable to live.
 func (s *Service) mark(ctx context.Context, live *graph.Set, opts *CollectOptions, res *CollectResult) error {
 	visited := 0
 	walk := &graph.Options{Workers: opts.Workers, Seen: live}
@@ -129,8 +130,8 @@ func (s *Service) mark(ctx context.Context, live *graph.Set, opts *CollectOption
 			res.Damaged++
 			res.unreadable(fmt.Errorf("%s is needed and damaged: %w", n.Kind, n.Err))
 		default:
-			// Malformed contents were stored like that: nothing can be repaired,
-			// and what they do name was followed.
+			// Malformed contents were stored that way: they cannot be repaired, and
+			// their readable references were followed.
 			res.Damaged++
 		}
 		return nil

@@ -13,39 +13,39 @@ import (
 )
 
 const (
-	// quietTime is how long nothing must have been put before the backlog is
-	// worked on, so that a save never competes with it.
+	// quietTime is how long the store must be idle before the backlog is processed,
+	// so that a save never competes with it.
 	quietTime = time.Second
-	// maxBacklog is how much may wait before that no longer counts: a store that is
-	// never quiet must not grow by plain content without end.
+	// maxBacklog is the backlog from which it is processed even without idle time: a
+	// busy store must not grow without limit.
 	maxBacklog = 256 << 20
-	// compactPage is how many blobs are looked at before others get their turn. A pass
-	// begins with fewer, so that one that is stopped early has done something.
+	// compactPage is how many blobs are examined before others get their turn. A pass
+	// begins with fewer, so that one that is stopped early has made progress.
 	firstPage, compactPage = 16, 128
 )
 
-// compactMark is the row that says how far the backlog has been worked on. Its key is
-// older than the word compact.
+// compactMark is the row with the progress through the backlog. Its key is older than
+// the word compact.
 var compactMark = keyspace.Setting("settled")
 
-// Compactor compresses, when there is time, content that was stored as it came.
-// Writers then pay for the disk and not for the compressor. What one process leaves
-// undone the next one finds by a mark in the rows.
+// Compactor compresses recently stored content when the store is idle. Writers then
+// wait for the disk and not for the compressor. The next process continues where the
+// last one stopped, by a mark in the rows.
 //
-// A nil Compactor is that of a store that compresses at once: it has nothing to do.
+// A nil Compactor is for a store that compresses at once: it does nothing.
 type Compactor struct {
 	replacer blob.Replacer // of the store below the layer
 	arrivals blob.Arrivals // in the store below the layer
 	manual   bool
 	layer    Compressor
 	rows     kv.Store
-	shrink   func(context.Context) error // gives room back; nil where nothing can
-	pass     chan struct{}               // taken by the one pass at a time
+	shrink   func(context.Context) error // returns free space; nil if not supported
+	pass     chan struct{}               // held by the running pass
 
 	mu      sync.Mutex // guards the fields below
-	backlog int64      // bytes that this process put and has not looked at since
+	backlog int64      // bytes that this process put and has not examined since
 	puts    uint64
-	stop    context.CancelFunc // of the goroutine; nil where there is none
+	stop    context.CancelFunc // of the goroutine; nil if there is none
 	done    chan struct{}      // closed when it has ended
 	closed  bool
 }
@@ -56,20 +56,20 @@ type Compressor interface {
 }
 
 // NewCompactor returns a compactor of the blobs that arrive in the store below the
-// layer that compresses. It works by itself when the store is quiet, unless it is
-// manual: then only Compact does. Attach completes it, since the layer needs its Notice
-// first.
+// layer that compresses. It works by itself when the store is idle, unless it is
+// manual: then only Compact does. Attach completes it, because the layer needs its
+// Notice first.
 func NewCompactor(replacer blob.Replacer, arrivals blob.Arrivals, manual bool) *Compactor {
 	return &Compactor{replacer: replacer, arrivals: arrivals, manual: manual, pass: make(chan struct{}, 1)}
 }
 
-// Attach hands over the layer that compresses, the rows that keep the mark, and what
-// gives free room back to the file system; nil where nothing can.
+// Attach sets the compressing layer, the rows with the mark, and the function that
+// returns free space to the file system, or nil.
 func (c *Compactor) Attach(layer Compressor, rows kv.Store, shrink func(context.Context) error) {
 	c.layer, c.rows, c.shrink = layer, rows, shrink
 }
 
-// Notice counts content that was stored as it is.
+// Notice counts content that was stored uncompressed.
 func (c *Compactor) Notice(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,8 @@ func (c *Compactor) Notice(bytes int64) {
 	}
 }
 
-// run works until nothing is left, or the first error: what it does not do, a
-// later one does.
+// run works until nothing is left or until the first error; a later run does the
+// rest.
 func (c *Compactor) run(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	for {
@@ -126,13 +126,13 @@ func (c *Compactor) waitForQuiet(ctx context.Context) {
 	}
 }
 
-// work compacts everything behind the mark. A polite one makes way when the
-// store is used again, unless too much waits.
+// work compacts everything after the mark. If polite, it stops when the store is used
+// again, unless the backlog is too large.
 func (c *Compactor) work(ctx context.Context, polite bool, progress func(done int)) error {
 	select {
 	case c.pass <- struct{}{}:
 		defer func() { <-c.pass }()
-	case <-ctx.Done(): // another one may take long
+	case <-ctx.Done(): // another pass may take long
 		return ctx.Err()
 	}
 	mark, err := c.mark(ctx)
@@ -157,7 +157,7 @@ func (c *Compactor) work(ctx context.Context, polite bool, progress func(done in
 		}
 		err = c.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: compactMark, Value: []byte(next)}}})
 		if err != nil {
-			return fmt.Errorf("note how far blobs are compacted: %w", err)
+			return fmt.Errorf("record how far blobs are compacted: %w", err)
 		}
 		mark, done = next, done+len(infos)
 		if progress != nil {
@@ -169,7 +169,7 @@ func (c *Compactor) work(ctx context.Context, polite bool, progress func(done in
 	}
 }
 
-// lookedAt takes blobs, or with nil all that came before the pass, off the
+// lookedAt removes blobs, or with nil all that arrived before the pass, from the
 // backlog. It reports whether the store was used meanwhile and the rest can wait.
 func (c *Compactor) lookedAt(puts uint64, infos []blob.Info) (used bool) {
 	c.mu.Lock()
@@ -201,9 +201,9 @@ func (c *Compactor) Close() {
 	}
 }
 
-// Compact compresses now what the store keeps as it came, and gives the room back to
-// the file system. An open store does that by itself when it is quiet. progress, if
-// set, is called with the number of blobs looked at.
+// Compact compresses recently stored content now, and returns the space to the file
+// system. An open store does that by itself when it is idle. progress, if set, is
+// called with the number of examined blobs.
 func (c *Compactor) Compact(ctx context.Context, progress func(done int)) error {
 	if c == nil {
 		return nil
@@ -221,8 +221,8 @@ func (c *Compactor) Waiting() int64 {
 	return c.backlog
 }
 
-// Backlog returns about how many bytes Compact has not looked at, whichever process
-// stored them. It stops counting at enough.
+// Backlog estimates how many bytes Compact has not examined, from all processes. It
+// stops counting at enough.
 func (c *Compactor) Backlog(ctx context.Context, enough int64) (bytes int64, err error) {
 	if c == nil {
 		return 0, nil
@@ -244,7 +244,7 @@ func (c *Compactor) Backlog(ctx context.Context, enough int64) (bytes int64, err
 	return bytes, err
 }
 
-// mark returns how far blobs were looked at.
+// mark returns how far blobs were examined.
 func (c *Compactor) mark(ctx context.Context) (string, error) {
 	row, err := c.rows.Get(ctx, compactMark)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {

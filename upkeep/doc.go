@@ -4,8 +4,8 @@
 // (Reencrypt), and compresses recently stored content when there is time (Compactor).
 //
 // It promises that each of these can run beside readers and writers, can be killed at
-// any point, and removes nothing that a row refers to. Collect withholds the removal
-// where a damaged row or blob hides what it refers to. Check changes nothing.
+// any point, and removes nothing that a row refers to. Collect removes nothing if a
+// damaged row or blob hides its references. Check changes nothing.
 //
 // It leaves to the services what their rows mean, and to the drivers how blobs are
 // listed, swept and replaced. It takes stores, so that it works on any stack:

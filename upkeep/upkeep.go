@@ -36,12 +36,12 @@ type Stores struct {
 	// Roots are those of further services, which keep blobs under rows of their own.
 	Roots []conversation.Roots
 
-	// Packs holds archived conversations; nil where there is no bucket.
+	// Packs holds archived conversations; nil without a bucket.
 	Packs *pack.Store
 	// Live is Rows without the rows of archived conversations; nil means Rows.
 	Live kv.Store
 	// Bare holds the rows of Live as they are stored, below the layer that seals
-	// values; nil where they are kept elsewhere.
+	// values; nil if they are elsewhere.
 	Bare kv.Store
 	// Open puts the layers between Bare and Live on other rows; nil means none.
 	Open func(kv.Store) kv.Store
@@ -69,8 +69,8 @@ func New(stores Stores) *Service {
 	return &Service{stores: stores, conversations: conversation.New(stores.Blobs, stores.Rows, nil)}
 }
 
-// Holders gives what keeps blobs alive, as Collect sees it: what is archived needs
-// no blob of the store.
+// Holders are the services that keep blobs alive, as Collect sees them: archived
+// conversations need no blobs of the store.
 type Holders struct {
 	Conversations, Checkpoints, Agents conversation.Roots
 	Others                             []conversation.Roots
@@ -98,7 +98,7 @@ func (h Holders) all() []conversation.Roots {
 	return append([]conversation.Roots{h.Conversations}, h.others()...)
 }
 
-// chain gives the roots of several, one after the other.
+// chain yields the roots of several services, one after the other.
 func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for _, roots := range all {
@@ -111,8 +111,8 @@ func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, 
 	}
 }
 
-// CheckRow reports what the readers of a row would refuse about it. Rows that no
-// service knows are accepted.
+// CheckRow returns the error that the readers of a row would return. It accepts
+// unknown rows.
 func CheckRow(row kv.Row) error {
 	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow} {
 		if err := check(row); err != nil {

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Disk adds up the sizes of the files below a directory, which must be there. A file
-// or a directory that vanishes during the walk takes nothing.
+// Disk adds up the sizes of the files below a directory, which must exist. A file or
+// a directory that vanishes during the walk takes nothing.
 func Disk(ctx context.Context, dir string) (int64, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return 0, fmt.Errorf("measure files: %w", err)

@@ -109,8 +109,8 @@ func (h *history) largest(n int) []Conversation {
 }
 
 // saves lists the saves of all conversations, at most maxSaves of each, and fewer
-// where there are very many conversations. What cannot be read is left to rest, which
-// reports it.
+// where there are very many conversations. It leaves unreadable saves to rest, which
+// reports them.
 func (h *history) saves(ctx context.Context) error {
 	most, begin := maxSaves, 0
 	for s, err := range h.store.Conversations.Saves(ctx) {

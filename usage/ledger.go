@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 )
 
-// ledger has a line for each blob: what it takes, and as what it was met. The listed
+// ledger has a line for each blob: its size, and the kinds it was met as. The listed
 // blobs are a sorted list and not a map, since that takes half the memory. It is safe
 // for concurrent use.
 type ledger struct {

@@ -22,8 +22,8 @@ type Store struct {
 	Checkpoints   *checkpoint.Service
 	Agents        *cloudagent.Store
 
-	// Lister enumerates the stored blobs. Where it is nil sizes are those of contents,
-	// and what nothing refers to is not known.
+	// Lister enumerates the stored blobs. If it is nil, sizes are those of contents,
+	// and unreferenced blobs are unknown.
 	Lister blob.Lister
 	// Archived gives the archived conversations; nil where there are none.
 	Archived func(context.Context) iter.Seq2[Archived, error]
@@ -43,7 +43,7 @@ type Archived struct {
 	Count         // what is in them
 }
 
-// Options shape a report; nil gives the defaults.
+// Options configure a report; nil gives the defaults.
 type Options struct {
 	// History adds what needs the contents and the order in which they came: the
 	// points, the conversations, and the logical and the content bytes.
@@ -128,7 +128,7 @@ func (r *Report) Referenced() (sum Count) {
 // Stored returns how many bytes a blob takes, or false if the store did not list it.
 func (r *Report) Stored(id blob.ID) (int64, bool) { return r.sizes.size(id) }
 
-// Measure finds out what a store takes.
+// Measure measures a store.
 func (s *Store) Measure(ctx context.Context, opts *Options) (*Report, error) {
 	var o Options
 	if opts != nil {
