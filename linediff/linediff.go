@@ -11,8 +11,8 @@
 //		fmt.Print(file.Unified())
 //	}
 //
-// Which files changed is found out by package workspace, and who changed them by
-// package checkpoint. Renamed files are one that went and one that came.
+// Package workspace finds which files changed, and package checkpoint who changed them.
+// A renamed file is one removed and one added file.
 package linediff
 
 import (
@@ -34,11 +34,11 @@ const (
 	// MaxFile is the size of the largest file whose lines are compared.
 	MaxFile = 4 << 20
 
-	fastDiff    = 128 << 10 // above it a quick comparison has to do
+	fastDiff    = 128 << 10 // above it a faster comparison is used
 	looksBinary = 8000      // bytes in which a NUL makes a file binary
 )
 
-// Op is what became of a line.
+// Op is the change of a line.
 type Op string
 
 // The operations, as unified diffs write them.
@@ -51,8 +51,8 @@ const (
 // File is a file in two versions.
 type File struct {
 	workspace.Change
-	// Binary says that one of the versions is not text, and TooLarge that one is too
-	// large to be compared. There are no hunks then.
+	// Binary means that one of the versions is not text, and TooLarge that one is too
+	// large to be compared. Then there are no hunks.
 	Binary, TooLarge bool
 	// Added and Removed count lines.
 	Added, Removed int
@@ -78,8 +78,8 @@ type Line struct {
 	Text string
 }
 
-// Files keeps the changes that are about more than directories and are at or below one
-// of some paths. No paths, and the path ".", keep all.
+// Files keeps the changes of files and links at or below one of the paths. No paths,
+// and the path ".", keep all.
 func Files(changes []workspace.Change, paths []string) []workspace.Change {
 	var out []workspace.Change
 	for _, c := range changes {
@@ -118,7 +118,7 @@ func Compare(ctx context.Context, blobs blob.Store, c workspace.Change) (*File, 
 	if f.Old, err = content(ctx, blobs, c.Before); err == nil {
 		f.New, err = content(ctx, blobs, c.After)
 	}
-	if errors.Is(err, blob.ErrTooLarge) { // the store has no room for a look at the present
+	if errors.Is(err, blob.ErrTooLarge) { // too much new content to keep
 		return &File{Change: c, TooLarge: true}, nil
 	}
 	if err != nil {
@@ -130,8 +130,8 @@ func Compare(ctx context.Context, blobs blob.Store, c workspace.Change) (*File, 
 	return f, nil
 }
 
-// content returns what is compared of an entry. Directories and what is not there have
-// no lines; a link has one.
+// content returns the text of an entry for comparison. Directories and missing entries
+// have no lines; a link has one.
 func content(ctx context.Context, blobs blob.Store, e *workspace.Entry) ([]byte, error) {
 	switch {
 	case !isFile(e):
@@ -174,7 +174,7 @@ func (f *File) Kind() workspace.Kind {
 	return f.Before.Kind
 }
 
-// ModeChange says how the mode changed, such as "0644 to 0755", or "".
+// ModeChange returns the change of the mode, such as "0644 to 0755", or "".
 func (f *File) ModeChange() string {
 	if f.Before == nil || f.After == nil || f.Before.Mode == f.After.Mode {
 		return ""
@@ -182,7 +182,7 @@ func (f *File) ModeChange() string {
 	return fmt.Sprintf("%04o to %04o", f.Before.Mode, f.After.Mode)
 }
 
-// Unified returns the hunks as patch(1) reads them, without the names of the file.
+// Unified returns the hunks in the format of patch(1), without the names of the file.
 func (f *File) Unified() string {
 	var text strings.Builder
 	for _, h := range f.Hunks {

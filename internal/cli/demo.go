@@ -21,19 +21,19 @@ import (
 func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "demo [DIR]",
-		Short:   "Make a sample workspace in which a scripted agent has worked",
+		Short:   "Create a sample workspace with the work of a scripted agent",
 		GroupID: groupStart,
-		Long: `Make a small project in DIR (default: stet-demo) and let a scripted agent work in
+		Long: `Create a small project in DIR (default: stet-demo) and let a scripted agent work in
 it: a few turns, one of them taken back, and an edit of yours that collides with
-the agent's. Nothing leaves the machine. Afterwards everything can be tried:
+the agent's. Nothing leaves the machine. Then try the commands:
 
   cd stet-demo
   stet log
   stet rewind turn:2
   stet undo
 
-DIR must not exist or be empty. The conversation goes into your store; --store
-takes another one.`,
+DIR must not exist or be empty. The conversation is saved in your store; --store
+selects another one.`,
 		Example: "  stet demo\n  stet --store /tmp/try-stet demo /tmp/shop-api",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +46,7 @@ takes another one.`,
 	}
 }
 
-// cast says who plays, and since when.
+// cast is the agent, the title and the start of the story.
 type cast struct {
 	title, agent string
 	ago          time.Duration
@@ -60,7 +60,7 @@ type demonstration struct {
 	space *checkpoint.Workspace
 	conv  *conversation.Conversation
 	clock time.Time
-	live  bool // happens now: the clock does not run ahead
+	live  bool // in real time, without an invented clock
 	turn  uint64
 	root  blob.ID
 	names []string // of the checkpoints after turns
@@ -70,7 +70,7 @@ func (a *app) demo(ctx context.Context, db *stet.DB, dir string) error {
 	if err := emptyDir(dir); err != nil {
 		return err
 	}
-	// The story began a while ago, so that the log looks like one.
+	// The story starts in the past, so that the log looks real.
 	d, err := a.newDemonstration(ctx, db, dir, cast{title: "add retry to checkout", agent: "demo-agent", ago: 47 * time.Minute})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *app) demo(ctx context.Context, db *stet.DB, dir string) error {
 	return a.print(value, a.demoText(dir, d))
 }
 
-// emptyDir makes a directory, or takes one that holds nothing.
+// emptyDir creates a directory or accepts an empty one.
 func emptyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -123,7 +123,7 @@ func (a *app) newDemonstration(ctx context.Context, db *stet.DB, dir string, c c
 	return d, err
 }
 
-// play tells the story.
+// play runs the story.
 func (d *demonstration) play(ctx context.Context, scenes []scene) error {
 	for i, scene := range scenes {
 		if err := d.write(scene.yours); err != nil {
@@ -150,7 +150,7 @@ func (d *demonstration) wait(minutes int) {
 	d.clock = d.clock.Add(time.Duration(minutes) * time.Minute)
 }
 
-// write puts files into the workspace; an empty text removes one.
+// write writes files to the workspace; an empty text removes one.
 func (d *demonstration) write(files map[string]string) error {
 	for name, text := range files {
 		path := filepath.Join(d.space.Path(), name)
@@ -170,7 +170,7 @@ func (d *demonstration) write(files map[string]string) error {
 	return nil
 }
 
-// contents reads what files hold before the agent changes them.
+// contents reads the files that the agent is about to change.
 func (d *demonstration) contents(files map[string]string) map[string]string {
 	old := make(map[string]string)
 	for name := range files {
@@ -181,8 +181,7 @@ func (d *demonstration) contents(files map[string]string) map[string]string {
 	return old
 }
 
-// delegate lets a subagent have its own conversation, which becomes a part of this
-// one.
+// delegate gives a subagent its own conversation and attaches it to this one.
 func (d *demonstration) delegate(ctx context.Context, s scene) error {
 	if s.sub == nil {
 		return nil
@@ -202,8 +201,8 @@ func (d *demonstration) delegate(ctx context.Context, s scene) error {
 	if err != nil {
 		return err
 	}
-	// The state stays, named by the one who asked; the list of conversations is for
-	// those of people.
+	// The state is kept by reference from the parent; the list of conversations shows
+	// only those of people.
 	return errors.Join(d.conv.SetSubagent(ctx, s.sub.id, save.Root), d.store.Delete(ctx, conv.ID(), nil))
 }
 

@@ -8,17 +8,17 @@ import (
 
 // scene is one turn of the demonstration.
 type scene struct {
-	yours   map[string]string // what you do before it
+	yours   map[string]string // your edits before it
 	ask     string
 	message string
-	think   string // what the agent thinks first
+	think   string // the agent's thoughts before it
 	sub     *helper
 	say     string            // the agent's answer
-	files   map[string]string // what the agent writes; empty removes
-	runs    []string          // commands that it says it ran
-	fails   string            // a command that it says failed first
+	files   map[string]string // written by the agent; empty removes
+	runs    []string          // commands that it reports
+	fails   string            // a command that it reports as failed first
 	minutes int
-	back    uint64 // turn to which you then go back
+	back    uint64 // turn to which you then rewind
 }
 
 // helper is a subagent of a scene.
@@ -27,8 +27,8 @@ type helper struct {
 	runs                []string
 }
 
-// steps are what the transcript shows of the agent's work; old is what the files
-// held before.
+// steps returns the agent's work for the transcript; old holds the previous content of
+// the files.
 func (s scene) steps(old map[string]string) []*agentv1.ConversationStep {
 	var steps []*agentv1.ConversationStep
 	if s.think != "" {
@@ -57,7 +57,7 @@ func (s scene) steps(old map[string]string) []*agentv1.ConversationStep {
 	}})
 }
 
-// printed is what a command says that the agent did not really run.
+// printed returns the output of a command that the agent did not really run.
 func printed(command string) string {
 	switch tool, _, _ := strings.Cut(command, " "); tool {
 	case "go":
@@ -110,7 +110,7 @@ func (h *helper) call() *agentv1.ToolCall {
 	}}}
 }
 
-// demoStart is the project before the agent came.
+// demoStart is the project before the first turn.
 var demoStart = map[string]string{
 	"README.md": "# shop-api\n\nThe checkout of a small shop.\n",
 	"go.mod":    "module shop\n\ngo 1.26\n",
@@ -206,7 +206,7 @@ func TestRetryGivesUp(t *testing.T) {
 }
 `
 
-// demoScenes is the story: two good turns, one that you take back, one good turn.
+// demoScenes is the story: two good turns, one that you rewind, one good turn.
 var demoScenes = []scene{
 	{
 		ask: "add retry to checkout", message: "demo-1", minutes: 3,
@@ -282,7 +282,7 @@ func Slow(err error) error {
 }
 `
 
-// demoYours is what you did last: a file of your own, and a file of the agent's.
+// demoYours are your last edits: to a file of your own and to a file of the agent's.
 var demoYours = map[string]string{
 	"README.md":           "# shop-api\n\nThe checkout of a small shop. Payments are tried three times.\n",
 	"checkout/timeout.go": demoTimeout + "\n// Is five seconds enough for the bank?\n",

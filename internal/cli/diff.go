@@ -43,7 +43,7 @@ A and B are references:
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&stat, "stat", false, "only say which files changed, and by how many lines")
+	cmd.Flags().BoolVar(&stat, "stat", false, "show only the names of changed files and line counts")
 	return cmd
 }
 
@@ -54,7 +54,7 @@ func splitArgs(cmd *cobra.Command, args []string, most int) (refs, paths []strin
 		refs, paths = args[:dash], args[dash:]
 	}
 	if len(refs) > most {
-		return nil, nil, usage(fmt.Errorf("%d references, at most %d are taken; paths follow --; see '%s --help'", len(refs), most, cmd.CommandPath()))
+		return nil, nil, usage(fmt.Errorf("%d references, at most %d are allowed; paths follow --; see '%s --help'", len(refs), most, cmd.CommandPath()))
 	}
 	return refs, paths, nil
 }
@@ -111,7 +111,7 @@ type fileDiffJSON struct {
 	Add    int    `json:"add"`
 	Del    int    `json:"del"`
 	Binary bool   `json:"binary,omitempty"`
-	// TooLarge says that the lines were not compared.
+	// TooLarge means that the lines were not compared.
 	TooLarge bool   `json:"too_large,omitempty"`
 	Mode     string `json:"mode,omitempty"`
 	Diff     string `json:"diff,omitempty"`
@@ -168,7 +168,7 @@ func fileDiff(ctx context.Context, store blob.Store, c workspace.Change) (fileDi
 	}, nil
 }
 
-// fileText writes a diff as patch(1) reads it.
+// fileText formats a diff for patch(1).
 func (a *app) fileText(f fileDiffJSON) string {
 	p := a.paint()
 	var text strings.Builder
@@ -215,8 +215,8 @@ func (a *app) fileText(f fileDiffJSON) string {
 	return text.String()
 }
 
-// headerName writes a name as patch(1) and git read it: in quotes where it holds
-// what would end it, and with a tab behind it where it holds a space.
+// headerName formats a name for patch(1) and git: quoted if it has characters that
+// would end it, and followed by a tab if it has a space.
 func headerName(name string) string {
 	special := func(r rune) bool { return r < 0x20 || r == 0x7f || r == '"' || r == '\\' }
 	switch {
@@ -228,7 +228,7 @@ func headerName(name string) string {
 	return name
 }
 
-// quoted writes a name in the quotes of C, all but plain letters as octal numbers.
+// quoted formats a name as a C string, with octal escapes for all but plain letters.
 func quoted(name string) string {
 	var text strings.Builder
 	text.WriteByte('"')
@@ -247,7 +247,7 @@ func quoted(name string) string {
 	return text.String()
 }
 
-// statText writes one line a file, and a sum.
+// statText formats one line per file and a total.
 func (a *app) statText(list []fileDiffJSON) string {
 	p := a.paint()
 	width, add, del := 0, 0, 0
@@ -274,5 +274,5 @@ func (a *app) statText(list []fileDiffJSON) string {
 	return text.String()
 }
 
-// errNoRef is what verbs say that need a reference.
+// errNoRef is the error of commands that need a reference.
 var errNoRef = errors.New("no reference given")

@@ -15,15 +15,15 @@ func (a *app) duCommand() *cobra.Command {
 	var perConversation bool
 	cmd := &cobra.Command{
 		Use:     "du",
-		Short:   "Show what the store takes, by kind",
+		Short:   "Show disk usage of the store by kind",
 		GroupID: groupHouse,
-		Long: `Show what the store takes on disk: stored blobs by what they are (states, turns,
-steps, messages, files and directories of workspaces, …), what nothing refers to, and
-the files of the store itself. Bytes are stored bytes, after deduplication and
+		Long: `Show the disk usage of the store: stored blobs by kind (states, turns, steps,
+messages, files and directories of workspaces, …), unreferenced blobs, and the files
+of the store itself. Bytes are stored bytes, after deduplication and
 compression.
 
---conversations lists conversations instead, the largest first, with what their saves
-and their checkpoints need. Content that several share is counted with each of them.`,
+--conversations lists conversations instead, largest first, with the size of their saves
+and checkpoints. Shared content is counted for each conversation that uses it.`,
 		Example: "  stet du\n  stet du --conversations",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,7 +38,7 @@ and their checkpoints need. Content that several share is counted with each of t
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&perConversation, "conversations", false, "list conversations, the largest first")
+	cmd.Flags().BoolVar(&perConversation, "conversations", false, "list conversations, largest first")
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 		Schema: "stet.du.v1", Blobs: r.All.Blobs, Bytes: r.All.Bytes, Disk: r.Disk, Kinds: []kindJSON{},
 		Unreferenced: countJSON(r.Unreferenced), Deltas: r.Deltas, Rows: r.Rows, Sealed: archivedSum{r.Archived, r.Packs, r.PackBytes},
 	}
-	if !r.Listed { // sizes of contents are what can be known
+	if !r.Listed { // only sizes of contents are available
 		sum := r.Referenced()
 		value.Blobs, value.Bytes = sum.Blobs, sum.Bytes
 	}

@@ -25,8 +25,8 @@ type cursorFamily struct {
 	Tombstones int64  `json:"tombstones"`
 }
 
-// duForeign measures the store of another program by families of keys. It is not
-// done if the store is one of ours.
+// duForeign measures the store of another program by families of keys. It returns false
+// for a stet store.
 func (a *app) duForeign(ctx context.Context) (done bool, err error) {
 	return a.withForeign(ctx, func(src *cursor.Store) error { return a.measureForeign(ctx, src) })
 }
@@ -51,8 +51,8 @@ func (a *app) measureForeign(ctx context.Context, src *cursor.Store) error {
 	return a.print(value, text.String())
 }
 
-// foreignStore reports whether a place is a store of another program: ours are
-// directories with a database of their own.
+// foreignStore reports whether a path is a store of another program: a stet store is a
+// directory with its own database.
 func foreignStore(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -21,12 +21,11 @@ func (a *app) logCommand() *cobra.Command {
   @  the workspace now, and how it differs from the last checkpoint
   o  a checkpoint
   P  a pinned one
-  x  one that a rewind left behind, in a branch of its own; it is kept, and can be
-     gone to like any other
+  x  one that a rewind left on its own branch; it is kept, and you can rewind
+     to it like to any other
 
-Checkpoints that say nothing new, such as those before a turn that found nothing
-changed, are left out; --all shows them. With a conversation only its checkpoints
-are shown.`,
+Checkpoints without changes, such as most of those before a turn, are left out;
+--all shows them. With a conversation, only its checkpoints are shown.`,
 		Example:           "  stet log\n  stet log 01JCX4 -n 100\n  stet log --json | jq -r .id",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeConversations,
@@ -40,7 +39,7 @@ are shown.`,
 		},
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 30, "at most this many checkpoints (0: all)")
-	cmd.Flags().BoolVar(&all, "all", false, "show also those that say nothing new")
+	cmd.Flags().BoolVar(&all, "all", false, "include checkpoints without changes")
 	return cmd
 }
 

@@ -6,12 +6,12 @@ import (
 	"github.com/stet-dev/stet/timeline"
 )
 
-// logGraph places the entries of a log: what stands in the first column, and each
-// branch that was left behind in one of its own as long as it lasts.
+// logGraph lays out the entries of a log: current ones in the first column, and each
+// abandoned branch in its own column.
 type logGraph struct {
 	column []int    // of each entry
-	open   [][]bool // by entry, the columns of the branches that last there
-	last   []bool   // whether the entry is the oldest one of its branch
+	open   [][]bool // by entry, the columns of the branches open there
+	last   []bool   // whether the entry is the oldest of its branch
 	width  int      // in characters
 }
 
@@ -21,7 +21,7 @@ func newGraph(shown []*timeline.Entry) *logGraph {
 	for i, e := range shown {
 		end[e.Branch] = i
 	}
-	columns := make(map[int]int) // of the branches that last
+	columns := make(map[int]int) // of the open branches
 	for i, e := range shown {
 		if e.Branch != 0 && columns[e.Branch] == 0 {
 			columns[e.Branch] = freeColumn(columns)
@@ -54,8 +54,7 @@ func freeColumn(taken map[int]int) int {
 	}
 }
 
-// join draws the end of a branch where another one comes next, so that they are seen
-// to be two.
+// join draws the end of a branch if another one follows, so that they look separate.
 func (g *logGraph) join(i int) string {
 	if !g.last[i] || i+1 == len(g.column) || g.column[i+1] == 0 {
 		return ""

@@ -73,7 +73,7 @@ func (a *app) logHeads(ctx context.Context, p *place, shown []*timeline.Entry) (
 	return text.String(), nil
 }
 
-// shorter shortens an id of ours; the ids of others are shown as they are.
+// shorter shortens a stet id; it returns foreign ids unchanged.
 func shorter(id string) string {
 	if len(id) == 26 {
 		return id[:10]
@@ -107,7 +107,7 @@ func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
 	return fmt.Sprintf("%s   %s  working tree  %s\n", paint.bold(paint.green("@")), when(now(), now()), paint.dim(note)), nil
 }
 
-// logRow is an entry as it is drawn: its line, and what stands between it and the next.
+// logRow is an entry as drawn: its line, and the lines between it and the next.
 type logRow struct {
 	line  string
 	below []string
@@ -173,7 +173,7 @@ func (a *app) logLine(e *timeline.Entry, glyphs string, taken int, row []string,
 	return strings.TrimRight(line, " ")
 }
 
-// placeText says at which turn a checkpoint was taken.
+// placeText returns the turn of a checkpoint.
 func placeText(rec *checkpoint.Record) string {
 	switch {
 	case rec.Turn == 0:
@@ -184,7 +184,7 @@ func placeText(rec *checkpoint.Record) string {
 	return fmt.Sprintf("turn %d", rec.Turn)
 }
 
-// titleText says what a checkpoint is about.
+// titleText returns the title of a checkpoint.
 func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 	rec := e.Record
 	switch {
@@ -202,8 +202,8 @@ func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 
 func fileCount(rec *checkpoint.Record) string { return plural(int64(rec.FilesChanged), "file") }
 
-// lineCount says how many lines changed, or nothing where none were counted. Not
-// all are in a checkpoint of many files.
+// lineCount returns how many lines changed, or "" if none were counted. A checkpoint of
+// many files does not count all.
 func lineCount(rec *checkpoint.Record) string {
 	if rec.LinesAdded+rec.LinesRemoved == 0 {
 		return ""
@@ -215,7 +215,7 @@ func lineCount(rec *checkpoint.Record) string {
 	return text
 }
 
-// tail holds what not every line has.
+// tail returns the optional parts of a line.
 func tail(e *timeline.Entry, turn *timeline.Turn, several bool) string {
 	var parts []string
 	for _, name := range e.Pins {
@@ -272,7 +272,7 @@ func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 	return nil
 }
 
-// turnText is what was asked for in a turn.
+// turnText is the prompt of a turn.
 func turnText(t *timeline.Turn) string {
 	if t.Damaged {
 		return "(cannot be read; see 'stet fsck')"

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// printPlan prints a plan as the answer of --dry-run.
+// printPlan prints a plan for --dry-run.
 func (a *app) printPlan(ctx context.Context, p *place, plan *checkpoint.Plan) error {
 	if a.json {
 		return a.printJSON(plan)
@@ -23,12 +23,12 @@ func (a *app) printPlan(ctx context.Context, p *place, plan *checkpoint.Plan) er
 	return err
 }
 
-// planText writes a plan for people.
+// planText formats a plan as text.
 func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) string {
 	var text strings.Builder
 	text.WriteString(a.planTarget(ctx, p.db, plan))
 	if plan.Exact() {
-		text.WriteString("Exact  everybody's changes are taken back, yours too; ignored files that were never captured stay\n")
+		text.WriteString("Exact  reverts all changes, including yours; ignored files that were never captured stay\n")
 	}
 	text.WriteString(a.planChanges(plan))
 	text.WriteString(planLeft(p, plan))
@@ -36,7 +36,7 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 		fmt.Fprintf(&text, "Not captured  %s\n", skippedText(bad, 5))
 	}
 	for i := range plan.AtWork {
-		fmt.Fprintf(&text, "At work  %s: it may change files again\n", atWorkText(&plan.AtWork[i]))
+		fmt.Fprintf(&text, "At work  %s: may change files again\n", atWorkText(&plan.AtWork[i]))
 	}
 	turns := timeline.New(p.service, p.db.Conversations())
 	if effect := plan.Effect(func(root blob.ID) (int, error) { return turns.Turns(ctx, root) }); effect != "" {
@@ -63,7 +63,7 @@ func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan
 	return strings.TrimRight(fmt.Sprintf("To    %s  %s  %s", a.paint().yellow(rec.Name()), when(rec.Time, now()), where), " ") + "\n"
 }
 
-// turnOut says which turn a plan takes out.
+// turnOut describes the turn that a plan removes.
 func turnOut(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
 	number, about := plan.OnlyTurn(), ""
 	if root, err := db.Conversations().Head(ctx, plan.Conversation); err == nil {
@@ -72,7 +72,7 @@ func turnOut(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
 			about = fmt.Sprintf(" %q", clip(turn.Text(), 60))
 		}
 	}
-	return fmt.Sprintf("Out   turn %d%s; what came after it stays\n", number, about)
+	return fmt.Sprintf("Out   turn %d%s; later changes stay\n", number, about)
 }
 
 // planChanges lists what changes, and the conflicts.
@@ -138,7 +138,7 @@ func linesText(act *checkpoint.Action) string {
 	return strings.Join(parts, " ")
 }
 
-// planLeft sums up what stays.
+// planLeft summarizes what stays.
 func planLeft(p *place, plan *checkpoint.Plan) string {
 	var parts []string
 	for _, kept := range plan.Kept() {
@@ -156,7 +156,7 @@ func planLeft(p *place, plan *checkpoint.Plan) string {
 	return "Left alone  " + strings.Join(parts, " · ") + "\n"
 }
 
-// chooseAll asks what to do about each conflict.
+// chooseAll asks how to resolve each conflict.
 func (a *app) chooseAll(ctx context.Context, paths []string) (map[string]checkpoint.Choice, error) {
 	choices := make(map[string]checkpoint.Choice, len(paths))
 	for _, path := range paths {
@@ -172,7 +172,7 @@ func (a *app) chooseAll(ctx context.Context, paths []string) (map[string]checkpo
 		case "m", "merge":
 			choices[path] = checkpoint.Merge
 		default:
-			return nil, coded(ExitUsage, "%q is none of k, c and m; nothing was changed", answer)
+			return nil, coded(ExitUsage, "invalid answer %q, want k, c or m; nothing was changed", answer)
 		}
 	}
 	return choices, nil

@@ -25,7 +25,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Exit codes of commands that could not be run, as shells have them.
+// Exit codes of commands that could not be run, as in shells.
 const (
 	exitNotExecutable   = 126
 	exitCommandNotFound = 127
@@ -38,19 +38,19 @@ func (a *app) runCommand() *cobra.Command {
 		Short:   "Run any command with checkpoints before, during and after it",
 		GroupID: groupStart,
 		Long: `Run a command in the workspace, with a checkpoint before it, one after each burst
-of changes while it runs, and one when it ends. What changes meanwhile counts as the
-command's work: 'stet rewind' takes it back and leaves alone what you changed
-yourself. This works for any agent, script or generator.
+of changes while it runs, and one when it ends. Changes made meanwhile count as the
+command's work: 'stet rewind' reverts them and keeps your own changes. This works for
+any agent, script or generator.
 
-The command has your terminal, gets your signals, and its exit code is passed on.
+The command uses your terminal and gets your signals; its exit code is returned.
 Each run is a turn of a conversation: a new one, or the one of -c. A command that
-cannot be run gives exit code 127 or 126, as in a shell; if no checkpoint can be
+cannot be run returns exit code 127 or 126, as in a shell; if no checkpoint can be
 made, the command is not started.
 
-While several commands or agents are at work in one directory nobody knows whose
-change is whose: a rewind leaves alone what changed meanwhile, unless you name the
-file. If the run is killed, its turn ends with its command, and what changed after
-its last checkpoint counts as yours; 'stet status' names a command that goes on.`,
+While several commands or agents work in one directory, the author of a change is
+unknown: a rewind keeps what changed meanwhile, unless you name the file. If the run
+is killed, its turn ends with its command, and changes after its last checkpoint count
+as yours; 'stet status' shows a command that still runs.`,
 		Example: "  stet run -- claude\n  stet run -- make generate\n  stet -c 01JCX4 run -- codex exec 'add a test'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,13 +64,12 @@ its last checkpoint counts as yours; 'stet status' names a command that goes on.
 	return cmd
 }
 
-// runName is how a run's own process is called in the list of those that hold a
-// turn.
+// runName is the name of a run's own process in the list of holders of a turn.
 const runName = "stet run"
 
-// heartbeat is how often a run says that its turn goes on, to those who cannot see
-// its processes, as from another container. A turn without a sign of life ends
-// after an hour.
+// heartbeat is how often a run renews its turn for readers that cannot see its
+// processes, for example in another container. A turn without a heartbeat ends after an
+// hour.
 const heartbeat = 15 * time.Minute
 
 // supervised is a run of a command.
@@ -84,7 +83,7 @@ type supervised struct {
 	first *checkpoint.Record
 	last  *checkpoint.Record
 	made  bool // the conversation is new
-	told  bool // that a checkpoint failed
+	told  bool // a failed checkpoint was reported
 
 	ignored []string // files that changed although no checkpoint has them
 }
@@ -94,8 +93,7 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 	if err != nil {
 		return err
 	}
-	// Until the end, so that a second interrupt does not keep what the command did
-	// from being saved.
+	// Kept until the end, so that a second interrupt does not prevent the save.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, heard(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
 	defer signal.Stop(signals)
@@ -110,16 +108,16 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 		return fmt.Errorf("not started: %w", err)
 	}
 	code, err := s.process(ctx, path, args, signals)
-	// From here on the command has decided what an interrupt means.
+	// From here on the command decides what an interrupt means.
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
-		// The turn ends although nothing happened in it: what others change from now
-		// on is not its work.
+		// The turn ends although nothing happened in it: later changes are not its
+		// work.
 		code, _ = Code(err)
 		return errors.Join(err, s.end(ctx, args, code))
 	}
 	if err := s.end(ctx, args, code); err != nil {
-		a.warn("what the command changed since %s is not saved: %v", s.last.Name(), err)
+		a.warn("changes of the command since %s are not saved: %v", s.last.Name(), err)
 		if code == 0 {
 			code = ExitError
 		}
@@ -134,8 +132,8 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 	return nil
 }
 
-// heard leaves out the signals that are ignored: who started us with nohup wants
-// the command to go on, too.
+// heard returns the signals that are not ignored: after nohup the command must go on,
+// too.
 func heard(signals ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(signals, signal.Ignored)
 }
@@ -157,7 +155,7 @@ func (a *app) findCommand(name string) (string, error) {
 	case err != nil:
 		return "", coded(exitCommandNotFound, "%w", err)
 	case look != name:
-		return name, nil // as it was called, for a script sees its name
+		return name, nil // as given, because a script sees its name
 	}
 	return path, nil
 }
@@ -201,8 +199,8 @@ func (a *app) supervise(ctx context.Context, p *place, agent string, args []stri
 	return s, nil
 }
 
-// begin makes the checkpoint before the run. Where there can be none, no empty
-// conversation is left either.
+// begin makes the checkpoint before the run. If that fails, it leaves no empty
+// conversation.
 func (s *supervised) begin(ctx context.Context) error {
 	err := s.save(ctx, checkpoint.Before)
 	if err != nil && s.made {
@@ -212,16 +210,16 @@ func (s *supervised) begin(ctx context.Context) error {
 	return err
 }
 
-// end saves the run as a turn, and what it changed.
+// end saves the run and its changes as a turn.
 func (s *supervised) end(ctx context.Context, args []string, code int) error {
 	return errors.Join(s.record(ctx, args, code), s.save(ctx, checkpoint.After))
 }
 
-// tellGone says how to get back a workspace that the command removed.
+// tellGone reports how to restore a workspace that the command removed.
 func (s *supervised) tellGone() {
 	dir := s.p.space.Path()
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		s.app.warn("the command removed the workspace; to have it back: mkdir %s, then stet -C %s rewind %s", dir, dir, s.first.Name())
+		s.app.warn("the command removed the workspace; to restore it: mkdir %s, then stet -C %s rewind %s", dir, dir, s.first.Name())
 	}
 }
 
@@ -247,8 +245,8 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 	return nil
 }
 
-// burst makes a checkpoint if something changed. A failure is told once: the
-// command goes on, and the checkpoint at its end says whether all is well.
+// burst makes a checkpoint if something changed. It reports a failure once: the command
+// goes on, and the checkpoint at its end shows whether all is well.
 func (s *supervised) burst(ctx context.Context) {
 	now, err := s.p.space.Present(ctx)
 	if err == nil && now.Tree != s.last.Tree {
@@ -279,13 +277,13 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 	if err := cmd.Start(); err != nil {
 		return 0, coded(exitNotExecutable, "%w", err)
 	}
-	// Nothing else gets the process's number before it is waited for.
+	// The process id is not reused before Wait.
 	child, known := checkpoint.ProcessOf(cmd.Process.Pid, strings.Join(args, " "))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	over := make(chan struct{})
 	defer close(over)
-	go s.forward(cmd.Process, signals, over) // beside, since a checkpoint may take long
+	go s.forward(cmd.Process, signals, over) // concurrently, because a checkpoint may take long
 	if known {
 		s.hold(ctx, child)
 	}
@@ -296,23 +294,22 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 		case err := <-ended:
 			return exitCode(cmd, err)
 		case <-beat.C:
-			_ = s.p.space.Hold(ctx, s.conv.ID(), s.by) // the next one will do
+			_ = s.p.space.Hold(ctx, s.conv.ID(), s.by) // the next one suffices
 		case <-hints.settled:
 			s.burst(ctx)
 		}
 	}
 }
 
-// hold ties the turn to the command as well, which goes on if this process is
-// killed.
+// hold also ties the turn to the command, which goes on if this process is killed.
 func (s *supervised) hold(ctx context.Context, command checkpoint.Process) {
 	s.by.Processes = append(s.by.Processes, command)
 	if err := s.p.space.Hold(ctx, s.conv.ID(), s.by); err != nil {
-		s.app.warn("should this process be killed, what the command changes then counts as yours: %v", err)
+		s.app.warn("if this process is killed, later changes of the command count as yours: %v", err)
 	}
 }
 
-// forward hands signals on to the command.
+// forward sends signals to the command.
 func (s *supervised) forward(process *os.Process, signals <-chan os.Signal, over <-chan struct{}) {
 	for {
 		select {
@@ -321,7 +318,7 @@ func (s *supervised) forward(process *os.Process, signals <-chan os.Signal, over
 		case sig := <-signals:
 			// A terminal sends its signals to the command, too.
 			if !isTerminal(s.app.in) || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
-				_ = process.Signal(sig) // it may have ended just now
+				_ = process.Signal(sig) // it may just have ended
 			}
 		}
 	}
@@ -357,14 +354,14 @@ func (s *supervised) record(ctx context.Context, args []string, code int) error 
 			return err
 		}
 		// Another run of the conversation began or ended meanwhile. Each writes once,
-		// so this comes to an end.
+		// so this ends.
 		if s.conv, err = s.p.db.Conversations().Open(ctx, s.conv.ID()); err != nil {
 			return err
 		}
 	}
 }
 
-// report says what the run changed and how to take it back.
+// report prints what the run changed and how to revert it.
 func (s *supervised) report(ctx context.Context, code int) error {
 	a := s.app
 	changes, err := workspace.Diff(ctx, s.p.db.Blobs(), s.first.Tree, s.last.Tree)
@@ -382,6 +379,6 @@ func (s *supervised) report(ctx context.Context, code int) error {
 	if len(s.ignored) > 0 {
 		a.warn("%s", ignoredText(s.ignored))
 	}
-	a.say("stet: %s to %s  %s changed · take back: stet rewind %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.first.Name())
+	a.say("stet: %s to %s  %s changed · revert: stet rewind %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.first.Name())
 	return nil
 }

@@ -18,10 +18,11 @@ import (
 
 const (
 	followText = 64 << 10    // bytes of the text of one event
-	followBeat = time.Second // of silence, after which the reader learns that the stream is open
+	followBeat = time.Second // of silence before a beat shows that the stream is open
 )
 
-// Follow says first whether it goes on where the reader was, then sends events.
+// Follow first reports whether it continues at the reader's position, then sends
+// events.
 func (s *Service) Follow(ctx context.Context, req *connect.Request[stetv1.FollowRequest], stream *connect.ServerStream[stetv1.FollowResponse]) error {
 	f := &follower{s: s, asked: req.Msg.GetOffsetKey()}
 	for res, err := range s.db.Agents().Stream(ctx, req.Msg.GetId(), &cloudagent.StreamOptions{
@@ -39,10 +40,10 @@ func (s *Service) Follow(ctx context.Context, req *connect.Request[stetv1.Follow
 	return nil
 }
 
-// follower turns a stream into what the page shows.
+// follower converts a stream to events of the page.
 type follower struct {
 	s     *Service
-	asked string // the offset from which to go on
+	asked string // the offset to continue from
 	begun bool
 }
 
@@ -98,8 +99,7 @@ func statusWord(s cloudagent.Status) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", " "))
 }
 
-// update shows one update. Kinds that say nothing to a reader only keep the offset
-// moving.
+// update shows one update. Kinds without content for a reader only advance the offset.
 func (f *follower) update(ctx context.Context, u *agentv1.InteractionUpdate) *stetv1.FollowResponse {
 	switch m := u.GetMessage().(type) {
 	case *agentv1.InteractionUpdate_TextDelta:

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	graphNodes    = 120 // of an answer, unless it is asked for fewer
+	graphNodes    = 120 // of an answer, unless fewer are requested
 	graphMost     = 500
-	graphChildren = 24 // of one node that are followed: a list of turns would crowd out the rest
+	graphChildren = 24 // followed per node: a list of turns would crowd out the rest
 )
 
-// graphStep is a blob that is still to be looked at.
+// graphStep is a blob still to visit.
 type graphStep struct {
 	ref   graph.Ref
 	depth uint32
 	from  int // place of the node that refers to it; -1 for the first
 }
 
-// Graph walks down from a blob, nearest first. What is missing or damaged is shown
-// as such.
+// Graph walks down from a blob, nearest first. It shows missing and damaged blobs as
+// such.
 func (s *Service) Graph(ctx context.Context, req *connect.Request[stetv1.GraphRequest]) (*connect.Response[stetv1.GraphResponse], error) {
 	id, err := blob.IDFromBytes(req.Msg.GetId())
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Service) Graph(ctx context.Context, req *connect.Request[stetv1.GraphRe
 	return connect.NewResponse(res), nil
 }
 
-// node reads a blob and what it refers to.
+// node reads a blob and its references.
 func (s *Service) node(ctx context.Context, at graphStep) (*stetv1.GraphNode, []graph.Ref, error) {
 	node := &stetv1.GraphNode{Id: at.ref.ID.Bytes(), Kind: at.ref.Kind.String(), Depth: at.depth}
 	r, err := blob.Open(ctx, s.db.Blobs(), at.ref.ID)
@@ -103,8 +103,7 @@ func (s *Service) node(ctx context.Context, at graphStep) (*stetv1.GraphNode, []
 	return node, refs, nil
 }
 
-// addStored tells how large the blobs are in the store, as far as the last report
-// on storage knows.
+// addStored adds the stored sizes of the blobs that the last storage report has.
 func (s *Service) addStored(res *stetv1.GraphResponse) {
 	report := s.storage.Load()
 	if report == nil {

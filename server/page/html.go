@@ -12,9 +12,9 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// highlighted returns the lines of a text as HTML: escaped, with classes where the
-// name of the file, or of the language, tells what the text is. It is nil where
-// there is nothing to add to the escaped text.
+// highlighted returns the lines of a text as HTML: escaped, with classes if the name of
+// the file or language identifies the syntax. It is nil if there is nothing to add to
+// the escaped text.
 func highlighted(ctx context.Context, name, text string) []string {
 	tokens := highlight.Text(ctx, name, text)
 	if tokens == nil {
@@ -46,7 +46,7 @@ func writeToken(b *strings.Builder, class, text string) {
 	b.WriteString(`<span class="` + class + `">` + html.EscapeString(text) + `</span>`)
 }
 
-// tokenClass reduces the many kinds of tokens to those that the page colours.
+// tokenClass maps the many kinds of tokens to those that the page colours.
 func tokenClass(t chroma.TokenType) string {
 	switch {
 	case t.InCategory(chroma.Comment):
@@ -85,7 +85,7 @@ func (s Shades) Line(op string, x, y int, text string) string {
 	return html.EscapeString(text)
 }
 
-// Message is what the page shows of a message that is not a tool call.
+// Message returns the HTML of a message that is not a tool call.
 func Message(ctx context.Context, m transcript.Message) string {
 	if m.Kind != transcript.Text && m.Kind != transcript.Summary {
 		return ""

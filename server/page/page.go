@@ -16,15 +16,15 @@ import (
 	"github.com/stet-dev/stet/timeline"
 )
 
-// Describe turns the records of one answer into messages.
+// Describe converts the records of one answer to messages.
 type Describe func(ctx context.Context, rec *checkpoint.Record) (*stetv1.Checkpoint, error)
 
-// Service is stet.v1.PageService: what the page asks for beyond the others.
+// Service is stet.v1.PageService: requests of the page that no other service has.
 type Service struct {
 	db        *stet.DB
 	describer func(ctx context.Context) (Describe, error)
 
-	making  sync.Mutex // held while a report on storage is made, so that only one is
+	making  sync.Mutex // held while a storage report is made, to make only one at a time
 	storage atomic.Pointer[storageReport]
 }
 
@@ -38,10 +38,10 @@ func New(db *stet.DB, describer func(ctx context.Context) (Describe, error)) *Se
 // of its checkpoints.
 const overviewRows = 200
 
-// overviewCheckpoints bounds that scan.
+// overviewCheckpoints limits that scan.
 const overviewCheckpoints = 5000
 
-// Overview gives the rows of the first page.
+// Overview returns the rows of the first page.
 func (s *Service) Overview(ctx context.Context, req *connect.Request[stetv1.OverviewRequest]) (*connect.Response[stetv1.OverviewResponse], error) {
 	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.OverviewResponse, error) {
 		if limit == 0 || limit > overviewRows {
@@ -60,7 +60,7 @@ func (s *Service) Overview(ctx context.Context, req *connect.Request[stetv1.Over
 			var work timeline.Changes
 			for rec, err := range s.db.Checkpoints().ListConversation(ctx, info.ID) {
 				if kv.Damaged(err) {
-					damaged := conversation.Unreadable{ID: info.ID, Err: err} // what was counted so far is shown
+					damaged := conversation.Unreadable{ID: info.ID, Err: err} // show what was counted so far
 					res.Damaged = append(res.Damaged, wire.Damaged([]conversation.Unreadable{damaged})...)
 					break
 				}

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	storageFresh = 15 * time.Second // how long a report is as good as a new one, at least
-	storageRead  = 1 << 30          // bytes that are read at the most
+	storageFresh = 15 * time.Second // minimum time for which a report is reused
+	storageRead  = 1 << 30          // maximum bytes read
 )
 
-// storageReport is what was found out about a store.
+// storageReport is a measurement of a store.
 type storageReport struct {
 	made  time.Time
 	took  time.Duration
@@ -24,8 +24,8 @@ type storageReport struct {
 	res   *stetv1.StorageResponse
 }
 
-// Storage reports what the store takes. Measuring takes as long as reading the store
-// does, so a report is kept for a while.
+// Storage reports the disk usage of the store. Measuring reads the whole store, so a
+// report is kept for a while.
 func (s *Service) Storage(ctx context.Context, _ *connect.Request[stetv1.StorageRequest]) (*connect.Response[stetv1.StorageResponse], error) {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -42,8 +42,8 @@ func (s *Service) Storage(ctx context.Context, _ *connect.Request[stetv1.Storage
 	return connect.NewResponse(proto.CloneOf(report.res)), nil
 }
 
-// fresh reports whether a report is as good as a new one. What took long to find
-// out holds longer, so that a page which is left open costs little.
+// fresh reports whether a report can be reused. A slow measurement lasts longer, so
+// that an open page costs little.
 func (r *storageReport) fresh() bool { return time.Since(r.made) < max(storageFresh, 20*r.took) }
 
 func (s *Service) measureStorage(ctx context.Context) (*storageReport, error) {

@@ -15,18 +15,18 @@ import (
 
 const (
 	timelineEntries = 5000 // of a conversation, the newest
-	timelineAsks    = 400  // entries that also say what was asked for: each reads a state
-	askText         = 200  // characters of what was asked for
+	timelineAsks    = 400  // entries with their prompt: each reads a state
+	askText         = 200  // characters of a prompt
 )
 
-// unreadable stands for what was asked where that is damaged.
+// unreadable replaces a damaged prompt.
 const unreadable = "(cannot be read)"
 
-// kindForgotten is the kind of an entry that stands for checkpoints which are no
-// longer kept. It comes after the entry that they came before.
+// kindForgotten is the kind of an entry for checkpoints that are no longer kept. It
+// comes after the entry that they preceded.
 const kindForgotten = "forgotten"
 
-// Timeline gives the checkpoints of a conversation with what became of them.
+// Timeline returns the checkpoints of a conversation and their states.
 func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.TimelineRequest]) (*connect.Response[stetv1.TimelineResponse], error) {
 	id := req.Msg.GetConversation()
 	if _, err := s.db.Conversations().Get(ctx, id); err != nil {
@@ -98,7 +98,7 @@ func timelineEntry(ctx context.Context, reader *timeline.Reader, describe Descri
 	return out, nil
 }
 
-// gapEntry says that n checkpoints before an entry are gone.
+// gapEntry reports that n checkpoints before an entry are gone.
 func gapEntry(e *stetv1.TimelineEntry, n uint64) *stetv1.TimelineEntry {
 	c := e.GetCheckpoint()
 	text := "1 checkpoint no longer kept"

@@ -1,4 +1,4 @@
-// Package wire holds what all services of the server have in common: the limits of a
+// Package wire holds the parts that all services of the server share: the limits of a
 // message, and how lists, texts and damage are encoded in one.
 //
 //	return wire.Fitting(req.Msg.GetLimit(), func(limit int) (*stetv1.ListResponse, error) {
@@ -22,19 +22,18 @@ import (
 )
 
 const (
-	// MaxMessage bounds one message, before it is parsed.
+	// MaxMessage limits one message, before it is parsed.
 	MaxMessage = 4 << 20
-	// MaxUnary is the number of bytes of a blob in an answer, with room for what
-	// surrounds it.
+	// MaxUnary is the maximum size of a blob in an answer, with room for the envelope.
 	MaxUnary = MaxMessage - 1<<10
-	// PageLimit is the most entries of a page.
+	// PageLimit is the maximum number of entries of a page.
 	PageLimit = 1000
 )
 
-// Valid makes text of a name or a line, which need not be any.
+// Valid converts a name or a line to valid UTF-8.
 func Valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// PageSize returns how many entries of a list are given where so many were asked for.
+// PageSize returns the size of a page for a requested size.
 func PageSize(asked uint32) int {
 	if asked == 0 || asked > PageLimit {
 		return PageLimit
@@ -42,8 +41,8 @@ func PageSize(asked uint32) int {
 	return int(asked)
 }
 
-// Fitting makes a page by list, with ever smaller limits until it fits into a message:
-// an entry is as large as its writer made it. Limit 0 is the default of the list.
+// Fitting makes a page with list, with decreasing limits until it fits into a
+// message, because entries can be large. Limit 0 is the default of the list.
 func Fitting[T any, M interface {
 	*T
 	proto.Message
@@ -71,18 +70,18 @@ func Damaged(damaged []conversation.Unreadable) []*stetv1.Unreadable {
 	return out
 }
 
-// ReadMessage reads a blob that fits into one message, and no more of a larger one. It
+// ReadMessage reads a blob that fits into one message, and fails for a larger one. It
 // closes r.
 func ReadMessage(r io.ReadCloser, id blob.ID) (data []byte, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	data, err = io.ReadAll(io.LimitReader(r, MaxUnary+1))
 	if err == nil && len(data) > MaxUnary {
-		err = fmt.Errorf("%w: %s has more than %d bytes, which is the most that one message holds; read it as a stream, by stet.v1.BlobService/Open", blob.ErrTooLarge, id, MaxUnary)
+		err = fmt.Errorf("%w: %s has more than %d bytes, the limit of one message; read it as a stream with stet.v1.BlobService/Open", blob.ErrTooLarge, id, MaxUnary)
 	}
 	return data, err
 }
 
-// ParseKind reads the kind of a blob; none is a state.
+// ParseKind parses the kind of a blob; the empty name means a state.
 func ParseKind(name string) (graph.Kind, error) {
 	if name == "" {
 		return graph.State, nil
@@ -92,5 +91,5 @@ func ParseKind(name string) (graph.Kind, error) {
 			return k, nil
 		}
 	}
-	return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%q is not a kind of blob", name))
+	return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown kind of blob %q", name))
 }
