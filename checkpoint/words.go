@@ -128,7 +128,7 @@ var (
 		WhyNotCapturedThen: "there then, but not captured",
 		WhyHolds:           "holds what stays",
 		WhyInTheWay:        "something else is in its place",
-		WhyMasked:          "special mode bits of another store",
+		WhyMasked:          "without set-id and sticky bits, which came from another store",
 		WhyNotAsked:        "not asked for",
 	}
 )
@@ -139,11 +139,12 @@ type Kept struct {
 	Paths []string
 }
 
-// Kept groups what the plan leaves alone.
+// Kept groups what the plan leaves alone. A path that comes back without its bits is
+// named, too.
 func (p *Plan) Kept() []Kept {
 	paths := make(map[Why][]string)
 	for i := range p.Actions {
-		if a := &p.Actions[i]; a.Kind == Keep {
+		if a := &p.Actions[i]; a.Kind == Keep || a.Why == WhyMasked {
 			paths[a.keptFor()] = append(paths[a.keptFor()], a.Path)
 		}
 	}

@@ -60,7 +60,7 @@ func TestWordsAboutConflictsAndWhatStays(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", p.Actions[i].Path, got, want)
 		}
 	}
-	if got, want := fmt.Sprint(p.Kept()), "[{removed by you [e]} {yours [d g]} {ignored [f]}]"; got != want {
+	if got, want := fmt.Sprint(p.Kept()), "[{removed by you [e]} {yours [d g]} {ignored [f]} {without set-id and sticky bits, which came from another store [i]}]"; got != want {
 		t.Errorf("kept %s, want %s", got, want)
 	}
 	if got, want := p.LeftWords(), "1 ignored, 3 in conflict, 3 of yours, 1 without bits from another store"; got != want {
