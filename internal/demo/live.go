@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
@@ -26,16 +26,18 @@ const (
 	liveIdle    = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_IDLE
 )
 
-// goOnWorking runs the agent of the demonstration in the background until ctx is
-// done. A failure is reported and otherwise harmless.
-func (a *app) goOnWorking(ctx context.Context, db *stet.DB, dir string) error {
-	agent, err := a.liveAgent(ctx, db, dir)
+// GoOn runs the agent of the demonstration in the background until ctx is done, in the
+// directory of its story. In a store that is not a demonstration it does nothing. A
+// failure is reported to failed and otherwise harmless.
+func GoOn(ctx context.Context, st Stage, dir string, failed func(error)) error {
+	dir = filepath.Join(dir, library()["live"].Place)
+	agent, err := st.liveAgent(ctx, dir)
 	if err != nil || agent.Conversation == "" {
 		return err
 	}
 	go func() {
-		if err := a.work(ctx, db, dir, agent); err != nil && ctx.Err() == nil {
-			a.say("the agent of the demonstration stopped: %v", err)
+		if err := st.work(ctx, dir, agent); err != nil && ctx.Err() == nil {
+			failed(err)
 		}
 	}()
 	return nil
@@ -43,8 +45,8 @@ func (a *app) goOnWorking(ctx context.Context, db *stet.DB, dir string) error {
 
 // liveAgent returns the agent, and creates it if the workspace is a demonstration.
 // Otherwise there is none.
-func (a *app) liveAgent(ctx context.Context, db *stet.DB, dir string) (cloudagent.Agent, error) {
-	agent, err := db.Agents().Get(ctx, liveAgent)
+func (st Stage) liveAgent(ctx context.Context, dir string) (cloudagent.Agent, error) {
+	agent, err := st.DB.Agents().Get(ctx, liveAgent)
 	if err == nil || !errors.Is(err, cloudagent.ErrNotFound) {
 		return agent, err
 	}
@@ -55,24 +57,25 @@ func (a *app) liveAgent(ctx context.Context, db *stet.DB, dir string) (cloudagen
 	if err != nil {
 		return agent, err
 	}
-	conv, err := db.Conversations().Create(ctx, conversation.Info{Title: "tidy the search module", Agent: "cloud-agent", Workspace: full})
+	story := library()["live"]
+	conv, err := st.DB.Conversations().Create(ctx, conversation.Info{Title: story.Title, Agent: story.Agent, Workspace: full})
 	if err != nil {
 		return agent, err
 	}
-	return db.Agents().Create(ctx, cloudagent.Spec{ID: liveAgent, Name: "tidy the search module", Conversation: conv.ID(), Status: liveRunning})
+	return st.DB.Agents().Create(ctx, cloudagent.Spec{ID: liveAgent, Name: story.Title, Conversation: conv.ID(), Status: liveRunning})
 }
 
 // work plays turns one after the other.
-func (a *app) work(ctx context.Context, db *stet.DB, dir string, agent cloudagent.Agent) error {
-	info, err := db.Conversations().Get(ctx, agent.Conversation)
+func (st Stage) work(ctx context.Context, dir string, agent cloudagent.Agent) error {
+	info, err := st.DB.Conversations().Get(ctx, agent.Conversation)
 	if err != nil {
 		return err
 	}
-	if _, err := db.Agents().SetStatus(ctx, agent.ID, liveRunning, nil); err != nil {
+	if _, err := st.DB.Agents().SetStatus(ctx, agent.ID, liveRunning, nil); err != nil {
 		return err
 	}
 	for n := int(info.Turns) + 1; n <= liveTurns; n++ {
-		l := &livePlay{a: a, db: db, dir: dir, agent: agent}
+		l := &livePlay{Stage: st, dir: dir, agent: agent}
 		if err := l.turn(ctx, liveScene(n)); err != nil {
 			return err
 		}
@@ -80,7 +83,7 @@ func (a *app) work(ctx context.Context, db *stet.DB, dir string, agent cloudagen
 			return err
 		}
 	}
-	_, err = db.Agents().SetStatus(ctx, agent.ID, liveIdle, nil)
+	_, err = st.DB.Agents().SetStatus(ctx, agent.ID, liveIdle, nil)
 	return err
 }
 
@@ -95,8 +98,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // livePlay streams a scene while it happens, then saves it as any turn.
 type livePlay struct {
-	a     *app
-	db    *stet.DB
+	Stage
 	dir   string
 	agent cloudagent.Agent
 }
@@ -120,7 +122,7 @@ func (l *livePlay) turn(ctx context.Context, s scene) error {
 		updates = append(updates, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{TextDelta: &agentv1.TextDeltaUpdate{Text: piece}}})
 	}
 	for _, u := range updates {
-		if _, err := l.db.Agents().AppendUpdate(ctx, l.agent.ID, nil, u); err != nil {
+		if _, err := l.DB.Agents().AppendUpdate(ctx, l.agent.ID, nil, u); err != nil {
 			return err
 		}
 		if err := pause(ctx, livePace); err != nil {
@@ -130,19 +132,35 @@ func (l *livePlay) turn(ctx context.Context, s scene) error {
 	if err := l.keep(ctx, s); err != nil {
 		return err
 	}
-	_, err := l.db.Agents().AppendUpdate(ctx, l.agent.ID, nil, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TurnEnded{TurnEnded: &agentv1.TurnEndedUpdate{}}})
+	_, err := l.DB.Agents().AppendUpdate(ctx, l.agent.ID, nil, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TurnEnded{TurnEnded: &agentv1.TurnEndedUpdate{}}})
 	return err
 }
 
 // keep writes the files of the scene and saves the turn with its checkpoints. It
 // opens the conversation again, because the user may have rewound it meanwhile.
 func (l *livePlay) keep(ctx context.Context, s scene) error {
-	d, err := l.a.reopened(ctx, l.db, l.dir, l.agent.Conversation)
+	d, err := l.reopened(ctx, l.dir, l.agent.Conversation)
 	if err != nil {
 		return err
 	}
-	d.live = true
 	return errors.Join(d.agentTurn(ctx, s), d.space.Close())
+}
+
+// reopened opens a workspace of the demonstration for one more turn, which happens now.
+func (st Stage) reopened(ctx context.Context, dir, conv string) (*player, error) {
+	d := &player{Stage: st, store: st.DB.Conversations(), clock: time.Now(), live: true}
+	opts := st.Options
+	opts.Conversations = checkpoint.Of(d.store)
+	var err error
+	if d.space, err = checkpoint.New(st.DB.Blobs(), st.DB.Rows(), &opts).Open(ctx, dir); err != nil {
+		return nil, err
+	}
+	if d.conv, err = d.store.Open(ctx, conv); err != nil {
+		return nil, errors.Join(err, d.space.Close())
+	}
+	info := d.conv.Info()
+	d.agent, d.turn, d.root = info.Agent, info.Turns, info.Root
+	return d, nil
 }
 
 func callUpdates(id string, call *agentv1.ToolCall) []*agentv1.InteractionUpdate {
