@@ -100,17 +100,22 @@ func (s *Service) apart(path string) error {
 	return fmt.Errorf("%w: %s contains files of the store, in %s", workspace.ErrRootRefused, path, index)
 }
 
-// WorkspacePath returns the path of a directory that has checkpoints, by its idat the
-// time of the first checkpoint.
+// WorkspacePath returns the path of a directory that has checkpoints, by its id,
+// as it was when the first was made, or ErrNotFound. Its checkpoints need not be
+// readable. A path is bytes, not necessarily UTF-8.
 func (s *Service) WorkspacePath(ctx context.Context, id string) (string, error) {
-	st, err := (&Workspace{s: s, id: id}).load(ctx)
-	if err != nil {
-		return "", err
-	}
-	if st.version == 0 {
+	row, err := s.rows.Get(ctx, keyspace.Workspace(id))
+	if errors.Is(err, kv.ErrNotFound) {
 		return "", fmt.Errorf("%w: workspace %q", ErrNotFound, id)
 	}
-	return string(st.row.Path), nil
+	if err != nil {
+		return "", fmt.Errorf("load workspace %s: %w", id, err)
+	}
+	rec, err := readWorkspace(row)
+	if err != nil {
+		return "", fmt.Errorf("load workspace %s: %w", id, err)
+	}
+	return string(rec.Path), nil
 }
 
 // ID returns the id of the workspace.

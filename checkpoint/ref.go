@@ -76,7 +76,7 @@ func (w *Workspace) byName(ctx context.Context, ref string) (*Record, error) {
 	if number, err := strconv.ParseUint(strings.TrimPrefix(lower, "c"), 10, 64); err == nil && lower[0] == 'c' {
 		return w.byNumber(ctx, number)
 	}
-	if strings.Trim(lower, "0123456789abcdefghjkmnpqrstvwxyz") != "" || len(lower) > 26 {
+	if !isPrefix(lower) {
 		return nil, ErrNotFound // not a prefix of an id
 	}
 	const most = 8
@@ -90,7 +90,7 @@ func (w *Workspace) byName(ctx context.Context, ref string) (*Record, error) {
 	}
 	switch len(found) {
 	case 0:
-		if len(lower) == 26 { // a whole id may be of another workspace
+		if len(lower) == idLength { // a whole id may be of another workspace
 			return w.s.Get(ctx, lower)
 		}
 		return nil, ErrNotFound
