@@ -28,6 +28,7 @@ var importMap = map[string][]string{
 	"internal/keyspace":    {"blob", "kv"},
 	"internal/highlight":   {},
 	"internal/swapdir":     {},
+	"internal/lookup":      {"kv", "internal/keyspace"},
 	"internal/testenv":     {},
 	"internal/realservers": {"internal/testenv"},
 	"gen/agent/v1":         {},
@@ -57,10 +58,10 @@ var importMap = map[string][]string{
 	"pack":              {"blob", "kv", "internal/keyspace"},
 
 	// Services.
-	"conversation":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
-	"conversation/...":  {"blob", "kv", "gen/...", "internal/keyspace", "conversation/..."},
-	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
-	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "cloudagent/..."},
+	"conversation":      {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "conversation/..."},
+	"conversation/...":  {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "conversation/..."},
+	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
+	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "conversation/...", "cloudagent/..."},
 	"kvstream/...":      {"blob", "gen/...", "kvstream/..."},
 	"agentrun/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
 	"transcript/...":    {"blob", "conversation/...", "gen/...", "transcript/..."},
@@ -79,8 +80,8 @@ var importMap = map[string][]string{
 	// The front door, and those who come through it.
 	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep"},
 	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
-	"internal/cli/...":     {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/...", "upkeep"},
-	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/keyspace", "internal/private", "upkeep"},
+	"internal/cli/...":     {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/private", "upkeep"},
+	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "upkeep"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
 	"web/...":              {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},

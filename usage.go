@@ -7,6 +7,9 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/usage"
 )
 
@@ -29,6 +32,15 @@ func (db *DB) Usage() *usage.Store {
 		}
 	}
 	return s
+}
+
+// Stats counts what the embedded engine holds, rows by family. It fails with
+// upkeep.ErrNoInventory for another backend.
+func (db *DB) Stats(ctx context.Context) (sqlite.Stats, error) {
+	if db.engine == nil {
+		return sqlite.Stats{}, upkeep.ErrNoInventory
+	}
+	return db.engine.Stats(ctx, keyspace.Family)
 }
 
 // inPacks gives the archived conversations, for usage.

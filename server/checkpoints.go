@@ -12,15 +12,12 @@ import (
 	"unicode/utf8"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
-	"github.com/stet-dev/stet/internal/keyspace"
-	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -79,35 +76,15 @@ func (s *checkpointService) directory(ctx context.Context, name string) (string,
 	case !isWorkspaceID(name):
 		return "", invalid("name the workspace by its absolute path or its id")
 	}
-	path, err := workspacePath(ctx, s.db.Rows(), name)
-	if err == nil && path == "" {
-		err = connect.NewError(connect.CodeNotFound, fmt.Errorf("no workspace %s", name))
-	}
-	return path, err
+	return s.db.Checkpoints().WorkspacePath(ctx, name)
 }
 
 func isWorkspaceID(name string) bool {
 	return len(name) == len(checkpoint.WorkspaceID("")) && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// workspacePath returns the directory of a workspace that has checkpoints, or "".
-func workspacePath(ctx context.Context, rows kv.Store, id string) (string, error) {
-	row, err := rows.Get(ctx, keyspace.Workspace(id))
-	if errors.Is(err, kv.ErrNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("load workspace %s: %w", id, err)
-	}
-	var record stetv1.WorkspaceRecord
-	if err := proto.Unmarshal(row.Value, &record); err != nil {
-		return "", fmt.Errorf("load workspace %s: %w: %w", id, checkpoint.ErrBadRecord, err)
-	}
-	return string(record.GetPath()), nil
-}
-
-// resolve finds a checkpoint. Ids and pins need no workspace; for other references
-// the latest checkpoint of the conversation selects it.
+// resolve finds a checkpoint. Ids, unique prefixes of ids and pins need no workspace;
+// for other references the latest checkpoint of the conversation selects it.
 func (s *checkpointService) resolve(ctx context.Context, place, conv, ref string) (*checkpoint.Record, error) {
 	service := s.db.Checkpoints()
 	if pin, ok := strings.CutPrefix(ref, "pin:"); ok {
@@ -117,6 +94,12 @@ func (s *checkpointService) resolve(ctx context.Context, place, conv, ref string
 		rec, err := service.Get(ctx, strings.ToLower(ref))
 		if place == "" && conv == "" || !errors.Is(err, checkpoint.ErrNotFound) {
 			return rec, err // else it may be the id of a message
+		}
+	}
+	if place == "" && conv == "" {
+		rec, err := service.Find(ctx, ref)
+		if !errors.Is(err, checkpoint.ErrNotFound) {
+			return rec, err
 		}
 	}
 	if place == "" && conv != "" {
@@ -246,39 +229,13 @@ func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv
 		case m.GetConversation() != "":
 			err = fill(s.db.Checkpoints().ListConversation(ctx, m.GetConversation()))
 		default:
-			err = fill(s.everything(ctx, before))
+			err = fill(s.db.Checkpoints().List(ctx, &checkpoint.ListOptions{Before: before}))
 		}
 		if err != nil {
 			return nil, err
 		}
 		return res, nil
 	})
-}
-
-// everything yields the checkpoints of all workspaces, newest first.
-func (s *checkpointService) everything(ctx context.Context, before string) iter.Seq2[*checkpoint.Record, error] {
-	r := keyspace.Checkpoints()
-	if before != "" {
-		r.End = keyspace.Checkpoint(before)
-	}
-	return func(yield func(*checkpoint.Record, error) bool) {
-		for row, err := range s.db.Rows().Scan(ctx, r, kv.ScanOptions{Reverse: true, KeysOnly: true}) {
-			if err != nil {
-				yield(nil, fmt.Errorf("list checkpoints: %w", err))
-				return
-			}
-			rec, err := s.db.Checkpoints().Get(ctx, keyspace.Last(row.Key))
-			if errors.Is(err, checkpoint.ErrNotFound) {
-				continue // collected meanwhile
-			}
-			if kv.Damaged(err) {
-				err = &checkpoint.UnreadableError{ID: keyspace.Last(row.Key), Err: err}
-			}
-			if !yield(rec, err) {
-				return
-			}
-		}
-	}
 }
 
 func (s *checkpointService) Get(ctx context.Context, req *connect.Request[stetv1.GetCheckpointRequest]) (*connect.Response[stetv1.GetCheckpointResponse], error) {
@@ -364,7 +321,10 @@ func (d *describer) path(ctx context.Context, id string) (string, error) {
 	if path, ok := d.paths[id]; ok || id == "" {
 		return path, nil
 	}
-	path, err := workspacePath(ctx, d.db.Rows(), id)
+	path, err := d.db.Checkpoints().WorkspacePath(ctx, id)
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		err = nil
+	}
 	if path == "" || !utf8.ValidString(path) {
 		path = id
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stet-dev/stet"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
-	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/upkeep"
 )
@@ -29,11 +28,7 @@ func (s *storeService) Info(context.Context, *connect.Request[stetv1.StoreInfoRe
 }
 
 func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.StatsRequest]) (*connect.Response[stetv1.StatsResponse], error) {
-	engine := s.db.Engine()
-	if engine == nil {
-		return nil, upkeep.ErrNoInventory
-	}
-	stats, err := engine.Stats(ctx, keyspace.Family)
+	stats, err := s.db.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}

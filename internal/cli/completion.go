@@ -60,7 +60,7 @@ func (a *app) conversationNames(cmd *cobra.Command, prefix string) []string {
 	a.json = true // never ask for a passphrase while completing
 	var names []string
 	err := a.withStore(cmd.Context(), false, func(db *stet.DB) error {
-		found, err := conversationsLike(cmd.Context(), db, prefix, 100)
+		found, err := db.Conversations().IDs(cmd.Context(), prefix, 100)
 		if err != nil {
 			return err
 		}

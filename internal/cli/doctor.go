@@ -16,7 +16,6 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest/contract"
 	"github.com/stet-dev/stet/fleet"
-	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/kvtest/kvcases"
 	"github.com/stet-dev/stet/sqlite"
@@ -228,12 +227,9 @@ func (d *doctor) inside(ctx context.Context, db *stet.DB) error {
 		return ctx.Err()
 	}
 	d.report("integrity", plural(found.Blobs, "blob"), err)
-	pending := 0
-	for _, err := range db.Rows().Scan(ctx, keyspace.Journals(), kv.ScanOptions{KeysOnly: true}) {
-		if err != nil {
-			return err
-		}
-		pending++
+	pending, err := db.Checkpoints().Interrupted(ctx)
+	if err != nil {
+		return err
 	}
 	detail := "none"
 	if pending > 0 {

@@ -65,7 +65,7 @@ func (d *doctor) inspect(ctx context.Context, f *fleet.Fleet) error {
 		detail = "encrypted"
 	}
 	d.report("store opens", detail, nil)
-	n, err := countRows(ctx, db)
+	n, err := db.Conversations().Count(ctx)
 	d.report("rows can be read", plural(n, "conversation"), err)
 	return errors.Join(ctx.Err(), db.Close())
 }

@@ -66,13 +66,13 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 	if err != nil {
 		return err
 	}
-	if err := a.printConversations(infos, len(damaged)); err != nil {
+	if err := a.printConversations(ctx, db, infos, len(damaged)); err != nil {
 		return err
 	}
 	return unreadable(damaged)
 }
 
-func (a *app) printConversations(infos []conversation.Info, damaged int) error {
+func (a *app) printConversations(ctx context.Context, db *stet.DB, infos []conversation.Info, damaged int) error {
 	if a.json {
 		for _, info := range infos {
 			if err := a.printJSON(infoJSON(info)); err != nil {
@@ -87,7 +87,11 @@ func (a *app) printConversations(infos []conversation.Info, damaged int) error {
 		}
 		return nil
 	}
-	_, err := fmt.Fprint(a.out, a.conversationTable(infos))
+	table, err := a.conversationTable(ctx, db, infos)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.out, table)
 	return err
 }
 
@@ -139,13 +143,18 @@ func infoJSON(info conversation.Info) conversationJSON {
 	return out
 }
 
-func (a *app) conversationTable(infos []conversation.Info) string {
+// conversationTable prints ids as short as the other verbs take them: what tells apart
+// the listed ones may fit one that is not listed.
+func (a *app) conversationTable(ctx context.Context, db *stet.DB, infos []conversation.Info) (string, error) {
 	p, now := a.paint(), time.Now()
 	ids := make([]string, len(infos))
 	for i, info := range infos {
 		ids[i] = info.ID
 	}
-	short := shortIDs(ids)
+	short, err := db.Conversations().ShortIDs(ctx, ids...)
+	if err != nil {
+		return "", err
+	}
 	var rows [][]string
 	for _, info := range infos {
 		rows = append(rows, []string{
@@ -172,7 +181,7 @@ func (a *app) conversationTable(infos []conversation.Info) string {
 		}
 		text.WriteString(clip(row[5], max(left, 20)) + "\n")
 	}
-	return text.String()
+	return text.String(), nil
 }
 
 // columnWidths measures the first n columns of a table.

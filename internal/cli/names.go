@@ -6,57 +6,31 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
-	"github.com/stet-dev/stet/internal/keyspace"
-	"github.com/stet-dev/stet/kv"
 )
 
 // conversationID finds the conversation that an id or a unique prefix of one
-// names.
+// names. It need not be readable; the caller finds out what can be read.
 func conversationID(ctx context.Context, db *stet.DB, name string) (string, error) {
 	if name == "" {
 		return "", usage(errors.New("no conversation given"))
 	}
-	_, err := db.Rows().Get(ctx, keyspace.Conversation(name))
-	if err == nil || kv.Damaged(err) { // it exists; the caller finds out what is readable
-		return name, nil
+	id, err := db.Conversations().Find(ctx, name)
+	var several *conversation.AmbiguousError
+	switch {
+	case errors.As(err, &several):
+		return "", usage(fmt.Errorf("conversation %w", several))
+	case errors.Is(err, conversation.ErrNotFound):
+		return "", coded(ExitNotFound, "no conversation %q", name)
 	}
-	if !errors.Is(err, kv.ErrNotFound) {
-		return "", err
-	}
-	const most = 6
-	for _, prefix := range []string{name, strings.ToUpper(name)} { // our ids are in upper case
-		found, err := conversationsLike(ctx, db, prefix, most)
-		switch {
-		case err != nil:
-			return "", err
-		case len(found) == 1:
-			return found[0], nil
-		case len(found) > 1:
-			return "", usage(fmt.Errorf("conversation %q is ambiguous: it matches %s", name, few(found, most-1)))
-		}
-	}
-	return "", coded(ExitNotFound, "no conversation %q", name)
+	return id, err
 }
 
-// conversationsLike lists conversations by the beginning of their ids.
-func conversationsLike(ctx context.Context, db *stet.DB, prefix string, limit int) ([]string, error) {
-	var found []string
-	r := keyspace.Prefix(keyspace.Conversation(prefix))
-	for row, err := range db.Rows().Scan(ctx, r, kv.ScanOptions{KeysOnly: true, Limit: limit}) {
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, keyspace.Last(row.Key))
-	}
-	return found, nil
-}
-
-// shortIDs shortens ids to unique prefixes of at least six characters.
+// shortIDs shortens ids of another program to unique prefixes of at least six
+// characters.
 func shortIDs(ids []string) map[string]string {
 	short := make(map[string]string, len(ids))
 	for length := 6; len(ids) > 0; length += 2 {

@@ -13,8 +13,6 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/internal/keyspace"
-	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -115,11 +113,11 @@ func (a *app) findWorkspace(ctx context.Context, db *stet.DB) (string, error) {
 		return dir, err
 	}
 	for above := dir; ; above = filepath.Dir(above) {
-		_, err := db.Rows().Get(ctx, keyspace.Workspace(checkpoint.WorkspaceID(above)))
+		_, err := db.Checkpoints().WorkspacePath(ctx, checkpoint.WorkspaceID(above))
 		if err == nil {
 			return above, nil
 		}
-		if !errors.Is(err, kv.ErrNotFound) {
+		if !errors.Is(err, checkpoint.ErrNotFound) {
 			return "", err
 		}
 		if above == filepath.Dir(above) {
@@ -177,8 +175,8 @@ func (p *place) knows(ctx context.Context, conversation string) error {
 	for _, err := range p.space.List(ctx, &checkpoint.ListOptions{Conversation: conversation, Limit: 1}) {
 		return err
 	}
-	_, err := p.db.Rows().Get(ctx, keyspace.Conversation(conversation))
-	if errors.Is(err, kv.ErrNotFound) {
+	known, err := p.db.Conversations().Exists(ctx, conversation)
+	if err == nil && !known {
 		return coded(ExitNotFound, "no conversation %q, and no checkpoint of it in %s", conversation, tilde(p.space.Path()))
 	}
 	return err

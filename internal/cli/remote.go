@@ -13,8 +13,6 @@ import (
 	"github.com/stet-dev/stet/blob/blobtest/contract"
 	"github.com/stet-dev/stet/client"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
-	"github.com/stet-dev/stet/internal/keyspace"
-	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/upkeep"
 )
 
@@ -68,7 +66,7 @@ func (d *doctor) server(ctx context.Context, quick bool) error {
 	}
 	d.report("store", detail, err)
 	db := stet.NewRemote(c.Blobs(), c.Rows(), nil, nil)
-	n, err := countRows(ctx, db)
+	n, err := db.Conversations().Count(ctx)
 	d.report("rows can be read", plural(n, "conversation"), err)
 	if quick {
 		return ctx.Err()
@@ -80,14 +78,4 @@ func (d *doctor) server(ctx context.Context, quick bool) error {
 		}
 	}
 	return nil
-}
-
-func countRows(ctx context.Context, db *stet.DB) (n int64, err error) {
-	for _, err := range db.Rows().Scan(ctx, keyspace.Conversations(), kv.ScanOptions{KeysOnly: true}) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }

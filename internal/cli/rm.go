@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
-	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -80,15 +80,9 @@ func removableID(ctx context.Context, db *stet.DB, name string) (string, error) 
 	if !errors.As(err, &known) || known.code != ExitNotFound {
 		return id, err
 	}
-	for _, r := range []kv.Range{keyspace.Saves(name), keyspace.MessageHeads(name), keyspace.Prefix(keyspace.Head(name))} {
-		for row, scanErr := range db.Rows().Scan(ctx, r, kv.ScanOptions{KeysOnly: true, Limit: 1}) {
-			if scanErr != nil {
-				return "", scanErr
-			}
-			if keyspace.Parts(row.Key)[2] == name {
-				return name, nil
-			}
-		}
+	left, leftErr := db.Conversations().Remains(ctx, name)
+	if leftErr != nil || !left {
+		return "", cmp.Or(leftErr, err)
 	}
-	return "", err
+	return name, nil
 }

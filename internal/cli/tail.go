@@ -17,7 +17,6 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
-	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -59,11 +58,20 @@ func (a *app) tail(ctx context.Context, db *stet.DB, name string, flags tailFlag
 	if !errors.Is(err, cloudagent.ErrNotFound) {
 		return err
 	}
-	id, err := conversationID(ctx, db, name)
-	if err != nil {
+	id, notFound := conversationID(ctx, db, name)
+	if notFound == nil {
+		return a.tailConversation(ctx, db, id, flags)
+	}
+	var several *cloudagent.AmbiguousError
+	switch agent, err := db.Agents().Find(ctx, name); {
+	case err == nil:
+		return a.tailAgent(ctx, db, agent, flags)
+	case errors.As(err, &several):
+		return usage(fmt.Errorf("agent %w", several))
+	case !errors.Is(err, cloudagent.ErrNotFound):
 		return err
 	}
-	return a.tailConversation(ctx, db, id, flags)
+	return notFound
 }
 
 // pulled is a stream of this store as a connection of a follower.
@@ -149,7 +157,7 @@ func (a *app) tailConversation(ctx context.Context, db *stet.DB, id string, flag
 			return usage(fmt.Errorf("--after: %q is not the number of a save", flags.after))
 		}
 	}
-	hints := db.Rows().Watch(ctx, keyspace.Saves(id))
+	hints := db.Conversations().Watch(ctx, id)
 	for {
 		for save, err := range db.Conversations().History(ctx, id, &conversation.HistoryOptions{From: last + 1}) {
 			if errors.Is(err, kv.ErrBusy) {

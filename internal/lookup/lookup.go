@@ -41,7 +41,7 @@ func (e *AmbiguousError) Error() string {
 	if e.More {
 		list += ", …"
 	}
-	return fmt.Sprintf("%q is ambiguous: it fits %s", e.Name, list)
+	return fmt.Sprintf("%q is ambiguous: it matches %s", e.Name, list)
 }
 
 // Unwrap returns ErrAmbiguous.
