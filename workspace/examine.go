@@ -236,6 +236,7 @@ func (w *worker) file(j *dirJob, i int, st fileStat, flags entryFlags, prev *ind
 	if prev.fits(File, st) && !w.distrusts(j, j.names[i].name, st) {
 		j.slots[i].reuse(prev, flags)
 		w.stats.Size += st.size
+		w.lacks(j, j.names[i].name, st, false)
 		return nil
 	}
 	if w.written(j, i, st, flags) {
@@ -268,6 +269,7 @@ func (w *worker) capture(j *dirJob, i int, flags entryFlags, prev *indexEntry) e
 		return w.leaveOut(j, name, false, err)
 	}
 	w.stats.Size += got.st.size
+	w.lacks(j, name, got.st, got.attributes)
 	s := &j.slots[i]
 	s.found = true
 	s.e = newEntry(name, File, got.st, flags|got.flags, got.id)

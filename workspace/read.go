@@ -72,6 +72,8 @@ type stored struct {
 	st    fileStat
 	id    blob.ID
 	flags entryFlags
+
+	attributes bool // it has extended attributes
 }
 
 // readFile reads and stores a file. prev is its index entry, or nil. It returns
@@ -107,7 +109,7 @@ func (w *worker) readOnce(d dirFD, name string, prev *indexEntry) (stored, error
 	if prev != nil {
 		r.like = prev.id
 	}
-	got := stored{st: st}
+	got := stored{st: st, attributes: f.attributes()}
 	if st.size >= ChunkedFrom {
 		got.id, err = r.large()
 		got.flags |= flagChunked

@@ -69,6 +69,8 @@ type Result struct {
 	// NotCaptured lists, sorted by path, what was seen and not captured. ScanPaths
 	// lists only what it saw at the given paths.
 	NotCaptured []Skipped
+	// NotKept counts the files of which the tree does not hold everything.
+	NotKept NotKept
 	// Base is the tree of the previous index, zero if there was no usable one. The
 	// fields below compare with it.
 	Base blob.ID

@@ -25,11 +25,13 @@ type scanner struct {
 	opts    Options
 	trust   trust
 	open    openFiles
+	owner   int64 // of restored files, -1 if that is not known
 
 	queue jobQueue
 
-	mu      sync.Mutex // guards skipped and stats
+	mu      sync.Mutex // guards what follows
 	skipped []Skipped
+	notKept NotKept
 	stats   Stats
 }
 
@@ -62,6 +64,7 @@ func scan(ctx context.Context, store blob.Store, root string, prev *Index, paths
 		return nil, fmt.Errorf("scan %s: %w", root, err)
 	}
 	defer s.root.close()
+	s.owner = restoredOwner(s.root)
 	if s.trust, err = newTrust(s.root, prev, prev == nil || paths == nil); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", root, err)
 	}
@@ -160,7 +163,7 @@ func (s *scanner) run(ctx context.Context, prev *Index, job *dirJob) (*Result, e
 	if job.result == nil {
 		return nil, errors.New("cannot read the root directory")
 	}
-	res := &Result{Tree: job.result.node, Index: &Index{root: job.result, era: s.trust.era}, NotCaptured: s.skipped, Stats: s.stats}
+	res := &Result{Tree: job.result.node, Index: &Index{root: job.result, era: s.trust.era}, NotCaptured: s.skipped, NotKept: s.notKept, Stats: s.stats}
 	slices.SortFunc(res.NotCaptured, func(a, b Skipped) int { return cmp.Compare(a.Path, b.Path) })
 	return res, s.compare(ctx, res, prev)
 }

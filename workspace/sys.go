@@ -25,4 +25,6 @@ type fileStat struct {
 	mtime, ctime int64 // nanoseconds
 	ino          uint64
 	dev          uint64 // 0 if not available
+	links        uint64 // number of names; 0 if not available
+	uid          int64  // owner; -1 if not available
 }

@@ -162,7 +162,7 @@ func direntKind(t byte) fileKind {
 func statOf(st *unix.Stat_t) fileStat {
 	s := fileStat{
 		mode: st.Mode & modeMask, size: st.Size, ino: st.Ino, dev: uint64(st.Dev),
-		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
+		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(), links: uint64(st.Nlink), uid: int64(st.Uid),
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -201,6 +201,22 @@ func (f *openedFile) stat() (fileStat, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(f.fd, &st)
 	return statOf(&st), err
+}
+
+// attributes reports whether the file has extended attributes that belong to it. The
+// label that a security module gives to every file does not count.
+func (f *openedFile) attributes() bool {
+	var buf [256]byte
+	n, err := retryEINTR(func() (int, error) { return unix.Flistxattr(f.fd, buf[:]) })
+	if err != nil {
+		return err == unix.ERANGE // more names than fit
+	}
+	for name := range strings.SplitSeq(string(buf[:n]), "\x00") {
+		if name != "" && name != "security.selinux" {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *openedFile) close() { unix.Close(f.fd) }

@@ -143,7 +143,7 @@ func kindOf(m fs.FileMode) fileKind {
 }
 
 func statOf(info fs.FileInfo) fileStat {
-	s := fileStat{kind: kindOf(info.Mode()), mode: uint32(info.Mode().Perm()), size: info.Size(), mtime: info.ModTime().UnixNano()}
+	s := fileStat{uid: -1, kind: kindOf(info.Mode()), mode: uint32(info.Mode().Perm()), size: info.Size(), mtime: info.ModTime().UnixNano()}
 	for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
 		if info.Mode()&flag != 0 {
 			s.mode |= bit
@@ -155,6 +155,9 @@ func statOf(info fs.FileInfo) fileStat {
 
 // openedFile is a file opened for reading.
 type openedFile struct{ f *os.File }
+
+// attributes reports whether the file has extended attributes. Here nobody looks.
+func (f *openedFile) attributes() bool { return false }
 
 func (f *openedFile) Read(p []byte) (int, error) { return f.f.Read(p) }
 

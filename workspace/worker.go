@@ -32,6 +32,7 @@ type worker struct {
 
 	stats   Stats // since the last report
 	skipped []Skipped
+	notKept NotKept
 }
 
 func newWorker(s *scanner) *worker {
@@ -81,6 +82,8 @@ func (w *worker) report() {
 	w.stats = Stats{}
 	w.s.skipped = append(w.s.skipped, w.skipped...)
 	w.skipped = nil
+	w.s.notKept.merge(&w.notKept)
+	w.notKept = NotKept{}
 }
 
 // spares are parts of finished directories for reuse: otherwise a walk would create
