@@ -64,6 +64,8 @@ type Result struct {
 	Skipped string
 	// NotCaptured lists what was seen and not captured.
 	NotCaptured []workspace.Skipped
+	// NotKept is what the checkpoint does not hold of the files that were scanned.
+	NotKept workspace.NotKept
 	// IgnoredChanged lists, at the end of a turn, the ignored files that changed
 	// during it and were not captured before, so a rewind cannot restore them.
 	IgnoredChanged []string
@@ -125,6 +127,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	res.Record, res.NotCaptured, res.Stats, res.IgnoredChanged = rec, cap.skipped, cap.stats, cap.changedIgnored
+	res.NotKept = cap.notKept
 	res.IndexError = errors.Join(w.keepIndex(cap.index), w.keepRound(next, cap.stats))
 	return res, nil
 }
@@ -161,6 +164,7 @@ type capture struct {
 	tree    blob.ID
 	index   *workspace.Index
 	skipped []workspace.Skipped // of the whole workspace
+	notKept workspace.NotKept
 	changed []workspace.Change  // against the tip
 	scan    *workspace.Result   // nil if no scan captured it
 	hinted  bool
@@ -260,7 +264,7 @@ func (w *Workspace) capturedGone(ctx context.Context, st *state) (*capture, erro
 }
 
 func (w *Workspace) finish(ctx context.Context, st *state, prev *workspace.Index, res *workspace.Result, skipped []workspace.Skipped) (*capture, error) {
-	c := &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: res.Changed, scan: res, stats: res.Stats}
+	c := &capture{tree: res.Tree, index: res.Index, skipped: skipped, notKept: res.NotKept, changed: res.Changed, scan: res, stats: res.Stats}
 	if st.tip == nil {
 		c.changed = nil
 		return c, nil

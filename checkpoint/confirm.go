@@ -47,6 +47,7 @@ func (w *Workspace) confirm(ctx context.Context, job *job) (bool, error) {
 		return false, err
 	}
 	if !slices.ContainsFunc(res.Changed, func(c workspace.Change) bool { return files[c.Path] }) {
+		job.plan.NotKept = res.NotKept
 		return true, nil
 	}
 	return false, w.keepIndex(res.Index)

@@ -96,6 +96,9 @@ type Plan struct {
 	// NotCaptured lists paths that the current tree does not cover; all of them are
 	// left alone.
 	NotCaptured []workspace.Skipped
+	// NotKept is what no checkpoint holds of the files that the plan replaces or
+	// deletes: an undo restores them without it.
+	NotKept workspace.NotKept
 	// Conversation is the conversation whose changes are reverted; empty for all.
 	Conversation string
 	// AtWork lists the running turns in the workspace: they may change files again
@@ -213,12 +216,16 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Files        []file              `json:"files"`
 		Untouched    int                 `json:"untouched"`
 		NotCaptured  []workspace.Skipped `json:"not_captured"`
+		NotKept      *workspace.NotKept  `json:"not_kept,omitempty"`
 		Conversation *move               `json:"conversation,omitempty"`
 		AtWork       []TurnJSON          `json:"at_work,omitempty"`
 	}{
 		Schema: PlanSchema, Token: p.Token, Exact: p.request.Exact, Partial: p.Partial(), Untouched: p.Untouched,
 		Files: make([]file, 0, len(p.Actions)), NotCaptured: append([]workspace.Skipped{}, p.NotCaptured...),
 		AtWork: p.AtWork.JSON(),
+	}
+	if !p.NotKept.None() {
+		out.NotKept = &p.NotKept
 	}
 	if p.Target != nil {
 		out.To = p.Target.JSON()

@@ -22,7 +22,7 @@ func (w *Workspace) reveal(ctx context.Context, st *state, c *capture, paths []s
 	if err != nil {
 		return nil, err
 	}
-	out.hinted, out.stats = c.hinted, c.stats
+	out.hinted, out.stats, out.notKept = c.hinted, c.stats, c.notKept
 	out.revealed = make(map[string]bool, len(paths)+len(c.revealed))
 	for path := range c.revealed {
 		out.revealed[path] = true

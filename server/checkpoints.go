@@ -162,7 +162,7 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 		return nil, err
 	}
 	out.NotCaptured = wireSkipped(made.NotCaptured)
-	return connect.NewResponse(&stetv1.CreateCheckpointResponse{Checkpoint: out}), nil
+	return connect.NewResponse(&stetv1.CreateCheckpointResponse{Checkpoint: out, NotKept: wireNotKept(&made.NotKept)}), nil
 }
 
 // rootAt returns the state of a conversation at a message, else the current one; zero

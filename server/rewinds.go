@@ -68,7 +68,7 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 	}
 	res := &stetv1.PlanRewindResponse{
 		PlanToken: p.Token, Untouched: uint32(p.Untouched), NotCaptured: wireSkipped(p.NotCaptured), NeedsChoice: len(p.Unchosen()) > 0,
-		Files: wirePlanned(p.Actions), Partial: p.Partial(),
+		Files: wirePlanned(p.Actions), Partial: p.Partial(), NotKept: wireNotKept(&p.NotKept), AtWork: wireAtWork(p.AtWork),
 	}
 	if p.Target != nil {
 		d, err := s.describer(ctx)
@@ -82,6 +82,31 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 	turns := timeline.New(s.db.Checkpoints(), s.db.Conversations())
 	res.ConversationEffect = p.Effect(func(root blob.ID) (int, error) { return turns.Turns(ctx, root) })
 	return connect.NewResponse(res), nil
+}
+
+// wireNotKept returns nil if everything is kept.
+func wireNotKept(n *workspace.NotKept) *stetv1.NotKept {
+	if n.None() {
+		return nil
+	}
+	out := &stetv1.NotKept{HardLinks: uint64(n.Links), Owners: uint64(n.Owners), Attributes: uint64(n.Attributes)}
+	for _, f := range n.Examples {
+		out.Examples = append(out.Examples, &stetv1.NotKeptFile{Path: valid(f.Path), PathBytes: workspace.PathBytes(f.Path), What: string(f.What)})
+	}
+	return out
+}
+
+func wireAtWork(turns checkpoint.Turns) []*stetv1.AtWork {
+	var out []*stetv1.AtWork
+	for i := range turns {
+		t := &turns[i]
+		one := &stetv1.AtWork{Conversation: t.Conversation, Turn: uint32(t.Number), SinceMs: t.Since.UnixMilli(), SeenMs: t.Seen.UnixMilli()}
+		for _, p := range t.Living() {
+			one.Processes = append(one.Processes, &stetv1.AtWorkProcess{Pid: uint32(p.PID), Command: valid(p.Command)})
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 func wirePlanned(actions []checkpoint.Action) []*stetv1.PlannedFile {

@@ -30,7 +30,8 @@ func (a *app) checkpointCommand() *cobra.Command {
 		Long: `Save the current state of the workspace and print the id of the checkpoint. Only
 what changed since the last one is read. Everything counts: new, ignored-but-touched,
 empty and binary files, links and modes; .git is never touched. Paths that could not
-be captured are listed.
+be captured are listed, and so are files with hard links, extended attributes or
+another owner, which no checkpoint keeps.
 
 Ignore files (.gitignore, .stetignore) decide what is newly captured: files of an earlier
 checkpoint stay captured and can be restored when a rule begins to ignore them. To
@@ -150,11 +151,12 @@ type checkpointJSON struct {
 	Conversation string              `json:"conversation"` // even if it is empty
 	Root         string              `json:"root"`
 	NotCaptured  []workspace.Skipped `json:"not_captured"`
+	NotKept      *workspace.NotKept  `json:"not_kept,omitempty"`
 }
 
 func newCheckpointJSON(res *checkpoint.Result) checkpointJSON {
 	rec := res.Record.JSON()
-	return checkpointJSON{"stet.checkpoint.v1", rec, rec.Conversation, rec.Root, append([]workspace.Skipped{}, res.NotCaptured...)}
+	return checkpointJSON{"stet.checkpoint.v1", rec, rec.Conversation, rec.Root, append([]workspace.Skipped{}, res.NotCaptured...), orNil(&res.NotKept)}
 }
 
 // checkpointText describes what was saved, and what was not.
@@ -163,6 +165,9 @@ func checkpointText(res *checkpoint.Result) string {
 	text := fmt.Sprintf("%s  %s", rec.Name(), changeText(rec))
 	if bad := notIgnored(res.NotCaptured); len(bad) > 0 {
 		text += "\nnot captured: " + skippedText(bad, 5)
+	}
+	if lacks := notKeptText(&res.NotKept); lacks != "" {
+		text += "\nnot kept: " + lacks
 	}
 	return text
 }

@@ -35,6 +35,9 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 	if bad := notIgnored(plan.NotCaptured); len(bad) > 0 {
 		fmt.Fprintf(&text, "Not captured  %s\n", skippedText(bad, 5))
 	}
+	if lacks := notKeptText(&plan.NotKept); lacks != "" {
+		fmt.Fprintf(&text, "Not kept  %s: an undo does not bring that back\n", lacks)
+	}
 	for i := range plan.AtWork {
 		fmt.Fprintf(&text, "At work  %s: may change files again\n", atWorkText(&plan.AtWork[i]))
 	}

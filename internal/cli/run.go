@@ -240,6 +240,9 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 		if bad := notIgnored(res.NotCaptured); len(bad) > 0 {
 			s.app.warn("not captured: %s", skippedText(bad, 5))
 		}
+		if lacks := notKeptText(&res.NotKept); lacks != "" {
+			s.app.warn("not kept: %s", lacks)
+		}
 	}
 	s.last, s.ignored = res.Record, res.IgnoredChanged
 	return nil

@@ -83,6 +83,7 @@ type statusJSON struct {
 	Conversation *conversationJSON      `json:"conversation,omitempty"`
 	Changes      []changeJSON           `json:"changes"`
 	NotCaptured  []workspace.Skipped    `json:"not_captured"`
+	NotKept      *workspace.NotKept     `json:"not_kept,omitempty"`
 	Ignored      []nameJSON             `json:"ignored_changed,omitempty"`
 	Operation    *operationJSON         `json:"operation,omitempty"`
 	AtWork       []checkpoint.TurnJSON  `json:"at_work"`
@@ -118,6 +119,7 @@ func (a *app) status(ctx context.Context, p *place) error {
 	}
 	value.AtWork = value.atWork.JSON()
 	value.NotCaptured = append([]workspace.Skipped{}, now.NotCaptured...)
+	value.NotKept = orNil(&now.NotKept)
 	if value.last != nil {
 		value.Last = value.last.JSON()
 		if value.ignored, err = p.service.IgnoredChanges(ctx, value.last); err != nil {
@@ -224,6 +226,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	if bad := notIgnored(v.NotCaptured); len(bad) > 0 {
 		line("not captured", "%s", skippedText(bad, 8))
+	}
+	if v.NotKept != nil {
+		line("not kept", "%s", notKeptText(v.NotKept))
 	}
 	return text.String()
 }

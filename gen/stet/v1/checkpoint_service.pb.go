@@ -263,6 +263,143 @@ func (x *SkippedFile) GetPathBytes() []byte {
 	return nil
 }
 
+// NotKept counts files by what checkpoints do not keep of them. A rewind that brings
+// such a file back brings it back without.
+type NotKept struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Files that have other names, too.
+	HardLinks uint64 `protobuf:"varint,1,opt,name=hard_links,json=hardLinks,proto3" json:"hard_links,omitempty"`
+	// Files of another owner than a rewind would give them.
+	Owners uint64 `protobuf:"varint,2,opt,name=owners,proto3" json:"owners,omitempty"`
+	// Files with extended attributes, ACLs among them. Only files that were read are
+	// looked at.
+	Attributes uint64 `protobuf:"varint,3,opt,name=attributes,proto3" json:"attributes,omitempty"`
+	// The first few of each.
+	Examples      []*NotKeptFile `protobuf:"bytes,4,rep,name=examples,proto3" json:"examples,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotKept) Reset() {
+	*x = NotKept{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotKept) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotKept) ProtoMessage() {}
+
+func (x *NotKept) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotKept.ProtoReflect.Descriptor instead.
+func (*NotKept) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *NotKept) GetHardLinks() uint64 {
+	if x != nil {
+		return x.HardLinks
+	}
+	return 0
+}
+
+func (x *NotKept) GetOwners() uint64 {
+	if x != nil {
+		return x.Owners
+	}
+	return 0
+}
+
+func (x *NotKept) GetAttributes() uint64 {
+	if x != nil {
+		return x.Attributes
+	}
+	return 0
+}
+
+func (x *NotKept) GetExamples() []*NotKeptFile {
+	if x != nil {
+		return x.Examples
+	}
+	return nil
+}
+
+type NotKeptFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// hard-links, owner or attributes.
+	What string `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`
+	// The path as it is, where it is not text; path then shows it.
+	PathBytes     []byte `protobuf:"bytes,3,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotKeptFile) Reset() {
+	*x = NotKeptFile{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotKeptFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotKeptFile) ProtoMessage() {}
+
+func (x *NotKeptFile) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotKeptFile.ProtoReflect.Descriptor instead.
+func (*NotKeptFile) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NotKeptFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *NotKeptFile) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *NotKeptFile) GetPathBytes() []byte {
+	if x != nil {
+		return x.PathBytes
+	}
+	return nil
+}
+
 type CreateCheckpointRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Workspace    string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
@@ -281,7 +418,7 @@ type CreateCheckpointRequest struct {
 
 func (x *CreateCheckpointRequest) Reset() {
 	*x = CreateCheckpointRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[2]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -293,7 +430,7 @@ func (x *CreateCheckpointRequest) String() string {
 func (*CreateCheckpointRequest) ProtoMessage() {}
 
 func (x *CreateCheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[2]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -306,7 +443,7 @@ func (x *CreateCheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateCheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CreateCheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{2}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateCheckpointRequest) GetWorkspace() string {
@@ -373,15 +510,17 @@ func (x *CreateCheckpointRequest) GetTool() string {
 }
 
 type CreateCheckpointResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Checkpoint    *Checkpoint            `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint *Checkpoint            `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// Of the files that were looked at; missing if everything of them is kept.
+	NotKept       *NotKept `protobuf:"bytes,2,opt,name=not_kept,json=notKept,proto3" json:"not_kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateCheckpointResponse) Reset() {
 	*x = CreateCheckpointResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[3]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -393,7 +532,7 @@ func (x *CreateCheckpointResponse) String() string {
 func (*CreateCheckpointResponse) ProtoMessage() {}
 
 func (x *CreateCheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[3]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -406,12 +545,19 @@ func (x *CreateCheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateCheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CreateCheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{3}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateCheckpointResponse) GetCheckpoint() *Checkpoint {
 	if x != nil {
 		return x.Checkpoint
+	}
+	return nil
+}
+
+func (x *CreateCheckpointResponse) GetNotKept() *NotKept {
+	if x != nil {
+		return x.NotKept
 	}
 	return nil
 }
@@ -427,7 +573,7 @@ type ListCheckpointsRequest struct {
 
 func (x *ListCheckpointsRequest) Reset() {
 	*x = ListCheckpointsRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[4]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -439,7 +585,7 @@ func (x *ListCheckpointsRequest) String() string {
 func (*ListCheckpointsRequest) ProtoMessage() {}
 
 func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[4]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -452,7 +598,7 @@ func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsRequest.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{4}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListCheckpointsRequest) GetConversation() string {
@@ -488,7 +634,7 @@ type ListCheckpointsResponse struct {
 
 func (x *ListCheckpointsResponse) Reset() {
 	*x = ListCheckpointsResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[5]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +646,7 @@ func (x *ListCheckpointsResponse) String() string {
 func (*ListCheckpointsResponse) ProtoMessage() {}
 
 func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[5]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +659,7 @@ func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsResponse.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{5}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListCheckpointsResponse) GetCheckpoints() []*Checkpoint {
@@ -548,7 +694,7 @@ type GetCheckpointRequest struct {
 
 func (x *GetCheckpointRequest) Reset() {
 	*x = GetCheckpointRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[6]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +706,7 @@ func (x *GetCheckpointRequest) String() string {
 func (*GetCheckpointRequest) ProtoMessage() {}
 
 func (x *GetCheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[6]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +719,7 @@ func (x *GetCheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCheckpointRequest.ProtoReflect.Descriptor instead.
 func (*GetCheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{6}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetCheckpointRequest) GetRef() string {
@@ -606,7 +752,7 @@ type GetCheckpointResponse struct {
 
 func (x *GetCheckpointResponse) Reset() {
 	*x = GetCheckpointResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[7]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -618,7 +764,7 @@ func (x *GetCheckpointResponse) String() string {
 func (*GetCheckpointResponse) ProtoMessage() {}
 
 func (x *GetCheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[7]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -631,7 +777,7 @@ func (x *GetCheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCheckpointResponse.ProtoReflect.Descriptor instead.
 func (*GetCheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{7}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetCheckpointResponse) GetCheckpoint() *Checkpoint {
@@ -653,7 +799,7 @@ type CheckpointFilesRequest struct {
 
 func (x *CheckpointFilesRequest) Reset() {
 	*x = CheckpointFilesRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[8]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +811,7 @@ func (x *CheckpointFilesRequest) String() string {
 func (*CheckpointFilesRequest) ProtoMessage() {}
 
 func (x *CheckpointFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[8]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +824,7 @@ func (x *CheckpointFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFilesRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointFilesRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{8}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CheckpointFilesRequest) GetRef() string {
@@ -717,7 +863,7 @@ type CheckpointFile struct {
 
 func (x *CheckpointFile) Reset() {
 	*x = CheckpointFile{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[9]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +875,7 @@ func (x *CheckpointFile) String() string {
 func (*CheckpointFile) ProtoMessage() {}
 
 func (x *CheckpointFile) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[9]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +888,7 @@ func (x *CheckpointFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFile.ProtoReflect.Descriptor instead.
 func (*CheckpointFile) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{9}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckpointFile) GetPath() string {
@@ -797,7 +943,7 @@ type CheckpointFilesResponse struct {
 
 func (x *CheckpointFilesResponse) Reset() {
 	*x = CheckpointFilesResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[10]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +955,7 @@ func (x *CheckpointFilesResponse) String() string {
 func (*CheckpointFilesResponse) ProtoMessage() {}
 
 func (x *CheckpointFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[10]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +968,7 @@ func (x *CheckpointFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFilesResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointFilesResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{10}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckpointFilesResponse) GetFiles() []*CheckpointFile {
@@ -850,7 +996,7 @@ type CheckpointFileRequest struct {
 
 func (x *CheckpointFileRequest) Reset() {
 	*x = CheckpointFileRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[11]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1008,7 @@ func (x *CheckpointFileRequest) String() string {
 func (*CheckpointFileRequest) ProtoMessage() {}
 
 func (x *CheckpointFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[11]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1021,7 @@ func (x *CheckpointFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFileRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointFileRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{11}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CheckpointFileRequest) GetRef() string {
@@ -912,7 +1058,7 @@ type CheckpointFileResponse struct {
 
 func (x *CheckpointFileResponse) Reset() {
 	*x = CheckpointFileResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[12]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -924,7 +1070,7 @@ func (x *CheckpointFileResponse) String() string {
 func (*CheckpointFileResponse) ProtoMessage() {}
 
 func (x *CheckpointFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[12]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +1083,7 @@ func (x *CheckpointFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFileResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointFileResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{12}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckpointFileResponse) GetFile() *CheckpointFile {
@@ -991,7 +1137,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[13]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1149,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[13]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1162,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{13}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -1078,7 +1224,7 @@ type FileDiff struct {
 
 func (x *FileDiff) Reset() {
 	*x = FileDiff{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[14]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1236,7 @@ func (x *FileDiff) String() string {
 func (*FileDiff) ProtoMessage() {}
 
 func (x *FileDiff) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[14]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1249,7 @@ func (x *FileDiff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDiff.ProtoReflect.Descriptor instead.
 func (*FileDiff) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{14}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FileDiff) GetPath() string {
@@ -1173,7 +1319,7 @@ type DiffHunk struct {
 
 func (x *DiffHunk) Reset() {
 	*x = DiffHunk{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1331,7 @@ func (x *DiffHunk) String() string {
 func (*DiffHunk) ProtoMessage() {}
 
 func (x *DiffHunk) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1344,7 @@ func (x *DiffHunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffHunk.ProtoReflect.Descriptor instead.
 func (*DiffHunk) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{15}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DiffHunk) GetFromLine() uint32 {
@@ -1235,7 +1381,7 @@ type DiffLine struct {
 
 func (x *DiffLine) Reset() {
 	*x = DiffLine{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1393,7 @@ func (x *DiffLine) String() string {
 func (*DiffLine) ProtoMessage() {}
 
 func (x *DiffLine) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1406,7 @@ func (x *DiffLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffLine.ProtoReflect.Descriptor instead.
 func (*DiffLine) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{16}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DiffLine) GetOp() string {
@@ -1295,7 +1441,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1453,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1466,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{17}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DiffResponse) GetFiles() []*FileDiff {
@@ -1366,7 +1512,7 @@ type PlanRewindRequest struct {
 
 func (x *PlanRewindRequest) Reset() {
 	*x = PlanRewindRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1524,7 @@ func (x *PlanRewindRequest) String() string {
 func (*PlanRewindRequest) ProtoMessage() {}
 
 func (x *PlanRewindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1537,7 @@ func (x *PlanRewindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRewindRequest.ProtoReflect.Descriptor instead.
 func (*PlanRewindRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{18}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlanRewindRequest) GetRef() string {
@@ -1489,7 +1635,7 @@ type PlannedFile struct {
 
 func (x *PlannedFile) Reset() {
 	*x = PlannedFile{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1647,7 @@ func (x *PlannedFile) String() string {
 func (*PlannedFile) ProtoMessage() {}
 
 func (x *PlannedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1660,7 @@ func (x *PlannedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedFile.ProtoReflect.Descriptor instead.
 func (*PlannedFile) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{19}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PlannedFile) GetPath() string {
@@ -1599,14 +1745,20 @@ type PlanRewindResponse struct {
 	NeedsChoice        bool   `protobuf:"varint,7,opt,name=needs_choice,json=needsChoice,proto3" json:"needs_choice,omitempty"`
 	// Something that differs from the checkpoint is left alone: the files whose
 	// action is keep or conflict.
-	Partial       bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
+	// Of the files that the rewind replaces or deletes; missing if everything of them
+	// is kept.
+	NotKept *NotKept `protobuf:"bytes,9,opt,name=not_kept,json=notKept,proto3" json:"not_kept,omitempty"`
+	// The turns that are going on in the workspace: they may change files again as soon
+	// as the rewind is done.
+	AtWork        []*AtWork `protobuf:"bytes,10,rep,name=at_work,json=atWork,proto3" json:"at_work,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanRewindResponse) Reset() {
 	*x = PlanRewindResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1770,7 @@ func (x *PlanRewindResponse) String() string {
 func (*PlanRewindResponse) ProtoMessage() {}
 
 func (x *PlanRewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1783,7 @@ func (x *PlanRewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRewindResponse.ProtoReflect.Descriptor instead.
 func (*PlanRewindResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{20}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PlanRewindResponse) GetPlanToken() string {
@@ -1690,6 +1842,152 @@ func (x *PlanRewindResponse) GetPartial() bool {
 	return false
 }
 
+func (x *PlanRewindResponse) GetNotKept() *NotKept {
+	if x != nil {
+		return x.NotKept
+	}
+	return nil
+}
+
+func (x *PlanRewindResponse) GetAtWork() []*AtWork {
+	if x != nil {
+		return x.AtWork
+	}
+	return nil
+}
+
+// AtWork is a turn of a conversation that is going on.
+type AtWork struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Conversation string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	Turn         uint32                 `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`
+	// When it began, and when it last made a checkpoint. Milliseconds since the Unix
+	// epoch.
+	SinceMs int64 `protobuf:"varint,3,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	SeenMs  int64 `protobuf:"varint,4,opt,name=seen_ms,json=seenMs,proto3" json:"seen_ms,omitempty"`
+	// The processes that do the work and live.
+	Processes     []*AtWorkProcess `protobuf:"bytes,5,rep,name=processes,proto3" json:"processes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AtWork) Reset() {
+	*x = AtWork{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AtWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AtWork) ProtoMessage() {}
+
+func (x *AtWork) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AtWork.ProtoReflect.Descriptor instead.
+func (*AtWork) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *AtWork) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
+func (x *AtWork) GetTurn() uint32 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *AtWork) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *AtWork) GetSeenMs() int64 {
+	if x != nil {
+		return x.SeenMs
+	}
+	return 0
+}
+
+func (x *AtWork) GetProcesses() []*AtWorkProcess {
+	if x != nil {
+		return x.Processes
+	}
+	return nil
+}
+
+type AtWorkProcess struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pid           uint32                 `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Command       string                 `protobuf:"bytes,2,opt,name=command,proto3" json:"command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AtWorkProcess) Reset() {
+	*x = AtWorkProcess{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AtWorkProcess) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AtWorkProcess) ProtoMessage() {}
+
+func (x *AtWorkProcess) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AtWorkProcess.ProtoReflect.Descriptor instead.
+func (*AtWorkProcess) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *AtWorkProcess) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *AtWorkProcess) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
 type RewindRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Plan          *PlanRewindRequest     `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
@@ -1700,7 +1998,7 @@ type RewindRequest struct {
 
 func (x *RewindRequest) Reset() {
 	*x = RewindRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1712,7 +2010,7 @@ func (x *RewindRequest) String() string {
 func (*RewindRequest) ProtoMessage() {}
 
 func (x *RewindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1725,7 +2023,7 @@ func (x *RewindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RewindRequest.ProtoReflect.Descriptor instead.
 func (*RewindRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{21}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RewindRequest) GetPlan() *PlanRewindRequest {
@@ -1756,7 +2054,7 @@ type RewindResponse struct {
 
 func (x *RewindResponse) Reset() {
 	*x = RewindResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +2066,7 @@ func (x *RewindResponse) String() string {
 func (*RewindResponse) ProtoMessage() {}
 
 func (x *RewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +2079,7 @@ func (x *RewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RewindResponse.ProtoReflect.Descriptor instead.
 func (*RewindResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{22}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RewindResponse) GetOperation() string {
@@ -1828,7 +2126,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +2138,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +2151,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{23}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UndoRequest) GetWorkspace() string {
@@ -1872,7 +2170,7 @@ type RedoRequest struct {
 
 func (x *RedoRequest) Reset() {
 	*x = RedoRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2182,7 @@ func (x *RedoRequest) String() string {
 func (*RedoRequest) ProtoMessage() {}
 
 func (x *RedoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +2195,7 @@ func (x *RedoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedoRequest.ProtoReflect.Descriptor instead.
 func (*RedoRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{24}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RedoRequest) GetWorkspace() string {
@@ -1917,7 +2215,7 @@ type OperationsRequest struct {
 
 func (x *OperationsRequest) Reset() {
 	*x = OperationsRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2227,7 @@ func (x *OperationsRequest) String() string {
 func (*OperationsRequest) ProtoMessage() {}
 
 func (x *OperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2240,7 @@ func (x *OperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationsRequest.ProtoReflect.Descriptor instead.
 func (*OperationsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{25}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *OperationsRequest) GetWorkspace() string {
@@ -1977,7 +2275,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1989,7 +2287,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2002,7 +2300,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{26}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Operation) GetId() string {
@@ -2085,7 +2383,7 @@ type OperationsResponse struct {
 
 func (x *OperationsResponse) Reset() {
 	*x = OperationsResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2395,7 @@ func (x *OperationsResponse) String() string {
 func (*OperationsResponse) ProtoMessage() {}
 
 func (x *OperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2408,7 @@ func (x *OperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationsResponse.ProtoReflect.Descriptor instead.
 func (*OperationsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{27}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OperationsResponse) GetOperations() []*Operation {
@@ -2139,7 +2437,7 @@ type PinRequest struct {
 
 func (x *PinRequest) Reset() {
 	*x = PinRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2449,7 @@ func (x *PinRequest) String() string {
 func (*PinRequest) ProtoMessage() {}
 
 func (x *PinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2462,7 @@ func (x *PinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinRequest.ProtoReflect.Descriptor instead.
 func (*PinRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{28}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PinRequest) GetName() string {
@@ -2203,7 +2501,7 @@ type PinResponse struct {
 
 func (x *PinResponse) Reset() {
 	*x = PinResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2513,7 @@ func (x *PinResponse) String() string {
 func (*PinResponse) ProtoMessage() {}
 
 func (x *PinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2526,7 @@ func (x *PinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinResponse.ProtoReflect.Descriptor instead.
 func (*PinResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{29}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{33}
 }
 
 type UnpinRequest struct {
@@ -2240,7 +2538,7 @@ type UnpinRequest struct {
 
 func (x *UnpinRequest) Reset() {
 	*x = UnpinRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2550,7 @@ func (x *UnpinRequest) String() string {
 func (*UnpinRequest) ProtoMessage() {}
 
 func (x *UnpinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2563,7 @@ func (x *UnpinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpinRequest.ProtoReflect.Descriptor instead.
 func (*UnpinRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{30}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UnpinRequest) GetName() string {
@@ -2283,7 +2581,7 @@ type UnpinResponse struct {
 
 func (x *UnpinResponse) Reset() {
 	*x = UnpinResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2593,7 @@ func (x *UnpinResponse) String() string {
 func (*UnpinResponse) ProtoMessage() {}
 
 func (x *UnpinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2606,7 @@ func (x *UnpinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpinResponse.ProtoReflect.Descriptor instead.
 func (*UnpinResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{31}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{35}
 }
 
 type ListPinsRequest struct {
@@ -2319,7 +2617,7 @@ type ListPinsRequest struct {
 
 func (x *ListPinsRequest) Reset() {
 	*x = ListPinsRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2629,7 @@ func (x *ListPinsRequest) String() string {
 func (*ListPinsRequest) ProtoMessage() {}
 
 func (x *ListPinsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2642,7 @@ func (x *ListPinsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPinsRequest.ProtoReflect.Descriptor instead.
 func (*ListPinsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{32}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{36}
 }
 
 type PinInfo struct {
@@ -2359,7 +2657,7 @@ type PinInfo struct {
 
 func (x *PinInfo) Reset() {
 	*x = PinInfo{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2669,7 @@ func (x *PinInfo) String() string {
 func (*PinInfo) ProtoMessage() {}
 
 func (x *PinInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2682,7 @@ func (x *PinInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinInfo.ProtoReflect.Descriptor instead.
 func (*PinInfo) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{33}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PinInfo) GetName() string {
@@ -2424,7 +2722,7 @@ type ListPinsResponse struct {
 
 func (x *ListPinsResponse) Reset() {
 	*x = ListPinsResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2734,7 @@ func (x *ListPinsResponse) String() string {
 func (*ListPinsResponse) ProtoMessage() {}
 
 func (x *ListPinsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2747,7 @@ func (x *ListPinsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPinsResponse.ProtoReflect.Descriptor instead.
 func (*ListPinsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{34}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListPinsResponse) GetPins() []*PinInfo {
@@ -2491,6 +2789,19 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
+	"path_bytes\x18\x03 \x01(\fR\tpathBytes\"\x92\x01\n" +
+	"\aNotKept\x12\x1d\n" +
+	"\n" +
+	"hard_links\x18\x01 \x01(\x04R\thardLinks\x12\x16\n" +
+	"\x06owners\x18\x02 \x01(\x04R\x06owners\x12\x1e\n" +
+	"\n" +
+	"attributes\x18\x03 \x01(\x04R\n" +
+	"attributes\x120\n" +
+	"\bexamples\x18\x04 \x03(\v2\x14.stet.v1.NotKeptFileR\bexamples\"T\n" +
+	"\vNotKeptFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04what\x18\x02 \x01(\tR\x04what\x12\x1d\n" +
+	"\n" +
 	"path_bytes\x18\x03 \x01(\fR\tpathBytes\"\x89\x02\n" +
 	"\x17CreateCheckpointRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\"\n" +
@@ -2502,11 +2813,12 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x05label\x18\x06 \x01(\tR\x05label\x12\x12\n" +
 	"\x04turn\x18\a \x01(\rR\x04turn\x12\x14\n" +
 	"\x05paths\x18\b \x03(\tR\x05paths\x12\x12\n" +
-	"\x04tool\x18\t \x01(\tR\x04tool\"O\n" +
+	"\x04tool\x18\t \x01(\tR\x04tool\"|\n" +
 	"\x18CreateCheckpointResponse\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
-	"checkpoint\"}\n" +
+	"checkpoint\x12+\n" +
+	"\bnot_kept\x18\x02 \x01(\v2\x10.stet.v1.NotKeptR\anotKept\"}\n" +
 	"\x16ListCheckpointsRequest\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12!\n" +
@@ -2605,7 +2917,7 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\n" +
 	"path_bytes\x18\t \x01(\fR\tpathBytes\x12\x14\n" +
 	"\x05about\x18\n" +
-	" \x01(\tR\x05about\"\xc9\x02\n" +
+	" \x01(\tR\x05about\"\xa0\x03\n" +
 	"\x12PlanRewindResponse\x12\x1d\n" +
 	"\n" +
 	"plan_token\x18\x01 \x01(\tR\tplanToken\x12#\n" +
@@ -2615,7 +2927,19 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\fnot_captured\x18\x05 \x03(\v2\x14.stet.v1.SkippedFileR\vnotCaptured\x12/\n" +
 	"\x13conversation_effect\x18\x06 \x01(\tR\x12conversationEffect\x12!\n" +
 	"\fneeds_choice\x18\a \x01(\bR\vneedsChoice\x12\x18\n" +
-	"\apartial\x18\b \x01(\bR\apartial\"^\n" +
+	"\apartial\x18\b \x01(\bR\apartial\x12+\n" +
+	"\bnot_kept\x18\t \x01(\v2\x10.stet.v1.NotKeptR\anotKept\x12(\n" +
+	"\aat_work\x18\n" +
+	" \x03(\v2\x0f.stet.v1.AtWorkR\x06atWork\"\xaa\x01\n" +
+	"\x06AtWork\x12\"\n" +
+	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x12\n" +
+	"\x04turn\x18\x02 \x01(\rR\x04turn\x12\x19\n" +
+	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\x12\x17\n" +
+	"\aseen_ms\x18\x04 \x01(\x03R\x06seenMs\x124\n" +
+	"\tprocesses\x18\x05 \x03(\v2\x16.stet.v1.AtWorkProcessR\tprocesses\";\n" +
+	"\rAtWorkProcess\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\rR\x03pid\x12\x18\n" +
+	"\acommand\x18\x02 \x01(\tR\acommand\"^\n" +
 	"\rRewindRequest\x12.\n" +
 	"\x04plan\x18\x01 \x01(\v2\x1a.stet.v1.PlanRewindRequestR\x04plan\x12\x1d\n" +
 	"\n" +
@@ -2701,104 +3025,113 @@ func file_stet_v1_checkpoint_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_checkpoint_service_proto_rawDescData
 }
 
-var file_stet_v1_checkpoint_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_stet_v1_checkpoint_service_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_stet_v1_checkpoint_service_proto_goTypes = []any{
 	(*Checkpoint)(nil),               // 0: stet.v1.Checkpoint
 	(*SkippedFile)(nil),              // 1: stet.v1.SkippedFile
-	(*CreateCheckpointRequest)(nil),  // 2: stet.v1.CreateCheckpointRequest
-	(*CreateCheckpointResponse)(nil), // 3: stet.v1.CreateCheckpointResponse
-	(*ListCheckpointsRequest)(nil),   // 4: stet.v1.ListCheckpointsRequest
-	(*ListCheckpointsResponse)(nil),  // 5: stet.v1.ListCheckpointsResponse
-	(*GetCheckpointRequest)(nil),     // 6: stet.v1.GetCheckpointRequest
-	(*GetCheckpointResponse)(nil),    // 7: stet.v1.GetCheckpointResponse
-	(*CheckpointFilesRequest)(nil),   // 8: stet.v1.CheckpointFilesRequest
-	(*CheckpointFile)(nil),           // 9: stet.v1.CheckpointFile
-	(*CheckpointFilesResponse)(nil),  // 10: stet.v1.CheckpointFilesResponse
-	(*CheckpointFileRequest)(nil),    // 11: stet.v1.CheckpointFileRequest
-	(*CheckpointFileResponse)(nil),   // 12: stet.v1.CheckpointFileResponse
-	(*DiffRequest)(nil),              // 13: stet.v1.DiffRequest
-	(*FileDiff)(nil),                 // 14: stet.v1.FileDiff
-	(*DiffHunk)(nil),                 // 15: stet.v1.DiffHunk
-	(*DiffLine)(nil),                 // 16: stet.v1.DiffLine
-	(*DiffResponse)(nil),             // 17: stet.v1.DiffResponse
-	(*PlanRewindRequest)(nil),        // 18: stet.v1.PlanRewindRequest
-	(*PlannedFile)(nil),              // 19: stet.v1.PlannedFile
-	(*PlanRewindResponse)(nil),       // 20: stet.v1.PlanRewindResponse
-	(*RewindRequest)(nil),            // 21: stet.v1.RewindRequest
-	(*RewindResponse)(nil),           // 22: stet.v1.RewindResponse
-	(*UndoRequest)(nil),              // 23: stet.v1.UndoRequest
-	(*RedoRequest)(nil),              // 24: stet.v1.RedoRequest
-	(*OperationsRequest)(nil),        // 25: stet.v1.OperationsRequest
-	(*Operation)(nil),                // 26: stet.v1.Operation
-	(*OperationsResponse)(nil),       // 27: stet.v1.OperationsResponse
-	(*PinRequest)(nil),               // 28: stet.v1.PinRequest
-	(*PinResponse)(nil),              // 29: stet.v1.PinResponse
-	(*UnpinRequest)(nil),             // 30: stet.v1.UnpinRequest
-	(*UnpinResponse)(nil),            // 31: stet.v1.UnpinResponse
-	(*ListPinsRequest)(nil),          // 32: stet.v1.ListPinsRequest
-	(*PinInfo)(nil),                  // 33: stet.v1.PinInfo
-	(*ListPinsResponse)(nil),         // 34: stet.v1.ListPinsResponse
-	nil,                              // 35: stet.v1.PlanRewindRequest.ChoicesEntry
-	(Side)(0),                        // 36: stet.v1.Side
-	(*Page)(nil),                     // 37: stet.v1.Page
-	(*Unreadable)(nil),               // 38: stet.v1.Unreadable
+	(*NotKept)(nil),                  // 2: stet.v1.NotKept
+	(*NotKeptFile)(nil),              // 3: stet.v1.NotKeptFile
+	(*CreateCheckpointRequest)(nil),  // 4: stet.v1.CreateCheckpointRequest
+	(*CreateCheckpointResponse)(nil), // 5: stet.v1.CreateCheckpointResponse
+	(*ListCheckpointsRequest)(nil),   // 6: stet.v1.ListCheckpointsRequest
+	(*ListCheckpointsResponse)(nil),  // 7: stet.v1.ListCheckpointsResponse
+	(*GetCheckpointRequest)(nil),     // 8: stet.v1.GetCheckpointRequest
+	(*GetCheckpointResponse)(nil),    // 9: stet.v1.GetCheckpointResponse
+	(*CheckpointFilesRequest)(nil),   // 10: stet.v1.CheckpointFilesRequest
+	(*CheckpointFile)(nil),           // 11: stet.v1.CheckpointFile
+	(*CheckpointFilesResponse)(nil),  // 12: stet.v1.CheckpointFilesResponse
+	(*CheckpointFileRequest)(nil),    // 13: stet.v1.CheckpointFileRequest
+	(*CheckpointFileResponse)(nil),   // 14: stet.v1.CheckpointFileResponse
+	(*DiffRequest)(nil),              // 15: stet.v1.DiffRequest
+	(*FileDiff)(nil),                 // 16: stet.v1.FileDiff
+	(*DiffHunk)(nil),                 // 17: stet.v1.DiffHunk
+	(*DiffLine)(nil),                 // 18: stet.v1.DiffLine
+	(*DiffResponse)(nil),             // 19: stet.v1.DiffResponse
+	(*PlanRewindRequest)(nil),        // 20: stet.v1.PlanRewindRequest
+	(*PlannedFile)(nil),              // 21: stet.v1.PlannedFile
+	(*PlanRewindResponse)(nil),       // 22: stet.v1.PlanRewindResponse
+	(*AtWork)(nil),                   // 23: stet.v1.AtWork
+	(*AtWorkProcess)(nil),            // 24: stet.v1.AtWorkProcess
+	(*RewindRequest)(nil),            // 25: stet.v1.RewindRequest
+	(*RewindResponse)(nil),           // 26: stet.v1.RewindResponse
+	(*UndoRequest)(nil),              // 27: stet.v1.UndoRequest
+	(*RedoRequest)(nil),              // 28: stet.v1.RedoRequest
+	(*OperationsRequest)(nil),        // 29: stet.v1.OperationsRequest
+	(*Operation)(nil),                // 30: stet.v1.Operation
+	(*OperationsResponse)(nil),       // 31: stet.v1.OperationsResponse
+	(*PinRequest)(nil),               // 32: stet.v1.PinRequest
+	(*PinResponse)(nil),              // 33: stet.v1.PinResponse
+	(*UnpinRequest)(nil),             // 34: stet.v1.UnpinRequest
+	(*UnpinResponse)(nil),            // 35: stet.v1.UnpinResponse
+	(*ListPinsRequest)(nil),          // 36: stet.v1.ListPinsRequest
+	(*PinInfo)(nil),                  // 37: stet.v1.PinInfo
+	(*ListPinsResponse)(nil),         // 38: stet.v1.ListPinsResponse
+	nil,                              // 39: stet.v1.PlanRewindRequest.ChoicesEntry
+	(Side)(0),                        // 40: stet.v1.Side
+	(*Page)(nil),                     // 41: stet.v1.Page
+	(*Unreadable)(nil),               // 42: stet.v1.Unreadable
 }
 var file_stet_v1_checkpoint_service_proto_depIdxs = []int32{
-	36, // 0: stet.v1.Checkpoint.side:type_name -> stet.v1.Side
+	40, // 0: stet.v1.Checkpoint.side:type_name -> stet.v1.Side
 	1,  // 1: stet.v1.Checkpoint.not_captured:type_name -> stet.v1.SkippedFile
-	36, // 2: stet.v1.CreateCheckpointRequest.side:type_name -> stet.v1.Side
-	0,  // 3: stet.v1.CreateCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
-	37, // 4: stet.v1.ListCheckpointsRequest.page:type_name -> stet.v1.Page
-	0,  // 5: stet.v1.ListCheckpointsResponse.checkpoints:type_name -> stet.v1.Checkpoint
-	38, // 6: stet.v1.ListCheckpointsResponse.damaged:type_name -> stet.v1.Unreadable
-	0,  // 7: stet.v1.GetCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
-	9,  // 8: stet.v1.CheckpointFilesResponse.files:type_name -> stet.v1.CheckpointFile
-	9,  // 9: stet.v1.CheckpointFileResponse.file:type_name -> stet.v1.CheckpointFile
-	15, // 10: stet.v1.FileDiff.hunks:type_name -> stet.v1.DiffHunk
-	16, // 11: stet.v1.DiffHunk.lines:type_name -> stet.v1.DiffLine
-	14, // 12: stet.v1.DiffResponse.files:type_name -> stet.v1.FileDiff
-	35, // 13: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
-	0,  // 14: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
-	19, // 15: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
-	1,  // 16: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
-	18, // 17: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
-	19, // 18: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
-	37, // 19: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
-	26, // 20: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
-	33, // 21: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
-	2,  // 22: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
-	4,  // 23: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
-	6,  // 24: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
-	8,  // 25: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
-	11, // 26: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
-	13, // 27: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
-	18, // 28: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
-	21, // 29: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
-	23, // 30: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
-	24, // 31: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
-	25, // 32: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
-	28, // 33: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
-	30, // 34: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
-	32, // 35: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
-	3,  // 36: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
-	5,  // 37: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
-	7,  // 38: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
-	10, // 39: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
-	12, // 40: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
-	17, // 41: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
-	20, // 42: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
-	22, // 43: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
-	22, // 44: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
-	22, // 45: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
-	27, // 46: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
-	29, // 47: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
-	31, // 48: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
-	34, // 49: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
-	36, // [36:50] is the sub-list for method output_type
-	22, // [22:36] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	3,  // 2: stet.v1.NotKept.examples:type_name -> stet.v1.NotKeptFile
+	40, // 3: stet.v1.CreateCheckpointRequest.side:type_name -> stet.v1.Side
+	0,  // 4: stet.v1.CreateCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
+	2,  // 5: stet.v1.CreateCheckpointResponse.not_kept:type_name -> stet.v1.NotKept
+	41, // 6: stet.v1.ListCheckpointsRequest.page:type_name -> stet.v1.Page
+	0,  // 7: stet.v1.ListCheckpointsResponse.checkpoints:type_name -> stet.v1.Checkpoint
+	42, // 8: stet.v1.ListCheckpointsResponse.damaged:type_name -> stet.v1.Unreadable
+	0,  // 9: stet.v1.GetCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
+	11, // 10: stet.v1.CheckpointFilesResponse.files:type_name -> stet.v1.CheckpointFile
+	11, // 11: stet.v1.CheckpointFileResponse.file:type_name -> stet.v1.CheckpointFile
+	17, // 12: stet.v1.FileDiff.hunks:type_name -> stet.v1.DiffHunk
+	18, // 13: stet.v1.DiffHunk.lines:type_name -> stet.v1.DiffLine
+	16, // 14: stet.v1.DiffResponse.files:type_name -> stet.v1.FileDiff
+	39, // 15: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
+	0,  // 16: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
+	21, // 17: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
+	1,  // 18: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
+	2,  // 19: stet.v1.PlanRewindResponse.not_kept:type_name -> stet.v1.NotKept
+	23, // 20: stet.v1.PlanRewindResponse.at_work:type_name -> stet.v1.AtWork
+	24, // 21: stet.v1.AtWork.processes:type_name -> stet.v1.AtWorkProcess
+	20, // 22: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
+	21, // 23: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
+	41, // 24: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
+	30, // 25: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
+	37, // 26: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
+	4,  // 27: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
+	6,  // 28: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
+	8,  // 29: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
+	10, // 30: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
+	13, // 31: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
+	15, // 32: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
+	20, // 33: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
+	25, // 34: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
+	27, // 35: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
+	28, // 36: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
+	29, // 37: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
+	32, // 38: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
+	34, // 39: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
+	36, // 40: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
+	5,  // 41: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
+	7,  // 42: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
+	9,  // 43: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
+	12, // 44: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
+	14, // 45: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
+	19, // 46: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
+	22, // 47: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
+	26, // 48: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
+	26, // 49: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
+	26, // 50: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
+	31, // 51: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
+	33, // 52: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
+	35, // 53: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
+	38, // 54: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
+	41, // [41:55] is the sub-list for method output_type
+	27, // [27:41] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_checkpoint_service_proto_init() }
@@ -2813,7 +3146,7 @@ func file_stet_v1_checkpoint_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_checkpoint_service_proto_rawDesc), len(file_stet_v1_checkpoint_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/checkpoint_service.proto.
  */
 export const file_stet_v1_checkpoint_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHc3RldC52MSLnAgoKQ2hlY2twb2ludBIKCgJpZBgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSDAoEcm9vdBgDIAEoDBIMCgR0cmVlGAQgASgMEhIKCm1lc3NhZ2VfaWQYBSABKAkSGwoEc2lkZRgGIAEoDjINLnN0ZXQudjEuU2lkZRIOCgZwYXJlbnQYByABKAkSDwoHdGltZV9tcxgIIAEoAxIOCgZhdXRob3IYCSABKAkSDQoFbGFiZWwYCiABKAkSEQoJd29ya3NwYWNlGAsgASgJEgwKBHR1cm4YDCABKA0SFQoNZmlsZXNfY2hhbmdlZBgNIAEoDRITCgtsaW5lc19hZGRlZBgOIAEoDRIVCg1saW5lc19yZW1vdmVkGA8gASgNEioKDG5vdF9jYXB0dXJlZBgQIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSDAoEa2luZBgRIAEoCRIMCgRwaW5zGBIgAygJIj8KC1NraXBwZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnBhdGhfYnl0ZXMYAyABKAwivQEKF0NyZWF0ZUNoZWNrcG9pbnRSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRIbCgRzaWRlGAQgASgOMg0uc3RldC52MS5TaWRlEg4KBmF1dGhvchgFIAEoCRINCgVsYWJlbBgGIAEoCRIMCgR0dXJuGAcgASgNEg0KBXBhdGhzGAggAygJEgwKBHRvb2wYCSABKAkiQwoYQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEicKCmNoZWNrcG9pbnQYASABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQiXgoWTGlzdENoZWNrcG9pbnRzUmVxdWVzdBIUCgxjb252ZXJzYXRpb24YASABKAkSEQoJd29ya3NwYWNlGAIgASgJEhsKBHBhZ2UYAyABKAsyDS5zdGV0LnYxLlBhZ2UifgoXTGlzdENoZWNrcG9pbnRzUmVzcG9uc2USKAoLY2hlY2twb2ludHMYASADKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSEwoLbmV4dF9jdXJzb3IYAiABKAkSJAoHZGFtYWdlZBgDIAMoCzITLnN0ZXQudjEuVW5yZWFkYWJsZSJMChRHZXRDaGVja3BvaW50UmVxdWVzdBILCgNyZWYYASABKAkSFAoMY29udmVyc2F0aW9uGAIgASgJEhEKCXdvcmtzcGFjZRgDIAEoCSJAChVHZXRDaGVja3BvaW50UmVzcG9uc2USJwoKY2hlY2twb2ludBgBIAEoCzITLnN0ZXQudjEuQ2hlY2twb2ludCJGChZDaGVja3BvaW50RmlsZXNSZXF1ZXN0EgsKA3JlZhgBIAEoCRIRCgl3b3Jrc3BhY2UYAiABKAkSDAoEcGF0aBgDIAEoCSJoCg5DaGVja3BvaW50RmlsZRIMCgRwYXRoGAEgASgJEgwKBGtpbmQYAiABKAkSDAoEbW9kZRgDIAEoDRIMCgRzaXplGAQgASgDEgoKAmlkGAUgASgMEhIKCnBhdGhfYnl0ZXMYBiABKAwiVAoXQ2hlY2twb2ludEZpbGVzUmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEhEKCXRydW5jYXRlZBgCIAEoCCJFChVDaGVja3BvaW50RmlsZVJlcXVlc3QSCwoDcmVmGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIMCgRwYXRoGAMgASgJIoEBChZDaGVja3BvaW50RmlsZVJlc3BvbnNlEiUKBGZpbGUYASABKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEg8KB2NvbnRlbnQYAiABKAwSDgoGYmluYXJ5GAMgASgIEhEKCXRydW5jYXRlZBgEIAEoCBIMCgRodG1sGAUgASgJInIKC0RpZmZSZXF1ZXN0EgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEhQKDGNvbnZlcnNhdGlvbhgEIAEoCRINCgVwYXRocxgFIAMoCRIRCglzdGF0X29ubHkYBiABKAgioQEKCEZpbGVEaWZmEgwKBHBhdGgYASABKAkSDgoGYWN0aW9uGAIgASgJEg0KBWFkZGVkGAMgASgNEg8KB3JlbW92ZWQYBCABKA0SDgoGYmluYXJ5GAUgASgIEiAKBWh1bmtzGAYgAygLMhEuc3RldC52MS5EaWZmSHVuaxIRCgl0cnVuY2F0ZWQYByABKAgSEgoKcGF0aF9ieXRlcxgIIAEoDCJQCghEaWZmSHVuaxIRCglmcm9tX2xpbmUYASABKA0SDwoHdG9fbGluZRgCIAEoDRIgCgVsaW5lcxgDIAMoCzIRLnN0ZXQudjEuRGlmZkxpbmUiMgoIRGlmZkxpbmUSCgoCb3AYASABKAkSDAoEdGV4dBgCIAEoCRIMCgRodG1sGAMgASgJIlAKDERpZmZSZXNwb25zZRIgCgVmaWxlcxgBIAMoCzIRLnN0ZXQudjEuRmlsZURpZmYSDQoFYWRkZWQYAiABKA0SDwoHcmVtb3ZlZBgDIAEoDSKhAgoRUGxhblJld2luZFJlcXVlc3QSCwoDcmVmGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIUCgxjb252ZXJzYXRpb24YAyABKAkSDQoFZmlsZXMYBCABKAgSGQoRd2l0aF9jb252ZXJzYXRpb24YBSABKAgSEQoJY29uZmxpY3RzGAYgASgJEjgKB2Nob2ljZXMYByADKAsyJy5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0LkNob2ljZXNFbnRyeRINCgVwYXRocxgIIAMoCRIRCglvbmx5X3R1cm4YCSABKA0SDQoFZXhhY3QYCiABKAgaLgoMQ2hvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirwEKC1BsYW5uZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGYWN0aW9uGAIgASgJEgsKA2FkZBgDIAEoDRILCgNkZWwYBCABKA0SDgoGcmVhc29uGAUgASgJEhcKD2J5X2NvbnZlcnNhdGlvbhgGIAEoCRIPCgdieV90dXJuGAcgASgNEgsKA3doeRgIIAEoCRISCgpwYXRoX2J5dGVzGAkgASgMEg0KBWFib3V0GAogASgJIvEBChJQbGFuUmV3aW5kUmVzcG9uc2USEgoKcGxhbl90b2tlbhgBIAEoCRIfCgJ0bxgCIAEoCzITLnN0ZXQudjEuQ2hlY2twb2ludBIjCgVmaWxlcxgDIAMoCzIULnN0ZXQudjEuUGxhbm5lZEZpbGUSEQoJdW50b3VjaGVkGAQgASgNEioKDG5vdF9jYXB0dXJlZBgFIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSGwoTY29udmVyc2F0aW9uX2VmZmVjdBgGIAEoCRIUCgxuZWVkc19jaG9pY2UYByABKAgSDwoHcGFydGlhbBgIIAEoCCJNCg1SZXdpbmRSZXF1ZXN0EigKBHBsYW4YASABKAsyGi5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0EhIKCnBsYW5fdG9rZW4YAiABKAkidgoOUmV3aW5kUmVzcG9uc2USEQoJb3BlcmF0aW9uGAEgASgJEg0KBXNhdmVkGAIgASgJEg0KBWZpbGVzGAMgASgNEg8KB3BhcnRpYWwYBCABKAgSIgoEbGVmdBgFIAMoCzIULnN0ZXQudjEuUGxhbm5lZEZpbGUiIAoLVW5kb1JlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJIiAKC1JlZG9SZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCSJDChFPcGVyYXRpb25zUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSGwoEcGFnZRgCIAEoCzINLnN0ZXQudjEuUGFnZSKzAQoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDwoHdGltZV9tcxgDIAEoAxIOCgZhdXRob3IYBCABKAkSEQoJd29ya3NwYWNlGAUgASgJEhQKDGNvbnZlcnNhdGlvbhgGIAEoCRIPCgdzdW1tYXJ5GAcgASgJEhAKCGNhbl91bmRvGAggASgIEhAKCGNhbl9yZWRvGAkgASgIEg0KBXNhdmVkGAogASgJIlEKEk9wZXJhdGlvbnNSZXNwb25zZRImCgpvcGVyYXRpb25zGAEgAygLMhIuc3RldC52MS5PcGVyYXRpb24SEwoLbmV4dF9jdXJzb3IYAiABKAkiUAoKUGluUmVxdWVzdBIMCgRuYW1lGAEgASgJEgsKA3JlZhgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJIg0KC1BpblJlc3BvbnNlIhwKDFVucGluUmVxdWVzdBIMCgRuYW1lGAEgASgJIg8KDVVucGluUmVzcG9uc2UiEQoPTGlzdFBpbnNSZXF1ZXN0IlIKB1BpbkluZm8SDAoEbmFtZRgBIAEoCRISCgpjaGVja3BvaW50GAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRIPCgd0aW1lX21zGAQgASgDIjIKEExpc3RQaW5zUmVzcG9uc2USHgoEcGlucxgBIAMoCzIQLnN0ZXQudjEuUGluSW5mbzLCBwoRQ2hlY2twb2ludFNlcnZpY2USTQoGQ3JlYXRlEiAuc3RldC52MS5DcmVhdGVDaGVja3BvaW50UmVxdWVzdBohLnN0ZXQudjEuQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEk4KBExpc3QSHy5zdGV0LnYxLkxpc3RDaGVja3BvaW50c1JlcXVlc3QaIC5zdGV0LnYxLkxpc3RDaGVja3BvaW50c1Jlc3BvbnNlIgOQAgESSQoDR2V0Eh0uc3RldC52MS5HZXRDaGVja3BvaW50UmVxdWVzdBoeLnN0ZXQudjEuR2V0Q2hlY2twb2ludFJlc3BvbnNlIgOQAgESTwoFRmlsZXMSHy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlc1JlcXVlc3QaIC5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlc1Jlc3BvbnNlIgOQAgESTAoERmlsZRIeLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVSZXF1ZXN0Gh8uc3RldC52MS5DaGVja3BvaW50RmlsZVJlc3BvbnNlIgOQAgESOAoERGlmZhIULnN0ZXQudjEuRGlmZlJlcXVlc3QaFS5zdGV0LnYxLkRpZmZSZXNwb25zZSIDkAIBEkUKClBsYW5SZXdpbmQSGi5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0Ghsuc3RldC52MS5QbGFuUmV3aW5kUmVzcG9uc2USOQoGUmV3aW5kEhYuc3RldC52MS5SZXdpbmRSZXF1ZXN0Ghcuc3RldC52MS5SZXdpbmRSZXNwb25zZRI1CgRVbmRvEhQuc3RldC52MS5VbmRvUmVxdWVzdBoXLnN0ZXQudjEuUmV3aW5kUmVzcG9uc2USNQoEUmVkbxIULnN0ZXQudjEuUmVkb1JlcXVlc3QaFy5zdGV0LnYxLlJld2luZFJlc3BvbnNlEkoKCk9wZXJhdGlvbnMSGi5zdGV0LnYxLk9wZXJhdGlvbnNSZXF1ZXN0Ghsuc3RldC52MS5PcGVyYXRpb25zUmVzcG9uc2UiA5ACARIwCgNQaW4SEy5zdGV0LnYxLlBpblJlcXVlc3QaFC5zdGV0LnYxLlBpblJlc3BvbnNlEjYKBVVucGluEhUuc3RldC52MS5VbnBpblJlcXVlc3QaFi5zdGV0LnYxLlVucGluUmVzcG9uc2USRAoITGlzdFBpbnMSGC5zdGV0LnYxLkxpc3RQaW5zUmVxdWVzdBoZLnN0ZXQudjEuTGlzdFBpbnNSZXNwb25zZSIDkAIBQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_stet_v1_common]);
+  fileDesc("CiBzdGV0L3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHc3RldC52MSLnAgoKQ2hlY2twb2ludBIKCgJpZBgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSDAoEcm9vdBgDIAEoDBIMCgR0cmVlGAQgASgMEhIKCm1lc3NhZ2VfaWQYBSABKAkSGwoEc2lkZRgGIAEoDjINLnN0ZXQudjEuU2lkZRIOCgZwYXJlbnQYByABKAkSDwoHdGltZV9tcxgIIAEoAxIOCgZhdXRob3IYCSABKAkSDQoFbGFiZWwYCiABKAkSEQoJd29ya3NwYWNlGAsgASgJEgwKBHR1cm4YDCABKA0SFQoNZmlsZXNfY2hhbmdlZBgNIAEoDRITCgtsaW5lc19hZGRlZBgOIAEoDRIVCg1saW5lc19yZW1vdmVkGA8gASgNEioKDG5vdF9jYXB0dXJlZBgQIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSDAoEa2luZBgRIAEoCRIMCgRwaW5zGBIgAygJIj8KC1NraXBwZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnBhdGhfYnl0ZXMYAyABKAwiaQoHTm90S2VwdBISCgpoYXJkX2xpbmtzGAEgASgEEg4KBm93bmVycxgCIAEoBBISCgphdHRyaWJ1dGVzGAMgASgEEiYKCGV4YW1wbGVzGAQgAygLMhQuc3RldC52MS5Ob3RLZXB0RmlsZSI9CgtOb3RLZXB0RmlsZRIMCgRwYXRoGAEgASgJEgwKBHdoYXQYAiABKAkSEgoKcGF0aF9ieXRlcxgDIAEoDCK9AQoXQ3JlYXRlQ2hlY2twb2ludFJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhQKDGNvbnZlcnNhdGlvbhgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhsKBHNpZGUYBCABKA4yDS5zdGV0LnYxLlNpZGUSDgoGYXV0aG9yGAUgASgJEg0KBWxhYmVsGAYgASgJEgwKBHR1cm4YByABKA0SDQoFcGF0aHMYCCADKAkSDAoEdG9vbBgJIAEoCSJnChhDcmVhdGVDaGVja3BvaW50UmVzcG9uc2USJwoKY2hlY2twb2ludBgBIAEoCzITLnN0ZXQudjEuQ2hlY2twb2ludBIiCghub3Rfa2VwdBgCIAEoCzIQLnN0ZXQudjEuTm90S2VwdCJeChZMaXN0Q2hlY2twb2ludHNSZXF1ZXN0EhQKDGNvbnZlcnNhdGlvbhgBIAEoCRIRCgl3b3Jrc3BhY2UYAiABKAkSGwoEcGFnZRgDIAEoCzINLnN0ZXQudjEuUGFnZSJ+ChdMaXN0Q2hlY2twb2ludHNSZXNwb25zZRIoCgtjaGVja3BvaW50cxgBIAMoCzITLnN0ZXQudjEuQ2hlY2twb2ludBITCgtuZXh0X2N1cnNvchgCIAEoCRIkCgdkYW1hZ2VkGAMgAygLMhMuc3RldC52MS5VbnJlYWRhYmxlIkwKFEdldENoZWNrcG9pbnRSZXF1ZXN0EgsKA3JlZhgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSEQoJd29ya3NwYWNlGAMgASgJIkAKFUdldENoZWNrcG9pbnRSZXNwb25zZRInCgpjaGVja3BvaW50GAEgASgLMhMuc3RldC52MS5DaGVja3BvaW50IkYKFkNoZWNrcG9pbnRGaWxlc1JlcXVlc3QSCwoDcmVmGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIMCgRwYXRoGAMgASgJImgKDkNoZWNrcG9pbnRGaWxlEgwKBHBhdGgYASABKAkSDAoEa2luZBgCIAEoCRIMCgRtb2RlGAMgASgNEgwKBHNpemUYBCABKAMSCgoCaWQYBSABKAwSEgoKcGF0aF9ieXRlcxgGIAEoDCJUChdDaGVja3BvaW50RmlsZXNSZXNwb25zZRImCgVmaWxlcxgBIAMoCzIXLnN0ZXQudjEuQ2hlY2twb2ludEZpbGUSEQoJdHJ1bmNhdGVkGAIgASgIIkUKFUNoZWNrcG9pbnRGaWxlUmVxdWVzdBILCgNyZWYYASABKAkSEQoJd29ya3NwYWNlGAIgASgJEgwKBHBhdGgYAyABKAkigQEKFkNoZWNrcG9pbnRGaWxlUmVzcG9uc2USJQoEZmlsZRgBIAEoCzIXLnN0ZXQudjEuQ2hlY2twb2ludEZpbGUSDwoHY29udGVudBgCIAEoDBIOCgZiaW5hcnkYAyABKAgSEQoJdHJ1bmNhdGVkGAQgASgIEgwKBGh0bWwYBSABKAkicgoLRGlmZlJlcXVlc3QSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJEg0KBXBhdGhzGAUgAygJEhEKCXN0YXRfb25seRgGIAEoCCKhAQoIRmlsZURpZmYSDAoEcGF0aBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSDQoFYWRkZWQYAyABKA0SDwoHcmVtb3ZlZBgEIAEoDRIOCgZiaW5hcnkYBSABKAgSIAoFaHVua3MYBiADKAsyES5zdGV0LnYxLkRpZmZIdW5rEhEKCXRydW5jYXRlZBgHIAEoCBISCgpwYXRoX2J5dGVzGAggASgMIlAKCERpZmZIdW5rEhEKCWZyb21fbGluZRgBIAEoDRIPCgd0b19saW5lGAIgASgNEiAKBWxpbmVzGAMgAygLMhEuc3RldC52MS5EaWZmTGluZSIyCghEaWZmTGluZRIKCgJvcBgBIAEoCRIMCgR0ZXh0GAIgASgJEgwKBGh0bWwYAyABKAkiUAoMRGlmZlJlc3BvbnNlEiAKBWZpbGVzGAEgAygLMhEuc3RldC52MS5GaWxlRGlmZhINCgVhZGRlZBgCIAEoDRIPCgdyZW1vdmVkGAMgASgNIqECChFQbGFuUmV3aW5kUmVxdWVzdBILCgNyZWYYASABKAkSEQoJd29ya3NwYWNlGAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRINCgVmaWxlcxgEIAEoCBIZChF3aXRoX2NvbnZlcnNhdGlvbhgFIAEoCBIRCgljb25mbGljdHMYBiABKAkSOAoHY2hvaWNlcxgHIAMoCzInLnN0ZXQudjEuUGxhblJld2luZFJlcXVlc3QuQ2hvaWNlc0VudHJ5Eg0KBXBhdGhzGAggAygJEhEKCW9ubHlfdHVybhgJIAEoDRINCgVleGFjdBgKIAEoCBouCgxDaG9pY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKvAQoLUGxhbm5lZEZpbGUSDAoEcGF0aBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSCwoDYWRkGAMgASgNEgsKA2RlbBgEIAEoDRIOCgZyZWFzb24YBSABKAkSFwoPYnlfY29udmVyc2F0aW9uGAYgASgJEg8KB2J5X3R1cm4YByABKA0SCwoDd2h5GAggASgJEhIKCnBhdGhfYnl0ZXMYCSABKAwSDQoFYWJvdXQYCiABKAkitwIKElBsYW5SZXdpbmRSZXNwb25zZRISCgpwbGFuX3Rva2VuGAEgASgJEh8KAnRvGAIgASgLMhMuc3RldC52MS5DaGVja3BvaW50EiMKBWZpbGVzGAMgAygLMhQuc3RldC52MS5QbGFubmVkRmlsZRIRCgl1bnRvdWNoZWQYBCABKA0SKgoMbm90X2NhcHR1cmVkGAUgAygLMhQuc3RldC52MS5Ta2lwcGVkRmlsZRIbChNjb252ZXJzYXRpb25fZWZmZWN0GAYgASgJEhQKDG5lZWRzX2Nob2ljZRgHIAEoCBIPCgdwYXJ0aWFsGAggASgIEiIKCG5vdF9rZXB0GAkgASgLMhAuc3RldC52MS5Ob3RLZXB0EiAKB2F0X3dvcmsYCiADKAsyDy5zdGV0LnYxLkF0V29yayJ6CgZBdFdvcmsSFAoMY29udmVyc2F0aW9uGAEgASgJEgwKBHR1cm4YAiABKA0SEAoIc2luY2VfbXMYAyABKAMSDwoHc2Vlbl9tcxgEIAEoAxIpCglwcm9jZXNzZXMYBSADKAsyFi5zdGV0LnYxLkF0V29ya1Byb2Nlc3MiLQoNQXRXb3JrUHJvY2VzcxILCgNwaWQYASABKA0SDwoHY29tbWFuZBgCIAEoCSJNCg1SZXdpbmRSZXF1ZXN0EigKBHBsYW4YASABKAsyGi5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0EhIKCnBsYW5fdG9rZW4YAiABKAkidgoOUmV3aW5kUmVzcG9uc2USEQoJb3BlcmF0aW9uGAEgASgJEg0KBXNhdmVkGAIgASgJEg0KBWZpbGVzGAMgASgNEg8KB3BhcnRpYWwYBCABKAgSIgoEbGVmdBgFIAMoCzIULnN0ZXQudjEuUGxhbm5lZEZpbGUiIAoLVW5kb1JlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJIiAKC1JlZG9SZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCSJDChFPcGVyYXRpb25zUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSGwoEcGFnZRgCIAEoCzINLnN0ZXQudjEuUGFnZSKzAQoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDwoHdGltZV9tcxgDIAEoAxIOCgZhdXRob3IYBCABKAkSEQoJd29ya3NwYWNlGAUgASgJEhQKDGNvbnZlcnNhdGlvbhgGIAEoCRIPCgdzdW1tYXJ5GAcgASgJEhAKCGNhbl91bmRvGAggASgIEhAKCGNhbl9yZWRvGAkgASgIEg0KBXNhdmVkGAogASgJIlEKEk9wZXJhdGlvbnNSZXNwb25zZRImCgpvcGVyYXRpb25zGAEgAygLMhIuc3RldC52MS5PcGVyYXRpb24SEwoLbmV4dF9jdXJzb3IYAiABKAkiUAoKUGluUmVxdWVzdBIMCgRuYW1lGAEgASgJEgsKA3JlZhgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJIg0KC1BpblJlc3BvbnNlIhwKDFVucGluUmVxdWVzdBIMCgRuYW1lGAEgASgJIg8KDVVucGluUmVzcG9uc2UiEQoPTGlzdFBpbnNSZXF1ZXN0IlIKB1BpbkluZm8SDAoEbmFtZRgBIAEoCRISCgpjaGVja3BvaW50GAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRIPCgd0aW1lX21zGAQgASgDIjIKEExpc3RQaW5zUmVzcG9uc2USHgoEcGlucxgBIAMoCzIQLnN0ZXQudjEuUGluSW5mbzLCBwoRQ2hlY2twb2ludFNlcnZpY2USTQoGQ3JlYXRlEiAuc3RldC52MS5DcmVhdGVDaGVja3BvaW50UmVxdWVzdBohLnN0ZXQudjEuQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEk4KBExpc3QSHy5zdGV0LnYxLkxpc3RDaGVja3BvaW50c1JlcXVlc3QaIC5zdGV0LnYxLkxpc3RDaGVja3BvaW50c1Jlc3BvbnNlIgOQAgESSQoDR2V0Eh0uc3RldC52MS5HZXRDaGVja3BvaW50UmVxdWVzdBoeLnN0ZXQudjEuR2V0Q2hlY2twb2ludFJlc3BvbnNlIgOQAgESTwoFRmlsZXMSHy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlc1JlcXVlc3QaIC5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlc1Jlc3BvbnNlIgOQAgESTAoERmlsZRIeLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVSZXF1ZXN0Gh8uc3RldC52MS5DaGVja3BvaW50RmlsZVJlc3BvbnNlIgOQAgESOAoERGlmZhIULnN0ZXQudjEuRGlmZlJlcXVlc3QaFS5zdGV0LnYxLkRpZmZSZXNwb25zZSIDkAIBEkUKClBsYW5SZXdpbmQSGi5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0Ghsuc3RldC52MS5QbGFuUmV3aW5kUmVzcG9uc2USOQoGUmV3aW5kEhYuc3RldC52MS5SZXdpbmRSZXF1ZXN0Ghcuc3RldC52MS5SZXdpbmRSZXNwb25zZRI1CgRVbmRvEhQuc3RldC52MS5VbmRvUmVxdWVzdBoXLnN0ZXQudjEuUmV3aW5kUmVzcG9uc2USNQoEUmVkbxIULnN0ZXQudjEuUmVkb1JlcXVlc3QaFy5zdGV0LnYxLlJld2luZFJlc3BvbnNlEkoKCk9wZXJhdGlvbnMSGi5zdGV0LnYxLk9wZXJhdGlvbnNSZXF1ZXN0Ghsuc3RldC52MS5PcGVyYXRpb25zUmVzcG9uc2UiA5ACARIwCgNQaW4SEy5zdGV0LnYxLlBpblJlcXVlc3QaFC5zdGV0LnYxLlBpblJlc3BvbnNlEjYKBVVucGluEhUuc3RldC52MS5VbnBpblJlcXVlc3QaFi5zdGV0LnYxLlVucGluUmVzcG9uc2USRAoITGlzdFBpbnMSGC5zdGV0LnYxLkxpc3RQaW5zUmVxdWVzdBoZLnN0ZXQudjEuTGlzdFBpbnNSZXNwb25zZSIDkAIBQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_stet_v1_common]);
 
 /**
  * @generated from message stet.v1.Checkpoint
@@ -148,6 +148,81 @@ export const SkippedFileSchema: GenMessage<SkippedFile> = /*@__PURE__*/
   messageDesc(file_stet_v1_checkpoint_service, 1);
 
 /**
+ * NotKept counts files by what checkpoints do not keep of them. A rewind that brings
+ * such a file back brings it back without.
+ *
+ * @generated from message stet.v1.NotKept
+ */
+export type NotKept = Message<"stet.v1.NotKept"> & {
+  /**
+   * Files that have other names, too.
+   *
+   * @generated from field: uint64 hard_links = 1;
+   */
+  hardLinks: bigint;
+
+  /**
+   * Files of another owner than a rewind would give them.
+   *
+   * @generated from field: uint64 owners = 2;
+   */
+  owners: bigint;
+
+  /**
+   * Files with extended attributes, ACLs among them. Only files that were read are
+   * looked at.
+   *
+   * @generated from field: uint64 attributes = 3;
+   */
+  attributes: bigint;
+
+  /**
+   * The first few of each.
+   *
+   * @generated from field: repeated stet.v1.NotKeptFile examples = 4;
+   */
+  examples: NotKeptFile[];
+};
+
+/**
+ * Describes the message stet.v1.NotKept.
+ * Use `create(NotKeptSchema)` to create a new message.
+ */
+export const NotKeptSchema: GenMessage<NotKept> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 2);
+
+/**
+ * @generated from message stet.v1.NotKeptFile
+ */
+export type NotKeptFile = Message<"stet.v1.NotKeptFile"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * hard-links, owner or attributes.
+   *
+   * @generated from field: string what = 2;
+   */
+  what: string;
+
+  /**
+   * The path as it is, where it is not text; path then shows it.
+   *
+   * @generated from field: bytes path_bytes = 3;
+   */
+  pathBytes: Uint8Array;
+};
+
+/**
+ * Describes the message stet.v1.NotKeptFile.
+ * Use `create(NotKeptFileSchema)` to create a new message.
+ */
+export const NotKeptFileSchema: GenMessage<NotKeptFile> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 3);
+
+/**
  * @generated from message stet.v1.CreateCheckpointRequest
  */
 export type CreateCheckpointRequest = Message<"stet.v1.CreateCheckpointRequest"> & {
@@ -204,7 +279,7 @@ export type CreateCheckpointRequest = Message<"stet.v1.CreateCheckpointRequest">
  * Use `create(CreateCheckpointRequestSchema)` to create a new message.
  */
 export const CreateCheckpointRequestSchema: GenMessage<CreateCheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 2);
+  messageDesc(file_stet_v1_checkpoint_service, 4);
 
 /**
  * @generated from message stet.v1.CreateCheckpointResponse
@@ -214,6 +289,13 @@ export type CreateCheckpointResponse = Message<"stet.v1.CreateCheckpointResponse
    * @generated from field: stet.v1.Checkpoint checkpoint = 1;
    */
   checkpoint?: Checkpoint | undefined;
+
+  /**
+   * Of the files that were looked at; missing if everything of them is kept.
+   *
+   * @generated from field: stet.v1.NotKept not_kept = 2;
+   */
+  notKept?: NotKept | undefined;
 };
 
 /**
@@ -221,7 +303,7 @@ export type CreateCheckpointResponse = Message<"stet.v1.CreateCheckpointResponse
  * Use `create(CreateCheckpointResponseSchema)` to create a new message.
  */
 export const CreateCheckpointResponseSchema: GenMessage<CreateCheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 3);
+  messageDesc(file_stet_v1_checkpoint_service, 5);
 
 /**
  * @generated from message stet.v1.ListCheckpointsRequest
@@ -248,7 +330,7 @@ export type ListCheckpointsRequest = Message<"stet.v1.ListCheckpointsRequest"> &
  * Use `create(ListCheckpointsRequestSchema)` to create a new message.
  */
 export const ListCheckpointsRequestSchema: GenMessage<ListCheckpointsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 4);
+  messageDesc(file_stet_v1_checkpoint_service, 6);
 
 /**
  * @generated from message stet.v1.ListCheckpointsResponse
@@ -277,7 +359,7 @@ export type ListCheckpointsResponse = Message<"stet.v1.ListCheckpointsResponse">
  * Use `create(ListCheckpointsResponseSchema)` to create a new message.
  */
 export const ListCheckpointsResponseSchema: GenMessage<ListCheckpointsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 5);
+  messageDesc(file_stet_v1_checkpoint_service, 7);
 
 /**
  * @generated from message stet.v1.GetCheckpointRequest
@@ -304,7 +386,7 @@ export type GetCheckpointRequest = Message<"stet.v1.GetCheckpointRequest"> & {
  * Use `create(GetCheckpointRequestSchema)` to create a new message.
  */
 export const GetCheckpointRequestSchema: GenMessage<GetCheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 6);
+  messageDesc(file_stet_v1_checkpoint_service, 8);
 
 /**
  * @generated from message stet.v1.GetCheckpointResponse
@@ -321,7 +403,7 @@ export type GetCheckpointResponse = Message<"stet.v1.GetCheckpointResponse"> & {
  * Use `create(GetCheckpointResponseSchema)` to create a new message.
  */
 export const GetCheckpointResponseSchema: GenMessage<GetCheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 7);
+  messageDesc(file_stet_v1_checkpoint_service, 9);
 
 /**
  * @generated from message stet.v1.CheckpointFilesRequest
@@ -350,7 +432,7 @@ export type CheckpointFilesRequest = Message<"stet.v1.CheckpointFilesRequest"> &
  * Use `create(CheckpointFilesRequestSchema)` to create a new message.
  */
 export const CheckpointFilesRequestSchema: GenMessage<CheckpointFilesRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 8);
+  messageDesc(file_stet_v1_checkpoint_service, 10);
 
 /**
  * @generated from message stet.v1.CheckpointFile
@@ -394,7 +476,7 @@ export type CheckpointFile = Message<"stet.v1.CheckpointFile"> & {
  * Use `create(CheckpointFileSchema)` to create a new message.
  */
 export const CheckpointFileSchema: GenMessage<CheckpointFile> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 9);
+  messageDesc(file_stet_v1_checkpoint_service, 11);
 
 /**
  * @generated from message stet.v1.CheckpointFilesResponse
@@ -416,7 +498,7 @@ export type CheckpointFilesResponse = Message<"stet.v1.CheckpointFilesResponse">
  * Use `create(CheckpointFilesResponseSchema)` to create a new message.
  */
 export const CheckpointFilesResponseSchema: GenMessage<CheckpointFilesResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 10);
+  messageDesc(file_stet_v1_checkpoint_service, 12);
 
 /**
  * @generated from message stet.v1.CheckpointFileRequest
@@ -443,7 +525,7 @@ export type CheckpointFileRequest = Message<"stet.v1.CheckpointFileRequest"> & {
  * Use `create(CheckpointFileRequestSchema)` to create a new message.
  */
 export const CheckpointFileRequestSchema: GenMessage<CheckpointFileRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 11);
+  messageDesc(file_stet_v1_checkpoint_service, 13);
 
 /**
  * @generated from message stet.v1.CheckpointFileResponse
@@ -480,7 +562,7 @@ export type CheckpointFileResponse = Message<"stet.v1.CheckpointFileResponse"> &
  * Use `create(CheckpointFileResponseSchema)` to create a new message.
  */
 export const CheckpointFileResponseSchema: GenMessage<CheckpointFileResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 12);
+  messageDesc(file_stet_v1_checkpoint_service, 14);
 
 /**
  * @generated from message stet.v1.DiffRequest
@@ -526,7 +608,7 @@ export type DiffRequest = Message<"stet.v1.DiffRequest"> & {
  * Use `create(DiffRequestSchema)` to create a new message.
  */
 export const DiffRequestSchema: GenMessage<DiffRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 13);
+  messageDesc(file_stet_v1_checkpoint_service, 15);
 
 /**
  * @generated from message stet.v1.FileDiff
@@ -580,7 +662,7 @@ export type FileDiff = Message<"stet.v1.FileDiff"> & {
  * Use `create(FileDiffSchema)` to create a new message.
  */
 export const FileDiffSchema: GenMessage<FileDiff> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 14);
+  messageDesc(file_stet_v1_checkpoint_service, 16);
 
 /**
  * @generated from message stet.v1.DiffHunk
@@ -607,7 +689,7 @@ export type DiffHunk = Message<"stet.v1.DiffHunk"> & {
  * Use `create(DiffHunkSchema)` to create a new message.
  */
 export const DiffHunkSchema: GenMessage<DiffHunk> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 15);
+  messageDesc(file_stet_v1_checkpoint_service, 17);
 
 /**
  * @generated from message stet.v1.DiffLine
@@ -638,7 +720,7 @@ export type DiffLine = Message<"stet.v1.DiffLine"> & {
  * Use `create(DiffLineSchema)` to create a new message.
  */
 export const DiffLineSchema: GenMessage<DiffLine> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 16);
+  messageDesc(file_stet_v1_checkpoint_service, 18);
 
 /**
  * @generated from message stet.v1.DiffResponse
@@ -665,7 +747,7 @@ export type DiffResponse = Message<"stet.v1.DiffResponse"> & {
  * Use `create(DiffResponseSchema)` to create a new message.
  */
 export const DiffResponseSchema: GenMessage<DiffResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 17);
+  messageDesc(file_stet_v1_checkpoint_service, 19);
 
 /**
  * @generated from message stet.v1.PlanRewindRequest
@@ -734,7 +816,7 @@ export type PlanRewindRequest = Message<"stet.v1.PlanRewindRequest"> & {
  * Use `create(PlanRewindRequestSchema)` to create a new message.
  */
 export const PlanRewindRequestSchema: GenMessage<PlanRewindRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 18);
+  messageDesc(file_stet_v1_checkpoint_service, 20);
 
 /**
  * @generated from message stet.v1.PlannedFile
@@ -807,7 +889,7 @@ export type PlannedFile = Message<"stet.v1.PlannedFile"> & {
  * Use `create(PlannedFileSchema)` to create a new message.
  */
 export const PlannedFileSchema: GenMessage<PlannedFile> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 19);
+  messageDesc(file_stet_v1_checkpoint_service, 21);
 
 /**
  * @generated from message stet.v1.PlanRewindResponse
@@ -857,6 +939,22 @@ export type PlanRewindResponse = Message<"stet.v1.PlanRewindResponse"> & {
    * @generated from field: bool partial = 8;
    */
   partial: boolean;
+
+  /**
+   * Of the files that the rewind replaces or deletes; missing if everything of them
+   * is kept.
+   *
+   * @generated from field: stet.v1.NotKept not_kept = 9;
+   */
+  notKept?: NotKept | undefined;
+
+  /**
+   * The turns that are going on in the workspace: they may change files again as soon
+   * as the rewind is done.
+   *
+   * @generated from field: repeated stet.v1.AtWork at_work = 10;
+   */
+  atWork: AtWork[];
 };
 
 /**
@@ -864,7 +962,73 @@ export type PlanRewindResponse = Message<"stet.v1.PlanRewindResponse"> & {
  * Use `create(PlanRewindResponseSchema)` to create a new message.
  */
 export const PlanRewindResponseSchema: GenMessage<PlanRewindResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 20);
+  messageDesc(file_stet_v1_checkpoint_service, 22);
+
+/**
+ * AtWork is a turn of a conversation that is going on.
+ *
+ * @generated from message stet.v1.AtWork
+ */
+export type AtWork = Message<"stet.v1.AtWork"> & {
+  /**
+   * @generated from field: string conversation = 1;
+   */
+  conversation: string;
+
+  /**
+   * @generated from field: uint32 turn = 2;
+   */
+  turn: number;
+
+  /**
+   * When it began, and when it last made a checkpoint. Milliseconds since the Unix
+   * epoch.
+   *
+   * @generated from field: int64 since_ms = 3;
+   */
+  sinceMs: bigint;
+
+  /**
+   * @generated from field: int64 seen_ms = 4;
+   */
+  seenMs: bigint;
+
+  /**
+   * The processes that do the work and live.
+   *
+   * @generated from field: repeated stet.v1.AtWorkProcess processes = 5;
+   */
+  processes: AtWorkProcess[];
+};
+
+/**
+ * Describes the message stet.v1.AtWork.
+ * Use `create(AtWorkSchema)` to create a new message.
+ */
+export const AtWorkSchema: GenMessage<AtWork> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 23);
+
+/**
+ * @generated from message stet.v1.AtWorkProcess
+ */
+export type AtWorkProcess = Message<"stet.v1.AtWorkProcess"> & {
+  /**
+   * @generated from field: uint32 pid = 1;
+   */
+  pid: number;
+
+  /**
+   * @generated from field: string command = 2;
+   */
+  command: string;
+};
+
+/**
+ * Describes the message stet.v1.AtWorkProcess.
+ * Use `create(AtWorkProcessSchema)` to create a new message.
+ */
+export const AtWorkProcessSchema: GenMessage<AtWorkProcess> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 24);
 
 /**
  * @generated from message stet.v1.RewindRequest
@@ -886,7 +1050,7 @@ export type RewindRequest = Message<"stet.v1.RewindRequest"> & {
  * Use `create(RewindRequestSchema)` to create a new message.
  */
 export const RewindRequestSchema: GenMessage<RewindRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 21);
+  messageDesc(file_stet_v1_checkpoint_service, 25);
 
 /**
  * @generated from message stet.v1.RewindResponse
@@ -925,7 +1089,7 @@ export type RewindResponse = Message<"stet.v1.RewindResponse"> & {
  * Use `create(RewindResponseSchema)` to create a new message.
  */
 export const RewindResponseSchema: GenMessage<RewindResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 22);
+  messageDesc(file_stet_v1_checkpoint_service, 26);
 
 /**
  * @generated from message stet.v1.UndoRequest
@@ -942,7 +1106,7 @@ export type UndoRequest = Message<"stet.v1.UndoRequest"> & {
  * Use `create(UndoRequestSchema)` to create a new message.
  */
 export const UndoRequestSchema: GenMessage<UndoRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 23);
+  messageDesc(file_stet_v1_checkpoint_service, 27);
 
 /**
  * @generated from message stet.v1.RedoRequest
@@ -959,7 +1123,7 @@ export type RedoRequest = Message<"stet.v1.RedoRequest"> & {
  * Use `create(RedoRequestSchema)` to create a new message.
  */
 export const RedoRequestSchema: GenMessage<RedoRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 24);
+  messageDesc(file_stet_v1_checkpoint_service, 28);
 
 /**
  * @generated from message stet.v1.OperationsRequest
@@ -981,7 +1145,7 @@ export type OperationsRequest = Message<"stet.v1.OperationsRequest"> & {
  * Use `create(OperationsRequestSchema)` to create a new message.
  */
 export const OperationsRequestSchema: GenMessage<OperationsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 25);
+  messageDesc(file_stet_v1_checkpoint_service, 29);
 
 /**
  * @generated from message stet.v1.Operation
@@ -1043,7 +1207,7 @@ export type Operation = Message<"stet.v1.Operation"> & {
  * Use `create(OperationSchema)` to create a new message.
  */
 export const OperationSchema: GenMessage<Operation> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 26);
+  messageDesc(file_stet_v1_checkpoint_service, 30);
 
 /**
  * @generated from message stet.v1.OperationsResponse
@@ -1065,7 +1229,7 @@ export type OperationsResponse = Message<"stet.v1.OperationsResponse"> & {
  * Use `create(OperationsResponseSchema)` to create a new message.
  */
 export const OperationsResponseSchema: GenMessage<OperationsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 27);
+  messageDesc(file_stet_v1_checkpoint_service, 31);
 
 /**
  * @generated from message stet.v1.PinRequest
@@ -1097,7 +1261,7 @@ export type PinRequest = Message<"stet.v1.PinRequest"> & {
  * Use `create(PinRequestSchema)` to create a new message.
  */
 export const PinRequestSchema: GenMessage<PinRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 28);
+  messageDesc(file_stet_v1_checkpoint_service, 32);
 
 /**
  * @generated from message stet.v1.PinResponse
@@ -1110,7 +1274,7 @@ export type PinResponse = Message<"stet.v1.PinResponse"> & {
  * Use `create(PinResponseSchema)` to create a new message.
  */
 export const PinResponseSchema: GenMessage<PinResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 29);
+  messageDesc(file_stet_v1_checkpoint_service, 33);
 
 /**
  * @generated from message stet.v1.UnpinRequest
@@ -1127,7 +1291,7 @@ export type UnpinRequest = Message<"stet.v1.UnpinRequest"> & {
  * Use `create(UnpinRequestSchema)` to create a new message.
  */
 export const UnpinRequestSchema: GenMessage<UnpinRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 30);
+  messageDesc(file_stet_v1_checkpoint_service, 34);
 
 /**
  * @generated from message stet.v1.UnpinResponse
@@ -1140,7 +1304,7 @@ export type UnpinResponse = Message<"stet.v1.UnpinResponse"> & {
  * Use `create(UnpinResponseSchema)` to create a new message.
  */
 export const UnpinResponseSchema: GenMessage<UnpinResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 31);
+  messageDesc(file_stet_v1_checkpoint_service, 35);
 
 /**
  * @generated from message stet.v1.ListPinsRequest
@@ -1153,7 +1317,7 @@ export type ListPinsRequest = Message<"stet.v1.ListPinsRequest"> & {
  * Use `create(ListPinsRequestSchema)` to create a new message.
  */
 export const ListPinsRequestSchema: GenMessage<ListPinsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 32);
+  messageDesc(file_stet_v1_checkpoint_service, 36);
 
 /**
  * @generated from message stet.v1.PinInfo
@@ -1185,7 +1349,7 @@ export type PinInfo = Message<"stet.v1.PinInfo"> & {
  * Use `create(PinInfoSchema)` to create a new message.
  */
 export const PinInfoSchema: GenMessage<PinInfo> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 33);
+  messageDesc(file_stet_v1_checkpoint_service, 37);
 
 /**
  * @generated from message stet.v1.ListPinsResponse
@@ -1202,7 +1366,7 @@ export type ListPinsResponse = Message<"stet.v1.ListPinsResponse"> & {
  * Use `create(ListPinsResponseSchema)` to create a new message.
  */
 export const ListPinsResponseSchema: GenMessage<ListPinsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 34);
+  messageDesc(file_stet_v1_checkpoint_service, 38);
 
 /**
  * CheckpointService takes restore points of workspaces on the server's machine
