@@ -65,6 +65,24 @@ test("home lists running agents and conversations by day", async () => {
   await page.getByText("No matches").waitFor();
 });
 
+test("home names conversations that are damaged, and what to do", async () => {
+  // The answer of a store with a damaged row: field 3 is added, with an id and a detail.
+  const field = (n, bytes) => Buffer.concat([Buffer.from([(n << 3) | 2, bytes.length]), bytes]);
+  const damaged = field(3, Buffer.concat([field(1, Buffer.from("01torn")), field(2, Buffer.from("row 7 is damaged"))]));
+  const overview = "**/stet.v1.PageService/Overview*";
+  await page.route(overview, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ status: 200, contentType: "application/proto", body: Buffer.concat([await answer.body(), damaged]) });
+  });
+  await page.goto(server.address + "/");
+  const line = page.locator(".damaged");
+  await line.waitFor();
+  assert.match(await line.innerText(), /1 conversation cannot be read: 01torn\. [\s\S]*stet fsck/);
+  assert.equal(await line.locator("code[title]").getAttribute("title"), "row 7 is damaged");
+  await page.locator("a.row", { hasText: "add retry to checkout" }).waitFor(); // the others are there
+  await page.unroute(overview);
+});
+
 test("a conversation shows timeline, pins, forks and folded calls", async () => {
   await page.goto(retry);
   await page.locator(".turn").nth(2).waitFor();
@@ -194,6 +212,17 @@ test("a rewind does what its plan says, and is undone and redone", async () => {
   const go = sheet.getByRole("button", { name: "Rewind", exact: true });
   assert.ok(await go.isDisabled(), "a conflict needs a choice");
   assert.match(await sheet.innerText(), /Left alone[\s\S]*README\.md[\s\S]*\.git/);
+  // Exactly the checkpoint's files: nothing is left to choose, and nothing is kept.
+  await sheet.getByLabel("Exactly these files").check();
+  await sheet.locator(".verb.conflict").waitFor({ state: "detached" });
+  await sheet.locator(".plan-files code", { hasText: "README.md" }).waitFor();
+  assert.match(await sheet.locator(".terminal").innerText(), /--exact/);
+  assert.ok(await go.isEnabled());
+  await sheet.getByRole("button", { name: "Conversation only" }).click();
+  assert.ok(await sheet.getByLabel("Exactly these files").isDisabled(), "a conversation has no files");
+  await sheet.getByRole("button", { name: "Files and conversation" }).click();
+  await sheet.getByLabel("Exactly these files").uncheck();
+  await sheet.locator(".verb.conflict").waitFor();
   await sheet.getByLabel("take the checkpoint's").check();
   await sheet.locator(".verb.delete + code", { hasText: "checkout/timeout.go" }).waitFor();
   await go.click();

@@ -1,4 +1,5 @@
 import type { Agent } from "@gen/stet/v1/cloudagent_service_pb";
+import type { Unreadable } from "@gen/stet/v1/common_pb";
 import type { OverviewRow } from "@gen/stet/v1/page_service_pb";
 import { useMemo, useState } from "preact/hooks";
 import * as api from "../api.ts";
@@ -14,13 +15,19 @@ import { List } from "../virtual.tsx";
 const statuses = ["", "running", "idle", "error", "archived", "expired", "not yet started", "waiting"];
 export const statusWord = (n: number) => statuses[n] ?? "";
 
-async function everything(signal: AbortSignal): Promise<OverviewRow[]> {
-  const rows: OverviewRow[] = [];
+interface Kept {
+  rows: OverviewRow[];
+  damaged: Unreadable[];
+}
+
+async function everything(signal: AbortSignal): Promise<Kept> {
+  const all: Kept = { rows: [], damaged: [] };
   for (let cursor = ""; ; ) {
     const res = await api.page.overview({ page: { cursor } }, { signal });
-    rows.push(...res.rows);
+    all.rows.push(...res.rows);
+    all.damaged.push(...res.damaged);
     cursor = res.nextCursor;
-    if (!cursor || rows.length >= 10_000) return rows;
+    if (!cursor || all.rows.length >= 10_000) return all;
   }
 }
 
@@ -29,7 +36,7 @@ export function HomePage() {
   const all = useLoad(everything, []);
   // New conversations are at the top: only that part is refreshed.
   const newest = useLoad((signal) => api.page.overview({ page: { limit: 50 } }, { signal }).then((r) => r.rows), [], true);
-  const rows = useMemo(() => merged(newest.value, all.value), [newest.value, all.value]);
+  const rows = useMemo(() => merged(newest.value, all.value?.rows), [newest.value, all.value]);
   const running = useLoad((signal) => api.agents.list({}, { signal }).then((r) => r.agents), [], true);
   // Sizes take longer; the list does not wait for them.
   const sizes = useLoad(async (signal) => {
@@ -48,7 +55,8 @@ export function HomePage() {
 
   if (all.problem && !rows) return <Trouble whole problem={all.problem} again={all.again} />;
   if (!rows) return <Waiting />;
-  if (rows.length === 0 && active.length === 0) return <FirstSteps />;
+  const damaged = all.value?.damaged ?? [];
+  if (rows.length === 0 && active.length === 0 && damaged.length === 0) return <FirstSteps />;
   return (
     <>
       <div class="page-head">
@@ -56,6 +64,7 @@ export function HomePage() {
         <span class="muted">{count(rows.length, "conversation")}</span>
         <input class="filter" type="search" placeholder="Filter by title, agent or path" aria-label="Filter conversations" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
       </div>
+      {damaged.length > 0 && <Damaged entries={damaged} />}
       {active.length > 0 && <Running agents={active} />}
       {lines.length === 0 ? (
         <Empty title="No matches">
@@ -75,6 +84,23 @@ export function HomePage() {
         />
       )}
     </>
+  );
+}
+
+/** Damaged is one line about what cannot be read, and what to do about it. */
+function Damaged({ entries }: { entries: Unreadable[] }) {
+  const named = entries.slice(0, 3);
+  return (
+    <p class="damaged" role="alert">
+      <strong>{count(entries.length, "conversation")} cannot be read:</strong>{" "}
+      {named.map((e, i) => (
+        <>
+          {i > 0 && ", "}
+          <code title={e.detail}>{e.id}</code>
+        </>
+      ))}
+      {entries.length > named.length && ` and ${entries.length - named.length} more`}. <Command text="stet fsck" /> says what is damaged; <Command text="stet fsck --quarantine" /> sets it aside.
+    </p>
   );
 }
 

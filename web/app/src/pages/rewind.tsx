@@ -1,4 +1,4 @@
-import type { PlanRewindResponse, PlannedFile } from "@gen/stet/v1/checkpoint_service_pb";
+import type { NotKept, PlanRewindResponse, PlannedFile } from "@gen/stet/v1/checkpoint_service_pb";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import * as api from "../api.ts";
@@ -18,6 +18,8 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
   const stateless = entry?.checkpoint?.root.length === 0;
   const [scope, setScope] = useState<Scope>(stateless ? "files" : "both");
   const [chosen, setChosen] = useState<Record<string, Choice>>({});
+  const [exactly, setExactly] = useState(false);
+  const exact = exactly && scope !== "conversation";
   const [doing, setDoing] = useState(false);
   const [failed, setFailed] = useState<api.Problem>();
   const workspace = entry?.checkpoint?.workspace ?? shown.info.workspace;
@@ -27,9 +29,10 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
     conversation: shown.info.id,
     files: scope !== "conversation",
     withConversation: scope !== "files",
-    choices: chosen,
+    choices: exact ? {} : chosen, // exact leaves no choice
+    exact,
   };
-  const plan = useLoad((signal) => api.checkpoints.planRewind(request, { signal }), [reference, scope, JSON.stringify(chosen)], true);
+  const plan = useLoad((signal) => api.checkpoints.planRewind(request, { signal }), [reference, scope, exact, JSON.stringify(chosen)], true);
   const apply = async () => {
     setDoing(true);
     setFailed(undefined);
@@ -68,6 +71,10 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
           </button>
         ))}
       </div>
+      <label class="switch">
+        <input type="checkbox" checked={exact} disabled={scope === "conversation"} onChange={(e) => setExactly(e.currentTarget.checked)} /> Exactly these files{" "}
+        <span class="muted">Everybody's changes since then are taken back, yours too. The present is saved first.</span>
+      </label>
       {failed && <Trouble problem={failed} />}
       {plan.problem && <Trouble problem={plan.problem} again={plan.again} />}
       {!p && !plan.problem && <Waiting what="Planning" />}
@@ -83,7 +90,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
         </button>
       </footer>
       <p class="muted terminal">
-        In a terminal: <Command text={`stet rewind ${entry?.name ?? reference}${scope === "files" ? " --files" : scope === "conversation" ? " --conversation" : ""}`} />
+        In a terminal: <Command text={`stet rewind ${entry?.name ?? reference}${scope === "files" ? " --files" : scope === "conversation" ? " --conversation" : ""}${exact ? " --exact" : ""}`} />
       </p>
     </Dialog>
   );
@@ -153,8 +160,20 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
           {plan.untouched > 0 && <>{count(plan.untouched, "other file")} </>}
           <code>.git</code>
         </p>
+        {plan.notKept && <p class="muted">{notKept(plan.notKept)}</p>}
         {plan.notCaptured.length > 0 && <p class="muted">Not captured: {plan.notCaptured.slice(0, 5).map((s) => `${s.path} (${s.reason})`).join(", ")}</p>}
       </section>
+      {plan.atWork.length > 0 && (
+        <section>
+          <h3>At work</h3>
+          {plan.atWork.map((t) => (
+            <p key={`${t.conversation} ${t.turn}`}>
+              <code>{t.conversation}</code>
+              {t.turn > 0 && `, turn ${t.turn}`}: it may change files again
+            </p>
+          ))}
+        </section>
+      )}
       {plan.conversationEffect && (
         <section>
           <h3>Conversation</h3>
@@ -163,6 +182,23 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
       )}
     </div>
   );
+}
+
+/** notKept says what an undo of the rewind does not bring back. */
+function notKept(n: NotKept): string {
+  const kinds: [string, bigint, string][] = [
+    ["hard-links", n.hardLinks, "hard links"],
+    ["attributes", n.attributes, "extended attributes"],
+    ["owner", n.owners, "the owner"],
+  ];
+  const parts = kinds
+    .filter(([, files]) => files > 0n)
+    .map(([what, files, words]) => {
+      const named = n.examples.filter((f) => f.what === what).map((f) => f.path);
+      const more = Number(files) - named.length;
+      return `${words} of ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+    });
+  return `An undo does not bring back: ${parts.join("; ")}`;
 }
 
 function FileLine({ file, children }: { file: PlannedFile; children?: ComponentChildren }) {
