@@ -91,7 +91,7 @@ func wireNotKept(n *workspace.NotKept) *stetv1.NotKept {
 	}
 	out := &stetv1.NotKept{HardLinks: uint64(n.Links), Owners: uint64(n.Owners), Attributes: uint64(n.Attributes)}
 	for _, f := range n.Examples {
-		out.Examples = append(out.Examples, &stetv1.NotKeptFile{Path: valid(f.Path), PathBytes: workspace.PathBytes(f.Path), What: string(f.What)})
+		out.Examples = append(out.Examples, &stetv1.NotKeptFile{Path: wire.Valid(f.Path), PathBytes: workspace.PathBytes(f.Path), What: string(f.What)})
 	}
 	return out
 }
@@ -102,7 +102,7 @@ func wireAtWork(turns checkpoint.Turns) []*stetv1.AtWork {
 		t := &turns[i]
 		one := &stetv1.AtWork{Conversation: t.Conversation, Turn: uint32(t.Number), SinceMs: t.Since.UnixMilli(), SeenMs: t.Seen.UnixMilli()}
 		for _, p := range t.Living() {
-			one.Processes = append(one.Processes, &stetv1.AtWorkProcess{Pid: uint32(p.PID), Command: valid(p.Command)})
+			one.Processes = append(one.Processes, &stetv1.AtWorkProcess{Pid: uint32(p.PID), Command: wire.Valid(p.Command)})
 		}
 		out = append(out, one)
 	}
