@@ -165,8 +165,8 @@ type capture struct {
 	index   *workspace.Index
 	skipped []workspace.Skipped // of the whole workspace
 	notKept workspace.NotKept
-	changed []workspace.Change  // against the tip
-	scan    *workspace.Result   // nil if no scan captured it
+	changed []workspace.Change // against the tip
+	scan    *workspace.Result  // nil if no scan captured it
 	hinted  bool
 	// stamps are stamps of ignored files at the beginning of a turn, changedIgnored
 	// the files that changed by its end.
