@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // append adds a line with the hash of the one before. It opens the file each time, so
@@ -205,7 +207,7 @@ func (a *Audit) eachLine(fn func(file string, number int, line []byte) error) er
 }
 
 // ErrAuditChanged says that lines of the audit log were changed or removed.
-var ErrAuditChanged = errors.New("the audit log was changed")
+var ErrAuditChanged = fault.New(fault.Damaged, "the audit log was changed")
 
 // Verify reads the whole log and returns how many lines it has. If a line does not
 // follow the one before, or the end is missing, it returns an error that wraps

@@ -14,10 +14,11 @@
 package access
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"sync"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // Scope is what a token allows. Each scope includes the ones before it.
@@ -67,11 +68,11 @@ func (s *Scope) UnmarshalText(text []byte) (err error) {
 var (
 	// ErrDenied says that a token is unknown, revoked, expired or malformed. It does
 	// not say which, since that is nobody's business who has no token.
-	ErrDenied = errors.New("the token is not valid")
+	ErrDenied = fault.New(fault.Denied, "the token is not valid")
 	// ErrInvalid says that something that was asked for makes no sense.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = fault.New(fault.Invalid, "invalid")
 	// ErrNotFound says that there is no token with that id.
-	ErrNotFound = errors.New("there is no such token")
+	ErrNotFound = fault.New(fault.NotFound, "token not found")
 )
 
 // tenantName is short, and safe as the name of a directory on every system.

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // Limits limit what a tenant may use; zero means no limit.
@@ -25,7 +26,7 @@ type Limits struct {
 }
 
 // ErrExhausted says that a limit is reached; *LimitError says which.
-var ErrExhausted = errors.New("a limit is reached")
+var ErrExhausted = fault.Named(fault.Exhausted, "limit-reached", "limit reached")
 
 // LimitError says which limit was reached and when to try again.
 type LimitError struct {

@@ -6,31 +6,32 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrNotFound says that there is no such conversation, save, message or pin.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = fault.Named(fault.NotFound, "conversation-not-found", "not found")
 	// ErrExists says that a conversation or pin of that name is there already.
-	ErrExists = errors.New("already exists")
+	ErrExists = fault.Named(fault.Exists, "conversation-exists", "already exists")
 	// ErrStale says that somebody else has opened the conversation for writing
 	// since. Nothing was saved; open it again.
-	ErrStale = errors.New("stale writer")
+	ErrStale = fault.Named(fault.Stale, "stale-writer", "stale writer")
 	// ErrReadOnly says that the handle was not opened for writing.
-	ErrReadOnly = errors.New("conversation is open for reading only")
+	ErrReadOnly = fault.Named(fault.ReadOnly, "conversation-read-only", "conversation is open for reading only")
 	// ErrInvalid says that an argument or stored bytes are not what they must be.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = fault.Named(fault.Invalid, "invalid-conversation", "invalid")
 	// ErrTooDeep says that more than 32 subagents lie inside each other, by value or
 	// by reference.
 	ErrTooDeep = graph.ErrTooDeep
 	// ErrPartial says that a state holds only a part of its turns and can therefore
 	// not be saved.
-	ErrPartial = errors.New("state is partial")
+	ErrPartial = fault.Named(fault.Invalid, "partial-state", "state is partial")
 	// ErrDataLoss says that a state cannot be put together again. The error is a
 	// *HydrationError.
-	ErrDataLoss = errors.New("data loss")
+	ErrDataLoss = fault.Named(fault.Damaged, "conversation-data-loss", "data loss")
 	// ErrNewerFormat says that a row was written by a newer release.
 	ErrNewerFormat = kv.ErrNewerFormat
 )

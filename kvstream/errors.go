@@ -6,19 +6,20 @@ import (
 	"strconv"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 // Errors of this package, beside those of package blob.
 var (
 	// ErrNoAnswer says that the peer let the time for an answer pass. Whether it
 	// did what it was asked is unknown.
-	ErrNoAnswer = errors.New("peer gave no answer in time")
+	ErrNoAnswer = fault.New(fault.Uncertain, "peer did not answer in time")
 	// ErrUnexpectedAnswer says that the peer answered something else than what it
 	// was asked, for example a get with the result of a set that succeeded.
-	ErrUnexpectedAnswer = errors.New("answer does not fit the request")
+	ErrUnexpectedAnswer = fault.New(fault.Invalid, "answer does not match the request")
 	// ErrUnknownRequest says that the peer asked for something that this release
 	// does not know.
-	ErrUnknownRequest = errors.New("unknown kind of request")
+	ErrUnknownRequest = fault.New(fault.Unsupported, "unknown kind of request")
 )
 
 // PeerError is the failure of a request as reported by the peer.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // conn is a connection with its prepared statements. One goroutine uses it at a
@@ -161,6 +163,6 @@ func damaged(err error) bool {
 }
 
 var (
-	errSchema = errors.New("the index has another schema")
-	errNewer  = errors.New("the index is of a newer release")
+	errSchema = fault.New(fault.Damaged, "the search index has another schema")
+	errNewer  = fault.Named(fault.NewerFormat, "newer-search-file", "the search index has a newer format")
 )

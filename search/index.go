@@ -9,12 +9,13 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
 // ErrClosed says that an Index was closed.
-var ErrClosed = errors.New("search index is closed")
+var ErrClosed = fault.Named(fault.Closed, "index-closed", "search index is closed")
 
 // Options configure an Index; nil gives the defaults.
 type Options struct {

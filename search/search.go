@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/search/internal/corpus"
 	"github.com/stet-dev/stet/transcript"
 )
@@ -20,9 +20,9 @@ import (
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrEmptyQuery says that a query has nothing to search for.
-	ErrEmptyQuery = errors.New("the query has no words")
+	ErrEmptyQuery = fault.Named(fault.Invalid, "empty-query", "the query has no words")
 	// ErrInvalidCursor says that a cursor is not of this query.
-	ErrInvalidCursor = errors.New("the cursor does not belong to this search")
+	ErrInvalidCursor = fault.Named(fault.Invalid, "invalid-cursor", "the cursor does not belong to this search")
 )
 
 // SearchOptions narrow a search; nil gives the first page of everything.

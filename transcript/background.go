@@ -7,10 +7,11 @@ import (
 	"sync"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 // ErrClosed says that a Background was closed.
-var ErrClosed = errors.New("transcript writer is closed")
+var ErrClosed = fault.New(fault.Closed, "transcript writer is closed")
 
 // BackgroundOptions configure a Background; nil gives the defaults.
 type BackgroundOptions struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/conversation/wirelimit"
+	"github.com/stet-dev/stet/fault"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
@@ -155,7 +156,7 @@ func (t *Transcript) turns(ctx context.Context, from, to int, lenient bool, fn f
 }
 
 // errUnread is the reason why a part of a leniently read state has no bytes.
-var errUnread = errors.New("a part of it is missing or damaged")
+var errUnread = fault.New(fault.Damaged, "a part of it is missing or damaged")
 
 // broken returns an error for a turn that a lenient reader could not fully read.
 func broken(turn *conversation.Turn, field string, i int) error {

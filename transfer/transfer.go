@@ -9,6 +9,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/conversation/wirelimit"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
@@ -17,15 +18,15 @@ import (
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrNotFound says that the source has no such conversation.
-	ErrNotFound = errors.New("there is no such conversation")
+	ErrNotFound = fault.New(fault.NotFound, "conversation not found")
 	// ErrChanged says that somebody else wrote to the conversation meanwhile.
 	// Doing it again helps.
-	ErrChanged = errors.New("the conversation was changed meanwhile")
+	ErrChanged = fault.New(fault.Stale, "the conversation changed meanwhile")
 	// ErrPlain says that contents of an encrypted store would be written to one that
 	// is not.
-	ErrPlain = errors.New("the source is encrypted and the target is not")
+	ErrPlain = fault.New(fault.Conflict, "the source is encrypted and the target is not")
 	// ErrIncomplete says that the source lacks a blob that it needs.
-	ErrIncomplete = errors.New("the source is damaged")
+	ErrIncomplete = fault.New(fault.Damaged, "the source is damaged")
 )
 
 // Side is one of the two stores.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/wirelimit"
+	"github.com/stet-dev/stet/fault"
 )
 
 // MaxNested is the maximum nesting depth of messages of one type: states of subagents
@@ -17,7 +18,7 @@ const MaxNested = 32
 
 // ErrMalformed says that bytes are not what their kind says, or name a blob by
 // something that is no id.
-var ErrMalformed = errors.New("malformed blob")
+var ErrMalformed = fault.Named(fault.Invalid, "malformed-blob", "malformed blob")
 
 // Ref is a blob that another one names.
 type Ref struct {

@@ -14,23 +14,24 @@
 package wirelimit
 
 import (
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 var (
 	// ErrExceeded says that a message is larger, deeper or more numerous than
 	// allowed.
-	ErrExceeded = errors.New("message exceeds limits")
+	ErrExceeded = fault.Named(fault.Exhausted, "limit-exceeded", "message exceeds limits")
 	// ErrTooDeep says, besides ErrExceeded, that too many messages of one type lie
 	// inside each other.
-	ErrTooDeep = errors.New("nested too deep")
+	ErrTooDeep = fault.Named(fault.Exhausted, "too-deep", "nested too deep")
 	// ErrMalformed says that bytes are no protobuf message.
-	ErrMalformed = errors.New("malformed message")
+	ErrMalformed = fault.Named(fault.Invalid, "malformed-message", "malformed message")
 )
 
 // Limits are what Check allows; a zero field means its default.

@@ -9,6 +9,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 )
 
 // Errors that callers branch on with errors.Is. They are wrapped with the file
@@ -16,38 +17,38 @@ import (
 var (
 	// ErrNotDatabase says that a file is no SQLite database and does not look like
 	// an encrypted one either.
-	ErrNotDatabase = errors.New("not a database")
+	ErrNotDatabase = fault.New(fault.Unsupported, "not a database")
 	// ErrEncrypted says that a file looks like an encrypted database.
-	ErrEncrypted = errors.New("database seems to be encrypted")
+	ErrEncrypted = fault.New(fault.Unsupported, "database seems to be encrypted")
 	// ErrCorrupt says that the structure of a database file is damaged.
-	ErrCorrupt = errors.New("database is corrupt")
+	ErrCorrupt = fault.New(fault.Damaged, "database is corrupt")
 	// ErrTruncated says that a database file is shorter than its header tells.
-	ErrTruncated = errors.New("database is truncated")
+	ErrTruncated = fault.New(fault.Damaged, "database is truncated")
 	// ErrUnsupported says that a database is sound but of a form that no editor
 	// writes, or of an unknown version.
-	ErrUnsupported = errors.New("unsupported format")
+	ErrUnsupported = fault.New(fault.Unsupported, "unsupported format")
 	// ErrMissingTable says that a database has none of the tables of a known
 	// store.
-	ErrMissingTable = errors.New("no table of a known store")
+	ErrMissingTable = fault.New(fault.Unsupported, "no table of a known store")
 	// ErrReplaced says that the path now names another file than the one that was
 	// opened. Open it again.
-	ErrReplaced = errors.New("file was replaced")
+	ErrReplaced = fault.New(fault.Stale, "file was replaced")
 	// ErrBusy says that another process kept the database locked, or kept changing
 	// it, for longer than the busy timeout.
-	ErrBusy = errors.New("database is busy")
+	ErrBusy = fault.New(fault.Busy, "database is busy")
 	// ErrNeedsRecovery says that a writer died in the middle of a change, which
 	// only a program that may write can take back. The editor does at its start.
-	ErrNeedsRecovery = errors.New("database needs recovery by its owner")
+	ErrNeedsRecovery = fault.New(fault.Conflict, "database needs recovery by its owner")
 	// ErrNotFound says that a store has no such conversation, checkpoint or row.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = fault.New(fault.NotFound, "not found")
 	// ErrMalformed says that a row cannot be understood.
-	ErrMalformed = errors.New("malformed row")
+	ErrMalformed = fault.New(fault.Damaged, "malformed row")
 	// ErrNewerVersion says that a row was written by a release newer than those
 	// that are known. What could be read was read.
-	ErrNewerVersion = errors.New("row has a newer version")
+	ErrNewerVersion = fault.New(fault.NewerFormat, "row has a newer version")
 	// ErrDataLoss says that stored state cannot be brought back. It is always in
 	// the company of a DataLossError, which names the source.
-	ErrDataLoss = errors.New("data loss")
+	ErrDataLoss = fault.New(fault.Damaged, "data loss")
 )
 
 // DataLossError names the source from which a state could not be read. It wraps

@@ -2,7 +2,6 @@ package pgsearch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/search/internal/corpus"
@@ -23,7 +23,7 @@ import (
 
 // ErrInvalidDSN says that a connection string is not understood. The string is not
 // told: it may hold a password.
-var ErrInvalidDSN = errors.New("invalid connection string of a database")
+var ErrInvalidDSN = fault.New(fault.Invalid, "invalid connection string of a database")
 
 // Options configure a DB; nil and the zero value work.
 type Options struct {

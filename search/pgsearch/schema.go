@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 )
 
 // ErrNewerFormat says that the tables are of a newer release.
-var ErrNewerFormat = errors.New("the search index is of a newer release")
+var ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-search-tables", "the search index has a newer format")
 
 // tables are created in order; @ is the schema. Ids and other texts with arbitrary
 // bytes are bytea, and fixed-length keys replace those of any length.

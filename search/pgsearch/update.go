@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
@@ -138,7 +139,7 @@ func (ix *Index) updateOne(ctx context.Context, id string, marks corpus.Marks, s
 }
 
 // errVanished means that another node removed the row to be locked.
-var errVanished = errors.New("the conversation was removed from the index meanwhile")
+var errVanished = fault.New(fault.Stale, "the conversation was removed from the index meanwhile")
 
 // key returns a fixed-length key for a text of any length.
 func key(text string) []byte {
