@@ -1,29 +1,30 @@
 package agentrun
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrConnectionLost says that a stream ended in a way that neither side wanted.
 	// A Stream wraps it where going on from the latest checkpoint may help.
-	ErrConnectionLost = errors.New("connection lost")
+	ErrConnectionLost = fault.New(fault.Unreachable, "connection lost")
 	// ErrNoCheckpoint says that there is no checkpoint to resume from.
-	ErrNoCheckpoint = errors.New("there is no checkpoint to resume from")
+	ErrNoCheckpoint = fault.New(fault.NotFound, "no checkpoint to resume from")
 	// ErrNotTaken says that the server ended a run without taking the message that
 	// it was given. The message stays in the queue.
-	ErrNotTaken = errors.New("the server did not take the message")
+	ErrNotTaken = fault.New(fault.Busy, "the server did not accept the message")
 	// ErrProtocol says that the peer sent something that has no place in a run.
-	ErrProtocol = errors.New("protocol violation")
+	ErrProtocol = fault.New(fault.Invalid, "protocol violation")
 	// ErrUnsupported says that a tool or an action is not known here.
-	ErrUnsupported = errors.New("not supported")
+	ErrUnsupported = fault.New(fault.Unsupported, "not supported")
 	// ErrInvalid says that an argument is not what it must be.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = fault.New(fault.Invalid, "invalid")
 	// ErrUnknownOutcome says that a call was begun and that nobody knows how far it
 	// came, because the client died meanwhile. It is not executed again.
-	ErrUnknownOutcome = errors.New("the call was interrupted and its outcome is unknown")
+	ErrUnknownOutcome = fault.New(fault.Uncertain, "the call was interrupted; its outcome is unknown")
 )
 
 // Failure is an error of an agent whose text may be sent to the client. Other errors

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/wirelimit"
+	"github.com/stet-dev/stet/fault"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/kvstream"
 )
@@ -75,7 +76,7 @@ type session struct {
 }
 
 // errCancelled is the cause of a turn that the client cancels.
-var errCancelled = errors.New("cancelled by the client")
+var errCancelled = fault.New(fault.Canceled, "cancelled by the client")
 
 // Serve answers one run of a client: it reads the request, lets the agent work on the
 // client's state and announces checkpoints until nothing is left to do. Everything

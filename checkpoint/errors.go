@@ -1,10 +1,10 @@
 package checkpoint
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/swapdir"
 	"github.com/stet-dev/stet/kv"
 )
@@ -12,24 +12,24 @@ import (
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrNotFound says that there is no checkpoint, pin or operation of that name.
-	ErrNotFound = errors.New("checkpoint not found")
+	ErrNotFound = fault.Named(fault.NotFound, "checkpoint-not-found", "checkpoint not found")
 	// ErrAmbiguous says that a prefix fits several checkpoints.
-	ErrAmbiguous = errors.New("ambiguous checkpoint")
+	ErrAmbiguous = fault.Named(fault.Invalid, "ambiguous-reference", "ambiguous checkpoint")
 	// ErrBadRef says that a reference cannot be read.
-	ErrBadRef = errors.New("malformed checkpoint reference")
+	ErrBadRef = fault.Named(fault.Invalid, "bad-reference", "malformed checkpoint reference")
 	// ErrBadRecord says that a stored row or list cannot be read.
-	ErrBadRecord = fmt.Errorf("malformed checkpoint record: %w", kv.ErrCorrupt)
+	ErrBadRecord = fault.Under(kv.ErrCorrupt, "bad-checkpoint", "checkpoint record is malformed")
 	// ErrNewerFormat says that a row was written by a newer release.
-	ErrNewerFormat = fmt.Errorf("checkpoint record: %w", kv.ErrNewerFormat)
+	ErrNewerFormat = fault.Under(kv.ErrNewerFormat, "newer-checkpoint", "checkpoint record has a newer format")
 	// ErrDisabled says that capture or rewind is switched off.
-	ErrDisabled = errors.New("checkpoints are switched off")
+	ErrDisabled = fault.Named(fault.Unsupported, "checkpoints-disabled", "checkpoints are switched off")
 	// ErrOtherWorkspace says that a checkpoint is of another directory.
-	ErrOtherWorkspace = errors.New("checkpoint of another workspace")
+	ErrOtherWorkspace = fault.Named(fault.Conflict, "other-workspace", "checkpoint belongs to another workspace")
 	// ErrStalePlan says that the workspace, or the target, is no longer what a
 	// plan was made for. Nothing was changed.
-	ErrStalePlan = errors.New("plan is stale")
+	ErrStalePlan = fault.Named(fault.Conflict, "stale-plan", "plan is stale")
 	// ErrConflict says that files need a choice. Nothing was changed.
-	ErrConflict = errors.New("files changed since and need a choice")
+	ErrConflict = fault.Named(fault.Conflict, "files-changed", "these files changed after the checkpoint")
 	// ErrChanged says that a file changed while it was being rewound. Everything
 	// was put back as it was.
 	ErrChanged = swapdir.ErrChanged
@@ -40,18 +40,18 @@ var (
 	// ErrTimeout says that the file system was too slow. Everything was put back.
 	ErrTimeout = swapdir.ErrTimeout
 	// ErrRolledBack says that a rewind failed and was taken back.
-	ErrRolledBack = errors.New("rewind failed and was rolled back")
+	ErrRolledBack = fault.Named(fault.RolledBack, "rolled-back", "rewind failed and was rolled back")
 	// ErrInterrupted says that a rewind ended in between: taking it back failed too, or
 	// the store cannot tell whether it took place. The next Open of the workspace,
 	// after one of the store, finishes it or takes it back.
-	ErrInterrupted = errors.New("rewind interrupted: open the workspace again")
+	ErrInterrupted = fault.Named(fault.Uncertain, "rewind-interrupted", "rewind interrupted: open the workspace again")
 	// ErrBusy says that somebody else works on the workspace.
-	ErrBusy = errors.New("workspace is busy")
+	ErrBusy = fault.Named(fault.Busy, "workspace-busy", "workspace is busy")
 	// ErrNothing says that there is nothing to undo or to redo.
-	ErrNothing = errors.New("nothing to undo or redo")
+	ErrNothing = fault.Named(fault.NotFound, "nothing-to-undo", "nothing to undo or redo")
 	// ErrNoConversations says that a conversation should be moved and nobody who
 	// can do it was given in Options.
-	ErrNoConversations = errors.New("conversations are not connected")
+	ErrNoConversations = fault.Named(fault.Conflict, "no-conversations", "conversations are not connected")
 )
 
 // UnreadableError names a listed checkpoint that cannot be read. The list continues

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stet-dev/stet/fault"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -21,7 +22,7 @@ const OpMove = "move"
 
 // ErrInPlace says that a history is not moved, since the old directory is still in
 // use or the new one has a history of its own.
-var ErrInPlace = errors.New("not moved")
+var ErrInPlace = fault.Named(fault.Conflict, "not-moved", "not moved")
 
 // Moved is the result of Move.
 type Moved struct {

@@ -1,9 +1,9 @@
 package cloudagent
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -11,26 +11,26 @@ import (
 var (
 	// ErrNotFound says that there is no such agent, or that it has no such blob or
 	// snapshot.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = fault.Named(fault.NotFound, "agent-not-found", "not found")
 	// ErrExists says that there is an agent of that id already.
-	ErrExists = errors.New("already exists")
+	ErrExists = fault.Named(fault.Exists, "agent-exists", "already exists")
 	// ErrInvalid says that an argument is not what it must be. Nothing was changed.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = fault.Named(fault.Invalid, "invalid-agent", "invalid")
 	// ErrInvalidOffset says that a text is no offset, or none of this log where one
 	// is needed. It wraps ErrInvalid.
-	ErrInvalidOffset = fmt.Errorf("%w offset", ErrInvalid)
+	ErrInvalidOffset = fault.Under(ErrInvalid, "invalid-offset", "invalid offset")
 	// ErrArchived says that the agent is archived and takes no more events.
-	ErrArchived = errors.New("agent is archived")
+	ErrArchived = fault.Named(fault.Conflict, "archived", "agent is archived")
 	// ErrConflict says that the agent is not in the state or status that the caller
 	// named. Nothing was changed.
-	ErrConflict = errors.New("agent has changed")
+	ErrConflict = fault.Named(fault.Stale, "agent-changed", "agent has changed")
 	// ErrDataLoss says that an event or a state that was acknowledged cannot be
 	// read any more.
-	ErrDataLoss = errors.New("data loss")
+	ErrDataLoss = fault.Named(fault.Damaged, "agent-data-loss", "data loss")
 	// ErrNewerFormat says that a row was written by a newer release.
 	ErrNewerFormat = kv.ErrNewerFormat
 	// ErrTooLarge says that an update does not fit into a row.
-	ErrTooLarge = errors.New("update too large")
+	ErrTooLarge = fault.Named(fault.Exhausted, "update-too-large", "update too large")
 )
 
 func invalid(format string, args ...any) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 )
@@ -167,7 +168,7 @@ func (f *follower) connect(ctx context.Context) error {
 }
 
 // errSilent means that a silent connection was closed.
-var errSilent = errors.New("nothing was received for too long")
+var errSilent = fault.New(fault.Unreachable, "nothing was received for too long")
 
 func (f *follower) receive(ctx context.Context, r Receiver) (*aiserverv1.StreamConversationResponse, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.opts.Silence, errSilent)

@@ -24,22 +24,22 @@ type pulled struct {
 	next func() (*aiserverv1.StreamConversationResponse, error, bool)
 	stop func()
 	// faults, if set, is asked before each response.
-	faults func() fault
+	faults func() mishap
 	saved  *aiserverv1.StreamConversationResponse
 }
 
-type fault int
+type mishap int
 
 const (
-	fine fault = iota
-	lost       // the response is gone with the connection
+	fine mishap = iota
+	lost        // the response is gone with the connection
 	twice
 	dropped // the response is gone, the connection is not
 )
 
 var errLost = errors.New("connection lost")
 
-func pull(ctx context.Context, s *cloudagent.Store, agent string, opts cloudagent.StreamOptions, faults func() fault) *pulled {
+func pull(ctx context.Context, s *cloudagent.Store, agent string, opts cloudagent.StreamOptions, faults func() mishap) *pulled {
 	next, stop := iter.Pull2(s.Stream(ctx, agent, &opts))
 	return &pulled{next: next, stop: stop, faults: faults}
 }
@@ -147,7 +147,7 @@ func appendTexts(ctx context.Context, s *cloudagent.Store, agent string, texts .
 
 func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent string, seed uint64, events int) {
 	rng := rand.New(rand.NewPCG(2, seed))
-	faults := func() fault {
+	faults := func() mishap {
 		switch n := rng.IntN(1000); {
 		case n < 10:
 			return lost

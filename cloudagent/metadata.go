@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/wirelimit"
+	"github.com/stet-dev/stet/fault"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -21,7 +22,7 @@ import (
 
 // ErrMetadataVersion says that metadata has a version that this release does not
 // know. Such an agent is there; it is never treated as absent.
-var ErrMetadataVersion = errors.New("unknown version of cloud agent metadata")
+var ErrMetadataVersion = fault.Named(fault.NewerFormat, "newer-metadata", "unknown version of cloud agent metadata")
 
 const metadataVersion = aiserverv1.CloudAgentStatePersistedMetadata_PERSISTED_METADATA_VERSION_1
 

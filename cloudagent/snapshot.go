@@ -2,11 +2,11 @@ package cloudagent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stet-dev/stet/fault"
 	anyrunv1 "github.com/stet-dev/stet/gen/anyrun/v1"
 	"github.com/stet-dev/stet/kv"
 )
@@ -40,7 +40,7 @@ func (s *Store) SetSnapshot(ctx context.Context, agent string, snapshot *anyrunv
 }
 
 // errNoPresigner means that the store cannot create addresses.
-var errNoPresigner = errors.New("no presigner is configured")
+var errNoPresigner = fault.Named(fault.Unsupported, "no-presigner", "no presigner is configured")
 
 // Snapshot returns the snapshot of an agent with a new address, to download from or
 // to upload to.

@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrMalformed says that a document cannot be read. A change that is misread
 	// would give a file with other contents, so reading is strict.
-	ErrMalformed = errors.New("malformed JSON checkpoint")
+	ErrMalformed = fault.Named(fault.Damaged, "bad-json-checkpoint", "malformed JSON checkpoint")
 	// ErrNotFound says that there is no such checkpoint.
-	ErrNotFound = errors.New("JSON checkpoint not found")
+	ErrNotFound = fault.Named(fault.NotFound, "json-checkpoint-not-found", "JSON checkpoint not found")
 	// ErrChanged says that a checkpoint was changed by somebody else meanwhile.
-	ErrChanged = errors.New("JSON checkpoint was changed meanwhile")
+	ErrChanged = fault.Named(fault.Stale, "json-checkpoint-changed", "JSON checkpoint was changed meanwhile")
 )
 
 // Checkpoint is a state of the files that a conversation used.

@@ -9,20 +9,22 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // Errors that callers branch on with errors.Is. After each of them everything can be
 // put back with RollBack.
 var (
 	// ErrChanged says that somebody else changed a path meanwhile.
-	ErrChanged = errors.New("file changed during the rewind")
+	ErrChanged = fault.Named(fault.Stale, "file-changed", "file changed during the rewind")
 	// ErrOtherFileSystem says that a path lies on another file system than the
 	// directory, so that nothing can be moved to or from it in one step.
-	ErrOtherFileSystem = errors.New("lies on another file system than the workspace")
+	ErrOtherFileSystem = fault.Named(fault.Unsupported, "other-file-system", "lies on another file system than the workspace")
 	// ErrTimeout says that the file system was too slow.
-	ErrTimeout = errors.New("file system too slow")
+	ErrTimeout = fault.Named(fault.Busy, "file-system-slow", "file system is too slow")
 	// ErrBadPath says that a path could lead out of the directory. Nothing was done.
-	ErrBadPath = errors.New("path leads out of the directory")
+	ErrBadPath = fault.Named(fault.Invalid, "path-leads-out", "path leads out of the directory")
 )
 
 // Kind is what an object is.
