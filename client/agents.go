@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/fault"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -147,7 +147,7 @@ type receiver struct {
 }
 
 // errSilent means that a connection was closed because nothing arrived.
-var errSilent = errors.New("the server did not answer in time")
+var errSilent = fault.New(fault.Unreachable, "the server did not answer in time")
 
 // dial opens a connection. A server need not answer before it has an event, so the
 // wait has the same limit as any silence.
@@ -223,13 +223,11 @@ func agentError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || !errors.As(err, &wire) || !connect.IsWireError(err) {
 		return localError(ctx, err, cloudagent.ErrNotFound)
 	}
-	if kind := agentErrors[wire.Code()]; kind != nil {
-		return fmt.Errorf("%w: %s", kind, wire.Message())
+	e := remote(wire, nil)
+	if kind := agentErrors[wire.Code()]; kind != nil { // besides the reason, which may be that of a blob
+		e.kinds = append(e.kinds, kind)
 	}
-	if named := reasonOf(wire); named != nil {
-		return named
-	}
-	return err
+	return e
 }
 
 // permanent reports errors that a later retry does not fix.

@@ -98,7 +98,7 @@ func (b *Blobs) putLarge(ctx context.Context, one blob.Blob) error {
 // absent blob. An old server does not say what is wrong with an argument.
 func (b *Blobs) putError(ctx context.Context, err error) error {
 	var wire *connect.Error
-	if errors.As(err, &wire) && wire.Code() == connect.CodeInvalidArgument && ctx.Err() == nil && reasonOf(wire) == nil {
+	if errors.As(err, &wire) && wire.Code() == connect.CodeInvalidArgument && ctx.Err() == nil && len(reasonsOf(wire)) == 0 {
 		return fmt.Errorf("%w: %w", blob.ErrMismatch, err)
 	}
 	return localError(ctx, err, blob.ErrNotFound)

@@ -4,54 +4,84 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/fault"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
 )
 
 // ErrUnreachable says that the server did not answer.
-var ErrUnreachable = errors.New("the server cannot be reached")
+var ErrUnreachable = fault.New(fault.Unreachable, "the server cannot be reached")
 
-// reasonHeader names an error of the server that its code alone does not identify.
-// Old servers do not send it.
-const reasonHeader = "Stet-Error"
+// Headers by which a server names an error. Servers before them send only a code.
+const (
+	reasonHeader = "Stet-Error"
+	classHeader  = "Stet-Error-Class"
+)
 
-// reasons maps its values to errors.
-var reasons = map[string]error{
-	"full": blob.ErrFull, "blob-too-large": blob.ErrTooLarge, "row-too-large": kv.ErrTooLarge, "update-too-large": cloudagent.ErrTooLarge,
-	"read-only": blob.ErrReadOnly, "wrong-key": blob.ErrWrongKey, "mismatch": blob.ErrMismatch, "invalid-id": blob.ErrInvalidID,
-	"invalid-key": kv.ErrInvalidKey, "invalid-batch": kv.ErrInvalidBatch, "corrupt-row": kv.ErrCorrupt, "uncertain": kv.ErrUncertain,
-	"archived": cloudagent.ErrArchived, "newer-format": cloudagent.ErrNewerFormat,
+// classes says what a code means where the server does not name a class, as an old
+// server or a proxy does not. UNKNOWN is missing: it has too many causes.
+var classes = map[connect.Code]fault.Class{
+	connect.CodeCanceled: fault.Canceled, connect.CodeDeadlineExceeded: fault.Canceled, connect.CodeInvalidArgument: fault.Invalid,
+	connect.CodeNotFound: fault.NotFound, connect.CodeAlreadyExists: fault.Exists, connect.CodePermissionDenied: fault.Denied,
+	connect.CodeUnauthenticated: fault.Denied, connect.CodeResourceExhausted: fault.Exhausted, connect.CodeFailedPrecondition: fault.Conflict,
+	connect.CodeAborted: fault.Stale, connect.CodeUnimplemented: fault.Unsupported, connect.CodeUnavailable: fault.Busy, connect.CodeDataLoss: fault.Damaged,
 }
 
-// namedError is an error of the server with a known name. It also unwraps to the wire
-// error, for its code.
-type namedError struct {
-	kind error
-	wire *connect.Error
+// remoteError is an error of the server. It is each error that the server named, and
+// the error of the wire too, for callers that ask for its code.
+type remoteError struct {
+	class fault.Class
+	kinds []error
+	wire  *connect.Error
 }
 
-func (e *namedError) Error() string {
-	if strings.Contains(e.wire.Message(), e.kind.Error()) {
+func (e *remoteError) Error() string {
+	if len(e.kinds) == 0 || e.kinds[0].Error() == "" || strings.Contains(e.wire.Message(), e.kinds[0].Error()) {
 		return e.wire.Message()
 	}
-	return e.kind.Error() + ": " + e.wire.Message()
+	return e.kinds[0].Error() + ": " + e.wire.Message()
 }
 
-func (e *namedError) Unwrap() []error { return []error{e.kind, e.wire} }
+// FaultClass returns the class that the server named, or that of the code.
+func (e *remoteError) FaultClass() fault.Class { return e.class }
 
-// reasonOf returns the error that the server named, or nil.
-func reasonOf(wire *connect.Error) error {
-	kind := reasons[wire.Meta().Get(reasonHeader)]
-	if kind == nil || !connect.IsWireError(wire) {
-		return nil
+func (e *remoteError) Unwrap() []error { return append(slices.Clone(e.kinds), e.wire) }
+
+// remote returns an error that came over the wire as what it was at the server. To
+// errors.Is, a reason is as good as the sentinel that has it. Where the server named
+// no reason, byCode says what its code stands for.
+func remote(wire *connect.Error, byCode map[connect.Code]error) *remoteError {
+	e := &remoteError{class: fault.Parse(wire.Meta().Get(classHeader)), wire: wire}
+	if e.class == fault.Unknown {
+		e.class = classes[wire.Code()]
 	}
-	return &namedError{kind: kind, wire: wire}
+	for _, reason := range reasonsOf(wire) {
+		e.kinds = append(e.kinds, fault.Named(e.class, reason, ""))
+	}
+	if kind := byCode[wire.Code()]; kind != nil && len(e.kinds) == 0 {
+		e.kinds = append(e.kinds, kind)
+	}
+	return e
+}
+
+// reasonsOf returns the reasons that a server sent. A proxy may have joined the lines
+// of the header.
+func reasonsOf(wire *connect.Error) []string {
+	var reasons []string
+	for _, line := range wire.Meta().Values(reasonHeader) {
+		for reason := range strings.SplitSeq(line, ",") {
+			if reason = strings.TrimSpace(reason); reason != "" {
+				reasons = append(reasons, reason)
+			}
+		}
+	}
+	return reasons
 }
 
 // localError converts an error of the server to its local equivalent. notFound is the
@@ -79,20 +109,16 @@ func localError(ctx context.Context, err error, notFound error) error {
 			return missingBlobs(d)
 		}
 	}
-	if named := reasonOf(wire); named != nil {
-		return named
-	}
 	if !connect.IsWireError(err) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	kinds := map[connect.Code]error{
+	e := remote(wire, map[connect.Code]error{
 		connect.CodeNotFound: notFound, connect.CodeDataLoss: blob.ErrCorrupt, connect.CodeAborted: kv.ErrConflict,
-		connect.CodeUnavailable: kv.ErrBusy,
+	})
+	if wire.Code() == connect.CodeUnavailable { // whatever the reason: nothing was done, and it may work later
+		e.kinds = append(e.kinds, kv.ErrBusy)
 	}
-	if kind := kinds[wire.Code()]; kind != nil {
-		return fmt.Errorf("%w: %s", kind, wire.Message())
-	}
-	return err
+	return e
 }
 
 func missingBlobs(d *stetv1.MissingBlobs) error {

@@ -14,12 +14,19 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/fault"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/postgres"
+	"github.com/stet-dev/stet/search/pgsearch"
 	"github.com/stet-dev/stet/server"
+	"github.com/stet-dev/stet/sqlite"
 )
 
 // failing stores answer everything that writes with one error.
@@ -60,7 +67,7 @@ func TestErrorsOfTheServerKeepTheirTypes(t *testing.T) {
 	one := blob.New([]byte("x"))
 	for _, test := range []struct {
 		err  error
-		code connect.Code // 0 where the error hides it
+		code connect.Code
 	}{
 		{blob.ErrFull, connect.CodeResourceExhausted},
 		{blob.ErrTooLarge, connect.CodeResourceExhausted},
@@ -72,9 +79,21 @@ func TestErrorsOfTheServerKeepTheirTypes(t *testing.T) {
 		{kv.ErrInvalidKey, connect.CodeInvalidArgument},
 		{kv.ErrInvalidBatch, connect.CodeInvalidArgument},
 		{kv.ErrCorrupt, connect.CodeDataLoss},
-		{blob.ErrCorrupt, 0},
-		{kv.ErrBusy, 0},
-		{kv.ErrConflict, 0},
+		{blob.ErrCorrupt, connect.CodeDataLoss},
+		{kv.ErrBusy, connect.CodeUnavailable},
+		{kv.ErrConflict, connect.CodeAborted},
+		{kv.ErrUncertain, connect.CodeUnknown},
+		{kv.ErrNewerFormat, connect.CodeFailedPrecondition},
+		{sqlite.ErrNewerFormat, connect.CodeFailedPrecondition},
+		{postgres.ErrNewerFormat, connect.CodeFailedPrecondition},
+		{pack.ErrNewerFormat, connect.CodeFailedPrecondition},
+		{pgsearch.ErrNewerFormat, connect.CodeFailedPrecondition},
+		{checkpoint.ErrNewerFormat, connect.CodeFailedPrecondition},
+		{cloudagent.ErrMetadataVersion, connect.CodeFailedPrecondition},
+		{keyring.ErrVersion, connect.CodeFailedPrecondition},
+		{stet.ErrLocked, connect.CodeFailedPrecondition},
+		{sqlite.ErrDamaged, connect.CodeDataLoss},
+		{postgres.ErrUnavailable, connect.CodeUnavailable},
 	} {
 		t.Run(test.err.Error(), func(t *testing.T) {
 			c := dial(t, failingServer(t, test.err).URL, token)
@@ -86,8 +105,11 @@ func TestErrorsOfTheServerKeepTheirTypes(t *testing.T) {
 				if !errors.Is(err, test.err) {
 					t.Errorf("%s: got %v, want %v", name, err, test.err)
 				}
-				if test.code != 0 && connect.CodeOf(err) != test.code {
+				if connect.CodeOf(err) != test.code {
 					t.Errorf("%s: code %v, want %v", name, connect.CodeOf(err), test.code)
+				}
+				if got, want := fault.Of(err), fault.Of(test.err); got != want {
+					t.Errorf("%s: class %v, want %v", name, got, want)
 				}
 			}
 		})
@@ -114,7 +136,15 @@ func TestErrorsAreNamedInEveryProtocol(t *testing.T) {
 	}
 }
 
-// A server of old names no errors.
+// A kind of another error is both, and an error that was never sent is neither.
+func TestKindsOfErrorsCrossTheWire(t *testing.T) {
+	err := dial(t, failingServer(t, checkpoint.ErrNewerFormat).URL, token).Blobs().Put(t.Context(), blob.New([]byte("x")))
+	if !errors.Is(err, checkpoint.ErrNewerFormat) || !errors.Is(err, kv.ErrNewerFormat) || errors.Is(err, sqlite.ErrNewerFormat) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An old server names no errors.
 func TestErrorsWithoutNames(t *testing.T) {
 	next := failingServer(t, blob.ErrMismatch).Config.Handler
 	front := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(nameless{w}, r) }))

@@ -7,7 +7,7 @@
 //	})
 //	defer f.Close()
 //	db, err := f.Open(ctx, "shop") // a *stet.DB like any other
-//	srv, err := server.NewTenants(f, f.Tokens().Verify, &server.Options{Ready: f.Ready, Code: fleet.Code, Shared: true})
+//	srv, err := server.NewTenants(f, f.Tokens().Verify, &server.Options{Ready: f.Ready, Shared: true})
 //
 // A node holds no state that another one needs: rows, small blobs and the tokens of
 // callers are in the database; large blobs, archived conversations and snapshots are in

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/sqlite"
@@ -16,14 +17,14 @@ import (
 // Errors of Migrate that callers branch on.
 var (
 	// ErrNotEmpty says that a migration would mix its data with other data.
-	ErrNotEmpty = errors.New("the target holds other data")
+	ErrNotEmpty = fault.New(fault.Conflict, "the target holds other data")
 	// ErrDiffers says that source and target are not equal in the end, as when the
 	// source was written to meanwhile. Migrate again to make up for that.
-	ErrDiffers = errors.New("source and target differ")
+	ErrDiffers = fault.New(fault.Conflict, "source and target differ")
 	// ErrArchivedSource says that parts of the source are in a bucket of its own.
-	ErrArchivedSource = errors.New("the source has archived conversations; bring them back with 'stet unarchive' first")
+	ErrArchivedSource = fault.New(fault.Conflict, "the source has archived conversations; bring them back with 'stet unarchive' first")
 	// ErrOtherTenant says that a store was sealed for another tenant than the target.
-	ErrOtherTenant = errors.New("an encrypted store can only become the default tenant: it is sealed for that one")
+	ErrOtherTenant = fault.New(fault.Invalid, "an encrypted store can only become the default tenant: its encryption is bound to that name")
 )
 
 // migrationMark is the row of the target that names the running migration. A

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/s3blob"
 	"github.com/stet-dev/stet/postgres"
@@ -136,16 +134,4 @@ func (f *Fleet) probe(ctx context.Context) error {
 		return nil
 	}
 	return &e
-}
-
-// Code is the wire code for errors of the backends: UNAVAILABLE if nothing was done,
-// UNKNOWN if a commit may have happened, 0 for others.
-func Code(err error) connect.Code {
-	switch {
-	case errors.Is(err, postgres.ErrUnknownOutcome):
-		return connect.CodeUnknown
-	case errors.Is(err, postgres.ErrUnavailable), errors.Is(err, s3blob.ErrUnavailable):
-		return connect.CodeUnavailable
-	}
-	return 0
 }

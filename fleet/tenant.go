@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/postgres"
 	"github.com/stet-dev/stet/search"
@@ -26,9 +27,9 @@ const (
 
 var (
 	// ErrMigrating says that a migration into the tenant has not ended.
-	ErrMigrating = errors.New("a migration into this store has not ended; run 'stet migrate' again to finish it")
+	ErrMigrating = fault.Named(fault.Conflict, "migrating", "a migration into this store has not ended; run 'stet migrate' again to finish it")
 	// errNotOurs says that a store was opened by somebody else.
-	errNotOurs = errors.New("measure store: it is not of this fleet")
+	errNotOurs = fault.New(fault.Invalid, "the store does not belong to this fleet")
 )
 
 // tenant returns the part of a tenant and the name that its data is sealed for.

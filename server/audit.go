@@ -43,7 +43,6 @@ type auditing struct {
 	log     *access.Audit // nil: no audit log
 	logger  *slog.Logger
 	metrics *metrics
-	known   func(error) connect.Code // of the backend's errors; may be nil
 
 	refusals *rate.Limiter // of lines for refused calls: anyone can cause them
 	mu       sync.Mutex    // guards what follows
@@ -60,7 +59,7 @@ const (
 
 func newAuditing(opts *Options, m *metrics) *auditing {
 	return &auditing{
-		log: opts.Audit, logger: opts.errorLogger(), metrics: m, known: opts.Code,
+		log: opts.Audit, logger: opts.errorLogger(), metrics: m,
 		refusals: rate.NewLimiter(refusalRate, refusalBurst), seen: make(map[string]bool),
 	}
 }
@@ -100,7 +99,7 @@ func (a *auditing) around(ctx context.Context, action, what string, keys []strin
 	err = do()
 	result := "ok"
 	if err != nil {
-		result = connect.CodeOf(backendError(err, a.known)).String()
+		result = connect.CodeOf(wireError(err)).String()
 	}
 	if err := a.log.End(begun, result); err != nil {
 		a.failed(ctx, err) // it ran, and its begin line is in the log

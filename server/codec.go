@@ -9,9 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/conversation/wirelimit"
+	"github.com/stet-dev/stet/fault"
 )
 
-var errNoMessage = errors.New("not a protobuf message")
+var errNoMessage = fault.New(fault.Invalid, "not a protobuf message")
 
 // binary is connect's codec for protobuf with limits that are checked before parsing:
 // a few bytes can require much memory.

@@ -8,6 +8,8 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // withDetail attaches a message to an error.
@@ -24,7 +26,6 @@ func withDetail(err *connect.Error, detail proto.Message) error {
 type coding struct {
 	hide   bool
 	logger *slog.Logger
-	known  func(error) connect.Code // of the backend's errors; may be nil
 }
 
 func (c coding) code(ctx context.Context, err error) error {
@@ -34,7 +35,7 @@ func (c coding) code(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errRevoked) {
 		err = connect.NewError(connect.CodeUnauthenticated, errRevoked)
 	}
-	coded := backendError(err, c.known)
+	coded := wireError(err)
 	at := callOf(ctx)
 	at.code = connect.CodeOf(coded).String()
 	if connect.CodeOf(coded) != connect.CodeInternal {
@@ -48,17 +49,20 @@ func (c coding) code(ctx context.Context, err error) error {
 	return connect.NewError(connect.CodeInternal, fmt.Errorf("unexpected error (server log: request %s)", at.request))
 }
 
-// away hides the hosts and databases in errors of the backend from callers.
+// away hides the hosts and databases in errors of the backend from callers. The class and
+// the reasons stay.
 func (c coding) away(ctx context.Context, err, coded error) error {
-	if !c.hide || c.known == nil || c.known(err) == 0 {
+	class := fault.Declared(err)
+	if !c.hide || class != fault.Unreachable && class != fault.Uncertain {
 		return coded
 	}
 	at := callOf(ctx)
 	c.logger.Warn("backend", slog.String("request", at.request), slog.String("path", at.procedure), slog.Any("error", err))
+	text := errors.New("the store is temporarily unreachable; retry in a few seconds")
 	if code := connect.CodeOf(coded); code != connect.CodeUnavailable {
-		return connect.NewError(code, fmt.Errorf("store connection lost before it answered (server log: request %s)", at.request))
+		text = fmt.Errorf("store connection lost before it answered (server log: request %s)", at.request)
 	}
-	return connect.NewError(connect.CodeUnavailable, errors.New("the store is temporarily unreachable; retry in a few seconds"))
+	return withReasons(connect.NewError(connect.CodeOf(coded), text), err)
 }
 
 func (c coding) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {

@@ -27,8 +27,7 @@ type gate struct {
 	memory  *memory
 	metrics *metrics
 	logger  *slog.Logger
-	hide    bool                     // unexpected errors go only to the log
-	code    func(error) connect.Code // of the backend's errors; may be nil
+	hide    bool // unexpected errors go only to the log
 	errors  *connect.ErrorWriter
 }
 
@@ -68,7 +67,7 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 		if errors.Is(err, errCrowded) || errors.Is(err, http.ErrServerClosed) {
 			err = connect.NewError(connect.CodeUnavailable, err)
 		}
-		return nil, nil, coding{hide: g.hide, logger: g.logger, known: g.code}.code(r.Context(), err)
+		return nil, nil, coding{hide: g.hide, logger: g.logger}.code(r.Context(), err)
 	}
 	ends = append(ends, out)
 	return s, leave, nil
@@ -84,7 +83,7 @@ func (g *gate) unauthenticated(ctx context.Context, err error) error {
 
 func (g *gate) exhausted(ctx context.Context, who access.Principal, err error) error {
 	var limit *access.LimitError
-	out := connect.NewError(connect.CodeResourceExhausted, err)
+	out := withReasons(connect.NewError(connect.CodeResourceExhausted, err), err)
 	if errors.As(err, &limit) {
 		g.metrics.refuse(ctx, who.Tenant, limit.Limit)
 		out.Meta().Set("Retry-After", limit.RetryAfter())

@@ -64,9 +64,6 @@ type Options struct {
 	// Ready reports whether the server can work; nil means always. Anyone can read
 	// its error at /readyz.
 	Ready func(context.Context) error
-	// Code returns the codes of backend errors, such as UNAVAILABLE if it cannot be
-	// reached, or 0 for unknown errors.
-	Code func(error) connect.Code
 	// Metrics serves /metrics; nil serves none.
 	Metrics http.Handler
 	// Logger gets one line for each call, without secrets; nil logs nothing.
@@ -134,7 +131,7 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 		return nil, err
 	}
 	return []connect.HandlerOption{
-		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger(), known: o.Code}, draining{}, answering{g.memory}, &storing{gate: g}, g.audit),
+		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger()}, draining{}, answering{g.memory}, &storing{gate: g}, g.audit),
 		connect.WithReadMaxBytes(wire.MaxMessage), connect.WithCompressMinBytes(minCompressed),
 		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
 	}, nil

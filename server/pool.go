@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,10 +9,11 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/fault"
 )
 
 // errCrowded says that no further store can be opened now.
-var errCrowded = errors.New("too many tenants are busy at the moment; retry in a few seconds")
+var errCrowded = fault.Named(fault.Busy, "too-many-tenants", "too many tenants are busy at the moment; retry in a few seconds")
 
 // site is the open store of a tenant with its handlers. It has no access to other
 // stores.

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // gRPC server reflection shows tools such as grpcurl what a server offers. Its
@@ -88,7 +90,7 @@ func answerReflection(stream *connect.BidiStream[reflectionRequest, reflectionRe
 	}
 }
 
-var errNoQuestion = errors.New("unknown reflection request")
+var errNoQuestion = fault.New(fault.Invalid, "unknown reflection request")
 
 // answer returns a field of the response. sent holds the files that the peer has.
 func (r *reflectionRequest) answer(services []string, sent map[string]bool) (protowire.Number, []byte, error) {

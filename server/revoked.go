@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/fault"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 )
 
 // errRevoked ends a stream whose token is no longer valid.
-var errRevoked = errors.New("the token is no longer valid: it was revoked or has expired")
+var errRevoked = fault.New(fault.Denied, "the token is no longer valid: it was revoked or has expired")
 
 // revocations ends the streams of tokens that are no longer valid. One goroutine
 // checks each token once, however many streams it has, and runs only while there are

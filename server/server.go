@@ -136,7 +136,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 	guard := newGuard(opts.hosts, verify)
 	return &gate{
 		guard: guard, revoked: newRevocations(guard.who), audit: newAuditing(opts, m),
-		streams: streaming(services), metrics: m, logger: opts.errorLogger(), code: opts.Code,
+		streams: streaming(services), metrics: m, logger: opts.errorLogger(),
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		memory: newMemory(opts.AnswerBytes),
 		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),

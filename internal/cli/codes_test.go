@@ -3,14 +3,25 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"regexp"
 	"syscall"
 	"testing"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/postgres"
+	"github.com/stet-dev/stet/search/pgsearch"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -43,6 +54,23 @@ func TestErrorsHaveTheirExitCodes(t *testing.T) {
 		{blob.Corrupt(blob.ID{1}, "bits"), ExitDamage, "damage"},
 		{kv.ErrBusy, ExitBusy, "busy"},
 		{blob.ErrFull, ExitError, "full"},
+		{blob.ErrReadOnly, ExitError, "read_only"},
+		{blob.ErrWrongKey, ExitError, "wrong_key"},
+		{kv.ErrUncertain, ExitError, "uncertain"},
+		{stet.ErrLocked, ExitError, "wrong_key"},
+		{upkeep.ErrNoInventory, ExitError, "unsupported"},
+		{sqlite.ErrNewerFormat, ExitError, "newer_format"},
+		{kv.ErrNewerFormat, ExitError, "newer_format"},
+		{postgres.ErrNewerFormat, ExitError, "newer_format"},
+		{pack.ErrNewerFormat, ExitError, "newer_format"},
+		{pgsearch.ErrNewerFormat, ExitError, "newer_format"},
+		{checkpoint.ErrNewerFormat, ExitError, "newer_format"},
+		{cloudagent.ErrMetadataVersion, ExitError, "newer_format"},
+		{keyring.ErrVersion, ExitError, "newer_format"},
+		{fmt.Errorf("rewind: %w: %w", checkpoint.ErrRolledBack, blob.ErrCorrupt), ExitDamage, "damage"},
+		{fmt.Errorf("rewind: %w: %w", checkpoint.ErrRolledBack, blob.ErrFull), ExitRolledBack, "rolled_back"},
+		{&net.OpError{Op: "listen", Err: syscall.EADDRINUSE}, ExitUnreachable, "unreachable"},
+		{syscall.ENOTDIR, ExitUsage, "invalid_argument"},
 		{usage(errors.New("how")), ExitUsage, "invalid_argument"},
 	}
 	a := &app{}
@@ -50,6 +78,28 @@ func TestErrorsHaveTheirExitCodes(t *testing.T) {
 		code, name := Code(a.explain(test.err))
 		if code != test.code || name != test.name {
 			t.Errorf("%v: got %d %s, want %d %s", test.err, code, name, test.code, test.name)
+		}
+	}
+}
+
+func TestEveryClassHasAnExitCode(t *testing.T) {
+	for _, class := range fault.Classes() {
+		if found := exits[class]; found.code == ExitOK || found.name == "" {
+			t.Errorf("%v has the exit code %d and the name %q", class, found.code, found.name)
+		}
+	}
+}
+
+// The page about the command line lists every name.
+func TestNamesOfErrorsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/format/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range exits {
+		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\|.*`%s`", found.code, found.name))
+		if !row.Match(page) {
+			t.Errorf("docs/format/cli.md does not list %q with exit code %d", found.name, found.code)
 		}
 	}
 }

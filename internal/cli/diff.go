@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -275,4 +275,4 @@ func (a *app) statText(list []fileDiffJSON) string {
 }
 
 // errNoRef is the error of commands that need a reference.
-var errNoRef = errors.New("no reference given")
+var errNoRef = fault.New(fault.Invalid, "no reference given")

@@ -5,18 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/client"
-	"github.com/stet-dev/stet/keyring"
-	"github.com/stet-dev/stet/kv"
-	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/fault"
 )
 
 // Exit codes, stable from the first release.
@@ -33,7 +28,7 @@ const (
 	ExitInterrupted = 130
 )
 
-var errInterrupted = errors.New("interrupted")
+var errInterrupted = fault.New(fault.Canceled, "interrupted")
 
 // codedError is an error with an exit code.
 type codedError struct {
@@ -56,43 +51,69 @@ type silentExit struct{ code int }
 
 func (e silentExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
+// exit is an exit code with its name in JSON.
+type exit struct {
+	code int
+	name string
+}
+
+// exits says how the errors of a class end a command. docs/format/cli.md has the same
+// table.
+var exits = map[fault.Class]exit{
+	fault.Unknown:     {ExitError, "error"},
+	fault.NotFound:    {ExitNotFound, "not_found"},
+	fault.Invalid:     {ExitUsage, "invalid_argument"},
+	fault.Exists:      {ExitConflict, "conflict"},
+	fault.Stale:       {ExitConflict, "conflict"},
+	fault.Conflict:    {ExitConflict, "conflict"},
+	fault.Unsupported: {ExitError, "unsupported"},
+	fault.Busy:        {ExitBusy, "busy"},
+	fault.Closed:      {ExitError, "closed"},
+	fault.Canceled:    {ExitError, "canceled"}, // an interrupt has a code of its own
+	fault.Unreachable: {ExitUnreachable, "unreachable"},
+	fault.Denied:      {ExitError, "denied"},
+	fault.Exhausted:   {ExitError, "exhausted"},
+	fault.ReadOnly:    {ExitError, "read_only"},
+	fault.WrongKey:    {ExitError, "wrong_key"},
+	fault.NewerFormat: {ExitError, "newer_format"},
+	fault.RolledBack:  {ExitRolledBack, "rolled_back"},
+	fault.Uncertain:   {ExitError, "uncertain"},
+	fault.Damaged:     {ExitDamage, "damage"},
+}
+
+// exceptions are reasons that end a command in another way than their class.
+var exceptions = map[string]exit{
+	"full":               {ExitError, "full"},
+	"rewind-interrupted": {ExitError, "error"}, // the name that it had before there were classes
+}
+
+// codeNames are the names of errors that were given an exit code where they arose.
+var codeNames = map[int]string{
+	ExitError: "error", ExitUsage: "invalid_argument", ExitNotFound: "not_found", ExitConflict: "conflict",
+	ExitRolledBack: "rolled_back", ExitDamage: "damage", ExitBusy: "busy", ExitUnreachable: "unreachable",
+	ExitInterrupted: "interrupted",
+}
+
 // Code returns the exit code and the machine-readable name of an error.
 func Code(err error) (int, string) {
 	var known *codedError
 	var network *net.OpError
+	class := fault.Of(err)
 	switch {
 	case err == nil:
 		return ExitOK, "ok"
 	case errors.As(err, &known):
 		return known.code, codeNames[known.code]
-	case errors.Is(err, blob.ErrCorrupt), errors.Is(err, kv.ErrCorrupt), errors.Is(err, sqlite.ErrDamaged):
-		return ExitDamage, "damage"
-	case errors.Is(err, sqlite.ErrNoStore), errors.Is(err, blob.ErrNotFound), errors.Is(err, kv.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return ExitNotFound, "not_found"
-	case errors.Is(err, kv.ErrConflict):
-		return ExitConflict, "conflict"
-	case errors.Is(err, kv.ErrBusy):
-		return ExitBusy, "busy"
-	case errors.Is(err, blob.ErrInvalidID):
-		return ExitUsage, "invalid_argument"
-	case errors.Is(err, blob.ErrWrongKey), errors.Is(err, keyring.ErrWrongKey):
-		return ExitError, "wrong_key"
-	case errors.Is(err, sqlite.ErrNewerFormat):
-		return ExitError, "newer_format"
-	case errors.Is(err, blob.ErrFull):
-		return ExitError, "full"
-	case errors.Is(err, blob.ErrReadOnly):
-		return ExitError, "read_only"
-	case errors.Is(err, client.ErrUnreachable), errors.As(err, &network):
-		return ExitUnreachable, "unreachable"
+	case class == fault.Unknown && errors.As(err, &network): // also an address that cannot be listened on
+		class = fault.Unreachable
 	}
-	return ExitError, "error"
-}
-
-var codeNames = map[int]string{
-	ExitError: "error", ExitUsage: "invalid_argument", ExitNotFound: "not_found", ExitConflict: "conflict",
-	ExitRolledBack: "rolled_back", ExitDamage: "damage", ExitBusy: "busy", ExitUnreachable: "unreachable",
-	ExitInterrupted: "interrupted",
+	found := exits[class]
+	if reasons := fault.Reasons(err); len(reasons) > 0 && class == fault.Declared(err) {
+		if other, ok := exceptions[reasons[0]]; ok {
+			found = other
+		}
+	}
+	return found.code, found.name
 }
 
 // fail reports an error to people or machines and returns the exit code.

@@ -145,7 +145,7 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 			return err
 		}
 		if a.fleet != nil {
-			opts.Ready, opts.Code, opts.Shared = a.fleet.Ready, fleet.Code, true
+			opts.Ready, opts.Shared = a.fleet.Ready, true
 		}
 		handler, err := server.New(db, opts)
 		if err != nil {
@@ -192,7 +192,7 @@ func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores ser
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		opts.Ready, opts.Code, opts.Shared = f.Ready, fleet.Code, true
+		opts.Ready, opts.Shared = f.Ready, true
 		return f, f.Tokens(), f.Close, nil
 	}
 	dir, err := a.storeDir()

@@ -2,11 +2,12 @@ package highlight
 
 import (
 	"encoding/xml"
-	"errors"
 	"io/fs"
 	"time"
 
 	"github.com/alecthomas/chroma/v2"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // newLexer reads a lexer of the archive and adds a time limit to its rules. A lexer
@@ -51,7 +52,7 @@ type hurry struct{}
 
 type begunKey struct{}
 
-var errSlow = errors.New("lexing takes too long")
+var errSlow = fault.New(fault.Exhausted, "lexing takes too long")
 
 // Mutate implements chroma.Mutator.
 func (hurry) Mutate(state *chroma.LexerState) error {

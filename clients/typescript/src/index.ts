@@ -10,5 +10,6 @@
 export { connect, type Options, type Stet } from "./client.js";
 export { Agents } from "./agents.js";
 export { Blobs, BlobMismatchError, hex, sha256 } from "./blobs.js";
+export { classes, classOf, hasReason, reasons, reasonsOf, type Class, type Reason } from "./errors.js";
 export { DataLossError, type AgentEvent, type FollowOptions } from "./follow.js";
 export { Code, ConnectError } from "@connectrpc/connect";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, connect as dial, type AddressInfo, type Socket } from "node:net";
 import { test } from "node:test";
 
-import { BlobMismatchError, Code, connect, ConnectError, hex, sha256, type AgentEvent } from "../src/index.js";
+import { BlobMismatchError, classOf, Code, connect, ConnectError, hasReason, hex, reasonsOf, sha256, type AgentEvent } from "../src/index.js";
 
 const url = process.env["STET_URL"] ?? "";
 const token = process.env["STET_TOKEN"] ?? "";
@@ -23,6 +23,16 @@ test("blobs come back as they were stored", async () => {
   assert.deepEqual(await stet.blobs.has(id, await sha256(new Uint8Array([1, 2, 3]))), [true, false]);
   await assert.rejects(stet.blobs.put(new Uint8Array(4 << 20)), RangeError);
   await assert.rejects(stet.blobs.get(new Uint8Array(32)), (error: unknown) => error instanceof ConnectError && error.code === Code.NotFound);
+});
+
+test("errors have the class and the reasons that the server named", async () => {
+  await assert.rejects(stet.blobs.get(new Uint8Array(32).fill(7)), (error: unknown) => {
+    assert.equal(classOf(error), "not-found");
+    assert.deepEqual(reasonsOf(error), ["blob-not-found"]);
+    return hasReason(error, "blob-not-found") && !hasReason(error, "full");
+  });
+  assert.equal(classOf(new Error("local")), undefined);
+  assert.deepEqual(reasonsOf(new Error("local")), []);
 });
 
 test("other bytes than the id names are refused", async () => {

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/s3blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/postgres"
+	"github.com/stet-dev/stet/search/pgsearch"
+	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/upkeep"
+)
+
+func TestEveryClassHasACode(t *testing.T) {
+	for _, class := range fault.Classes() {
+		if codes[class] == 0 {
+			t.Errorf("%v has no code", class)
+		}
+	}
+	if len(codes) != len(fault.Classes()) {
+		t.Errorf("%d classes have codes, want %d", len(codes), len(fault.Classes()))
+	}
+}
+
+func TestErrorsHaveTheirCodes(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		code    connect.Code
+		reasons []string
+	}{
+		{errors.New("open /var/lib/stet: it failed"), connect.CodeInternal, nil},
+		{syscall.ENOENT, connect.CodeInternal, nil}, // its text names a path
+		{sqlite.ErrNoStore, connect.CodeInternal, nil},
+		{s3blob.ErrNoBucket, connect.CodeInternal, nil}, // not the caller's blob
+		{s3blob.ErrDenied, connect.CodeInternal, nil},   // not the caller's credentials
+		{fmt.Errorf("%w: %w", blob.ErrNotFound, context.Canceled), connect.CodeCanceled, []string{"blob-not-found"}},
+		{context.DeadlineExceeded, connect.CodeDeadlineExceeded, nil},
+		{blob.NotFound(blob.ID{1}), connect.CodeNotFound, []string{"blob-not-found"}},
+		{sqlite.ErrNewerFormat, connect.CodeFailedPrecondition, []string{"newer-store"}},
+		{postgres.ErrNewerFormat, connect.CodeFailedPrecondition, []string{"newer-database"}},
+		{pack.ErrNewerFormat, connect.CodeFailedPrecondition, []string{"newer-pack"}},
+		{pgsearch.ErrNewerFormat, connect.CodeFailedPrecondition, []string{"newer-search-tables"}},
+		{kv.ErrNewerFormat, connect.CodeFailedPrecondition, []string{"newer-format"}},
+		{checkpoint.ErrNewerFormat, connect.CodeFailedPrecondition, []string{"newer-checkpoint", "newer-format"}},
+		{cloudagent.ErrMetadataVersion, connect.CodeFailedPrecondition, []string{"newer-metadata"}},
+		{stet.ErrLocked, connect.CodeFailedPrecondition, []string{"locked"}},
+		{upkeep.ErrNoInventory, connect.CodeUnimplemented, []string{"no-inventory"}},
+		{kv.ErrBusy, connect.CodeUnavailable, []string{"busy"}},
+		{blob.ErrClosed, connect.CodeUnavailable, []string{"store-closed"}},
+		{postgres.ErrUnavailable, connect.CodeUnavailable, []string{"database-unreachable"}},
+		{s3blob.ErrUnavailable, connect.CodeUnavailable, []string{"bucket-unreachable"}},
+		{postgres.ErrUnknownOutcome, connect.CodeUnknown, []string{"unknown-outcome"}},
+		{conversation.ErrStale, connect.CodeAborted, []string{"stale-writer"}},
+		{conversation.ErrExists, connect.CodeAlreadyExists, []string{"conversation-exists"}},
+		{&conversation.HydrationError{Source: "pointer", Err: blob.ErrNotFound}, connect.CodeDataLoss, []string{"conversation-data-loss", "blob-not-found"}},
+		{fmt.Errorf("%w: %w", checkpoint.ErrRolledBack, checkpoint.ErrChanged), connect.CodeAborted, []string{"rolled-back", "file-changed"}},
+		{checkpoint.ErrBadRecord, connect.CodeDataLoss, []string{"bad-checkpoint", "corrupt-row"}},
+		{checkpoint.ErrStalePlan, connect.CodeFailedPrecondition, []string{"stale-plan"}},
+		{checkpoint.ErrDisabled, connect.CodeFailedPrecondition, []string{"checkpoints-disabled"}},
+		{checkpoint.ErrNothing, connect.CodeFailedPrecondition, []string{"nothing-to-undo"}},
+		{checkpoint.ErrOtherWorkspace, connect.CodeInvalidArgument, []string{"other-workspace"}},
+		{checkpoint.ErrInterrupted, connect.CodeUnavailable, []string{"rewind-interrupted"}},
+		{cloudagent.ErrTooLarge, connect.CodeResourceExhausted, []string{"update-too-large"}},
+	} {
+		err := wireError(fmt.Errorf("do it: %w", test.err))
+		var out *connect.Error
+		if !errors.As(err, &out) || out.Code() != test.code {
+			t.Errorf("%v: got %v, want %v", test.err, connect.CodeOf(err), test.code)
+			continue
+		}
+		if got := out.Meta().Values(reasonHeader); !slices.Equal(got, test.reasons) {
+			t.Errorf("%v: got the reasons %q, want %q", test.err, got, test.reasons)
+		}
+	}
+}
+
+// Every exception is a reason that some sentinel has.
+func TestExceptionsAreOfSentinels(t *testing.T) {
+	for reason := range exceptions {
+		known := slices.ContainsFunc([]error{checkpoint.ErrDisabled, checkpoint.ErrNothing, checkpoint.ErrOtherWorkspace, checkpoint.ErrInterrupted}, func(err error) bool {
+			return fault.Reasons(err)[0] == reason
+		})
+		if !known {
+			t.Errorf("no sentinel has the reason %q", reason)
+		}
+	}
+}
