@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/upkeep"
@@ -12,7 +13,7 @@ import (
 )
 
 // ErrKeyInUse says that something is still sealed with a key that was to be removed.
-var ErrKeyInUse = errors.New("a retired key is still in use")
+var ErrKeyInUse = fault.Named(fault.Conflict, "key-in-use", "a retired key is still in use")
 
 // Reencrypt encrypts with the active key what is sealed with a retired one. It may be
 // interrupted and called again. progress, if set, is called for every page. What is in

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
@@ -29,7 +30,7 @@ import (
 const KeyringName = "keys.json"
 
 // ErrLocked says that a store is encrypted and no key was given.
-var ErrLocked = errors.New("the store is encrypted and no key was given")
+var ErrLocked = fault.Named(fault.WrongKey, "locked", "the store is encrypted and no key was given")
 
 // Options configure a DB; nil means all defaults.
 type Options struct {

@@ -17,9 +17,9 @@ import (
 
 var (
 	// ErrNoBucket says that a store has no bucket for archived conversations.
-	ErrNoBucket = fault.New(fault.Unsupported, "this store has no bucket for archived conversations")
+	ErrNoBucket = fault.Named(fault.Unsupported, "no-pack-bucket", "this store has no bucket for archived conversations")
 	// ErrNotIdle says that a conversation, or its agent, was used recently.
-	ErrNotIdle = fault.New(fault.Conflict, "conversation is not idle")
+	ErrNotIdle = fault.Named(fault.Conflict, "not-idle", "conversation is not idle")
 )
 
 // ArchiveOptions select conversations; nil gives the defaults.

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNoQuarantine says that the rows of a store cannot be set aside from here.
-var ErrNoQuarantine = fault.New(fault.Unsupported, "rows of this kind of store can only be set aside where it is kept")
+var ErrNoQuarantine = fault.Named(fault.Unsupported, "no-quarantine", "rows can only be quarantined on the machine that holds the store")
 
 // Quarantine sets damaged rows aside, so that whatever reads many rows works again, and
 // returns their keys. They are kept as they are stored, under other keys;

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNoInventory says that the store cannot enumerate what it holds.
-var ErrNoInventory = fault.New(fault.Unsupported, "this kind of store cannot be enumerated from here")
+var ErrNoInventory = fault.Named(fault.Unsupported, "no-inventory", "this kind of store cannot list its contents from here")
 
 // Inventory is the part of a driver that upkeep needs: to enumerate and to sweep.
 type Inventory interface {
