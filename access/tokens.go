@@ -19,8 +19,12 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/private"
 )
+
+// errNotTokens says that a file has another content. The caller's arguments are right.
+var errNotTokens = fault.New(fault.Unsupported, "not a file of tokens")
 
 // TokensName is the usual name of the file of tokens, in the directory of a store.
 const TokensName = "tokens.json"
@@ -258,7 +262,7 @@ func parse(data []byte) (*file, error) {
 	}
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
-		return nil, fmt.Errorf("%w: not a file of tokens", ErrInvalid)
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, errNotTokens)
 	}
 	if f.Version != fileVersion {
 		return nil, fmt.Errorf("%w: format %d; this release reads %d", ErrInvalid, f.Version, fileVersion)
