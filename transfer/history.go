@@ -1,8 +1,6 @@
 package transfer
 
 import (
-	"context"
-	"errors"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -11,61 +9,14 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
-	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
 // ErrNewerFormat says that a row was written by a newer release.
 var ErrNewerFormat = kv.ErrNewerFormat
 
-// history is the history of a conversation on one side.
-type history struct {
-	id      string
-	record  *stetv1.ConversationRecord // nil if there is none
-	version uint64                     // of its row
-	saves   []*stetv1.SaveRecord       // by number
-}
-
-func (h *history) head() *stetv1.SaveRecord {
-	if len(h.saves) == 0 {
-		return nil
-	}
-	return h.saves[len(h.saves)-1]
-}
-
-// listedAt is the time in the list of conversations.
-func (h *history) listedAt() int64 {
-	if head := h.head(); head != nil {
-		return head.GetTimeMs()
-	}
-	return h.record.GetCreatedAtMs()
-}
-
-func load(ctx context.Context, rows kv.Store, id string) (*history, error) {
-	h := &history{id: id}
-	row, err := rows.Get(ctx, keyspace.Conversation(id))
-	if errors.Is(err, kv.ErrNotFound) {
-		return h, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	h.record, h.version = new(stetv1.ConversationRecord), row.Version
-	if err := decode(row, h.record); err != nil {
-		return nil, err
-	}
-	for row, err := range rows.Scan(ctx, keyspace.Saves(id), kv.ScanOptions{}) {
-		if err != nil {
-			return nil, err
-		}
-		save := new(stetv1.SaveRecord)
-		if err := decode(row, save); err != nil {
-			return nil, err
-		}
-		h.saves = append(h.saves, save)
-	}
-	return h, nil
-}
+// history is a conversation as one side has it.
+type history = conversation.Records
 
 // decode reads a row by the rules of its readers: rows that they reject are not
 // transferred or built upon.
@@ -106,16 +57,16 @@ type plan struct {
 // saves: then nothing is left behind.
 func compare(here, there *history) plan {
 	p := plan{numbers: make(map[uint64]uint64)}
-	known := make(map[blob.ID]uint64, len(there.saves))
-	for _, s := range there.saves {
+	known := make(map[blob.ID]uint64, len(there.Saves))
+	for _, s := range there.Saves {
 		known[identity(s)] = s.GetSeq()
 	}
 	var headHere, headThere blob.ID
-	if head := there.head(); head != nil {
+	if head := there.Head(); head != nil {
 		headThere = identity(head)
 	}
 	behind := headThere.IsZero()
-	for _, s := range here.saves {
+	for _, s := range here.Saves {
 		name := identity(s)
 		behind = behind || name == headThere
 		headHere = name
@@ -129,7 +80,7 @@ func compare(here, there *history) plan {
 	p.add = slices.DeleteFunc(p.add, func(s *stetv1.SaveRecord) bool { return gone[s.GetSeq()] })
 	_, has := known[headHere]
 	switch {
-	case there.record == nil:
+	case there.Conversation == nil:
 		p.status = Created
 	case headHere == headThere:
 		p.status, p.add = Current, nil
@@ -148,18 +99,18 @@ func compare(here, there *history) plan {
 // the same numbers, all before its head. Adding them again would make an old state
 // the head for a while, and shift all numbers.
 func forgotten(here, there *history, numbers map[uint64]uint64, behind bool) map[uint64]bool {
-	same := behind && len(numbers) == len(there.saves)
+	same := behind && len(numbers) == len(there.Saves)
 	for from, to := range numbers {
 		same = same && from == to
 	}
 	gone := make(map[uint64]bool)
 	leads := make(map[uint64]bool)
-	for _, s := range slices.Backward(here.saves) {
+	for _, s := range slices.Backward(here.Saves) {
 		_, has := numbers[s.GetSeq()]
 		if has || leads[s.GetSeq()] {
 			leads[s.GetParent()] = true
 		}
-		gone[s.GetSeq()] = !has && (leads[s.GetSeq()] || same && s.GetSeq() < there.head().GetSeq())
+		gone[s.GetSeq()] = !has && (leads[s.GetSeq()] || same && s.GetSeq() < there.Head().GetSeq())
 	}
 	return gone
 }

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
-	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -49,8 +47,8 @@ func (m *mover) lookAtSaves(ctx context.Context, p plan) ([]save, error) {
 // interrupted transfer leaves the target at an earlier complete save, and is resumed
 // from there.
 func (m *mover) saves(ctx context.Context, here, there *history, p plan, saves []save, moved *Moved) error {
-	w := &writer{m: m, there: there, numbers: p.numbers}
-	if there.record == nil {
+	w := &writer{m: m, there: service(m.to).Receive(there, m.commit), numbers: p.numbers}
+	if there.Conversation == nil {
 		if err := w.create(ctx, here); err != nil {
 			return err
 		}
@@ -98,9 +96,8 @@ func (m *mover) skip(ctx context.Context, s *stetv1.SaveRecord) error {
 // writer adds saves to the target's history.
 type writer struct {
 	m       *mover
-	there   *history
+	there   *conversation.Receiver
 	numbers map[uint64]uint64 // of saves at the source → here
-	ours    bool              // this writer has taken over the conversation
 	shifted bool              // numbers differ from those of the source
 }
 
@@ -109,36 +106,10 @@ func (w *writer) create(ctx context.Context, here *history) error {
 	if w.m.opts.DryRun {
 		return nil
 	}
-	rec := proto.CloneOf(here.record)
-	rec.Epoch, rec.Writer = 1, randomWriter() // writers of the source must not write here
-	value, err := encode(rec)
-	if err != nil {
-		return err
-	}
-	key := keyspace.Conversation(rec.GetId())
-	err = w.m.commit(ctx, &kv.Batch{
-		Expect: []kv.Expect{{Key: key}, {Key: keyspace.Head(rec.GetId())}},
-		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ByTime(rec.GetCreatedAtMs(), rec.GetId())}},
-	})
-	if err != nil {
-		return err
-	}
-	row, err := w.m.to.Rows.Get(ctx, key)
-	if err != nil {
-		return err
-	}
-	w.there.record, w.there.version, w.ours = rec, row.Version, true
-	return nil
+	return w.there.Create(ctx, here.Conversation)
 }
 
-func randomWriter() []byte {
-	w := make([]byte, 16)
-	rand.Read(w) // never fails
-	return w
-}
-
-// add commits one save. The first one also takes over the conversation, which makes
-// other writers stale.
+// add commits one save.
 func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, refs []blob.ID) error {
 	if w.m.opts.DryRun {
 		return nil
@@ -147,53 +118,10 @@ func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, r
 	if err != nil {
 		return err
 	}
-	value, err := encode(next)
-	if err != nil {
+	if err := w.there.Append(ctx, next, refs); err != nil {
 		return err
-	}
-	id, root := w.there.id, []byte(fmt.Sprintf("%x", next.GetRoot()))
-	record := keyspace.Conversation(id)
-	b := &kv.Batch{
-		Expect: []kv.Expect{{Key: record, Version: w.there.version}, {Key: keyspace.Save(id, next.GetSeq())}},
-		Delete: []string{keyspace.ByTime(w.there.listedAt(), id)},
-		Set: []kv.Set{
-			{Key: keyspace.Head(id), Value: root},
-			{Key: keyspace.Save(id, next.GetSeq()), Value: value},
-			{Key: keyspace.ByTime(next.GetTimeMs(), id)},
-		},
-		Refs: refs,
-	}
-	// A save of another writer does not change the record; its number shows it.
-	if after := w.there.head().GetSeq() + 1; after < next.GetSeq() {
-		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Save(id, after)})
-	}
-	if message := next.GetMessageId(); message != "" {
-		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(id, message), Value: root})
-	}
-	if !w.ours {
-		rec := proto.CloneOf(w.there.record)
-		if rec.GetEpoch() >= conversation.MaxSeq {
-			return errors.New("its epochs at the target are exhausted")
-		}
-		rec.Epoch, rec.Writer = rec.GetEpoch()+1, randomWriter()
-		value, err := encode(rec)
-		if err != nil {
-			return err
-		}
-		b.Set = append(b.Set, kv.Set{Key: record, Value: value})
-	}
-	if err := w.m.commit(ctx, b); err != nil {
-		return err
-	}
-	if !w.ours {
-		row, err := w.m.to.Rows.Get(ctx, record)
-		if err != nil {
-			return err
-		}
-		w.there.version, w.ours = row.Version, true
 	}
 	w.numbers[s.GetSeq()] = next.GetSeq()
-	w.there.saves = append(w.there.saves, next)
 	return nil
 }
 
@@ -201,7 +129,7 @@ func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, r
 // both sides agree they are kept, even if the policy of the source has removed some.
 func (w *writer) renumber(s *stetv1.SaveRecord, status Status) (*stetv1.SaveRecord, error) {
 	next := proto.CloneOf(s)
-	last := w.there.head().GetSeq()
+	last := w.there.Have().Head().GetSeq()
 	for from, to := range w.numbers {
 		w.shifted = w.shifted || from != to
 	}
@@ -218,7 +146,7 @@ func (w *writer) renumber(s *stetv1.SaveRecord, status Status) (*stetv1.SaveReco
 	switch {
 	case next.Branch != "":
 	case next.Parent == last:
-		next.Branch = w.there.head().GetBranch()
+		next.Branch = w.there.Have().Head().GetBranch()
 	default:
 		next.Branch = fmt.Sprintf("after-%d", next.Parent)
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	"github.com/stet-dev/stet/fault"
-	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -122,7 +122,7 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 	all := len(ids) == 0
 	if all {
 		var err error
-		if ids, err = allConversations(ctx, from.Rows); err != nil {
+		if ids, err = service(from).IDs(ctx, "", 0); err != nil {
 			return m.report, err
 		}
 	}
@@ -183,33 +183,25 @@ func (m *mover) failed(id string, err error) {
 	at.Status, at.Err = Failed, err
 }
 
-func allConversations(ctx context.Context, rows kv.Store) ([]string, error) {
-	var ids []string
-	for row, err := range rows.Scan(ctx, keyspace.Conversations(), kv.ScanOptions{KeysOnly: true}) {
-		if err != nil {
-			return nil, fmt.Errorf("list conversations: %w", err)
-		}
-		ids = append(ids, keyspace.Last(row.Key))
-	}
-	return ids, nil
-}
+// service returns the conversations of a side.
+func service(s Side) *conversation.Store { return conversation.New(s.Blobs, s.Rows, nil) }
 
 // conversation moves one conversation: it examines all of it, then adds saves in
 // order, then checkpoints.
 func (m *mover) conversation(ctx context.Context, id string) error {
 	m.root, m.before = blob.ID{}, blob.ID{}
-	here, err := load(ctx, m.from.Rows, id)
+	here, err := service(m.from).Records(ctx, id)
 	if err != nil {
 		return err
 	}
-	if here.record == nil {
+	if here.Conversation == nil {
 		return ErrNotFound
 	}
-	there, err := load(ctx, m.to.Rows, id)
+	there, err := service(m.to).Records(ctx, id)
 	if err != nil {
 		return err
 	}
-	moved := Moved{ID: id, Title: here.record.GetTitle()}
+	moved := Moved{ID: id, Title: here.Conversation.GetTitle()}
 	p := compare(here, there)
 	if moved.Status = p.status; p.status == Diverged && m.opts.Force {
 		moved.Status = Forced

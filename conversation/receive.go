@@ -1,0 +1,204 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Records are a conversation as a store keeps it: with everything that its records
+// say, for a copy in another store.
+type Records struct {
+	ID string
+	// Conversation is the record, nil if the store has no such conversation.
+	Conversation *stetv1.ConversationRecord
+	// Saves are by number.
+	Saves []*stetv1.SaveRecord
+
+	version uint64 // of the row of Conversation
+}
+
+// Head returns the current save, or nil.
+func (r *Records) Head() *stetv1.SaveRecord {
+	if len(r.Saves) == 0 {
+		return nil
+	}
+	return r.Saves[len(r.Saves)-1]
+}
+
+// listedAt is the time in the list of conversations.
+func (r *Records) listedAt() int64 {
+	if head := r.Head(); head != nil {
+		return head.GetTimeMs()
+	}
+	return r.Conversation.GetCreatedAtMs()
+}
+
+// Records returns the records of a conversation. What other readers refuse is an error
+// that is Damaged.
+func (s *Store) Records(ctx context.Context, id string) (*Records, error) {
+	out := &Records{ID: id}
+	row, err := s.rows.Get(ctx, keyspace.Conversation(id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if out.Conversation, err = decodeConversation(row); err != nil {
+		return nil, err
+	}
+	out.version = row.Version
+	for row, err := range s.rows.Scan(ctx, keyspace.Saves(id), kv.ScanOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		if err := CheckRow(row); err != nil {
+			return nil, err
+		}
+		save := new(stetv1.SaveRecord)
+		if err := proto.Unmarshal(row.Value, save); err != nil {
+			return nil, err
+		}
+		out.Saves = append(out.Saves, save)
+	}
+	return out, nil
+}
+
+// Commit applies a batch, like the method of a kv.Store.
+type Commit func(ctx context.Context, b *kv.Batch) error
+
+// Receiver appends saves that were made in another store. Each is one commit, so that
+// a receiver that stops leaves the conversation at a save. Records that a reader would
+// refuse are refused before anything of them is written. It is not safe for concurrent
+// use.
+type Receiver struct {
+	store  *Store
+	commit Commit
+	have   *Records
+	ours   bool // this receiver has taken over the conversation
+}
+
+// Receive returns a receiver for a conversation whose records are known. commit, if not
+// nil, is called instead of that of the rows: a caller may send blobs again that a
+// collector has removed meanwhile.
+func (s *Store) Receive(have *Records, commit Commit) *Receiver {
+	if commit == nil {
+		commit = s.rows.Commit
+	}
+	return &Receiver{store: s, commit: commit, have: have}
+}
+
+// Have returns the records with what was appended. The receiver owns them.
+func (r *Receiver) Have() *Records { return r.have }
+
+// Create creates the conversation without saves, with what a record of another store
+// says. Writers of that store cannot write here. It fails with kv.ErrConflict if the
+// conversation exists.
+func (r *Receiver) Create(ctx context.Context, from *stetv1.ConversationRecord) error {
+	rec := proto.CloneOf(from)
+	rec.Epoch, rec.Writer = 1, newWriter()
+	value, err := marshal(rec)
+	if err != nil {
+		return err
+	}
+	key := keyspace.Conversation(rec.GetId())
+	err = r.apply(ctx, &kv.Batch{
+		Expect: []kv.Expect{{Key: key}, {Key: keyspace.Head(rec.GetId())}},
+		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ByTime(rec.GetCreatedAtMs(), rec.GetId())}},
+	})
+	if err != nil {
+		return err
+	}
+	r.have.Conversation = rec
+	return r.own(ctx)
+}
+
+// Append adds one save, which has its number here and is the current one afterwards.
+// refs are the blobs that it newly refers to. The first one also takes over the
+// conversation, which makes other writers stale. It fails with kv.ErrConflict if another
+// writer was faster.
+func (r *Receiver) Append(ctx context.Context, save *stetv1.SaveRecord, refs []blob.ID) error {
+	value, err := marshal(save)
+	if err != nil {
+		return err
+	}
+	last := r.have.Head().GetSeq()
+	if save.GetSeq() <= last {
+		return fmt.Errorf("%w: save %d does not follow save %d", kv.ErrInvalidBatch, save.GetSeq(), last)
+	}
+	id, root := r.have.ID, []byte(fmt.Sprintf("%x", save.GetRoot()))
+	b := &kv.Batch{
+		Expect: []kv.Expect{{Key: keyspace.Conversation(id), Version: r.have.version}, {Key: keyspace.Save(id, save.GetSeq())}},
+		Delete: []string{keyspace.ByTime(r.have.listedAt(), id)},
+		Set: []kv.Set{
+			{Key: keyspace.Head(id), Value: root},
+			{Key: keyspace.Save(id, save.GetSeq()), Value: value},
+			{Key: keyspace.ByTime(save.GetTimeMs(), id)},
+		},
+		Refs: refs,
+	}
+	// A save of another writer does not change the record; its number shows it.
+	if after := last + 1; after < save.GetSeq() {
+		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Save(id, after)})
+	}
+	if message := save.GetMessageId(); message != "" {
+		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(id, message), Value: root})
+	}
+	if err := r.takeOver(b); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, b); err != nil {
+		return err
+	}
+	r.have.Saves = append(r.have.Saves, save)
+	return r.own(ctx)
+}
+
+// takeOver adds a new epoch to the first batch.
+func (r *Receiver) takeOver(b *kv.Batch) error {
+	if r.ours {
+		return nil
+	}
+	rec := proto.CloneOf(r.have.Conversation)
+	if rec.GetEpoch() >= MaxSeq {
+		return fmt.Errorf("%w: the epochs of conversation %s are exhausted", kv.ErrInvalidBatch, r.have.ID)
+	}
+	rec.Epoch, rec.Writer = rec.GetEpoch()+1, newWriter()
+	value, err := marshal(rec)
+	if err != nil {
+		return err
+	}
+	b.Set = append(b.Set, kv.Set{Key: keyspace.Conversation(r.have.ID), Value: value})
+	return nil
+}
+
+// apply commits rows that readers accept.
+func (r *Receiver) apply(ctx context.Context, b *kv.Batch) error {
+	for _, set := range b.Set {
+		if err := CheckRow(kv.Row{Key: set.Key, Value: set.Value}); err != nil {
+			return err
+		}
+	}
+	return r.commit(ctx, b)
+}
+
+// own notes the version of the record that the first commit wrote.
+func (r *Receiver) own(ctx context.Context) error {
+	if r.ours {
+		return nil
+	}
+	row, err := r.store.rows.Get(ctx, keyspace.Conversation(r.have.ID))
+	if err != nil {
+		return err
+	}
+	r.have.version, r.ours = row.Version, true
+	return nil
+}
