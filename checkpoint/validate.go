@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -73,7 +72,7 @@ func checkID(id string) error {
 
 // checkKeyID rejects an id that cannot be part of a key.
 func checkKeyID(what, id string) error {
-	if id == "" || len(id) > maxKeyID || !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if keyspace.CheckID(id) != nil {
 		return bad("%q is not the id of a %s", id, what)
 	}
 	return nil

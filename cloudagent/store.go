@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -61,19 +59,10 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 
 func (s *Store) nowMS() int64 { return max(0, s.opts.Now().UnixMilli()) }
 
-// maxID limits ids, so that one fits into a key even if every byte is escaped.
-const maxID = 256
-
+// checkID refuses what cannot be an id.
 func checkID(what, id string) error {
-	switch {
-	case id == "":
-		return invalid("%s id is empty", what)
-	case len(id) > maxID:
-		return invalid("%s id has %d bytes; the limit is %d", what, len(id), maxID)
-	case !utf8.ValidString(id):
-		return invalid("%s id is not UTF-8", what)
-	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return invalid("%s id holds a control character", what)
+	if err := keyspace.CheckID(id); err != nil {
+		return invalid("%s id %v", what, err)
 	}
 	return nil
 }

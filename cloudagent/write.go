@@ -149,8 +149,8 @@ func (s *Store) AppendUpdate(ctx context.Context, agent string, opts *AppendOpti
 	if len(updates) == 0 || len(updates) > MaxAppend {
 		return Offset{}, invalid("%d updates; append 1 to %d", len(updates), MaxAppend)
 	}
-	if len(opts.Key) > maxID {
-		return Offset{}, invalid("append key has %d bytes; the limit is %d", len(opts.Key), maxID)
+	if len(opts.Key) > keyspace.MaxID {
+		return Offset{}, invalid("append key has %d bytes; the limit is %d", len(opts.Key), keyspace.MaxID)
 	}
 	events := make([]*stetv1.AgentEventRecord, len(updates))
 	for i, u := range updates {

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -76,20 +74,10 @@ type Info struct {
 // Formats of our rows that this release reads and writes.
 const recordFormat = 1
 
-// maxID limits ids of conversations and messages, so that two of them fit into a key
-// even when every byte is escaped.
-const maxID = 256
-
+// checkID refuses what cannot be an id.
 func checkID(what, id string) error {
-	switch {
-	case id == "":
-		return invalid("%s id is empty", what)
-	case len(id) > maxID:
-		return invalid("%s id has %d bytes; the limit is %d", what, len(id), maxID)
-	case !utf8.ValidString(id):
-		return invalid("%s id is not UTF-8", what)
-	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return invalid("%s id holds a control character", what)
+	if err := keyspace.CheckID(id); err != nil {
+		return invalid("%s id %v", what, err)
 	}
 	return nil
 }

@@ -8,9 +8,11 @@
 package keyspace
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/kv"
@@ -20,6 +22,26 @@ var (
 	escaper   = strings.NewReplacer("%", "%25", ":", "%3A", "\x00", "%00")
 	unescaper = strings.NewReplacer("%25", "%", "%3A", ":", "%00", "\x00")
 )
+
+// MaxID is the most bytes of an id, so that two of them fit into a key even when every
+// byte is escaped.
+const MaxID = 256
+
+// CheckID says why a text cannot be an id that a key holds, as the end of a sentence
+// about the id.
+func CheckID(id string) error {
+	switch {
+	case id == "":
+		return errors.New("is empty")
+	case len(id) > MaxID:
+		return fmt.Errorf("has %d bytes; the limit is %d", len(id), MaxID)
+	case !utf8.ValidString(id):
+		return errors.New("is not UTF-8")
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return errors.New("holds a control character")
+	}
+	return nil
+}
 
 // Escape makes an identifier safe as a part of a key.
 func Escape(id string) string { return escaper.Replace(id) }
