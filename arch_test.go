@@ -28,6 +28,7 @@ var importMap = map[string][]string{
 	"internal/keyspace":    {"blob", "kv"},
 	"internal/highlight":   {},
 	"internal/swapdir":     {},
+	"internal/lru":         {},
 	"internal/lookup":      {"kv", "internal/keyspace"},
 	"internal/testenv":     {},
 	"internal/realservers": {"internal/testenv"},
@@ -40,8 +41,8 @@ var importMap = map[string][]string{
 
 	// Layers and drivers.
 	"blob/memblob":      {"blob"},
-	"blob/cached":       {"blob"},
-	"blob/compressed":   {"blob"},
+	"blob/cached":       {"blob", "internal/lru"},
+	"blob/compressed":   {"blob", "internal/lru"},
 	"blob/encrypted":    {"blob", "keyring"},
 	"blob/retrying":     {"blob"},
 	"blob/unsaved":      {"blob"},
@@ -55,7 +56,7 @@ var importMap = map[string][]string{
 	"sqlite":            {"blob", "kv"},
 	"postgres":          {"blob", "kv"},
 	"blob/s3blob":       {"blob"},
-	"pack":              {"blob", "kv", "internal/keyspace"},
+	"pack":              {"blob", "kv", "internal/keyspace", "internal/lru"},
 
 	// Services.
 	"conversation":      {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "conversation/..."},

@@ -118,7 +118,7 @@ func (s *Store) unlessMoved(ctx context.Context, e *entry, wrong error) error {
 func (s *Store) drop(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loaded.remove(e.objects[0].key)
+	s.loaded.Remove(e.objects[0].key)
 	objects := e.objectKeys()
-	s.blocks.removeIf(func(key blockKey) bool { return slices.Contains(objects, key.object) })
+	s.blocks.RemoveIf(func(key blockKey) bool { return slices.Contains(objects, key.object) })
 }

@@ -280,7 +280,7 @@ func (c *commit) translate(ctx context.Context, conflict error) (again bool, err
 // pack has it.
 func (s *Store) sumAt(key string, version uint64) (sum, bool) {
 	s.mu.Lock()
-	loaded, recent := s.loaded.values(), s.recent.values()
+	loaded, recent := s.loaded.Values(), s.recent.Values()
 	s.mu.Unlock()
 	for _, c := range loaded {
 		if row, ok := c.row(key); ok && row.version == version {

@@ -71,7 +71,7 @@ func (c *contents) within(r kv.Range) []placedRow {
 // contents returns the content of a pack, from memory if it was read recently.
 func (s *Store) contents(ctx context.Context, e *entry) (*contents, error) {
 	s.mu.Lock()
-	c, ok := s.loaded.get(e.objects[0].key)
+	c, ok := s.loaded.Get(e.objects[0].key)
 	s.mu.Unlock()
 	if ok {
 		return c, nil
@@ -104,7 +104,7 @@ func (s *Store) contents(ctx context.Context, e *entry) (*contents, error) {
 func (s *Store) keep(e *entry, c *contents, weight int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loaded.add(e.objects[0].key, c, weight)
+	s.loaded.Add(e.objects[0].key, c, weight)
 }
 
 // readIndex reads the head and the end of an object.
@@ -183,7 +183,7 @@ func (s *Store) readBlocks(ctx context.Context, o object, at extent) ([]byte, er
 func (s *Store) block(ctx context.Context, o object, n int64) ([]byte, error) {
 	key := blockKey{o.key, n}
 	s.mu.Lock()
-	block, ok := s.blocks.get(key)
+	block, ok := s.blocks.Get(key)
 	s.mu.Unlock()
 	if ok {
 		return block, nil
@@ -194,7 +194,7 @@ func (s *Store) block(ctx context.Context, o object, n int64) ([]byte, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.blocks.add(key, block, int64(len(block)))
+	s.blocks.Add(key, block, int64(len(block)))
 	return block, nil
 }
 
@@ -225,7 +225,7 @@ func (s *Store) gone(ctx context.Context, e *entry, cause error) error {
 // that may hold it cannot be read.
 func (s *Store) find(ctx context.Context, name blob.ID) (*entry, placedBlob, error) {
 	s.mu.Lock()
-	recent := s.recent.values()
+	recent := s.recent.Values()
 	s.mu.Unlock()
 	var broken error
 	for _, e := range recent {

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/lru"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -92,10 +93,10 @@ type Store struct {
 	opts    Options
 
 	mu     sync.Mutex // guards what follows
-	recent *lru[string, *entry]
-	open   *lru[string, uint64]    // conversations that are not archived at this version of their record
-	loaded *lru[string, *contents] // by the key of the first object
-	blocks *lru[blockKey, []byte]
+	recent *lru.Cache[string, *entry]
+	open   *lru.Cache[string, uint64]    // conversations that are not archived at this version of their record
+	loaded *lru.Cache[string, *contents] // by the key of the first object
+	blocks *lru.Cache[blockKey, []byte]
 	busy   map[string]chan struct{} // conversations that this process is bringing back
 	reads  [128]string              // guards of rows recently read from the database
 	last   int                      // the latest of them
@@ -106,10 +107,10 @@ func New(d Driver, opts *Options) *Store {
 	o := opts.withDefaults()
 	return &Store{
 		blobs: d.Blobs, rows: d.Rows, objects: d.Objects, driver: d, opts: o,
-		recent: newLRU[string, *entry](int64(o.Recent)),
-		open:   newLRU[string, uint64](int64(o.Recent)),
-		loaded: newLRU[string, *contents](o.CacheBytes),
-		blocks: newLRU[blockKey, []byte](o.CacheBytes),
+		recent: keeping[string, *entry](int64(o.Recent)),
+		open:   keeping[string, uint64](int64(o.Recent)),
+		loaded: keeping[string, *contents](o.CacheBytes),
+		blocks: keeping[blockKey, []byte](o.CacheBytes),
 		busy:   make(map[string]chan struct{}),
 	}
 }
@@ -167,7 +168,7 @@ func (s *Store) guarded(ctx context.Context, guard string) (*entry, *shadow, err
 func (s *Store) remember(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recent.add(e.id, e, 1)
+	s.recent.Add(e.id, e, 1)
 }
 
 // isOpen reports whether a conversation is known not to be archived at a version of its
@@ -175,14 +176,14 @@ func (s *Store) remember(e *entry) {
 func (s *Store) isOpen(id string, version uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, ok := s.open.get(id)
+	known, ok := s.open.Get(id)
 	return ok && known == version
 }
 
 func (s *Store) setOpen(id string, version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open.add(id, version, 1)
+	s.open.Add(id, version, 1)
 }
 
 // noteRead remembers that rows were found in the database: their reader will request
@@ -232,8 +233,8 @@ func (s *Store) lookAgain(ctx context.Context) (found bool, err error) {
 func (s *Store) forget(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now, ok := s.recent.get(e.id); ok && now.version == e.version {
-		s.recent.remove(e.id)
+	if now, ok := s.recent.Get(e.id); ok && now.version == e.version {
+		s.recent.Remove(e.id)
 	}
 }
 
@@ -306,4 +307,12 @@ func (s *Store) each(ctx context.Context, fn func(*entry) error) error {
 		}
 		r.Start = entries[page-1].key() + "\x00"
 	}
+}
+
+// keeping returns a cache that holds at least what was read last: the next question is
+// most likely about the same.
+func keeping[K comparable, V any](limit int64) *lru.Cache[K, V] {
+	c := lru.New[K, V](limit)
+	c.KeepLatest = true
+	return c
 }

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/lru"
 )
 
 // Options configure a cache; nil and the zero value work.
@@ -81,7 +82,7 @@ type Store struct {
 	counters *counters
 
 	mu      sync.Mutex // guards what follows
-	lru     *lru
+	lru     *lru.Cache[blob.ID, []byte]
 	absent  absentees
 	flights map[blob.ID]*flight
 	puts    uint64 // Puts that have ended; see landed
@@ -97,7 +98,7 @@ func New(inner blob.Store, o *Options) *Store {
 		maxBlob:  opts.MaxBytes / 8,
 		verify:   opts.Verify,
 		counters: newCounters(opts.MeterProvider),
-		lru:      newLRU(opts.MaxBytes),
+		lru:      lru.New[blob.ID, []byte](opts.MaxBytes),
 		absent:   absentees{max: opts.MaxAbsent, keep: opts.AbsentFor},
 		flights:  make(map[blob.ID]*flight),
 	}
@@ -109,7 +110,7 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	if data, ok := s.lru.get(id); ok {
+	if data, ok := s.lru.Get(id); ok {
 		s.mu.Unlock()
 		s.counters.count(ctx, hit)
 		return clone(data), nil // cached content never changes: no lock needed
@@ -139,7 +140,7 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 func (s *Store) Peek(id blob.ID) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	data, _ := s.lru.get(id)
+	data, _ := s.lru.Get(id)
 	return data
 }
 
@@ -153,7 +154,7 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	for _, b := range s.settle(blobs, err) {
 		data := clone(b.Data) // outside the lock: it may take long
 		s.mu.Lock()
-		s.counters.evicted(s.lru.add(b.ID, data))
+		s.counters.evicted(s.keepLocked(b.ID, data))
 		s.mu.Unlock()
 	}
 	return err
@@ -173,9 +174,9 @@ func (s *Store) settle(blobs []blob.Blob, err error) (keep []*blob.Blob) {
 		s.absent.remove(b.ID)
 		switch {
 		case err != nil:
-			s.lru.remove(b.ID) // the inner store may or may not have it
+			s.lru.Remove(b.ID) // the inner store may or may not have it
 		case total > bulk && len(b.Data) > small && b.Like.IsZero():
-		case b.Keep == 0 && int64(len(b.Data)) <= min(s.maxBlob, maxPut) && !s.lru.touch(b.ID):
+		case b.Keep == 0 && int64(len(b.Data)) <= min(s.maxBlob, maxPut) && !s.touchLocked(b.ID):
 			keep = append(keep, b)
 		}
 	}
@@ -194,7 +195,7 @@ func (s *Store) Flush(ctx context.Context) error {
 	err := s.inner.Flush(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.mu.Lock()
-		s.lru.clear()
+		s.lru.Clear()
 		s.mu.Unlock()
 	}
 	return err
@@ -213,7 +214,7 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	s.puts++
 	s.absent.remove(id)
 	if err != nil {
-		s.lru.remove(id)
+		s.lru.Remove(id)
 	}
 	return err
 }
@@ -229,7 +230,7 @@ func (s *Store) landed(f *flight, data []byte, err error) {
 	switch {
 	case keep:
 		f.sole = false // the cache shares it from now on
-		s.counters.evicted(s.lru.add(f.id, data))
+		s.counters.evicted(s.keepLocked(f.id, data))
 	case errors.Is(err, blob.ErrNotFound) && f.puts == s.puts:
 		// A Put that ended during our read may have stored the blob just after the
 		// inner store looked; then the answer is out of date.

@@ -33,8 +33,8 @@ func (s *Store) Stats() Stats {
 		Shared:   c.results[shared].Load(),
 		Negative: c.results[negative].Load(),
 		Evicted:  c.evictions.Load(),
-		Blobs:    len(s.lru.items),
-		Bytes:    s.lru.size - overhead*int64(len(s.lru.items)),
+		Blobs:    s.lru.Len(),
+		Bytes:    s.lru.Weight() - overhead*int64(s.lru.Len()),
 	}
 }
 

@@ -2,10 +2,10 @@ package compressed
 
 import (
 	"bytes"
-	"container/list"
 	"sync"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/lru"
 )
 
 // entryCost is the approximate cost of a cached record besides its payload.
@@ -17,32 +17,21 @@ const entryCost = 256
 // there. Hinted records are not remembered, because any process may have given them a
 // place in a chain since.
 type cache struct {
-	mu      sync.Mutex
-	limit   int64
-	size    int64                     // guarded by mu
-	entries map[blob.ID]*list.Element // guarded by mu
-	recent  list.List                 // guarded by mu; of *cached, latest first
-}
-
-type cached struct {
-	id blob.ID
-	r  *record
+	limit  int64
+	mu     sync.Mutex
+	recent *lru.Cache[blob.ID, *record] // guarded by mu
 }
 
 func newCache(limit int64) *cache {
-	return &cache{limit: limit, entries: map[blob.ID]*list.Element{}}
+	return &cache{limit: limit, recent: lru.New[blob.ID, *record](limit)}
 }
 
 // get returns a record that must not be changed, or nil.
 func (c *cache) get(id blob.ID) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[id]
-	if e == nil {
-		return nil
-	}
-	c.recent.MoveToFront(e)
-	return e.Value.(*cached).r
+	r, _ := c.recent.Get(id)
+	return r
 }
 
 // add remembers a copy of a record.
@@ -58,33 +47,12 @@ func (c *cache) add(id blob.ID, r *record) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.removeLocked(c.entries[id])
-	if cost(&kept) > c.limit {
-		return
-	}
-	c.entries[id] = c.recent.PushFront(&cached{id, &kept})
-	c.size += cost(&kept)
-	for c.size > c.limit {
-		c.removeLocked(c.recent.Back())
-	}
-}
-
-func cost(r *record) int64 { return entryCost + int64(len(r.payload)) }
-
-func (c *cache) removeLocked(e *list.Element) {
-	if e == nil {
-		return
-	}
-	gone := c.recent.Remove(e).(*cached)
-	delete(c.entries, gone.id)
-	c.size -= cost(gone.r)
+	c.recent.Add(id, &kept, entryCost+int64(len(kept.payload)))
 }
 
 // purge forgets everything.
 func (c *cache) purge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.recent.Init()
-	clear(c.entries)
-	c.size = 0
+	c.recent.Clear()
 }
