@@ -88,6 +88,7 @@ var importMap = map[string][]string{
 	"web/...":              {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":           {"blob", "kv", "cloudagent/...", "gen/..."},
 	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
+	"internal/supervise":   {"workspace"},
 	"internal/demo":        {".", "blob", "cloudagent", "checkpoint", "conversation", "gen/..."},
 	"cmd/stet":             {"internal/cli"},
 }

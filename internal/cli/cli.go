@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/internal/supervise"
 )
 
 // Version is set by releases; other builds show the module's version.
@@ -54,7 +55,7 @@ type app struct {
 
 // Main runs one command and returns its exit code.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), append(heard(syscall.SIGHUP), os.Interrupt, syscall.SIGTERM)...)
+	ctx, stop := signal.NotifyContext(context.Background(), append(supervise.Heard(syscall.SIGHUP), os.Interrupt, syscall.SIGTERM)...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends what ignores the first
 	a := &app{in: in, out: out, err: errOut, args: args}

@@ -7,12 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,14 +17,9 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/supervise"
 	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
-)
-
-// Exit codes of commands that could not be run, as in shells.
-const (
-	exitNotExecutable   = 126
-	exitCommandNotFound = 127
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -72,7 +63,7 @@ const runName = "stet run"
 // hour.
 const heartbeat = 15 * time.Minute
 
-// supervised is a run of a command.
+// supervised is a run of a command. It makes checkpoints as an observer of it.
 type supervised struct {
 	app   *app
 	p     *place
@@ -85,18 +76,18 @@ type supervised struct {
 	made  bool // the conversation is new
 	told  bool // a failed checkpoint was reported
 
+	command string   // as it was given
 	ignored []string // files that changed although no checkpoint has them
 }
 
 func (a *app) runWith(ctx context.Context, p *place, agent string, args []string) error {
-	path, err := a.findCommand(args[0])
+	path, err := supervise.Find(args[0], a.workspace)
 	if err != nil {
-		return err
+		return started(err)
 	}
 	// Kept until the end, so that a second interrupt does not prevent the save.
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, heard(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
-	defer signal.Stop(signals)
+	signals, stop := supervise.Signals()
+	defer stop()
 	s, err := a.supervise(ctx, p, agent, args)
 	if err != nil {
 		return err
@@ -132,32 +123,16 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 	return nil
 }
 
-// heard returns the signals that are not ignored: after nohup the command must go on,
-// too.
-func heard(signals ...os.Signal) []os.Signal {
-	return slices.DeleteFunc(signals, signal.Ignored)
-}
-
-// findCommand returns the path of a command as a shell in the workspace finds it.
-func (a *app) findCommand(name string) (string, error) {
-	look := name
-	if strings.Contains(name, "/") && !filepath.IsAbs(name) && a.workspace != "" {
-		dir, err := filepath.Abs(a.workspace) // it is started there
-		if err != nil {
-			return "", err
-		}
-		look = filepath.Join(dir, name)
-	}
-	path, err := exec.LookPath(look)
+// started gives an error of a command that was not started its exit code.
+func started(err error) error {
+	var start *supervise.StartError
 	switch {
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
-		return "", coded(exitNotExecutable, "%w", err)
-	case err != nil:
-		return "", coded(exitCommandNotFound, "%w", err)
-	case look != name:
-		return name, nil // as given, because a script sees its name
+	case errors.As(err, &start):
+		return coded(start.Code, "%w", start.Err)
+	case errors.Is(err, context.Canceled):
+		return coded(ExitInterrupted, "%w", err)
 	}
-	return path, nil
+	return err
 }
 
 // supervise opens the conversation that the run is a turn of.
@@ -267,41 +242,30 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 	if err != nil {
 		return 0, err
 	}
-	hints := watchTree(s.p.space.Path(), time.Duration(settings.number("run.quiet_ms"))*time.Millisecond)
-	defer hints.close()
-	if err := ctx.Err(); err != nil {
-		return 0, coded(ExitInterrupted, "not started: %w", err)
+	s.command = strings.Join(args, " ")
+	cmd := &supervise.Command{
+		Path: path, Args: args, Dir: s.app.workspace, In: s.app.in, Out: s.app.out, Err: s.app.err,
+		Signals: signals, Terminal: isTerminal(s.app.in),
+		Watch: s.p.space.Path(), Settle: time.Duration(settings.number("run.settle_ms")) * time.Millisecond,
+		Beat: heartbeat,
 	}
-	ctx = context.WithoutCancel(ctx)
-	cmd := exec.Command(path)
-	cmd.Args = args
-	cmd.Dir = s.app.workspace
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.app.in, s.app.out, s.app.err
-	if err := cmd.Start(); err != nil {
-		return 0, coded(exitNotExecutable, "%w", err)
+	code, err := cmd.Run(ctx, s)
+	return code, started(err)
+}
+
+// Started ties the turn to the command as well.
+func (s *supervised) Started(ctx context.Context, pid int) {
+	if command, ok := checkpoint.ProcessOf(pid, s.command); ok {
+		s.hold(ctx, command)
 	}
-	// The process id is not reused before Wait.
-	child, known := checkpoint.ProcessOf(cmd.Process.Pid, strings.Join(args, " "))
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	over := make(chan struct{})
-	defer close(over)
-	go s.forward(cmd.Process, signals, over) // concurrently, because a checkpoint may take long
-	if known {
-		s.hold(ctx, child)
-	}
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return exitCode(cmd, err)
-		case <-beat.C:
-			_ = s.p.space.Hold(ctx, s.conv.ID(), s.by) // the next one suffices
-		case <-hints.settled:
-			s.burst(ctx)
-		}
-	}
+}
+
+// Settled makes a checkpoint of a burst of changes.
+func (s *supervised) Settled(ctx context.Context) { s.burst(ctx) }
+
+// Beat says that the turn goes on.
+func (s *supervised) Beat(ctx context.Context) {
+	_ = s.p.space.Hold(ctx, s.conv.ID(), s.by) // the next one will do
 }
 
 // hold also ties the turn to the command, which goes on if this process is killed.
@@ -310,32 +274,6 @@ func (s *supervised) hold(ctx context.Context, command checkpoint.Process) {
 	if err := s.p.space.Hold(ctx, s.conv.ID(), s.by); err != nil {
 		s.app.warn("if this process is killed, later changes of the command count as yours: %v", err)
 	}
-}
-
-// forward sends signals to the command.
-func (s *supervised) forward(process *os.Process, signals <-chan os.Signal, over <-chan struct{}) {
-	for {
-		select {
-		case <-over:
-			return
-		case sig := <-signals:
-			// A terminal sends its signals to the command, too.
-			if !isTerminal(s.app.in) || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
-				_ = process.Signal(sig) // it may just have ended
-			}
-		}
-	}
-}
-
-func exitCode(cmd *exec.Cmd, err error) (int, error) {
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return 0, err
-	}
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), nil
-	}
-	return cmd.ProcessState.ExitCode(), nil
 }
 
 // record saves the run as a turn of the conversation.

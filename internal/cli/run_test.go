@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -55,22 +53,6 @@ func TestInterruptedRunDoesNotStart(t *testing.T) {
 			t.Error("the command ran")
 		}
 	})
-}
-
-// Signals reach the command whatever the run itself is doing.
-func TestRunForwardsSignals(t *testing.T) {
-	s := &supervised{app: &app{in: strings.NewReader("")}}
-	cmd := exec.Command("sleep", "1000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	signals, over := make(chan os.Signal, 1), make(chan struct{})
-	defer close(over)
-	go s.forward(cmd.Process, signals, over)
-	signals <- syscall.SIGTERM
-	if code, err := exitCode(cmd, cmd.Wait()); err != nil || code != 143 {
-		t.Errorf("exit code %d, %v; want 143", code, err)
-	}
 }
 
 func TestInterruptedSaysWhatIsLeft(t *testing.T) {

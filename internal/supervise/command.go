@@ -1,0 +1,173 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Exit codes of commands that could not be run, as shells have them.
+const (
+	ExitNotExecutable = 126
+	ExitNotFound      = 127
+)
+
+// StartError says that a command could not be started.
+type StartError struct {
+	Code int // ExitNotExecutable or ExitNotFound
+	Err  error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Find returns the path of a command as a shell in a directory finds it; "" is the
+// current directory. Its error is a StartError.
+func Find(name, dir string) (string, error) {
+	look := name
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) && dir != "" {
+		abs, err := filepath.Abs(dir) // the command is started there
+		if err != nil {
+			return "", &StartError{ExitNotFound, err}
+		}
+		look = filepath.Join(abs, name)
+	}
+	path, err := exec.LookPath(look)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
+		return "", &StartError{ExitNotExecutable, err}
+	case err != nil:
+		return "", &StartError{ExitNotFound, err}
+	case look != name:
+		return name, nil // as it was called, since a script sees its name
+	}
+	return path, nil
+}
+
+// Signals returns the signals that a Command hands on. While they are collected they do
+// not end this process, so that a second interrupt does not keep the caller from saving
+// what the command did. Signals that are ignored stay so: a process that was started
+// with nohup wants its command to go on, too. The caller calls stop.
+func Signals() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 8)
+	signal.Notify(c, Heard(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
+	return c, func() { signal.Stop(c) }
+}
+
+// Heard returns the signals that are not ignored: after nohup the command must go on,
+// too.
+func Heard(signals ...os.Signal) []os.Signal {
+	return slices.DeleteFunc(signals, signal.Ignored)
+}
+
+// Command is a command to be run.
+type Command struct {
+	Path string   // of the program; see Find
+	Args []string // the first is the name that the command sees
+	Dir  string   // where it runs; "" is the current directory
+
+	In       io.Reader
+	Out, Err io.Writer
+	// Signals are handed on to the command; see Signals.
+	Signals <-chan os.Signal
+	// Terminal says that In is a terminal, which sends the command SIGINT and SIGQUIT
+	// itself: they are not handed on.
+	Terminal bool
+
+	// Watch is the directory whose changes are reported, and Settle how long nothing
+	// must change before they are.
+	Watch  string
+	Settle time.Duration
+	// Beat is the time between two calls of Observer.Beat.
+	Beat time.Duration
+}
+
+// Observer learns what happens while a command runs. Its methods are called one after
+// the other; signals are handed on meanwhile, however long they take. The context is
+// never done.
+type Observer interface {
+	// Started is called once, with the id of the process, which no other process has
+	// before the command was waited for.
+	Started(ctx context.Context, pid int)
+	// Settled is called when a burst of changes below Watch has ended, or goes on for
+	// long.
+	Settled(ctx context.Context)
+	// Beat is called from time to time.
+	Beat(ctx context.Context)
+}
+
+// Run runs the command and returns its exit code, which is 128 and the number of the
+// signal if one ended it. If ctx is done before the command was started, it is not, and
+// Run returns the context's error; later only signals end the command. A command that
+// cannot be started gives a StartError.
+func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
+	hints := watchTree(c.Watch, c.Settle)
+	defer hints.close()
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("not started: %w", err)
+	}
+	ctx = context.WithoutCancel(ctx)
+	cmd := exec.Command(c.Path)
+	cmd.Args, cmd.Dir = c.Args, c.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.In, c.Out, c.Err
+	if err := cmd.Start(); err != nil {
+		return 0, &StartError{ExitNotExecutable, err}
+	}
+	ended := make(chan error, 1)
+	release := make(chan struct{}) // the process is waited for only after Started has seen it
+	go func() { <-release; ended <- cmd.Wait() }()
+	over := make(chan struct{})
+	defer close(over)
+	go c.forward(cmd.Process, over) // beside, since an observer may take long
+	observer.Started(ctx, cmd.Process.Pid)
+	close(release)
+	beat := time.NewTicker(c.Beat)
+	defer beat.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return exitCode(cmd, err)
+		case <-beat.C:
+			observer.Beat(ctx)
+		case <-hints.settled:
+			observer.Settled(ctx)
+		}
+	}
+}
+
+// forward hands signals on to the command.
+func (c *Command) forward(process *os.Process, over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case sig := <-c.Signals:
+			if !c.Terminal || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
+				_ = process.Signal(sig) // it may have ended just now
+			}
+		}
+	}
+}
+
+func exitCode(cmd *exec.Cmd, err error) (int, error) {
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
