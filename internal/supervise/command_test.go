@@ -109,6 +109,7 @@ func TestInterruptsOfATerminal(t *testing.T) {
 				if _, err := os.Stat(ready); err == nil {
 					break
 				}
+				time.Sleep(time.Millisecond)
 			}
 			signals <- syscall.SIGINT
 			signals <- syscall.SIGTERM
