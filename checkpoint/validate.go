@@ -22,8 +22,6 @@ const (
 	// nonceSize is the length of a workspace's nonce. A shorter one would match the
 	// staging directories of others.
 	nonceSize = 4
-	// maxKeyID limits the ids in a key.
-	maxKeyID = 256
 )
 
 // CheckRow returns the error that a reader of this package would return for a row,
