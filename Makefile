@@ -15,7 +15,7 @@ PARTS := git curl node browser postgres versitygw page typescript
 MORE  := postgres18 grpcurl
 
 # Packages in which goroutines share data are tested under the race detector.
-RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
+RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
 
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.
