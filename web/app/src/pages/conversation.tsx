@@ -1,5 +1,4 @@
-import type { Conversation } from "@gen/stet/v1/conversation_service_pb";
-import type { TimelineEntry, TimelineResponse } from "@gen/stet/v1/page_service_pb";
+import type { TimelineEntry } from "@gen/stet/v1/page_service_pb";
 import { lazy } from "../lazy.tsx";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import * as api from "../api.ts";
@@ -12,6 +11,7 @@ import { go, query, setQuery } from "../nav.ts";
 import { Copy, Empty, Time, Trouble, Waiting } from "../ui.tsx";
 import { Rail } from "./rail.tsx";
 import { statusWord } from "./home.tsx";
+import type { Shown } from "./shown.ts";
 import { Transcript } from "./transcript.tsx";
 
 const Files = lazy(() => import("./files.tsx"));
@@ -22,17 +22,6 @@ const Inspector = lazy(() => import("./inspector.tsx"));
 const RewindSheet = lazy(() => import("./rewind.tsx"));
 
 const tabNames: Record<Tab, string> = { transcript: "Transcript", files: "Files", diff: "Diff", subagents: "Subagents", state: "State", raw: "Raw" };
-
-export interface Shown {
-  info: Conversation;
-  timeline: TimelineResponse;
-  /** The entries of the timeline, including gaps of removed checkpoints. */
-  rows: TimelineEntry[];
-  /** The selected checkpoint; undefined for the newest. */
-  entry: TimelineEntry | undefined;
-  /** The selected state, empty if there is none. */
-  root: Uint8Array;
-}
 
 /** useTimeline fetches a timeline: its checkpoints, and all of its rows. */
 function useTimeline(id: string) {

@@ -1,7 +1,7 @@
 import { to } from "../lib/route.ts";
 import { query } from "../nav.ts";
 import { Empty, Time } from "../ui.tsx";
-import type { Shown } from "./conversation.tsx";
+import type { Shown } from "./shown.ts";
 import { DiffReview } from "./diffreview.tsx";
 
 /** DiffTab shows what a checkpoint changed, or how it differs from the current files. */

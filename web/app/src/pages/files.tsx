@@ -8,7 +8,7 @@ import { useLoad } from "../load.ts";
 import { query } from "../nav.ts";
 import { Copy, Empty, Html, Trouble, Waiting } from "../ui.tsx";
 import { List } from "../virtual.tsx";
-import type { Shown } from "./conversation.tsx";
+import type { Shown } from "./shown.ts";
 
 /** checkpointOf is the checkpoint whose files are shown: the selected or the newest. */
 export function checkpointOf(shown: Shown) {

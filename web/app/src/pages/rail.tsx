@@ -8,7 +8,7 @@ import { type Lane, isGap, lanes } from "../lib/timeline.ts";
 import { go, setQuery } from "../nav.ts";
 import { Empty, Lines, Time, say } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
-import type { Shown } from "./conversation.tsx";
+import type { Shown } from "./shown.ts";
 
 /** Rail is the timeline of a conversation: checkpoints, branches, pins, forks. */
 export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {

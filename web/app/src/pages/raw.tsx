@@ -3,7 +3,7 @@ import * as api from "../api.ts";
 import { count } from "../lib/format.ts";
 import { Copy, Empty, Trouble, Waiting } from "../ui.tsx";
 import { List } from "../virtual.tsx";
-import type { Shown } from "./conversation.tsx";
+import type { Shown } from "./shown.ts";
 
 const formats = ["md", "html", "json", "jsonl"] as const;
 const most = 16 << 20; // limit of the view; a download has everything

@@ -6,7 +6,7 @@ import { clock, count, oneLine } from "../lib/format.ts";
 import { type Choice, choices, sorted } from "../lib/plan.ts";
 import { useLoad } from "../load.ts";
 import { Command, Dialog, Lines, Trouble, Waiting, say } from "../ui.tsx";
-import type { Shown } from "./conversation.tsx";
+import type { Shown } from "./shown.ts";
 
 type Scope = "both" | "files" | "conversation";
 

@@ -4,7 +4,7 @@ import { to } from "../lib/route.ts";
 import { useLoad } from "../load.ts";
 import { query } from "../nav.ts";
 import { Empty, Trouble, Waiting } from "../ui.tsx";
-import type { Shown } from "./conversation.tsx";
+import type { Shown } from "./shown.ts";
 import { Transcript } from "./transcript.tsx";
 
 export default function Subagents({ shown }: { shown: Shown }) {
