@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -289,17 +290,39 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d checkpoints, want %d", n, want)
 	}
 	f.opts.LockWait = 10 * time.Millisecond
+	f.opts.Command = "stet rewind"
 	f.reopen()
 	_, leave, err := f.w.enter(t.Context())
 	must(t, err)
 	defer leave()
 	other, err := New(f.blobs, f.rows, &f.opts).Open(t.Context(), f.dir)
 	must(t, err)
-	if _, err := other.Checkpoint(t.Context(), Request{}); !errors.Is(err, ErrBusy) {
-		t.Errorf("while another works: %v, want ErrBusy", err)
+	_, err = other.Checkpoint(t.Context(), Request{})
+	if by := fmt.Sprintf("stet rewind (process %d) has used it since", os.Getpid()); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), by) {
+		t.Errorf("while another works: %v, want ErrBusy by %q", err, by)
 	}
 	if _, err := other.Present(t.Context()); err != nil {
 		t.Errorf("a look while another works: %v", err)
+	}
+}
+
+// A busy workspace names no process that does not hold it.
+func TestBusyNamesOnlyTheHolder(t *testing.T) {
+	f := newFixture(t)
+	f.opts.LockWait = time.Millisecond
+	f.reopen()
+	path := f.w.s.file(f.w.id, ".lock")
+	_, leave, err := f.w.enter(t.Context())
+	must(t, err)
+	for _, left := range []string{"", "{", `{"PID":1,"Start":1,"Boot":"an earlier one","Command":"stet run"}`} {
+		must(t, os.WriteFile(path, []byte(left), 0o600))
+		if _, err := New(f.blobs, f.rows, &f.opts).lock(t.Context(), f.w.id); err != ErrBusy {
+			t.Errorf("with %q in the lock: %v, want ErrBusy and nothing else", left, err)
+		}
+	}
+	leave()
+	if data, err := os.ReadFile(path); err != nil || len(data) > 0 {
+		t.Errorf("a free lock holds %q, %v", data, err)
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *Service) lock(ctx context.Context, id string) (unlock func(), err error
 	select {
 	case <-token:
 	case <-wait.Done():
-		return nil, lockFailed(ctx, nil)
+		return nil, lockFailed(ctx, nil, ErrBusy)
 	}
 	release := func() { token <- struct{}{} }
 	if s.opts.IndexDir == "" {
@@ -33,26 +33,30 @@ func (s *Service) lock(ctx context.Context, id string) (unlock func(), err error
 		release()
 		return nil, fmt.Errorf("lock workspace: %w", err)
 	}
-	file := flock.New(s.file(id, ".lock"))
+	path := s.file(id, ".lock")
+	file := flock.New(path)
 	if ok, err := file.TryLockContext(wait, lockRetry); !ok {
 		release()
-		return nil, lockFailed(ctx, err)
+		return nil, lockFailed(ctx, err, busyBy(path))
 	}
+	erase := s.sign(path)
 	return func() {
+		erase()
 		// The lock ends with the descriptor, even if close fails.
 		_ = file.Close()
 		release()
 	}, nil
 }
 
-func lockFailed(ctx context.Context, err error) error {
+// lockFailed explains err, the failure to get a lock in time.
+func lockFailed(ctx context.Context, err, busy error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("lock workspace: %w", err)
 	}
-	return ErrBusy
+	return busy
 }
 
 func (s *Service) token(id string) chan struct{} {

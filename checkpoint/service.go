@@ -62,6 +62,9 @@ type Options struct {
 	// LockWait is how long to wait for the lock of the workspace; the default is 30
 	// s.
 	LockWait time.Duration
+	// Command names this process to others that find a workspace busy; the default is
+	// the name of the program.
+	Command string
 	// Now replaces the clock.
 	Now func() time.Time
 

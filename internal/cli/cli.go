@@ -31,6 +31,7 @@ type app struct {
 	args     []string
 	in       io.Reader
 	out, err io.Writer
+	command  string // the verb, as in "stet rewind"
 
 	store        string // --store
 	blobs        string // --blobs
@@ -94,6 +95,8 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.command = cmd.CommandPath() },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "", "store to use: a directory or URL (env STET_STORE; default "+defaultStoreText+")")

@@ -30,6 +30,7 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 		return nil, checkpoint.Options{}, err
 	}
 	opts := db.CheckpointOptions()
+	opts.Command = a.command
 	opts.DisableWrite = !all.on("capture.enabled")
 	opts.DisableRead = !all.on("rewind.enabled")
 	opts.Force = all.on("capture.force")
