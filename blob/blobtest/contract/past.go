@@ -78,7 +78,7 @@ func readsBesideSweeps(ctx context.Context, s blob.Store, w blob.Sweeper) error 
 			var err error
 			switch worker {
 			case 0:
-				err = s.Put(ctx, all...)
+				err = s.Put(ctx, slices.Clone(all)...) // the other workers read all
 			case 1:
 				_, err = sweep(ctx, w, blob.SweepOptions{Live: live(all...)})
 			default:
