@@ -246,7 +246,7 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 	cmd := &supervise.Command{
 		Path: path, Args: args, Dir: s.app.workspace, In: s.app.in, Out: s.app.out, Err: s.app.err,
 		Signals: signals, Terminal: isTerminal(s.app.in),
-		Watch: s.p.space.Path(), Settle: time.Duration(settings.number("run.settle_ms")) * time.Millisecond,
+		Watch: s.p.space.Path(), Settle: time.Duration(settings.number("run.quiet_ms")) * time.Millisecond,
 		Beat: heartbeat,
 	}
 	code, err := cmd.Run(ctx, s)
