@@ -104,7 +104,11 @@ func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
 	if len(names) > 0 {
 		note = fmt.Sprintf("differs from %s in %s (%s)", last.Name(), plural(int64(len(names)), "file"), few(names, 3))
 	}
-	return fmt.Sprintf("%s   %s  working tree  %s\n", paint.bold(paint.green("@")), when(now(), now()), paint.dim(note)), nil
+	at := when(now(), now()) + "  working tree  "
+	if width, _ := terminalSize(a.out); width > 0 {
+		note = cut(note, width-4-columns(at))
+	}
+	return fmt.Sprintf("%s   %s%s\n", paint.bold(paint.green("@")), at, paint.dim(note)), nil
 }
 
 // logRow is an entry as drawn: its line, and the lines between it and the next.
