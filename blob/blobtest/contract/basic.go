@@ -218,7 +218,7 @@ func changedBytes(ctx context.Context, s blob.Store) error {
 	shorter.Keep--
 	other := longer
 	other.Like = blob.Sum([]byte("something else"))
-	small, large := freshBlob(1), freshBlob(200<<10)
+	small, large := freshBlob(8), freshBlob(200<<10)
 	for name, b := range map[string]blob.Blob{"small": small, "large": large, "extension": longer} {
 		b.Data[len(b.Data)/2] ^= 1
 		if err := checked.Put(ctx, b); !errors.Is(err, blob.ErrMismatch) {

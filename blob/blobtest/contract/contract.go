@@ -49,14 +49,15 @@ func Cases() []Case {
 	return cases
 }
 
-// fresh returns n bytes that no store has seen.
+// fresh returns n random bytes. Few bytes may have been seen before.
 func fresh(n int) []byte {
 	data := make([]byte, n)
 	rand.Read(data) // never fails, by its contract
 	return data
 }
 
-// freshBlob returns a blob of n bytes that no store has.
+// freshBlob returns a blob of n random bytes. No store has it if n is 8 or more; a
+// shorter one may be the blob of another case.
 func freshBlob(n int) blob.Blob { return blob.New(fresh(n)) }
 
 func put(ctx context.Context, s blob.Store, blobs ...blob.Blob) error {
