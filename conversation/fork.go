@@ -51,7 +51,7 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 		return nil, err
 	}
 	rec.ForkedFrom, rec.ForkedFromSave = id, seq
-	first := Save{Seq: 1, Root: from.Root, MessageID: from.MessageID, Time: time.UnixMilli(rec.CreatedAtMs), Author: from.Author, Turns: from.Turns, Kind: KindFork}
+	first := Save{Seq: 1, Root: from.Root, MessageID: from.MessageID, Time: time.UnixMilli(rec.CreatedAtMs), Author: from.Author, Turns: from.Turns, Kind: KindFork, Turn: from.Turn.forFork()}
 	value, err := marshal(rec)
 	if err != nil {
 		return nil, err

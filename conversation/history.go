@@ -237,7 +237,7 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	a := &attempt{
 		save: Save{
 			Seq: next, Parent: seq, Root: target.Root, MessageID: target.MessageID,
-			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq,
+			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq, Turn: target.Turn,
 		},
 		root: blob.Blob{ID: target.Root},
 		// While the target exists, a collector keeps everything it reaches.

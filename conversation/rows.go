@@ -78,13 +78,15 @@ type Save struct {
 	Branch string
 	// RewoundFrom is, for a rewind, the save that was current before.
 	RewoundFrom uint64
+	// Turn is what is known about the last turn, nil if nothing is.
+	Turn *TurnDetails
 }
 
 func (s Save) row() ([]byte, error) {
 	return marshal(&stetv1.SaveRecord{
 		Format: recordFormat, Seq: s.Seq, Parent: s.Parent, Root: s.Root.Bytes(), MessageId: s.MessageID,
 		TimeMs: s.Time.UnixMilli(), Author: s.Author, Turns: s.Turns, Kind: stetv1.SaveKind(s.Kind),
-		Branch: s.Branch, RewoundFrom: s.RewoundFrom,
+		Branch: s.Branch, RewoundFrom: s.RewoundFrom, Turn: s.Turn.record(),
 	})
 }
 
@@ -103,6 +105,7 @@ func decodeSave(row kv.Row) (Save, error) {
 	return Save{
 		Seq: rec.Seq, Parent: rec.Parent, Root: root, MessageID: rec.MessageId, Time: time.UnixMilli(rec.TimeMs),
 		Author: rec.Author, Turns: rec.Turns, Kind: Kind(rec.Kind), Branch: rec.Branch, RewoundFrom: rec.RewoundFrom,
+		Turn: turnDetails(rec.Turn),
 	}, nil
 }
 

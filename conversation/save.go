@@ -20,6 +20,8 @@ type SaveOptions struct {
 	Author    string
 	// Kind is KindSave by default.
 	Kind Kind
+	// Turn, if not nil, is kept with the save.
+	Turn *TurnDetails
 	// Lenient accepts a state with missing or malformed parts, as importers must.
 	// Without it such a state is rejected.
 	Lenient bool
@@ -112,7 +114,7 @@ func (c *Conversation) prepare(ctx context.Context, opts *SaveOptions) (*attempt
 	if a.save, err = c.next(a.root.ID, opts); err != nil {
 		return nil, err
 	}
-	if c.head.Seq > 0 && a.root.ID == c.head.Root && opts.Extend == nil && a.save.Kind == KindSave &&
+	if c.head.Seq > 0 && a.root.ID == c.head.Root && opts.Extend == nil && opts.Turn == nil && a.save.Kind == KindSave &&
 		(opts.MessageID == "" || opts.MessageID == c.head.MessageID) {
 		return nil, nil
 	}
@@ -140,7 +142,7 @@ func (c *Conversation) next(root blob.ID, opts *SaveOptions) (Save, error) {
 	s := Save{
 		Seq: seq, Parent: c.head.Seq, Root: root, MessageID: opts.MessageID,
 		Time: c.store.now(), Author: opts.Author, Turns: c.draft.turns(),
-		Kind: opts.Kind, Branch: c.head.Branch,
+		Kind: opts.Kind, Branch: c.head.Branch, Turn: opts.Turn,
 	}
 	if s.Kind == 0 {
 		s.Kind = KindSave

@@ -239,7 +239,9 @@ type SaveRecord struct {
 	// Label of the branch; empty for the first one.
 	Branch string `protobuf:"bytes,10,opt,name=branch,proto3" json:"branch,omitempty"`
 	// For a rewind: the entry that was current before it.
-	RewoundFrom   uint64 `protobuf:"varint,11,opt,name=rewound_from,json=rewoundFrom,proto3" json:"rewound_from,omitempty"`
+	RewoundFrom uint64 `protobuf:"varint,11,opt,name=rewound_from,json=rewoundFrom,proto3" json:"rewound_from,omitempty"`
+	// What is known about the last turn of the state besides its content.
+	Turn          *TurnDetails `protobuf:"bytes,12,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -351,6 +353,171 @@ func (x *SaveRecord) GetRewoundFrom() uint64 {
 	return 0
 }
 
+func (x *SaveRecord) GetTurn() *TurnDetails {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+// TurnDetails is what the record of an agent says about one turn. Numbers that the
+// record does not have are absent.
+type TurnDetails struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Last model that answered.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// Milliseconds since the Unix epoch.
+	StartedAtMs int64 `protobuf:"varint,2,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"`
+	EndedAtMs   int64 `protobuf:"varint,3,opt,name=ended_at_ms,json=endedAtMs,proto3" json:"ended_at_ms,omitempty"`
+	// Tokens that were read and not found in a cache.
+	InputTokens      int64 `protobuf:"varint,4,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	OutputTokens     int64 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	CacheReadTokens  int64 `protobuf:"varint,6,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int64 `protobuf:"varint,7,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
+	ReasoningTokens  int64 `protobuf:"varint,8,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
+	// In US dollars, as the record says.
+	CostUsd     *float64 `protobuf:"fixed64,9,opt,name=cost_usd,json=costUsd,proto3,oneof" json:"cost_usd,omitempty"`
+	Interrupted bool     `protobuf:"varint,10,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
+	// The prompt was written by the agent's program, not by a person.
+	Automatic bool `protobuf:"varint,11,opt,name=automatic,proto3" json:"automatic,omitempty"`
+	// Whether the record shows the end of the turn.
+	Done bool `protobuf:"varint,12,opt,name=done,proto3" json:"done,omitempty"`
+	// What the agent needs to continue its own conversation after this turn.
+	Cut string `protobuf:"bytes,13,opt,name=cut,proto3" json:"cut,omitempty"`
+	// Where a reader of the agent's record continues.
+	Mark          string `protobuf:"bytes,14,opt,name=mark,proto3" json:"mark,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnDetails) Reset() {
+	*x = TurnDetails{}
+	mi := &file_stet_v1_records_conversation_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnDetails) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnDetails) ProtoMessage() {}
+
+func (x *TurnDetails) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_conversation_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnDetails.ProtoReflect.Descriptor instead.
+func (*TurnDetails) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_conversation_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TurnDetails) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *TurnDetails) GetStartedAtMs() int64 {
+	if x != nil {
+		return x.StartedAtMs
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetEndedAtMs() int64 {
+	if x != nil {
+		return x.EndedAtMs
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetInputTokens() int64 {
+	if x != nil {
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetCacheReadTokens() int64 {
+	if x != nil {
+		return x.CacheReadTokens
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetCacheWriteTokens() int64 {
+	if x != nil {
+		return x.CacheWriteTokens
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetReasoningTokens() int64 {
+	if x != nil {
+		return x.ReasoningTokens
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetCostUsd() float64 {
+	if x != nil && x.CostUsd != nil {
+		return *x.CostUsd
+	}
+	return 0
+}
+
+func (x *TurnDetails) GetInterrupted() bool {
+	if x != nil {
+		return x.Interrupted
+	}
+	return false
+}
+
+func (x *TurnDetails) GetAutomatic() bool {
+	if x != nil {
+		return x.Automatic
+	}
+	return false
+}
+
+func (x *TurnDetails) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *TurnDetails) GetCut() string {
+	if x != nil {
+		return x.Cut
+	}
+	return ""
+}
+
+func (x *TurnDetails) GetMark() string {
+	if x != nil {
+		return x.Mark
+	}
+	return ""
+}
+
 // PinRecord is a named restore point, kept whatever a retention policy says.
 type PinRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -370,7 +537,7 @@ type PinRecord struct {
 
 func (x *PinRecord) Reset() {
 	*x = PinRecord{}
-	mi := &file_stet_v1_records_conversation_proto_msgTypes[2]
+	mi := &file_stet_v1_records_conversation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +549,7 @@ func (x *PinRecord) String() string {
 func (*PinRecord) ProtoMessage() {}
 
 func (x *PinRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_conversation_proto_msgTypes[2]
+	mi := &file_stet_v1_records_conversation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +562,7 @@ func (x *PinRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinRecord.ProtoReflect.Descriptor instead.
 func (*PinRecord) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_conversation_proto_rawDescGZIP(), []int{2}
+	return file_stet_v1_records_conversation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PinRecord) GetFormat() uint32 {
@@ -461,7 +628,7 @@ const file_stet_v1_records_conversation_proto_rawDesc = "" +
 	"\x10forked_from_save\x18\v \x01(\x04R\x0eforkedFromSave\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaa\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd4\x02\n" +
 	"\n" +
 	"SaveRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x10\n" +
@@ -476,7 +643,25 @@ const file_stet_v1_records_conversation_proto_rawDesc = "" +
 	"\x04kind\x18\t \x01(\x0e2\x11.stet.v1.SaveKindR\x04kind\x12\x16\n" +
 	"\x06branch\x18\n" +
 	" \x01(\tR\x06branch\x12!\n" +
-	"\frewound_from\x18\v \x01(\x04R\vrewoundFrom\"\x9a\x01\n" +
+	"\frewound_from\x18\v \x01(\x04R\vrewoundFrom\x12(\n" +
+	"\x04turn\x18\f \x01(\v2\x14.stet.v1.TurnDetailsR\x04turn\"\xdb\x03\n" +
+	"\vTurnDetails\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\"\n" +
+	"\rstarted_at_ms\x18\x02 \x01(\x03R\vstartedAtMs\x12\x1e\n" +
+	"\vended_at_ms\x18\x03 \x01(\x03R\tendedAtMs\x12!\n" +
+	"\finput_tokens\x18\x04 \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\x05 \x01(\x03R\foutputTokens\x12*\n" +
+	"\x11cache_read_tokens\x18\x06 \x01(\x03R\x0fcacheReadTokens\x12,\n" +
+	"\x12cache_write_tokens\x18\a \x01(\x03R\x10cacheWriteTokens\x12)\n" +
+	"\x10reasoning_tokens\x18\b \x01(\x03R\x0freasoningTokens\x12\x1e\n" +
+	"\bcost_usd\x18\t \x01(\x01H\x00R\acostUsd\x88\x01\x01\x12 \n" +
+	"\vinterrupted\x18\n" +
+	" \x01(\bR\vinterrupted\x12\x1c\n" +
+	"\tautomatic\x18\v \x01(\bR\tautomatic\x12\x12\n" +
+	"\x04done\x18\f \x01(\bR\x04done\x12\x10\n" +
+	"\x03cut\x18\r \x01(\tR\x03cut\x12\x12\n" +
+	"\x04mark\x18\x0e \x01(\tR\x04markB\v\n" +
+	"\t_cost_usd\"\x9a\x01\n" +
 	"\tPinRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -504,22 +689,24 @@ func file_stet_v1_records_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_stet_v1_records_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_stet_v1_records_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_stet_v1_records_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_stet_v1_records_conversation_proto_goTypes = []any{
 	(SaveKind)(0),              // 0: stet.v1.SaveKind
 	(*ConversationRecord)(nil), // 1: stet.v1.ConversationRecord
 	(*SaveRecord)(nil),         // 2: stet.v1.SaveRecord
-	(*PinRecord)(nil),          // 3: stet.v1.PinRecord
-	nil,                        // 4: stet.v1.ConversationRecord.LabelsEntry
+	(*TurnDetails)(nil),        // 3: stet.v1.TurnDetails
+	(*PinRecord)(nil),          // 4: stet.v1.PinRecord
+	nil,                        // 5: stet.v1.ConversationRecord.LabelsEntry
 }
 var file_stet_v1_records_conversation_proto_depIdxs = []int32{
-	4, // 0: stet.v1.ConversationRecord.labels:type_name -> stet.v1.ConversationRecord.LabelsEntry
+	5, // 0: stet.v1.ConversationRecord.labels:type_name -> stet.v1.ConversationRecord.LabelsEntry
 	0, // 1: stet.v1.SaveRecord.kind:type_name -> stet.v1.SaveKind
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 2: stet.v1.SaveRecord.turn:type_name -> stet.v1.TurnDetails
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_records_conversation_proto_init() }
@@ -527,13 +714,14 @@ func file_stet_v1_records_conversation_proto_init() {
 	if File_stet_v1_records_conversation_proto != nil {
 		return
 	}
+	file_stet_v1_records_conversation_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_records_conversation_proto_rawDesc), len(file_stet_v1_records_conversation_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/records_conversation.proto.
  */
 export const file_stet_v1_records_conversation: GenFile = /*@__PURE__*/
-  fileDesc("CiJzdGV0L3YxL3JlY29yZHNfY29udmVyc2F0aW9uLnByb3RvEgdzdGV0LnYxIq4CChJDb252ZXJzYXRpb25SZWNvcmQSDgoGZm9ybWF0GAEgASgNEgoKAmlkGAIgASgJEg0KBXRpdGxlGAMgASgJEhEKCXdvcmtzcGFjZRgEIAEoCRINCgVhZ2VudBgFIAEoCRI3CgZsYWJlbHMYBiADKAsyJy5zdGV0LnYxLkNvbnZlcnNhdGlvblJlY29yZC5MYWJlbHNFbnRyeRIVCg1jcmVhdGVkX2F0X21zGAcgASgDEg0KBWVwb2NoGAggASgEEg4KBndyaXRlchgJIAEoDBITCgtmb3JrZWRfZnJvbRgKIAEoCRIYChBmb3JrZWRfZnJvbV9zYXZlGAsgASgEGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi0gEKClNhdmVSZWNvcmQSDgoGZm9ybWF0GAEgASgNEgsKA3NlcRgCIAEoBBIOCgZwYXJlbnQYAyABKAQSDAoEcm9vdBgEIAEoDBISCgptZXNzYWdlX2lkGAUgASgJEg8KB3RpbWVfbXMYBiABKAMSDgoGYXV0aG9yGAcgASgJEg0KBXR1cm5zGAggASgEEh8KBGtpbmQYCSABKA4yES5zdGV0LnYxLlNhdmVLaW5kEg4KBmJyYW5jaBgKIAEoCRIUCgxyZXdvdW5kX2Zyb20YCyABKAQiawoJUGluUmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIMCgRuYW1lGAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRILCgNzZXEYBCABKAQSDAoEcm9vdBgFIAEoDBIPCgd0aW1lX21zGAYgASgDKnkKCFNhdmVLaW5kEhkKFVNBVkVfS0lORF9VTlNQRUNJRklFRBAAEhIKDlNBVkVfS0lORF9TQVZFEAESFAoQU0FWRV9LSU5EX1JFV0lORBACEhIKDlNBVkVfS0lORF9GT1JLEAMSFAoQU0FWRV9LSU5EX0lNUE9SVBAEQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw");
+  fileDesc("CiJzdGV0L3YxL3JlY29yZHNfY29udmVyc2F0aW9uLnByb3RvEgdzdGV0LnYxIq4CChJDb252ZXJzYXRpb25SZWNvcmQSDgoGZm9ybWF0GAEgASgNEgoKAmlkGAIgASgJEg0KBXRpdGxlGAMgASgJEhEKCXdvcmtzcGFjZRgEIAEoCRINCgVhZ2VudBgFIAEoCRI3CgZsYWJlbHMYBiADKAsyJy5zdGV0LnYxLkNvbnZlcnNhdGlvblJlY29yZC5MYWJlbHNFbnRyeRIVCg1jcmVhdGVkX2F0X21zGAcgASgDEg0KBWVwb2NoGAggASgEEg4KBndyaXRlchgJIAEoDBITCgtmb3JrZWRfZnJvbRgKIAEoCRIYChBmb3JrZWRfZnJvbV9zYXZlGAsgASgEGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi9gEKClNhdmVSZWNvcmQSDgoGZm9ybWF0GAEgASgNEgsKA3NlcRgCIAEoBBIOCgZwYXJlbnQYAyABKAQSDAoEcm9vdBgEIAEoDBISCgptZXNzYWdlX2lkGAUgASgJEg8KB3RpbWVfbXMYBiABKAMSDgoGYXV0aG9yGAcgASgJEg0KBXR1cm5zGAggASgEEh8KBGtpbmQYCSABKA4yES5zdGV0LnYxLlNhdmVLaW5kEg4KBmJyYW5jaBgKIAEoCRIUCgxyZXdvdW5kX2Zyb20YCyABKAQSIgoEdHVybhgMIAEoCzIULnN0ZXQudjEuVHVybkRldGFpbHMiuwIKC1R1cm5EZXRhaWxzEg0KBW1vZGVsGAEgASgJEhUKDXN0YXJ0ZWRfYXRfbXMYAiABKAMSEwoLZW5kZWRfYXRfbXMYAyABKAMSFAoMaW5wdXRfdG9rZW5zGAQgASgDEhUKDW91dHB1dF90b2tlbnMYBSABKAMSGQoRY2FjaGVfcmVhZF90b2tlbnMYBiABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAcgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYCCABKAMSFQoIY29zdF91c2QYCSABKAFIAIgBARITCgtpbnRlcnJ1cHRlZBgKIAEoCBIRCglhdXRvbWF0aWMYCyABKAgSDAoEZG9uZRgMIAEoCBILCgNjdXQYDSABKAkSDAoEbWFyaxgOIAEoCUILCglfY29zdF91c2QiawoJUGluUmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIMCgRuYW1lGAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRILCgNzZXEYBCABKAQSDAoEcm9vdBgFIAEoDBIPCgd0aW1lX21zGAYgASgDKnkKCFNhdmVLaW5kEhkKFVNBVkVfS0lORF9VTlNQRUNJRklFRBAAEhIKDlNBVkVfS0lORF9TQVZFEAESFAoQU0FWRV9LSU5EX1JFV0lORBACEhIKDlNBVkVfS0lORF9GT1JLEAMSFAoQU0FWRV9LSU5EX0lNUE9SVBAEQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw");
 
 /**
  * ConversationRecord is what is known about a conversation apart from its state.
@@ -178,6 +178,13 @@ export type SaveRecord = Message<"stet.v1.SaveRecord"> & {
    * @generated from field: uint64 rewound_from = 11;
    */
   rewoundFrom: bigint;
+
+  /**
+   * What is known about the last turn of the state besides its content.
+   *
+   * @generated from field: stet.v1.TurnDetails turn = 12;
+   */
+  turn?: TurnDetails | undefined;
 };
 
 /**
@@ -186,6 +193,107 @@ export type SaveRecord = Message<"stet.v1.SaveRecord"> & {
  */
 export const SaveRecordSchema: GenMessage<SaveRecord> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_conversation, 1);
+
+/**
+ * TurnDetails is what the record of an agent says about one turn. Numbers that the
+ * record does not have are absent.
+ *
+ * @generated from message stet.v1.TurnDetails
+ */
+export type TurnDetails = Message<"stet.v1.TurnDetails"> & {
+  /**
+   * Last model that answered.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * Milliseconds since the Unix epoch.
+   *
+   * @generated from field: int64 started_at_ms = 2;
+   */
+  startedAtMs: bigint;
+
+  /**
+   * @generated from field: int64 ended_at_ms = 3;
+   */
+  endedAtMs: bigint;
+
+  /**
+   * Tokens that were read and not found in a cache.
+   *
+   * @generated from field: int64 input_tokens = 4;
+   */
+  inputTokens: bigint;
+
+  /**
+   * @generated from field: int64 output_tokens = 5;
+   */
+  outputTokens: bigint;
+
+  /**
+   * @generated from field: int64 cache_read_tokens = 6;
+   */
+  cacheReadTokens: bigint;
+
+  /**
+   * @generated from field: int64 cache_write_tokens = 7;
+   */
+  cacheWriteTokens: bigint;
+
+  /**
+   * @generated from field: int64 reasoning_tokens = 8;
+   */
+  reasoningTokens: bigint;
+
+  /**
+   * In US dollars, as the record says.
+   *
+   * @generated from field: optional double cost_usd = 9;
+   */
+  costUsd?: number | undefined;
+
+  /**
+   * @generated from field: bool interrupted = 10;
+   */
+  interrupted: boolean;
+
+  /**
+   * The prompt was written by the agent's program, not by a person.
+   *
+   * @generated from field: bool automatic = 11;
+   */
+  automatic: boolean;
+
+  /**
+   * Whether the record shows the end of the turn.
+   *
+   * @generated from field: bool done = 12;
+   */
+  done: boolean;
+
+  /**
+   * What the agent needs to continue its own conversation after this turn.
+   *
+   * @generated from field: string cut = 13;
+   */
+  cut: string;
+
+  /**
+   * Where a reader of the agent's record continues.
+   *
+   * @generated from field: string mark = 14;
+   */
+  mark: string;
+};
+
+/**
+ * Describes the message stet.v1.TurnDetails.
+ * Use `create(TurnDetailsSchema)` to create a new message.
+ */
+export const TurnDetailsSchema: GenMessage<TurnDetails> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_conversation, 2);
 
 /**
  * PinRecord is a named restore point, kept whatever a retention policy says.
@@ -237,7 +345,7 @@ export type PinRecord = Message<"stet.v1.PinRecord"> & {
  * Use `create(PinRecordSchema)` to create a new message.
  */
 export const PinRecordSchema: GenMessage<PinRecord> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_conversation, 2);
+  messageDesc(file_stet_v1_records_conversation, 3);
 
 /**
  * SaveKind is why an entry was made.
