@@ -1,0 +1,101 @@
+package foreign
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/stet-dev/stet/fault"
+)
+
+// Adapter knows one agent. Its methods are safe for concurrent use. What an adapter does
+// not understand it skips: agents change their formats without notice, and the raw
+// record is kept beside what was understood.
+type Adapter interface {
+	// Name is the agent's name on the command line and in conversations, such as
+	// "claude-code". It consists of lower-case letters, digits and hyphens.
+	Name() string
+
+	// Detect looks for the agent on a computer. It runs no program.
+	Detect(ctx context.Context, h Host) (Installation, error)
+
+	// Sessions returns the sessions that the agent keeps on a computer, subagents after
+	// the sessions that started them. It reads as little as it can. A record that cannot
+	// be read is an error that is ErrUnreadable, and the next follows; any other error is
+	// the last.
+	Sessions(ctx context.Context, h Host) iter.Seq2[Session, error]
+
+	// SessionAt returns the session that a path holds, and its subagents, for a path that
+	// an event or a person named.
+	SessionAt(ctx context.Context, h Host, path string) iter.Seq2[Session, error]
+
+	// Turns returns the turns of a session from a mark on, in the order in which they
+	// happened. The first one behind a mark follows the turn before the mark if its
+	// Follows is empty. A part that cannot be read is an error that is ErrUnreadable, and the
+	// rest follows. If the mark is not of this record, because it was replaced or because
+	// a turn refers to one before the mark that it needs, the error is ErrMark, the last
+	// one, and the caller reads from the beginning. A torn last line is not an error: it
+	// is still being written.
+	Turns(ctx context.Context, s Session, from Mark) iter.Seq2[Turn, error]
+
+	// Files returns the raw record of a session, without that of its subagents, in an
+	// order that does not change when the session grows.
+	Files(ctx context.Context, s Session) iter.Seq2[File, error]
+
+	// Cut prepares a conversation that continues after a turn. The session stays as it
+	// is, byte for byte. A session or turn that cannot be cut gives ErrCannotCut with the
+	// reason.
+	Cut(ctx context.Context, h Host, s Session, after Turn) (Continuation, error)
+
+	// Connection returns what has to be in which file so that the agent reports events by
+	// running a command. The command has one argument more: the event's name.
+	Connection(h Host, c Connect) ([]Change, error)
+
+	// Event decodes what the agent gives to a hook. An event that means nothing to stet
+	// has the kind NoEvent.
+	Event(name string, payload []byte) (Event, error)
+}
+
+// Installation is an agent on a computer.
+type Installation struct {
+	// Found means that the program or its settings are there.
+	Found bool
+	// Program is the path of the program, "" if only its files are there.
+	Program string
+	// Version is "" if it cannot be known without running the program.
+	Version string
+	// Settings is the file or directory that Connection changes for the user.
+	Settings string
+}
+
+// Continuation is how a person goes on after a cut.
+type Continuation struct {
+	// Session is the id of the new session, "" if the agent makes it when it starts.
+	Session string
+	// Command is the program and its arguments. Env is what must be set besides.
+	Command []string
+	Env     []string
+	// Dir is the directory in which the command must run.
+	Dir string
+	// Created are the files that Cut made. Removing them takes the cut back.
+	Created []string
+}
+
+// Errors of adapters.
+var (
+	// ErrUnreadable reports a part of a session that cannot be read.
+	ErrUnreadable = fault.New(fault.Damaged, "unreadable session")
+	// ErrMark reports a mark that is not of this record.
+	ErrMark = fault.New(fault.Stale, "the session was rewritten")
+	// ErrCannotCut reports a conversation that cannot be continued after a turn.
+	ErrCannotCut = fault.New(fault.Unsupported, "cannot continue after this turn")
+	// ErrSettings reports settings that stet does not change.
+	ErrSettings = fault.New(fault.Conflict, "settings cannot be changed")
+	// ErrEvent reports a hook payload that is not of this agent.
+	ErrEvent = fault.New(fault.Invalid, "unknown event")
+	// ErrUnknownAgent reports a name that no adapter has.
+	ErrUnknownAgent = fault.New(fault.NotFound, "unknown agent")
+)
+
+// Unreadable reports whether an error concerns only a part of what is read.
+func Unreadable(err error) bool { return errors.Is(err, ErrUnreadable) }

@@ -1,0 +1,86 @@
+package foreign
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Host is the computer as an adapter sees it. Tests give one with a home of their own.
+type Host struct {
+	// Home is the user's home directory.
+	Home string
+	// Getenv returns an environment variable; nil has none.
+	Getenv func(string) string
+	// LookPath finds a program; nil finds none.
+	LookPath func(string) (string, error)
+}
+
+// ThisHost returns the computer that the program runs on.
+func ThisHost() (Host, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return Host{}, err
+	}
+	return Host{Home: home, Getenv: os.Getenv, LookPath: exec.LookPath}, nil
+}
+
+// Dir returns the directory that an environment variable names, or one below the home.
+func (h Host) Dir(variable string, below ...string) string {
+	if h.Getenv != nil && variable != "" {
+		if dir := h.Getenv(variable); filepath.IsAbs(dir) {
+			return filepath.Clean(dir)
+		}
+	}
+	return filepath.Join(append([]string{h.Home}, below...)...)
+}
+
+// Program returns the path of the first of several programs that is found, or "".
+func (h Host) Program(names ...string) string {
+	if h.LookPath == nil {
+		return ""
+	}
+	for _, name := range names {
+		if path, err := h.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// Connect says how an agent calls stet.
+type Connect struct {
+	// Command is the program with its first arguments: the path of stet, "hook" and the
+	// agent's name. Adapters quote it for the shell where the agent uses one.
+	Command []string
+	// Project, if not "", is the directory whose own settings are changed instead of the
+	// user's.
+	Project string
+}
+
+// Change is a file that connects an agent.
+type Change struct {
+	Path string
+	// Content is a whole file that is only ours: a plugin. Then Hooks is nil.
+	Content []byte
+	// Hooks are entries that are added to lists of a JSON file which may have others'
+	// entries.
+	Hooks []HookEntry
+	// Note is what the user has to do besides, or "".
+	Note string
+}
+
+// HookEntry is one element of a list in a JSON settings file.
+type HookEntry struct {
+	// List is the keys from the top of the file to the list, such as "hooks",
+	// "PreToolUse". Missing objects and lists are created.
+	List []string
+	// Value is the element: one JSON value, which contains Ours.
+	Value string
+	// Ours is a text by which an element of the list is known to be ours, whatever the
+	// release that wrote it: the middle of the command.
+	Ours string
+	// Defaults are keys at the top of the file that must be there if the file is
+	// created, such as "version", with their JSON values in order.
+	Defaults [][2]string
+}

@@ -1,0 +1,116 @@
+// Package jsonl reads files of JSON lines that another program is writing: it promises
+// bounded memory, offsets at which reading can continue, and that a line which is still
+// being written is not taken for a damaged one.
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+
+	"github.com/stet-dev/stet/foreign"
+)
+
+// MaxLine is the longest line that is read.
+const MaxLine = 8 << 20
+
+// Line is one line of a file.
+type Line struct {
+	// Offset is where the line begins, End where the next one does.
+	Offset, End int64
+	// Data is the line without its end. It is valid until the next line is read.
+	Data []byte
+}
+
+// Lines returns the lines of a file from an offset on that are not empty. A line that is
+// longer than MaxLine is an error that is foreign.ErrUnreadable, and the next line
+// follows. The last line of a file may lack its end; it is returned if it is a whole
+// JSON value. An offset behind the end of the file gives foreign.ErrMark.
+func Lines(ctx context.Context, path string, from int64) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			yield(Line{}, fmt.Errorf("%w: %w", foreign.ErrUnreadable, err))
+			return
+		}
+		defer f.Close()
+		if err := seek(f, from); err != nil {
+			yield(Line{}, err)
+			return
+		}
+		r := &reader{buf: bufio.NewReaderSize(f, 64<<10), at: from}
+		for ctx.Err() == nil {
+			line, err := r.next()
+			switch {
+			case err == io.EOF:
+				return
+			case err == nil && len(bytes.TrimSpace(line.Data)) == 0:
+				continue
+			}
+			if !yield(line, err) || err != nil && !foreign.Unreadable(err) {
+				return
+			}
+		}
+		yield(Line{}, ctx.Err())
+	}
+}
+
+// seek goes to the beginning of a line.
+func seek(f *os.File, from int64) error {
+	if from == 0 {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if from < 0 || from > info.Size() {
+		return fmt.Errorf("%w: offset %d in a file of %d bytes", foreign.ErrMark, from, info.Size())
+	}
+	_, err = f.Seek(from, io.SeekStart)
+	return err
+}
+
+type reader struct {
+	buf  *bufio.Reader
+	at   int64
+	line []byte
+}
+
+// next reads one line, empty or not.
+func (r *reader) next() (Line, error) {
+	out := Line{Offset: r.at}
+	r.line = r.line[:0]
+	long := false
+	for {
+		part, err := r.buf.ReadSlice('\n')
+		r.at += int64(len(part))
+		if long = long || len(r.line)+len(part) > MaxLine; long {
+			r.line = r.line[:0]
+		} else {
+			r.line = append(r.line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		out.End = r.at
+		switch {
+		case err == nil && long:
+			return out, fmt.Errorf("%w: the line at byte %d has %d bytes", foreign.ErrUnreadable, out.Offset, out.End-out.Offset)
+		case err == nil:
+			out.Data = bytes.TrimRight(r.line, "\r\n")
+			return out, nil
+		case err == io.EOF && !long && json.Valid(r.line):
+			out.Data = r.line
+			return out, nil
+		default:
+			return out, err // at the end of the file: the line is still being written
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package jsonl_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
+)
+
+func read(t *testing.T, content string, from int64) (lines []string, marks []int64, errs []error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f.jsonl")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, err := range jsonl.Lines(context.Background(), path, from) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		lines, marks = append(lines, string(line.Data)), append(marks, line.End)
+	}
+	return lines, marks, errs
+}
+
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		name, content string
+		from          int64
+		want          string
+	}{
+		{"two lines", "{\"a\":1}\n{\"b\":2}\n", 0, `{"a":1}|{"b":2}`},
+		{"empty lines", "\n{\"a\":1}\r\n\n", 0, `{"a":1}`},
+		{"from an offset", "{\"a\":1}\n{\"b\":2}\n", 8, `{"b":2}`},
+		{"torn", "{\"a\":1}\n{\"b\":", 0, `{"a":1}`},
+		{"no end", "{\"a\":1}\n{\"b\":2}", 0, `{"a":1}|{"b":2}`},
+		{"empty", "", 0, ""},
+	} {
+		lines, _, errs := read(t, c.content, c.from)
+		if got := strings.Join(lines, "|"); got != c.want || errs != nil {
+			t.Errorf("%s: got %s, %v", c.name, got, errs)
+		}
+	}
+}
+
+func TestLongLineIsReportedAndTheNextIsRead(t *testing.T) {
+	long := `{"a":"` + strings.Repeat("x", jsonl.MaxLine) + `"}`
+	lines, _, errs := read(t, "{}\n"+long+"\n{\"b\":2}\n", 0)
+	if strings.Join(lines, "|") != `{}|{"b":2}` || len(errs) != 1 || !foreign.Unreadable(errs[0]) {
+		t.Errorf("got %d lines, %v", len(lines), errs)
+	}
+}
+
+func TestReadingContinuesAtEachEnd(t *testing.T) {
+	content := "{\"a\":1}\n{\"b\":2}\n{\"c\":3}"
+	_, marks, _ := read(t, content, 0)
+	for i, mark := range marks {
+		if lines, _, errs := read(t, content, mark); len(lines) != len(marks)-1-i || errs != nil {
+			t.Errorf("from %d: got %v, %v", mark, lines, errs)
+		}
+	}
+}
+
+func TestOffsetBehindTheEnd(t *testing.T) {
+	if _, _, errs := read(t, "{}\n", 100); len(errs) != 1 || !errors.Is(errs[0], foreign.ErrMark) {
+		t.Errorf("got %v", errs)
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	for _, err := range jsonl.Lines(context.Background(), filepath.Join(t.TempDir(), "no"), 0) {
+		if !foreign.Unreadable(err) || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
