@@ -33,8 +33,9 @@ type Turn struct {
 	// ID is the agent's own id of the turn, or that of the prompt. It is unique in the
 	// session and does not change when the session is read again.
 	ID string
-	// Follows is the id of the turn that this one continues, "" for the first. It is the
-	// previous turn unless the conversation was rewound.
+	// Follows is the id of the turn that this one continues. It is the previous turn
+	// unless the conversation was rewound, and Beginning if it was rewound to before its
+	// first turn. "" continues whatever came before.
 	Follows string
 	Prompt  string
 	// Automatic means that the agent wrote the prompt, not a person: the report of a
@@ -58,6 +59,9 @@ type Turn struct {
 	// beginning.
 	Mark Mark
 }
+
+// Beginning is what a turn follows that begins the conversation again.
+const Beginning = "(beginning)"
 
 // Step is a part of an answer. One field besides At is set.
 type Step struct {

@@ -1,0 +1,284 @@
+// Package mirror copies the sessions of other people's agents into a store, as
+// conversations. It promises that a second pass adds only what is new, that a pass which
+// is interrupted loses nothing and is continued by the next, that a session which grows,
+// is rewound, forked or rewritten by its agent keeps everything it ever had, and that the
+// raw record is kept beside what was understood.
+//
+// One session is one conversation under the session's own id. Each turn is one save: its
+// message id is the turn's id, its details say model, times, tokens and cost, what the
+// agent needs to continue after the turn, and where reading continues.
+//
+//	m := mirror.New(db.Blobs(), db.Rows(), adapter)
+//	for s, err := range adapter.Sessions(ctx, host) {
+//		...
+//		result, err := m.Session(ctx, s)
+//	}
+//
+// Finding sessions is left to adapters, and deciding when to copy to the caller.
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Labels of a mirrored conversation.
+const (
+	// LabelSource is the name of the adapter.
+	LabelSource = "source"
+	// LabelPath is the path of the record.
+	LabelPath = "source_path"
+	// LabelParent is the conversation whose tool call started this one, and
+	// LabelSubagent is set if there is one.
+	LabelParent   = "parent"
+	LabelSubagent = "subagent"
+)
+
+// Mirror copies sessions of one agent. It is safe for concurrent use.
+type Mirror struct {
+	blobs   blob.Store
+	rows    kv.Store
+	adapter foreign.Adapter
+}
+
+// New returns a mirror into the blobs and rows of a store.
+func New(blobs blob.Store, rows kv.Store, a foreign.Adapter) *Mirror {
+	return &Mirror{blobs: blobs, rows: rows, adapter: a}
+}
+
+// Result is what a pass over one session did.
+type Result struct {
+	// Conversation is the id of the conversation, "" if the session is empty.
+	Conversation string
+	// Created means that the conversation is new.
+	Created bool
+	// Turns counts new turns, and Grown those that had been copied and have grown.
+	Turns, Grown int
+	// Bytes counts the bytes of the raw record that were stored.
+	Bytes int64
+	// Skipped is why nothing was copied, or "".
+	Skipped string
+	// Unreadable are the parts of the record that could not be read.
+	Unreadable []error
+}
+
+// Reasons for Skipped.
+const (
+	skippedOther     = "the store has a conversation with this id that comes from elsewhere"
+	skippedContinued = "it was continued here since it was copied"
+	skippedEmpty     = "it has no turns"
+)
+
+// Session copies what is new in a session.
+func (m *Mirror) Session(ctx context.Context, s foreign.Session) (Result, error) {
+	const attempts = 3 // another process may copy the same session
+	for i := 0; ; i++ {
+		p := &pass{m: m, session: s}
+		p.store = conversation.New(m.blobs, m.rows, &conversation.Options{Now: func() time.Time { return p.now }})
+		err := p.run(ctx)
+		again := errors.Is(err, conversation.ErrStale) || errors.Is(err, conversation.ErrExists) || errors.Is(err, kv.ErrConflict)
+		if again && i < attempts {
+			continue
+		}
+		if err != nil {
+			return p.result, fmt.Errorf("copy session %s: %w", s.ID, err)
+		}
+		return p.result, nil
+	}
+}
+
+// pass is one pass over one session.
+type pass struct {
+	m       *Mirror
+	session foreign.Session
+	store   *conversation.Store
+	now     time.Time // of what is copied
+	result  Result
+
+	conv   *conversation.Conversation // nil until something is written
+	head   conversation.Save          // the current save
+	known  map[string]uint64          // turns that were copied: the latest save of each
+	shared map[string]bool            // turns of the origin of a fork that come again
+	exists bool
+}
+
+func (p *pass) run(ctx context.Context) error {
+	if reason, err := p.load(ctx); err != nil || reason != "" {
+		p.result.Skipped = reason
+		return err
+	}
+	err := p.turns(ctx, p.mark())
+	if errors.Is(err, foreign.ErrMark) && p.mark() != "" {
+		err = p.turns(ctx, "")
+	}
+	if err != nil {
+		return err
+	}
+	if !p.exists {
+		p.result.Skipped = skippedEmpty
+		return nil
+	}
+	p.result.Conversation = p.session.ID
+	return p.raw(ctx)
+}
+
+// load reads what the store has of the session. It returns why the session is left alone,
+// or "".
+func (p *pass) load(ctx context.Context) (string, error) {
+	p.known = map[string]uint64{}
+	info, err := p.store.Get(ctx, p.session.ID)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if info.Labels[LabelSource] != p.session.Agent {
+		return skippedOther, nil
+	}
+	p.exists = true
+	for save, err := range p.store.History(ctx, p.session.ID, nil) {
+		if err != nil {
+			return "", err
+		}
+		if save.Seq > p.head.Seq {
+			p.head = save
+		}
+		if save.MessageID != "" && save.Seq > p.known[save.MessageID] {
+			p.known[save.MessageID] = save.Seq
+		}
+	}
+	if p.head.Kind == conversation.KindSave {
+		return skippedContinued, nil
+	}
+	return "", nil
+}
+
+// mark is where reading continues: behind the last turn that was copied, which is not
+// the current one after a rewind.
+func (p *pass) mark() foreign.Mark {
+	if p.head.Turn == nil || p.head.Kind != conversation.KindImport {
+		return ""
+	}
+	return foreign.Mark(p.head.Turn.Mark)
+}
+
+// turns copies the turns from a mark on.
+func (p *pass) turns(ctx context.Context, from foreign.Mark) error {
+	for t, err := range p.m.adapter.Turns(ctx, p.session, from) {
+		if foreign.Unreadable(err) {
+			p.result.Unreadable = append(p.result.Unreadable, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.turn(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn copies one turn, unless the store has it.
+func (p *pass) turn(ctx context.Context, t foreign.Turn) error {
+	p.now = cmp.Or(whole(t.Ended), whole(t.Started), whole(p.session.Updated), whole(p.session.Started), time.Now())
+	made, err := turnOf(p.session.Agent, t)
+	if err != nil {
+		return fmt.Errorf("turn %s: %w", t.ID, err)
+	}
+	if err := p.create(ctx, t); err != nil {
+		return err
+	}
+	if p.shared[t.ID] {
+		return nil
+	}
+	if seq, ok := p.known[t.ID]; ok {
+		return p.again(ctx, t, made, seq)
+	}
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	if err := p.follow(ctx, t); err != nil {
+		return err
+	}
+	if err := p.conv.AppendTurn(ctx, made); err != nil {
+		return err
+	}
+	p.result.Turns++
+	return p.save(ctx, t)
+}
+
+// again handles a turn that was copied before. The last one may have grown since; an
+// earlier one stays as it was copied, and the raw record has what changed.
+func (p *pass) again(ctx context.Context, t foreign.Turn, made conversation.Turn, seq uint64) error {
+	if seq != p.head.Seq {
+		return nil
+	}
+	old, err := p.lastTurn(ctx)
+	if err != nil {
+		return err
+	}
+	details := detailsOf(t)
+	if old == made.Structure.ID() && p.head.Turn != nil && p.head.Turn.Done == details.Done && p.head.Turn.Mark == details.Mark {
+		return nil
+	}
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	if old != made.Structure.ID() {
+		p.result.Grown++
+		if err := p.dropLast(ctx); err != nil {
+			return err
+		}
+		if err := p.conv.AppendTurn(ctx, made); err != nil {
+			return err
+		}
+	}
+	return p.save(ctx, t)
+}
+
+// save saves the turn that was appended.
+func (p *pass) save(ctx context.Context, t foreign.Turn) error {
+	if timing := timingOf(t); timing != nil {
+		if err := p.conv.SetTiming(ctx, timing); err != nil {
+			return err
+		}
+	}
+	save, err := p.conv.Save(ctx, &conversation.SaveOptions{MessageID: t.ID, Kind: conversation.KindImport, Turn: detailsOf(t)})
+	if err != nil {
+		return err
+	}
+	p.head, p.known[t.ID] = save, save.Seq
+	return nil
+}
+
+// raw copies the raw record.
+func (p *pass) raw(ctx context.Context) error {
+	r, err := openRaw(ctx, p.m.blobs, p.m.rows, p.session.ID)
+	if err != nil {
+		return err
+	}
+	for f, err := range p.m.adapter.Files(ctx, p.session) {
+		if err == nil {
+			err = r.add(ctx, f)
+		}
+		if foreign.Unreadable(err) {
+			p.result.Unreadable = append(p.result.Unreadable, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.result.Bytes = r.bytes
+	return r.commit(ctx)
+}

@@ -1,0 +1,73 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/kv"
+)
+
+// ErrNoSource reports a conversation without a raw record.
+var ErrNoSource = fmt.Errorf("%w: the conversation has no raw record", conversation.ErrNotFound)
+
+// SourceFiles returns the names of the files of the raw record of a conversation, sorted.
+func SourceFiles(ctx context.Context, blobs blob.Store, rows kv.Store, conv string) ([]string, error) {
+	r, err := openRaw(ctx, blobs, rows, conv)
+	if err != nil {
+		return nil, err
+	}
+	if r.root.IsZero() {
+		return nil, ErrNoSource
+	}
+	names := map[string]bool{}
+	for key := range r.state.FileStatesV2 {
+		if _, name, _, ok := parseSegment(key); ok {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// WriteSource writes a file of the raw record as it was last copied.
+func WriteSource(ctx context.Context, blobs blob.Store, rows kv.Store, conv, name string, to io.Writer) error {
+	r, err := openRaw(ctx, blobs, rows, conv)
+	if err != nil {
+		return err
+	}
+	_, segments := r.segments(name)
+	if len(segments) == 0 {
+		return fmt.Errorf("file %q: %w", name, ErrNoSource)
+	}
+	for _, at := range slices.Sorted(maps.Keys(segments)) {
+		data, err := blobs.Get(ctx, segments[at])
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Session returns the session that a conversation mirrors. The error is ErrNoSource if it
+// mirrors none.
+func Session(ctx context.Context, store *conversation.Store, conv string) (foreign.Session, error) {
+	info, err := store.Get(ctx, conv)
+	if err != nil {
+		return foreign.Session{}, err
+	}
+	if info.Labels[LabelPath] == "" {
+		return foreign.Session{}, ErrNoSource
+	}
+	return foreign.Session{
+		Agent: info.Labels[LabelSource], ID: info.ID, Path: info.Labels[LabelPath], Workspace: info.Workspace,
+		Title: info.Title, Started: info.Created, Updated: info.Updated, Parent: info.Labels[LabelParent],
+	}, nil
+}

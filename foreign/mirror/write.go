@@ -1,0 +1,155 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kv"
+)
+
+// create creates the conversation at its first turn.
+func (p *pass) create(ctx context.Context, first foreign.Turn) error {
+	if p.exists {
+		return nil
+	}
+	turn := p.now
+	p.now = cmp.Or(whole(p.session.Started), whole(first.Started), turn)
+	defer func() { p.now = turn }()
+	labels := map[string]string{LabelSource: p.session.Agent, LabelPath: valid(p.session.Path)}
+	if p.session.Parent != "" {
+		labels[LabelParent], labels[LabelSubagent] = valid(p.session.Parent), "true"
+	}
+	info := conversation.Info{
+		ID: p.session.ID, Agent: p.session.Agent, Labels: labels, Workspace: valid(p.session.Workspace),
+		Title: title(cmp.Or(p.session.Title, first.Prompt)),
+	}
+	conv, err := p.fork(ctx, info)
+	if err == nil && conv == nil {
+		conv, err = p.store.Create(ctx, info)
+	}
+	if err != nil {
+		return err
+	}
+	p.conv, p.head = conv, conv.Head()
+	p.exists, p.result.Created = true, true
+	return nil
+}
+
+// fork begins the conversation where its origin was forked, if the store has that. The
+// record of a fork may hold the turns of its origin again.
+func (p *pass) fork(ctx context.Context, info conversation.Info) (*conversation.Conversation, error) {
+	from, after := p.session.ForkedFrom, p.session.ForkedAfter
+	if from == "" || after == "" {
+		return nil, nil
+	}
+	origin, err := p.store.Get(ctx, from)
+	if errors.Is(err, conversation.ErrNotFound) || err == nil && origin.Labels[LabelSource] != p.session.Agent {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	saves := map[uint64]conversation.Save{}
+	at := uint64(0)
+	for save, err := range p.store.History(ctx, from, nil) {
+		if err != nil {
+			return nil, err
+		}
+		saves[save.Seq] = save
+		if save.MessageID == after && save.Kind == conversation.KindImport {
+			at = max(at, save.Seq)
+		}
+	}
+	if at == 0 {
+		return nil, nil
+	}
+	p.shared = map[string]bool{}
+	for seq := at; seq != 0; seq = saves[seq].Parent {
+		p.shared[saves[seq].MessageID] = true
+	}
+	return p.store.Fork(ctx, from, at, info)
+}
+
+// open opens the conversation for writing.
+func (p *pass) open(ctx context.Context) (err error) {
+	if p.conv == nil {
+		p.conv, err = p.store.Open(ctx, p.session.ID)
+	}
+	return err
+}
+
+// follow makes the state the one after the turn that a turn continues.
+func (p *pass) follow(ctx context.Context, t foreign.Turn) error {
+	switch {
+	case t.Follows == foreign.Beginning:
+		if p.head.Seq == 0 {
+			return nil
+		}
+		return p.conv.SetStructure(ctx, nil)
+	case t.Follows == "" || t.Follows == p.head.MessageID:
+		return nil
+	}
+	seq, ok := p.known[t.Follows]
+	if !ok || seq == p.head.Seq {
+		return nil // what it follows is not in the record: it comes last
+	}
+	_, err := p.conv.Rewind(ctx, seq, nil)
+	return err
+}
+
+// structure reads the current state as it is stored.
+func (p *pass) structure(ctx context.Context) (*agentv1.ConversationStateStructure, error) {
+	data, err := p.m.blobs.Get(ctx, p.head.Root)
+	if err != nil {
+		return nil, err
+	}
+	state := &agentv1.ConversationStateStructure{}
+	if err := proto.Unmarshal(data, state); err != nil {
+		return nil, fmt.Errorf("%w: state %s: %w", kv.ErrCorrupt, p.head.Root.Short(), err)
+	}
+	return state, nil
+}
+
+// lastTurn returns the last turn of the current state.
+func (p *pass) lastTurn(ctx context.Context) (blob.ID, error) {
+	state, err := p.structure(ctx)
+	if err != nil || len(state.Turns) == 0 {
+		return blob.ID{}, err
+	}
+	return blob.IDFromBytes(state.Turns[len(state.Turns)-1])
+}
+
+// dropLast removes the last turn from the draft.
+func (p *pass) dropLast(ctx context.Context) error {
+	state, err := p.structure(ctx)
+	if err != nil {
+		return err
+	}
+	n := max(0, len(state.Turns)-1)
+	state.Turns, state.TurnTimings = state.Turns[:n], state.TurnTimings[:min(n, len(state.TurnTimings))]
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(state)
+	if err != nil {
+		return err
+	}
+	return p.conv.SetStructure(ctx, raw)
+}
+
+// timingOf is the time that a turn took, nil if the record does not say it.
+func timingOf(t foreign.Turn) *agentv1.StepTiming {
+	if t.Started.IsZero() || t.Ended.Before(t.Started) {
+		return nil
+	}
+	return &agentv1.StepTiming{
+		TimestampMs: uint64(max(0, t.Started.UnixMilli())),
+		DurationMs:  uint64(t.Ended.Sub(t.Started) / time.Millisecond),
+	}
+}
