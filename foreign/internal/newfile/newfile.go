@@ -1,0 +1,73 @@
+// Package newfile makes files beside those of an agent: it promises that a file appears
+// whole or not at all, that it is on disk when Create returns, and that a file which is
+// there already is never replaced.
+package newfile
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Create writes a new file, readable only by the user. If the path exists the error is
+// fs.ErrExist. After an error nothing is left.
+func Create(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".stet-*.tmp") // 0600
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	buf := bufio.NewWriterSize(f, 64<<10)
+	if err := write(buf); err != nil {
+		return err
+	}
+	if err := buf.Flush(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := publish(f.Name(), path); err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// publish gives a file its name unless the name is taken. A file system without hard
+// links gets a placeholder first, which the rename replaces.
+func publish(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || os.IsExist(err) {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	if err := os.Rename(from, to); err != nil {
+		os.Remove(to)
+		return err
+	}
+	return nil
+}
+
+// syncDir makes a name durable.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // directories cannot be opened for this
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

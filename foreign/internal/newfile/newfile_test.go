@@ -1,0 +1,62 @@
+package newfile_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stet-dev/stet/foreign/internal/newfile"
+)
+
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
+}
+
+func entries(t *testing.T, dir string) int {
+	t.Helper()
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+func TestCreate(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := newfile.Create(path, text("one")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "one" || entries(t, dir) != 1 {
+		t.Errorf("got %q, %v, %d files", got, err, entries(t, dir))
+	}
+}
+
+func TestCreateDoesNotReplace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := os.WriteFile(path, []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := newfile.Create(path, text("ours")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != "theirs" || entries(t, dir) != 1 {
+		t.Errorf("got %q, %d files", got, entries(t, dir))
+	}
+}
+
+func TestFailedCreateLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	failed := errors.New("failed")
+	err := newfile.Create(filepath.Join(dir, "f"), func(w io.Writer) error {
+		io.WriteString(w, "half")
+		return failed
+	})
+	if !errors.Is(err, failed) || entries(t, dir) != 0 {
+		t.Errorf("got %v, %d files", err, entries(t, dir))
+	}
+}
