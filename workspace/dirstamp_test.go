@@ -221,7 +221,7 @@ func TestWhatIsLeftOutIsNamedAgain(t *testing.T) {
 	for i := range 4 {
 		letTick()
 		res := mustScan(t, store, root, prev, opts)
-		wantList(t, "not captured", skippedList(res.NotCaptured), "a/big: too large", "b/git~1: name not allowed", "c/fifo: special file")
+		wantList(t, "not captured", skippedList(res.NotCaptured), "a/big: too large", "b/git~1: name not allowed", "c/fifo: special file", "d/.git: git repository")
 		if i > 0 {
 			wantListed(t, "later", root, res, 3)
 		}
@@ -231,7 +231,7 @@ func TestWhatIsLeftOutIsNamedAgain(t *testing.T) {
 	write(t, root, map[string]string{"d/ok": strings.Repeat("y", 101)})
 	prev = mustScanPaths(t, store, root, prev, []string{"d/ok"}, opts).Index
 	res := mustScan(t, store, root, prev, opts)
-	wantList(t, "not captured", skippedList(res.NotCaptured), "a/big: too large", "b/git~1: name not allowed", "c/fifo: special file", "d/ok: too large")
+	wantList(t, "not captured", skippedList(res.NotCaptured), "a/big: too large", "b/git~1: name not allowed", "c/fifo: special file", "d/.git: git repository", "d/ok: too large")
 }
 
 // A scan of some paths lists nothing, and spoils nothing for the next.

@@ -93,6 +93,9 @@ const (
 	// ReasonIgnored: excluded by an ignore file. For an ignored directory only the
 	// directory itself is listed.
 	ReasonIgnored Reason = "ignored"
+	// ReasonRepository: the data of a git repository below the root. Its working files
+	// are captured like others.
+	ReasonRepository Reason = "git repository"
 	// ReasonTooLarge: larger than Options.MaxFile.
 	ReasonTooLarge Reason = "too large"
 	// ReasonSpecial: a FIFO, socket or device.

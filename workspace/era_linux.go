@@ -9,6 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// namesKept changes when an index keeps more names of a directory than it did: a scan then
+// lists every directory once. Version 1 keeps those of repositories.
+const namesKept = 1
+
 // bootID returns the random boot id of the kernel, or nil.
 var bootID = sync.OnceValue(func() []byte {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -34,6 +38,7 @@ func eraOf(d dirFD, dev uint64) era {
 	buf := binary.LittleEndian.AppendUint64(nil, dev)
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(st.Fsid.Val[0]))
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(st.Fsid.Val[1]))
+	buf = append(buf, namesKept)
 	sum := sha256.Sum256(append(buf, bootID()...))
 	return era(sum[:eraLen])
 }

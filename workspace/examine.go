@@ -62,14 +62,14 @@ func (k *knownEntries) find(name string) *indexEntry {
 func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 	name, kind := j.names[i].name, j.names[i].kind
 	if skipName(name) {
-		return nil
+		return w.passOver(j, i)
 	}
 	var st fileStat
 	unknown := kind == isFile && prev == nil && w.s.opts.Written == nil // read regardless of its stat data
 	if !unknown && (kind == isUnknown || kind == isFile || kind == isLink) {
 		var err error
 		if kind != isUnknown && w.knownIgnored(j, prev, kind) {
-			return w.ignored(j, i, kind)
+			return w.leave(j, i, kind, ReasonIgnored)
 		}
 		if st, err = j.fd.lstat(name); err != nil {
 			return w.leaveOut(j, name, false, err)
@@ -78,7 +78,7 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 	}
 	flags, capture := w.judge(j, name, kind, prev)
 	if !capture {
-		return w.ignored(j, i, kind)
+		return w.leave(j, i, kind, ReasonIgnored)
 	}
 	if why := w.refused(j, name, prev); why != "" {
 		w.skip(j, name, Skipped{Reason: why, Dir: kind == isDir})
@@ -176,9 +176,9 @@ func ignoredButCaptured(kind fileKind, prev *indexEntry, touched *pathSet) (entr
 	return 0, false
 }
 
-// ignored records a name that is not captured. The index keeps it, so that the next
-// scan need not match it again.
-func (w *worker) ignored(j *dirJob, i int, kind fileKind) error {
+// leave records a name that is not captured, by a rule or because it is a repository.
+// The index keeps it, so that the next scan need not match it again.
+func (w *worker) leave(j *dirJob, i int, kind fileKind, why Reason) error {
 	if j.partial {
 		return nil // the ignored directory itself is listed
 	}
@@ -195,7 +195,7 @@ func (w *worker) ignored(j *dirJob, i int, kind fileKind) error {
 			s.same = p.flags == flagIgnored && p.kind == s.e.kind
 		}
 	}
-	w.skip(j, name, Skipped{Reason: ReasonIgnored, Dir: kind == isDir})
+	w.skip(j, name, Skipped{Reason: why, Dir: kind == isDir})
 	return nil
 }
 

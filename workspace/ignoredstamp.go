@@ -3,13 +3,15 @@ package workspace
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 )
 
-// IgnoredStamp shows whether an ignored file has changed, without its content.
+// IgnoredStamp shows whether an ignored file has changed, without its content. That of a
+// repository shows only whether it is still there.
 type IgnoredStamp struct {
 	Path         string
 	Size         int64
@@ -77,14 +79,14 @@ func filesIn(root *os.Root, path string, limit int) (names []string, more bool) 
 		return nil, false
 	}
 	for _, e := range entries[:min(limit, len(entries))] {
-		if e.Type().IsRegular() {
+		if e.Type().IsRegular() && !isGit(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
 	return names, len(entries) > limit
 }
 
-// stampAt stamps one file.
+// stampAt stamps one file, or a repository.
 func stampAt(root dirFD, path string) (IgnoredStamp, bool) {
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -96,25 +98,36 @@ func stampAt(root dirFD, path string) (IgnoredStamp, bool) {
 	}
 	defer fd.close()
 	st, err := fd.lstat(name)
-	if err != nil || st.kind != isFile {
+	switch {
+	case err != nil:
+		return IgnoredStamp{}, false
+	case isGit(name):
+		return repositoryStamp(path, st), true
+	case st.kind != isFile:
 		return IgnoredStamp{}, false
 	}
 	return IgnoredStamp{Path: path, Size: st.size, Mtime: st.mtime, Ctime: st.ctime, Inode: st.ino}, true
 }
 
-// ChangedIgnored lists the paths whose files no longer match the stamps.
+// ChangedIgnored lists the paths whose files no longer match the stamps. It lists all of
+// them if the root is gone.
 func ChangedIgnored(root string, stamps []IgnoredStamp) ([]string, error) {
 	if len(stamps) == 0 {
 		return nil, nil
 	}
 	dir, err := openRoot(root)
-	if err != nil {
+	gone := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !gone {
 		return nil, err
 	}
-	defer dir.close()
+	if !gone {
+		defer dir.close()
+	}
 	var changed []string
 	for _, was := range stamps {
-		if now, ok := stampAt(dir, was.Path); !ok || now != was {
+		if gone {
+			changed = append(changed, was.Path)
+		} else if now, ok := stampAt(dir, was.Path); !ok || now != was {
 			changed = append(changed, was.Path)
 		}
 	}

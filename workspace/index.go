@@ -71,7 +71,8 @@ type entryFlags uint8
 
 const (
 	// flagIgnored: an ignore rule matches. Alone it means that the entry is not
-	// captured; only its name and kind are kept.
+	// captured, because of the rule or because it is git's; only its name and kind are
+	// kept.
 	flagIgnored entryFlags = 1 << iota
 	// flagTouched: captured although ignored, because an agent touched it or the tree
 	// had it before the rule. It outlives the rule.

@@ -144,13 +144,16 @@ func stem(name string) string {
 	return strings.TrimRight(base, " ")
 }
 
-// skipName reports whether a scan silently skips a name: git's own data and staged
+// isGit reports whether a name is that of git's own data.
+func isGit(name string) bool { return strings.EqualFold(name, gitName) }
+
+// skipName reports whether a scan never captures a name: git's own data and staged
 // files.
 func skipName(name string) bool {
 	if name[0] != '.' {
 		return false
 	}
-	return strings.EqualFold(name, ".git") ||
+	return isGit(name) ||
 		len(name) >= len(StagePrefix) && strings.EqualFold(name[:len(StagePrefix)], StagePrefix)
 }
 

@@ -186,7 +186,7 @@ func (r *reading) small() (blob.ID, error) {
 	}
 	w.stats.Read++
 	w.stats.Bytes += int64(len(data))
-	if r.stored(b.ID) {
+	if w.s.opts.NoContents || r.stored(b.ID) {
 		return b.ID, nil
 	}
 	b.Like = r.like
@@ -227,12 +227,17 @@ func unchanged(f *openedFile, before fileStat, read int64) error {
 func (r *reading) large() (blob.ID, error) {
 	w := r.w
 	had := r.chunks()
+	var last blob.Blob // in the end the list
 	e, err := putChunks(r.content(), r.like, func(b blob.Blob) error {
-		if had[b.ID] {
+		last = b
+		if had[b.ID] || w.s.opts.NoContents {
 			return nil
 		}
 		return w.s.store.Put(w.s.ctx, b)
 	})
+	if err == nil && w.s.opts.NoContents {
+		err = w.put(last)
+	}
 	if err != nil {
 		return blob.ID{}, err
 	}

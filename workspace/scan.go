@@ -7,7 +7,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// DefaultMaxFile is the size above which a file is not capturedby default.
+// DefaultMaxFile is the size above which a file is not captured by default.
 const DefaultMaxFile = 256 << 20
 
 // Options configure a scan. The zero value, and nil, work.
@@ -30,6 +30,9 @@ type Options struct {
 	// Reread lists files, by path relative to the root, that are read regardless of
 	// stamps.
 	Reread map[string]bool
+	// NoContents hashes files without passing their contents to the store: the tree can be
+	// compared with others, but its files cannot be read. The result has no index.
+	NoContents bool
 	// NoIgnore captures everything and disables ignore files. The index of such a
 	// scan does not record which paths were touched.
 	NoIgnore bool
@@ -62,7 +65,7 @@ type Stats struct {
 // Result is the result of a scan.
 type Result struct {
 	// Tree names the captured tree. All its blobs are in the store, though not
-	// flushed.
+	// flushed; with NoContents, only directories, links and lists of chunks are.
 	Tree blob.ID
 	// Index makes the next scan fast.
 	Index *Index

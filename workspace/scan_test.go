@@ -158,7 +158,8 @@ func TestScanNamesWhatItLeavesOut(t *testing.T) {
 	res := mustScan(t, store, root, nil, &Options{MaxFile: 100})
 	wantList(t, "tree", listTree(t, store, res.Tree), ".gitmodules file", "CON file", "aux.c file", "ok file", "sub dir", "sub/f file")
 	wantList(t, "not captured", skippedList(res.NotCaptured),
-		"big: too large", "fifo: special file", "git~1: name not allowed", "sock: special file")
+		"big: too large", "fifo: special file", "git~1: name not allowed", "sock: special file",
+		"sub/.GIT: git repository", "sub/.git: git repository")
 	if res.NotCaptured[0].Size != 101 {
 		t.Errorf("size of big = %d, want 101", res.NotCaptured[0].Size)
 	}

@@ -165,7 +165,11 @@ func (s *scanner) run(ctx context.Context, prev *Index, job *dirJob) (*Result, e
 	}
 	res := &Result{Tree: job.result.node, Index: &Index{root: job.result, era: s.trust.era}, NotCaptured: s.skipped, NotKept: s.notKept, Stats: s.stats}
 	slices.SortFunc(res.NotCaptured, func(a, b Skipped) int { return cmp.Compare(a.Path, b.Path) })
-	return res, s.compare(ctx, res, prev)
+	err := s.compare(ctx, res, prev)
+	if s.opts.NoContents {
+		res.Index = nil // the next scan would take the contents as stored
+	}
+	return res, err
 }
 
 // compare records what the scan changed.
