@@ -67,7 +67,8 @@ type Result struct {
 	// NotKept is what the checkpoint does not hold of the files that were scanned.
 	NotKept workspace.NotKept
 	// IgnoredChanged lists, at the end of a turn, the ignored files that changed
-	// during it and were not captured before, so a rewind cannot restore them.
+	// during it and were not captured before, and the git repositories that were
+	// deleted or replaced: a rewind cannot restore them.
 	IgnoredChanged []string
 	// Recovered describes an interrupted rewind that was recovered first, or is nil.
 	Recovered *Recovery

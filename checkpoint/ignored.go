@@ -35,15 +35,26 @@ const (
 	maxIgnoredLookup = 64 // checkpoints back to the beginning of a turn
 )
 
-// notice examines ignored files at the beginning and at the end of a turn.
+// notice examines ignored files and git repositories at the beginning and at the end of a
+// turn.
 func (w *Workspace) notice(ctx context.Context, st *state, c *capture, rec *Record) (*capture, error) {
-	mode := w.s.opts.Ignored
-	if mode == PassIgnored || rec.Conversation == "" || w.s.opts.Scan.NoIgnore {
+	if rec.Conversation == "" {
 		return c, nil
 	}
 	switch rec.Side {
 	case Before:
-		return w.noticeBegin(ctx, st, c, mode)
+		var err error
+		if mode := w.s.opts.Ignored; mode != PassIgnored && !w.s.opts.Scan.NoIgnore {
+			if c, err = w.noticeBegin(ctx, st, c, mode); err != nil {
+				return nil, err
+			}
+		}
+		repositories, err := workspace.StampRepositories(w.path, c.skipped, maxNoticed)
+		if err != nil {
+			return nil, fmt.Errorf("look at repositories: %w", err)
+		}
+		c.stamps = append(c.stamps, repositories...)
+		return c, nil
 	case After:
 		return c, w.noticeEnd(ctx, c, rec)
 	}
@@ -81,7 +92,8 @@ func (w *Workspace) noticeBegin(ctx context.Context, st *state, c *capture, mode
 	return c, nil
 }
 
-// noticeEnd finds the ignored files that changed since the turn began.
+// noticeEnd finds the ignored files that changed, and the repositories that were lost,
+// since the turn began.
 func (w *Workspace) noticeEnd(ctx context.Context, c *capture, rec *Record) error {
 	looked := 0
 	for began, err := range w.newestFirst(ctx, "") {
@@ -104,7 +116,8 @@ func (w *Workspace) noticeEnd(ctx context.Context, c *capture, rec *Record) erro
 }
 
 // IgnoredChanges lists the ignored files that changed during the turn that a
-// checkpoint ended, and whose earlier contents no checkpoint has.
+// checkpoint ended, and whose earlier contents no checkpoint has. It includes git
+// repositories that were deleted or replaced; workspace.IsRepository recognises them.
 func (s *Service) IgnoredChanges(ctx context.Context, rec *Record) ([]string, error) {
 	list, err := s.skippedList(ctx, rec)
 	return pathStrings(list.GetChangedIgnored()), err
@@ -126,8 +139,8 @@ func wireStamps(stamps []workspace.IgnoredStamp) []*stetv1.IgnoredStamp {
 	return out
 }
 
-// nameIgnored adds to a plan the ignored files that changed in the rewound turns:
-// they cannot be restored, and the plan must say so.
+// nameIgnored adds to a plan the ignored files that changed, and the repositories that
+// were lost, in the rewound turns: they cannot be restored, and the plan must say so.
 func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
 	listed := make(map[string]bool, len(p.Actions))
 	for i := range p.Actions {
@@ -160,10 +173,14 @@ func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
 				continue // captured since, and compared
 			}
 			by := writerOf(rec, ByConversation)
-			p.Actions = append(p.Actions, Action{
+			a := Action{
 				Path: path, Kind: Keep, Why: WhyIgnored, Writer: &by,
 				Reason: fmt.Sprintf("ignored, changed in turn %d and not captured before", rec.Turn),
-			})
+			}
+			if workspace.IsRepository(path) {
+				a.Why, a.Reason = WhyRepository, fmt.Sprintf("git repository, deleted or replaced in turn %d and never captured", rec.Turn)
+			}
+			p.Actions = append(p.Actions, a)
 		}
 	}
 	slices.SortFunc(p.Actions, func(a, b Action) int { return cmp.Compare(a.Path, b.Path) })

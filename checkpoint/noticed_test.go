@@ -69,3 +69,33 @@ func TestIgnoredFilesThatChangeInATurn(t *testing.T) {
 		same(t, "left", kept(f.plan(RewindRequest{To: c1.ID})), nil)
 	})
 }
+
+// A git repository in the workspace that a turn deletes or replaces is named, whatever is
+// done about ignored files: its files come back, its commits do not.
+func TestRepositoryThatATurnDeletes(t *testing.T) {
+	for _, mode := range []IgnoredFiles{NoticeIgnored, CaptureIgnored, PassIgnored} {
+		f := newFixture(t)
+		f.opts.Ignored = mode
+		f.reopen()
+		f.write(".git/HEAD", "x\n", "lib/.git/HEAD", "x\n", "lib/file", "1\n", "again/.git/HEAD", "x\n", "stays/.git/HEAD", "x\n",
+			".gitignore", "vendor/\n", "vendor/.git/HEAD", "x\n")
+		c1 := f.before("c", 1)
+		f.remove("lib", "vendor/.git")
+		must(t, os.Rename(f.path("again"), f.path("moved")))
+		f.write("again/.git/HEAD", "another\n", "stays/.git/index", "1\n", "made", "1\n")
+		res, err := f.w.Checkpoint(t.Context(), Request{Conversation: "c", Turn: 1, Side: After, MessageID: "c-m1", Auto: true})
+		must(t, err)
+		same(t, "lost", res.IgnoredChanged, []string{"again/.git", "lib/.git", "vendor/.git"})
+		p := f.plan(RewindRequest{To: c1.ID})
+		var left []string
+		for _, a := range p.Left() {
+			left = append(left, a.Path+": "+string(a.Why)+": "+a.Reason)
+		}
+		const reason = ": repository: git repository, deleted or replaced in turn 1 and never captured"
+		same(t, "left", left, []string{"again/.git" + reason, "lib/.git" + reason, "moved: holds: holds files that are not captured", "vendor/.git" + reason})
+		f.rewind(RewindRequest{To: c1.ID})
+		if f.read("lib/file") != "1\n" || f.read("again/.git/HEAD") != "another\n" {
+			t.Error("the rewind restored other files")
+		}
+	}
+}

@@ -37,8 +37,8 @@ type Options struct {
 	// Conversations moves conversations along with files. Without it a rewind can
 	// move files only.
 	Conversations Conversations
-	// Scan configures captures. Touched, Force, Progress, Written, Reread and Share
-	// are ignored.
+	// Scan configures captures. Touched, Force, Progress, Written, Reread, Share and
+	// NoContents are ignored.
 	Scan workspace.Options
 	// RereadEvery is the time within which checkpoints read every file again, a share
 	// at a time, regardless of stamps: 7 days if 0, never if negative. Large trees
@@ -99,7 +99,7 @@ type Service struct {
 
 // Looking returns the same service over other blobs, for callers that read a
 // workspace and must store nothing: blobs overlays the store and takes temporary
-// content. Only Present and Plan are useful: no commit finds their blobs.
+// content. Only Present, Outline and Plan are useful: no commit finds their blobs.
 func (s *Service) Looking(blobs blob.Store) *Service {
 	return &Service{blobs: blobs, rows: s.rows, opts: s.opts, of: s}
 }
@@ -109,6 +109,7 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Service {
 	s := &Service{blobs: blobs, rows: rows, locks: map[string]chan struct{}{}}
 	if opts != nil {
 		s.opts = *opts
+		s.opts.Scan.NoContents = false
 	}
 	if s.opts.Now == nil {
 		s.opts.Now = time.Now

@@ -22,6 +22,8 @@ const (
 	WhyUnknown Why = "unknown"
 	// WhyIgnored: an ignore rule leaves it out of the present.
 	WhyIgnored Why = "ignored"
+	// WhyRepository: it is a git repository that a turn deleted or replaced.
+	WhyRepository Why = "repository"
 	// WhySpecial: it is a pipe, a socket or a device.
 	WhySpecial Why = "special"
 	// WhyNotCaptured: the present leaves it out for another reason, which Reason tells.

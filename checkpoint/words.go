@@ -113,7 +113,7 @@ func (a *Action) keptFor() Why {
 // why.
 var (
 	keptOrder = []Why{
-		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhySpecial, WhyNotCaptured,
+		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhyRepository, WhySpecial, WhyNotCaptured,
 		WhyNotCapturedThen, WhyHolds, WhyInTheWay, WhyMasked, WhyNotAsked,
 	}
 	keptWords = map[Why]string{
@@ -123,6 +123,7 @@ var (
 		WhySeveral:         "author unknown, several conversations were active; name the file to include it",
 		WhyUnknown:         "author unknown",
 		WhyIgnored:         "ignored",
+		WhyRepository:      "git repository, lost",
 		WhySpecial:         "special file",
 		WhyNotCaptured:     "cannot be captured",
 		WhyNotCapturedThen: "there then, but not captured",
@@ -165,6 +166,7 @@ var countWords = map[Why]string{
 	WhySeveral:         "of several conversations",
 	WhyUnknown:         "of unknown authors",
 	WhyIgnored:         "ignored",
+	WhyRepository:      "lost with its git history",
 	WhySpecial:         "special",
 	WhyNotCaptured:     "not captured",
 	WhyNotCapturedThen: "not captured then",
