@@ -181,11 +181,12 @@ func changeText(rec *checkpoint.Record) string {
 	return text
 }
 
-// notIgnored drops what the user excluded.
+// notIgnored drops what nobody expects in a checkpoint: files that the user excluded, and
+// git repositories.
 func notIgnored(skipped []workspace.Skipped) []workspace.Skipped {
 	var out []workspace.Skipped
 	for _, s := range skipped {
-		if s.Reason != workspace.ReasonIgnored {
+		if s.Reason != workspace.ReasonIgnored && s.Reason != workspace.ReasonRepository {
 			out = append(out, s)
 		}
 	}

@@ -81,19 +81,21 @@ func (a *app) diff(ctx context.Context, p *place, refs, paths []string, stat boo
 	if len(refs) == 1 {
 		refs = append(refs, "@")
 	}
-	from, err := p.side(ctx, refs[0], conv)
-	if err != nil {
-		return err
-	}
-	to, err := p.side(ctx, refs[1], conv)
-	if err != nil {
-		return err
-	}
-	changes, err := workspace.Diff(ctx, p.db.Blobs(), from.tree, to.tree)
-	if err != nil {
-		return err
-	}
-	return a.printDiff(ctx, p.db.Blobs(), from, to, linediff.Files(changes, within), stat)
+	return p.withLook(ctx, func(l look) error {
+		from, err := l.side(ctx, refs[0], conv)
+		if err != nil {
+			return err
+		}
+		to, err := l.side(ctx, refs[1], conv)
+		if err != nil {
+			return err
+		}
+		changes, err := workspace.Diff(ctx, l.blobs, from.tree, to.tree)
+		if err != nil {
+			return err
+		}
+		return a.printDiff(ctx, l.blobs, from, to, linediff.Files(changes, within), stat)
+	})
 }
 
 type diffJSON struct {

@@ -8,6 +8,24 @@ func ignoredText(paths []string) string {
 		" ('stet config explain capture.ignored')"
 }
 
+// repositoriesText names git repositories that are gone.
+func repositoriesText(paths []string) string {
+	return "git repositories that were deleted or replaced; no checkpoint holds their commits, so a rewind cannot restore them: " + few(paths, 10)
+}
+
+// splitLost separates the git repositories that a turn lost from the ignored files that it
+// changed.
+func splitLost(paths []string) (ignored, repositories []string) {
+	for _, path := range paths {
+		if workspace.IsRepository(path) {
+			repositories = append(repositories, path)
+		} else {
+			ignored = append(ignored, path)
+		}
+	}
+	return ignored, repositories
+}
+
 // nameJSON is a path in a list.
 type nameJSON struct {
 	Path      string `json:"path"`

@@ -88,11 +88,15 @@ func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
 	if err != nil || last == nil {
 		return "", err
 	}
-	res, err := p.space.Present(ctx)
-	if err != nil {
-		return "", err
-	}
-	changes, err := workspace.Diff(ctx, p.db.Blobs(), last.Tree, res.Tree)
+	var changes []workspace.Change
+	err = p.withLook(ctx, func(l look) error {
+		res, err := l.space.Outline(ctx)
+		if err != nil {
+			return err
+		}
+		changes, err = workspace.Diff(ctx, l.blobs, last.Tree, res.Tree)
+		return err
+	})
 	if err != nil {
 		return "", err
 	}

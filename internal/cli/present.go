@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/unsaved"
 	"github.com/stet-dev/stet/checkpoint"
 )
 
@@ -24,14 +26,31 @@ type side struct {
 	name string
 }
 
+// look is the workspace of a place for verbs that only look: what they read is compared,
+// and never stored.
+type look struct {
+	space *checkpoint.Workspace
+	blobs *unsaved.Store // with what the look found on top
+}
+
+// withLook runs fn with a look at the workspace.
+func (p *place) withLook(ctx context.Context, fn func(look) error) error {
+	blobs := unsaved.New(p.db.Blobs(), nil)
+	space, err := p.service.Looking(blobs).Open(ctx, p.space.Path())
+	if err != nil {
+		return errors.Join(err, blobs.Close())
+	}
+	return errors.Join(fn(look{space, blobs}), space.Close(), blobs.Close())
+}
+
 // side returns the tree that a reference names.
-func (p *place) side(ctx context.Context, ref, conversation string) (side, error) {
-	rec, err := p.space.Resolve(ctx, ref, conversation)
+func (l look) side(ctx context.Context, ref, conversation string) (side, error) {
+	rec, err := l.space.Resolve(ctx, ref, conversation)
 	if err != nil {
 		return side{}, err
 	}
 	if rec == nil {
-		res, err := p.space.Present(ctx)
+		res, err := l.space.Present(ctx)
 		if err != nil {
 			return side{}, err
 		}

@@ -133,18 +133,24 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	}
 	steps := a.counter("rewinding")
 	req.Progress = steps.of
+	if flags.dryRun {
+		return p.withLook(ctx, func(l look) error {
+			plan, err := l.space.Plan(ctx, req)
+			if err != nil {
+				return err
+			}
+			if err := a.printPlan(ctx, p, plan); err != nil {
+				return err
+			}
+			if flags.sure && len(plan.Unchosen()) > 0 {
+				return silentExit{ExitConflict} // as without --dry-run
+			}
+			return nil
+		})
+	}
 	plan, err := p.space.Plan(ctx, req)
 	if err != nil {
 		return err
-	}
-	if flags.dryRun {
-		if err := a.printPlan(ctx, p, plan); err != nil {
-			return err
-		}
-		if flags.sure && len(plan.Unchosen()) > 0 {
-			return silentExit{ExitConflict} // as without --dry-run
-		}
-		return nil
 	}
 	if flags.plan != "" && flags.plan != plan.Token {
 		return fmt.Errorf("%w: the workspace or the request has changed since", checkpoint.ErrStalePlan)

@@ -78,6 +78,7 @@ type supervised struct {
 
 	command string   // as it was given
 	ignored []string // files that changed although no checkpoint has them
+	lost    []string // git repositories that are gone
 }
 
 func (a *app) runWith(ctx context.Context, p *place, agent string, args []string) error {
@@ -219,7 +220,8 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 			s.app.warn("not kept: %s", lacks)
 		}
 	}
-	s.last, s.ignored = res.Record, res.IgnoredChanged
+	s.last = res.Record
+	s.ignored, s.lost = splitLost(res.IgnoredChanged)
 	return nil
 }
 
@@ -314,11 +316,14 @@ func (s *supervised) report(ctx context.Context, code int) error {
 	if a.json {
 		return a.printJSON(map[string]any{
 			"schema": "stet.run.v1", "conversation": s.conv.ID(), "turn": s.turn, "before": s.first.ID, "after": s.last.ID,
-			"files": n, "exit_code": code, "ignored_changed": namesJSON(s.ignored),
+			"files": n, "exit_code": code, "ignored_changed": namesJSON(s.ignored), "repositories_lost": namesJSON(s.lost),
 		})
 	}
 	if len(s.ignored) > 0 {
 		a.warn("%s", ignoredText(s.ignored))
+	}
+	if len(s.lost) > 0 {
+		a.warn("%s", repositoriesText(s.lost))
 	}
 	a.say("stet: %s to %s  %s changed · revert: stet rewind %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.first.Name())
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
-	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/linediff"
@@ -85,9 +84,11 @@ type statusJSON struct {
 	NotCaptured  []workspace.Skipped    `json:"not_captured"`
 	NotKept      *workspace.NotKept     `json:"not_kept,omitempty"`
 	Ignored      []nameJSON             `json:"ignored_changed,omitempty"`
+	Lost         []nameJSON             `json:"repositories_lost,omitempty"`
 	Operation    *operationJSON         `json:"operation,omitempty"`
 	AtWork       []checkpoint.TurnJSON  `json:"at_work"`
 	ignored      []string
+	lost         []string // repositories
 	last         *checkpoint.Record
 	atWork       checkpoint.Turns
 }
@@ -110,25 +111,22 @@ func (a *app) status(ctx context.Context, p *place) error {
 	if value.last, err = p.latest(ctx); err != nil {
 		return err
 	}
-	now, err := p.space.Present(ctx)
-	if err != nil {
+	if err := p.withLook(ctx, func(l look) error { return value.present(ctx, l) }); err != nil {
 		return err
 	}
 	if value.atWork, err = p.space.AtWork(ctx); err != nil {
 		return err
 	}
 	value.AtWork = value.atWork.JSON()
-	value.NotCaptured = append([]workspace.Skipped{}, now.NotCaptured...)
-	value.NotKept = orNil(&now.NotKept)
 	if value.last != nil {
 		value.Last = value.last.JSON()
-		if value.ignored, err = p.service.IgnoredChanges(ctx, value.last); err != nil {
+		changed, err := p.service.IgnoredChanges(ctx, value.last)
+		if err != nil {
 			return err
 		}
-		if len(value.ignored) > 0 {
-			value.Ignored = namesJSON(value.ignored)
-		}
-		if err := value.compare(ctx, p, now.Tree); err != nil {
+		value.ignored, value.lost = splitLost(changed)
+		value.Ignored, value.Lost = namesJSON(value.ignored), namesJSON(value.lost)
+		if err := value.named(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -150,15 +148,29 @@ func (a *app) status(ctx context.Context, p *place) error {
 	return a.print(value, a.statusText(value))
 }
 
-// compare adds what changed since the last checkpoint, and its conversation.
-func (v *statusJSON) compare(ctx context.Context, p *place, now blob.ID) error {
-	changes, err := workspace.Diff(ctx, p.db.Blobs(), v.last.Tree, now)
+// present adds what changed since the last checkpoint, and what is not captured.
+func (v *statusJSON) present(ctx context.Context, l look) error {
+	now, err := l.space.Outline(ctx)
+	if err != nil {
+		return err
+	}
+	v.NotCaptured = append([]workspace.Skipped{}, now.NotCaptured...)
+	v.NotKept = orNil(&now.NotKept)
+	if v.last == nil {
+		return nil
+	}
+	changes, err := workspace.Diff(ctx, l.blobs, v.last.Tree, now.Tree)
 	if err != nil {
 		return err
 	}
 	for _, c := range linediff.Files(changes, nil) {
 		v.Changes = append(v.Changes, changeJSON{c.Path, workspace.PathBytes(c.Path), c.Op()})
 	}
+	return nil
+}
+
+// named adds the conversation of the last checkpoint.
+func (v *statusJSON) named(ctx context.Context, p *place) error {
 	if v.last.Conversation == "" {
 		return nil
 	}
@@ -223,6 +235,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	if len(v.ignored) > 0 {
 		line("ignored", "%s", ignoredText(v.ignored))
+	}
+	if len(v.lost) > 0 {
+		line("lost", "%s", p.red(repositoriesText(v.lost)))
 	}
 	if bad := notIgnored(v.NotCaptured); len(bad) > 0 {
 		line("not captured", "%s", skippedText(bad, 8))
