@@ -15,6 +15,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 )
 
 // picture returns the names and hashes of the files in a directory.
@@ -52,13 +53,13 @@ func layOut(t testing.TB, name string) string {
 	t.Helper()
 	l := layouts[name]
 	source := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, source, l.pragma+";"+editorSchema)
-	run(t, db, "PRAGMA wal_autocheckpoint=0; BEGIN")
+	db := cursortest.Create(t, source, l.pragma+";"+cursortest.EditorSchema)
+	cursortest.Run(t, db, "PRAGMA wal_autocheckpoint=0; BEGIN")
 	for i := range 50 {
 		b := numbered(i)
-		insert(t, db, "agentKv:blob:"+b.ID.String(), b.Data)
+		cursortest.Insert(t, db, "agentKv:blob:"+b.ID.String(), b.Data)
 	}
-	run(t, db, "COMMIT")
+	cursortest.Run(t, db, "COMMIT")
 	if l.files == nil {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
@@ -97,7 +98,7 @@ func TestReadingLeavesNoTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := layOut(t, name)
 			before := picture(t, filepath.Dir(path))
-			s := open(t, path, nil)
+			s := cursortest.Open(t, path, nil)
 			if err := readNumbered(t.Context(), s, 50); err != nil {
 				t.Error(err)
 			}
@@ -123,28 +124,28 @@ func TestSymlinkLeadsToTheWAL(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := readNumbered(t.Context(), open(t, link, nil), 50); err != nil {
+	if err := readNumbered(t.Context(), cursortest.Open(t, link, nil), 50); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestReplacedFileIsNoticed(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	s := open(t, path, nil)
-	if _, err := s.Value(t.Context(), "composerData:"+current); err != nil {
+	path := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
+	s := cursortest.Open(t, path, nil)
+	if _, err := s.Value(t.Context(), "composerData:"+cursortest.Current); err != nil {
 		t.Fatal(err)
 	}
-	other := copyFile(t, "testdata/state.vscdb", "state.vscdb")
+	other := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
 	if err := os.Rename(other, path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Value(t.Context(), "composerData:"+current); !errors.Is(err, cursor.ErrReplaced) {
+	if _, err := s.Value(t.Context(), "composerData:"+cursortest.Current); !errors.Is(err, cursor.ErrReplaced) {
 		t.Errorf("after the file was replaced: %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Value(t.Context(), "composerData:"+current); !errors.Is(err, cursor.ErrReplaced) {
+	if _, err := s.Value(t.Context(), "composerData:"+cursortest.Current); !errors.Is(err, cursor.ErrReplaced) {
 		t.Errorf("after the file was removed: %v", err)
 	}
 }
@@ -155,8 +156,8 @@ func TestWritersAndReadersDoNotDisturbEachOther(t *testing.T) {
 	for _, mode := range []string{"WAL", "DELETE"} {
 		t.Run(mode, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state.vscdb")
-			create(t, path, "PRAGMA journal_mode="+mode+";"+editorSchema).Close()
-			s := open(t, path, nil)
+			cursortest.Create(t, path, "PRAGMA journal_mode="+mode+";"+cursortest.EditorSchema).Close()
+			s := cursortest.Open(t, path, nil)
 			const total = 120
 			ctx, cancel := context.WithCancel(t.Context())
 			var readers sync.WaitGroup
@@ -170,14 +171,14 @@ func TestWritersAndReadersDoNotDisturbEachOther(t *testing.T) {
 					}
 				})
 			}
-			db := create(t, path, "PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=20")
+			db := cursortest.Create(t, path, "PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=20")
 			for i := range total {
-				insert(t, db, "agentKv:blob:"+numbered(i).ID.String(), numbered(i).Data)
+				cursortest.Insert(t, db, "agentKv:blob:"+numbered(i).ID.String(), numbered(i).Data)
 				if i%30 == 29 { // the last connection to close takes the WAL away
 					if err := db.Close(); err != nil {
 						t.Fatal(err)
 					}
-					db = create(t, path, "PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=20")
+					db = cursortest.Create(t, path, "PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=20")
 				}
 			}
 			cancel()
@@ -199,13 +200,13 @@ func readListed(ctx context.Context, s *cursor.Store) error {
 }
 
 func TestLockedFileIsBusy(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	s := open(t, path, &cursor.Options{BusyTimeout: 20 * time.Millisecond})
-	db := create(t, path, "BEGIN EXCLUSIVE")
+	path := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
+	s := cursortest.Open(t, path, &cursor.Options{BusyTimeout: 20 * time.Millisecond})
+	db := cursortest.Create(t, path, "BEGIN EXCLUSIVE")
 	if _, err := s.Value(t.Context(), "x"); !errors.Is(err, cursor.ErrBusy) {
 		t.Errorf("while locked: %v, want ErrBusy", err)
 	}
-	run(t, db, "COMMIT")
+	cursortest.Run(t, db, "COMMIT")
 	if _, err := s.Value(t.Context(), "x"); !errors.Is(err, cursor.ErrNotFound) {
 		t.Errorf("afterwards: %v, want ErrNotFound", err)
 	}
@@ -213,11 +214,11 @@ func TestLockedFileIsBusy(t *testing.T) {
 
 func TestHotJournalNeedsItsOwner(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, source, editorSchema+"PRAGMA cache_size=2; PRAGMA cache_spill=2; BEGIN")
+	db := cursortest.Create(t, source, cursortest.EditorSchema+"PRAGMA cache_size=2; PRAGMA cache_spill=2; BEGIN")
 	for i := range 200 {
-		insert(t, db, fmt.Sprintf("k%d", i), make([]byte, 2000))
+		cursortest.Insert(t, db, fmt.Sprintf("k%d", i), make([]byte, 2000))
 	}
-	run(t, db, "COMMIT; BEGIN; UPDATE cursorDiskKV SET value = zeroblob(1999)")
+	cursortest.Run(t, db, "COMMIT; BEGIN; UPDATE cursorDiskKV SET value = zeroblob(1999)")
 	dir := t.TempDir()
 	for _, suffix := range []string{"", "-journal"} {
 		data, err := os.ReadFile(source + suffix)
@@ -228,7 +229,7 @@ func TestHotJournalNeedsItsOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run(t, db, "ROLLBACK")
+	cursortest.Run(t, db, "ROLLBACK")
 	before := picture(t, dir)
 	_, err := cursor.Open(t.Context(), filepath.Join(dir, "state.vscdb"), nil)
 	if !errors.Is(err, cursor.ErrNeedsRecovery) {
@@ -240,21 +241,21 @@ func TestHotJournalNeedsItsOwner(t *testing.T) {
 }
 
 func TestDoneContextAndClosedStore(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	s := open(t, path, nil)
+	path := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
+	s := cursortest.Open(t, path, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := cursor.Open(ctx, path, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Open = %v", err)
 	}
-	if _, err := s.Conversation(ctx, current); !errors.Is(err, context.Canceled) {
+	if _, err := s.Conversation(ctx, cursortest.Current); !errors.Is(err, context.Canceled) {
 		t.Errorf("Conversation = %v", err)
 	}
 	if _, err := s.Verify(ctx, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Verify = %v", err)
 	}
 	s.Close()
-	if _, err := s.Conversation(t.Context(), current); !errors.Is(err, blob.ErrClosed) {
+	if _, err := s.Conversation(t.Context(), cursortest.Current); !errors.Is(err, blob.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

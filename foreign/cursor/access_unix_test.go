@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 )
 
 func TestFIFODoesNotHang(t *testing.T) {
@@ -33,7 +34,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		if err := os.WriteFile(path+"-probe", nil, 0o600); err == nil {
 			t.Fatal("the directory can be written")
 		}
-		if err := readNumbered(t.Context(), open(t, path, nil), 50); err != nil {
+		if err := readNumbered(t.Context(), cursortest.Open(t, path, nil), 50); err != nil {
 			t.Error(err)
 		}
 		return

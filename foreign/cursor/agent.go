@@ -53,15 +53,15 @@ func decodeAgentMeta(value []byte) (AgentMeta, bool) {
 	if _, err := hex.Decode(data, value); err != nil {
 		data = value // older releases
 	}
-	doc, err := parseDocument(data)
+	doc, err := ParseDocument(data)
 	if err != nil {
 		return AgentMeta{}, false
 	}
 	meta := AgentMeta{
-		AgentID: doc.text("agentId"), Name: doc.text("name"), Mode: doc.text("mode"),
-		Created: doc.time("createdAt"), Key: Secret{doc.text("blobEncryptionKey")},
+		AgentID: doc.Text("agentId"), Name: doc.Text("name"), Mode: doc.Text("mode"),
+		Created: doc.time("createdAt"), Key: Secret{doc.Text("blobEncryptionKey")},
 	}
-	if root := doc.text("latestRootBlobId"); root != "" {
+	if root := doc.Text("latestRootBlobId"); root != "" {
 		if meta.LatestRoot, err = blob.ParseID(root); err != nil {
 			meta.Problem = &DataLossError{Source: "latestRootBlobId", Err: err}
 		}

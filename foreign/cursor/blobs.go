@@ -37,7 +37,7 @@ func (s *Store) blobTable() *tableBlobs {
 	case s.kind == KindAgent:
 		return agentBlobs(s.main)
 	case s.kind == KindEditor && s.tables[diskTable.name]:
-		return &tableBlobs{db: s.main, table: diskTable, prefix: blobPrefix, emptyAs: []byte{0}}
+		return &tableBlobs{db: s.main, table: diskTable, prefix: BlobPrefix, emptyAs: []byte{0}}
 	}
 	return nil
 }

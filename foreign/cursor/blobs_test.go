@@ -5,69 +5,20 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
-const (
-	editorSchema = `CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
-		CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);`
-	agentSchema = `CREATE TABLE blobs (id TEXT PRIMARY KEY, data BLOB);
-		CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);`
-)
-
-// create makes a database as another program would.
-func create(t testing.TB, path, sql string) *sqlite3.Conn {
-	t.Helper()
-	c, err := sqlite3.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	if err := c.BusyTimeout(10e9); err != nil {
-		t.Fatal(err)
-	}
-	run(t, c, "PRAGMA synchronous=OFF;"+sql) // tests lose no power
-	return c
-}
-
-func run(t testing.TB, c *sqlite3.Conn, sql string) {
-	t.Helper()
-	if err := c.Exec(sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
-// insert adds a row of the editor's table; a string becomes TEXT, bytes BLOB.
-func insert(t testing.TB, c *sqlite3.Conn, key string, value any) {
-	t.Helper()
-	s, _, err := c.Prepare("INSERT INTO cursorDiskKV VALUES (?, ?)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	err = s.BindText(1, key)
-	switch v := value.(type) {
-	case string:
-		err = errors.Join(err, s.BindText(2, v))
-	case []byte:
-		err = errors.Join(err, s.BindBlob(2, v))
-	case nil:
-		err = errors.Join(err, s.BindNull(2))
-	}
-	if err := errors.Join(err, s.Exec()); err != nil {
-		t.Fatal(err)
-	}
-}
+const agentSchema = `CREATE TABLE blobs (id TEXT PRIMARY KEY, data BLOB);
+	CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);`
 
 func TestBlobContract(t *testing.T) {
 	for name, schema := range map[string]string{
-		"wal.vscdb":   "PRAGMA journal_mode=WAL;" + editorSchema,
-		"state.vscdb": editorSchema,
+		"wal.vscdb":   "PRAGMA journal_mode=WAL;" + cursortest.EditorSchema,
+		"state.vscdb": cursortest.EditorSchema,
 		"store.db":    "PRAGMA journal_mode=WAL;" + agentSchema,
 	} {
 		opts := &blobtest.Options{}
@@ -78,8 +29,8 @@ func TestBlobContract(t *testing.T) {
 			t.Parallel() // most of the time goes into waiting for the disk
 			blobtest.RunWith(t, func(t *testing.T) blob.Store {
 				path := filepath.Join(t.TempDir(), name)
-				create(t, path, schema).Close()
-				return open(t, path, &cursor.Options{Write: true}).Blobs()
+				cursortest.Create(t, path, schema).Close()
+				return cursortest.Open(t, path, &cursor.Options{Write: true}).Blobs()
 			}, opts)
 		})
 	}
@@ -87,10 +38,10 @@ func TestBlobContract(t *testing.T) {
 
 func TestPutWritesTheFormatOfTheOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
 	gone := blob.New([]byte("was deleted"))
-	insert(t, db, "agentKv:blob:"+gone.ID.String(), nil)
-	s := open(t, path, &cursor.Options{Write: true})
+	cursortest.Insert(t, db, "agentKv:blob:"+gone.ID.String(), nil)
+	s := cursortest.Open(t, path, &cursor.Options{Write: true})
 	empty, zero, text := blob.New(nil), blob.New([]byte{0}), blob.New([]byte("text"))
 	if err := s.Blobs().Put(t.Context(), empty, zero, text, gone); err != nil {
 		t.Fatal(err)
@@ -111,9 +62,9 @@ func TestPutWritesTheFormatOfTheOwner(t *testing.T) {
 }
 
 func TestPutNeedsTheFlag(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
+	path := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
 	for _, p := range []string{path, "testdata/sdk-store/sqlite", "testdata/sdk-store/jsonl"} {
-		s := open(t, p, nil)
+		s := cursortest.Open(t, p, nil)
 		if err := s.Blobs().Put(t.Context(), blob.New([]byte("x"))); !errors.Is(err, blob.ErrReadOnly) {
 			t.Errorf("%s: Put = %v, want ErrReadOnly", p, err)
 		}
@@ -122,7 +73,7 @@ func TestPutNeedsTheFlag(t *testing.T) {
 
 func TestStoredFormsOfBlobs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
 	tests := []struct {
 		name    string
 		content string
@@ -139,9 +90,9 @@ func TestStoredFormsOfBlobs(t *testing.T) {
 		{"empty as text", "", "00"},
 	}
 	for _, tt := range tests {
-		insert(t, db, "agentKv:blob:"+blob.Sum([]byte(tt.content)).String(), tt.stored)
+		cursortest.Insert(t, db, "agentKv:blob:"+blob.Sum([]byte(tt.content)).String(), tt.stored)
 	}
-	s := open(t, path, nil)
+	s := cursortest.Open(t, path, nil)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			data, err := s.Blobs().Get(t.Context(), blob.Sum([]byte(tt.content)))

@@ -13,14 +13,16 @@ import (
 // inside a conversation's old row. If it cannot be fully decoded, the error is
 // ErrMalformed: a misread change would give a file wrong content.
 func (s *Store) Checkpoint(ctx context.Context, conv *Conversation, id string) (*jsoncheckpoint.Checkpoint, error) {
-	raw, err := s.checkpointRow(ctx, conv, id)
+	raw, err := s.CheckpointRow(ctx, conv, id)
 	if err != nil {
 		return nil, err
 	}
-	return decodeCheckpoint(id, raw)
+	return DecodeCheckpoint(id, raw)
 }
 
-func decodeCheckpoint(id string, raw []byte) (*jsoncheckpoint.Checkpoint, error) {
+// DecodeCheckpoint decodes the row of a workspace checkpoint. If it cannot be fully
+// decoded, the error is ErrMalformed.
+func DecodeCheckpoint(id string, raw []byte) (*jsoncheckpoint.Checkpoint, error) {
 	cp := new(jsoncheckpoint.Checkpoint)
 	if err := json.Unmarshal(raw, cp); err != nil {
 		return nil, fmt.Errorf("read checkpoint %s: %w: %w", id, ErrMalformed, err)
@@ -28,12 +30,13 @@ func decodeCheckpoint(id string, raw []byte) (*jsoncheckpoint.Checkpoint, error)
 	return cp, nil
 }
 
-// checkpointRow returns a checkpoint as stored.
-func (s *Store) checkpointRow(ctx context.Context, conv *Conversation, id string) ([]byte, error) {
+// CheckpointRow returns the row of a workspace checkpoint as it is stored. If there
+// is none, the error wraps ErrNotFound.
+func (s *Store) CheckpointRow(ctx context.Context, conv *Conversation, id string) ([]byte, error) {
 	if raw, ok := conv.inlineCheckpoints[id]; ok {
 		return raw, nil
 	}
-	v, err := s.Value(ctx, checkpointPrefix+conv.ID+":"+id)
+	v, err := s.Value(ctx, CheckpointPrefix+conv.ID+":"+id)
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoint %s: %w", id, err)
 	}
@@ -44,7 +47,7 @@ func (s *Store) checkpointRow(ctx context.Context, conv *Conversation, id string
 // in key order, then those inside its old row.
 func (s *Store) Checkpoints(ctx context.Context, conv *Conversation) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		prefix := checkpointPrefix + conv.ID + ":"
+		prefix := CheckpointPrefix + conv.ID + ":"
 		for row, err := range s.scan(ctx, prefixRange(prefix), scanSizes) {
 			if err != nil {
 				yield("", err)

@@ -42,7 +42,7 @@ func (s *Store) CloudAgents(ctx context.Context) iter.Seq2[CloudAgent, error] {
 					yield(CloudAgent{}, err)
 					return
 				}
-				id, ok := strings.CutSuffix(row.key, cloudSuffix)
+				id, ok := strings.CutSuffix(row.key, CloudAgentSuffix)
 				if !ok {
 					continue
 				}
@@ -53,7 +53,7 @@ func (s *Store) CloudAgents(ctx context.Context) iter.Seq2[CloudAgent, error] {
 					continue
 				case err == nil:
 					agent = decodeCloudAgent(id, v)
-				case ofRow(err):
+				case OfRow(err):
 					agent, err = CloudAgent{ID: id, Problem: fmt.Errorf("read metadata of %s: %w", id, err)}, nil
 				}
 				if !yield(agent, err) || err != nil {

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 )
 
 // newestVersion is the newest known version of a conversation row.
@@ -46,6 +47,22 @@ type Conversation struct {
 	// inline holds the messages and checkpoints inside old rows.
 	inline            map[string]Document
 	inlineCheckpoints map[string]json.RawMessage
+}
+
+// WorkspacePath returns the directory that the conversation worked in, if it is
+// known, else the editor's name of the workspace.
+func (c *Conversation) WorkspacePath() string {
+	var uri jsoncheckpoint.URI
+	if doc, err := ParseDocument(c.Raw); err == nil {
+		_ = json.Unmarshal(doc.Object("workspaceIdentifier")["uri"], &uri) // most rows have none
+	}
+	if uri.String() == "" {
+		_ = json.Unmarshal(encode(c.Workspace), &uri)
+	}
+	if path, ok := uri.Path(); ok {
+		return path
+	}
+	return c.Workspace
 }
 
 // MessageRef is an entry of a conversation's order.
@@ -101,7 +118,7 @@ func (s *Store) Conversation(ctx context.Context, id string) (*Conversation, err
 	case KindLines:
 		return s.lineConversation(ctx, id)
 	}
-	v, err := s.Value(ctx, dataPrefix+id)
+	v, err := s.Value(ctx, ConversationPrefix+id)
 	if err != nil {
 		return nil, fmt.Errorf("read conversation %s: %w", id, err)
 	}
@@ -120,12 +137,12 @@ func (s *Store) Conversation(ctx context.Context, id string) (*Conversation, err
 
 // decodeConversation reads a conversation row, without what is in other rows.
 func decodeConversation(id string, data []byte) (*Conversation, Document, error) {
-	doc, err := parseDocument(data)
+	doc, err := ParseDocument(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	conv := &Conversation{Header: decodeHeader(id, doc), Raw: data, Version: doc.integer("_v")}
-	if got := doc.text("composerId"); got != "" && got != id {
+	conv := &Conversation{Header: decodeHeader(id, doc), Raw: data, Version: doc.Integer("_v")}
+	if got := doc.Text("composerId"); got != "" && got != id {
 		conv.Problems = append(conv.Problems, fmt.Errorf("%w: row of %s has the id %s", ErrMalformed, id, got))
 	}
 	if conv.Version > newestVersion {
@@ -133,8 +150,8 @@ func decodeConversation(id string, data []byte) (*Conversation, Document, error)
 	}
 	doc, conv.inlineCheckpoints = MigrateV1(doc)
 	conv.Mode = doc.anyText("unifiedMode")
-	conv.Agentic = doc.flag("isNAL")
-	conv.LatestCheckpoint = doc.text("latestCheckpointId")
+	conv.Agentic = doc.Flag("isNAL")
+	conv.LatestCheckpoint = doc.Text("latestCheckpointId")
 	conv.Children = doc.texts("subComposerIds")
 	conv.decodeOrder(doc)
 	conv.decodeOriginals(doc)
@@ -145,23 +162,23 @@ func decodeConversation(id string, data []byte) (*Conversation, Document, error)
 // messages themselves in older ones.
 func (c *Conversation) decodeOrder(doc Document) {
 	for i, item := range doc.list("fullConversationHeadersOnly") {
-		d, err := parseDocument(item)
-		if err != nil || d.text("bubbleId") == "" {
+		d, err := ParseDocument(item)
+		if err != nil || d.Text("bubbleId") == "" {
 			c.Problems = append(c.Problems, fmt.Errorf("%w: entry %d of the order has no message id", ErrMalformed, i))
 			continue
 		}
-		c.Order = append(c.Order, MessageRef{d.text("bubbleId"), roleOf(d)})
+		c.Order = append(c.Order, MessageRef{d.Text("bubbleId"), roleOf(d)})
 	}
 	if len(c.Order) > 0 {
 		return
 	}
 	for i, item := range doc.list("conversation") {
-		d, err := parseDocument(item)
+		d, err := ParseDocument(item)
 		if err != nil {
 			c.Problems = append(c.Problems, fmt.Errorf("%w: message %d", ErrMalformed, i))
 			continue
 		}
-		ref := MessageRef{d.text("bubbleId"), roleOf(d)}
+		ref := MessageRef{d.Text("bubbleId"), roleOf(d)}
 		if ref.ID == "" {
 			ref.ID = fmt.Sprintf("%s-%d", c.ID, i)
 		}
@@ -174,18 +191,18 @@ func (c *Conversation) decodeOrder(doc Document) {
 }
 
 func (c *Conversation) decodeOriginals(doc Document) {
-	states := doc.document("originalFileStates")
+	states := doc.Object("originalFileStates")
 	if len(states) == 0 {
 		return
 	}
 	c.Originals = make(map[string]Original, len(states))
 	for uri := range states {
-		d := states.document(uri)
+		d := states.Object(uri)
 		var content *string
 		if json.Unmarshal(d["content"], &content) != nil {
 			content = nil
 		}
-		o := Original{NewlyCreated: d.flag("isNewlyCreated"), FirstEdit: d.text("firstEditBubbleId")}
+		o := Original{NewlyCreated: d.Flag("isNewlyCreated"), FirstEdit: d.Text("firstEditBubbleId")}
 		if content != nil {
 			o.Content, o.Known = *content, true
 		}
@@ -199,8 +216,8 @@ func (s *Store) fillOriginals(ctx context.Context, c *Conversation) error {
 		if o.Known {
 			continue
 		}
-		v, err := s.value(ctx, originalPrefix+c.ID+":"+uri)
-		if err != nil && ofRow(err) {
+		v, err := s.value(ctx, OriginalPrefix+c.ID+":"+uri)
+		if err != nil && OfRow(err) {
 			c.Problems = append(c.Problems, fmt.Errorf("read original of %s: %w", uri, err))
 			continue
 		}
@@ -218,12 +235,12 @@ func (s *Store) fillOriginals(ctx context.Context, c *Conversation) error {
 // Head returns the pointer to the latest state of a conversation, or the zero ID if
 // there is none.
 func (s *Store) Head(ctx context.Context, conversation string) (blob.ID, error) {
-	return s.pointer(ctx, headPrefix+conversation)
+	return s.pointer(ctx, HeadPrefix+conversation)
 }
 
 // MessageHead returns the pointer to the state at a message, or the zero ID.
 func (s *Store) MessageHead(ctx context.Context, conversation, message string) (blob.ID, error) {
-	return s.pointer(ctx, messageHeadPrefix+conversation+":"+message)
+	return s.pointer(ctx, MessageHeadPrefix+conversation+":"+message)
 }
 
 func (s *Store) pointer(ctx context.Context, key string) (blob.ID, error) {

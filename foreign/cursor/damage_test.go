@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -65,7 +66,7 @@ func TestPlacesThatAreNoStore(t *testing.T) {
 		t.Errorf("missing file: %v", err)
 	}
 	other := filepath.Join(dir, "other.db")
-	create(t, other, "CREATE TABLE t (x); CREATE VIEW cursorDiskKV AS SELECT x AS key, x AS value FROM t").Close()
+	cursortest.Create(t, other, "CREATE TABLE t (x); CREATE VIEW cursorDiskKV AS SELECT x AS key, x AS value FROM t").Close()
 	if _, err := cursor.Open(t.Context(), other, nil); !errors.Is(err, cursor.ErrMissingTable) {
 		t.Errorf("database of something else: %v", err)
 	}
@@ -73,12 +74,12 @@ func TestPlacesThatAreNoStore(t *testing.T) {
 
 func TestStoreWithoutTheEditorsTableIsEmpty(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, "CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)")
-	run(t, db, `INSERT INTO ItemTable VALUES
+	db := cursortest.Create(t, path, "CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)")
+	cursortest.Run(t, db, `INSERT INTO ItemTable VALUES
 		('composer.composerData', '{"allComposers": [{"composerId": "c2", "name": "two"}, {"composerId": "c1", "createdAt": 1700000000000}, 7]}'),
 		('composer.composerHeaders', 'not json'), ('secret.token', '{"allComposers": [{"composerId": "stolen"}]}')`)
-	s := open(t, path, nil)
-	headers := collect(t, s.Conversations(t.Context()))
+	s := cursortest.Open(t, path, nil)
+	headers := cursortest.Collect(t, s.Conversations(t.Context()))
 	if len(headers) != 2 || headers[0].ID != "c1" || headers[1].Title != "two" || !headers[0].Missing {
 		t.Errorf("headers = %+v", headers)
 	}
@@ -101,7 +102,7 @@ func TestDamagedFilesNeverGiveOtherBytes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	path := filepath.Join(t.TempDir(), "state.vscdb")
 	var ids []blob.ID
-	for text := range readExpectation(t).Blobs {
+	for text := range cursortest.ReadExpectation(t, "testdata/expected.json").Blobs {
 		id, err := blob.ParseID(text)
 		if err != nil {
 			t.Fatal(err)
@@ -195,23 +196,23 @@ func readEverything(ctx context.Context, s *cursor.Store) error {
 }
 
 func TestVerifyNamesWhatIsWrong(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	db := create(t, path, "")
+	path := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
+	db := cursortest.Create(t, path, "")
 	const (
 		step   = "a5791e8fd90b1d1a088e1b0ec645e3dc1f42fbf0834e2cafecb822f3ca119f13" // a step of a turn
 		prompt = "d1088139c29ae926365224316aae7bcc79b6bb8c4f34b57e9943b5e3e0312bcb"
 		todo   = "94473b458dd33564a031563a60db8062c15ee480e0d3d3ffb22c706c821c5e74"
 	)
-	run(t, db, fmt.Sprintf("DELETE FROM cursorDiskKV WHERE key = 'agentKv:blob:%s'", step))
-	run(t, db, fmt.Sprintf("UPDATE cursorDiskKV SET value = NULL WHERE key = 'agentKv:blob:%s'", todo))
-	run(t, db, fmt.Sprintf("UPDATE cursorDiskKV SET value = x'00' WHERE key = 'agentKv:blob:%s'", prompt))
-	insert(t, db, "agentKv:checkpoint:x", "not an id")
-	insert(t, db, "composerData:x", "{broken")
-	insert(t, db, "bubbleId:x:y", `{"conversationState": "~!"}`)
-	insert(t, db, "bc-x:cloudAgent:metadata", "KAc=") // version 7
-	insert(t, db, "agentKv:blob:short", []byte("x"))
+	cursortest.Run(t, db, fmt.Sprintf("DELETE FROM cursorDiskKV WHERE key = 'agentKv:blob:%s'", step))
+	cursortest.Run(t, db, fmt.Sprintf("UPDATE cursorDiskKV SET value = NULL WHERE key = 'agentKv:blob:%s'", todo))
+	cursortest.Run(t, db, fmt.Sprintf("UPDATE cursorDiskKV SET value = x'00' WHERE key = 'agentKv:blob:%s'", prompt))
+	cursortest.Insert(t, db, "agentKv:checkpoint:x", "not an id")
+	cursortest.Insert(t, db, "composerData:x", "{broken")
+	cursortest.Insert(t, db, "bubbleId:x:y", `{"conversationState": "~!"}`)
+	cursortest.Insert(t, db, "bc-x:cloudAgent:metadata", "KAc=") // version 7
+	cursortest.Insert(t, db, "agentKv:blob:short", []byte("x"))
 	db.Close()
-	r, err := open(t, path, nil).Verify(t.Context(), nil)
+	r, err := cursortest.Open(t, path, nil).Verify(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,23 +235,23 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	if r.OK() || r.Tombstones != 1 || r.CorruptCount != int64(len(r.Corrupt)) {
 		t.Errorf("report = %+v", r)
 	}
-	limited, err := open(t, path, nil).Verify(t.Context(), &cursor.VerifyOptions{MaxListed: 1})
+	limited, err := cursortest.Open(t, path, nil).Verify(t.Context(), &cursor.VerifyOptions{MaxListed: 1})
 	if err != nil || len(limited.Corrupt) != 1 || limited.CorruptCount != r.CorruptCount {
 		t.Errorf("limited report = %+v, %v", limited, err)
 	}
 }
 
 func TestFormerRootsAreFound(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	db := create(t, path, "")
+	path := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
+	db := cursortest.Create(t, path, "")
 	prompt, err := blob.ParseID("d1088139c29ae926365224316aae7bcc79b6bb8c4f34b57e9943b5e3e0312bcb")
 	if err != nil {
 		t.Fatal(err)
 	}
 	former := blob.New(append([]byte{0x0a, 0x20}, prompt.Bytes()...))
-	insert(t, db, "agentKv:blob:"+former.ID.String(), former.Data)
+	cursortest.Insert(t, db, "agentKv:blob:"+former.ID.String(), former.Data)
 	db.Close()
-	r, err := open(t, path, nil).Verify(t.Context(), nil)
+	r, err := cursortest.Open(t, path, nil).Verify(t.Context(), nil)
 	if err != nil || len(r.FormerRoots) != 1 || r.FormerRoots[0] != former.ID || r.OrphanCount != 2 {
 		t.Errorf("report = %+v, %v", r, err)
 	}

@@ -76,8 +76,8 @@ func (d *database) read(ctx context.Context, fn func(*conn) error) error {
 		if err := pause(ctx, attempt); err != nil {
 			return err
 		}
-		var settled bool
-		if settled, err = d.tryRead(ctx, fn); settled {
+		var final bool
+		if final, err = d.tryRead(ctx, fn); final {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (d *database) read(ctx context.Context, fn func(*conn) error) error {
 }
 
 // tryRead reports whether the result is valid.
-func (d *database) tryRead(ctx context.Context, fn func(*conn) error) (settled bool, err error) {
+func (d *database) tryRead(ctx context.Context, fn func(*conn) error) (final bool, err error) {
 	c, err := d.acquire(ctx)
 	if err != nil {
 		return !errors.Is(err, sqlite3.CANTOPEN), err

@@ -143,7 +143,7 @@ func TestHostileStates(t *testing.T) {
 	if err := checkState(deep); !errors.Is(err, ErrMalformed) {
 		t.Errorf("200 nested subagents: %v", err)
 	}
-	many := newState(bytes.Repeat([]byte{0x0a, 0x00}, 100_001), "test")
+	many := NewState(bytes.Repeat([]byte{0x0a, 0x00}, 100_001), "test")
 	if _, err := many.Decode(); !errors.Is(err, blob.ErrTooLarge) {
 		t.Errorf("many empty entries: %v", err)
 	}
@@ -179,8 +179,8 @@ func TestChangesAreStrict(t *testing.T) {
 		`"text"`,
 	} {
 		raw = `{"files": [{"uri": "file:///a", "originalModelDiffWrtV0": ` + raw + `}]}`
-		if cp, err := decodeCheckpoint("cp", []byte(raw)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("decodeCheckpoint(%s) = %v, %v", raw, cp, err)
+		if cp, err := DecodeCheckpoint("cp", []byte(raw)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("DecodeCheckpoint(%s) = %v, %v", raw, cp, err)
 		}
 	}
 }

@@ -14,14 +14,14 @@
 //	}
 //	data, err := store.Blobs().Get(ctx, id)
 //
-// [Import] imports all of it into a stet store and can be repeated:
+// Rows of an editor's store that have no other reader are read with [Store.Keys],
+// [Store.Rows] and [Store.Value] by the prefix of their keys:
 //
-//	result, err := cursor.Import(ctx, store, cursor.Target{Blobs: blobs, Rows: rows}, nil)
-//	source, err := cursor.ReadSource(ctx, target, conv.ID) // rows and files as they were
+//	for row, err := range store.Rows(ctx, cursor.CodeDiffPrefix+conv.ID+":") { … }
 //
 // The package promises that a blob is returned with exactly the bytes that its id
 // names, or an error; that an unreadable row is reported and does not affect other
-// rows; that secrets in these files are never printed; and that an import never
-// leaves an incomplete state, wherever it is killed. The meaning of a state is left
-// to package conversation, that of a workspace checkpoint to package jsoncheckpoint.
+// rows; and that secrets in these files are never printed. Copying a store into a
+// stet store is left to package cursorimport, the meaning of a state to package
+// conversation, that of a workspace checkpoint to package jsoncheckpoint.
 package cursor

@@ -12,8 +12,8 @@ import (
 // types of fields, and one unexpected field must not lose the whole row.
 type Document map[string]json.RawMessage
 
-// parseDocument reads a JSON object.
-func parseDocument(data []byte) (Document, error) {
+// ParseDocument reads a JSON object. For anything else the error wraps ErrMalformed.
+func ParseDocument(data []byte) (Document, error) {
 	var d Document
 	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -24,17 +24,17 @@ func parseDocument(data []byte) (Document, error) {
 	return d, nil
 }
 
-// document returns an object field, or nil.
-func (d Document) document(field string) Document {
-	sub, err := parseDocument(d[field])
+// Object returns an object field, or nil.
+func (d Document) Object(field string) Document {
+	sub, err := ParseDocument(d[field])
 	if err != nil {
 		return nil
 	}
 	return sub
 }
 
-// text returns a string field, or "".
-func (d Document) text(field string) string {
+// Text returns a string field, or "".
+func (d Document) Text(field string) string {
 	var s string
 	if json.Unmarshal(d[field], &s) != nil {
 		return ""
@@ -49,23 +49,23 @@ func (d Document) anyText(field string) string {
 		return ""
 	}
 	if raw[0] == '"' {
-		return d.text(field)
+		return d.Text(field)
 	}
 	return string(raw)
 }
 
-// flag returns a boolean field, or false. Numbers are true unless zero.
-func (d Document) flag(field string) bool {
+// Flag returns a boolean field, or false. Numbers are true unless zero.
+func (d Document) Flag(field string) bool {
 	var b bool
 	if json.Unmarshal(d[field], &b) == nil {
 		return b
 	}
-	n, ok := d.number(field)
+	n, ok := d.Number(field)
 	return ok && n != 0
 }
 
-// number returns a number field.
-func (d Document) number(field string) (float64, bool) {
+// Number returns a number field.
+func (d Document) Number(field string) (float64, bool) {
 	raw := d[field]
 	var n float64
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, &n) != nil {
@@ -74,9 +74,9 @@ func (d Document) number(field string) (float64, bool) {
 	return n, true
 }
 
-// integer returns a number field as an int, or 0.
-func (d Document) integer(field string) int {
-	n, ok := d.number(field)
+// Integer returns a number field as an int, or 0.
+func (d Document) Integer(field string) int {
+	n, ok := d.Number(field)
 	if !ok || math.Abs(n) > 1<<53 {
 		return 0
 	}
@@ -85,10 +85,10 @@ func (d Document) integer(field string) int {
 
 // time returns a time field: milliseconds since 1970, or RFC 3339.
 func (d Document) time(field string) time.Time {
-	if n, ok := d.number(field); ok {
+	if n, ok := d.Number(field); ok {
 		return millis(n)
 	}
-	return parseTime(d.text(field))
+	return parseTime(d.Text(field))
 }
 
 // list returns the items of an array field.

@@ -105,9 +105,9 @@ func wrapSQLite(ctx context.Context, err error) error {
 	return err
 }
 
-// ofRow reports whether err concerns only the row that was read, so that others can
+// OfRow reports whether err concerns only the row that was read, so that others can
 // still be read.
-func ofRow(err error) bool { return damaged(err) || errors.Is(err, blob.ErrTooLarge) }
+func OfRow(err error) bool { return damaged(err) || errors.Is(err, blob.ErrTooLarge) }
 
 // damaged reports whether err means that a database file is damaged.
 func damaged(err error) bool {

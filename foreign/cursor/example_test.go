@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/foreign/cursor"
-	"github.com/stet-dev/stet/kv/memkv"
 )
 
 // List the conversations of an editor's store with their messages.
@@ -38,28 +35,6 @@ func Example() {
 	//   assistant ""
 	//   assistant "done"
 	//   assistant "orphan bubble"
-}
-
-// Bring everything into a store of ours.
-func ExampleImport() {
-	ctx := context.Background()
-	src, err := cursor.Open(ctx, "testdata/state.vscdb", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer src.Close()
-	mem := memblob.New()
-	dst := cursor.Target{Blobs: blob.Checked(mem), Rows: memkv.New(mem)}
-	for range 2 {
-		r, err := cursor.Import(ctx, src, dst, nil)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(r.Conversations, "conversations,", r.Messages, "messages,", r.Checkpoints, "checkpoints,", len(r.Skipped), "skipped")
-	}
-	// Output:
-	// 2 conversations, 4 messages, 4 checkpoints, 0 skipped
-	// 0 conversations, 0 messages, 0 checkpoints, 3 skipped
 }
 
 // Find damage and waste in a store.

@@ -58,3 +58,14 @@ func TestFindWithoutPlaces(t *testing.T) {
 		t.Errorf("Find in an empty home = %v", got)
 	}
 }
+
+func TestIsStore(t *testing.T) {
+	for path, want := range map[string]bool{
+		"testdata/state.vscdb": true, "testdata": true, "testdata/sdk-store/sqlite": true, "testdata/sdk-store/jsonl": true,
+		"testdata/expected.json": true, "testdata/sdk-store": false, "testdata/none": false,
+	} {
+		if got := cursor.IsStore(path); got != want {
+			t.Errorf("IsStore(%s) = %v, want %v", path, got, want)
+		}
+	}
+}

@@ -3,10 +3,7 @@ package cursor_test
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,83 +14,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 )
-
-const (
-	current = "11111111-1111-4111-8111-111111111111"
-	legacy  = "00000000-0000-4000-8000-000000000000"
-	deleted = "33333333-3333-4333-8333-333333333333"
-)
-
-type expectation struct {
-	Blobs map[string]struct {
-		Kind   string
-		Len    int
-		Stored string
-	}
-	State   string   `json:"conversation_state_hex"`
-	Applied []string `json:"-"`
-	Cloud   string   `json:"cloud_metadata_b64"`
-	Live    []string `json:"live_blobs_reachable_from_c1_and_bc"`
-	Orphans []string
-}
-
-func readExpectation(t testing.TB) expectation {
-	t.Helper()
-	data, err := os.ReadFile("testdata/expected.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var e expectation
-	if err := json.Unmarshal(data, &e); err != nil {
-		t.Fatal(err)
-	}
-	var byName map[string]json.RawMessage
-	if err := json.Unmarshal(data, &byName); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(byName[`cp-2 applied to V0 ["one","two"]`], &e.Applied); err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-// copyFile copies a test file into a directory of the test.
-func copyFile(t testing.TB, from, to string) string {
-	t.Helper()
-	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), to)
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func open(t testing.TB, path string, opts *cursor.Options) *cursor.Store {
-	t.Helper()
-	s, err := cursor.Open(t.Context(), path, opts)
-	if err != nil {
-		t.Fatalf("Open(%s): %v", path, err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-func collect[T any](t testing.TB, seq func(func(T, error) bool)) []T {
-	t.Helper()
-	var out []T
-	for item, err := range seq {
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, item)
-	}
-	return out
-}
 
 func conversation(t testing.TB, s *cursor.Store, id string) *cursor.Conversation {
 	t.Helper()
@@ -105,8 +28,8 @@ func conversation(t testing.TB, s *cursor.Store, id string) *cursor.Conversation
 }
 
 func TestFixtureBlobsHaveTheExpectedContent(t *testing.T) {
-	want := readExpectation(t)
-	s := open(t, "testdata/state.vscdb", nil)
+	want := cursortest.ReadExpectation(t, "testdata/expected.json")
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
 	if s.Kind() != cursor.KindEditor {
 		t.Fatalf("kind = %v, want editor", s.Kind())
 	}
@@ -138,28 +61,28 @@ func TestFixtureBlobsHaveTheExpectedContent(t *testing.T) {
 }
 
 func TestFixtureConversations(t *testing.T) {
-	s := open(t, "testdata/state.vscdb", nil)
-	got := collect(t, s.Conversations(t.Context()))
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
+	got := cursortest.Collect(t, s.Conversations(t.Context()))
 	want := []cursor.Header{
-		{ID: legacy, Title: "legacy hex state", Created: time.UnixMilli(1690000000000).UTC()},
-		{ID: current, Title: "fixture", Workspace: "ws-hash", Created: time.UnixMilli(1700000000000).UTC(), Updated: time.UnixMilli(1700000002000).UTC()},
+		{ID: cursortest.Legacy, Title: "legacy hex state", Created: time.UnixMilli(1690000000000).UTC()},
+		{ID: cursortest.Current, Title: "fixture", Workspace: "ws-hash", Created: time.UnixMilli(1700000000000).UTC(), Updated: time.UnixMilli(1700000002000).UTC()},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if _, err := s.Conversation(t.Context(), deleted); !errors.Is(err, cursor.ErrNotFound) {
+	if _, err := s.Conversation(t.Context(), cursortest.Deleted); !errors.Is(err, cursor.ErrNotFound) {
 		t.Errorf("deleted conversation: %v, want ErrNotFound", err)
 	}
-	all := collect(t, s.All(t.Context()))
-	if len(all) != 2 || all[0].ID != legacy || all[1].ID != current {
+	all := cursortest.Collect(t, s.All(t.Context()))
+	if len(all) != 2 || all[0].ID != cursortest.Legacy || all[1].ID != cursortest.Current {
 		t.Errorf("All gave %d conversations", len(all))
 	}
 }
 
 func TestFixtureConversation(t *testing.T) {
-	want := readExpectation(t)
-	s := open(t, "testdata/state.vscdb", nil)
-	c := conversation(t, s, current)
+	want := cursortest.ReadExpectation(t, "testdata/expected.json")
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
+	c := conversation(t, s, cursortest.Current)
 	if c.Version != 16 || !c.Agentic || c.Mode != "agent" || c.LatestCheckpoint != "cp-latest" || len(c.Problems) != 0 {
 		t.Errorf("conversation = %+v", c)
 	}
@@ -168,7 +91,7 @@ func TestFixtureConversation(t *testing.T) {
 	}}, c.Originals); d != "" {
 		t.Error(d)
 	}
-	for _, id := range []string{current, legacy} {
+	for _, id := range []string{cursortest.Current, cursortest.Legacy} {
 		c := conversation(t, s, id)
 		if c.State == nil || c.StateErr != nil || hex.EncodeToString(c.State.Data) != want.State {
 			t.Errorf("state of %s: %v, %v", id, c.State, c.StateErr)
@@ -182,15 +105,15 @@ func TestFixtureConversation(t *testing.T) {
 	if c.State.Source != "pointer" {
 		t.Errorf("source = %q, want the pointer first", c.State.Source)
 	}
-	if head, err := s.Head(t.Context(), current); err != nil || head != c.State.ID {
+	if head, err := s.Head(t.Context(), cursortest.Current); err != nil || head != c.State.ID {
 		t.Errorf("head = %s, %v", head, err)
 	}
 }
 
 func TestFixtureMessages(t *testing.T) {
-	s := open(t, "testdata/state.vscdb", nil)
-	c := conversation(t, s, current)
-	msgs := collect(t, s.Messages(t.Context(), c))
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
+	c := conversation(t, s, cursortest.Current)
+	msgs := cursortest.Collect(t, s.Messages(t.Context(), c))
 	var got []string
 	for _, m := range msgs {
 		line := m.ID[len(m.ID)-1:] + " " + m.Role.String() + " " + m.Text
@@ -224,10 +147,10 @@ func TestFixtureMessages(t *testing.T) {
 }
 
 func TestFixtureCheckpoints(t *testing.T) {
-	want := readExpectation(t)
-	s := open(t, "testdata/state.vscdb", nil)
-	c := conversation(t, s, current)
-	ids := collect(t, s.Checkpoints(t.Context(), c))
+	want := cursortest.ReadExpectation(t, "testdata/expected.json")
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
+	c := conversation(t, s, cursortest.Current)
+	ids := cursortest.Collect(t, s.Checkpoints(t.Context(), c))
 	if d := cmp.Diff([]string{"cp-0", "cp-1", "cp-2", "cp-latest"}, ids); d != "" {
 		t.Error(d)
 	}
@@ -255,9 +178,9 @@ func TestFixtureCheckpoints(t *testing.T) {
 }
 
 func TestFixtureCloudAgent(t *testing.T) {
-	want := readExpectation(t)
-	s := open(t, "testdata/state.vscdb", nil)
-	agents := collect(t, s.CloudAgents(t.Context()))
+	want := cursortest.ReadExpectation(t, "testdata/expected.json")
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
+	agents := cursortest.Collect(t, s.CloudAgents(t.Context()))
 	if len(agents) != 1 || agents[0].Problem != nil {
 		t.Fatalf("agents = %+v", agents)
 	}
@@ -270,8 +193,8 @@ func TestFixtureCloudAgent(t *testing.T) {
 }
 
 func TestFixtureVerify(t *testing.T) {
-	want := readExpectation(t)
-	s := open(t, "testdata/state.vscdb", nil)
+	want := cursortest.ReadExpectation(t, "testdata/expected.json")
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
 	r, err := s.Verify(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +212,7 @@ func TestFixtureVerify(t *testing.T) {
 }
 
 func TestFixtureMeasure(t *testing.T) {
-	s := open(t, "testdata/state.vscdb", nil)
+	s := cursortest.Open(t, "testdata/state.vscdb", nil)
 	usage, err := s.Measure(t.Context())
 	if err != nil {
 		t.Fatal(err)

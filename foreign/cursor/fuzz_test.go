@@ -22,7 +22,7 @@ func FuzzConversationRow(f *testing.F) {
 			if id == "" {
 				t.Error("a checkpoint without an id")
 			}
-			if _, err := decodeCheckpoint(id, raw); err != nil {
+			if _, err := DecodeCheckpoint(id, raw); err != nil {
 				continue
 			}
 		}
@@ -92,7 +92,7 @@ func FuzzState(f *testing.F) {
 func FuzzCheckpoint(f *testing.F) {
 	f.Add([]byte(`{"files": [{"uri": {"external": "file:///a"}, "originalModelDiffWrtV0": [{"original": {"startLineNumber": 2, "endLineNumberExclusive": 3}, "modified": ["x"]}]}], "nonExistentFiles": [{"uri": "u"}], "activeInlineDiffs": [{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		cp, err := decodeCheckpoint("cp", data)
+		cp, err := DecodeCheckpoint("cp", data)
 		if err != nil {
 			return
 		}

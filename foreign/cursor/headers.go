@@ -44,12 +44,12 @@ func (s *Store) editorHeaders(ctx context.Context) iter.Seq2[Header, error] {
 			yield(Header{}, err)
 			return
 		}
-		for row, err := range s.scan(ctx, prefixRange(dataPrefix), scanKeys) {
+		for row, err := range s.scan(ctx, prefixRange(ConversationPrefix), scanKeys) {
 			if err != nil {
 				yield(Header{}, err)
 				return
 			}
-			h, ok, err := s.editorHeader(ctx, row.key[len(dataPrefix):], items)
+			h, ok, err := s.editorHeader(ctx, row.key[len(ConversationPrefix):], items)
 			if err != nil {
 				yield(Header{}, err)
 				return
@@ -68,22 +68,22 @@ func (s *Store) editorHeader(ctx context.Context, id string, items map[string]He
 	item, listed := items[id]
 	delete(items, id)
 	h, found, err := s.tableHeader(ctx, id)
-	if err != nil && !ofRow(err) {
+	if err != nil && !OfRow(err) {
 		return Header{}, false, err
 	}
 	if found && err == nil {
-		present, err := s.present(ctx, dataPrefix+id)
+		present, err := s.present(ctx, ConversationPrefix+id)
 		return mergeHeader(h, item), present, err
 	}
-	v, err := s.value(ctx, dataPrefix+id)
-	if err != nil && ofRow(err) {
+	v, err := s.value(ctx, ConversationPrefix+id)
+	if err != nil && OfRow(err) {
 		return mergeHeader(Header{ID: id}, item), true, nil // reading the conversation reports the error
 	}
 	if err != nil || v.Absent() {
 		return Header{}, false, err
 	}
 	h = Header{ID: id}
-	if doc, err := parseDocument(v.Data); err == nil {
+	if doc, err := ParseDocument(v.Data); err == nil {
 		h = decodeHeader(id, doc)
 	}
 	if listed {
@@ -109,7 +109,7 @@ func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, yie
 			yield(Header{}, err)
 			return
 		}
-		present, err := s.present(ctx, dataPrefix+h.ID)
+		present, err := s.present(ctx, ConversationPrefix+h.ID)
 		if err != nil {
 			yield(Header{}, err)
 			return
@@ -134,7 +134,7 @@ func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, yie
 // fillHeader completes a conversation's header from the lists.
 func (s *Store) fillHeader(ctx context.Context, c *Conversation) error {
 	h, found, err := s.tableHeader(ctx, c.ID)
-	if err != nil && ofRow(err) {
+	if err != nil && OfRow(err) {
 		c.Problems = append(c.Problems, fmt.Errorf("read header of %s: %w", c.ID, err))
 		return nil
 	}
@@ -149,20 +149,20 @@ func (s *Store) fillHeader(ctx context.Context, c *Conversation) error {
 
 // decodeHeader reads a header from a conversation's row or an entry of a list.
 func decodeHeader(id string, doc Document) Header {
-	parent := doc.document("subagentInfo").text("parentComposerId")
+	parent := doc.Object("subagentInfo").Text("parentComposerId")
 	return Header{
-		ID: id, Title: doc.text("name"), Workspace: workspaceOf(doc),
+		ID: id, Title: doc.Text("name"), Workspace: workspaceOf(doc),
 		Created: doc.time("createdAt"), Updated: doc.time("lastUpdatedAt"),
-		Archived: doc.flag("isArchived"), Parent: parent,
-		Subagent: parent != "" || doc.flag("isSubagent"),
+		Archived: doc.Flag("isArchived"), Parent: parent,
+		Subagent: parent != "" || doc.Flag("isSubagent"),
 	}
 }
 
 func workspaceOf(doc Document) string {
-	if id := doc.document("workspaceIdentifier").text("id"); id != "" {
+	if id := doc.Object("workspaceIdentifier").Text("id"); id != "" {
 		return id
 	}
-	return doc.text("workspaceId")
+	return doc.Text("workspaceId")
 }
 
 // mergeHeader fills what h lacks from other.
@@ -203,22 +203,22 @@ func (s *Store) itemHeaders(ctx context.Context) (map[string]Header, error) {
 	}
 	for _, key := range itemKeys {
 		v, err := s.main.get(ctx, itemTable, key)
-		if err != nil && ofRow(err) {
+		if err != nil && OfRow(err) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read list %s: %w", key, err)
 		}
-		doc, err := parseDocument(v.Data)
+		doc, err := ParseDocument(v.Data)
 		if err != nil {
 			continue
 		}
 		for _, item := range doc.list("allComposers") {
-			d, err := parseDocument(item)
-			if err != nil || d.text("composerId") == "" {
+			d, err := ParseDocument(item)
+			if err != nil || d.Text("composerId") == "" {
 				continue
 			}
-			id := d.text("composerId")
+			id := d.Text("composerId")
 			out[id] = mergeHeader(out[id], decodeHeader(id, d))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 )
 
 const headersSchema = `CREATE TABLE composerHeaders (composerId TEXT PRIMARY KEY, workspaceId TEXT, createdAt INTEGER,
@@ -15,23 +16,23 @@ const headersSchema = `CREATE TABLE composerHeaders (composerId TEXT PRIMARY KEY
 
 func TestHeadersComeFromAllLists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema+headersSchema)
-	run(t, db, `INSERT INTO composerHeaders VALUES
+	db := cursortest.Create(t, path, cursortest.EditorSchema+headersSchema)
+	cursortest.Run(t, db, `INSERT INTO composerHeaders VALUES
 		('a', 'ws', 1000, 2000, 1, 0, 0, 0, '{"name": "from the table"}'),
 		('gone', 'ws', 1000, 2000, 0, 1, 0, 0, NULL),
 		('deleted', 'ws', 1, 2, 0, 0, 0, 0, 'no json')`)
-	run(t, db, `INSERT INTO ItemTable VALUES ('composer.composerHeaders', '{"allComposers": [{"composerId": "listed", "name": "only listed"}, {"composerId": "b", "isArchived": true}, {"composerId": "gone"}]}')`)
-	insert(t, db, "composerData:a", `{"name": "not needed"}`)
-	insert(t, db, "composerData:b", `{"name": "from the row", "subagentInfo": {"parentComposerId": "a"}}`)
-	insert(t, db, "composerData:c", `{broken`)
-	insert(t, db, "composerData:deleted", nil)
+	cursortest.Run(t, db, `INSERT INTO ItemTable VALUES ('composer.composerHeaders', '{"allComposers": [{"composerId": "listed", "name": "only listed"}, {"composerId": "b", "isArchived": true}, {"composerId": "gone"}]}')`)
+	cursortest.Insert(t, db, "composerData:a", `{"name": "not needed"}`)
+	cursortest.Insert(t, db, "composerData:b", `{"name": "from the row", "subagentInfo": {"parentComposerId": "a"}}`)
+	cursortest.Insert(t, db, "composerData:c", `{broken`)
+	cursortest.Insert(t, db, "composerData:deleted", nil)
 	type short struct {
 		ID, Title, Parent           string
 		Archived, Subagent, Missing bool
 	}
 	var got []short
-	s := open(t, path, nil)
-	for _, h := range collect(t, s.Conversations(t.Context())) {
+	s := cursortest.Open(t, path, nil)
+	for _, h := range cursortest.Collect(t, s.Conversations(t.Context())) {
 		got = append(got, short{h.ID, h.Title, h.Parent, h.Archived, h.Subagent, h.Missing})
 	}
 	want := []short{
@@ -45,7 +46,7 @@ func TestHeadersComeFromAllLists(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	for _, c := range collect(t, s.All(t.Context())) {
+	for _, c := range cursortest.Collect(t, s.All(t.Context())) {
 		switch c.ID {
 		case "c":
 			if len(c.Problems) != 1 || !errors.Is(c.Problems[0], cursor.ErrMalformed) {
@@ -61,9 +62,9 @@ func TestHeadersComeFromAllLists(t *testing.T) {
 
 func TestOtherTableOfHeadersIsPassedOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema+"CREATE TABLE composerHeaders (composerId TEXT, somethingElse TEXT);")
-	insert(t, db, "composerData:a", `{"name": "from the row"}`)
-	headers := collect(t, open(t, path, nil).Conversations(t.Context()))
+	db := cursortest.Create(t, path, cursortest.EditorSchema+"CREATE TABLE composerHeaders (composerId TEXT, somethingElse TEXT);")
+	cursortest.Insert(t, db, "composerData:a", `{"name": "from the row"}`)
+	headers := cursortest.Collect(t, cursortest.Open(t, path, nil).Conversations(t.Context()))
 	if len(headers) != 1 || headers[0].Title != "from the row" {
 		t.Errorf("headers = %+v", headers)
 	}
@@ -71,18 +72,18 @@ func TestOtherTableOfHeadersIsPassedOver(t *testing.T) {
 
 func TestConversationGathersItsRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
-	insert(t, db, "composerData:a", `{"_v": 16, "composerId": "other", "subComposerIds": ["s1", "s2", 3],
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
+	cursortest.Insert(t, db, "composerData:a", `{"_v": 16, "composerId": "other", "subComposerIds": ["s1", "s2", 3],
 		"fullConversationHeadersOnly": [{"bubbleId": "m1", "type": 1}, {"bubbleId": "lost", "type": 2}, {"bubbleId": "bad", "type": 2}, {}],
 		"originalFileStates": {"file:///x": {"isNewlyCreated": true}, "file:///y": {"content": null}}}`)
-	insert(t, db, "ofsContent:a:file:///x", "original of x")
-	insert(t, db, "bubbleId:a:m1", `{"type": 1, "text": "hi", "thinking": {"text": "hm"}, "toolFormerData": {"name": "t", "rawArgs": {"p": 1}, "result": "r"}}`)
-	insert(t, db, "bubbleId:a:lost", nil)
-	insert(t, db, "bubbleId:a:bad", `{"type":`)
-	insert(t, db, "bubbleId:a:orphan-tombstone", nil)
-	insert(t, db, "bubbleId:ab:neighbour", `{"type": 1}`)
-	insert(t, db, "agentKv:bubbleCheckpoint:a:m1", "nonsense")
-	s := open(t, path, nil)
+	cursortest.Insert(t, db, "ofsContent:a:file:///x", "original of x")
+	cursortest.Insert(t, db, "bubbleId:a:m1", `{"type": 1, "text": "hi", "thinking": {"text": "hm"}, "toolFormerData": {"name": "t", "rawArgs": {"p": 1}, "result": "r"}}`)
+	cursortest.Insert(t, db, "bubbleId:a:lost", nil)
+	cursortest.Insert(t, db, "bubbleId:a:bad", `{"type":`)
+	cursortest.Insert(t, db, "bubbleId:a:orphan-tombstone", nil)
+	cursortest.Insert(t, db, "bubbleId:ab:neighbour", `{"type": 1}`)
+	cursortest.Insert(t, db, "agentKv:bubbleCheckpoint:a:m1", "nonsense")
+	s := cursortest.Open(t, path, nil)
 	c := conversation(t, s, "a")
 	if d := cmp.Diff([]string{"s1", "s2"}, c.Children); d != "" {
 		t.Error(d)
@@ -96,7 +97,7 @@ func TestConversationGathersItsRows(t *testing.T) {
 	if d := cmp.Diff(want, c.Originals); d != "" {
 		t.Error(d)
 	}
-	msgs := collect(t, s.Messages(t.Context(), c))
+	msgs := cursortest.Collect(t, s.Messages(t.Context(), c))
 	if len(msgs) != 3 {
 		t.Fatalf("messages = %+v, want 3", msgs)
 	}
@@ -114,16 +115,16 @@ func TestConversationGathersItsRows(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
 	for _, key := range []string{"a%b:1", "a_b:1", "axb:1", "a%b:2", "a\xff", "a\xff\xff", "b"} {
-		insert(t, db, key, nil)
+		cursortest.Insert(t, db, key, nil)
 	}
-	s := open(t, path, nil)
+	s := cursortest.Open(t, path, nil)
 	for prefix, want := range map[string][]string{
 		"a%b:": {"a%b:1", "a%b:2"}, "a_": {"a_b:1"}, "a\xff": {"a\xff", "a\xff\xff"}, "zz": nil,
 		"": {"a%b:1", "a%b:2", "a_b:1", "axb:1", "a\xff", "a\xff\xff", "b"},
 	} {
-		if d := cmp.Diff(want, collect(t, s.Keys(t.Context(), prefix))); d != "" {
+		if d := cmp.Diff(want, cursortest.Collect(t, s.Keys(t.Context(), prefix))); d != "" {
 			t.Errorf("Keys(%q): %s", prefix, d)
 		}
 	}

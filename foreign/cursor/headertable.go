@@ -89,7 +89,7 @@ func headerOf(st *sqlite3.Stmt) Header {
 		Created: millis(st.ColumnFloat(2)), Updated: millis(st.ColumnFloat(3)),
 		Archived: st.ColumnBool(4), Subagent: st.ColumnBool(5),
 	}
-	if doc, err := parseDocument(st.ColumnBlob(6, nil)); err == nil {
+	if doc, err := ParseDocument(st.ColumnBlob(6, nil)); err == nil {
 		h = mergeHeader(h, decodeHeader(h.ID, doc))
 	}
 	return h

@@ -9,27 +9,29 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Prefixes of the keys in the editor's table. Identifiers are joined with ':'
-// unescaped; those that releases create contain none.
+// Prefixes of the keys in the editor's table, for Keys, Rows and Value. What follows
+// is named beside each. Identifiers are joined with ':' unescaped; those that
+// releases create contain none.
 const (
-	blobPrefix        = "agentKv:blob:"
-	headPrefix        = "agentKv:checkpoint:"
-	messageHeadPrefix = "agentKv:bubbleCheckpoint:"
-	checkpointPrefix  = "checkpointId:"
-	dataPrefix        = "composerData:"
-	messagePrefix     = "bubbleId:"
-	originalPrefix    = "ofsContent:"
-	contentPrefix     = "composer.content."
-	codeDiffPrefix    = "codeBlockDiff:"
-	requestPrefix     = "messageRequestContext:"
-	cloudSuffix       = ":cloudAgent:metadata"
+	BlobPrefix         = "agentKv:blob:"             // blob id
+	HeadPrefix         = "agentKv:checkpoint:"       // conversation
+	MessageHeadPrefix  = "agentKv:bubbleCheckpoint:" // conversation:message
+	CheckpointPrefix   = "checkpointId:"             // conversation:checkpoint
+	ConversationPrefix = "composerData:"             // conversation
+	MessagePrefix      = "bubbleId:"                 // conversation:message
+	OriginalPrefix     = "ofsContent:"               // conversation:URI
+	ContentPrefix      = "composer.content."         // SHA-256 of the text of a file
+	CodeDiffPrefix     = "codeBlockDiff:"            // conversation:diff
+	RequestPrefix      = "messageRequestContext:"    // conversation:message
+	// CloudAgentSuffix follows the id of a cloud agent.
+	CloudAgentSuffix = ":cloudAgent:metadata"
 )
 
 // families are the prefixes that Measure reports separately, in key order.
 var families = []string{
-	blobPrefix, messageHeadPrefix, headPrefix, messagePrefix, checkpointPrefix,
-	codeDiffPrefix, contentPrefix, dataPrefix, "composerVirtualRowHeights:",
-	requestPrefix, originalPrefix,
+	BlobPrefix, MessageHeadPrefix, HeadPrefix, MessagePrefix, CheckpointPrefix,
+	CodeDiffPrefix, ContentPrefix, ConversationPrefix, "composerVirtualRowHeights:",
+	RequestPrefix, OriginalPrefix,
 }
 
 // family returns the family of a key: its prefix without the separator, or the part
@@ -40,8 +42,8 @@ func family(key string) string {
 			return p[:len(p)-1]
 		}
 	}
-	if strings.HasSuffix(key, cloudSuffix) {
-		return cloudSuffix[1:]
+	if strings.HasSuffix(key, CloudAgentSuffix) {
+		return CloudAgentSuffix[1:]
 	}
 	if i := strings.IndexByte(key, ':'); i > 0 {
 		return key[:i]
@@ -73,6 +75,30 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 	return func(yield func(string, error) bool) {
 		for row, err := range s.scan(ctx, r, scanKeys) {
 			if !yield(row.key, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Row is a row of the editor's table.
+type Row struct {
+	Key   string
+	Value Value
+}
+
+// Rows yields the rows of an editor's store whose keys have a prefix, in order of
+// their keys. It skips tombstones. Like all scans it reads in short transactions:
+// rows that change meanwhile may be seen in either version. An error ends the
+// sequence.
+func (s *Store) Rows(ctx context.Context, prefix string) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for row, err := range s.scan(ctx, prefixRange(prefix), scanRows) {
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			if !row.value.Absent() && !yield(Row{row.key, row.value}, nil) {
 				return
 			}
 		}

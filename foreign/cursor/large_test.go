@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -32,7 +32,7 @@ func TestLargeFileIsListedFromTheIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, path, nil)
+	s := cursortest.Open(t, path, nil)
 	for _, tt := range []struct {
 		name string
 		most int64 // bytes read
@@ -58,9 +58,9 @@ func TestLargeFileIsListedFromTheIndex(t *testing.T) {
 			return rows, nil
 		}},
 	} {
-		before, memory, start := bytesRead(t), heap(), time.Now()
+		before, memory, start := bytesRead(t), cursortest.Heap(), time.Now()
 		n, err := tt.list()
-		read, grown := bytesRead(t)-before, heap()-memory
+		read, grown := bytesRead(t)-before, cursortest.Heap()-memory
 		t.Logf("%s: %d rows of a file of %d MB in %v, %d MB read", tt.name, n, info.Size()>>20, time.Since(start).Round(time.Millisecond), read>>20)
 		if err != nil || n != rows {
 			t.Errorf("%s: %d rows, %v; want %d", tt.name, n, err, rows)
@@ -77,7 +77,7 @@ func TestLargeFileIsListedFromTheIndex(t *testing.T) {
 // makeLarge writes the rows in random order of their keys, as hashes come.
 func makeLarge(t *testing.T, path string, rows, size int) {
 	t.Helper()
-	db := create(t, path, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"+editorSchema+"BEGIN")
+	db := cursortest.Create(t, path, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"+cursortest.EditorSchema+"BEGIN")
 	s, _, err := db.Prepare("INSERT INTO cursorDiskKV VALUES (?, ?)")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func makeLarge(t *testing.T, path string, rows, size int) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	run(t, db, "COMMIT")
+	cursortest.Run(t, db, "COMMIT")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -120,21 +120,14 @@ func bytesRead(t *testing.T) int64 {
 	return 0
 }
 
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 func TestValueAboveTheLimitIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
 	for _, size := range []int{1 << 20, 3<<20 + 5, 9 << 20} {
 		b := blob.New(make([]byte, size))
-		run(t, db, fmt.Sprintf("INSERT INTO cursorDiskKV VALUES ('agentKv:blob:%s', zeroblob(%d))", b.ID, size))
+		cursortest.Run(t, db, fmt.Sprintf("INSERT INTO cursorDiskKV VALUES ('agentKv:blob:%s', zeroblob(%d))", b.ID, size))
 	}
-	s := open(t, path, &cursor.Options{MaxValue: 8 << 20})
+	s := cursortest.Open(t, path, &cursor.Options{MaxValue: 8 << 20})
 	for _, tt := range []struct {
 		size int
 		want error

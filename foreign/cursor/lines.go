@@ -83,7 +83,7 @@ func readDocument(ctx context.Context, r *bufio.Reader, most int) (Document, err
 	if err != nil || len(bytes.TrimSpace(line)) == 0 {
 		return nil, err
 	}
-	return parseDocument(line)
+	return ParseDocument(line)
 }
 
 func (l *lineStore) open(name string) (*os.File, error) {
@@ -126,7 +126,7 @@ func (l *lineStore) agents(ctx context.Context) (map[string]Document, error) {
 		if err != nil {
 			return out, err
 		}
-		if id := doc.text("agentId"); id != "" {
+		if id := doc.Text("agentId"); id != "" {
 			out[id] = doc
 		}
 	}
@@ -135,7 +135,7 @@ func (l *lineStore) agents(ctx context.Context) (map[string]Document, error) {
 
 func lineHeader(id string, doc Document) Header {
 	return Header{
-		ID: id, Title: doc.text("name"), Workspace: doc.text("cwd"),
+		ID: id, Title: doc.Text("name"), Workspace: doc.Text("cwd"),
 		Created: doc.time("createdAt"), Updated: doc.time("updatedAt"),
 	}
 }
@@ -181,8 +181,8 @@ func (l *lineStore) runs(ctx context.Context, agent string) iter.Seq2[Run, error
 				bad = err
 				break
 			}
-			if doc.text("agentId") == agent {
-				byID[doc.text("runId")] = lineRun(doc)
+			if doc.Text("agentId") == agent {
+				byID[doc.Text("runId")] = lineRun(doc)
 			}
 		}
 		runs := make([]Run, 0, len(byID))
@@ -203,7 +203,7 @@ func (l *lineStore) runs(ctx context.Context, agent string) iter.Seq2[Run, error
 
 func lineRun(doc Document) Run {
 	r := Run{
-		ID: doc.text("runId"), AgentID: doc.text("agentId"), Status: doc.text("status"), Turn: doc.integer("turnNumber"),
+		ID: doc.Text("runId"), AgentID: doc.Text("agentId"), Status: doc.Text("status"), Turn: doc.Integer("turnNumber"),
 		Created: doc.time("createdAt"), Updated: doc.time("updatedAt"), Result: doc.anyText("result"),
 	}
 	r.Start, _ = checkpointRef(doc["startCheckpointRef"])
@@ -219,9 +219,9 @@ func (l *lineStore) events(ctx context.Context, run string, after int64) iter.Se
 				return
 			}
 			e := Event{
-				RunID: doc.text("runId"), Type: doc.text("eventType"), Offset: doc.text("offset"),
-				Seq: int64(doc.integer("seq")), Created: doc.time("createdAt"),
-				Payload: doc["payload"], PayloadRef: doc.text("payloadRef"),
+				RunID: doc.Text("runId"), Type: doc.Text("eventType"), Offset: doc.Text("offset"),
+				Seq: int64(doc.Integer("seq")), Created: doc.time("createdAt"),
+				Payload: doc["payload"], PayloadRef: doc.Text("payloadRef"),
 			}
 			if e.RunID == run && e.Seq > after && !yield(e, nil) {
 				return
@@ -238,11 +238,11 @@ func (l *lineStore) blobs(ctx context.Context) iter.Seq2[lineBlob, error] {
 				yield(lineBlob{}, err)
 				return
 			}
-			id, err := blob.ParseID(doc.text("blobId"))
+			id, err := blob.ParseID(doc.Text("blobId"))
 			if err != nil {
 				continue // not a valid blob id
 			}
-			data, err := base64.StdEncoding.DecodeString(doc.text("dataBase64"))
+			data, err := base64.StdEncoding.DecodeString(doc.Text("dataBase64"))
 			if err != nil {
 				data = nil // fails its check
 			}

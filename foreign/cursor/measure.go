@@ -49,6 +49,17 @@ func (s *Store) Measure(ctx context.Context) ([]Usage, error) {
 	return out, err
 }
 
+// Total adds up families; its Family is empty.
+func Total(families []Usage) Usage {
+	var sum Usage
+	for _, u := range families {
+		sum.Rows += u.Rows
+		sum.Bytes += u.Bytes
+		sum.Tombstones += u.Tombstones
+	}
+	return sum
+}
+
 func (s *Store) measure(ctx context.Context, add func(string, int64, bool)) error {
 	if s.kind == KindEditor {
 		if !s.tables[diskTable.name] {

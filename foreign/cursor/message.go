@@ -33,7 +33,7 @@ func (r Role) String() string {
 }
 
 func roleOf(d Document) Role {
-	if r := Role(d.integer("type")); r == RoleUser || r == RoleAssistant {
+	if r := Role(d.Integer("type")); r == RoleUser || r == RoleAssistant {
 		return r
 	}
 	return RoleUnknown
@@ -71,6 +71,11 @@ type ToolUse struct {
 	Input, Output        string
 }
 
+// Failed reports whether the call ended without a usable output.
+func (t *ToolUse) Failed() bool {
+	return t.Status == "error" || t.Status == "cancelled" || t.Status == "rejected"
+}
+
 // Messages yields the messages of a conversation in order, and then the rows that are
 // not in the order. Conversations of agent stores have their messages in their State
 // instead.
@@ -96,11 +101,11 @@ func (s *Store) message(ctx context.Context, conv *Conversation, ref MessageRef)
 		m = decodeMessage(ref.ID, d)
 		m.Raw = encode(d)
 	} else {
-		v, err := s.value(ctx, messagePrefix+conv.ID+":"+ref.ID)
+		v, err := s.value(ctx, MessagePrefix+conv.ID+":"+ref.ID)
 		switch {
 		case err == nil:
 			m = readMessage(ref.ID, v)
-		case ofRow(err):
+		case OfRow(err):
 			m = Message{ID: ref.ID, Problem: fmt.Errorf("read message %s: %w", ref.ID, err)}
 		default:
 			return Message{}, err
@@ -113,7 +118,7 @@ func (s *Store) message(ctx context.Context, conv *Conversation, ref MessageRef)
 }
 
 func (s *Store) orphans(ctx context.Context, conv *Conversation, seen map[string]bool, yield func(Message, error) bool) {
-	prefix := messagePrefix + conv.ID + ":"
+	prefix := MessagePrefix + conv.ID + ":"
 	for row, err := range s.scan(ctx, prefixRange(prefix), scanKeys) {
 		if err != nil {
 			yield(Message{}, err)
@@ -141,7 +146,7 @@ func (s *Store) orphans(ctx context.Context, conv *Conversation, seen map[string
 // fillHead looks up the state pointer of a message.
 func (s *Store) fillHead(ctx context.Context, conversation string, m *Message) error {
 	id, err := s.MessageHead(ctx, conversation, m.ID)
-	if _, lost := err.(*DataLossError); lost || err != nil && ofRow(err) {
+	if _, lost := err.(*DataLossError); lost || err != nil && OfRow(err) {
 		m.Problem = joinProblem(m.Problem, err)
 		return nil
 	}
@@ -154,7 +159,7 @@ func readMessage(id string, v Value) Message {
 	if v.Absent() {
 		return Message{ID: id, Problem: fmt.Errorf("%w: message %s", ErrNotFound, id)}
 	}
-	d, err := parseDocument(v.Data)
+	d, err := ParseDocument(v.Data)
 	if err != nil {
 		return Message{ID: id, Raw: v.Data, Problem: fmt.Errorf("read message %s: %w", id, err)}
 	}
@@ -165,9 +170,9 @@ func readMessage(id string, v Value) Message {
 
 func decodeMessage(id string, d Document) Message {
 	m := Message{
-		ID: id, Role: roleOf(d), Text: d.text("text"), Created: d.time("createdAt"),
+		ID: id, Role: roleOf(d), Text: d.Text("text"), Created: d.time("createdAt"),
 		Thinking: thinkingOf(d), Tool: toolOf(d),
-		Before: d.text("checkpointId"), After: d.text("afterCheckpointId"),
+		Before: d.Text("checkpointId"), After: d.Text("afterCheckpointId"),
 	}
 	state, err := parseState(d["conversationState"])
 	if err != nil {
@@ -180,19 +185,19 @@ func decodeMessage(id string, d Document) Message {
 }
 
 func thinkingOf(d Document) string {
-	if t := d.text("thinking"); t != "" {
+	if t := d.Text("thinking"); t != "" {
 		return t
 	}
-	return d.document("thinking").text("text")
+	return d.Object("thinking").Text("text")
 }
 
 func toolOf(d Document) *ToolUse {
-	t := d.document("toolFormerData")
+	t := d.Object("toolFormerData")
 	if t == nil {
 		return nil
 	}
 	use := &ToolUse{
-		Name: t.text("name"), Status: t.text("status"), CallID: t.text("toolCallId"),
+		Name: t.Text("name"), Status: t.Text("status"), CallID: t.Text("toolCallId"),
 		Input: t.anyText("params"), Output: t.anyText("result"),
 	}
 	if use.Input == "" {

@@ -20,7 +20,7 @@ func MigrateV1(doc Document) (Document, map[string]json.RawMessage) {
 	items := doc.list("conversation")
 	inItems := false
 	for i, item := range items {
-		m, err := parseDocument(item)
+		m, err := ParseDocument(item)
 		if err != nil {
 			continue
 		}
@@ -37,7 +37,7 @@ func MigrateV1(doc Document) (Document, map[string]json.RawMessage) {
 		out = out.clone()
 		out["conversation"] = encode(items)
 	}
-	if out.integer("_v") < 1 {
+	if out.Integer("_v") < 1 {
 		out["_v"] = json.RawMessage("1")
 	}
 	return out, taken
@@ -55,12 +55,12 @@ func encode(v any) json.RawMessage {
 // takeCheckpoint moves one checkpoint out of a row and reports whether there was one.
 // An existing id takes precedence over a derived one.
 func takeCheckpoint(doc Document, field, idField string, taken map[string]json.RawMessage) (Document, bool) {
-	if doc.document(field) == nil {
+	if doc.Object(field) == nil {
 		return doc, false
 	}
 	out := doc.clone()
 	delete(out, field)
-	id := doc.text(idField)
+	id := doc.Text(idField)
 	if id == "" {
 		sum := blob.Sum(doc[field])
 		id = "inline-" + hex.EncodeToString(sum[:16])
@@ -85,7 +85,7 @@ func MigrateV11(doc Document) (Document, *State, error) {
 	}
 	out := doc.clone()
 	delete(out, "conversationState")
-	if out.integer("_v") < 11 {
+	if out.Integer("_v") < 11 {
 		out["_v"] = json.RawMessage("11")
 	}
 	return out, state, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 )
 
 func document(t testing.TB, text string) cursor.Document {
@@ -53,7 +54,7 @@ func TestMigrateV1(t *testing.T) {
 }
 
 func TestMigrateV11(t *testing.T) {
-	state, err := hex.DecodeString(readExpectation(t).State)
+	state, err := hex.DecodeString(cursortest.ReadExpectation(t, "testdata/expected.json").State)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,19 +76,19 @@ func TestMigrateV11(t *testing.T) {
 
 func TestOldRowsAreRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
-	insert(t, db, "composerData:old", oldRow)
-	insert(t, db, "checkpointId:old:kept", `{"files": []}`)
-	s := open(t, path, nil)
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
+	cursortest.Insert(t, db, "composerData:old", oldRow)
+	cursortest.Insert(t, db, "checkpointId:old:kept", `{"files": []}`)
+	s := cursortest.Open(t, path, nil)
 	c := conversation(t, s, "old")
-	msgs := collect(t, s.Messages(t.Context(), c))
+	msgs := cursortest.Collect(t, s.Messages(t.Context(), c))
 	if len(msgs) != 3 || msgs[0].Text != "hi" || msgs[0].Before == "" || msgs[1].Before != "kept" || msgs[2].Text != "no id" {
 		t.Errorf("messages = %+v", msgs)
 	}
 	if len(c.Problems) != 1 || !errors.Is(c.Problems[0], cursor.ErrMalformed) {
 		t.Errorf("problems = %v, want one about the odd message", c.Problems)
 	}
-	ids := collect(t, s.Checkpoints(t.Context(), c))
+	ids := cursortest.Collect(t, s.Checkpoints(t.Context(), c))
 	if len(ids) != 3 || ids[0] != "kept" {
 		t.Fatalf("checkpoints = %v", ids)
 	}
@@ -99,15 +100,15 @@ func TestOldRowsAreRead(t *testing.T) {
 
 func TestNewerVersionIsReadAndTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
-	insert(t, db, "composerData:n", `{"_v": 99, "composerId": "n", "name": "from tomorrow", "fullConversationHeadersOnly": [{"bubbleId": "m", "type": 1}]}`)
-	insert(t, db, "bubbleId:n:m", `{"_v": 99, "type": 1, "text": "hello"}`)
-	s := open(t, path, nil)
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
+	cursortest.Insert(t, db, "composerData:n", `{"_v": 99, "composerId": "n", "name": "from tomorrow", "fullConversationHeadersOnly": [{"bubbleId": "m", "type": 1}]}`)
+	cursortest.Insert(t, db, "bubbleId:n:m", `{"_v": 99, "type": 1, "text": "hello"}`)
+	s := cursortest.Open(t, path, nil)
 	c := conversation(t, s, "n")
 	if c.Title != "from tomorrow" || len(c.Problems) != 1 || !errors.Is(c.Problems[0], cursor.ErrNewerVersion) {
 		t.Errorf("conversation = %+v", c)
 	}
-	if msgs := collect(t, s.Messages(t.Context(), c)); len(msgs) != 1 || msgs[0].Text != "hello" {
+	if msgs := cursortest.Collect(t, s.Messages(t.Context(), c)); len(msgs) != 1 || msgs[0].Text != "hello" {
 		t.Errorf("messages = %+v", msgs)
 	}
 }
@@ -139,17 +140,17 @@ func TestHydrationNamesTheSourceThatFailed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state.vscdb")
-			db := create(t, path, editorSchema)
-			insert(t, db, "agentKv:blob:"+other.ID.String(), other.Data)
+			db := cursortest.Create(t, path, cursortest.EditorSchema)
+			cursortest.Insert(t, db, "agentKv:blob:"+other.ID.String(), other.Data)
 			if tt.pointer != "" {
-				insert(t, db, "agentKv:checkpoint:c", tt.pointer)
+				cursortest.Insert(t, db, "agentKv:checkpoint:c", tt.pointer)
 			}
 			field, err := json.Marshal(tt.field)
 			if err != nil {
 				t.Fatal(err)
 			}
-			insert(t, db, "composerData:c", `{"_v": 16, "conversationState": `+string(field)+`}`)
-			c := conversation(t, open(t, path, nil), "c")
+			cursortest.Insert(t, db, "composerData:c", `{"_v": 16, "conversationState": `+string(field)+`}`)
+			c := conversation(t, cursortest.Open(t, path, nil), "c")
 			source := ""
 			if c.State != nil {
 				source = c.State.Source

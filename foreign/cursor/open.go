@@ -102,6 +102,21 @@ func (s *Store) openMain(ctx context.Context, path string) error {
 	return nil
 }
 
+// IsStore reports whether Open is worth a try: for any regular file, and for a
+// directory with the files of a store.
+func IsStore(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return err == nil && info.Mode().IsRegular()
+	}
+	for _, name := range []string{"state.vscdb", "store.db", "index.db", "agents.ndjson", "checkpoints.ndjson"} {
+		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // openDir opens a directory: an SDK store or, for convenience, a directory with a
 // single store file.
 func (s *Store) openDir(ctx context.Context) error {

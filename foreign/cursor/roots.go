@@ -18,12 +18,12 @@ func (v *verifier) walkRoots(ctx context.Context) error {
 }
 
 func (v *verifier) walkEditor(ctx context.Context) error {
-	for _, prefix := range []string{headPrefix, messageHeadPrefix} {
+	for _, prefix := range []string{HeadPrefix, MessageHeadPrefix} {
 		if err := v.walkPointers(ctx, prefix); err != nil {
 			return err
 		}
 	}
-	for _, prefix := range []string{dataPrefix, messagePrefix} {
+	for _, prefix := range []string{ConversationPrefix, MessagePrefix} {
 		if err := v.walkDocuments(ctx, prefix); err != nil {
 			return err
 		}
@@ -32,19 +32,16 @@ func (v *verifier) walkEditor(ctx context.Context) error {
 }
 
 func (v *verifier) walkPointers(ctx context.Context, prefix string) error {
-	for row, err := range v.store.scan(ctx, prefixRange(prefix), scanRows) {
+	for row, err := range v.store.Rows(ctx, prefix) {
 		if err != nil {
 			return err
 		}
-		if row.value.Absent() {
-			continue
-		}
-		id, err := parsePointer(row.value)
+		id, err := parsePointer(row.Value)
 		if err != nil {
-			v.corrupt(Finding{Where: row.key, Err: err})
+			v.corrupt(Finding{Where: row.Key, Err: err})
 			continue
 		}
-		if err := v.walkTo(ctx, row.key, graph.State, id); err != nil {
+		if err := v.walkTo(ctx, row.Key, graph.State, id); err != nil {
 			return err
 		}
 	}
@@ -53,16 +50,13 @@ func (v *verifier) walkPointers(ctx context.Context, prefix string) error {
 
 // walkDocuments follows the states inside conversation and message rows.
 func (v *verifier) walkDocuments(ctx context.Context, prefix string) error {
-	for row, err := range v.store.scan(ctx, prefixRange(prefix), scanRows) {
+	for row, err := range v.store.Rows(ctx, prefix) {
 		if err != nil {
 			return err
 		}
-		if row.value.Absent() {
-			continue
-		}
-		doc, err := parseDocument(row.value.Data)
+		doc, err := ParseDocument(row.Value.Data)
 		if err != nil {
-			v.corrupt(Finding{Where: row.key, Err: err})
+			v.corrupt(Finding{Where: row.Key, Err: err})
 			continue
 		}
 		state, err := v.store.fieldState(ctx, doc["conversationState"])
@@ -70,16 +64,16 @@ func (v *verifier) walkDocuments(ctx context.Context, prefix string) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			v.corrupt(Finding{Where: row.key, Field: "conversationState", Err: err})
+			v.corrupt(Finding{Where: row.Key, Field: "conversationState", Err: err})
 			continue
 		}
 		if state == nil {
 			continue
 		}
 		if state.Source == "pointer" {
-			err = v.walkTo(ctx, row.key, graph.State, state.ID)
+			err = v.walkTo(ctx, row.Key, graph.State, state.ID)
 		} else {
-			err = v.walk(ctx, row.key, graph.State, state.Data)
+			err = v.walk(ctx, row.Key, graph.State, state.Data)
 		}
 		if err != nil {
 			return err
@@ -93,7 +87,7 @@ func (v *verifier) walkCloud(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		where := agent.ID + cloudSuffix
+		where := agent.ID + CloudAgentSuffix
 		if agent.Problem != nil {
 			v.corrupt(Finding{Where: where, Err: agent.Problem})
 			continue

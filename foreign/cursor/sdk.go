@@ -144,14 +144,14 @@ func agentDir(agent string) string { return "agent-" + blob.Sum([]byte(agent)).S
 
 // checkpointRef reads the id in {"blobId": hex, …}, or zero.
 func checkpointRef(raw []byte) (blob.ID, error) {
-	doc, err := parseDocument(raw)
+	doc, err := ParseDocument(raw)
 	if len(raw) == 0 || string(raw) == "null" {
 		return blob.ID{}, nil
 	}
 	if err != nil {
 		return blob.ID{}, err
 	}
-	return blob.ParseID(doc.text("blobId"))
+	return blob.ParseID(doc.Text("blobId"))
 }
 
 // Runs yields the runs of an SDK agent in order of their turns.

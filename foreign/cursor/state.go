@@ -41,7 +41,9 @@ func (s *State) Decode() (*agentv1.ConversationStateStructure, error) {
 	return m, nil
 }
 
-func newState(data []byte, source string) *State {
+// NewState returns the state with an encoding. source names the place where it was
+// found.
+func NewState(data []byte, source string) *State {
 	return &State{ID: blob.Sum(data), Data: data, Source: source}
 }
 
@@ -82,7 +84,7 @@ func parseStateText(text string) (*State, error) {
 	if err := checkState(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	return newState(data, source), nil
+	return NewState(data, source), nil
 }
 
 func decodeBase64(s string) ([]byte, error) {
@@ -110,7 +112,7 @@ func parseStateObject(raw []byte) (*State, error) {
 	if err := checkState(data); err != nil {
 		return nil, fmt.Errorf("inline object: %w", err)
 	}
-	return newState(data, "inline object"), nil
+	return NewState(data, "inline object"), nil
 }
 
 // hydrate finds a conversation's state in the order of the reference: pointer to a
@@ -125,10 +127,10 @@ func (s *Store) hydrate(ctx context.Context, c *Conversation, field json.RawMess
 			found = append(found, state)
 		}
 	}
-	key := headPrefix + c.ID
+	key := HeadPrefix + c.ID
 	v, err := s.value(ctx, key)
 	switch {
-	case err != nil && ofRow(err):
+	case err != nil && OfRow(err):
 		keep(nil, key, err)
 	case err != nil:
 		return err
@@ -143,7 +145,7 @@ func (s *Store) hydrate(ctx context.Context, c *Conversation, field json.RawMess
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	keep(state, "conversationState of "+dataPrefix+c.ID, err)
+	keep(state, "conversationState of "+ConversationPrefix+c.ID, err)
 	for _, state := range found {
 		switch {
 		case c.State == nil:

@@ -3,11 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/sqlite"
 )
 
 type foreignDuJSON struct {
@@ -40,34 +39,15 @@ func (a *app) measureForeign(ctx context.Context, src *cursor.Store) error {
 	line := func(name string, rows, bytes int64) {
 		fmt.Fprintf(&text, "%s  %s  %s\n", padLeft(byteSize(bytes), 10), padLeft(plural(rows, "row"), 14), printable(name))
 	}
-	value := foreignDuJSON{Schema: "stet.du.foreign.v1", Kind: src.Kind().String(), Families: []cursorFamily{}}
+	total := cursor.Total(families)
+	value := foreignDuJSON{Schema: "stet.du.foreign.v1", Kind: src.Kind().String(), Rows: total.Rows, Bytes: total.Bytes, Families: []cursorFamily{}}
 	for _, u := range families {
-		value.Rows += u.Rows
-		value.Bytes += u.Bytes
 		value.Families = append(value.Families, cursorFamily(u))
 		line(u.Family, u.Rows, u.Bytes)
 	}
-	line("all", value.Rows, value.Bytes)
+	line("all", total.Rows, total.Bytes)
 	return a.print(value, text.String())
 }
 
-// foreignStore reports whether a path is a store of another program: a stet store is a
-// directory with its own database.
-func foreignStore(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		return false
-	}
-	if !info.IsDir() {
-		return info.Mode().IsRegular()
-	}
-	if fileExists(filepath.Join(path, "stet.db")) {
-		return false
-	}
-	for _, name := range []string{"state.vscdb", "store.db", "index.db", "agents.ndjson", "checkpoints.ndjson"} {
-		if fileExists(filepath.Join(path, name)) {
-			return true
-		}
-	}
-	return false
-}
+// foreignStore reports whether a path is a store of another program.
+func foreignStore(path string) bool { return !sqlite.Exists(path) && cursor.IsStore(path) }

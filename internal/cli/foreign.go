@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -180,7 +181,7 @@ func (a *app) exportForeign(ctx context.Context, src *cursor.Store, name string,
 		return err
 	}
 	defer db.Close()
-	result, err := cursor.Import(ctx, src, cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()}, &cursor.ImportOptions{
+	result, err := cursorimport.Import(ctx, src, cursorimport.Target{Blobs: db.Blobs(), Rows: db.Rows()}, &cursorimport.Options{
 		Conversations: func(h cursor.Header) bool { return h.ID == id },
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -64,7 +65,7 @@ you agreed.`,
 // is none, everything is new.
 func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags) error {
 	damaged := 0
-	run := func(dst cursor.Target) error {
+	run := func(dst cursorimport.Target) error {
 		for _, path := range paths {
 			n, err := a.importPath(ctx, dst, path, flags)
 			if damaged += n; err != nil {
@@ -74,14 +75,14 @@ func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags
 		return nil
 	}
 	err := a.withStore(ctx, !flags.dryRun, func(db *stet.DB) error {
-		if err := run(cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()}); err != nil || flags.dryRun {
+		if err := run(cursorimport.Target{Blobs: db.Blobs(), Rows: db.Rows()}); err != nil || flags.dryRun {
 			return err
 		}
 		return a.compact(ctx, db)
 	})
 	if flags.dryRun && errors.Is(err, sqlite.ErrNoStore) {
 		none := memblob.New()
-		err = run(cursor.Target{Blobs: none, Rows: memkv.New(none)})
+		err = run(cursorimport.Target{Blobs: none, Rows: memkv.New(none)})
 	}
 	if err == nil && damaged > 0 {
 		return silentExit{ExitDamage}
@@ -90,7 +91,7 @@ func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags
 }
 
 // importPath imports one store and returns how much of it is damaged.
-func (a *app) importPath(ctx context.Context, dst cursor.Target, path string, flags importFlags) (int, error) {
+func (a *app) importPath(ctx context.Context, dst cursorimport.Target, path string, flags importFlags) (int, error) {
 	src, err := cursor.Open(ctx, path, &cursor.Options{Rescue: flags.rescue})
 	if err != nil {
 		return 0, explainSource(err)
@@ -145,9 +146,9 @@ type skippedJSON struct {
 	Damage bool   `json:"damage"`
 }
 
-func (a *app) importFrom(ctx context.Context, dst cursor.Target, src *cursor.Store, flags importFlags) (int, error) {
+func (a *app) importFrom(ctx context.Context, dst cursorimport.Target, src *cursor.Store, flags importFlags) (int, error) {
 	bar := a.progress("importing", -1)
-	opts := &cursor.ImportOptions{DryRun: flags.dryRun, Progress: func(p cursor.Progress) {
+	opts := &cursorimport.Options{DryRun: flags.dryRun, Progress: func(p cursorimport.Progress) {
 		if p.Total > 0 && bar.GetMax() != p.Total {
 			bar.ChangeMax(p.Total)
 		}
@@ -163,7 +164,7 @@ func (a *app) importFrom(ctx context.Context, dst cursor.Target, src *cursor.Sto
 			return false
 		}
 	}
-	result, err := cursor.Import(ctx, src, dst, opts)
+	result, err := cursorimport.Import(ctx, src, dst, opts)
 	_ = bar.Finish()
 	value := importJSON{
 		Schema: "stet.import.v1", DryRun: flags.dryRun, Conversations: result.Conversations, Messages: result.Messages,

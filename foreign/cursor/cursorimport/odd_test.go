@@ -1,4 +1,4 @@
-package cursor_test
+package cursorimport_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 )
 
 // Times that JSON has no form for are no times. They must not end an import.
@@ -47,7 +48,7 @@ func TestARowThatIsTooLargeCostsNoOther(t *testing.T) {
 	}
 	rows["composerData:b"] = `{"_v":16,"composerId":"b","name":"` + large + `"}`
 	whole := editorStore(t, rows)
-	src := open(t, whole.Path(), &cursor.Options{MaxValue: 64 << 10})
+	src := cursortest.Open(t, whole.Path(), &cursor.Options{MaxValue: 64 << 10})
 	db, dst := openDB(t)
 	r := importAll(t, src, dst, nil)
 	if r.Conversations != 1 {
@@ -91,9 +92,9 @@ func TestALineThatIsNoObjectCostsNoOther(t *testing.T) {
 		}
 	}
 	_, want := openDB(t)
-	expected := importAll(t, open(t, linesWithState(t), nil), want, nil)
+	expected := importAll(t, cursortest.Open(t, linesWithState(t), nil), want, nil)
 	db, dst := openDB(t)
-	r := importAll(t, open(t, dir, nil), dst, nil)
+	r := importAll(t, cursortest.Open(t, dir, nil), dst, nil)
 	if r.Conversations != expected.Conversations || r.Blobs < expected.Blobs || r.Damaged() == 0 {
 		t.Errorf("result %+v, want the conversations of %+v, and the damage", r, expected)
 	}

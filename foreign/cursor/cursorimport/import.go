@@ -1,14 +1,17 @@
-package cursor
+package cursorimport
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -19,10 +22,10 @@ type Target struct {
 	Rows  kv.Store
 }
 
-// ImportOptions configure Import. The zero value, and nil, import everything.
-type ImportOptions struct {
+// Options configure Import. The zero value, and nil, import everything.
+type Options struct {
 	// Conversations, if not nil, selects conversations and cloud agents.
-	Conversations func(Header) bool
+	Conversations func(cursor.Header) bool
 	// DryRun reads and counts, and writes nothing.
 	DryRun bool
 	// Progress, if not nil, is called before each conversation and from time to time
@@ -93,7 +96,7 @@ const (
 // in the target is left alone. Damaged data is skipped with a reason and never leaves
 // an incomplete state. The error is set if the import ended early; the result counts
 // what was done until then.
-func Import(ctx context.Context, src *Store, dst Target, opts *ImportOptions) (Result, error) {
+func Import(ctx context.Context, src *cursor.Store, dst Target, opts *Options) (Result, error) {
 	im := &importer{src: src, blobs: src.Blobs(), dst: dst, parents: map[string]string{}}
 	if opts != nil {
 		im.opts = *opts
@@ -104,8 +107,8 @@ func Import(ctx context.Context, src *Store, dst Target, opts *ImportOptions) (R
 	if abs, err := filepath.Abs(src.Path()); err == nil {
 		im.path = blob.Sum([]byte(abs)).String()
 	}
-	if src.kind == KindEditor {
-		for _, err := range src.Keys(ctx, dataPrefix) {
+	if src.Kind() == cursor.KindEditor {
+		for _, err := range src.Keys(ctx, cursor.ConversationPrefix) {
 			if err != nil {
 				break // found again, and reported, below
 			}
@@ -121,10 +124,10 @@ func Import(ctx context.Context, src *Store, dst Target, opts *ImportOptions) (R
 }
 
 type importer struct {
-	src   *Store
+	src   *cursor.Store
 	blobs blob.Store // of src
 	dst   Target
-	opts  ImportOptions
+	opts  Options
 	store *conversation.Store // over dst
 	path  string
 	now   time.Time
@@ -167,7 +170,7 @@ func fatal(ctx context.Context, err error) bool {
 		return false // affects one conversation only
 	}
 	return ctx.Err() != nil || errors.As(err, &ours) ||
-		errors.Is(err, ErrBusy) || errors.Is(err, ErrReplaced) || errors.Is(err, blob.ErrClosed)
+		errors.Is(err, cursor.ErrBusy) || errors.Is(err, cursor.ErrReplaced) || errors.Is(err, blob.ErrClosed)
 }
 
 // conversations imports all conversations.
@@ -197,7 +200,7 @@ func (im *importer) conversations(ctx context.Context) error {
 
 // linkParents labels children that only their parents name.
 func (im *importer) linkParents(ctx context.Context) error {
-	for _, child := range sortedKeys(im.parents) {
+	for _, child := range slices.Sorted(maps.Keys(im.parents)) {
 		info, err := im.store.Get(ctx, child)
 		if errors.Is(err, conversation.ErrNotFound) || errors.Is(err, conversation.ErrInvalid) {
 			continue // not imported: already reported, or not in this store

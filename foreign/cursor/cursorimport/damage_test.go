@@ -1,4 +1,4 @@
-package cursor_test
+package cursorimport_test
 
 import (
 	"bytes"
@@ -12,13 +12,15 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // blobOf returns the id of a blob of the fixture by its kind.
 func blobOf(t testing.TB, kind string) string {
 	t.Helper()
-	for id, b := range readExpectation(t).Blobs {
+	for id, b := range cursortest.ReadExpectation(t, "../testdata/expected.json").Blobs {
 		if b.Kind == kind {
 			return id
 		}
@@ -34,22 +36,22 @@ func TestStateWithHolesStaysOutside(t *testing.T) {
 		"changed": "UPDATE cursorDiskKV SET value = x'6162' WHERE key = 'agentKv:blob:%s'",
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-			create(t, path, fmt.Sprintf(change, blobOf(t, "ConversationStep.assistant"))).Close()
+			path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
+			cursortest.Create(t, path, fmt.Sprintf(change, blobOf(t, "ConversationStep.assistant"))).Close()
 			db, dst := openDB(t)
-			r := importAll(t, open(t, path, nil), dst, nil)
+			r := importAll(t, cursortest.Open(t, path, nil), dst, nil)
 			why := reasons(r)
 			// The state is lost, the messages are not: they make a state.
-			if r.Conversations != 1 || r.Damaged() == 0 || !strings.Contains(why[current], "is incomplete") || !strings.Contains(why[legacy], "is incomplete") {
+			if r.Conversations != 1 || r.Damaged() == 0 || !strings.Contains(why[cursortest.Current], "is incomplete") || !strings.Contains(why[cursortest.Legacy], "is incomplete") {
 				t.Errorf("result = %+v", r)
 			}
-			text := jsonl(t, db, current)
+			text := jsonl(t, db, cursortest.Current)
 			if !strings.Contains(text, `"add a line"`) || !strings.Contains(text, `"done"`) || strings.Contains(text, "orphan bubble") {
 				t.Errorf("transcript = %s", text)
 			}
 			sound(t, db, 1e6)
-			again := importAll(t, open(t, path, nil), dst, nil)
-			if again.Conversations != 0 || again.Damaged() != r.Damaged() || !strings.Contains(reasons(again)[current], "already imported") {
+			again := importAll(t, cursortest.Open(t, path, nil), dst, nil)
+			if again.Conversations != 0 || again.Damaged() != r.Damaged() || !strings.Contains(reasons(again)[cursortest.Current], "already imported") {
 				t.Errorf("second result = %+v", again)
 			}
 		})
@@ -57,15 +59,15 @@ func TestStateWithHolesStaysOutside(t *testing.T) {
 }
 
 func TestRepairedSourceIsImportedAfterAll(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
+	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
 	step := blobOf(t, "ConversationStep.assistant")
-	other := create(t, path, "CREATE TABLE saved AS SELECT * FROM cursorDiskKV WHERE key = 'agentKv:blob:"+step+"';"+
+	other := cursortest.Create(t, path, "CREATE TABLE saved AS SELECT * FROM cursorDiskKV WHERE key = 'agentKv:blob:"+step+"';"+
 		"DELETE FROM cursorDiskKV WHERE key = 'agentKv:blob:"+step+"'")
 	db, dst := openDB(t)
-	importAll(t, open(t, path, nil), dst, nil)
-	run(t, other, "INSERT INTO cursorDiskKV SELECT * FROM saved; DROP TABLE saved")
-	r := importAll(t, open(t, path, nil), dst, nil)
-	info, err := db.Conversations().Get(t.Context(), current)
+	importAll(t, cursortest.Open(t, path, nil), dst, nil)
+	cursortest.Run(t, other, "INSERT INTO cursorDiskKV SELECT * FROM saved; DROP TABLE saved")
+	r := importAll(t, cursortest.Open(t, path, nil), dst, nil)
+	info, err := db.Conversations().Get(t.Context(), cursortest.Current)
 	if err != nil || r.Conversations != 2 || r.Damaged() != 0 || info.Root != fixtureRoot(t) {
 		t.Errorf("result = %+v, root %s, %v", r, info.Root.Short(), err)
 	}
@@ -73,25 +75,25 @@ func TestRepairedSourceIsImportedAfterAll(t *testing.T) {
 }
 
 func TestBrokenRowsDoNotStopTheRest(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	db := create(t, path, "")
-	insert(t, db, "composerData:broken", "{broken")
-	insert(t, db, "composerData:ctrl\x01", "{}")
-	insert(t, db, "composerData:empty", `{"_v": 16, "composerId": "empty"}`)
-	insert(t, db, "checkpointId:"+current+":cp-bad", `{"files": [{"uri": "file:///w/a.txt", "originalModelDiffWrtV0": [{}]}]}`)
-	insert(t, db, "agentKv:bubbleCheckpoint:"+current+":bad", "no id")
-	insert(t, db, "bubbleId:"+current+":odd", "[]")
-	insert(t, db, "bc-x:cloudAgent:metadata", "KAc=") // version 7
+	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
+	db := cursortest.Create(t, path, "")
+	cursortest.Insert(t, db, "composerData:broken", "{broken")
+	cursortest.Insert(t, db, "composerData:ctrl\x01", "{}")
+	cursortest.Insert(t, db, "composerData:empty", `{"_v": 16, "composerId": "empty"}`)
+	cursortest.Insert(t, db, "checkpointId:"+cursortest.Current+":cp-bad", `{"files": [{"uri": "file:///w/a.txt", "originalModelDiffWrtV0": [{}]}]}`)
+	cursortest.Insert(t, db, "agentKv:bubbleCheckpoint:"+cursortest.Current+":bad", "no id")
+	cursortest.Insert(t, db, "bubbleId:"+cursortest.Current+":odd", "[]")
+	cursortest.Insert(t, db, "bc-x:cloudAgent:metadata", "KAc=") // version 7
 	db.Close()
 	store, dst := openDB(t)
-	r := importAll(t, open(t, path, nil), dst, nil)
+	r := importAll(t, cursortest.Open(t, path, nil), dst, nil)
 	if r.Conversations != 2 || r.Checkpoints != 4 || r.Agents != 1 {
 		t.Errorf("result = %+v", r)
 	}
 	why := reasons(r)
 	for _, key := range []string{
-		"broken", "ctrl\x01", "empty", "checkpointId:" + current + ":cp-bad", "agentKv:bubbleCheckpoint:" + current + ":bad",
-		"bubbleId:" + current + ":odd", "bc-x:cloudAgent:metadata",
+		"broken", "ctrl\x01", "empty", "checkpointId:" + cursortest.Current + ":cp-bad", "agentKv:bubbleCheckpoint:" + cursortest.Current + ":bad",
+		"bubbleId:" + cursortest.Current + ":odd", "bc-x:cloudAgent:metadata",
 	} {
 		if why[key] == "" {
 			t.Errorf("nothing about %s in %v", key, why)
@@ -104,10 +106,10 @@ func TestBrokenRowsDoNotStopTheRest(t *testing.T) {
 	}
 	// What cannot be understood is kept all the same.
 	kept := map[string]bool{}
-	for _, row := range sourceRows(t, dst, current) {
+	for _, row := range sourceRows(t, dst, cursortest.Current) {
 		kept[row.Key] = true
 	}
-	if !kept["checkpointId:"+current+":cp-bad"] || !kept["bubbleId:"+current+":odd"] {
+	if !kept["checkpointId:"+cursortest.Current+":cp-bad"] || !kept["bubbleId:"+cursortest.Current+":odd"] {
 		t.Errorf("kept %v", kept)
 	}
 	sound(t, store, 0)
@@ -116,7 +118,7 @@ func TestBrokenRowsDoNotStopTheRest(t *testing.T) {
 // TestDamagedFilesGiveSoundStores changes bytes of the file at random. Whatever
 // can still be read makes a sound store, and the next import can go on with it.
 func TestDamagedFilesGiveSoundStores(t *testing.T) {
-	data, err := os.ReadFile("testdata/state.vscdb")
+	data, err := os.ReadFile("../testdata/state.vscdb")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +141,7 @@ func TestDamagedFilesGiveSoundStores(t *testing.T) {
 			continue
 		}
 		whole, _, _ := memory(-1, false)
-		r, err := cursor.Import(t.Context(), src, whole, nil)
+		r, err := cursorimport.Import(t.Context(), src, whole, nil)
 		if err != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errKilled)) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

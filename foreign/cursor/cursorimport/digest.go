@@ -1,4 +1,4 @@
-package cursor
+package cursorimport
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"hash"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/foreign/cursor"
 )
 
 // digestVersion changes when an import converts the same rows differently, so that a
@@ -16,17 +17,17 @@ const digestVersion = "1"
 
 // conversationPrefixes are the prefixes that a conversation id follows.
 var conversationPrefixes = []string{
-	messagePrefix, messageHeadPrefix, checkpointPrefix, originalPrefix, codeDiffPrefix, requestPrefix,
+	cursor.MessagePrefix, cursor.MessageHeadPrefix, cursor.CheckpointPrefix, cursor.OriginalPrefix, cursor.CodeDiffPrefix, cursor.RequestPrefix,
 }
 
 // digest is a hash of everything that the source has of a conversation, or "" if it
 // cannot be read completely.
-func (im *importer) digest(ctx context.Context, conv *Conversation) (string, error) {
+func (im *importer) digest(ctx context.Context, conv *cursor.Conversation) (string, error) {
 	d := rowDigest{sha256.New()}
 	d.add("version", []byte(digestVersion))
 	d.add("row", conv.Raw)
 	d.add("header", encode(conv.Header))
-	for _, state := range append([]*State{conv.State}, conv.Alternates...) {
+	for _, state := range append([]*cursor.State{conv.State}, conv.Alternates...) {
 		if state != nil {
 			d.add("state", state.ID.Bytes())
 		}
@@ -41,27 +42,25 @@ func (im *importer) digest(ctx context.Context, conv *Conversation) (string, err
 	return hex.EncodeToString(d.Sum(nil)), nil
 }
 
-func (im *importer) addRows(ctx context.Context, conv *Conversation, d rowDigest) error {
-	switch im.src.kind {
-	case KindSDK, KindLines:
+func (im *importer) addRows(ctx context.Context, conv *cursor.Conversation, d rowDigest) error {
+	switch im.src.Kind() {
+	case cursor.KindSDK, cursor.KindLines:
 		return im.addRuns(ctx, conv, d)
-	case KindAgent:
+	case cursor.KindAgent:
 		return nil
 	}
 	for _, prefix := range conversationPrefixes {
-		for row, err := range im.src.scan(ctx, prefixRange(prefix+conv.ID+":"), scanRows) {
+		for row, err := range im.src.Rows(ctx, prefix+conv.ID+":") {
 			if err != nil {
 				return err
 			}
-			if !row.value.Absent() {
-				d.add(row.key, row.value.Data)
-			}
+			d.add(row.Key, row.Value.Data)
 		}
 	}
 	return nil
 }
 
-func (im *importer) addRuns(ctx context.Context, conv *Conversation, d rowDigest) error {
+func (im *importer) addRuns(ctx context.Context, conv *cursor.Conversation, d rowDigest) error {
 	for run, err := range im.src.Runs(ctx, conv.ID) {
 		if err != nil {
 			return err

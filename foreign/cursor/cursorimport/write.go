@@ -1,19 +1,20 @@
-package cursor
+package cursorimport
 
 import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -30,19 +31,21 @@ func (j *job) keep(ctx context.Context, key string, value []byte) error {
 }
 
 // contentName is the key of a row with the text of a file.
-var contentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(regexp.QuoteMeta(contentPrefix) + `[0-9a-f]{64}`) })
+var contentName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(cursor.ContentPrefix) + `[0-9a-f]{64}`)
+})
 
 // readOriginals keeps V0 of each file.
 func (j *job) readOriginals(ctx context.Context) error {
-	for _, uri := range sortedKeys(j.conv.Originals) {
+	for _, uri := range slices.Sorted(maps.Keys(j.conv.Originals)) {
 		j.extras++
 		o := j.conv.Originals[uri]
-		key := originalPrefix + j.conv.ID + ":" + uri
+		key := cursor.OriginalPrefix + j.conv.ID + ":" + uri
 		switch {
 		case len(uri) > 4000:
 			j.lose(j.conv.ID, "the URI of a file has %d bytes", len(uri))
 		case !o.Known && !o.NewlyCreated:
-			j.lose(key, "%v: original content of the file", ErrNotFound)
+			j.lose(key, "%v: original content of the file", cursor.ErrNotFound)
 		default:
 			if err := j.source.original(ctx, uri, o); err != nil {
 				return err
@@ -55,11 +58,11 @@ func (j *job) readOriginals(ctx context.Context) error {
 // readRest stores the other rows about the conversation, and its own row last,
 // because that one changes most.
 func (j *job) readRest(ctx context.Context) error {
-	if j.im.src.kind != KindEditor {
+	if j.im.src.Kind() != cursor.KindEditor {
 		return nil
 	}
-	for _, prefix := range []string{codeDiffPrefix, requestPrefix} {
-		for row, err := range j.im.src.scan(ctx, prefixRange(prefix+j.conv.ID+":"), scanKeys) {
+	for _, prefix := range []string{cursor.CodeDiffPrefix, cursor.RequestPrefix} {
+		for key, err := range j.im.src.Keys(ctx, prefix+j.conv.ID+":") {
 			if err != nil {
 				if fatal(ctx, err) {
 					return err
@@ -67,12 +70,12 @@ func (j *job) readRest(ctx context.Context) error {
 				j.lose(prefix+j.conv.ID, "rows cannot be read completely: %v", err)
 				break
 			}
-			if err := j.readRow(ctx, row.key, j.keep); err != nil {
+			if err := j.readRow(ctx, key, j.keep); err != nil {
 				return err
 			}
 		}
 	}
-	for _, name := range sortedKeys(j.contents) {
+	for _, name := range slices.Sorted(maps.Keys(j.contents)) {
 		if err := j.readRow(ctx, name, j.source.row); err != nil {
 			return err
 		}
@@ -80,18 +83,20 @@ func (j *job) readRest(ctx context.Context) error {
 	if err := j.source.endSegment(ctx); err != nil {
 		return err
 	}
-	return j.source.row(ctx, dataPrefix+j.conv.ID, j.conv.Raw)
+	return j.source.row(ctx, cursor.ConversationPrefix+j.conv.ID, j.conv.Raw)
 }
 
 // readRow passes the value of a row to fn, if there is one. An unreadable value is
 // reported as lost and does not end the import.
 func (j *job) readRow(ctx context.Context, key string, fn func(context.Context, string, []byte) error) error {
-	v, err := j.im.src.value(ctx, key)
+	v, err := j.im.src.Value(ctx, key)
 	switch {
-	case err != nil && ofRow(err) && !fatal(ctx, err):
+	case errors.Is(err, cursor.ErrNotFound):
+		return nil
+	case err != nil && cursor.OfRow(err) && !fatal(ctx, err):
 		j.lose(key, "%v", err)
 		return nil
-	case err != nil || v.Absent():
+	case err != nil:
 		return err
 	}
 	return fn(ctx, key, v.Data)
@@ -105,7 +110,7 @@ func (j *job) readCheckpoints(ctx context.Context) error {
 		return nil
 	}
 	return j.checkpoints(ctx, note, func(id string, raw []byte, problem error) error {
-		key := checkpointPrefix + j.conv.ID + ":" + id
+		key := cursor.CheckpointPrefix + j.conv.ID + ":" + id
 		j.lose(key, "%v", problem)
 		if raw == nil {
 			return nil
@@ -120,7 +125,7 @@ func (j *job) checkpoints(ctx context.Context, good func(id string, raw []byte) 
 	for id, err := range j.im.src.Checkpoints(ctx, j.conv) {
 		var raw []byte
 		if err == nil {
-			raw, err = j.im.src.checkpointRow(ctx, j.conv, id)
+			raw, err = j.im.src.CheckpointRow(ctx, j.conv, id)
 		}
 		if err == nil {
 			err = checkCheckpoint(id, raw)
@@ -144,11 +149,11 @@ func (j *job) checkpoints(ctx context.Context, good func(id string, raw []byte) 
 func checkCheckpoint(id string, raw []byte) error {
 	switch {
 	case id == "" || len(id) > maxName:
-		return fmt.Errorf("%w: an id of %d bytes", ErrMalformed, len(id))
+		return fmt.Errorf("%w: an id of %d bytes", cursor.ErrMalformed, len(id))
 	case len(raw) > kv.MaxValue:
 		return fmt.Errorf("%w: a checkpoint of %d bytes", blob.ErrTooLarge, len(raw))
 	}
-	_, err := decodeCheckpoint(id, raw)
+	_, err := cursor.DecodeCheckpoint(id, raw)
 	return err
 }
 
@@ -223,7 +228,7 @@ func (j *job) write(ctx context.Context) error {
 			continue
 		}
 		if err := j.save(ctx, c, p); errors.Is(err, conversation.ErrInvalid) {
-			j.lose(messageHeadPrefix+j.conv.ID+":"+p.message, "%v", err)
+			j.lose(cursor.MessageHeadPrefix+j.conv.ID+":"+p.message, "%v", err)
 			c.Discard()
 		} else if err != nil {
 			return err
@@ -249,7 +254,7 @@ func (j *job) open(ctx context.Context) (*conversation.Conversation, error) {
 	j.im.now = firstTime(j.conv.Created, j.conv.Updated)
 	j.changed = true
 	c, err := j.im.store.Create(ctx, conversation.Info{
-		ID: j.conv.ID, Title: j.conv.Title, Workspace: workspacePath(j.conv), Agent: sourceName, Labels: j.labels(),
+		ID: j.conv.ID, Title: j.conv.Title, Workspace: j.conv.WorkspacePath(), Agent: sourceName, Labels: j.labels(),
 	})
 	return c, target(err)
 }
@@ -293,20 +298,4 @@ func firstTime(times ...time.Time) time.Time {
 		}
 	}
 	return time.Now()
-}
-
-// workspacePath returns the directory of a conversation, if known, else the editor's
-// name of the workspace.
-func workspacePath(c *Conversation) string {
-	var uri jsoncheckpoint.URI
-	if doc, err := parseDocument(c.Raw); err == nil {
-		_ = json.Unmarshal(doc.document("workspaceIdentifier")["uri"], &uri) // most rows have none
-	}
-	if uri.String() == "" {
-		_ = json.Unmarshal(encode(c.Workspace), &uri)
-	}
-	if path, ok := uri.Path(); ok {
-		return path
-	}
-	return c.Workspace
 }

@@ -1,13 +1,26 @@
-package cursor
+package cursorimport
 
 import (
+	"encoding/json"
+
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/stet-dev/stet/foreign/cursor"
 )
+
+// encode encodes a value that was decoded from JSON, which cannot fail.
+func encode(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("cursorimport: encode a decoded row: " + err.Error())
+	}
+	return data
+}
 
 // values returns the fields of a tool's input. Input that is not an object becomes
 // one field.
-func values(input Document, text string) map[string]*structpb.Value {
+func values(input cursor.Document, text string) map[string]*structpb.Value {
 	if input == nil {
 		if text == "" {
 			return nil

@@ -1,4 +1,4 @@
-package cursor
+package cursorimport
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/cursor"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
@@ -50,8 +51,8 @@ type rebuilder struct {
 	steps []*agentv1.ConversationStep
 }
 
-func (b *rebuilder) add(ctx context.Context, m Message) error {
-	if m.Role == RoleUser {
+func (b *rebuilder) add(ctx context.Context, m cursor.Message) error {
+	if m.Role == cursor.RoleUser {
 		if err := b.endTurn(ctx); err != nil {
 			return err
 		}
@@ -90,13 +91,13 @@ func (b *rebuilder) endTurn(ctx context.Context) error {
 
 // toolCall converts a tool call to the newer form. Tools without a lossless form
 // become calls by name, with unchanged input and output.
-func toolCall(use *ToolUse) *agentv1.ToolCall {
+func toolCall(use *cursor.ToolUse) *agentv1.ToolCall {
 	call := &agentv1.ToolCall{}
 	if use.CallID != "" {
 		call.ToolCallId = &use.CallID
 	}
-	input, err := parseDocument([]byte(use.Input))
-	output, outputErr := parseDocument([]byte(use.Output))
+	input, err := cursor.ParseDocument([]byte(use.Input))
+	output, outputErr := cursor.ParseDocument([]byte(use.Output))
 	if err == nil && (use.Output == "" || outputErr == nil) {
 		switch use.Name {
 		case "run_terminal_cmd", "run_terminal_command", "run_terminal_command_v2":
@@ -111,25 +112,20 @@ func toolCall(use *ToolUse) *agentv1.ToolCall {
 	return call
 }
 
-// failed reports whether a tool call failed.
-func (t *ToolUse) failed() bool {
-	return t.Status == "error" || t.Status == "cancelled" || t.Status == "rejected"
-}
-
-func shellCall(use *ToolUse, input, output Document) *agentv1.ToolCall_ShellToolCall {
+func shellCall(use *cursor.ToolUse, input, output cursor.Document) *agentv1.ToolCall_ShellToolCall {
 	args := &agentv1.ShellArgs{
-		Command: input.text("command"), WorkingDirectory: input.text("cwd"), ToolCallId: use.CallID,
-		IsBackground: input.flag("is_background") || input.flag("isBackground"),
+		Command: input.Text("command"), WorkingDirectory: input.Text("cwd"), ToolCallId: use.CallID,
+		IsBackground: input.Flag("is_background") || input.Flag("isBackground"),
 	}
 	call := &agentv1.ShellToolCall{Args: args}
-	code := output.integer("exitCodeV2")
-	if _, ok := output.number("exitCodeV2"); !ok {
-		code = output.integer("exitCode")
+	code := output.Integer("exitCodeV2")
+	if _, ok := output.Number("exitCodeV2"); !ok {
+		code = output.Integer("exitCode")
 	}
-	text := output.text("output")
+	text := output.Text("output")
 	switch {
 	case use.Output == "":
-	case code != 0 || use.failed():
+	case code != 0 || use.Failed():
 		call.Result = &agentv1.ShellResult{Result: &agentv1.ShellResult_Failure{Failure: &agentv1.ShellFailure{
 			Command: args.Command, WorkingDirectory: args.WorkingDirectory, ExitCode: int32(code), Stdout: text}}}
 	default:
@@ -142,36 +138,36 @@ func shellCall(use *ToolUse, input, output Document) *agentv1.ToolCall_ShellTool
 // pathFields are the names of the path field in different releases.
 var pathFields = []string{"path", "targetFile", "target_file", "relativeWorkspacePath", "file_path", "effectiveUri"}
 
-func pathOf(input Document) string {
+func pathOf(input cursor.Document) string {
 	for _, field := range pathFields {
-		if path := input.text(field); path != "" {
+		if path := input.Text(field); path != "" {
 			return path
 		}
 	}
 	return ""
 }
 
-func readCall(use *ToolUse, input, output Document) *agentv1.ToolCall_ReadToolCall {
+func readCall(use *cursor.ToolUse, input, output cursor.Document) *agentv1.ToolCall_ReadToolCall {
 	call := &agentv1.ReadToolCall{Args: &agentv1.ReadToolArgs{Path: pathOf(input)}}
 	switch {
 	case use.Output == "":
-	case use.failed():
+	case use.Failed():
 		call.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Error{
-			Error: &agentv1.ReadToolError{ErrorMessage: cmp.Or(output.text("error"), use.Output)}}}
+			Error: &agentv1.ReadToolError{ErrorMessage: cmp.Or(output.Text("error"), use.Output)}}}
 	default:
 		call.Result = &agentv1.ReadToolResult{Result: &agentv1.ReadToolResult_Success{Success: &agentv1.ReadToolSuccess{
-			Path: call.Args.Path, Output: &agentv1.ReadToolSuccess_Content{Content: cmp.Or(output.text("contents"), output.text("content"))}}}}
+			Path: call.Args.Path, Output: &agentv1.ReadToolSuccess_Content{Content: cmp.Or(output.Text("contents"), output.Text("content"))}}}}
 	}
 	return &agentv1.ToolCall_ReadToolCall{ReadToolCall: call}
 }
 
-func namedCall(use *ToolUse, input Document) *agentv1.ToolCall_McpToolCall {
+func namedCall(use *cursor.ToolUse, input cursor.Document) *agentv1.ToolCall_McpToolCall {
 	call := &agentv1.McpToolCall{Args: &agentv1.McpArgs{
 		Name: use.Name, ToolName: use.Name, ToolCallId: use.CallID, ProviderIdentifier: sourceName, Args: values(input, use.Input),
 	}}
 	switch {
-	case use.Output == "" && !use.failed():
-	case use.failed():
+	case use.Output == "" && !use.Failed():
+	case use.Failed():
 		call.Result = &agentv1.McpToolResult{Result: &agentv1.McpToolResult_Error{
 			Error: &agentv1.McpToolError{Error: cmp.Or(use.Output, use.Status)}}}
 	default:

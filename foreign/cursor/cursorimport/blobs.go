@@ -1,4 +1,4 @@
-package cursor
+package cursorimport
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/foreign/cursor"
 )
 
 // carrier copies the blobs of one conversation. It remembers what it copied, because
@@ -67,7 +68,7 @@ func (c *carrier) checkRoot(ctx context.Context, from blob.Store, root blob.ID) 
 	if err != nil {
 		return err
 	}
-	_, err = (&State{ID: root, Data: data}).Decode()
+	_, err = (&cursor.State{ID: root, Data: data}).Decode()
 	return err
 }
 

@@ -1,4 +1,4 @@
-package cursor_test
+package cursorimport_test
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -19,12 +21,12 @@ import (
 func editorStore(t testing.TB, rows map[string]string) *cursor.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, editorSchema)
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
 	for key, value := range rows {
-		insert(t, db, key, value)
+		cursortest.Insert(t, db, key, value)
 	}
 	db.Close()
-	return open(t, path, nil)
+	return cursortest.Open(t, path, nil)
 }
 
 func TestConversationWithoutStateIsBuiltFromMessages(t *testing.T) {
@@ -98,7 +100,7 @@ func TestOldestRowsAreMigratedOnTheWay(t *testing.T) {
 	if r.Conversations != 1 || r.Messages != 2 || r.Checkpoints != 2 || len(r.Skipped) != 0 {
 		t.Errorf("result = %+v", r)
 	}
-	source, err := cursor.ReadSource(t.Context(), dst, "old")
+	source, err := cursorimport.ReadSource(t.Context(), dst, "old")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,28 +158,28 @@ func TestImportOfManyMessagesTakesLittleMemory(t *testing.T) {
 	const size, limit = 32 << 10, 60 << 20 // the store's queue, its transaction and its compressor take 40 MiB
 	messages := testenv.Scale(2500, 40_000)
 	path := filepath.Join(t.TempDir(), "state.vscdb")
-	db := create(t, path, "PRAGMA journal_mode=OFF;"+editorSchema+"BEGIN")
+	db := cursortest.Create(t, path, "PRAGMA journal_mode=OFF;"+cursortest.EditorSchema+"BEGIN")
 	var order []string
 	for i := range messages {
 		order = append(order, fmt.Sprintf(`{"bubbleId": "m%06d", "type": %d}`, i, 1+i%2))
-		insert(t, db, fmt.Sprintf("bubbleId:c:m%06d", i), fmt.Sprintf(`{"type": %d, "text": "message %d", "filler": "%s"}`, 1+i%2, i, strings.Repeat("x", size)))
+		cursortest.Insert(t, db, fmt.Sprintf("bubbleId:c:m%06d", i), fmt.Sprintf(`{"type": %d, "text": "message %d", "filler": "%s"}`, 1+i%2, i, strings.Repeat("x", size)))
 	}
-	insert(t, db, "composerData:c", `{"composerId": "c", "fullConversationHeadersOnly": [`+strings.Join(order, ",")+`]}`)
-	run(t, db, "COMMIT")
+	cursortest.Insert(t, db, "composerData:c", `{"composerId": "c", "fullConversationHeadersOnly": [`+strings.Join(order, ",")+`]}`)
+	cursortest.Run(t, db, "COMMIT")
 	db.Close()
 	store, err := stet.Open(t.Context(), t.TempDir(), &stet.Options{CacheBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	dst := cursor.Target{Blobs: store.Blobs(), Rows: store.Rows()}
+	dst := cursorimport.Target{Blobs: store.Blobs(), Rows: store.Rows()}
 	var before, most int64 // the first measure has what the engines take once
 	calls, start := 0, time.Now()
-	r := importAll(t, open(t, path, nil), dst, &cursor.ImportOptions{Progress: func(cursor.Progress) {
+	r := importAll(t, cursortest.Open(t, path, nil), dst, &cursorimport.Options{Progress: func(cursorimport.Progress) {
 		if calls++; calls == 4 {
-			before = heap()
+			before = cursortest.Heap()
 		} else if calls%8 == 0 {
-			most = max(most, heap()-before)
+			most = max(most, cursortest.Heap()-before)
 		}
 	}})
 	t.Logf("%d messages, %d MB in %v: the heap grew by %d MB", r.Messages, messages*size>>20, time.Since(start).Round(time.Millisecond), most>>20)

@@ -1,4 +1,4 @@
-package cursor_test
+package cursorimport_test
 
 import (
 	"bytes"
@@ -18,6 +18,8 @@ import (
 	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	conv "github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -27,19 +29,19 @@ import (
 
 const agentID = "bc-22222222-2222-4222-8222-222222222222"
 
-func openDB(t testing.TB) (*stet.DB, cursor.Target) {
+func openDB(t testing.TB) (*stet.DB, cursorimport.Target) {
 	t.Helper()
 	db, err := stet.Open(t.Context(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return db, cursor.Target{Blobs: db.Blobs(), Rows: db.Rows()}
+	return db, cursorimport.Target{Blobs: db.Blobs(), Rows: db.Rows()}
 }
 
-func importAll(t testing.TB, src *cursor.Store, dst cursor.Target, opts *cursor.ImportOptions) cursor.Result {
+func importAll(t testing.TB, src *cursor.Store, dst cursorimport.Target, opts *cursorimport.Options) cursorimport.Result {
 	t.Helper()
-	r, err := cursor.Import(t.Context(), src, dst, opts)
+	r, err := cursorimport.Import(t.Context(), src, dst, opts)
 	if err != nil {
 		t.Fatalf("Import(%s): %v", src.Path(), err)
 	}
@@ -65,7 +67,7 @@ func sound(t testing.TB, db *stet.DB, orphans int64) {
 	}
 }
 
-func reasons(r cursor.Result) map[string]string {
+func reasons(r cursorimport.Result) map[string]string {
 	out := map[string]string{}
 	for _, s := range r.Skipped {
 		out[s.Key] += s.Reason
@@ -74,15 +76,15 @@ func reasons(r cursor.Result) map[string]string {
 }
 
 func TestImportOfTheFixture(t *testing.T) {
-	want := readExpectation(t)
-	src := open(t, "testdata/state.vscdb", nil)
+	want := cursortest.ReadExpectation(t, "../testdata/expected.json")
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	db, dst := openDB(t)
 	r := importAll(t, src, dst, nil)
 	if r.Conversations != 2 || r.Messages != 4 || r.Checkpoints != 4 || r.Agents != 1 || len(r.Skipped) != 0 {
 		t.Errorf("result = %+v", r)
 	}
 	sound(t, db, 0)
-	for _, id := range []string{current, legacy} {
+	for _, id := range []string{cursortest.Current, cursortest.Legacy} {
 		info, err := db.Conversations().Get(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -111,10 +113,10 @@ func TestImportOfTheFixture(t *testing.T) {
 }
 
 func TestImportKeepsTimesAndMessageHeads(t *testing.T) {
-	src := open(t, "testdata/state.vscdb", nil)
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	db, dst := openDB(t)
 	importAll(t, src, dst, nil)
-	info, err := db.Conversations().Get(t.Context(), current)
+	info, err := db.Conversations().Get(t.Context(), cursortest.Current)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +124,11 @@ func TestImportKeepsTimesAndMessageHeads(t *testing.T) {
 		t.Errorf("info = %+v", info)
 	}
 	message := "aaaaaaaa-0000-4000-8000-000000000001"
-	root, err := db.Conversations().MessageHead(t.Context(), current, message)
+	root, err := db.Conversations().MessageHead(t.Context(), cursortest.Current, message)
 	if err != nil || root != info.Root {
 		t.Errorf("head of message = %s, %v; want %s", root.Short(), err, info.Root.Short())
 	}
-	for save, err := range db.Conversations().History(t.Context(), current, nil) {
+	for save, err := range db.Conversations().History(t.Context(), cursortest.Current, nil) {
 		if err != nil || save.Kind != conv.KindImport {
 			t.Errorf("save = %+v, %v", save, err)
 		}
@@ -134,16 +136,16 @@ func TestImportKeepsTimesAndMessageHeads(t *testing.T) {
 }
 
 func TestImportKeepsCheckpointsAndOriginals(t *testing.T) {
-	want := readExpectation(t)
-	src := open(t, "testdata/state.vscdb", nil)
+	want := cursortest.ReadExpectation(t, "../testdata/expected.json")
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	_, dst := openDB(t)
 	importAll(t, src, dst, nil)
 	store := jsoncheckpoint.NewStore(dst.Rows)
-	ids := collect(t, store.List(t.Context(), current))
+	ids := cursortest.Collect(t, store.List(t.Context(), cursortest.Current))
 	if d := cmp.Diff([]string{"cp-0", "cp-1", "cp-2", "cp-latest"}, ids); d != "" {
 		t.Error(d)
 	}
-	source, err := cursor.ReadSource(t.Context(), dst, current)
+	source, err := cursorimport.ReadSource(t.Context(), dst, cursortest.Current)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +153,7 @@ func TestImportKeepsCheckpointsAndOriginals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cp, err := store.Get(t.Context(), current, "cp-2")
+	cp, err := store.Get(t.Context(), cursortest.Current, "cp-2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +162,8 @@ func TestImportKeepsCheckpointsAndOriginals(t *testing.T) {
 		t.Error(d)
 	}
 	for _, id := range ids {
-		raw, err := src.Value(t.Context(), "checkpointId:"+current+":"+id)
-		row, rowErr := dst.Rows.Get(t.Context(), keyspace.JSONCheckpoint(current, id))
+		raw, err := src.Value(t.Context(), "checkpointId:"+cursortest.Current+":"+id)
+		row, rowErr := dst.Rows.Get(t.Context(), keyspace.JSONCheckpoint(cursortest.Current, id))
 		if err != nil || rowErr != nil || !bytes.Equal(raw.Data, row.Value) {
 			t.Errorf("%s is not what it was: %v, %v", id, err, rowErr)
 		}
@@ -176,7 +178,7 @@ func TestImportKeepsCheckpointsAndOriginals(t *testing.T) {
 			t.Errorf("%s is not what it was: %v", row.Key, err)
 		}
 	}
-	if _, err := cursor.ReadSource(t.Context(), dst, "nobody"); !errors.Is(err, cursor.ErrNotFound) {
+	if _, err := cursorimport.ReadSource(t.Context(), dst, "nobody"); !errors.Is(err, cursor.ErrNotFound) {
 		t.Errorf("source of nobody: %v", err)
 	}
 }
@@ -195,8 +197,8 @@ func jsonl(t testing.TB, db *stet.DB, id string) string {
 }
 
 func TestImportTwiceAddsNothing(t *testing.T) {
-	for _, path := range []string{"testdata/state.vscdb", sdkWithState(t), linesWithState(t)} {
-		src := open(t, path, nil)
+	for _, path := range []string{"../testdata/state.vscdb", sdkWithState(t), linesWithState(t)} {
+		src := cursortest.Open(t, path, nil)
 		_, dst := openDB(t)
 		first := importAll(t, src, dst, nil)
 		before := allRows(t, dst.Rows)
@@ -228,9 +230,9 @@ func allRows(t testing.TB, rows kv.Store) map[string]string {
 }
 
 func TestDryRunWritesNothing(t *testing.T) {
-	src := open(t, "testdata/state.vscdb", nil)
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	_, dst := openDB(t)
-	dry := importAll(t, src, dst, &cursor.ImportOptions{DryRun: true})
+	dry := importAll(t, src, dst, &cursorimport.Options{DryRun: true})
 	if rows := allRows(t, dst.Rows); len(rows) != 0 {
 		t.Errorf("rows after a dry run: %v", rows)
 	}
@@ -241,37 +243,37 @@ func TestDryRunWritesNothing(t *testing.T) {
 }
 
 func TestFilterAndProgress(t *testing.T) {
-	src := open(t, "testdata/state.vscdb", nil)
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	db, dst := openDB(t)
-	var told []cursor.Progress
-	r := importAll(t, src, dst, &cursor.ImportOptions{
-		Conversations: func(h cursor.Header) bool { return h.ID == current },
-		Progress:      func(p cursor.Progress) { told = append(told, p) },
+	var told []cursorimport.Progress
+	r := importAll(t, src, dst, &cursorimport.Options{
+		Conversations: func(h cursor.Header) bool { return h.ID == cursortest.Current },
+		Progress:      func(p cursorimport.Progress) { told = append(told, p) },
 	})
-	if r.Conversations != 1 || r.Agents != 0 || len(told) == 0 || told[0].Current != current || told[0].Total != 3 {
+	if r.Conversations != 1 || r.Agents != 0 || len(told) == 0 || told[0].Current != cursortest.Current || told[0].Total != 3 {
 		t.Errorf("result = %+v, told %+v", r, told)
 	}
-	if _, err := db.Conversations().Get(t.Context(), legacy); !errors.Is(err, conv.ErrNotFound) {
+	if _, err := db.Conversations().Get(t.Context(), cursortest.Legacy); !errors.Is(err, conv.ErrNotFound) {
 		t.Errorf("an unwanted conversation: %v", err)
 	}
 }
 
 func TestImportEndsWithItsContext(t *testing.T) {
-	src := open(t, "testdata/state.vscdb", nil)
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	_, dst := openDB(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := cursor.Import(ctx, src, dst, &cursor.ImportOptions{Progress: func(cursor.Progress) { cancel() }})
+	_, err := cursorimport.Import(ctx, src, dst, &cursorimport.Options{Progress: func(cursorimport.Progress) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Import = %v", err)
 	}
 }
 
 func TestWhatWasContinuedHereStays(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	src := open(t, path, nil)
+	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
+	src := cursortest.Open(t, path, nil)
 	db, dst := openDB(t)
 	importAll(t, src, dst, nil)
-	c, err := db.Conversations().Open(t.Context(), current)
+	c, err := db.Conversations().Open(t.Context(), cursortest.Current)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,48 +284,48 @@ func TestWhatWasContinuedHereStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := create(t, path, "UPDATE cursorDiskKV SET value = json_set(value, '$.name', 'renamed') WHERE key = 'composerData:"+current+"'")
+	other := cursortest.Create(t, path, "UPDATE cursorDiskKV SET value = json_set(value, '$.name', 'renamed') WHERE key = 'composerData:"+cursortest.Current+"'")
 	other.Close()
 	r := importAll(t, src, dst, nil)
-	if got := reasons(r)[current]; !strings.Contains(got, "continued here") || r.Damaged() != 0 {
+	if got := reasons(r)[cursortest.Current]; !strings.Contains(got, "continued here") || r.Damaged() != 0 {
 		t.Errorf("result = %+v", r)
 	}
-	if info, err := db.Conversations().Get(t.Context(), current); err != nil || info.Root != mine.Root {
+	if info, err := db.Conversations().Get(t.Context(), cursortest.Current); err != nil || info.Root != mine.Root {
 		t.Errorf("root = %s, %v", info.Root.Short(), err)
 	}
 }
 
 func TestConversationOfTheSameIDStays(t *testing.T) {
-	src := open(t, "testdata/state.vscdb", nil)
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	db, dst := openDB(t)
-	if _, err := db.Conversations().Create(t.Context(), conv.Info{ID: current, Title: "mine"}); err != nil {
+	if _, err := db.Conversations().Create(t.Context(), conv.Info{ID: cursortest.Current, Title: "mine"}); err != nil {
 		t.Fatal(err)
 	}
 	r := importAll(t, src, dst, nil)
-	if r.Conversations != 1 || !strings.Contains(reasons(r)[current], "not imported") {
+	if r.Conversations != 1 || !strings.Contains(reasons(r)[cursortest.Current], "not imported") {
 		t.Errorf("result = %+v", r)
 	}
-	if info, err := db.Conversations().Get(t.Context(), current); err != nil || info.Title != "mine" || info.Save != 0 {
+	if info, err := db.Conversations().Get(t.Context(), cursortest.Current); err != nil || info.Title != "mine" || info.Save != 0 {
 		t.Errorf("info = %+v, %v", info, err)
 	}
 }
 
 func TestGrownConversationIsContinued(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	src := open(t, path, nil)
+	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
+	src := cursortest.Open(t, path, nil)
 	db, dst := openDB(t)
 	importAll(t, src, dst, nil)
-	before, err := db.Conversations().Get(t.Context(), current)
+	before, err := db.Conversations().Get(t.Context(), cursortest.Current)
 	if err != nil {
 		t.Fatal(err)
 	}
 	grown := blob.New([]byte{0x22, 0x02, '{', '}'}) // one pending tool call
-	other := create(t, path, "")
-	insert(t, other, "agentKv:blob:"+grown.ID.String(), grown.Data)
-	insert(t, other, "agentKv:checkpoint:"+current, grown.ID.String())
+	other := cursortest.Create(t, path, "")
+	cursortest.Insert(t, other, "agentKv:blob:"+grown.ID.String(), grown.Data)
+	cursortest.Insert(t, other, "agentKv:checkpoint:"+cursortest.Current, grown.ID.String())
 	other.Close()
 	r := importAll(t, src, dst, nil)
-	after, err := db.Conversations().Get(t.Context(), current)
+	after, err := db.Conversations().Get(t.Context(), cursortest.Current)
 	if err != nil || r.Conversations != 1 || after.Root != grown.ID || after.Save <= before.Save {
 		t.Errorf("result = %+v, info %+v, %v", r, after, err)
 	}
@@ -334,8 +336,8 @@ func TestGrownConversationIsContinued(t *testing.T) {
 }
 
 func TestCloudAgentThatRunsHereStays(t *testing.T) {
-	path := copyFile(t, "testdata/state.vscdb", "state.vscdb")
-	src := open(t, path, nil)
+	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
+	src := cursortest.Open(t, path, nil)
 	_, dst := openDB(t)
 	importAll(t, src, dst, nil)
 	want, err := dst.Rows.Get(t.Context(), keyspace.AgentMetadata(agentID))
@@ -351,9 +353,9 @@ func TestCloudAgentThatRunsHereStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := blob.New(nil)
-	other := create(t, path, "")
-	insert(t, other, "agentKv:blob:"+state.ID.String(), []byte{0})
-	insert(t, other, agentID+":cloudAgent:metadata", base64.StdEncoding.EncodeToString(append([]byte{0x0a, 32}, state.ID.Bytes()...)))
+	other := cursortest.Create(t, path, "")
+	cursortest.Insert(t, other, "agentKv:blob:"+state.ID.String(), []byte{0})
+	cursortest.Insert(t, other, agentID+":cloudAgent:metadata", base64.StdEncoding.EncodeToString(append([]byte{0x0a, 32}, state.ID.Bytes()...)))
 	other.Close()
 	r := importAll(t, src, dst, nil)
 	if why := reasons(r)[agentID+":cloudAgent:metadata"]; r.Agents != 0 || !strings.Contains(why, "continued here") {

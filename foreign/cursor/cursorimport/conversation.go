@@ -1,4 +1,4 @@
-package cursor
+package cursorimport
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -17,7 +18,7 @@ import (
 // copied, then rows are written.
 type job struct {
 	im     *importer
-	conv   *Conversation
+	conv   *cursor.Conversation
 	known  *conversation.Info // nil if the target does not have it
 	kind   string             // a label; "" for conversations with messages
 	digest string             // of the source; "" if it cannot be read completely
@@ -43,7 +44,7 @@ type restorePoint struct {
 }
 
 // conversation imports one conversation.
-func (im *importer) conversation(ctx context.Context, h Header) error {
+func (im *importer) conversation(ctx context.Context, h cursor.Header) error {
 	if h.Missing {
 		im.skip(h.ID, false, "a list names it, but this store has no row for it")
 		return nil
@@ -63,7 +64,7 @@ func (im *importer) conversation(ctx context.Context, h Header) error {
 	if err != nil {
 		return err
 	}
-	if reason, err := im.settled(ctx, known, digest); reason != "" || err != nil {
+	if reason, err := im.reasonToSkip(ctx, known, digest); reason != "" || err != nil {
 		if err == nil {
 			im.skip(h.ID, false, "%s", reason)
 		}
@@ -106,8 +107,8 @@ func (im *importer) known(ctx context.Context, id string) (*conversation.Info, e
 	return &info, nil
 }
 
-// settled returns why nothing has to be done for a conversation, or "".
-func (im *importer) settled(ctx context.Context, known *conversation.Info, digest string) (string, error) {
+// reasonToSkip returns why nothing has to be done for a conversation, or "".
+func (im *importer) reasonToSkip(ctx context.Context, known *conversation.Info, digest string) (string, error) {
 	switch {
 	case known == nil:
 		return "", nil
@@ -185,7 +186,7 @@ func (j *job) readMessages(ctx context.Context) error {
 			return nil
 		}
 		j.seen[m.ID] = true
-		key := messagePrefix + j.conv.ID + ":" + m.ID
+		key := cursor.MessagePrefix + j.conv.ID + ":" + m.ID
 		if m.Problem != nil {
 			j.lose(key, "%v", m.Problem)
 		}
@@ -204,9 +205,9 @@ func (j *job) readMessages(ctx context.Context) error {
 
 // restorePoint imports the state at a message: the one that the pointer names or, if
 // that is lost, the one inside the row.
-func (j *job) restorePoint(ctx context.Context, m Message) error {
+func (j *job) restorePoint(ctx context.Context, m cursor.Message) error {
 	if !m.Head.IsZero() {
-		ok, err := j.bring(ctx, messageHeadPrefix+j.conv.ID+":"+m.ID, m.Head, nil)
+		ok, err := j.bring(ctx, cursor.MessageHeadPrefix+j.conv.ID+":"+m.ID, m.Head, nil)
 		if err != nil {
 			return err
 		}
@@ -218,7 +219,7 @@ func (j *job) restorePoint(ctx context.Context, m Message) error {
 	if m.State == nil {
 		return nil
 	}
-	ok, err := j.bring(ctx, messagePrefix+j.conv.ID+":"+m.ID, m.State.ID, m.State.Data)
+	ok, err := j.bring(ctx, cursor.MessagePrefix+j.conv.ID+":"+m.ID, m.State.ID, m.State.Data)
 	if ok {
 		j.plan = append(j.plan, restorePoint{m.ID, m.State.ID, m.Created})
 	}
@@ -237,11 +238,11 @@ func (j *job) bring(ctx context.Context, key string, root blob.ID, data []byte) 
 
 // readHeads imports the states at messages that have no row.
 func (j *job) readHeads(ctx context.Context) error {
-	if j.im.src.kind != KindEditor {
+	if j.im.src.Kind() != cursor.KindEditor {
 		return nil
 	}
-	prefix := messageHeadPrefix + j.conv.ID + ":"
-	for row, err := range j.im.src.scan(ctx, prefixRange(prefix), scanKeys) {
+	prefix := cursor.MessageHeadPrefix + j.conv.ID + ":"
+	for key, err := range j.im.src.Keys(ctx, prefix) {
 		if err != nil {
 			if fatal(ctx, err) {
 				return err
@@ -249,11 +250,11 @@ func (j *job) readHeads(ctx context.Context) error {
 			j.lose(j.conv.ID, "its message pointers cannot be read completely: %v", err)
 			return nil
 		}
-		message := row.key[len(prefix):]
+		message := key[len(prefix):]
 		if j.seen[message] {
 			continue
 		}
-		if err := j.readHead(ctx, row.key, message); err != nil {
+		if err := j.readHead(ctx, key, message); err != nil {
 			return err
 		}
 	}
@@ -261,7 +262,7 @@ func (j *job) readHeads(ctx context.Context) error {
 }
 
 func (j *job) readHead(ctx context.Context, key, message string) error {
-	root, err := j.im.src.pointer(ctx, key)
+	root, err := j.im.src.MessageHead(ctx, j.conv.ID, message)
 	if err != nil && !fatal(ctx, err) {
 		j.lose(key, "%v", err)
 		return nil
@@ -278,7 +279,7 @@ func (j *job) readHead(ctx context.Context, key, message string) error {
 
 // readRuns imports the runs of an SDK agent, with the states after them.
 func (j *job) readRuns(ctx context.Context) error {
-	if k := j.im.src.kind; k != KindSDK && k != KindLines {
+	if k := j.im.src.Kind(); k != cursor.KindSDK && k != cursor.KindLines {
 		return nil
 	}
 	for run, err := range j.im.src.Runs(ctx, j.conv.ID) {
@@ -311,7 +312,7 @@ func (j *job) readRuns(ctx context.Context) error {
 	return j.source.endSegment(ctx)
 }
 
-func (j *job) readEvents(ctx context.Context, run Run) error {
+func (j *job) readEvents(ctx context.Context, run cursor.Run) error {
 	for event, err := range j.im.src.Events(ctx, run.ID, 0) {
 		if err != nil && !fatal(ctx, err) {
 			j.lose("run:"+run.ID, "its events cannot be read completely: %v", err)
@@ -328,7 +329,7 @@ func (j *job) readEvents(ctx context.Context, run Run) error {
 }
 
 // encodeEvent encodes an event; a payload that is not JSON becomes text.
-func encodeEvent(e Event) []byte {
+func encodeEvent(e cursor.Event) []byte {
 	if !json.Valid(e.Payload) {
 		e.Payload = encode(string(e.Payload))
 	}
@@ -341,7 +342,7 @@ func (j *job) findState(ctx context.Context) error {
 	if j.conv.StateErr != nil {
 		j.lose(j.conv.ID, "%v", j.conv.StateErr)
 	}
-	for _, state := range append([]*State{j.conv.State}, j.conv.Alternates...) {
+	for _, state := range append([]*cursor.State{j.conv.State}, j.conv.Alternates...) {
 		if state == nil || len(state.Data) == 0 {
 			continue
 		}

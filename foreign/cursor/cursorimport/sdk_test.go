@@ -1,4 +1,4 @@
-package cursor_test
+package cursorimport_test
 
 import (
 	"encoding/base64"
@@ -12,15 +12,16 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 )
 
 func TestImportOfSDKStores(t *testing.T) {
 	for _, path := range []string{sdkWithState(t), linesWithState(t)} {
-		src := open(t, path, nil)
+		src := cursortest.Open(t, path, nil)
 		db, dst := openDB(t)
 		r := importAll(t, src, dst, nil)
-		all := collect(t, src.All(t.Context()))
+		all := cursortest.Collect(t, src.All(t.Context()))
 		if r.Conversations != 1 || len(all) != 1 || len(r.Skipped) != 0 {
 			t.Fatalf("%s: result = %+v, want %d conversations", path, r, len(all))
 		}
@@ -48,11 +49,11 @@ func TestImportOfSDKStores(t *testing.T) {
 }
 
 func TestAgentWithoutReadableStateKeepsItsRuns(t *testing.T) {
-	for _, path := range []string{"testdata/sdk-store/sqlite", "testdata/sdk-store/jsonl"} {
-		src := open(t, path, nil)
+	for _, path := range []string{"../testdata/sdk-store/sqlite", "../testdata/sdk-store/jsonl"} {
+		src := cursortest.Open(t, path, nil)
 		db, dst := openDB(t)
 		r := importAll(t, src, dst, nil)
-		all := collect(t, src.All(t.Context()))
+		all := cursortest.Collect(t, src.All(t.Context()))
 		if r.Conversations != len(all) || (r.Damaged() > 0) != (all[0].StateErr != nil) {
 			t.Errorf("%s: result = %+v", path, r)
 		}
@@ -63,13 +64,13 @@ func TestAgentWithoutReadableStateKeepsItsRuns(t *testing.T) {
 	}
 }
 
-func sourceRows(t testing.TB, dst cursor.Target, id string) []cursor.SourceRow {
+func sourceRows(t testing.TB, dst cursorimport.Target, id string) []cursorimport.SourceRow {
 	t.Helper()
-	source, err := cursor.ReadSource(t.Context(), dst, id)
+	source, err := cursorimport.ReadSource(t.Context(), dst, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return collect(t, source.Rows(t.Context()))
+	return cursortest.Collect(t, source.Rows(t.Context()))
 }
 
 // sdkWithState makes an SDK store whose agent has the state of the editor's
@@ -77,20 +78,20 @@ func sourceRows(t testing.TB, dst cursor.Target, id string) []cursor.SourceRow {
 func sdkWithState(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/sdk-store/sqlite")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../testdata/sdk-store/sqlite")); err != nil {
 		t.Fatal(err)
 	}
 	root := fixtureRoot(t)
-	agent, err := sqlite3.Open(filepath.Join(dir, strings.TrimPrefix(sdkStoreDB, "testdata/sdk-store/sqlite")))
+	agent, err := sqlite3.Open(filepath.Join(dir, "agents", "agent-"+blob.Sum([]byte(cursortest.SDKAgent)).String(), "store.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	eachFixtureBlob(t, func(id blob.ID, data []byte) {
-		run(t, agent, fmt.Sprintf("INSERT OR REPLACE INTO blobs VALUES ('%s', x'%x')", id, data))
+		cursortest.Run(t, agent, fmt.Sprintf("INSERT OR REPLACE INTO blobs VALUES ('%s', x'%x')", id, data))
 	})
 	agent.Close()
 	ref := fmt.Sprintf(`{"blobId":"%s"}`, root)
-	index := create(t, filepath.Join(dir, "index.db"), "UPDATE agents SET latest_checkpoint_ref_json = '"+ref+"';"+
+	index := cursortest.Create(t, filepath.Join(dir, "index.db"), "UPDATE agents SET latest_checkpoint_ref_json = '"+ref+"';"+
 		"UPDATE runs SET latest_checkpoint_ref_json = '"+ref+"'")
 	index.Close()
 	return dir
@@ -100,7 +101,7 @@ func sdkWithState(t testing.TB) string {
 func linesWithState(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/sdk-store/jsonl")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../testdata/sdk-store/jsonl")); err != nil {
 		t.Fatal(err)
 	}
 	ref := fmt.Sprintf(`{"blobId":"%s"}`, fixtureRoot(t))
@@ -122,7 +123,7 @@ func linesWithState(t testing.TB) string {
 
 func fixtureRoot(t testing.TB) blob.ID {
 	t.Helper()
-	data, err := hex.DecodeString(readExpectation(t).State)
+	data, err := hex.DecodeString(cursortest.ReadExpectation(t, "../testdata/expected.json").State)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func fixtureRoot(t testing.TB) blob.ID {
 
 func eachFixtureBlob(t testing.TB, fn func(blob.ID, []byte)) {
 	t.Helper()
-	blobs := open(t, "testdata/state.vscdb", nil).Blobs()
+	blobs := cursortest.Open(t, "../testdata/state.vscdb", nil).Blobs()
 	err := blobs.(blob.Lister).List(t.Context(), blob.ID{}, func(info blob.Info) error {
 		data, err := blobs.Get(t.Context(), info.ID)
 		if err == nil {

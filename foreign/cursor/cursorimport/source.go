@@ -1,4 +1,4 @@
-package cursor
+package cursorimport
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/cursor"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -100,7 +103,7 @@ func (w *sourceWriter) endSegment(ctx context.Context) error {
 }
 
 // original adds V0 of a file. A file that the conversation created has none.
-func (w *sourceWriter) original(ctx context.Context, uri string, o Original) error {
+func (w *sourceWriter) original(ctx context.Context, uri string, o cursor.Original) error {
 	entry := &agentv1.FileStateStructure{}
 	if !o.NewlyCreated {
 		id, err := w.part(ctx, []byte(o.Content))
@@ -136,7 +139,7 @@ func (w *sourceWriter) end(ctx context.Context) (blob.ID, error) {
 	if err != nil {
 		return blob.ID{}, fmt.Errorf("encode source: %w", err)
 	}
-	if _, err := newState(data, "source").Decode(); err != nil {
+	if _, err := cursor.NewState(data, "source").Decode(); err != nil {
 		return blob.ID{}, fmt.Errorf("source: %w", err)
 	}
 	return w.part(ctx, data)
@@ -170,7 +173,7 @@ type Source struct {
 func ReadSource(ctx context.Context, from Target, conv string) (*Source, error) {
 	root, err := conversation.New(from.Blobs, from.Rows, nil).MessageHead(ctx, conv, sourceMessage)
 	if errors.Is(err, conversation.ErrNotFound) {
-		return nil, fmt.Errorf("read source of %s: %w", conv, ErrNotFound)
+		return nil, fmt.Errorf("read source of %s: %w", conv, cursor.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
@@ -179,12 +182,12 @@ func ReadSource(ctx context.Context, from Target, conv string) (*Source, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read source of %s: %w", conv, err)
 	}
-	state, err := newState(data, "source").Decode()
+	state, err := cursor.NewState(data, "source").Decode()
 	if err != nil {
 		return nil, fmt.Errorf("read source of %s: %w", conv, err)
 	}
 	s := &Source{blobs: from.Blobs, originals: map[string]blob.ID{}}
-	for _, name := range sortedKeys(state.FileStatesV2) {
+	for _, name := range slices.Sorted(maps.Keys(state.FileStatesV2)) {
 		entry := state.FileStatesV2[name]
 		if uri, ok := strings.CutPrefix(name, originalsEntry); ok {
 			s.originals[uri], _ = blob.IDFromBytes(entry.InitialContent)
@@ -235,14 +238,14 @@ func (s *Source) Rows(ctx context.Context) iter.Seq2[SourceRow, error] {
 func decodeSourceRow(line []byte) (SourceRow, error) {
 	var r rowJSON
 	if err := json.Unmarshal(line, &r); err != nil {
-		return SourceRow{}, fmt.Errorf("read source: %w: %w", ErrMalformed, err)
+		return SourceRow{}, fmt.Errorf("read source: %w: %w", cursor.ErrMalformed, err)
 	}
 	if r.Value != nil {
 		return SourceRow{r.Key, []byte(*r.Value)}, nil
 	}
 	value, err := base64.StdEncoding.DecodeString(r.Base64)
 	if err != nil {
-		return SourceRow{}, fmt.Errorf("read source: %w: %w", ErrMalformed, err)
+		return SourceRow{}, fmt.Errorf("read source: %w: %w", cursor.ErrMalformed, err)
 	}
 	return SourceRow{r.Key, value}, nil
 }

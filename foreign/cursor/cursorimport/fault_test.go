@@ -1,4 +1,4 @@
-package cursor_test
+package cursorimport_test
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	conv "github.com/stet-dev/stet/conversation"
-	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
+	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/upkeep"
@@ -68,16 +69,16 @@ func (s mortalRows) Commit(ctx context.Context, b *kv.Batch) error {
 }
 
 // memory returns a target in memory and the same one with a life of n changes.
-func memory(n int, after bool) (whole, dying cursor.Target, m *mortal) {
+func memory(n int, after bool) (whole, dying cursorimport.Target, m *mortal) {
 	mem := memblob.New()
-	whole = cursor.Target{Blobs: blob.Checked(mem), Rows: memkv.New(mem)}
+	whole = cursorimport.Target{Blobs: blob.Checked(mem), Rows: memkv.New(mem)}
 	m = &mortal{left: n, after: after}
-	return whole, cursor.Target{Blobs: mortalBlobs{whole.Blobs, m}, Rows: mortalRows{whole.Rows, m}}, m
+	return whole, cursorimport.Target{Blobs: mortalBlobs{whole.Blobs, m}, Rows: mortalRows{whole.Rows, m}}, m
 }
 
 // imported returns what an import left: all rows but those of writers, and the
 // history by root.
-func imported(t testing.TB, dst cursor.Target) map[string]string {
+func imported(t testing.TB, dst cursorimport.Target) map[string]string {
 	t.Helper()
 	rows := allRows(t, dst.Rows)
 	maps.DeleteFunc(rows, func(key, _ string) bool {
@@ -101,7 +102,7 @@ func imported(t testing.TB, dst cursor.Target) map[string]string {
 // TestImportKilledAnywhereIsFinishedByTheNext kills an import at every change of
 // the target; what is there then is sound, and a second import makes it whole.
 func TestImportKilledAnywhereIsFinishedByTheNext(t *testing.T) {
-	src := open(t, "testdata/state.vscdb", nil)
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	_, target, life := memory(-1, false)
 	importAll(t, src, target, nil)
 	want := imported(t, target)
@@ -111,7 +112,7 @@ func TestImportKilledAnywhereIsFinishedByTheNext(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= life.made; n++ {
 			whole, dying, _ := memory(n, after)
-			if _, err := cursor.Import(t.Context(), src, dying, nil); !errors.Is(err, errKilled) {
+			if _, err := cursorimport.Import(t.Context(), src, dying, nil); !errors.Is(err, errKilled) {
 				t.Fatalf("killed at change %d: %v", n, err)
 			}
 			imported(t, whole)
@@ -126,7 +127,7 @@ func TestImportKilledAnywhereIsFinishedByTheNext(t *testing.T) {
 // TestCollectionDuringImport removes what an import has put before it is
 // referred to.
 func TestCollectionDuringImport(t *testing.T) {
-	src := open(t, "testdata/state.vscdb", nil)
+	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
 	mem := memblob.New()
 	rows := memkv.New(mem)
 	sweeping := &sweepingRows{Store: rows, sweep: func() {
@@ -135,12 +136,12 @@ func TestCollectionDuringImport(t *testing.T) {
 			t.Errorf("collect removed %d, %v", res.Removed, err)
 		}
 	}}
-	dst := cursor.Target{Blobs: blob.Checked(mem), Rows: sweeping}
+	dst := cursorimport.Target{Blobs: blob.Checked(mem), Rows: sweeping}
 	r := importAll(t, src, dst, nil)
 	if r.Conversations != 2 || sweeping.sweep != nil {
 		t.Errorf("result = %+v", r)
 	}
-	imported(t, cursor.Target{Blobs: dst.Blobs, Rows: rows})
+	imported(t, cursorimport.Target{Blobs: dst.Blobs, Rows: rows})
 }
 
 type sweepingRows struct {

@@ -1,4 +1,4 @@
-package cursor
+package cursorimport
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -26,7 +27,7 @@ func (im *importer) agents(ctx context.Context) error {
 			im.skip(im.src.Path(), true, "the list of cloud agents ends early: %v", err)
 			return nil
 		}
-		if im.opts.Conversations != nil && !im.opts.Conversations(Header{ID: agent.ID, Updated: agent.Saved}) {
+		if im.opts.Conversations != nil && !im.opts.Conversations(cursor.Header{ID: agent.ID, Updated: agent.Saved}) {
 			continue
 		}
 		im.progress(agent.ID)
@@ -38,7 +39,7 @@ func (im *importer) agents(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			im.skip(agent.ID+cloudSuffix, true, "%v", err)
+			im.skip(agent.ID+cursor.CloudAgentSuffix, true, "%v", err)
 		}
 	}
 	return nil
@@ -46,7 +47,7 @@ func (im *importer) agents(ctx context.Context) error {
 
 // agent imports one cloud agent: its metadata, its state with all blobs, and its
 // conversation.
-func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
+func (im *importer) agent(ctx context.Context, agent cursor.CloudAgent) error {
 	known, err := im.known(ctx, agent.ID)
 	if err != nil {
 		return err
@@ -55,17 +56,17 @@ func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 	row, err := im.dst.Rows.Get(ctx, key)
 	switch {
 	case err == nil && bytes.Equal(row.Value, value):
-		im.skip(agent.ID+cloudSuffix, false, alreadyImported)
+		im.skip(agent.ID+cursor.CloudAgentSuffix, false, alreadyImported)
 		return nil
 	case err == nil && (known == nil || known.Labels[labelSource] != sourceName):
-		im.skip(agent.ID+cloudSuffix, false, "the store already has a cloud agent with this id that was not imported")
+		im.skip(agent.ID+cursor.CloudAgentSuffix, false, "the store already has a cloud agent with this id that was not imported")
 		return nil
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return target(err)
 	}
 	switch _, err := im.dst.Rows.Get(ctx, keyspace.Agent(agent.ID)); {
 	case err == nil:
-		im.skip(agent.ID+cloudSuffix, false, continuedHere)
+		im.skip(agent.ID+cursor.CloudAgentSuffix, false, continuedHere)
 		return nil
 	case !errors.Is(err, kv.ErrNotFound):
 		return target(err)
@@ -101,7 +102,7 @@ func (im *importer) agent(ctx context.Context, agent CloudAgent) error {
 
 // agentRoot extracts the root of the conversation from an agent's state, or returns
 // zero if there is none.
-func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, error) {
+func (im *importer) agentRoot(ctx context.Context, agent cursor.CloudAgent) (blob.ID, error) {
 	data, err := im.blobs.Get(ctx, agent.State)
 	if err != nil {
 		return blob.ID{}, err
@@ -111,7 +112,7 @@ func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, e
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeField(data)
 		if n < 0 {
-			return blob.ID{}, fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+			return blob.ID{}, fmt.Errorf("%w: %w", cursor.ErrMalformed, protowire.ParseError(n))
 		}
 		if number == stateField && wire == protowire.BytesType {
 			_, _, tag := protowire.ConsumeTag(data)
@@ -123,7 +124,7 @@ func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, e
 	if len(state) == 0 {
 		return blob.ID{}, nil
 	}
-	root := newState(state, "cloud agent")
+	root := cursor.NewState(state, "cloud agent")
 	if _, err := root.Decode(); err != nil {
 		return blob.ID{}, err
 	}
@@ -132,9 +133,9 @@ func (im *importer) agentRoot(ctx context.Context, agent CloudAgent) (blob.ID, e
 
 // agentConversation makes the agent's state the latest of its conversation. A
 // conversation that was continued here stays unchanged.
-func (im *importer) agentConversation(ctx context.Context, agent CloudAgent, known *conversation.Info, root blob.ID) error {
-	j := &job{im: im, conv: &Conversation{Header: Header{ID: agent.ID, Created: agent.Saved, Updated: agent.Saved}}, known: known, kind: "cloud_agent"}
-	if reason, err := im.settled(ctx, known, ""); reason != "" || err != nil {
+func (im *importer) agentConversation(ctx context.Context, agent cursor.CloudAgent, known *conversation.Info, root blob.ID) error {
+	j := &job{im: im, conv: &cursor.Conversation{Header: cursor.Header{ID: agent.ID, Created: agent.Saved, Updated: agent.Saved}}, known: known, kind: "cloud_agent"}
+	if reason, err := im.reasonToSkip(ctx, known, ""); reason != "" || err != nil {
 		return err
 	}
 	c, err := j.open(ctx)
