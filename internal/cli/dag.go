@@ -53,22 +53,19 @@ type dagJSON struct {
 	Error  string   `json:"error,omitempty"`
 }
 
-// dagPrinter follows references depth first, in the order of the stored bytes.
+// dagPrinter prints references in the order of the stored bytes.
 type dagPrinter struct {
 	app    *app
-	store  blob.Store
-	depth  int
 	dot    bool
-	seen   graph.Set
 	broken int
 }
 
 func (a *app) printDag(ctx context.Context, store blob.Store, root blob.ID, depth int, dot bool) error {
-	d := &dagPrinter{app: a, store: store, depth: depth, dot: dot}
+	d := &dagPrinter{app: a, dot: dot}
 	if dot {
 		fmt.Fprintln(a.out, "digraph state {\n  rankdir=LR; node [shape=box, fontname=monospace];")
 	}
-	if err := d.visit(ctx, graph.Ref{Kind: graph.State, ID: root}, blob.ID{}, 0); err != nil {
+	if _, err := graph.Look(ctx, store, graph.Root{Kind: graph.State, ID: root}, &graph.LookOptions{Depth: depth}, d.show); err != nil {
 		return err
 	}
 	if dot {
@@ -80,41 +77,19 @@ func (a *app) printDag(ctx context.Context, store blob.Store, root blob.ID, dept
 	return nil
 }
 
-func (d *dagPrinter) visit(ctx context.Context, r graph.Ref, from blob.ID, level int) error {
-	node := dagJSON{Schema: "stet.dag.v1", ID: r.ID, Kind: r.Kind.String(), Field: r.Field, Depth: level}
-	if !from.IsZero() {
-		node.From = &from
+func (d *dagPrinter) show(s *graph.Sight) error {
+	node := dagJSON{Schema: "stet.dag.v1", ID: s.ID, Kind: s.Kind.String(), Field: s.Field, Size: s.Size, Depth: s.Depth, Again: s.Again}
+	if s.Depth > 0 {
+		node.From = &s.From
 	}
-	node.Again = !d.seen.Add(r.ID, r.Kind)
-	var refs []graph.Ref
-	if !node.Again {
-		data, err := d.store.Get(ctx, r.ID)
-		if err == nil {
-			node.Size = len(data)
-			refs, err = graph.Refs(r.Kind, data)
-		}
-		switch {
-		case level == 0 && errors.Is(err, blob.ErrNotFound):
-			return err // not damage, only a wrong name
-		case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrCorrupt), errors.Is(err, graph.ErrMalformed):
-			node.Error = err.Error()
-			d.broken++
-		case err != nil:
-			return err
-		}
+	if s.Depth == 0 && errors.Is(s.Err, blob.ErrNotFound) {
+		return s.Err // not damage, only a wrong name
 	}
-	if err := d.print(node); err != nil {
-		return err
+	if s.Err != nil {
+		node.Error = s.Err.Error()
+		d.broken++
 	}
-	if d.depth > 0 && level >= d.depth {
-		return nil
-	}
-	for _, next := range refs {
-		if err := d.visit(ctx, next, r.ID, level+1); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.print(node)
 }
 
 func (d *dagPrinter) print(n dagJSON) error {

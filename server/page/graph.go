@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"errors"
 
 	"connectrpc.com/connect"
 
@@ -17,13 +16,6 @@ const (
 	graphMost     = 500
 	graphChildren = 24 // followed per node: a list of turns would crowd out the rest
 )
-
-// graphStep is a blob still to visit.
-type graphStep struct {
-	ref   graph.Ref
-	depth uint32
-	from  int // place of the node that refers to it; -1 for the first
-}
 
 // Graph walks down from a blob, nearest first. It shows missing and damaged blobs as
 // such.
@@ -41,66 +33,27 @@ func (s *Service) Graph(ctx context.Context, req *connect.Request[stetv1.GraphRe
 		limit = graphNodes
 	}
 	res := &stetv1.GraphResponse{}
-	places := make(map[blob.ID]int)
-	for todo := []graphStep{{graph.Ref{Kind: kind, ID: id}, 0, -1}}; len(todo) > 0; todo = todo[1:] {
-		at := todo[0]
-		place, seen := places[at.ref.ID]
+	places := make(map[blob.ID]uint32)
+	opts := &graph.LookOptions{Nearest: true, MaxBlobs: limit, MaxRefs: graphChildren, MaxBytes: wire.MaxUnary}
+	res.Truncated, err = graph.Look(ctx, s.db.Blobs(), graph.Root{Kind: kind, ID: id}, opts, func(at *graph.Sight) error {
+		place, seen := places[at.ID]
 		if !seen {
-			if len(res.Nodes) == limit {
-				res.Truncated = true
-				continue
-			}
-			place = len(res.Nodes)
-			places[at.ref.ID] = place
-			node, refs, err := s.node(ctx, at)
-			if err != nil {
-				return nil, err
-			}
-			res.Nodes = append(res.Nodes, node)
-			for i, r := range refs {
-				if i == graphChildren {
-					res.Truncated = true
-					break
-				}
-				todo = append(todo, graphStep{r, at.depth + 1, place})
-			}
+			place = uint32(len(res.Nodes))
+			places[at.ID] = place
+			res.Nodes = append(res.Nodes, &stetv1.GraphNode{
+				Id: at.ID.Bytes(), Kind: at.Kind.String(), Depth: uint32(at.Depth), Size: int64(at.Size), Refs: uint32(at.Refs), Error: at.Problem(),
+			})
 		}
-		if at.from >= 0 {
-			res.Edges = append(res.Edges, &stetv1.GraphEdge{From: uint32(at.from), To: uint32(place), Field: at.ref.Field})
+		if at.Depth > 0 {
+			res.Edges = append(res.Edges, &stetv1.GraphEdge{From: places[at.From], To: place, Field: at.Field})
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	s.addStored(res)
 	return connect.NewResponse(res), nil
-}
-
-// node reads a blob and its references.
-func (s *Service) node(ctx context.Context, at graphStep) (*stetv1.GraphNode, []graph.Ref, error) {
-	node := &stetv1.GraphNode{Id: at.ref.ID.Bytes(), Kind: at.ref.Kind.String(), Depth: at.depth}
-	r, err := blob.Open(ctx, s.db.Blobs(), at.ref.ID)
-	var data []byte
-	if err == nil {
-		data, err = wire.ReadMessage(r, at.ref.ID)
-	}
-	switch {
-	case errors.Is(err, blob.ErrTooLarge):
-		node.Error = "too large to show"
-		return node, nil, nil
-	case errors.Is(err, blob.ErrNotFound):
-		node.Error = "missing"
-		return node, nil, nil
-	case errors.Is(err, blob.ErrCorrupt):
-		node.Error = "damaged"
-		return node, nil, nil
-	case err != nil:
-		return nil, nil, err
-	}
-	node.Size = int64(len(data))
-	refs, err := graph.Refs(at.ref.Kind, data)
-	if err != nil {
-		node.Error = "not a " + at.ref.Kind.String()
-	}
-	node.Refs = uint32(len(refs))
-	return node, refs, nil
 }
 
 // addStored adds the stored sizes of the blobs that the last storage report has.
