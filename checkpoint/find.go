@@ -20,6 +20,9 @@ func isPrefix(text string) bool {
 	return len(text) <= idLength && strings.Trim(strings.ToLower(text), "0123456789abcdefghjkmnpqrstvwxyz") == ""
 }
 
+// ValidID reports whether a text has the form of a whole id of a checkpoint, in any case.
+func ValidID(text string) bool { return len(text) == idLength && isPrefix(text) }
+
 // Find returns the checkpoint whose id begins with a prefix, in whatever workspace it
 // is. The error wraps ErrNotFound, or is an *AmbiguousError.
 func (s *Service) Find(ctx context.Context, prefix string) (*Record, error) {

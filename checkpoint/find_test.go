@@ -57,3 +57,41 @@ func TestPathOfAWorkspaceWithADamagedCheckpoint(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// References are found without a directory, and prefixes of ids in all workspaces.
+func TestResolveWithoutADirectory(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "1")
+	f.before("c", 1)
+	f.write("a", "2")
+	rec := f.after("c", 1)
+	prefix := rec.ID[:len(rec.ID)-2]
+	for _, tt := range []struct{ workspace, conversation, ref string }{
+		{"", "", rec.ID}, {"", "", strings.ToUpper(rec.ID)}, {"", "", prefix}, {"", "c", prefix}, {"none", "", rec.ID}, {"none", "", prefix},
+		{"", "c", "turn:1"}, {"", "c", "c2"}, {"", "c", "c-m1"}, {"", "c", "@{0s}"}, {f.w.ID(), "", "turn:1"}, {f.w.ID(), "c", "c-m1"},
+	} {
+		got, err := f.w.s.Resolve(t.Context(), tt.workspace, tt.conversation, tt.ref)
+		if err != nil || got.ID != rec.ID {
+			t.Errorf("%+v: %v, %v", tt, got, err)
+		}
+	}
+	for _, ref := range []string{"turn:1", "c2", "C2", "@{0s}", "before:c-m1", ""} {
+		if _, err := f.w.s.Resolve(t.Context(), "", "", ref); !errors.Is(err, ErrBadRef) {
+			t.Errorf("%q without a workspace: %v", ref, err)
+		}
+	}
+	for _, tt := range []struct{ conversation, ref string }{{"", "c-m1"}, {"", "nothing"}, {"none", "turn:1"}, {"c", "turn:2"}} {
+		if _, err := f.w.s.Resolve(t.Context(), "", tt.conversation, tt.ref); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	other, err := f.w.s.Open(t.Context(), tempDir(t))
+	must(t, err)
+	defer other.Close()
+	if got, err := other.Resolve(t.Context(), prefix, ""); err != nil || got.ID != rec.ID {
+		t.Errorf("%s from another workspace: %v, %v", prefix, got, err)
+	}
+	if _, err := other.Plan(t.Context(), RewindRequest{To: prefix}); !errors.Is(err, ErrOtherWorkspace) {
+		t.Errorf("a rewind to a checkpoint of another workspace: %v", err)
+	}
+}

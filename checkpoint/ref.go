@@ -15,7 +15,7 @@ import (
 // Resolve finds the checkpoint that a reference names:
 //
 //	@                 the workspace now; the record is nil
-//	01jcx4            an id or any unique prefix of one
+//	01jcx4            an id or any unique prefix of one, first in the workspace, then in all
 //	c7                the checkpoint's number in the workspace
 //	MESSAGE           a message id: the checkpoint after it, else the one before
 //	before:MESSAGE    the one before it
@@ -27,14 +27,64 @@ import (
 // Turns and messages are those of the given conversation or, if that is empty, of the
 // conversation of the latest checkpoint that has one.
 func (w *Workspace) Resolve(ctx context.Context, ref, conversation string) (*Record, error) {
-	if w.s.opts.DisableRead {
+	return w.s.Resolve(ctx, w.id, conversation, ref)
+}
+
+// Resolve is Workspace.Resolve for a workspace that need not be open or exist, by its
+// id. Without a workspace it looks in that of the conversation's latest checkpoint.
+// Without either it finds ids, prefixes and pins; other references are ErrBadRef.
+func (s *Service) Resolve(ctx context.Context, workspace, conversation, ref string) (*Record, error) {
+	if s.opts.DisableRead {
 		return nil, ErrDisabled
 	}
-	rec, err := w.resolve(ctx, ref, conversation)
+	rec, err := s.resolve(ctx, workspace, conversation, ref)
 	if err != nil {
 		return nil, fmt.Errorf("resolve %q: %w", ref, err)
 	}
 	return rec, nil
+}
+
+func (s *Service) resolve(ctx context.Context, workspace, conversation, ref string) (*Record, error) {
+	if pin, ok := strings.CutPrefix(ref, "pin:"); ok {
+		return s.Pinned(ctx, pin)
+	}
+	if workspace == "" && ref != "" && ref != "@" {
+		if ValidID(ref) {
+			rec, err := s.Get(ctx, strings.ToLower(ref))
+			if conversation == "" || !errors.Is(err, ErrNotFound) {
+				return rec, err // else it may be the id of a message
+			}
+		}
+		if conversation == "" {
+			return s.anywhere(ctx, ref)
+		}
+		var err error
+		if workspace, err = s.lastWorkspace(ctx, conversation); err != nil {
+			return nil, err
+		}
+	}
+	return (&Workspace{s: s, id: workspace}).resolve(ctx, ref, conversation)
+}
+
+// anywhere finds a checkpoint without knowing a workspace.
+func (s *Service) anywhere(ctx context.Context, ref string) (*Record, error) {
+	_, err := strconv.ParseUint(ref[1:], 10, 64)
+	number := err == nil && strings.ToLower(ref)[0] == 'c'
+	if number || strings.ContainsAny(ref, "@:") {
+		return nil, fmt.Errorf("%w: name a workspace or a conversation, too", ErrBadRef)
+	}
+	return s.Find(ctx, ref)
+}
+
+// lastWorkspace returns the workspace of a conversation's latest checkpoint.
+func (s *Service) lastWorkspace(ctx context.Context, conversation string) (string, error) {
+	for rec, err := range s.ListConversation(ctx, conversation) {
+		if err != nil {
+			return "", err
+		}
+		return rec.Workspace, nil
+	}
+	return "", fmt.Errorf("%w: conversation %q has none", ErrNotFound, conversation)
 }
 
 func (w *Workspace) resolve(ctx context.Context, ref, conversation string) (*Record, error) {
@@ -45,8 +95,6 @@ func (w *Workspace) resolve(ctx context.Context, ref, conversation string) (*Rec
 		return nil, nil
 	case strings.HasPrefix(ref, "@{"):
 		return w.byTime(ctx, ref)
-	case strings.HasPrefix(ref, "pin:"):
-		return w.s.Pinned(ctx, ref[len("pin:"):])
 	}
 	side := NoSide
 	if rest, ok := strings.CutPrefix(ref, "before:"); ok {
@@ -67,10 +115,16 @@ func (w *Workspace) resolve(ctx context.Context, ref, conversation string) (*Rec
 			return rec, err
 		}
 	}
-	return w.byMessage(ctx, conversation, ref, side)
+	rec, err := w.byMessage(ctx, conversation, ref, side)
+	if side == NoSide && errors.Is(err, ErrNotFound) {
+		if other, findErr := w.s.Find(ctx, ref); !errors.Is(findErr, ErrNotFound) {
+			return other, findErr
+		}
+	}
+	return rec, err
 }
 
-// byName finds a checkpoint by number, id or prefix.
+// byName finds a checkpoint of the workspace by number or prefix, and any by its id.
 func (w *Workspace) byName(ctx context.Context, ref string) (*Record, error) {
 	lower := strings.ToLower(ref)
 	if number, err := strconv.ParseUint(strings.TrimPrefix(lower, "c"), 10, 64); err == nil && lower[0] == 'c' {

@@ -31,6 +31,8 @@ func invalid(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
 
+func errNoWorkspace() error { return invalid("name the workspace by its absolute path or its id") }
+
 // in calls do with a workspace.
 func (s *checkpointService) in(ctx context.Context, name string, do func(*checkpoint.Workspace) error) error {
 	return s.inBy(ctx, s.db.Checkpoints(), name, do)
@@ -74,7 +76,7 @@ func (s *checkpointService) directory(ctx context.Context, name string) (string,
 	case filepath.IsAbs(name):
 		return name, nil
 	case !isWorkspaceID(name):
-		return "", invalid("name the workspace by its absolute path or its id")
+		return "", errNoWorkspace()
 	}
 	return s.db.Checkpoints().WorkspacePath(ctx, name)
 }
@@ -83,50 +85,36 @@ func isWorkspaceID(name string) bool {
 	return len(name) == len(checkpoint.WorkspaceID("")) && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// resolve finds a checkpoint. Ids, unique prefixes of ids and pins need no workspace;
-// for other references the latest checkpoint of the conversation selects it.
+// resolve finds a checkpoint. Reading one touches no directory.
 func (s *checkpointService) resolve(ctx context.Context, place, conv, ref string) (*checkpoint.Record, error) {
-	service := s.db.Checkpoints()
-	if pin, ok := strings.CutPrefix(ref, "pin:"); ok {
-		return service.Pinned(ctx, pin)
+	id, err := workspaceID(ctx, place)
+	if err != nil {
+		return nil, err
 	}
-	if isCheckpointID(ref) {
-		rec, err := service.Get(ctx, strings.ToLower(ref))
-		if place == "" && conv == "" || !errors.Is(err, checkpoint.ErrNotFound) {
-			return rec, err // else it may be the id of a message
-		}
+	rec, err := s.db.Checkpoints().Resolve(ctx, id, conv, ref)
+	if err == nil && rec == nil {
+		err = fmt.Errorf("%w: %q is the current workspace", checkpoint.ErrBadRef, ref)
 	}
-	if place == "" && conv == "" {
-		rec, err := service.Find(ctx, ref)
-		if !errors.Is(err, checkpoint.ErrNotFound) {
-			return rec, err
-		}
-	}
-	if place == "" && conv != "" {
-		for rec, err := range service.ListConversation(ctx, conv) {
-			if err != nil {
-				return nil, err
-			}
-			place = rec.Workspace
-			break
-		}
-		if place == "" {
-			return nil, fmt.Errorf("%w: conversation %q has none", checkpoint.ErrNotFound, conv)
-		}
-	}
-	var rec *checkpoint.Record
-	err := s.in(ctx, place, func(w *checkpoint.Workspace) (err error) {
-		if rec, err = w.Resolve(ctx, ref, conv); err == nil && rec == nil {
-			err = fmt.Errorf("%w: %q is the current workspace", checkpoint.ErrBadRef, ref)
-		}
-		return err
-	})
 	return rec, err
 }
 
-// isCheckpointID reports whether a reference looks like a whole id.
-func isCheckpointID(ref string) bool {
-	return len(ref) == 26 && strings.Trim(strings.ToLower(ref), "0123456789abcdefghjkmnpqrstvwxyz") == ""
+// workspaceID returns the id of a workspace that a request names by path or by id, or "".
+// Links in a path are followed where the caller may use it.
+func workspaceID(ctx context.Context, name string) (string, error) {
+	switch {
+	case name == "" || isWorkspaceID(name):
+		return name, nil
+	case !filepath.IsAbs(name):
+		return "", errNoWorkspace()
+	}
+	path := filepath.Clean(name)
+	if allowed, err := callOf(ctx).where.resolve(path); err == nil {
+		path = allowed
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+	}
+	return checkpoint.WorkspaceID(path), nil
 }
 
 // Create captures a workspace.
@@ -188,7 +176,7 @@ func (s *checkpointService) rootAt(ctx context.Context, conv, message string) (r
 func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv1.ListCheckpointsRequest]) (*connect.Response[stetv1.ListCheckpointsResponse], error) {
 	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
 		m, before := req.Msg, req.Msg.GetPage().GetCursor()
-		if before != "" && !isCheckpointID(before) {
+		if before != "" && !checkpoint.ValidID(before) {
 			return nil, invalid("invalid cursor for this list")
 		}
 		d, err := s.describer(ctx)

@@ -489,3 +489,20 @@ func TestPinsOverTheWire(t *testing.T) {
 		t.Errorf("pins after the last was removed: %v", pins)
 	}
 }
+
+// What a checkpoint is needs no directory: references are found when it is gone.
+func TestReferencesWithoutTheDirectory(t *testing.T) {
+	b := newBench(t)
+	if err := os.RemoveAll(b.dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*stetv1.GetCheckpointRequest{
+		{Ref: "turn:1", Workspace: b.dir}, {Ref: "turn:1", Conversation: b.conv}, {Ref: "m1", Conversation: b.conv},
+		{Ref: b.after.GetId(), Workspace: b.dir}, {Ref: b.after.GetId()[:24], Workspace: checkpoint.WorkspaceID("/elsewhere")},
+	} {
+		if got := call(t, b.checkpoints.Get, m).GetCheckpoint().GetId(); got != b.after.GetId() {
+			t.Errorf("%v: got %s, want %s", m, got, b.after.GetId())
+		}
+	}
+	refuse(t, b.checkpoints.Create, &stetv1.CreateCheckpointRequest{Workspace: b.dir}, connect.CodeNotFound)
+}
