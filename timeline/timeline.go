@@ -64,6 +64,8 @@ type Entry struct {
 	// Forgotten is the number of checkpoints right before this one that are no longer
 	// kept.
 	Forgotten uint64
+	// Total sums up the turn that this is the newest checkpoint of; nil for others.
+	Total *Total
 	// Quiet says that the entry shows nothing that its neighbours do not show, such as a
 	// checkpoint before a turn that found nothing changed.
 	Quiet bool
@@ -89,6 +91,9 @@ func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
 		follow(entries, moves[id])
 	}
 	number(oldest)
+	for _, turn := range h.Turns() {
+		turn.Checkpoints[0].Total = turn
+	}
 	return h, nil
 }
 

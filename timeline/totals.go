@@ -10,7 +10,7 @@ import (
 // checkpoints found changed counts twice.
 type Changes struct {
 	Files, Added, Removed uint64
-	// Partial says that not all lines were counted.
+	// Partial says that not everything was counted.
 	Partial bool
 }
 
@@ -40,7 +40,8 @@ type Total struct {
 	Last time.Time
 }
 
-// Turns returns the turns of the history with their totals, newest first.
+// Turns returns the turns of the history with their totals, newest first. Where
+// Scope.Limit cut the oldest one in two, its total is Partial.
 func (h *History) Turns() []*Total {
 	type key struct {
 		workspace, conversation string
@@ -63,6 +64,9 @@ func (h *History) Turns() []*Total {
 		}
 		t.Checkpoints = append(t.Checkpoints, e)
 		t.Add(rec)
+	}
+	if h.Truncated && len(out) > 0 {
+		out[len(out)-1].Partial = true
 	}
 	return out
 }

@@ -63,6 +63,26 @@ type logJSON struct {
 	Branch    int      `json:"branch,omitempty"`
 	Current   bool     `json:"current"`
 	Forgotten uint64   `json:"forgotten,omitempty"`
+	// Whole is the whole turn, at its newest checkpoint.
+	Whole *turnJSON `json:"whole_turn,omitempty"`
+}
+
+type turnJSON struct {
+	Files         uint64 `json:"files"`
+	Added         uint64 `json:"added"`
+	Removed       uint64 `json:"removed"`
+	Partial       bool   `json:"partial,omitempty"`
+	Checkpoints   int    `json:"checkpoints"`
+	DurationMS    int64  `json:"duration_ms,omitempty"`
+	ContextTokens uint32 `json:"context_tokens,omitempty"`
+	ContextLimit  uint32 `json:"context_limit,omitempty"`
+}
+
+func newTurnJSON(total *timeline.Total, turn *timeline.Turn) *turnJSON {
+	return &turnJSON{
+		Files: total.Files, Added: total.Added, Removed: total.Removed, Partial: total.Partial, Checkpoints: len(total.Checkpoints),
+		DurationMS: turn.Duration.Milliseconds(), ContextTokens: turn.ContextTokens, ContextLimit: turn.ContextLimit,
+	}
 }
 
 func newLogJSON(e *timeline.Entry) logJSON {
@@ -88,14 +108,28 @@ func (a *app) log(ctx context.Context, p *place, limit int, all bool) error {
 	return unreadableCheckpoints(history.Damaged)
 }
 
-func (a *app) showLog(ctx context.Context, p *place, conv string, history *timeline.History, limit int, all bool) error {
-	if a.json {
-		for _, e := range history.Entries {
-			if err := a.printJSON(newLogJSON(e)); err != nil {
+// logLines prints the history as JSON.
+func (a *app) logLines(ctx context.Context, p *place, history *timeline.History) error {
+	reader := p.timeline()
+	for _, e := range history.Entries {
+		value := newLogJSON(e)
+		if e.Total != nil {
+			turn, err := reader.Turn(ctx, e.Record)
+			if err != nil {
 				return err
 			}
+			value.Whole = newTurnJSON(e.Total, turn)
 		}
-		return nil
+		if err := a.printJSON(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) showLog(ctx context.Context, p *place, conv string, history *timeline.History, limit int, all bool) error {
+	if a.json {
+		return a.logLines(ctx, p, history)
 	}
 	shown, more := history.Entries, 0
 	if !all {

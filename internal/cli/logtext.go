@@ -210,17 +210,38 @@ func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 
 func fileCount(rec *checkpoint.Record) string { return plural(int64(rec.FilesChanged), "file") }
 
-// lineCount returns how many lines changed, or "" if none were counted. A checkpoint of
-// many files does not count all.
+// lineCount returns how many lines a checkpoint found changed. One of many files does not
+// count all.
 func lineCount(rec *checkpoint.Record) string {
-	if rec.LinesAdded+rec.LinesRemoved == 0 {
+	return linesChanged(rec.LinesAdded, rec.LinesRemoved, rec.LinesPartial)
+}
+
+// linesChanged returns how many lines changed, or "" if none were counted.
+func linesChanged(added, removed uint64, partial bool) string {
+	if added+removed == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("+%d -%d", rec.LinesAdded, rec.LinesRemoved)
-	if rec.LinesPartial {
+	text := fmt.Sprintf("+%d -%d", added, removed)
+	if partial {
 		text += " or more"
 	}
 	return text
+}
+
+// turnWords describes the whole turn of its newest checkpoint: what several checkpoints
+// found together, and how long it took.
+func turnWords(e *timeline.Entry, turn *timeline.Turn) (words []string) {
+	total := e.Total
+	if total == nil {
+		return nil
+	}
+	if total.Files > e.Record.FilesChanged {
+		words = append(words, strings.TrimSpace("in all "+plural(int64(total.Files), "file")+" "+linesChanged(total.Added, total.Removed, total.Partial)))
+	}
+	if turn.Duration > 0 {
+		words = append(words, "took "+duration(turn.Duration))
+	}
+	return words
 }
 
 // tail returns the optional parts of a line.
@@ -234,6 +255,7 @@ func tail(e *timeline.Entry, turn *timeline.Turn, several bool) string {
 	} else if e.Record.Tool != "" {
 		parts = append(parts, clip(e.Record.Tool, 20))
 	}
+	parts = append(parts, turnWords(e, turn)...)
 	if several && e.Record.Conversation != "" {
 		parts = append(parts, shorter(e.Record.Conversation))
 	}

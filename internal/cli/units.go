@@ -27,6 +27,17 @@ func parseAge(text string) (time.Duration, error) {
 	return age, nil
 }
 
+// duration formats how long something took, to two figures or to the second.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
 var sizeUnits = []struct {
 	suffix string
 	bytes  float64

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"connectrpc.com/connect"
@@ -14,6 +15,8 @@ import (
 const (
 	storageFresh = 15 * time.Second // minimum time for which a report is reused
 	storageRead  = 1 << 30          // maximum bytes read
+	damagedShown = 100              // of what cannot be read
+	damagedText  = 500              // characters of each
 )
 
 // storageReport is a measurement of a store.
@@ -65,6 +68,13 @@ func wireUsage(r *usage.Report) *stetv1.StorageResponse {
 	}
 	for _, p := range r.Points {
 		res.Points = append(res.Points, &stetv1.StoragePoint{TimeMs: p.UnixMS, Bytes: p.Bytes})
+	}
+	for i, bad := range r.Damaged {
+		if i == damagedShown {
+			res.Damaged = append(res.Damaged, fmt.Sprintf("and %d more", len(r.Damaged)-i))
+			break
+		}
+		res.Damaged = append(res.Damaged, clipped(bad.Error(), damagedText))
 	}
 	for _, c := range r.Conversations {
 		res.Conversations = append(res.Conversations, &stetv1.ConversationSize{Id: c.ID, Title: c.Title, Bytes: c.Bytes, Blobs: c.Blobs})

@@ -84,6 +84,11 @@ func timelineEntry(ctx context.Context, reader *timeline.Reader, describe Descri
 	if e.Left {
 		out.GoneMs = e.LeftAt.UnixMilli()
 	}
+	if t := e.Total; t != nil {
+		out.TurnTotal = &stetv1.TurnTotal{
+			Files: uint32(t.Files), Added: uint32(t.Added), Removed: uint32(t.Removed), Partial: t.Partial, Checkpoints: uint32(len(t.Checkpoints)),
+		}
+	}
 	if !asks || e.Quiet {
 		return out, nil
 	}
@@ -94,6 +99,9 @@ func timelineEntry(ctx context.Context, reader *timeline.Reader, describe Descri
 	out.Ask, out.Tools = clipped(turn.Text(), askText), strings.Join(turn.ToolWords(), " · ")
 	if turn.Damaged {
 		out.Ask = unreadable
+	}
+	if t := out.GetTurnTotal(); t != nil {
+		t.DurationMs, t.ContextTokens, t.ContextLimit = turn.Duration.Milliseconds(), turn.ContextTokens, turn.ContextLimit
 	}
 	return out, nil
 }

@@ -332,7 +332,9 @@ type TimelineEntry struct {
 	// The id of the checkpoint that it continues, where the timeline has it.
 	Continues string `protobuf:"bytes,9,opt,name=continues,proto3" json:"continues,omitempty"`
 	// The branch that a rewind left behind, counted from 1; 0 if it stands.
-	Branch        uint32 `protobuf:"varint,10,opt,name=branch,proto3" json:"branch,omitempty"`
+	Branch uint32 `protobuf:"varint,10,opt,name=branch,proto3" json:"branch,omitempty"`
+	// The whole turn; set at the newest checkpoint of each turn.
+	TurnTotal     *TurnTotal `protobuf:"bytes,11,opt,name=turn_total,json=turnTotal,proto3" json:"turn_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -437,6 +439,119 @@ func (x *TimelineEntry) GetBranch() uint32 {
 	return 0
 }
 
+func (x *TimelineEntry) GetTurnTotal() *TurnTotal {
+	if x != nil {
+		return x.TurnTotal
+	}
+	return nil
+}
+
+// TurnTotal sums up what the checkpoints of one turn found.
+type TurnTotal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A file that two checkpoints found changed counts twice.
+	Files   uint32 `protobuf:"varint,1,opt,name=files,proto3" json:"files,omitempty"`
+	Added   uint32 `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
+	Removed uint32 `protobuf:"varint,3,opt,name=removed,proto3" json:"removed,omitempty"`
+	// Not everything was counted.
+	Partial     bool   `protobuf:"varint,4,opt,name=partial,proto3" json:"partial,omitempty"`
+	Checkpoints uint32 `protobuf:"varint,5,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// How long the turn took; 0 where it is not known.
+	DurationMs int64 `protobuf:"varint,6,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	// How much of the model's context was used at the end of the turn, out of
+	// context_limit; 0 where it is not known.
+	ContextTokens uint32 `protobuf:"varint,7,opt,name=context_tokens,json=contextTokens,proto3" json:"context_tokens,omitempty"`
+	ContextLimit  uint32 `protobuf:"varint,8,opt,name=context_limit,json=contextLimit,proto3" json:"context_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnTotal) Reset() {
+	*x = TurnTotal{}
+	mi := &file_stet_v1_page_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnTotal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnTotal) ProtoMessage() {}
+
+func (x *TurnTotal) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_page_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnTotal.ProtoReflect.Descriptor instead.
+func (*TurnTotal) Descriptor() ([]byte, []int) {
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TurnTotal) GetFiles() uint32 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *TurnTotal) GetAdded() uint32 {
+	if x != nil {
+		return x.Added
+	}
+	return 0
+}
+
+func (x *TurnTotal) GetRemoved() uint32 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
+func (x *TurnTotal) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+func (x *TurnTotal) GetCheckpoints() uint32 {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return 0
+}
+
+func (x *TurnTotal) GetDurationMs() int64 {
+	if x != nil {
+		return x.DurationMs
+	}
+	return 0
+}
+
+func (x *TurnTotal) GetContextTokens() uint32 {
+	if x != nil {
+		return x.ContextTokens
+	}
+	return 0
+}
+
+func (x *TurnTotal) GetContextLimit() uint32 {
+	if x != nil {
+		return x.ContextLimit
+	}
+	return 0
+}
+
 type TimelineFork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -450,7 +565,7 @@ type TimelineFork struct {
 
 func (x *TimelineFork) Reset() {
 	*x = TimelineFork{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[5]
+	mi := &file_stet_v1_page_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +577,7 @@ func (x *TimelineFork) String() string {
 func (*TimelineFork) ProtoMessage() {}
 
 func (x *TimelineFork) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[5]
+	mi := &file_stet_v1_page_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +590,7 @@ func (x *TimelineFork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineFork.ProtoReflect.Descriptor instead.
 func (*TimelineFork) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{5}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TimelineFork) GetId() string {
@@ -521,7 +636,7 @@ type TimelineResponse struct {
 
 func (x *TimelineResponse) Reset() {
 	*x = TimelineResponse{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[6]
+	mi := &file_stet_v1_page_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +648,7 @@ func (x *TimelineResponse) String() string {
 func (*TimelineResponse) ProtoMessage() {}
 
 func (x *TimelineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[6]
+	mi := &file_stet_v1_page_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +661,7 @@ func (x *TimelineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineResponse.ProtoReflect.Descriptor instead.
 func (*TimelineResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{6}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TimelineResponse) GetEntries() []*TimelineEntry {
@@ -590,7 +705,7 @@ type GraphRequest struct {
 
 func (x *GraphRequest) Reset() {
 	*x = GraphRequest{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[7]
+	mi := &file_stet_v1_page_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -602,7 +717,7 @@ func (x *GraphRequest) String() string {
 func (*GraphRequest) ProtoMessage() {}
 
 func (x *GraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[7]
+	mi := &file_stet_v1_page_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -615,7 +730,7 @@ func (x *GraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphRequest.ProtoReflect.Descriptor instead.
 func (*GraphRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{7}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GraphRequest) GetId() []byte {
@@ -657,7 +772,7 @@ type GraphNode struct {
 
 func (x *GraphNode) Reset() {
 	*x = GraphNode{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[8]
+	mi := &file_stet_v1_page_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +784,7 @@ func (x *GraphNode) String() string {
 func (*GraphNode) ProtoMessage() {}
 
 func (x *GraphNode) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[8]
+	mi := &file_stet_v1_page_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +797,7 @@ func (x *GraphNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
 func (*GraphNode) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{8}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GraphNode) GetId() []byte {
@@ -746,7 +861,7 @@ type GraphEdge struct {
 
 func (x *GraphEdge) Reset() {
 	*x = GraphEdge{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[9]
+	mi := &file_stet_v1_page_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +873,7 @@ func (x *GraphEdge) String() string {
 func (*GraphEdge) ProtoMessage() {}
 
 func (x *GraphEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[9]
+	mi := &file_stet_v1_page_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +886,7 @@ func (x *GraphEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
 func (*GraphEdge) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{9}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GraphEdge) GetFrom() uint32 {
@@ -806,7 +921,7 @@ type GraphResponse struct {
 
 func (x *GraphResponse) Reset() {
 	*x = GraphResponse{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[10]
+	mi := &file_stet_v1_page_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +933,7 @@ func (x *GraphResponse) String() string {
 func (*GraphResponse) ProtoMessage() {}
 
 func (x *GraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[10]
+	mi := &file_stet_v1_page_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +946,7 @@ func (x *GraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphResponse.ProtoReflect.Descriptor instead.
 func (*GraphResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{10}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GraphResponse) GetNodes() []*GraphNode {
@@ -863,7 +978,7 @@ type StorageRequest struct {
 
 func (x *StorageRequest) Reset() {
 	*x = StorageRequest{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[11]
+	mi := &file_stet_v1_page_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +990,7 @@ func (x *StorageRequest) String() string {
 func (*StorageRequest) ProtoMessage() {}
 
 func (x *StorageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[11]
+	mi := &file_stet_v1_page_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1003,7 @@ func (x *StorageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StorageRequest.ProtoReflect.Descriptor instead.
 func (*StorageRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{11}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{12}
 }
 
 type StoragePoint struct {
@@ -902,7 +1017,7 @@ type StoragePoint struct {
 
 func (x *StoragePoint) Reset() {
 	*x = StoragePoint{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[12]
+	mi := &file_stet_v1_page_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1029,7 @@ func (x *StoragePoint) String() string {
 func (*StoragePoint) ProtoMessage() {}
 
 func (x *StoragePoint) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[12]
+	mi := &file_stet_v1_page_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1042,7 @@ func (x *StoragePoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoragePoint.ProtoReflect.Descriptor instead.
 func (*StoragePoint) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{12}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StoragePoint) GetTimeMs() int64 {
@@ -961,14 +1076,16 @@ type StorageResponse struct {
 	// What each conversation brought, the largest first.
 	Conversations []*ConversationSize `protobuf:"bytes,8,rep,name=conversations,proto3" json:"conversations,omitempty"`
 	// So much is stored that only a part was looked at.
-	Partial       bool `protobuf:"varint,9,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial bool `protobuf:"varint,9,opt,name=partial,proto3" json:"partial,omitempty"`
+	// Rows and trees that could not be read. What they refer to was not measured.
+	Damaged       []string `protobuf:"bytes,10,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StorageResponse) Reset() {
 	*x = StorageResponse{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[13]
+	mi := &file_stet_v1_page_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1097,7 @@ func (x *StorageResponse) String() string {
 func (*StorageResponse) ProtoMessage() {}
 
 func (x *StorageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[13]
+	mi := &file_stet_v1_page_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1110,7 @@ func (x *StorageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StorageResponse.ProtoReflect.Descriptor instead.
 func (*StorageResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{13}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StorageResponse) GetKinds() []*KindStats {
@@ -1059,6 +1176,13 @@ func (x *StorageResponse) GetPartial() bool {
 	return false
 }
 
+func (x *StorageResponse) GetDamaged() []string {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
+}
+
 type FollowRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1070,7 +1194,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[14]
+	mi := &file_stet_v1_page_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1206,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[14]
+	mi := &file_stet_v1_page_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1219,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{14}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FollowRequest) GetId() string {
@@ -1138,7 +1262,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[15]
+	mi := &file_stet_v1_page_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1274,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[15]
+	mi := &file_stet_v1_page_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1287,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{15}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FollowResponse) GetOffsetKey() string {
@@ -1280,7 +1404,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"nextCursor\x12-\n" +
 	"\adamaged\x18\x03 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"5\n" +
 	"\x0fTimelineRequest\x12\"\n" +
-	"\fconversation\x18\x01 \x01(\tR\fconversation\"\x93\x02\n" +
+	"\fconversation\x18\x01 \x01(\tR\fconversation\"\xc6\x02\n" +
 	"\rTimelineEntry\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
@@ -1294,7 +1418,19 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x05tools\x18\b \x01(\tR\x05tools\x12\x1c\n" +
 	"\tcontinues\x18\t \x01(\tR\tcontinues\x12\x16\n" +
 	"\x06branch\x18\n" +
-	" \x01(\rR\x06branch\"i\n" +
+	" \x01(\rR\x06branch\x121\n" +
+	"\n" +
+	"turn_total\x18\v \x01(\v2\x12.stet.v1.TurnTotalR\tturnTotal\"\xfa\x01\n" +
+	"\tTurnTotal\x12\x14\n" +
+	"\x05files\x18\x01 \x01(\rR\x05files\x12\x14\n" +
+	"\x05added\x18\x02 \x01(\rR\x05added\x12\x18\n" +
+	"\aremoved\x18\x03 \x01(\rR\aremoved\x12\x18\n" +
+	"\apartial\x18\x04 \x01(\bR\apartial\x12 \n" +
+	"\vcheckpoints\x18\x05 \x01(\rR\vcheckpoints\x12\x1f\n" +
+	"\vduration_ms\x18\x06 \x01(\x03R\n" +
+	"durationMs\x12%\n" +
+	"\x0econtext_tokens\x18\a \x01(\rR\rcontextTokens\x12#\n" +
+	"\rcontext_limit\x18\b \x01(\rR\fcontextLimit\"i\n" +
 	"\fTimelineFork\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
@@ -1329,7 +1465,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x0eStorageRequest\"=\n" +
 	"\fStoragePoint\x12\x17\n" +
 	"\atime_ms\x18\x01 \x01(\x03R\x06timeMs\x12\x14\n" +
-	"\x05bytes\x18\x02 \x03(\x03R\x05bytes\"\x89\x03\n" +
+	"\x05bytes\x18\x02 \x03(\x03R\x05bytes\"\xa3\x03\n" +
 	"\x0fStorageResponse\x12(\n" +
 	"\x05kinds\x18\x01 \x03(\v2\x12.stet.v1.KindStatsR\x05kinds\x12-\n" +
 	"\x06points\x18\x02 \x03(\v2\x15.stet.v1.StoragePointR\x06points\x12#\n" +
@@ -1340,7 +1476,9 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"disk_bytes\x18\x06 \x01(\x03R\tdiskBytes\x126\n" +
 	"\funreferenced\x18\a \x01(\v2\x12.stet.v1.KindStatsR\funreferenced\x12?\n" +
 	"\rconversations\x18\b \x03(\v2\x19.stet.v1.ConversationSizeR\rconversations\x12\x18\n" +
-	"\apartial\x18\t \x01(\bR\apartial\">\n" +
+	"\apartial\x18\t \x01(\bR\apartial\x12\x18\n" +
+	"\adamaged\x18\n" +
+	" \x03(\tR\adamaged\">\n" +
 	"\rFollowRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -1379,59 +1517,61 @@ func file_stet_v1_page_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_page_service_proto_rawDescData
 }
 
-var file_stet_v1_page_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_stet_v1_page_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_stet_v1_page_service_proto_goTypes = []any{
 	(*OverviewRequest)(nil),  // 0: stet.v1.OverviewRequest
 	(*OverviewRow)(nil),      // 1: stet.v1.OverviewRow
 	(*OverviewResponse)(nil), // 2: stet.v1.OverviewResponse
 	(*TimelineRequest)(nil),  // 3: stet.v1.TimelineRequest
 	(*TimelineEntry)(nil),    // 4: stet.v1.TimelineEntry
-	(*TimelineFork)(nil),     // 5: stet.v1.TimelineFork
-	(*TimelineResponse)(nil), // 6: stet.v1.TimelineResponse
-	(*GraphRequest)(nil),     // 7: stet.v1.GraphRequest
-	(*GraphNode)(nil),        // 8: stet.v1.GraphNode
-	(*GraphEdge)(nil),        // 9: stet.v1.GraphEdge
-	(*GraphResponse)(nil),    // 10: stet.v1.GraphResponse
-	(*StorageRequest)(nil),   // 11: stet.v1.StorageRequest
-	(*StoragePoint)(nil),     // 12: stet.v1.StoragePoint
-	(*StorageResponse)(nil),  // 13: stet.v1.StorageResponse
-	(*FollowRequest)(nil),    // 14: stet.v1.FollowRequest
-	(*FollowResponse)(nil),   // 15: stet.v1.FollowResponse
-	(*Page)(nil),             // 16: stet.v1.Page
-	(*Unreadable)(nil),       // 17: stet.v1.Unreadable
-	(*Checkpoint)(nil),       // 18: stet.v1.Checkpoint
-	(*KindStats)(nil),        // 19: stet.v1.KindStats
-	(*ConversationSize)(nil), // 20: stet.v1.ConversationSize
+	(*TurnTotal)(nil),        // 5: stet.v1.TurnTotal
+	(*TimelineFork)(nil),     // 6: stet.v1.TimelineFork
+	(*TimelineResponse)(nil), // 7: stet.v1.TimelineResponse
+	(*GraphRequest)(nil),     // 8: stet.v1.GraphRequest
+	(*GraphNode)(nil),        // 9: stet.v1.GraphNode
+	(*GraphEdge)(nil),        // 10: stet.v1.GraphEdge
+	(*GraphResponse)(nil),    // 11: stet.v1.GraphResponse
+	(*StorageRequest)(nil),   // 12: stet.v1.StorageRequest
+	(*StoragePoint)(nil),     // 13: stet.v1.StoragePoint
+	(*StorageResponse)(nil),  // 14: stet.v1.StorageResponse
+	(*FollowRequest)(nil),    // 15: stet.v1.FollowRequest
+	(*FollowResponse)(nil),   // 16: stet.v1.FollowResponse
+	(*Page)(nil),             // 17: stet.v1.Page
+	(*Unreadable)(nil),       // 18: stet.v1.Unreadable
+	(*Checkpoint)(nil),       // 19: stet.v1.Checkpoint
+	(*KindStats)(nil),        // 20: stet.v1.KindStats
+	(*ConversationSize)(nil), // 21: stet.v1.ConversationSize
 }
 var file_stet_v1_page_service_proto_depIdxs = []int32{
-	16, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
+	17, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
 	1,  // 1: stet.v1.OverviewResponse.rows:type_name -> stet.v1.OverviewRow
-	17, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
-	18, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
-	4,  // 4: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
-	5,  // 5: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
-	17, // 6: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
-	8,  // 7: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
-	9,  // 8: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
-	19, // 9: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
-	12, // 10: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
-	19, // 11: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
-	20, // 12: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
-	0,  // 13: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
-	3,  // 14: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
-	7,  // 15: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
-	11, // 16: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
-	14, // 17: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
-	2,  // 18: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
-	6,  // 19: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
-	10, // 20: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
-	13, // 21: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
-	15, // 22: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	18, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
+	19, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
+	5,  // 4: stet.v1.TimelineEntry.turn_total:type_name -> stet.v1.TurnTotal
+	4,  // 5: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
+	6,  // 6: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
+	18, // 7: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
+	9,  // 8: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
+	10, // 9: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
+	20, // 10: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
+	13, // 11: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
+	20, // 12: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
+	21, // 13: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
+	0,  // 14: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
+	3,  // 15: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
+	8,  // 16: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
+	12, // 17: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
+	15, // 18: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
+	2,  // 19: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
+	7,  // 20: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
+	11, // 21: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
+	14, // 22: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
+	16, // 23: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_page_service_proto_init() }
@@ -1448,7 +1588,7 @@ func file_stet_v1_page_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_page_service_proto_rawDesc), len(file_stet_v1_page_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseUnified, split, unified } from "../src/lib/diff.ts";
-import { ago, baseName, bytes, count, dayName, hex, marked, oneLine, ratio, unhex } from "../src/lib/format.ts";
+import { ago, baseName, bytes, count, dayName, duration, hex, marked, oneLine, ratio, tokens, unhex } from "../src/lib/format.ts";
 import { box, curve, layout } from "../src/lib/graph.ts";
 import { Heights } from "../src/lib/heights.ts";
 import { grouped, matches, merged } from "../src/lib/home.ts";
@@ -25,6 +25,17 @@ test("times are told as people tell them", () => {
   assert.equal(dayName(now - 13 * 3_600_000, now), "Yesterday");
   assert.equal(dayName(now - 3 * 24 * 3_600_000, now), "Thursday");
   assert.match(dayName(now - 40 * 24 * 3_600_000, now), /October 6, 2026/);
+});
+
+test("durations and tokens", () => {
+  assert.equal(duration(350), "350 ms");
+  assert.equal(duration(1500), "1.5 s");
+  assert.equal(duration(42_400), "42 s");
+  assert.equal(duration(130_000), "2 min 10 s");
+  assert.equal(duration(3_900_000), "1 h 5 min");
+  assert.equal(tokens(12, 100), "12 of 100 tokens");
+  assert.equal(tokens(34_200, 200_000), "34k of 200k tokens");
+  assert.equal(tokens(1500, 0), "1.5k tokens");
 });
 
 test("sizes and counts", () => {

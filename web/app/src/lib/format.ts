@@ -17,6 +17,22 @@ export function ago(ms: number, now: number): string {
   return count(Math.floor(age / (365 * day)), "year") + " ago";
 }
 
+/** duration formats how long something took. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  const s = Math.round(ms / 1000);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+}
+
+/** tokens formats how much of a model's context was used, out of a limit or 0. */
+export function tokens(used: number, limit: number): string {
+  const k = (n: number) => (n < 1000 ? String(n) : `${n < 10_000 ? (n / 1000).toFixed(1) : Math.round(n / 1000)}k`);
+  return limit > 0 ? `${k(used)} of ${k(limit)} tokens` : `${k(used)} tokens`;
+}
+
 /** clock is the time of day. */
 export function clock(ms: number): string {
   const d = new Date(ms);

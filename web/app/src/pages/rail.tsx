@@ -1,8 +1,8 @@
-import type { TimelineEntry } from "@gen/stet/v1/page_service_pb";
+import type { TimelineEntry, TurnTotal } from "@gen/stet/v1/page_service_pb";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
-import { clock, count, oneLine } from "../lib/format.ts";
+import { clock, count, duration, oneLine, tokens } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
 import { type Lane, isGap, lanes } from "../lib/timeline.ts";
 import { go, setQuery } from "../nav.ts";
@@ -115,9 +115,27 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
           {c.filesChanged > 0 ? `${count(c.filesChanged, "file")} ` : ""}
           <Lines added={c.linesAdded} removed={c.linesRemoved} /> {e.tools}
         </span>
+        {e.turnTotal && <Whole total={e.turnTotal} files={c.filesChanged} />}
       </a>
       {selected && <Actions entry={e} shown={shown} reload={reload} />}
     </div>
+  );
+}
+
+/** Whole shows what a turn of several checkpoints changed, and how long it took. */
+function Whole({ total, files }: { total: TurnTotal; files: number }) {
+  const several = total.files > files;
+  if (!several && total.durationMs === 0n && total.contextTokens === 0) return null;
+  return (
+    <span class="point-facts muted">
+      {several && (
+        <>
+          turn: {count(total.files, "file")} <Lines added={total.added} removed={total.removed} />{" "}
+        </>
+      )}
+      {total.durationMs > 0n && <>took {duration(Number(total.durationMs))} </>}
+      {total.contextTokens > 0 && <>{tokens(total.contextTokens, total.contextLimit)}</>}
+    </span>
   );
 }
 

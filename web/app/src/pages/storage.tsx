@@ -38,6 +38,16 @@ export default function StoragePage() {
           Measure again
         </button>
       </div>
+      {r.damaged.length > 0 && (
+        <details class="broken">
+          <summary>Some rows or trees cannot be read. What they refer to is not counted; stet fsck names the damage.</summary>
+          <ul>
+            {r.damaged.map((text, i) => (
+              <li key={i}>{text}</li>
+            ))}
+          </ul>
+        </details>
+      )}
       <dl class="figures">
         <Figure name="On disk" value={bytes(r.diskBytes)} about="all files of the store" />
         <Figure name="Stored" value={bytes(stored)} about="contents, compressed" />

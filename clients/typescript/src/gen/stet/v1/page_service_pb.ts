@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/page_service.proto.
  */
 export const file_stet_v1_page_service: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGV0L3YxL3BhZ2Vfc2VydmljZS5wcm90bxIHc3RldC52MSIuCg9PdmVydmlld1JlcXVlc3QSGwoEcGFnZRgBIAEoCzINLnN0ZXQudjEuUGFnZSLkAQoLT3ZlcnZpZXdSb3cSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEg0KBWFnZW50GAQgASgJEg0KBXR1cm5zGAUgASgNEg0KBXNhdmVzGAYgASgEEhIKCmNyZWF0ZWRfbXMYByABKAMSEgoKdXBkYXRlZF9tcxgIIAEoAxIOCgZwYXJlbnQYCSABKAkSEwoLY2hlY2twb2ludHMYCiABKA0SDQoFZmlsZXMYCyABKA0SDQoFYWRkZWQYDCABKA0SDwoHcmVtb3ZlZBgNIAEoDSJxChBPdmVydmlld1Jlc3BvbnNlEiIKBHJvd3MYASADKAsyFC5zdGV0LnYxLk92ZXJ2aWV3Um93EhMKC25leHRfY3Vyc29yGAIgASgJEiQKB2RhbWFnZWQYAyADKAsyEy5zdGV0LnYxLlVucmVhZGFibGUiJwoPVGltZWxpbmVSZXF1ZXN0EhQKDGNvbnZlcnNhdGlvbhgBIAEoCSLEAQoNVGltZWxpbmVFbnRyeRInCgpjaGVja3BvaW50GAEgASgLMhMuc3RldC52MS5DaGVja3BvaW50EgwKBG5hbWUYAiABKAkSDAoEZ29uZRgDIAEoCBIPCgdnb25lX21zGAQgASgDEg0KBXF1aWV0GAUgASgIEg8KB2N1cnJlbnQYBiABKAgSCwoDYXNrGAcgASgJEg0KBXRvb2xzGAggASgJEhEKCWNvbnRpbnVlcxgJIAEoCRIOCgZicmFuY2gYCiABKA0iTAoMVGltZWxpbmVGb3JrEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg0KBXR1cm5zGAMgASgNEhIKCmNyZWF0ZWRfbXMYBCABKAMimgEKEFRpbWVsaW5lUmVzcG9uc2USJwoHZW50cmllcxgBIAMoCzIWLnN0ZXQudjEuVGltZWxpbmVFbnRyeRIkCgVmb3JrcxgCIAMoCzIVLnN0ZXQudjEuVGltZWxpbmVGb3JrEhEKCXRydW5jYXRlZBgDIAEoCBIkCgdkYW1hZ2VkGAQgAygLMhMuc3RldC52MS5VbnJlYWRhYmxlIjcKDEdyYXBoUmVxdWVzdBIKCgJpZBgBIAEoDBIMCgRraW5kGAIgASgJEg0KBWxpbWl0GAMgASgNIm8KCUdyYXBoTm9kZRIKCgJpZBgBIAEoDBIMCgRraW5kGAIgASgJEgwKBHNpemUYAyABKAMSDgoGc3RvcmVkGAQgASgDEg0KBWRlcHRoGAUgASgNEgwKBHJlZnMYBiABKA0SDQoFZXJyb3IYByABKAkiNAoJR3JhcGhFZGdlEgwKBGZyb20YASABKA0SCgoCdG8YAiABKA0SDQoFZmllbGQYAyABKAkiaAoNR3JhcGhSZXNwb25zZRIhCgVub2RlcxgBIAMoCzISLnN0ZXQudjEuR3JhcGhOb2RlEiEKBWVkZ2VzGAIgAygLMhIuc3RldC52MS5HcmFwaEVkZ2USEQoJdHJ1bmNhdGVkGAMgASgIIhAKDlN0b3JhZ2VSZXF1ZXN0Ii4KDFN0b3JhZ2VQb2ludBIPCgd0aW1lX21zGAEgASgDEg0KBWJ5dGVzGAIgAygDIqACCg9TdG9yYWdlUmVzcG9uc2USIQoFa2luZHMYASADKAsyEi5zdGV0LnYxLktpbmRTdGF0cxIlCgZwb2ludHMYAiADKAsyFS5zdGV0LnYxLlN0b3JhZ2VQb2ludBIVCg1sb2dpY2FsX2J5dGVzGAMgASgDEhUKDWNvbnRlbnRfYnl0ZXMYBCABKAMSFAoMc3RvcmVkX2J5dGVzGAUgASgDEhIKCmRpc2tfYnl0ZXMYBiABKAMSKAoMdW5yZWZlcmVuY2VkGAcgASgLMhIuc3RldC52MS5LaW5kU3RhdHMSMAoNY29udmVyc2F0aW9ucxgIIAMoCzIZLnN0ZXQudjEuQ29udmVyc2F0aW9uU2l6ZRIPCgdwYXJ0aWFsGAkgASgIIi8KDUZvbGxvd1JlcXVlc3QSCgoCaWQYASABKAkSEgoKb2Zmc2V0X2tleRgCIAEoCSLGAQoORm9sbG93UmVzcG9uc2USEgoKb2Zmc2V0X2tleRgBIAEoCRIMCgRraW5kGAIgASgJEgwKBHRleHQYAyABKAkSDAoEaHRtbBgEIAEoCRIMCgR0b29sGAUgASgJEg8KB2NhbGxfaWQYBiABKAkSDAoEcGF0aBgHIAEoCRIOCgZzdGF0dXMYCCABKAkSDQoFYWRkZWQYCSABKA0SDwoHcmVtb3ZlZBgKIAEoDRIMCgRkaWZmGAsgASgJEgsKA3NlcRgMIAEoBDLWAgoLUGFnZVNlcnZpY2USRAoIT3ZlcnZpZXcSGC5zdGV0LnYxLk92ZXJ2aWV3UmVxdWVzdBoZLnN0ZXQudjEuT3ZlcnZpZXdSZXNwb25zZSIDkAIBEkQKCFRpbWVsaW5lEhguc3RldC52MS5UaW1lbGluZVJlcXVlc3QaGS5zdGV0LnYxLlRpbWVsaW5lUmVzcG9uc2UiA5ACARI7CgVHcmFwaBIVLnN0ZXQudjEuR3JhcGhSZXF1ZXN0GhYuc3RldC52MS5HcmFwaFJlc3BvbnNlIgOQAgESQQoHU3RvcmFnZRIXLnN0ZXQudjEuU3RvcmFnZVJlcXVlc3QaGC5zdGV0LnYxLlN0b3JhZ2VSZXNwb25zZSIDkAIBEjsKBkZvbGxvdxIWLnN0ZXQudjEuRm9sbG93UmVxdWVzdBoXLnN0ZXQudjEuRm9sbG93UmVzcG9uc2UwAUItWitnaXRodWIuY29tL3N0ZXQtZGV2L3N0ZXQvZ2VuL3N0ZXQvdjE7c3RldHYxYgZwcm90bzM", [file_stet_v1_checkpoint_service, file_stet_v1_common, file_stet_v1_store_service]);
+  fileDesc("ChpzdGV0L3YxL3BhZ2Vfc2VydmljZS5wcm90bxIHc3RldC52MSIuCg9PdmVydmlld1JlcXVlc3QSGwoEcGFnZRgBIAEoCzINLnN0ZXQudjEuUGFnZSLkAQoLT3ZlcnZpZXdSb3cSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEg0KBWFnZW50GAQgASgJEg0KBXR1cm5zGAUgASgNEg0KBXNhdmVzGAYgASgEEhIKCmNyZWF0ZWRfbXMYByABKAMSEgoKdXBkYXRlZF9tcxgIIAEoAxIOCgZwYXJlbnQYCSABKAkSEwoLY2hlY2twb2ludHMYCiABKA0SDQoFZmlsZXMYCyABKA0SDQoFYWRkZWQYDCABKA0SDwoHcmVtb3ZlZBgNIAEoDSJxChBPdmVydmlld1Jlc3BvbnNlEiIKBHJvd3MYASADKAsyFC5zdGV0LnYxLk92ZXJ2aWV3Um93EhMKC25leHRfY3Vyc29yGAIgASgJEiQKB2RhbWFnZWQYAyADKAsyEy5zdGV0LnYxLlVucmVhZGFibGUiJwoPVGltZWxpbmVSZXF1ZXN0EhQKDGNvbnZlcnNhdGlvbhgBIAEoCSLsAQoNVGltZWxpbmVFbnRyeRInCgpjaGVja3BvaW50GAEgASgLMhMuc3RldC52MS5DaGVja3BvaW50EgwKBG5hbWUYAiABKAkSDAoEZ29uZRgDIAEoCBIPCgdnb25lX21zGAQgASgDEg0KBXF1aWV0GAUgASgIEg8KB2N1cnJlbnQYBiABKAgSCwoDYXNrGAcgASgJEg0KBXRvb2xzGAggASgJEhEKCWNvbnRpbnVlcxgJIAEoCRIOCgZicmFuY2gYCiABKA0SJgoKdHVybl90b3RhbBgLIAEoCzISLnN0ZXQudjEuVHVyblRvdGFsIqQBCglUdXJuVG90YWwSDQoFZmlsZXMYASABKA0SDQoFYWRkZWQYAiABKA0SDwoHcmVtb3ZlZBgDIAEoDRIPCgdwYXJ0aWFsGAQgASgIEhMKC2NoZWNrcG9pbnRzGAUgASgNEhMKC2R1cmF0aW9uX21zGAYgASgDEhYKDmNvbnRleHRfdG9rZW5zGAcgASgNEhUKDWNvbnRleHRfbGltaXQYCCABKA0iTAoMVGltZWxpbmVGb3JrEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg0KBXR1cm5zGAMgASgNEhIKCmNyZWF0ZWRfbXMYBCABKAMimgEKEFRpbWVsaW5lUmVzcG9uc2USJwoHZW50cmllcxgBIAMoCzIWLnN0ZXQudjEuVGltZWxpbmVFbnRyeRIkCgVmb3JrcxgCIAMoCzIVLnN0ZXQudjEuVGltZWxpbmVGb3JrEhEKCXRydW5jYXRlZBgDIAEoCBIkCgdkYW1hZ2VkGAQgAygLMhMuc3RldC52MS5VbnJlYWRhYmxlIjcKDEdyYXBoUmVxdWVzdBIKCgJpZBgBIAEoDBIMCgRraW5kGAIgASgJEg0KBWxpbWl0GAMgASgNIm8KCUdyYXBoTm9kZRIKCgJpZBgBIAEoDBIMCgRraW5kGAIgASgJEgwKBHNpemUYAyABKAMSDgoGc3RvcmVkGAQgASgDEg0KBWRlcHRoGAUgASgNEgwKBHJlZnMYBiABKA0SDQoFZXJyb3IYByABKAkiNAoJR3JhcGhFZGdlEgwKBGZyb20YASABKA0SCgoCdG8YAiABKA0SDQoFZmllbGQYAyABKAkiaAoNR3JhcGhSZXNwb25zZRIhCgVub2RlcxgBIAMoCzISLnN0ZXQudjEuR3JhcGhOb2RlEiEKBWVkZ2VzGAIgAygLMhIuc3RldC52MS5HcmFwaEVkZ2USEQoJdHJ1bmNhdGVkGAMgASgIIhAKDlN0b3JhZ2VSZXF1ZXN0Ii4KDFN0b3JhZ2VQb2ludBIPCgd0aW1lX21zGAEgASgDEg0KBWJ5dGVzGAIgAygDIrECCg9TdG9yYWdlUmVzcG9uc2USIQoFa2luZHMYASADKAsyEi5zdGV0LnYxLktpbmRTdGF0cxIlCgZwb2ludHMYAiADKAsyFS5zdGV0LnYxLlN0b3JhZ2VQb2ludBIVCg1sb2dpY2FsX2J5dGVzGAMgASgDEhUKDWNvbnRlbnRfYnl0ZXMYBCABKAMSFAoMc3RvcmVkX2J5dGVzGAUgASgDEhIKCmRpc2tfYnl0ZXMYBiABKAMSKAoMdW5yZWZlcmVuY2VkGAcgASgLMhIuc3RldC52MS5LaW5kU3RhdHMSMAoNY29udmVyc2F0aW9ucxgIIAMoCzIZLnN0ZXQudjEuQ29udmVyc2F0aW9uU2l6ZRIPCgdwYXJ0aWFsGAkgASgIEg8KB2RhbWFnZWQYCiADKAkiLwoNRm9sbG93UmVxdWVzdBIKCgJpZBgBIAEoCRISCgpvZmZzZXRfa2V5GAIgASgJIsYBCg5Gb2xsb3dSZXNwb25zZRISCgpvZmZzZXRfa2V5GAEgASgJEgwKBGtpbmQYAiABKAkSDAoEdGV4dBgDIAEoCRIMCgRodG1sGAQgASgJEgwKBHRvb2wYBSABKAkSDwoHY2FsbF9pZBgGIAEoCRIMCgRwYXRoGAcgASgJEg4KBnN0YXR1cxgIIAEoCRINCgVhZGRlZBgJIAEoDRIPCgdyZW1vdmVkGAogASgNEgwKBGRpZmYYCyABKAkSCwoDc2VxGAwgASgEMtYCCgtQYWdlU2VydmljZRJECghPdmVydmlldxIYLnN0ZXQudjEuT3ZlcnZpZXdSZXF1ZXN0Ghkuc3RldC52MS5PdmVydmlld1Jlc3BvbnNlIgOQAgESRAoIVGltZWxpbmUSGC5zdGV0LnYxLlRpbWVsaW5lUmVxdWVzdBoZLnN0ZXQudjEuVGltZWxpbmVSZXNwb25zZSIDkAIBEjsKBUdyYXBoEhUuc3RldC52MS5HcmFwaFJlcXVlc3QaFi5zdGV0LnYxLkdyYXBoUmVzcG9uc2UiA5ACARJBCgdTdG9yYWdlEhcuc3RldC52MS5TdG9yYWdlUmVxdWVzdBoYLnN0ZXQudjEuU3RvcmFnZVJlc3BvbnNlIgOQAgESOwoGRm9sbG93EhYuc3RldC52MS5Gb2xsb3dSZXF1ZXN0Ghcuc3RldC52MS5Gb2xsb3dSZXNwb25zZTABQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_stet_v1_checkpoint_service, file_stet_v1_common, file_stet_v1_store_service]);
 
 /**
  * @generated from message stet.v1.OverviewRequest
@@ -232,6 +232,13 @@ export type TimelineEntry = Message<"stet.v1.TimelineEntry"> & {
    * @generated from field: uint32 branch = 10;
    */
   branch: number;
+
+  /**
+   * The whole turn; set at the newest checkpoint of each turn.
+   *
+   * @generated from field: stet.v1.TurnTotal turn_total = 11;
+   */
+  turnTotal?: TurnTotal | undefined;
 };
 
 /**
@@ -240,6 +247,69 @@ export type TimelineEntry = Message<"stet.v1.TimelineEntry"> & {
  */
 export const TimelineEntrySchema: GenMessage<TimelineEntry> = /*@__PURE__*/
   messageDesc(file_stet_v1_page_service, 4);
+
+/**
+ * TurnTotal sums up what the checkpoints of one turn found.
+ *
+ * @generated from message stet.v1.TurnTotal
+ */
+export type TurnTotal = Message<"stet.v1.TurnTotal"> & {
+  /**
+   * A file that two checkpoints found changed counts twice.
+   *
+   * @generated from field: uint32 files = 1;
+   */
+  files: number;
+
+  /**
+   * @generated from field: uint32 added = 2;
+   */
+  added: number;
+
+  /**
+   * @generated from field: uint32 removed = 3;
+   */
+  removed: number;
+
+  /**
+   * Not everything was counted.
+   *
+   * @generated from field: bool partial = 4;
+   */
+  partial: boolean;
+
+  /**
+   * @generated from field: uint32 checkpoints = 5;
+   */
+  checkpoints: number;
+
+  /**
+   * How long the turn took; 0 where it is not known.
+   *
+   * @generated from field: int64 duration_ms = 6;
+   */
+  durationMs: bigint;
+
+  /**
+   * How much of the model's context was used at the end of the turn, out of
+   * context_limit; 0 where it is not known.
+   *
+   * @generated from field: uint32 context_tokens = 7;
+   */
+  contextTokens: number;
+
+  /**
+   * @generated from field: uint32 context_limit = 8;
+   */
+  contextLimit: number;
+};
+
+/**
+ * Describes the message stet.v1.TurnTotal.
+ * Use `create(TurnTotalSchema)` to create a new message.
+ */
+export const TurnTotalSchema: GenMessage<TurnTotal> = /*@__PURE__*/
+  messageDesc(file_stet_v1_page_service, 5);
 
 /**
  * @generated from message stet.v1.TimelineFork
@@ -273,7 +343,7 @@ export type TimelineFork = Message<"stet.v1.TimelineFork"> & {
  * Use `create(TimelineForkSchema)` to create a new message.
  */
 export const TimelineForkSchema: GenMessage<TimelineFork> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 5);
+  messageDesc(file_stet_v1_page_service, 6);
 
 /**
  * @generated from message stet.v1.TimelineResponse
@@ -311,7 +381,7 @@ export type TimelineResponse = Message<"stet.v1.TimelineResponse"> & {
  * Use `create(TimelineResponseSchema)` to create a new message.
  */
 export const TimelineResponseSchema: GenMessage<TimelineResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 6);
+  messageDesc(file_stet_v1_page_service, 7);
 
 /**
  * @generated from message stet.v1.GraphRequest
@@ -342,7 +412,7 @@ export type GraphRequest = Message<"stet.v1.GraphRequest"> & {
  * Use `create(GraphRequestSchema)` to create a new message.
  */
 export const GraphRequestSchema: GenMessage<GraphRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 7);
+  messageDesc(file_stet_v1_page_service, 8);
 
 /**
  * @generated from message stet.v1.GraphNode
@@ -395,7 +465,7 @@ export type GraphNode = Message<"stet.v1.GraphNode"> & {
  * Use `create(GraphNodeSchema)` to create a new message.
  */
 export const GraphNodeSchema: GenMessage<GraphNode> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 8);
+  messageDesc(file_stet_v1_page_service, 9);
 
 /**
  * @generated from message stet.v1.GraphEdge
@@ -424,7 +494,7 @@ export type GraphEdge = Message<"stet.v1.GraphEdge"> & {
  * Use `create(GraphEdgeSchema)` to create a new message.
  */
 export const GraphEdgeSchema: GenMessage<GraphEdge> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 9);
+  messageDesc(file_stet_v1_page_service, 10);
 
 /**
  * @generated from message stet.v1.GraphResponse
@@ -451,7 +521,7 @@ export type GraphResponse = Message<"stet.v1.GraphResponse"> & {
  * Use `create(GraphResponseSchema)` to create a new message.
  */
 export const GraphResponseSchema: GenMessage<GraphResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 10);
+  messageDesc(file_stet_v1_page_service, 11);
 
 /**
  * @generated from message stet.v1.StorageRequest
@@ -464,7 +534,7 @@ export type StorageRequest = Message<"stet.v1.StorageRequest"> & {
  * Use `create(StorageRequestSchema)` to create a new message.
  */
 export const StorageRequestSchema: GenMessage<StorageRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 11);
+  messageDesc(file_stet_v1_page_service, 12);
 
 /**
  * @generated from message stet.v1.StoragePoint
@@ -488,7 +558,7 @@ export type StoragePoint = Message<"stet.v1.StoragePoint"> & {
  * Use `create(StoragePointSchema)` to create a new message.
  */
 export const StoragePointSchema: GenMessage<StoragePoint> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 12);
+  messageDesc(file_stet_v1_page_service, 13);
 
 /**
  * @generated from message stet.v1.StorageResponse
@@ -552,6 +622,13 @@ export type StorageResponse = Message<"stet.v1.StorageResponse"> & {
    * @generated from field: bool partial = 9;
    */
   partial: boolean;
+
+  /**
+   * Rows and trees that could not be read. What they refer to was not measured.
+   *
+   * @generated from field: repeated string damaged = 10;
+   */
+  damaged: string[];
 };
 
 /**
@@ -559,7 +636,7 @@ export type StorageResponse = Message<"stet.v1.StorageResponse"> & {
  * Use `create(StorageResponseSchema)` to create a new message.
  */
 export const StorageResponseSchema: GenMessage<StorageResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 13);
+  messageDesc(file_stet_v1_page_service, 14);
 
 /**
  * @generated from message stet.v1.FollowRequest
@@ -583,7 +660,7 @@ export type FollowRequest = Message<"stet.v1.FollowRequest"> & {
  * Use `create(FollowRequestSchema)` to create a new message.
  */
 export const FollowRequestSchema: GenMessage<FollowRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 14);
+  messageDesc(file_stet_v1_page_service, 15);
 
 /**
  * FollowResponse is one event.
@@ -666,7 +743,7 @@ export type FollowResponse = Message<"stet.v1.FollowResponse"> & {
  * Use `create(FollowResponseSchema)` to create a new message.
  */
 export const FollowResponseSchema: GenMessage<FollowResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 15);
+  messageDesc(file_stet_v1_page_service, 16);
 
 /**
  * PageService serves the web page.
