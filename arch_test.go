@@ -29,6 +29,7 @@ var importMap = map[string][]string{
 	"internal/highlight":   {},
 	"internal/swapdir":     {},
 	"internal/lru":         {},
+	"internal/wirecode":    {},
 	"internal/lookup":      {"kv", "internal/keyspace"},
 	"internal/testenv":     {},
 	"internal/realservers": {"internal/testenv"},
@@ -64,7 +65,7 @@ var importMap = map[string][]string{
 	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "conversation/...", "cloudagent/..."},
 	"kvstream/...":      {"blob", "gen/...", "kvstream/..."},
-	"agentrun/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/..."},
+	"agentrun/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/...", "internal/wirecode"},
 	"transcript/...":    {"blob", "conversation/...", "gen/...", "transcript/..."},
 	"linediff":          {"blob", "workspace"},
 	"timeline":          {"blob", "gen/...", "conversation", "checkpoint", "transcript"},
@@ -73,6 +74,7 @@ var importMap = map[string][]string{
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
 	"usage":             {"blob", "kv", "conversation/...", "checkpoint", "cloudagent", "workspace"},
 	"foreign/...":       {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
+	"foreign/cursor":    {"blob", "gen/...", "conversation/...", "checkpoint/jsoncheckpoint"}, // reads; cursorimport writes
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
@@ -82,7 +84,7 @@ var importMap = map[string][]string{
 	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep"},
 	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"internal/cli/...":     {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep"},
-	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "upkeep"},
+	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
 	"web/...":              {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/wirelimit"
+	"github.com/stet-dev/stet/fault"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
+	"github.com/stet-dev/stet/internal/wirecode"
 )
 
 // Service is agent.v1.AgentService over an Agent, for connect.
@@ -27,7 +29,7 @@ func (s *Service) Run(ctx context.Context, stream *connect.BidiStream[agentv1.Ag
 }
 
 // ConnectError converts an error of Serve for connect. The client gets the text of a
-// *Failure and of protocol errors, but only the code of others.
+// *Failure and of protocol errors, but only the code of others and what it means here.
 func ConnectError(err error) error {
 	var failure *Failure
 	switch {
@@ -36,27 +38,32 @@ func ConnectError(err error) error {
 	case errors.As(err, &failure):
 		return connect.NewError(connect.CodeInternal, failure)
 	case errors.Is(err, ErrProtocol):
-		return connect.NewError(connect.CodeInvalidArgument, err)
-	case errors.Is(err, blob.ErrInvalidID), errors.Is(err, wirelimit.ErrMalformed), errors.Is(err, wirelimit.ErrExceeded):
-		return hidden(connect.CodeInvalidArgument, errors.New("the state is malformed"))
-	case errors.Is(err, ErrConnectionLost):
-		return hidden(connect.CodeUnavailable, ErrConnectionLost)
-	case errors.Is(err, ErrUnsupported):
-		return hidden(connect.CodeUnimplemented, ErrUnsupported)
-	case errors.Is(err, context.Canceled):
-		return hidden(connect.CodeCanceled, context.Canceled)
-	case errors.Is(err, context.DeadlineExceeded):
-		return hidden(connect.CodeDeadlineExceeded, context.DeadlineExceeded)
-	case errors.Is(err, blob.ErrClosed):
-		return hidden(connect.CodeUnavailable, ErrConnectionLost)
-	case errors.Is(err, blob.ErrTooLarge):
-		return hidden(connect.CodeOutOfRange, errors.New("a part of the state is too large for a message"))
-	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrCorrupt):
-		return hidden(connect.CodeDataLoss, errors.New("a part of the state is missing"))
+		return connect.NewError(wirecode.Of(fault.Invalid), err)
 	}
-	return hidden(connect.CodeInternal, errors.New("the agent failed"))
+	code, why := meaning(err)
+	return connect.NewError(code, fmt.Errorf("run: %w", why))
 }
 
-func hidden(code connect.Code, err error) error {
-	return connect.NewError(code, fmt.Errorf("run: %w", err))
+// meaning returns the code of an error, and what a client may know about it.
+func meaning(err error) (connect.Code, error) {
+	if code, ok := wirecode.Ended(err); ok {
+		if code == connect.CodeCanceled {
+			return code, context.Canceled
+		}
+		return code, context.DeadlineExceeded
+	}
+	switch {
+	case errors.Is(err, blob.ErrInvalidID), errors.Is(err, wirelimit.ErrMalformed), errors.Is(err, wirelimit.ErrExceeded):
+		return wirecode.Of(fault.Invalid), errors.New("the state is malformed")
+	case errors.Is(err, ErrConnectionLost), errors.Is(err, blob.ErrClosed):
+		return wirecode.Of(fault.Unreachable), ErrConnectionLost
+	case errors.Is(err, ErrUnsupported):
+		return wirecode.Of(fault.Unsupported), ErrUnsupported
+	case errors.Is(err, blob.ErrTooLarge):
+		// Not the code of its class: clients try again after that one.
+		return connect.CodeOutOfRange, errors.New("a part of the state is too large for a message")
+	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrCorrupt):
+		return wirecode.Of(fault.Damaged), errors.New("a part of the state is missing") // a state names its parts
+	}
+	return wirecode.Of(fault.Unknown), errors.New("the agent failed")
 }

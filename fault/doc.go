@@ -18,8 +18,8 @@
 //	}
 //
 // A server and a command line need one row for each class, not one for each
-// sentinel. The server's table of wire codes is in package server, the table of exit
-// codes is in the command line; this package knows neither.
+// sentinel. The table of wire codes is in internal/wirecode, the table of exit codes
+// is in the command line; this package knows neither.
 //
 // # Reasons
 //

@@ -1,38 +1,15 @@
 package server
 
 import (
-	"context"
 	"errors"
 
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet/fault"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/wirecode"
 	"github.com/stet-dev/stet/kv"
 )
-
-// codes says which code the errors of a class cross the wire with. docs/SERVER.md has
-// the same table.
-var codes = map[fault.Class]connect.Code{
-	fault.NotFound:    connect.CodeNotFound,
-	fault.Invalid:     connect.CodeInvalidArgument,
-	fault.Exists:      connect.CodeAlreadyExists,
-	fault.Stale:       connect.CodeAborted,
-	fault.Conflict:    connect.CodeFailedPrecondition,
-	fault.Unsupported: connect.CodeUnimplemented,
-	fault.Busy:        connect.CodeUnavailable,
-	fault.Closed:      connect.CodeUnavailable,
-	fault.Canceled:    connect.CodeCanceled,
-	fault.Unreachable: connect.CodeUnavailable,
-	fault.Denied:      connect.CodePermissionDenied,
-	fault.Exhausted:   connect.CodeResourceExhausted,
-	fault.ReadOnly:    connect.CodeFailedPrecondition,
-	fault.WrongKey:    connect.CodeFailedPrecondition,
-	fault.NewerFormat: connect.CodeFailedPrecondition,
-	fault.RolledBack:  connect.CodeAborted,
-	fault.Uncertain:   connect.CodeUnknown,
-	fault.Damaged:     connect.CodeDataLoss,
-}
 
 // exceptions are reasons whose code is not that of their class.
 var exceptions = map[string]connect.Code{
@@ -54,11 +31,8 @@ const (
 // codeOf returns the code of an error. An error without a reason is not meant for
 // callers, and is internal.
 func codeOf(err error) connect.Code {
-	switch { // a call that ended early says nothing else with certainty
-	case errors.Is(err, context.Canceled):
-		return connect.CodeCanceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return connect.CodeDeadlineExceeded
+	if code, ok := wirecode.Ended(err); ok {
+		return code
 	}
 	reasons := fault.Reasons(err)
 	if len(reasons) == 0 {
@@ -67,7 +41,7 @@ func codeOf(err error) connect.Code {
 	if code, ok := exceptions[reasons[0]]; ok {
 		return code
 	}
-	return codes[fault.Declared(err)]
+	return wirecode.Of(fault.Declared(err))
 }
 
 // withReasons adds the headers for err.

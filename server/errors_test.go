@@ -25,17 +25,6 @@ import (
 	"github.com/stet-dev/stet/upkeep"
 )
 
-func TestEveryClassHasACode(t *testing.T) {
-	for _, class := range fault.Classes() {
-		if codes[class] == 0 {
-			t.Errorf("%v has no code", class)
-		}
-	}
-	if len(codes) != len(fault.Classes()) {
-		t.Errorf("%d classes have codes, want %d", len(codes), len(fault.Classes()))
-	}
-}
-
 func TestErrorsHaveTheirCodes(t *testing.T) {
 	for _, test := range []struct {
 		err     error

@@ -1,0 +1,38 @@
+package wirecode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/fault"
+)
+
+func TestEveryClassHasACode(t *testing.T) {
+	for _, class := range fault.Classes() {
+		if codes[class] == 0 || Of(class) != codes[class] {
+			t.Errorf("%v has no code", class)
+		}
+	}
+	if len(codes) != len(fault.Classes()) {
+		t.Errorf("%d classes have codes, want %d", len(codes), len(fault.Classes()))
+	}
+	if got := Of(fault.Unknown); got != connect.CodeInternal {
+		t.Errorf("an unknown class has %v", got)
+	}
+}
+
+func TestEnded(t *testing.T) {
+	for err, want := range map[error]connect.Code{
+		fmt.Errorf("read: %w", context.Canceled): connect.CodeCanceled,
+		context.DeadlineExceeded:                 connect.CodeDeadlineExceeded,
+		errors.New("other"):                      0,
+	} {
+		if got, ok := Ended(err); got != want || ok != (want != 0) {
+			t.Errorf("%v: %v, %v", err, got, ok)
+		}
+	}
+}
