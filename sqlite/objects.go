@@ -86,7 +86,7 @@ func (o *objects) tempPath(id blob.ID, suffix string) string {
 }
 
 // write stores size bytes of r durably and returns the suffix for the row. Once
-// the row is durable, settle removes the second link.
+// the row is durable, unlinkTemp removes the second link.
 func (o *objects) write(id blob.ID, r io.Reader, size int64) (string, error) {
 	var random [8]byte
 	rand.Read(random[:])
@@ -97,8 +97,8 @@ func (o *objects) write(id blob.ID, r io.Reader, size int64) (string, error) {
 	return suffix, nil
 }
 
-// settle removes the second link once the row of an object is durable.
-func (o *objects) settle(id blob.ID, suffix string) error {
+// unlinkTemp removes the second link once the row of an object is durable.
+func (o *objects) unlinkTemp(id blob.ID, suffix string) error {
 	return ignoreMissing(o.files.Remove(o.tempPath(id, suffix)))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -70,6 +71,12 @@ type DB struct {
 	lock    *flock.Flock
 	closing sync.Once
 	err     error // result of Close
+}
+
+// Exists reports whether dir has the database of a store, readable or not.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, databaseName))
+	return err == nil
 }
 
 // Open opens the store in dir, creating it in a missing or empty directory. It refuses,

@@ -102,7 +102,7 @@ func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
 	var errs []error
 	for _, fresh := range all {
 		if fresh.file != "" && !fresh.passed {
-			errs = append(errs, fileError("settle an object file", b.db.objects.settle(fresh.id, fresh.file)))
+			errs = append(errs, fileError("remove the second link of an object file", b.db.objects.unlinkTemp(fresh.id, fresh.file)))
 		}
 		if fresh.file != "" && fresh.passed {
 			errs = append(errs, b.db.objects.discard(fresh.id, fresh.file))

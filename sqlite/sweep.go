@@ -195,7 +195,7 @@ func (db *DB) sweepOrphans() error {
 			return sqlError("look for an object's row", err)
 		}
 		if named {
-			return fileError("remove a leftover link", db.objects.settle(id, suffix))
+			return fileError("remove a leftover link", db.objects.unlinkTemp(id, suffix))
 		}
 		orphans = append(orphans, leftover{id, suffix})
 		return nil
@@ -220,7 +220,7 @@ func (db *DB) sweepOrphans() error {
 // again, when its objects would be missing. Any commit overwrites it in the log, if it
 // changes something: the library does not write unchanged pages.
 func overwriteDoubt(c *conn) error {
-	return sqlError("settle the log", c.exec(`UPDATE meta SET value = value + 1 WHERE key = 'generation'`))
+	return sqlError("overwrite the end of the log", c.exec(`UPDATE meta SET value = value + 1 WHERE key = 'generation'`))
 }
 
 // removeOrphans removes every object file that no row names.
