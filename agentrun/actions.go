@@ -57,7 +57,7 @@ func (s *session) perform(ctx context.Context, d *draft, action *agentv1.Convers
 	w.publish = func(ctx context.Context) error { return s.announce(ctx, d) }
 	err := w.begin(turn)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(turn), errCancelled) {
-		err = s.settleCancelled(ctx, w)
+		err = s.endCancelledCalls(ctx, w)
 	}
 	if err != nil {
 		return err
@@ -70,14 +70,14 @@ func (s *session) perform(ctx context.Context, d *draft, action *agentv1.Convers
 	return s.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TurnEnded{TurnEnded: &agentv1.TurnEndedUpdate{}}})
 }
 
-// settleCancelled ends the calls that a cancelled turn left open.
-func (s *session) settleCancelled(ctx context.Context, w *worker) error {
+// endCancelledCalls ends the calls that a cancelled turn left open.
+func (s *session) endCancelledCalls(ctx context.Context, w *worker) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace)
 	defer cancel()
 	s.mu.Lock()
 	resolutions := s.cancelled.GetInterruptedPendingToolCallResolutions()
 	s.mu.Unlock()
-	if err := w.settle(resolutions); err != nil {
+	if err := w.endCalls(resolutions); err != nil {
 		return err
 	}
 	return w.publish(ctx)
@@ -91,7 +91,7 @@ func (w *worker) begin(ctx context.Context) error {
 	case *agentv1.ConversationAction_ResumeAction:
 		return w.drive(ctx)
 	case *agentv1.ConversationAction_CancelAction:
-		return w.settle(a.CancelAction.GetInterruptedPendingToolCallResolutions())
+		return w.endCalls(a.CancelAction.GetInterruptedPendingToolCallResolutions())
 	case *agentv1.ConversationAction_SummarizeAction:
 		return w.summarize(ctx)
 	case *agentv1.ConversationAction_ShellCommandAction:
@@ -119,7 +119,7 @@ func (w *worker) begin(ctx context.Context) error {
 }
 
 func (w *worker) userMessage(ctx context.Context, a *agentv1.UserMessageAction) error {
-	if err := w.settle(a.GetInterruptedPendingToolCallResolutions()); err != nil {
+	if err := w.endCalls(a.GetInterruptedPendingToolCallResolutions()); err != nil {
 		return err
 	}
 	for _, m := range a.GetPrependUserMessages() {
@@ -139,7 +139,7 @@ func (w *worker) message(ctx context.Context, msg *agentv1.UserMessage) error {
 	if id := msg.GetMessageId(); id != "" && w.d.user.GetMessageId() == id {
 		return w.drive(ctx)
 	}
-	if err := w.settle(nil); err != nil {
+	if err := w.endCalls(nil); err != nil {
 		return err
 	}
 	if err := w.d.beginTurn(msg); err != nil {

@@ -70,8 +70,8 @@ func (q *Queue) MarkProcessed(id string) bool {
 	return len(q.waiting) < before
 }
 
-// settle marks the messages that the handler's latest state contains.
-func (q *Queue) settle(ctx context.Context, h *Handler) error {
+// markContained marks the messages that the handler's latest state contains.
+func (q *Queue) markContained(ctx context.Context, h *Handler) error {
 	var ids []string
 	for _, m := range q.Unprocessed() {
 		ids = append(ids, m.MessageId)
@@ -81,7 +81,7 @@ func (q *Queue) settle(ctx context.Context, h *Handler) error {
 	}
 	has, err := h.Contains(ctx, ids...)
 	if err != nil {
-		return fmt.Errorf("settle queue: %w", err)
+		return fmt.Errorf("mark processed messages: %w", err)
 	}
 	for i, id := range ids {
 		if has[i] {

@@ -112,7 +112,7 @@ func (r *runner) requeue(action *agentv1.ConversationAction) *agentv1.Conversati
 
 // next returns the action for the oldest message of the queue, or nil.
 func (r *runner) next(ctx context.Context) (*agentv1.ConversationAction, string, error) {
-	if err := r.queue.settle(ctx, r.req.Handler); err != nil {
+	if err := r.queue.markContained(ctx, r.req.Handler); err != nil {
 		return nil, "", err
 	}
 	msg := r.queue.next()

@@ -230,9 +230,9 @@ func (w *worker) execID() string {
 	return w.callID(fmt.Sprintf("exec%d", w.depth), len(w.d.steps))
 }
 
-// settle ends calls that will not be executed: with a result from the client, or
+// endCalls ends calls that will not be executed: with a result from the client, or
 // without one.
-func (w *worker) settle(resolutions *agentv1.InterruptedPendingToolCallResolutions) error {
+func (w *worker) endCalls(resolutions *agentv1.InterruptedPendingToolCallResolutions) error {
 	waiting := w.d.state.PendingToolCalls
 	if len(waiting) == 0 {
 		return nil

@@ -27,14 +27,14 @@ import (
 // repository of git beside it, as agents use one.
 type bench struct {
 	*fixture
-	files  []string
-	store  string
-	settle func() // does what a store does when it is quiet
-	shut   func() // closes the store
-	git    string
-	rnd    *rand.Rand
-	ours   usage
-	theirs usage
+	files   []string
+	store   string
+	compact func() // does what a store does when it is quiet
+	shut    func() // closes the store
+	git     string
+	rnd     *rand.Rand
+	ours    usage
+	theirs  usage
 }
 
 // usage sums up what something took. On a busy machine the processor's time tells
@@ -56,7 +56,7 @@ func newBench(b *testing.B, files int) *bench {
 		Recall: func(id blob.ID) []byte { return layers.Peek(id) },
 	})
 	layers = cached.New(blob.Checked(small), nil)
-	settle := func() {
+	compact := func() {
 		all, _, err := db.Blobs().Arrived(b.Context(), "", math.MaxInt32)
 		must(b, err)
 		_, err = small.Compact(b.Context(), db.Blobs(), all)
@@ -65,7 +65,7 @@ func newBench(b *testing.B, files int) *bench {
 	}
 	x := &bench{
 		fixture: &fixture{t: b, dir: b.TempDir(), blobs: layers, rows: db.Rows()},
-		store:   store, settle: settle, shut: shut, git: filepath.Join(b.TempDir(), "shadow"), rnd: rand.New(rand.NewPCG(3, 3)),
+		store:   store, compact: compact, shut: shut, git: filepath.Join(b.TempDir(), "shadow"), rnd: rand.New(rand.NewPCG(3, 3)),
 	}
 	x.opts.IndexDir = b.TempDir()
 	for i := range files {
@@ -203,7 +203,7 @@ func BenchmarkFirst(b *testing.B) {
 				timed(&x.theirs, x.shadowCommit)
 				sum.ours.add(x.ours)
 				sum.theirs.add(x.theirs)
-				x.settle()
+				x.compact()
 				x.shut() // which leaves one file
 				stored += size(b, x.store)
 				shadow += size(b, x.git) - empty

@@ -210,8 +210,8 @@ func perhapsMine(conversation string, by Writer, asked bool) bool {
 	return false
 }
 
-// settle turns states into the actions of a plan.
-func (w *Workspace) settle(ctx context.Context, p *Plan, states []PathState, rules Rules) error {
+// chooseActions turns states into the actions of a plan.
+func (w *Workspace) chooseActions(ctx context.Context, p *Plan, states []PathState, rules Rules) error {
 	actions := Reconcile(Decide(states, rules), states, rules)
 	if err := w.mergeAll(ctx, actions, p.request.choice); err != nil {
 		return err

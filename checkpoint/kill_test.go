@@ -58,7 +58,7 @@ func TestKilledProcess(t *testing.T) {
 			seen[isOneOf(t, n, f, trees)]++
 		})
 	}
-	t.Logf("found the old tree %d times, the new one %d times; settled %d rewinds", seen[0], seen[1], recovered)
+	t.Logf("found the old tree %d times, the new one %d times; finished or took back %d rewinds", seen[0], seen[1], recovered)
 	onDisk(t, dir, func(f *fixture) { // and it still works
 		for i := range targets {
 			f.rewind(RewindRequest{To: targets[i]})

@@ -84,7 +84,7 @@ func TestRacedRewinds(t *testing.T) {
 			refused++
 		}
 		// While the directory is a link, a rewind that ended in between cannot be
-		// settled; the workspace opens when it is back, and nothing is lost.
+		// taken back; the workspace opens when it is back, and nothing is lost.
 		for tries := 0; ; tries++ {
 			err := f.tryReopen()
 			if err == nil {

@@ -83,7 +83,7 @@ func (w *Workspace) decideFiles(ctx context.Context, st *state, p *Plan, present
 		}
 	}
 	p.present, p.NotCaptured = present.tree, present.skipped
-	return present, w.settle(ctx, p, states, rules)
+	return present, w.chooseActions(ctx, p, states, rules)
 }
 
 // hidden lists the paths that a rule hides and that the plan may change. Directories

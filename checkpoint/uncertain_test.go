@@ -195,7 +195,7 @@ func TestFilesAndLogAgreeAfterAnError(t *testing.T) {
 	if err != nil || probe.files() != "old" {
 		t.Fatalf("rewind = %v, files %s", err, probe.files())
 	}
-	unsettled := 0
+	interrupted := 0
 	for at := 1; at <= changes; at++ {
 		for _, how := range []struct{ sticky, arrive bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 			name := fmt.Sprintf("%d of %d, sticky %v, arrives %v", at, changes, how.sticky, how.arrive)
@@ -203,7 +203,7 @@ func TestFilesAndLogAgreeAfterAnError(t *testing.T) {
 				u := newUncertain(t)
 				_, err := u.rewind(at, how.sticky, how.arrive)
 				if errors.Is(err, checkpoint.ErrInterrupted) {
-					unsettled++
+					interrupted++
 				}
 				db, w := u.open("")
 				defer u.close(db, w)
@@ -227,7 +227,7 @@ func TestFilesAndLogAgreeAfterAnError(t *testing.T) {
 			})
 		}
 	}
-	if unsettled == 0 {
+	if interrupted == 0 {
 		t.Error("no rewind ended in doubt")
 	}
 }

@@ -81,7 +81,7 @@ func whose(w *Writer, p *PathState) (Why, string) {
 }
 
 // Left lists what the plan leaves as it is although it differs from the target, the
-// conflicts that it does not settle, and the paths that come without their bits. Where it takes out a single turn there is no
+// conflicts that it does not resolve, and the paths that come without their bits. Where it takes out a single turn there is no
 // target, and only conflicts count.
 func (p *Plan) Left() []Action {
 	var left []Action

@@ -155,7 +155,7 @@ func (f *follower) connect(ctx context.Context) error {
 	for !f.stopped {
 		m, err := f.receive(ctx, r)
 		if errors.Is(err, io.EOF) {
-			return f.settle(ctx, "")
+			return f.deliverPending(ctx, "")
 		}
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func (f *follower) take(ctx context.Context, m *aiserverv1.StreamConversationRes
 	case *aiserverv1.StreamConversationResponse_WorkflowStatusWithOffset_:
 		status, at := v.WorkflowStatusWithOffset.GetWorkflowStatus(), v.WorkflowStatusWithOffset.GetOffsetKey()
 		if f.pending != nil && f.pending.Status == status {
-			return f.settle(ctx, at)
+			return f.deliverPending(ctx, at)
 		}
 		if at == f.after {
 			f.terminal = Terminal(status) // repeated at the end
@@ -248,8 +248,8 @@ func (f *follower) initial(ctx context.Context, m *aiserverv1.StreamConversation
 	return nil
 }
 
-// settle delivers the initial state that was held back.
-func (f *follower) settle(ctx context.Context, offset string) error {
+// deliverPending delivers the initial state that was held back.
+func (f *follower) deliverPending(ctx context.Context, offset string) error {
 	if f.pending == nil {
 		return nil
 	}
@@ -269,7 +269,7 @@ const maxGaps = 3
 
 // give delivers an event if it is the next one.
 func (f *follower) give(ctx context.Context, e Event) error {
-	if err := f.settle(ctx, ""); err != nil || f.stopped {
+	if err := f.deliverPending(ctx, ""); err != nil || f.stopped {
 		return err
 	}
 	if e.Offset != "" && f.after != "" {

@@ -63,7 +63,7 @@ func (c *Conversation) closure(ctx context.Context, lenient bool) (needs, error)
 		return needs{}, &kv.MissingBlobsError{IDs: f.missing}
 	}
 	f.needs.outside = slices.Collect(maps.Keys(f.outside))
-	f.settle()
+	f.recordConditions()
 	if lenient {
 		err := c.present(ctx, &f.needs)
 		return f.needs, err
@@ -90,9 +90,9 @@ type follower struct {
 	leans   map[uint64]kv.Expect // saves whose states were skipped
 }
 
-// settle records the conditions of the needs. A blob that reaches the history is not
+// recordConditions records the conditions of the needs. A blob that reaches the history is not
 // firm: parts of the history may be removed without a collection.
-func (f *follower) settle() {
+func (f *follower) recordConditions() {
 	f.needs.expect = slices.Collect(maps.Values(f.leans))
 	if !f.leaning {
 		f.needs.firm = f.firm

@@ -215,7 +215,7 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	case c.stale:
 		return Save{}, ErrStale
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.clearDoubt(ctx); err != nil {
 		return Save{}, err
 	}
 	target, version, err := c.store.saveAt(ctx, c.id, seq)

@@ -63,7 +63,7 @@ func (c *Conversation) ready(ctx context.Context) error {
 	if c.stale {
 		return ErrStale
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.clearDoubt(ctx); err != nil {
 		return err
 	}
 	return c.ensure(ctx)
@@ -307,8 +307,8 @@ func (c *Conversation) adopt(a *attempt) {
 	c.doubt = nil
 }
 
-// settle determines the outcome of a commit whose error leaves it open.
-func (c *Conversation) settle(ctx context.Context) error {
+// clearDoubt determines the outcome of a commit whose error leaves it open.
+func (c *Conversation) clearDoubt(ctx context.Context) error {
 	a := c.doubt
 	if a == nil {
 		return nil
@@ -329,14 +329,14 @@ func (c *Conversation) settle(ctx context.Context) error {
 		c.stale = true
 		return ErrStale
 	}
-	c.settled(a)
+	c.adoptLate(a)
 	return nil
 }
 
-// settled adopts a save that turned out to be committed. The draft may have changed
+// adoptLate takes over a save that turned out to be committed. The draft may have changed
 // meanwhile, so everything staged stays; the builder continues from the blob that it
 // referred to before, which is also stored.
-func (c *Conversation) settled(a *attempt) {
+func (c *Conversation) adoptLate(a *attempt) {
 	c.setHead(a.save)
 	c.doubt = nil
 }

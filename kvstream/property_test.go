@@ -31,7 +31,7 @@ func TestInterleavings(t *testing.T) {
 			for range rapid.IntRange(0, 40).Draw(rt, "steps") {
 				p.step(rt)
 			}
-			p.settle(rt)
+			p.finish(rt)
 		})
 	})
 }
@@ -175,8 +175,8 @@ func (p *capricious) answer(rt *rapid.T, msg *agentv1.KvServerMessage) {
 	}
 }
 
-// settle lets the rest time out or be answered, and then judges.
-func (p *capricious) settle(rt *rapid.T) {
+// finish lets the rest time out or be answered, and then judges.
+func (p *capricious) finish(rt *rapid.T) {
 	p.listen()
 	if rapid.Bool().Draw(rt, "answer the rest") {
 		for ; len(p.held) > 0; p.listen() {

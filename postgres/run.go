@@ -25,7 +25,7 @@ func (g *group) run() {
 		g.runApart(err)
 		return
 	}
-	g.t.settle(g, err)
+	g.t.conclude(g, err)
 	for _, r := range g.reqs {
 		g.answer(r, err)
 	}
@@ -39,9 +39,9 @@ func (g *group) runApart(err error) {
 		blobs.recs, blobs.carries = g.recs, true
 		err = blobs.write()
 		g.recs, g.lost = blobs.recs, append(g.lost, blobs.lost...)
-		g.t.settle(g, err)
+		g.t.conclude(g, err)
 	} else {
-		g.t.settle(g, nil)
+		g.t.conclude(g, nil)
 	}
 	for _, r := range g.reqs {
 		if r.batch == nil {
@@ -204,7 +204,7 @@ func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _
 	case refused(err):
 		return false, db.wrap(db.ctx, "commit", err)
 	}
-	happened, err := db.settle(a, deadline)
+	happened, err := db.happened(a, deadline)
 	return !happened, err
 }
 
@@ -223,10 +223,10 @@ func (db *DB) pause(d time.Duration) error {
 	}
 }
 
-// settle determines whether an attempt without an answer happened. It inserts the
+// happened determines whether an attempt without an answer happened. It inserts the
 // attempt's name itself: if that works, the attempt did not happen and no longer can,
 // even if it is still on its way; if the name exists, it did.
-func (db *DB) settle(a attempt, deadline time.Time) (happened bool, _ error) {
+func (db *DB) happened(a attempt, deadline time.Time) (happened bool, _ error) {
 	for {
 		ctx, cancel := context.WithTimeout(db.ctx, db.opts.StatementTimeout)
 		_, err := db.pool.Exec(ctx, db.sql(sqlCommit), a.minute, a.id)

@@ -233,9 +233,9 @@ func (t *Tenant) take() *group {
 	return g
 }
 
-// settle removes records from memory once they are durable. After an error they go
+// conclude removes records from memory once they are durable. After an error they go
 // back to the front of the queue, and a later transaction tries again.
-func (t *Tenant) settle(g *group, err error) {
+func (t *Tenant) conclude(g *group, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !g.carries {

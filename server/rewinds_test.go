@@ -6,7 +6,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// A conflict in a file whose name is no text can be settled by the name as it is
+// A conflict in a file whose name is not text can be resolved by the name as it is
 // shown.
 func TestChoicesForPathsThatAreNoText(t *testing.T) {
 	b := newBench(t)

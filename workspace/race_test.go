@@ -220,7 +220,7 @@ func TestSettleUnderAnotherClock(t *testing.T) {
 	}
 	for _, ahead := range []time.Duration{500 * time.Millisecond, time.Hour} {
 		clock := func() int64 { return st.ctime - int64(ahead) }
-		if _, weak, err := settle(f, clock(), clock); !weak || err != nil {
+		if _, weak, err := awaitStable(f, clock(), clock); !weak || err != nil {
 			t.Errorf("ahead by %v: weak %v, %v", ahead, weak, err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestSettleUnderAnotherClock(t *testing.T) {
 		}
 		return stampClock() - int64(500*time.Millisecond)
 	}
-	got, _, err := settle(f, clock(), clock)
+	got, _, err := awaitStable(f, clock(), clock)
 	wholeMS := got.ctime%int64(time.Millisecond) == 0 // looks like a coarse stamp, by chance
 	if !errors.Is(err, errChanging) && !wholeMS {
 		t.Errorf("a file that changes: %v, want errChanging", err)

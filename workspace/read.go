@@ -13,10 +13,10 @@ import (
 const (
 	// readAttempts is how often a changing file is read before the scan skips it.
 	readAttempts = 6
-	// settleTries and settlePause limit the wait for a file that is being written,
+	// stableTries and stablePause limit the wait for a file that is being written,
 	// about 60 ms in all.
-	settleTries = 200
-	settlePause = 300 * time.Microsecond
+	stableTries = 200
+	stablePause = 300 * time.Microsecond
 	// clockSkew is how far in the future a time stamp may be before file system and
 	// machine count as having different clocks.
 	clockSkew = int64(time.Second)
@@ -26,14 +26,14 @@ const (
 
 var errChanging = fault.New(fault.Stale, "file kept changing while it was read")
 
-// settle waits until the file's last change is older than the clock that stamps
+// awaitStable waits until the file's last change is older than the clock that stamps
 // changes. Only then is every later change visible: two writes within one tick of
 // that clock, some milliseconds, get the same stamp. It returns the stat data for the
 // read. weak means that stamps are unreliable here. began is an earlier time, which
 // is enough for most files and saves reading the clock.
-func settle(f *openedFile, began int64, clock func() int64) (st fileStat, weak bool, err error) {
+func awaitStable(f *openedFile, began int64, clock func() int64) (st fileStat, weak bool, err error) {
 	var first int64
-	for try := range settleTries {
+	for try := range stableTries {
 		if st, err = f.stat(); err != nil {
 			return st, false, err
 		}
@@ -52,7 +52,7 @@ func settle(f *openedFile, began int64, clock func() int64) (st fileStat, weak b
 		case st.ctime < now:
 			return st, false, nil
 		}
-		time.Sleep(settlePause)
+		time.Sleep(stablePause)
 	}
 	// The file is unchanged, but its last change is in the future: the clock was set
 	// back a little, or the file system has its own clock, which is ahead.
@@ -98,7 +98,7 @@ func (w *worker) readOnce(d dirFD, name string, prev *indexEntry) (stored, error
 		return stored{}, err
 	}
 	defer f.close()
-	st, weak, err := settle(f, w.s.trust.began, stampClock)
+	st, weak, err := awaitStable(f, w.s.trust.began, stampClock)
 	if err != nil {
 		return stored{}, err
 	}

@@ -26,7 +26,7 @@ func (k *Written) is(st fileStat) bool {
 }
 
 // written captures a file without reading it, if the caller wrote it. It waits as
-// settle does, so that the next scan can rely on the stat data.
+// awaitStable does, so that the next scan can rely on the stat data.
 func (w *worker) written(j *dirJob, i int, st fileStat, flags entryFlags) bool {
 	if w.s.opts.Written == nil {
 		return false
@@ -36,7 +36,7 @@ func (w *worker) written(j *dirJob, i int, st fileStat, flags entryFlags) bool {
 	if !ok {
 		return false
 	}
-	for range settleTries {
+	for range stableTries {
 		now := stampClock()
 		switch {
 		case !k.is(st) || st.ctime > now+clockSkew || st.ctime%int64(time.Millisecond) == 0:
@@ -49,7 +49,7 @@ func (w *worker) written(j *dirJob, i int, st fileStat, flags entryFlags) bool {
 			j.slots[i].e = newEntry(name, File, st, flags, k.ID)
 			return true
 		}
-		time.Sleep(settlePause)
+		time.Sleep(stablePause)
 		var err error
 		if st, err = j.fd.lstat(name); err != nil {
 			return false

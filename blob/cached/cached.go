@@ -151,7 +151,7 @@ func clone(data []byte) []byte { return append([]byte{}, data...) }
 // the cache only when they are read.
 func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	err := s.inner.Put(ctx, blobs...)
-	for _, b := range s.settle(blobs, err) {
+	for _, b := range s.afterPut(blobs, err) {
 		data := clone(b.Data) // outside the lock: it may take long
 		s.mu.Lock()
 		s.counters.evicted(s.keepLocked(b.ID, data))
@@ -160,8 +160,8 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return err
 }
 
-// settle updates the cache after a Put and returns the blobs worth keeping.
-func (s *Store) settle(blobs []blob.Blob, err error) (keep []*blob.Blob) {
+// afterPut updates the cache after a Put and returns the blobs worth keeping.
+func (s *Store) afterPut(blobs []blob.Blob, err error) (keep []*blob.Blob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.puts++

@@ -34,7 +34,7 @@ func (o *outcome) err() error {
 	return fmt.Errorf("write %s and %d more blobs to remote: %w", o.first, o.items-1, o.cause.err)
 }
 
-func (t *ticket) settled(it *item) {
+func (t *ticket) ended(it *item) {
 	if it.cause != nil {
 		o := t.byCause[it.cause]
 		if o == nil {
@@ -87,7 +87,7 @@ func (s *Store) board() *ticket {
 			it.flushes = append(it.flushes, t)
 		case it.gone:
 			delete(q.items, id)
-			t.settled(it)
+			t.ended(it)
 		default:
 			it.flushes = append(it.flushes, t)
 			failed = append(failed, it)

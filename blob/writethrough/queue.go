@@ -153,7 +153,7 @@ func (s *Store) finish(cause *failure, items ...*item) {
 	defer s.mu.Unlock()
 	q := &s.queue
 	for _, it := range items {
-		q.settle(it, cause)
+		q.end(it, cause)
 	}
 	switch {
 	case cause == nil:
@@ -164,14 +164,14 @@ func (s *Store) finish(cause *failure, items ...*item) {
 	if q.streak >= giveUpAfter {
 		untried := &failure{err: fmt.Errorf("not tried after %d failures in a row: %w", q.streak, cause.err)}
 		for _, it := range q.line {
-			q.settle(it, untried)
+			q.end(it, untried)
 		}
 		q.line, q.streak = nil, 0
 	}
 	s.changeLocked()
 }
 
-func (q *queue) settle(it *item, cause *failure) {
+func (q *queue) end(it *item, cause *failure) {
 	it.waiting, it.cause = false, cause
 	q.waiting--
 	q.bytes -= it.size
@@ -182,7 +182,7 @@ func (q *queue) settle(it *item, cause *failure) {
 		delete(q.items, it.id)
 	}
 	for _, t := range it.flushes {
-		t.settled(it)
+		t.ended(it)
 	}
 	it.flushes = nil
 }

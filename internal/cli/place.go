@@ -75,7 +75,7 @@ func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.tellSettled(space.Recovered())
+	a.sayRecovered(space.Recovered())
 	a.tellCleanup(space.CleanupError()) // also of the recovered rewind
 	return &place{db: db, service: service, space: space}, nil
 }
@@ -83,13 +83,13 @@ func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 // tellRecovery reports once that an interrupted rewind was rolled back, and what is
 // left of it.
 func (a *app) tellRecovery(r *checkpoint.Recovery) {
-	a.tellSettled(r)
+	a.sayRecovered(r)
 	if r != nil {
 		a.tellCleanup(r.CleanupError)
 	}
 }
 
-func (a *app) tellSettled(r *checkpoint.Recovery) {
+func (a *app) sayRecovered(r *checkpoint.Recovery) {
 	if r == nil {
 		return
 	}

@@ -248,7 +248,7 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 	cmd := &supervise.Command{
 		Path: path, Args: args, Dir: s.app.workspace, In: s.app.in, Out: s.app.out, Err: s.app.err,
 		Signals: signals, Terminal: isTerminal(s.app.in),
-		Watch: s.p.space.Path(), Settle: time.Duration(settings.number("run.quiet_ms")) * time.Millisecond,
+		Watch: s.p.space.Path(), Quiet: time.Duration(settings.number("run.quiet_ms")) * time.Millisecond,
 		Beat: heartbeat,
 	}
 	code, err := cmd.Run(ctx, s)
@@ -262,8 +262,8 @@ func (s *supervised) Started(ctx context.Context, pid int) {
 	}
 }
 
-// Settled makes a checkpoint of a burst of changes.
-func (s *supervised) Settled(ctx context.Context) { s.burst(ctx) }
+// Quiet makes a checkpoint of a burst of changes.
+func (s *supervised) Quiet(ctx context.Context) { s.burst(ctx) }
 
 // Beat says that the turn goes on.
 func (s *supervised) Beat(ctx context.Context) {

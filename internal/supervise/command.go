@@ -86,10 +86,10 @@ type Command struct {
 	// itself: they are not handed on.
 	Terminal bool
 
-	// Watch is the directory whose changes are reported, and Settle how long nothing
+	// Watch is the directory whose changes are reported, and Quiet how long nothing
 	// must change before they are.
-	Watch  string
-	Settle time.Duration
+	Watch string
+	Quiet time.Duration
 	// Beat is the time between two calls of Observer.Beat.
 	Beat time.Duration
 }
@@ -101,9 +101,9 @@ type Observer interface {
 	// Started is called once, with the id of the process, which no other process has
 	// before the command was waited for.
 	Started(ctx context.Context, pid int)
-	// Settled is called when a burst of changes below Watch has ended, or goes on for
+	// Quiet is called when a burst of changes below Watch has ended, or goes on for
 	// long.
-	Settled(ctx context.Context)
+	Quiet(ctx context.Context)
 	// Beat is called from time to time.
 	Beat(ctx context.Context)
 }
@@ -113,8 +113,8 @@ type Observer interface {
 // Run returns the context's error; later only signals end the command. A command that
 // cannot be started gives a StartError.
 func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
-	hints := watchTree(c.Watch, c.Settle)
-	defer hints.close()
+	watched := watchTree(c.Watch, c.Quiet)
+	defer watched.close()
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("not started: %w", err)
 	}
@@ -141,8 +141,8 @@ func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
 			return exitCode(cmd, err)
 		case <-beat.C:
 			observer.Beat(ctx)
-		case <-hints.settled:
-			observer.Settled(ctx)
+		case <-watched.hints:
+			observer.Quiet(ctx)
 		}
 	}
 }

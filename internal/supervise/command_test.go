@@ -16,7 +16,7 @@ import (
 // watching is an observer made of functions, each of which may be nil.
 type watching struct {
 	started func(pid int)
-	settled func()
+	quiet   func()
 	beat    func()
 }
 
@@ -26,9 +26,9 @@ func (w watching) Started(_ context.Context, pid int) {
 	}
 }
 
-func (w watching) Settled(context.Context) {
-	if w.settled != nil {
-		w.settled()
+func (w watching) Quiet(context.Context) {
+	if w.quiet != nil {
+		w.quiet()
 	}
 }
 
@@ -48,7 +48,7 @@ func shell(t *testing.T, script string) (*Command, *bytes.Buffer) {
 	dir := t.TempDir()
 	return &Command{
 		Path: path, Args: []string{"sh", "-c", script}, Dir: dir, In: strings.NewReader("input\n"), Out: out, Err: out,
-		Watch: dir, Settle: time.Millisecond, Beat: time.Hour,
+		Watch: dir, Quiet: time.Millisecond, Beat: time.Hour,
 	}, out
 }
 
@@ -124,7 +124,7 @@ func TestBurstsAreReported(t *testing.T) {
 	// The command ends when the burst was reported, so that the test hangs if none is.
 	cmd, _ := shell(t, "mkdir d; echo a > d/a; while [ ! -e done ]; do sleep 0.01; done")
 	seen := 0
-	code, err := cmd.Run(t.Context(), watching{settled: func() {
+	code, err := cmd.Run(t.Context(), watching{quiet: func() {
 		seen++
 		if err := os.WriteFile(filepath.Join(cmd.Dir, "done"), nil, 0o644); err != nil {
 			t.Error(err)

@@ -20,7 +20,7 @@ const maxWatched = 4096
 // scan finds what it misses, and if it cannot watch everything it gives periodic
 // hints.
 type watcher struct {
-	settled chan struct{} // holds at most one hint
+	hints   chan struct{} // holds at most one hint
 	events  *fsnotify.Watcher
 	watched int
 	partial bool
@@ -29,15 +29,15 @@ type watcher struct {
 }
 
 // watchTree watches a directory and everything below it, except git's files and ours.
-func watchTree(root string, settle time.Duration) *watcher {
-	w := &watcher{settled: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+func watchTree(root string, pause time.Duration) *watcher {
+	w := &watcher{hints: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	var err error
 	if w.events, err = fsnotify.NewWatcher(); err != nil {
 		w.events, w.partial = nil, true
 	} else {
 		w.add(root)
 	}
-	go w.follow(max(settle, 50*time.Millisecond))
+	go w.follow(max(pause, 50*time.Millisecond))
 	return w
 }
 
@@ -67,19 +67,19 @@ func (w *watcher) add(dir string) {
 // ours reports whether changes under a name are ignored.
 func ours(name string) bool { return name == ".git" || strings.HasPrefix(name, workspace.StagePrefix) }
 
-// follow turns events into hints: when nothing happened for the settling time, or
+// follow turns events into hints: when nothing happened for the quiet time, or
 // when changes continue for ten times as long.
-func (w *watcher) follow(settle time.Duration) {
+func (w *watcher) follow(pause time.Duration) {
 	defer close(w.done)
 	var events chan fsnotify.Event
 	var errors chan error
 	if w.events != nil {
 		events, errors = w.events.Events, w.events.Errors
 	}
-	quiet := time.NewTimer(settle)
+	quiet := time.NewTimer(pause)
 	quiet.Stop()
 	var since time.Time
-	sometimes := time.NewTicker(20 * settle)
+	sometimes := time.NewTicker(20 * pause)
 	defer sometimes.Stop()
 	for {
 		select {
@@ -98,7 +98,7 @@ func (w *watcher) follow(settle time.Duration) {
 			if since.IsZero() {
 				since = time.Now()
 			}
-			quiet.Reset(max(0, min(settle, 10*settle-time.Since(since))))
+			quiet.Reset(max(0, min(pause, 10*pause-time.Since(since))))
 		case <-errors:
 			w.partial = true // events were lost
 		case <-quiet.C:
@@ -119,7 +119,7 @@ func isDirectory(path string) bool {
 
 func (w *watcher) hint() {
 	select {
-	case w.settled <- struct{}{}:
+	case w.hints <- struct{}{}:
 	default: // a hint is waiting already
 	}
 }

@@ -181,8 +181,8 @@ func (r *trial) run(root *Root) (journal []Step, err error) {
 	return journal, swap.Undisturbed()
 }
 
-// settle does what a caller does after a crash.
-func (r *trial) settle(root *Root, journal []Step) (left []string, err error) {
+// recover does what a caller does after a crash.
+func (r *trial) recover(root *Root, journal []Step) (left []string, err error) {
 	if journal != nil {
 		swap, err := root.Resume(stageName, journal)
 		if err != nil {
@@ -232,7 +232,7 @@ func TestEveryKindOfChange(t *testing.T) {
 	defer root.Close()
 	journal, err := r.run(root)
 	must(t, err)
-	left, err := r.settle(root, nil) // the journal is gone
+	left, err := r.recover(root, nil) // the journal is gone
 	must(t, err)
 	if len(left) > 0 {
 		t.Errorf("left %q", left)
@@ -280,12 +280,12 @@ func killAt(t *testing.T, n, again int) (ended bool) {
 		t.Fatalf("killed at %d: %v", n, err)
 	}
 	root = r.open((&calls{from: again}).hook)
-	_, err = r.settle(root, journal)
+	_, err = r.recover(root, journal)
 	root.Close()
 	ended = err == nil
 	root = r.open(nil)
 	defer root.Close()
-	left, err := r.settle(root, journal)
+	left, err := r.recover(root, journal)
 	if err != nil || len(left) > 0 {
 		t.Fatalf("killed at %d (%s), settling at %d: left %q, %v", n, killed.log[n-1], again, left, err)
 	}
@@ -317,7 +317,7 @@ func TestErrorAtEveryCall(t *testing.T) {
 		if !errors.Is(err, syscall.EIO) {
 			t.Fatalf("an error at %d (%s): %v", n, base.log[n-1], err)
 		}
-		left, err := r.settle(root, journal)
+		left, err := r.recover(root, journal)
 		if err != nil || len(left) > 0 {
 			t.Fatalf("an error at %d (%s): left %q, %v", n, base.log[n-1], left, err)
 		}
@@ -336,7 +336,7 @@ func TestWhatIsLeft(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(r.dir, "changed"), []byte("mine"), 0o644))
 	must(t, os.WriteFile(filepath.Join(r.dir, "removed"), []byte("mine"), 0o644))
-	left, err := r.settle(root, journal)
+	left, err := r.recover(root, journal)
 	must(t, err)
 	slices.Sort(left)
 	if want := []string{"changed", "removed"}; !slices.Equal(left, want) {
@@ -349,7 +349,7 @@ func TestWhatIsLeft(t *testing.T) {
 	journal, err = r.run(root)
 	must(t, err)
 	must(t, root.RemoveStage(stageName))
-	left, err = r.settle(root, journal)
+	left, err = r.recover(root, journal)
 	must(t, err)
 	for _, path := range []string{"changed", "removed", "made", "come/deep/x", "closed"} {
 		if !slices.Contains(left, path) {
@@ -382,7 +382,7 @@ func TestChangedMeanwhile(t *testing.T) {
 			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `"changed"`) {
 				t.Fatalf("error %v, want ErrChanged", err)
 			}
-			left, err := r.settle(root, journal)
+			left, err := r.recover(root, journal)
 			if err != nil || len(left) > 0 {
 				t.Fatalf("left %q, %v", left, err)
 			}

@@ -139,7 +139,7 @@ class Place {
       case "workflowStatusWithOffset": {
         const { offsetKey: offset, workflowStatus: status } = message.value;
         if (this.pending !== undefined && this.pending.status === status) {
-          yield* this.settle(offset);
+          yield* this.givePending(offset);
           return;
         }
         if (offset === this.after) {
@@ -171,11 +171,11 @@ class Place {
   }
 
   *end(): Generator<AgentEvent, void, void> {
-    yield* this.settle("");
+    yield* this.givePending("");
   }
 
   /** Yields the initial state that was held back. */
-  private *settle(offset: string): Generator<AgentEvent, void, void> {
+  private *givePending(offset: string): Generator<AgentEvent, void, void> {
     const initial = this.pending;
     if (initial === undefined) {
       return;
@@ -188,7 +188,7 @@ class Place {
 
   /** Yields an event if it is the next one. */
   private *give(event: AgentEvent): Generator<AgentEvent, void, void> {
-    yield* this.settle("");
+    yield* this.givePending("");
     if (event.offset !== "" && this.after !== "") {
       if (event.offset === this.after) {
         return; // a heartbeat, or said twice

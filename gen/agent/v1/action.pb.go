@@ -514,7 +514,7 @@ func (x *InterruptedPendingToolCallResolutions) GetResolutions() []*InterruptedP
 	return nil
 }
 
-// InterruptedPendingToolCallResolution settles one open call.
+// InterruptedPendingToolCallResolution ends one open call.
 type InterruptedPendingToolCallResolution struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	ToolCallId string                 `protobuf:"bytes,1,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`

@@ -200,7 +200,7 @@ export const InterruptedPendingToolCallResolutionsSchema: GenMessage<Interrupted
   messageDesc(file_agent_v1_action, 2);
 
 /**
- * InterruptedPendingToolCallResolution settles one open call.
+ * InterruptedPendingToolCallResolution ends one open call.
  *
  * @generated from message agent.v1.InterruptedPendingToolCallResolution
  */
