@@ -33,6 +33,9 @@ type Turn struct {
 	// ID is the agent's own id of the turn, or that of the prompt. It is unique in the
 	// session and does not change when the session is read again.
 	ID string
+	// EventID is how events name the turn (Event.Turn) if it is not ID. Where several turns
+	// have it, because a fork copied some, events mean the last.
+	EventID string
 	// Follows is the id of the turn that this one continues. It is the previous turn
 	// unless the conversation was rewound, and Beginning if it was rewound to before its
 	// first turn. "" continues whatever came before.
