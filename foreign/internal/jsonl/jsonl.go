@@ -73,6 +73,14 @@ func seek(f *os.File, from int64) error {
 	if from < 0 || from > info.Size() {
 		return fmt.Errorf("%w: offset %d in a file of %d bytes", foreign.ErrMark, from, info.Size())
 	}
+	around := make([]byte, 2)
+	n, err := f.ReadAt(around, from-1)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if n == 2 && around[0] != '\n' && around[1] != '\n' && around[1] != '\r' {
+		return fmt.Errorf("%w: no line begins at byte %d", foreign.ErrMark, from)
+	}
 	_, err = f.Seek(from, io.SeekStart)
 	return err
 }

@@ -79,3 +79,10 @@ func TestMissingFile(t *testing.T) {
 		}
 	}
 }
+
+// A mark inside a line is of another record: the file was replaced.
+func TestOffsetInsideALine(t *testing.T) {
+	if lines, _, errs := read(t, "{\"a\":1}\n{\"b\":2}\n", 10); len(lines) != 0 || len(errs) != 1 || !errors.Is(errs[0], foreign.ErrMark) {
+		t.Errorf("got %v, %v", lines, errs)
+	}
+}
