@@ -200,10 +200,11 @@ func rewound(turns []foreign.Turn) bool {
 
 // sameTurn compares turns of two readings, of which one began at a mark: the first turn
 // behind it may leave Follows empty, and a cost that the agent wrote behind a turn is not
-// seen by a reading that ended before.
+// seen by a reading that ended before. Its mark may lie before or behind what belongs to
+// no turn.
 var sameTurn = []cmp.Option{
 	cmpopts.EquateEmpty(),
-	cmpopts.IgnoreFields(foreign.Turn{}, "Follows"),
+	cmpopts.IgnoreFields(foreign.Turn{}, "Follows", "Mark"),
 	cmpopts.IgnoreFields(foreign.Usage{}, "CostUSD"),
 }
 
