@@ -1,0 +1,85 @@
+// Package claudecode is the adapter for Claude Code. It promises to read the sessions
+// that Claude Code keeps below its configuration directory, with their subagents, forks
+// and compactions, to make cut copies that `claude --resume` continues, and to describe
+// the hooks by which Claude Code reports what it does.
+//
+//	a := claudecode.New()
+//	for s, err := range a.Sessions(ctx, host) {
+//		...
+//		for turn, err := range a.Turns(ctx, s, "") {
+//
+// A session is one file of JSON lines, which form a tree: each line names its parent. A
+// turn is known by the uuid of its prompt, which forks keep. Lines of types that the
+// package does not know are skipped; the raw record has them.
+package claudecode
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/hooks"
+	"github.com/stet-dev/stet/foreign/internal/npm"
+)
+
+// Name is the name of the agent.
+const Name = "claude-code"
+
+// Adapter knows Claude Code.
+type Adapter struct{}
+
+var _ foreign.Adapter = Adapter{}
+
+// New returns the adapter.
+func New() Adapter { return Adapter{} }
+
+// Name returns "claude-code".
+func (Adapter) Name() string { return Name }
+
+// dir is where Claude Code keeps its files.
+func dir(h foreign.Host) string { return h.Dir("CLAUDE_CONFIG_DIR", ".claude") }
+
+var version = regexp.MustCompile(`^\d+\.\d+\.\d+`)
+
+// Detect looks for the program and its directory.
+func (Adapter) Detect(_ context.Context, h foreign.Host) (foreign.Installation, error) {
+	in := foreign.Installation{Program: h.Program("claude"), Settings: filepath.Join(dir(h), "settings.json")}
+	info, err := os.Stat(dir(h))
+	in.Found = in.Program != "" || err == nil && info.IsDir()
+	if in.Program == "" {
+		return in, nil
+	}
+	in.Version = npm.Version(in.Program, "@anthropic-ai/claude-code")
+	if in.Version == "" { // the native installer links to a file named after its version
+		if real, err := filepath.EvalSymlinks(in.Program); err == nil {
+			in.Version = version.FindString(filepath.Base(real))
+		}
+	}
+	return in, nil
+}
+
+// Connection returns the hooks of the user's settings, or of a project's.
+func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
+	if len(c.Command) == 0 {
+		return nil, fmt.Errorf("%w: no command", foreign.ErrSettings)
+	}
+	path := filepath.Join(dir(h), "settings.json")
+	if c.Project != "" {
+		path = filepath.Join(c.Project, ".claude", "settings.json")
+	}
+	const quick, long = 10 * time.Second, 30 * time.Second
+	return []foreign.Change{{Path: path, Hooks: hooks.Entries(c, time.Second,
+		hooks.Subscription{Event: "SessionStart", Timeout: quick},
+		hooks.Subscription{Event: "UserPromptSubmit", Timeout: long},
+		hooks.Subscription{Event: "PreToolUse", Matcher: true, Timeout: quick},
+		hooks.Subscription{Event: "PostToolUse", Matcher: true, Timeout: quick},
+		hooks.Subscription{Event: "SubagentStart", Timeout: quick},
+		hooks.Subscription{Event: "SubagentStop", Timeout: quick},
+		hooks.Subscription{Event: "Stop", Timeout: long},
+		hooks.Subscription{Event: "SessionEnd", Timeout: quick},
+	)}}, nil
+}

@@ -1,0 +1,56 @@
+package claudecode
+
+import (
+	"context"
+
+	"github.com/stet-dev/stet/foreign"
+)
+
+// origin finds the session that a session was forked from. A cut copy keeps the id of the
+// old session in its lines. A fork that Claude Code makes keeps only the uuids: it begins
+// with the first line of its origin, under a later time.
+func (a Adapter) origin(ctx context.Context, h *head, heads []head) {
+	s := &h.session
+	if s.Parent != "" {
+		return
+	}
+	var from *head
+	for i := range heads {
+		other := &heads[i]
+		switch {
+		case other.session.ID == s.ID || other.session.Parent != "":
+		case s.ForkedFrom != "":
+			if other.session.ID == s.ForkedFrom {
+				from = other
+			}
+		case h.root != "" && other.root == h.root && other.session.ForkedFrom == "" && other.first.Before(h.first):
+			if from == nil || other.first.Before(from.first) {
+				from = other
+			}
+		}
+	}
+	if from != nil {
+		s.ForkedFrom = from.session.ID
+		s.ForkedAfter = a.shared(ctx, from.session, *s)
+	}
+}
+
+// shared returns the last turn that a fork begins with and its origin has.
+func (a Adapter) shared(ctx context.Context, origin, fork foreign.Session) (last string) {
+	has := map[string]bool{}
+	for t, err := range a.Turns(ctx, origin, "") {
+		if err == nil {
+			has[t.ID] = true
+		}
+	}
+	for t, err := range a.Turns(ctx, fork, "") {
+		if err != nil {
+			continue
+		}
+		if !has[t.ID] {
+			break
+		}
+		last = t.ID
+	}
+	return last
+}

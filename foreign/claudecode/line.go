@@ -1,0 +1,118 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/foreign"
+)
+
+// line is what is read of a line.
+type line struct {
+	Type             string          `json:"type"`
+	Subtype          string          `json:"subtype"`
+	UUID             string          `json:"uuid"`
+	Parent           string          `json:"parentUuid"`
+	LogicalParent    string          `json:"logicalParentUuid"`
+	PromptID         string          `json:"promptId"`
+	PromptSource     string          `json:"promptSource"`
+	Session          string          `json:"sessionId"`
+	Dir              string          `json:"cwd"`
+	Time             string          `json:"timestamp"`
+	Sidechain        bool            `json:"isSidechain"`
+	Meta             bool            `json:"isMeta"`
+	CompactSummary   bool            `json:"isCompactSummary"`
+	Message          json.RawMessage `json:"message"`
+	ToolUseResult    json.RawMessage `json:"toolUseResult"`
+	Summary          string          `json:"summary"`
+	CustomTitle      string          `json:"customTitle"`
+	AITitle          string          `json:"aiTitle"`
+	TotalCostUSD     *float64        `json:"totalCostUSD"`
+	IsAPIErrorAnswer bool            `json:"isApiErrorMessage"`
+}
+
+// decode decodes a line. A field of another type than expected is left empty: an agent
+// that changes one field must not lose the line.
+func decode(data []byte) (line, error) {
+	var l line
+	err := json.Unmarshal(data, &l)
+	if _, ok := err.(*json.UnmarshalTypeError); ok && data[0] == '{' {
+		err = nil
+	}
+	return l, err
+}
+
+func (l line) at() time.Time {
+	at, err := time.Parse(time.RFC3339Nano, l.Time)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// message is a message of the model's API.
+type message struct {
+	ID         string          `json:"id"`
+	Model      string          `json:"model"`
+	Content    json.RawMessage `json:"content"`
+	StopReason string          `json:"stop_reason"`
+	Usage      struct {
+		Input      int64 `json:"input_tokens"`
+		Output     int64 `json:"output_tokens"`
+		CacheRead  int64 `json:"cache_read_input_tokens"`
+		CacheWrite int64 `json:"cache_creation_input_tokens"`
+		Details    struct {
+			Thinking int64 `json:"thinking_tokens"`
+		} `json:"output_tokens_details"`
+	} `json:"usage"`
+}
+
+func (m message) usage() foreign.Usage {
+	u := m.Usage
+	return foreign.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Details.Thinking}
+}
+
+// block is a part of a message.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+// blocks returns the parts of a message. A text is one part.
+func blocks(content json.RawMessage) []block {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	var raw []json.RawMessage
+	if json.Unmarshal(content, &raw) != nil {
+		return nil
+	}
+	out := make([]block, len(raw))
+	for i := range raw {
+		_ = json.Unmarshal(raw[i], &out[i]) // what is not understood stays empty
+	}
+	return out
+}
+
+// text joins the texts of a content; other parts are named.
+func text(content json.RawMessage) string {
+	var parts []string
+	for _, b := range blocks(content) {
+		switch {
+		case b.Type == "text":
+			parts = append(parts, b.Text)
+		case b.Type != "" && b.Type != "tool_result":
+			parts = append(parts, "["+b.Type+"]")
+		}
+	}
+	return strings.Join(parts, "\n")
+}
