@@ -777,7 +777,8 @@ type StreamConversationResponse_CloudAgentStateWithIdAndOffset struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	OffsetKey string                 `protobuf:"bytes,1,opt,name=offset_key,json=offsetKey,proto3" json:"offset_key,omitempty"`
 	// Blob id of cloud_agent_state.
-	BlobId           []byte                `protobuf:"bytes,2,opt,name=blob_id,json=blobId,proto3" json:"blob_id,omitempty"`
+	BlobId []byte `protobuf:"bytes,2,opt,name=blob_id,json=blobId,proto3" json:"blob_id,omitempty"`
+	// Absent if it is too large for a message; fetch it by its id then.
 	CloudAgentState  *CloudAgentState      `protobuf:"bytes,3,opt,name=cloud_agent_state,json=cloudAgentState,proto3" json:"cloud_agent_state,omitempty"`
 	PreFetchedBlobs  []*PreFetchedBlob     `protobuf:"bytes,4,rep,name=pre_fetched_blobs,json=preFetchedBlobs,proto3" json:"pre_fetched_blobs,omitempty"`
 	UserDisplayInfos []*v1.UserDisplayInfo `protobuf:"bytes,5,rep,name=user_display_infos,json=userDisplayInfos,proto3" json:"user_display_infos,omitempty"`
@@ -898,7 +899,8 @@ func (x *StreamConversationResponse_DevBannerMessage) GetText() string {
 type StreamConversationResponse_InitialState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Blob id of cloud_agent_state.
-	BlobId           []byte                   `protobuf:"bytes,1,opt,name=blob_id,json=blobId,proto3" json:"blob_id,omitempty"`
+	BlobId []byte `protobuf:"bytes,1,opt,name=blob_id,json=blobId,proto3" json:"blob_id,omitempty"`
+	// Absent if it is too large for a message; fetch it by its id then.
 	CloudAgentState  *CloudAgentState         `protobuf:"bytes,2,opt,name=cloud_agent_state,json=cloudAgentState,proto3" json:"cloud_agent_state,omitempty"`
 	PreFetchedBlobs  []*PreFetchedBlob        `protobuf:"bytes,4,rep,name=pre_fetched_blobs,json=preFetchedBlobs,proto3" json:"pre_fetched_blobs,omitempty"`
 	WorkflowStatus   CloudAgentWorkflowStatus `protobuf:"varint,5,opt,name=workflow_status,json=workflowStatus,proto3,enum=aiserver.v1.CloudAgentWorkflowStatus" json:"workflow_status,omitempty"`

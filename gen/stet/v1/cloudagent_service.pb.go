@@ -8,9 +8,9 @@
 package stetv1
 
 import (
-	v11 "github.com/stet-dev/stet/gen/agent/v1"
+	v12 "github.com/stet-dev/stet/gen/agent/v1"
 	v1 "github.com/stet-dev/stet/gen/aiserver/v1"
-	v12 "github.com/stet-dev/stet/gen/anyrun/v1"
+	v11 "github.com/stet-dev/stet/gen/anyrun/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -26,21 +26,34 @@ const (
 )
 
 type Agent struct {
-	state         protoimpl.MessageState      `protogen:"open.v1"`
-	Id            string                      `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name          string                      `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Conversation  string                      `protobuf:"bytes,3,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	Status        v1.CloudAgentWorkflowStatus `protobuf:"varint,4,opt,name=status,proto3,enum=aiserver.v1.CloudAgentWorkflowStatus" json:"status,omitempty"`
-	OffsetKey     string                      `protobuf:"bytes,5,opt,name=offset_key,json=offsetKey,proto3" json:"offset_key,omitempty"`
-	State         []byte                      `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
-	CreatedMs     int64                       `protobuf:"varint,7,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
-	UpdatedMs     int64                       `protobuf:"varint,8,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
-	Turns         uint32                      `protobuf:"varint,9,opt,name=turns,proto3" json:"turns,omitempty"`
-	Branch        string                      `protobuf:"bytes,10,opt,name=branch,proto3" json:"branch,omitempty"`
-	PrUrl         string                      `protobuf:"bytes,11,opt,name=pr_url,json=prUrl,proto3" json:"pr_url,omitempty"`
-	BaseBranch    string                      `protobuf:"bytes,12,opt,name=base_branch,json=baseBranch,proto3" json:"base_branch,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state        protoimpl.MessageState      `protogen:"open.v1"`
+	Id           string                      `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name         string                      `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Conversation string                      `protobuf:"bytes,3,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	Status       v1.CloudAgentWorkflowStatus `protobuf:"varint,4,opt,name=status,proto3,enum=aiserver.v1.CloudAgentWorkflowStatus" json:"status,omitempty"`
+	OffsetKey    string                      `protobuf:"bytes,5,opt,name=offset_key,json=offsetKey,proto3" json:"offset_key,omitempty"`
+	State        []byte                      `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
+	CreatedMs    int64                       `protobuf:"varint,7,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	UpdatedMs    int64                       `protobuf:"varint,8,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
+	Turns        uint32                      `protobuf:"varint,9,opt,name=turns,proto3" json:"turns,omitempty"`
+	Branch       string                      `protobuf:"bytes,10,opt,name=branch,proto3" json:"branch,omitempty"`
+	PrUrl        string                      `protobuf:"bytes,11,opt,name=pr_url,json=prUrl,proto3" json:"pr_url,omitempty"`
+	BaseBranch   string                      `protobuf:"bytes,12,opt,name=base_branch,json=baseBranch,proto3" json:"base_branch,omitempty"`
+	// The name that the agent's own state gives it.
+	AgentName string `protobuf:"bytes,13,opt,name=agent_name,json=agentName,proto3" json:"agent_name,omitempty"`
+	// Start of the original request, in milliseconds since the Unix epoch; 0 if unknown.
+	StartedMs int64 `protobuf:"varint,14,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
+	// Where the agent was started from.
+	Source v1.BackgroundComposerSource `protobuf:"varint,15,opt,name=source,proto3,enum=aiserver.v1.BackgroundComposerSource" json:"source,omitempty"`
+	// Offset up to which the conversation of the state contains the updates.
+	LastInteractionOffsetKey string `protobuf:"bytes,16,opt,name=last_interaction_offset_key,json=lastInteractionOffsetKey,proto3" json:"last_interaction_offset_key,omitempty"`
+	// The error that the state names for the user, if any.
+	ErrorMessage string `protobuf:"bytes,17,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
+	ErrorCode    string `protobuf:"bytes,18,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
+	// Offset up to which the state contains the events.
+	StateOffsetKey string `protobuf:"bytes,19,opt,name=state_offset_key,json=stateOffsetKey,proto3" json:"state_offset_key,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Agent) Reset() {
@@ -157,6 +170,232 @@ func (x *Agent) GetBaseBranch() string {
 	return ""
 }
 
+func (x *Agent) GetAgentName() string {
+	if x != nil {
+		return x.AgentName
+	}
+	return ""
+}
+
+func (x *Agent) GetStartedMs() int64 {
+	if x != nil {
+		return x.StartedMs
+	}
+	return 0
+}
+
+func (x *Agent) GetSource() v1.BackgroundComposerSource {
+	if x != nil {
+		return x.Source
+	}
+	return v1.BackgroundComposerSource(0)
+}
+
+func (x *Agent) GetLastInteractionOffsetKey() string {
+	if x != nil {
+		return x.LastInteractionOffsetKey
+	}
+	return ""
+}
+
+func (x *Agent) GetErrorMessage() string {
+	if x != nil {
+		return x.ErrorMessage
+	}
+	return ""
+}
+
+func (x *Agent) GetErrorCode() string {
+	if x != nil {
+		return x.ErrorCode
+	}
+	return ""
+}
+
+func (x *Agent) GetStateOffsetKey() string {
+	if x != nil {
+		return x.StateOffsetKey
+	}
+	return ""
+}
+
+type WatchAgentRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchAgentRequest) Reset() {
+	*x = WatchAgentRequest{}
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchAgentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchAgentRequest) ProtoMessage() {}
+
+func (x *WatchAgentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchAgentRequest.ProtoReflect.Descriptor instead.
+func (*WatchAgentRequest) Descriptor() ([]byte, []int) {
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WatchAgentRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type WatchAgentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         *Agent                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchAgentResponse) Reset() {
+	*x = WatchAgentResponse{}
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchAgentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchAgentResponse) ProtoMessage() {}
+
+func (x *WatchAgentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchAgentResponse.ProtoReflect.Descriptor instead.
+func (*WatchAgentResponse) Descriptor() ([]byte, []int) {
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WatchAgentResponse) GetAgent() *Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+type SetAgentSnapshotRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// An address in it is not stored.
+	Snapshot      *v11.ExternalSnapshot `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAgentSnapshotRequest) Reset() {
+	*x = SetAgentSnapshotRequest{}
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAgentSnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAgentSnapshotRequest) ProtoMessage() {}
+
+func (x *SetAgentSnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAgentSnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SetAgentSnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SetAgentSnapshotRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SetAgentSnapshotRequest) GetSnapshot() *v11.ExternalSnapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+type SetAgentSnapshotResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAgentSnapshotResponse) Reset() {
+	*x = SetAgentSnapshotResponse{}
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAgentSnapshotResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAgentSnapshotResponse) ProtoMessage() {}
+
+func (x *SetAgentSnapshotResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAgentSnapshotResponse.ProtoReflect.Descriptor instead.
+func (*SetAgentSnapshotResponse) Descriptor() ([]byte, []int) {
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{4}
+}
+
 type CreateAgentRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -168,7 +407,7 @@ type CreateAgentRequest struct {
 
 func (x *CreateAgentRequest) Reset() {
 	*x = CreateAgentRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[1]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -180,7 +419,7 @@ func (x *CreateAgentRequest) String() string {
 func (*CreateAgentRequest) ProtoMessage() {}
 
 func (x *CreateAgentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[1]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -193,7 +432,7 @@ func (x *CreateAgentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAgentRequest.ProtoReflect.Descriptor instead.
 func (*CreateAgentRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{1}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateAgentRequest) GetId() string {
@@ -226,7 +465,7 @@ type CreateAgentResponse struct {
 
 func (x *CreateAgentResponse) Reset() {
 	*x = CreateAgentResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[2]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -238,7 +477,7 @@ func (x *CreateAgentResponse) String() string {
 func (*CreateAgentResponse) ProtoMessage() {}
 
 func (x *CreateAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[2]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -251,7 +490,7 @@ func (x *CreateAgentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAgentResponse.ProtoReflect.Descriptor instead.
 func (*CreateAgentResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{2}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateAgentResponse) GetAgent() *Agent {
@@ -270,7 +509,7 @@ type GetAgentRequest struct {
 
 func (x *GetAgentRequest) Reset() {
 	*x = GetAgentRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[3]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -282,7 +521,7 @@ func (x *GetAgentRequest) String() string {
 func (*GetAgentRequest) ProtoMessage() {}
 
 func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[3]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -295,7 +534,7 @@ func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentRequest.ProtoReflect.Descriptor instead.
 func (*GetAgentRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{3}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetAgentRequest) GetId() string {
@@ -314,7 +553,7 @@ type GetAgentResponse struct {
 
 func (x *GetAgentResponse) Reset() {
 	*x = GetAgentResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[4]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +565,7 @@ func (x *GetAgentResponse) String() string {
 func (*GetAgentResponse) ProtoMessage() {}
 
 func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[4]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +578,7 @@ func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentResponse.ProtoReflect.Descriptor instead.
 func (*GetAgentResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{4}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetAgentResponse) GetAgent() *Agent {
@@ -358,7 +597,7 @@ type ListAgentsRequest struct {
 
 func (x *ListAgentsRequest) Reset() {
 	*x = ListAgentsRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[5]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -370,7 +609,7 @@ func (x *ListAgentsRequest) String() string {
 func (*ListAgentsRequest) ProtoMessage() {}
 
 func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[5]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -383,7 +622,7 @@ func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsRequest.ProtoReflect.Descriptor instead.
 func (*ListAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{5}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListAgentsRequest) GetPage() *Page {
@@ -405,7 +644,7 @@ type ListAgentsResponse struct {
 
 func (x *ListAgentsResponse) Reset() {
 	*x = ListAgentsResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[6]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +656,7 @@ func (x *ListAgentsResponse) String() string {
 func (*ListAgentsResponse) ProtoMessage() {}
 
 func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[6]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +669,7 @@ func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsResponse.ProtoReflect.Descriptor instead.
 func (*ListAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{6}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListAgentsResponse) GetAgents() []*Agent {
@@ -457,7 +696,7 @@ func (x *ListAgentsResponse) GetDamaged() []*Unreadable {
 type AppendUpdateRequest struct {
 	state   protoimpl.MessageState   `protogen:"open.v1"`
 	Id      string                   `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Updates []*v11.InteractionUpdate `protobuf:"bytes,2,rep,name=updates,proto3" json:"updates,omitempty"`
+	Updates []*v12.InteractionUpdate `protobuf:"bytes,2,rep,name=updates,proto3" json:"updates,omitempty"`
 	// A retry with the same key adds nothing and returns the same offsets.
 	IdempotencyKey string `protobuf:"bytes,3,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -466,7 +705,7 @@ type AppendUpdateRequest struct {
 
 func (x *AppendUpdateRequest) Reset() {
 	*x = AppendUpdateRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[7]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +717,7 @@ func (x *AppendUpdateRequest) String() string {
 func (*AppendUpdateRequest) ProtoMessage() {}
 
 func (x *AppendUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[7]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,7 +730,7 @@ func (x *AppendUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendUpdateRequest.ProtoReflect.Descriptor instead.
 func (*AppendUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{7}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AppendUpdateRequest) GetId() string {
@@ -501,7 +740,7 @@ func (x *AppendUpdateRequest) GetId() string {
 	return ""
 }
 
-func (x *AppendUpdateRequest) GetUpdates() []*v11.InteractionUpdate {
+func (x *AppendUpdateRequest) GetUpdates() []*v12.InteractionUpdate {
 	if x != nil {
 		return x.Updates
 	}
@@ -525,7 +764,7 @@ type AppendUpdateResponse struct {
 
 func (x *AppendUpdateResponse) Reset() {
 	*x = AppendUpdateResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[8]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +776,7 @@ func (x *AppendUpdateResponse) String() string {
 func (*AppendUpdateResponse) ProtoMessage() {}
 
 func (x *AppendUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[8]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +789,7 @@ func (x *AppendUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendUpdateResponse.ProtoReflect.Descriptor instead.
 func (*AppendUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{8}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AppendUpdateResponse) GetOffsetKey() string {
@@ -561,17 +800,20 @@ func (x *AppendUpdateResponse) GetOffsetKey() string {
 }
 
 type SaveAgentStateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	State         *v1.CloudAgentState    `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	Blobs         []*v1.PreFetchedBlob   `protobuf:"bytes,3,rep,name=blobs,proto3" json:"blobs,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	State *v1.CloudAgentState    `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Blobs []*v1.PreFetchedBlob   `protobuf:"bytes,3,rep,name=blobs,proto3" json:"blobs,omitempty"`
+	// Instead of state: the id of its encoded form, which was stored as a blob before,
+	// for states that do not fit into a message.
+	StateBlobId   []byte `protobuf:"bytes,4,opt,name=state_blob_id,json=stateBlobId,proto3" json:"state_blob_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SaveAgentStateRequest) Reset() {
 	*x = SaveAgentStateRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[9]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +825,7 @@ func (x *SaveAgentStateRequest) String() string {
 func (*SaveAgentStateRequest) ProtoMessage() {}
 
 func (x *SaveAgentStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[9]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +838,7 @@ func (x *SaveAgentStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveAgentStateRequest.ProtoReflect.Descriptor instead.
 func (*SaveAgentStateRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{9}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SaveAgentStateRequest) GetId() string {
@@ -620,6 +862,13 @@ func (x *SaveAgentStateRequest) GetBlobs() []*v1.PreFetchedBlob {
 	return nil
 }
 
+func (x *SaveAgentStateRequest) GetStateBlobId() []byte {
+	if x != nil {
+		return x.StateBlobId
+	}
+	return nil
+}
+
 type SaveAgentStateResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BlobId        []byte                 `protobuf:"bytes,1,opt,name=blob_id,json=blobId,proto3" json:"blob_id,omitempty"`
@@ -630,7 +879,7 @@ type SaveAgentStateResponse struct {
 
 func (x *SaveAgentStateResponse) Reset() {
 	*x = SaveAgentStateResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[10]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -642,7 +891,7 @@ func (x *SaveAgentStateResponse) String() string {
 func (*SaveAgentStateResponse) ProtoMessage() {}
 
 func (x *SaveAgentStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[10]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -655,7 +904,7 @@ func (x *SaveAgentStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveAgentStateResponse.ProtoReflect.Descriptor instead.
 func (*SaveAgentStateResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{10}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SaveAgentStateResponse) GetBlobId() []byte {
@@ -682,7 +931,7 @@ type SetAgentStatusRequest struct {
 
 func (x *SetAgentStatusRequest) Reset() {
 	*x = SetAgentStatusRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[11]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +943,7 @@ func (x *SetAgentStatusRequest) String() string {
 func (*SetAgentStatusRequest) ProtoMessage() {}
 
 func (x *SetAgentStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[11]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +956,7 @@ func (x *SetAgentStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAgentStatusRequest.ProtoReflect.Descriptor instead.
 func (*SetAgentStatusRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{11}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetAgentStatusRequest) GetId() string {
@@ -733,7 +982,7 @@ type SetAgentStatusResponse struct {
 
 func (x *SetAgentStatusResponse) Reset() {
 	*x = SetAgentStatusResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[12]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +994,7 @@ func (x *SetAgentStatusResponse) String() string {
 func (*SetAgentStatusResponse) ProtoMessage() {}
 
 func (x *SetAgentStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[12]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +1007,7 @@ func (x *SetAgentStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetAgentStatusResponse.ProtoReflect.Descriptor instead.
 func (*SetAgentStatusResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{12}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetAgentStatusResponse) GetOffsetKey() string {
@@ -777,7 +1026,7 @@ type ArchiveAgentRequest struct {
 
 func (x *ArchiveAgentRequest) Reset() {
 	*x = ArchiveAgentRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[13]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +1038,7 @@ func (x *ArchiveAgentRequest) String() string {
 func (*ArchiveAgentRequest) ProtoMessage() {}
 
 func (x *ArchiveAgentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[13]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +1051,7 @@ func (x *ArchiveAgentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveAgentRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveAgentRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{13}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ArchiveAgentRequest) GetId() string {
@@ -820,7 +1069,7 @@ type ArchiveAgentResponse struct {
 
 func (x *ArchiveAgentResponse) Reset() {
 	*x = ArchiveAgentResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[14]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +1081,7 @@ func (x *ArchiveAgentResponse) String() string {
 func (*ArchiveAgentResponse) ProtoMessage() {}
 
 func (x *ArchiveAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[14]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +1094,7 @@ func (x *ArchiveAgentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveAgentResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveAgentResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{14}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{18}
 }
 
 type AgentSnapshotRequest struct {
@@ -859,7 +1108,7 @@ type AgentSnapshotRequest struct {
 
 func (x *AgentSnapshotRequest) Reset() {
 	*x = AgentSnapshotRequest{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[15]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +1120,7 @@ func (x *AgentSnapshotRequest) String() string {
 func (*AgentSnapshotRequest) ProtoMessage() {}
 
 func (x *AgentSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[15]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +1133,7 @@ func (x *AgentSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*AgentSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{15}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AgentSnapshotRequest) GetId() string {
@@ -903,14 +1152,14 @@ func (x *AgentSnapshotRequest) GetUpload() bool {
 
 type AgentSnapshotResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Snapshot      *v12.ExternalSnapshot  `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Snapshot      *v11.ExternalSnapshot  `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AgentSnapshotResponse) Reset() {
 	*x = AgentSnapshotResponse{}
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[16]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1171,7 @@ func (x *AgentSnapshotResponse) String() string {
 func (*AgentSnapshotResponse) ProtoMessage() {}
 
 func (x *AgentSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[16]
+	mi := &file_stet_v1_cloudagent_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,10 +1184,10 @@ func (x *AgentSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*AgentSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{16}
+	return file_stet_v1_cloudagent_service_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *AgentSnapshotResponse) GetSnapshot() *v12.ExternalSnapshot {
+func (x *AgentSnapshotResponse) GetSnapshot() *v11.ExternalSnapshot {
 	if x != nil {
 		return x.Snapshot
 	}
@@ -949,7 +1198,7 @@ var File_stet_v1_cloudagent_service_proto protoreflect.FileDescriptor
 
 const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	"\n" +
-	" stet/v1/cloudagent_service.proto\x12\astet.v1\x1a!agent/v1/interaction_update.proto\x1a\x1daiserver/v1/cloud_agent.proto\x1a%aiserver/v1/stream_conversation.proto\x1a\x18anyrun/v1/snapshot.proto\x1a\x14stet/v1/common.proto\"\xe7\x02\n" +
+	" stet/v1/cloudagent_service.proto\x12\astet.v1\x1a!agent/v1/interaction_update.proto\x1a\x1daiserver/v1/cloud_agent.proto\x1a%aiserver/v1/stream_conversation.proto\x1a\x18anyrun/v1/snapshot.proto\x1a\x14stet/v1/common.proto\"\x91\x05\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -967,7 +1216,25 @@ const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	" \x01(\tR\x06branch\x12\x15\n" +
 	"\x06pr_url\x18\v \x01(\tR\x05prUrl\x12\x1f\n" +
 	"\vbase_branch\x18\f \x01(\tR\n" +
-	"baseBranch\"\\\n" +
+	"baseBranch\x12\x1d\n" +
+	"\n" +
+	"agent_name\x18\r \x01(\tR\tagentName\x12\x1d\n" +
+	"\n" +
+	"started_ms\x18\x0e \x01(\x03R\tstartedMs\x12=\n" +
+	"\x06source\x18\x0f \x01(\x0e2%.aiserver.v1.BackgroundComposerSourceR\x06source\x12=\n" +
+	"\x1blast_interaction_offset_key\x18\x10 \x01(\tR\x18lastInteractionOffsetKey\x12#\n" +
+	"\rerror_message\x18\x11 \x01(\tR\ferrorMessage\x12\x1d\n" +
+	"\n" +
+	"error_code\x18\x12 \x01(\tR\terrorCode\x12(\n" +
+	"\x10state_offset_key\x18\x13 \x01(\tR\x0estateOffsetKey\"#\n" +
+	"\x11WatchAgentRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\":\n" +
+	"\x12WatchAgentResponse\x12$\n" +
+	"\x05agent\x18\x01 \x01(\v2\x0e.stet.v1.AgentR\x05agent\"b\n" +
+	"\x17SetAgentSnapshotRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x127\n" +
+	"\bsnapshot\x18\x02 \x01(\v2\x1b.anyrun.v1.ExternalSnapshotR\bsnapshot\"\x1a\n" +
+	"\x18SetAgentSnapshotResponse\"\\\n" +
 	"\x12CreateAgentRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -991,11 +1258,12 @@ const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	"\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\"5\n" +
 	"\x14AppendUpdateResponse\x12\x1d\n" +
 	"\n" +
-	"offset_key\x18\x01 \x01(\tR\toffsetKey\"\x8e\x01\n" +
+	"offset_key\x18\x01 \x01(\tR\toffsetKey\"\xb2\x01\n" +
 	"\x15SaveAgentStateRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x122\n" +
 	"\x05state\x18\x02 \x01(\v2\x1c.aiserver.v1.CloudAgentStateR\x05state\x121\n" +
-	"\x05blobs\x18\x03 \x03(\v2\x1b.aiserver.v1.PreFetchedBlobR\x05blobs\"P\n" +
+	"\x05blobs\x18\x03 \x03(\v2\x1b.aiserver.v1.PreFetchedBlobR\x05blobs\x12\"\n" +
+	"\rstate_blob_id\x18\x04 \x01(\fR\vstateBlobId\"P\n" +
 	"\x16SaveAgentStateResponse\x12\x17\n" +
 	"\ablob_id\x18\x01 \x01(\fR\x06blobId\x12\x1d\n" +
 	"\n" +
@@ -1013,7 +1281,7 @@ const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06upload\x18\x02 \x01(\bR\x06upload\"P\n" +
 	"\x15AgentSnapshotResponse\x127\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x1b.anyrun.v1.ExternalSnapshotR\bsnapshot2\xdb\x04\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x1b.anyrun.v1.ExternalSnapshotR\bsnapshot2\xf3\x05\n" +
 	"\x11CloudAgentService\x12C\n" +
 	"\x06Create\x12\x1b.stet.v1.CreateAgentRequest\x1a\x1c.stet.v1.CreateAgentResponse\x12?\n" +
 	"\x03Get\x12\x18.stet.v1.GetAgentRequest\x1a\x19.stet.v1.GetAgentResponse\"\x03\x90\x02\x01\x12D\n" +
@@ -1021,7 +1289,9 @@ const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	"\fAppendUpdate\x12\x1c.stet.v1.AppendUpdateRequest\x1a\x1d.stet.v1.AppendUpdateResponse\x12L\n" +
 	"\tSaveState\x12\x1e.stet.v1.SaveAgentStateRequest\x1a\x1f.stet.v1.SaveAgentStateResponse\x12L\n" +
 	"\tSetStatus\x12\x1e.stet.v1.SetAgentStatusRequest\x1a\x1f.stet.v1.SetAgentStatusResponse\x12F\n" +
-	"\aArchive\x12\x1c.stet.v1.ArchiveAgentRequest\x1a\x1d.stet.v1.ArchiveAgentResponse\x12I\n" +
+	"\aArchive\x12\x1c.stet.v1.ArchiveAgentRequest\x1a\x1d.stet.v1.ArchiveAgentResponse\x12B\n" +
+	"\x05Watch\x12\x1a.stet.v1.WatchAgentRequest\x1a\x1b.stet.v1.WatchAgentResponse0\x01\x12R\n" +
+	"\vSetSnapshot\x12 .stet.v1.SetAgentSnapshotRequest\x1a!.stet.v1.SetAgentSnapshotResponse\x12I\n" +
 	"\bSnapshot\x12\x1d.stet.v1.AgentSnapshotRequest\x1a\x1e.stet.v1.AgentSnapshotResponseB-Z+github.com/stet-dev/stet/gen/stet/v1;stetv1b\x06proto3"
 
 var (
@@ -1036,66 +1306,78 @@ func file_stet_v1_cloudagent_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_cloudagent_service_proto_rawDescData
 }
 
-var file_stet_v1_cloudagent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_stet_v1_cloudagent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_stet_v1_cloudagent_service_proto_goTypes = []any{
 	(*Agent)(nil),                    // 0: stet.v1.Agent
-	(*CreateAgentRequest)(nil),       // 1: stet.v1.CreateAgentRequest
-	(*CreateAgentResponse)(nil),      // 2: stet.v1.CreateAgentResponse
-	(*GetAgentRequest)(nil),          // 3: stet.v1.GetAgentRequest
-	(*GetAgentResponse)(nil),         // 4: stet.v1.GetAgentResponse
-	(*ListAgentsRequest)(nil),        // 5: stet.v1.ListAgentsRequest
-	(*ListAgentsResponse)(nil),       // 6: stet.v1.ListAgentsResponse
-	(*AppendUpdateRequest)(nil),      // 7: stet.v1.AppendUpdateRequest
-	(*AppendUpdateResponse)(nil),     // 8: stet.v1.AppendUpdateResponse
-	(*SaveAgentStateRequest)(nil),    // 9: stet.v1.SaveAgentStateRequest
-	(*SaveAgentStateResponse)(nil),   // 10: stet.v1.SaveAgentStateResponse
-	(*SetAgentStatusRequest)(nil),    // 11: stet.v1.SetAgentStatusRequest
-	(*SetAgentStatusResponse)(nil),   // 12: stet.v1.SetAgentStatusResponse
-	(*ArchiveAgentRequest)(nil),      // 13: stet.v1.ArchiveAgentRequest
-	(*ArchiveAgentResponse)(nil),     // 14: stet.v1.ArchiveAgentResponse
-	(*AgentSnapshotRequest)(nil),     // 15: stet.v1.AgentSnapshotRequest
-	(*AgentSnapshotResponse)(nil),    // 16: stet.v1.AgentSnapshotResponse
-	(v1.CloudAgentWorkflowStatus)(0), // 17: aiserver.v1.CloudAgentWorkflowStatus
-	(*Page)(nil),                     // 18: stet.v1.Page
-	(*Unreadable)(nil),               // 19: stet.v1.Unreadable
-	(*v11.InteractionUpdate)(nil),    // 20: agent.v1.InteractionUpdate
-	(*v1.CloudAgentState)(nil),       // 21: aiserver.v1.CloudAgentState
-	(*v1.PreFetchedBlob)(nil),        // 22: aiserver.v1.PreFetchedBlob
-	(*v12.ExternalSnapshot)(nil),     // 23: anyrun.v1.ExternalSnapshot
+	(*WatchAgentRequest)(nil),        // 1: stet.v1.WatchAgentRequest
+	(*WatchAgentResponse)(nil),       // 2: stet.v1.WatchAgentResponse
+	(*SetAgentSnapshotRequest)(nil),  // 3: stet.v1.SetAgentSnapshotRequest
+	(*SetAgentSnapshotResponse)(nil), // 4: stet.v1.SetAgentSnapshotResponse
+	(*CreateAgentRequest)(nil),       // 5: stet.v1.CreateAgentRequest
+	(*CreateAgentResponse)(nil),      // 6: stet.v1.CreateAgentResponse
+	(*GetAgentRequest)(nil),          // 7: stet.v1.GetAgentRequest
+	(*GetAgentResponse)(nil),         // 8: stet.v1.GetAgentResponse
+	(*ListAgentsRequest)(nil),        // 9: stet.v1.ListAgentsRequest
+	(*ListAgentsResponse)(nil),       // 10: stet.v1.ListAgentsResponse
+	(*AppendUpdateRequest)(nil),      // 11: stet.v1.AppendUpdateRequest
+	(*AppendUpdateResponse)(nil),     // 12: stet.v1.AppendUpdateResponse
+	(*SaveAgentStateRequest)(nil),    // 13: stet.v1.SaveAgentStateRequest
+	(*SaveAgentStateResponse)(nil),   // 14: stet.v1.SaveAgentStateResponse
+	(*SetAgentStatusRequest)(nil),    // 15: stet.v1.SetAgentStatusRequest
+	(*SetAgentStatusResponse)(nil),   // 16: stet.v1.SetAgentStatusResponse
+	(*ArchiveAgentRequest)(nil),      // 17: stet.v1.ArchiveAgentRequest
+	(*ArchiveAgentResponse)(nil),     // 18: stet.v1.ArchiveAgentResponse
+	(*AgentSnapshotRequest)(nil),     // 19: stet.v1.AgentSnapshotRequest
+	(*AgentSnapshotResponse)(nil),    // 20: stet.v1.AgentSnapshotResponse
+	(v1.CloudAgentWorkflowStatus)(0), // 21: aiserver.v1.CloudAgentWorkflowStatus
+	(v1.BackgroundComposerSource)(0), // 22: aiserver.v1.BackgroundComposerSource
+	(*v11.ExternalSnapshot)(nil),     // 23: anyrun.v1.ExternalSnapshot
+	(*Page)(nil),                     // 24: stet.v1.Page
+	(*Unreadable)(nil),               // 25: stet.v1.Unreadable
+	(*v12.InteractionUpdate)(nil),    // 26: agent.v1.InteractionUpdate
+	(*v1.CloudAgentState)(nil),       // 27: aiserver.v1.CloudAgentState
+	(*v1.PreFetchedBlob)(nil),        // 28: aiserver.v1.PreFetchedBlob
 }
 var file_stet_v1_cloudagent_service_proto_depIdxs = []int32{
-	17, // 0: stet.v1.Agent.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
-	0,  // 1: stet.v1.CreateAgentResponse.agent:type_name -> stet.v1.Agent
-	0,  // 2: stet.v1.GetAgentResponse.agent:type_name -> stet.v1.Agent
-	18, // 3: stet.v1.ListAgentsRequest.page:type_name -> stet.v1.Page
-	0,  // 4: stet.v1.ListAgentsResponse.agents:type_name -> stet.v1.Agent
-	19, // 5: stet.v1.ListAgentsResponse.damaged:type_name -> stet.v1.Unreadable
-	20, // 6: stet.v1.AppendUpdateRequest.updates:type_name -> agent.v1.InteractionUpdate
-	21, // 7: stet.v1.SaveAgentStateRequest.state:type_name -> aiserver.v1.CloudAgentState
-	22, // 8: stet.v1.SaveAgentStateRequest.blobs:type_name -> aiserver.v1.PreFetchedBlob
-	17, // 9: stet.v1.SetAgentStatusRequest.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
-	23, // 10: stet.v1.AgentSnapshotResponse.snapshot:type_name -> anyrun.v1.ExternalSnapshot
-	1,  // 11: stet.v1.CloudAgentService.Create:input_type -> stet.v1.CreateAgentRequest
-	3,  // 12: stet.v1.CloudAgentService.Get:input_type -> stet.v1.GetAgentRequest
-	5,  // 13: stet.v1.CloudAgentService.List:input_type -> stet.v1.ListAgentsRequest
-	7,  // 14: stet.v1.CloudAgentService.AppendUpdate:input_type -> stet.v1.AppendUpdateRequest
-	9,  // 15: stet.v1.CloudAgentService.SaveState:input_type -> stet.v1.SaveAgentStateRequest
-	11, // 16: stet.v1.CloudAgentService.SetStatus:input_type -> stet.v1.SetAgentStatusRequest
-	13, // 17: stet.v1.CloudAgentService.Archive:input_type -> stet.v1.ArchiveAgentRequest
-	15, // 18: stet.v1.CloudAgentService.Snapshot:input_type -> stet.v1.AgentSnapshotRequest
-	2,  // 19: stet.v1.CloudAgentService.Create:output_type -> stet.v1.CreateAgentResponse
-	4,  // 20: stet.v1.CloudAgentService.Get:output_type -> stet.v1.GetAgentResponse
-	6,  // 21: stet.v1.CloudAgentService.List:output_type -> stet.v1.ListAgentsResponse
-	8,  // 22: stet.v1.CloudAgentService.AppendUpdate:output_type -> stet.v1.AppendUpdateResponse
-	10, // 23: stet.v1.CloudAgentService.SaveState:output_type -> stet.v1.SaveAgentStateResponse
-	12, // 24: stet.v1.CloudAgentService.SetStatus:output_type -> stet.v1.SetAgentStatusResponse
-	14, // 25: stet.v1.CloudAgentService.Archive:output_type -> stet.v1.ArchiveAgentResponse
-	16, // 26: stet.v1.CloudAgentService.Snapshot:output_type -> stet.v1.AgentSnapshotResponse
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	21, // 0: stet.v1.Agent.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
+	22, // 1: stet.v1.Agent.source:type_name -> aiserver.v1.BackgroundComposerSource
+	0,  // 2: stet.v1.WatchAgentResponse.agent:type_name -> stet.v1.Agent
+	23, // 3: stet.v1.SetAgentSnapshotRequest.snapshot:type_name -> anyrun.v1.ExternalSnapshot
+	0,  // 4: stet.v1.CreateAgentResponse.agent:type_name -> stet.v1.Agent
+	0,  // 5: stet.v1.GetAgentResponse.agent:type_name -> stet.v1.Agent
+	24, // 6: stet.v1.ListAgentsRequest.page:type_name -> stet.v1.Page
+	0,  // 7: stet.v1.ListAgentsResponse.agents:type_name -> stet.v1.Agent
+	25, // 8: stet.v1.ListAgentsResponse.damaged:type_name -> stet.v1.Unreadable
+	26, // 9: stet.v1.AppendUpdateRequest.updates:type_name -> agent.v1.InteractionUpdate
+	27, // 10: stet.v1.SaveAgentStateRequest.state:type_name -> aiserver.v1.CloudAgentState
+	28, // 11: stet.v1.SaveAgentStateRequest.blobs:type_name -> aiserver.v1.PreFetchedBlob
+	21, // 12: stet.v1.SetAgentStatusRequest.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
+	23, // 13: stet.v1.AgentSnapshotResponse.snapshot:type_name -> anyrun.v1.ExternalSnapshot
+	5,  // 14: stet.v1.CloudAgentService.Create:input_type -> stet.v1.CreateAgentRequest
+	7,  // 15: stet.v1.CloudAgentService.Get:input_type -> stet.v1.GetAgentRequest
+	9,  // 16: stet.v1.CloudAgentService.List:input_type -> stet.v1.ListAgentsRequest
+	11, // 17: stet.v1.CloudAgentService.AppendUpdate:input_type -> stet.v1.AppendUpdateRequest
+	13, // 18: stet.v1.CloudAgentService.SaveState:input_type -> stet.v1.SaveAgentStateRequest
+	15, // 19: stet.v1.CloudAgentService.SetStatus:input_type -> stet.v1.SetAgentStatusRequest
+	17, // 20: stet.v1.CloudAgentService.Archive:input_type -> stet.v1.ArchiveAgentRequest
+	1,  // 21: stet.v1.CloudAgentService.Watch:input_type -> stet.v1.WatchAgentRequest
+	3,  // 22: stet.v1.CloudAgentService.SetSnapshot:input_type -> stet.v1.SetAgentSnapshotRequest
+	19, // 23: stet.v1.CloudAgentService.Snapshot:input_type -> stet.v1.AgentSnapshotRequest
+	6,  // 24: stet.v1.CloudAgentService.Create:output_type -> stet.v1.CreateAgentResponse
+	8,  // 25: stet.v1.CloudAgentService.Get:output_type -> stet.v1.GetAgentResponse
+	10, // 26: stet.v1.CloudAgentService.List:output_type -> stet.v1.ListAgentsResponse
+	12, // 27: stet.v1.CloudAgentService.AppendUpdate:output_type -> stet.v1.AppendUpdateResponse
+	14, // 28: stet.v1.CloudAgentService.SaveState:output_type -> stet.v1.SaveAgentStateResponse
+	16, // 29: stet.v1.CloudAgentService.SetStatus:output_type -> stet.v1.SetAgentStatusResponse
+	18, // 30: stet.v1.CloudAgentService.Archive:output_type -> stet.v1.ArchiveAgentResponse
+	2,  // 31: stet.v1.CloudAgentService.Watch:output_type -> stet.v1.WatchAgentResponse
+	4,  // 32: stet.v1.CloudAgentService.SetSnapshot:output_type -> stet.v1.SetAgentSnapshotResponse
+	20, // 33: stet.v1.CloudAgentService.Snapshot:output_type -> stet.v1.AgentSnapshotResponse
+	24, // [24:34] is the sub-list for method output_type
+	14, // [14:24] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_cloudagent_service_proto_init() }
@@ -1110,7 +1392,7 @@ func file_stet_v1_cloudagent_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_cloudagent_service_proto_rawDesc), len(file_stet_v1_cloudagent_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -51,7 +51,10 @@ type AgentRecord struct {
 	// Keys of the latest appends, oldest first.
 	Appends []*AppendKey `protobuf:"bytes,14,rep,name=appends,proto3" json:"appends,omitempty"`
 	// Without its address, which is made when it is asked for.
-	Snapshot      *v11.ExternalSnapshot `protobuf:"bytes,15,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Snapshot *v11.ExternalSnapshot `protobuf:"bytes,15,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	// Offset of another program at which the state of an imported agent was current.
+	// It stands for the beginning of this log.
+	ForeignOffset string `protobuf:"bytes,16,opt,name=foreign_offset,json=foreignOffset,proto3" json:"foreign_offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -191,6 +194,13 @@ func (x *AgentRecord) GetSnapshot() *v11.ExternalSnapshot {
 	return nil
 }
 
+func (x *AgentRecord) GetForeignOffset() string {
+	if x != nil {
+		return x.ForeignOffset
+	}
+	return ""
+}
+
 // AgentPosition is a place in an agent's log.
 type AgentPosition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -309,8 +319,13 @@ type AgentProperties struct {
 	// Milliseconds since the Unix epoch; 0 if unknown.
 	OriginalRequestStartMs int64                       `protobuf:"varint,6,opt,name=original_request_start_ms,json=originalRequestStartMs,proto3" json:"original_request_start_ms,omitempty"`
 	InitialSource          v1.BackgroundComposerSource `protobuf:"varint,7,opt,name=initial_source,json=initialSource,proto3,enum=aiserver.v1.BackgroundComposerSource" json:"initial_source,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// The error that the state names for the user, if any.
+	ErrorMessage string `protobuf:"bytes,8,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
+	ErrorCode    string `protobuf:"bytes,9,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
+	// Offset up to which the state contains the updates of the stream, as it says.
+	LastInteraction string `protobuf:"bytes,10,opt,name=last_interaction,json=lastInteraction,proto3" json:"last_interaction,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *AgentProperties) Reset() {
@@ -390,6 +405,27 @@ func (x *AgentProperties) GetInitialSource() v1.BackgroundComposerSource {
 		return x.InitialSource
 	}
 	return v1.BackgroundComposerSource(0)
+}
+
+func (x *AgentProperties) GetErrorMessage() string {
+	if x != nil {
+		return x.ErrorMessage
+	}
+	return ""
+}
+
+func (x *AgentProperties) GetErrorCode() string {
+	if x != nil {
+		return x.ErrorCode
+	}
+	return ""
+}
+
+func (x *AgentProperties) GetLastInteraction() string {
+	if x != nil {
+		return x.LastInteraction
+	}
+	return ""
 }
 
 // AgentEventRecord is an event of an agent's log. Its row begins with eight bytes
@@ -533,7 +569,7 @@ var File_stet_v1_records_cloudagent_proto protoreflect.FileDescriptor
 
 const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"\n" +
-	" stet/v1/records_cloudagent.proto\x12\astet.v1\x1a\x1daiserver/v1/cloud_agent.proto\x1a\x18anyrun/v1/snapshot.proto\"\x8b\x05\n" +
+	" stet/v1/records_cloudagent.proto\x12\astet.v1\x1a\x1daiserver/v1/cloud_agent.proto\x1a\x18anyrun/v1/snapshot.proto\"\xb2\x05\n" +
 	"\vAgentRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
@@ -554,7 +590,8 @@ const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"properties\x18\r \x01(\v2\x18.stet.v1.AgentPropertiesR\n" +
 	"properties\x12,\n" +
 	"\aappends\x18\x0e \x03(\v2\x12.stet.v1.AppendKeyR\aappends\x127\n" +
-	"\bsnapshot\x18\x0f \x01(\v2\x1b.anyrun.v1.ExternalSnapshotR\bsnapshot\x1a9\n" +
+	"\bsnapshot\x18\x0f \x01(\v2\x1b.anyrun.v1.ExternalSnapshotR\bsnapshot\x12%\n" +
+	"\x0eforeign_offset\x18\x10 \x01(\tR\rforeignOffset\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"3\n" +
@@ -563,7 +600,7 @@ const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"\x03tag\x18\x02 \x01(\x04R\x03tag\"G\n" +
 	"\tAppendKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
-	"\x03end\x18\x02 \x01(\v2\x16.stet.v1.AgentPositionR\x03end\"\xaf\x02\n" +
+	"\x03end\x18\x02 \x01(\v2\x16.stet.v1.AgentPositionR\x03end\"\x9e\x03\n" +
 	"\x0fAgentProperties\x12\x15\n" +
 	"\x06pr_url\x18\x01 \x01(\tR\x05prUrl\x12\x1d\n" +
 	"\n" +
@@ -574,7 +611,12 @@ const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"\vbase_branch\x18\x05 \x01(\tR\n" +
 	"baseBranch\x129\n" +
 	"\x19original_request_start_ms\x18\x06 \x01(\x03R\x16originalRequestStartMs\x12L\n" +
-	"\x0einitial_source\x18\a \x01(\x0e2%.aiserver.v1.BackgroundComposerSourceR\rinitialSource\"\xe7\x01\n" +
+	"\x0einitial_source\x18\a \x01(\x0e2%.aiserver.v1.BackgroundComposerSourceR\rinitialSource\x12#\n" +
+	"\rerror_message\x18\b \x01(\tR\ferrorMessage\x12\x1d\n" +
+	"\n" +
+	"error_code\x18\t \x01(\tR\terrorCode\x12)\n" +
+	"\x10last_interaction\x18\n" +
+	" \x01(\tR\x0flastInteraction\"\xe7\x01\n" +
 	"\x10AgentEventRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +

@@ -54,6 +54,11 @@ const (
 	// CloudAgentServiceArchiveProcedure is the fully-qualified name of the CloudAgentService's Archive
 	// RPC.
 	CloudAgentServiceArchiveProcedure = "/stet.v1.CloudAgentService/Archive"
+	// CloudAgentServiceWatchProcedure is the fully-qualified name of the CloudAgentService's Watch RPC.
+	CloudAgentServiceWatchProcedure = "/stet.v1.CloudAgentService/Watch"
+	// CloudAgentServiceSetSnapshotProcedure is the fully-qualified name of the CloudAgentService's
+	// SetSnapshot RPC.
+	CloudAgentServiceSetSnapshotProcedure = "/stet.v1.CloudAgentService/SetSnapshot"
 	// CloudAgentServiceSnapshotProcedure is the fully-qualified name of the CloudAgentService's
 	// Snapshot RPC.
 	CloudAgentServiceSnapshotProcedure = "/stet.v1.CloudAgentService/Snapshot"
@@ -70,6 +75,12 @@ type CloudAgentServiceClient interface {
 	SaveState(context.Context, *connect.Request[v1.SaveAgentStateRequest]) (*connect.Response[v1.SaveAgentStateResponse], error)
 	SetStatus(context.Context, *connect.Request[v1.SetAgentStatusRequest]) (*connect.Response[v1.SetAgentStatusResponse], error)
 	Archive(context.Context, *connect.Request[v1.ArchiveAgentRequest]) (*connect.Response[v1.ArchiveAgentResponse], error)
+	// Watch reports what is known about an agent, now and whenever its metadata, its
+	// status or its derived properties change. Changes in quick succession may come as
+	// one. It ends when the server stops or the agent is deleted.
+	Watch(context.Context, *connect.Request[v1.WatchAgentRequest]) (*connect.ServerStreamForClient[v1.WatchAgentResponse], error)
+	// SetSnapshot records the image of an agent's machine.
+	SetSnapshot(context.Context, *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error)
 	// Snapshot returns presigned addresses for an agent's machine image.
 	Snapshot(context.Context, *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error)
 }
@@ -129,6 +140,18 @@ func NewCloudAgentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(cloudAgentServiceMethods.ByName("Archive")),
 			connect.WithClientOptions(opts...),
 		),
+		watch: connect.NewClient[v1.WatchAgentRequest, v1.WatchAgentResponse](
+			httpClient,
+			baseURL+CloudAgentServiceWatchProcedure,
+			connect.WithSchema(cloudAgentServiceMethods.ByName("Watch")),
+			connect.WithClientOptions(opts...),
+		),
+		setSnapshot: connect.NewClient[v1.SetAgentSnapshotRequest, v1.SetAgentSnapshotResponse](
+			httpClient,
+			baseURL+CloudAgentServiceSetSnapshotProcedure,
+			connect.WithSchema(cloudAgentServiceMethods.ByName("SetSnapshot")),
+			connect.WithClientOptions(opts...),
+		),
 		snapshot: connect.NewClient[v1.AgentSnapshotRequest, v1.AgentSnapshotResponse](
 			httpClient,
 			baseURL+CloudAgentServiceSnapshotProcedure,
@@ -147,6 +170,8 @@ type cloudAgentServiceClient struct {
 	saveState    *connect.Client[v1.SaveAgentStateRequest, v1.SaveAgentStateResponse]
 	setStatus    *connect.Client[v1.SetAgentStatusRequest, v1.SetAgentStatusResponse]
 	archive      *connect.Client[v1.ArchiveAgentRequest, v1.ArchiveAgentResponse]
+	watch        *connect.Client[v1.WatchAgentRequest, v1.WatchAgentResponse]
+	setSnapshot  *connect.Client[v1.SetAgentSnapshotRequest, v1.SetAgentSnapshotResponse]
 	snapshot     *connect.Client[v1.AgentSnapshotRequest, v1.AgentSnapshotResponse]
 }
 
@@ -185,6 +210,16 @@ func (c *cloudAgentServiceClient) Archive(ctx context.Context, req *connect.Requ
 	return c.archive.CallUnary(ctx, req)
 }
 
+// Watch calls stet.v1.CloudAgentService.Watch.
+func (c *cloudAgentServiceClient) Watch(ctx context.Context, req *connect.Request[v1.WatchAgentRequest]) (*connect.ServerStreamForClient[v1.WatchAgentResponse], error) {
+	return c.watch.CallServerStream(ctx, req)
+}
+
+// SetSnapshot calls stet.v1.CloudAgentService.SetSnapshot.
+func (c *cloudAgentServiceClient) SetSnapshot(ctx context.Context, req *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error) {
+	return c.setSnapshot.CallUnary(ctx, req)
+}
+
 // Snapshot calls stet.v1.CloudAgentService.Snapshot.
 func (c *cloudAgentServiceClient) Snapshot(ctx context.Context, req *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error) {
 	return c.snapshot.CallUnary(ctx, req)
@@ -201,6 +236,12 @@ type CloudAgentServiceHandler interface {
 	SaveState(context.Context, *connect.Request[v1.SaveAgentStateRequest]) (*connect.Response[v1.SaveAgentStateResponse], error)
 	SetStatus(context.Context, *connect.Request[v1.SetAgentStatusRequest]) (*connect.Response[v1.SetAgentStatusResponse], error)
 	Archive(context.Context, *connect.Request[v1.ArchiveAgentRequest]) (*connect.Response[v1.ArchiveAgentResponse], error)
+	// Watch reports what is known about an agent, now and whenever its metadata, its
+	// status or its derived properties change. Changes in quick succession may come as
+	// one. It ends when the server stops or the agent is deleted.
+	Watch(context.Context, *connect.Request[v1.WatchAgentRequest], *connect.ServerStream[v1.WatchAgentResponse]) error
+	// SetSnapshot records the image of an agent's machine.
+	SetSnapshot(context.Context, *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error)
 	// Snapshot returns presigned addresses for an agent's machine image.
 	Snapshot(context.Context, *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error)
 }
@@ -256,6 +297,18 @@ func NewCloudAgentServiceHandler(svc CloudAgentServiceHandler, opts ...connect.H
 		connect.WithSchema(cloudAgentServiceMethods.ByName("Archive")),
 		connect.WithHandlerOptions(opts...),
 	)
+	cloudAgentServiceWatchHandler := connect.NewServerStreamHandler(
+		CloudAgentServiceWatchProcedure,
+		svc.Watch,
+		connect.WithSchema(cloudAgentServiceMethods.ByName("Watch")),
+		connect.WithHandlerOptions(opts...),
+	)
+	cloudAgentServiceSetSnapshotHandler := connect.NewUnaryHandler(
+		CloudAgentServiceSetSnapshotProcedure,
+		svc.SetSnapshot,
+		connect.WithSchema(cloudAgentServiceMethods.ByName("SetSnapshot")),
+		connect.WithHandlerOptions(opts...),
+	)
 	cloudAgentServiceSnapshotHandler := connect.NewUnaryHandler(
 		CloudAgentServiceSnapshotProcedure,
 		svc.Snapshot,
@@ -278,6 +331,10 @@ func NewCloudAgentServiceHandler(svc CloudAgentServiceHandler, opts ...connect.H
 			cloudAgentServiceSetStatusHandler.ServeHTTP(w, r)
 		case CloudAgentServiceArchiveProcedure:
 			cloudAgentServiceArchiveHandler.ServeHTTP(w, r)
+		case CloudAgentServiceWatchProcedure:
+			cloudAgentServiceWatchHandler.ServeHTTP(w, r)
+		case CloudAgentServiceSetSnapshotProcedure:
+			cloudAgentServiceSetSnapshotHandler.ServeHTTP(w, r)
 		case CloudAgentServiceSnapshotProcedure:
 			cloudAgentServiceSnapshotHandler.ServeHTTP(w, r)
 		default:
@@ -315,6 +372,14 @@ func (UnimplementedCloudAgentServiceHandler) SetStatus(context.Context, *connect
 
 func (UnimplementedCloudAgentServiceHandler) Archive(context.Context, *connect.Request[v1.ArchiveAgentRequest]) (*connect.Response[v1.ArchiveAgentResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.Archive is not implemented"))
+}
+
+func (UnimplementedCloudAgentServiceHandler) Watch(context.Context, *connect.Request[v1.WatchAgentRequest], *connect.ServerStream[v1.WatchAgentResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.Watch is not implemented"))
+}
+
+func (UnimplementedCloudAgentServiceHandler) SetSnapshot(context.Context, *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.SetSnapshot is not implemented"))
 }
 
 func (UnimplementedCloudAgentServiceHandler) Snapshot(context.Context, *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error) {

@@ -197,6 +197,8 @@ export type StreamConversationResponse_CloudAgentStateWithIdAndOffset = Message<
   blobId: Uint8Array;
 
   /**
+   * Absent if it is too large for a message; fetch it by its id then.
+   *
    * @generated from field: aiserver.v1.CloudAgentState cloud_agent_state = 3;
    */
   cloudAgentState?: CloudAgentState | undefined;
@@ -250,6 +252,8 @@ export type StreamConversationResponse_InitialState = Message<"aiserver.v1.Strea
   blobId: Uint8Array;
 
   /**
+   * Absent if it is too large for a message; fetch it by its id then.
+   *
    * @generated from field: aiserver.v1.CloudAgentState cloud_agent_state = 2;
    */
   cloudAgentState?: CloudAgentState | undefined;

@@ -8,7 +8,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { InteractionUpdate } from "../../agent/v1/interaction_update_pb.js";
 import { file_agent_v1_interaction_update } from "../../agent/v1/interaction_update_pb.js";
-import type { CloudAgentState, CloudAgentWorkflowStatus } from "../../aiserver/v1/cloud_agent_pb.js";
+import type { BackgroundComposerSource, CloudAgentState, CloudAgentWorkflowStatus } from "../../aiserver/v1/cloud_agent_pb.js";
 import { file_aiserver_v1_cloud_agent } from "../../aiserver/v1/cloud_agent_pb.js";
 import type { PreFetchedBlob } from "../../aiserver/v1/stream_conversation_pb.js";
 import { file_aiserver_v1_stream_conversation } from "../../aiserver/v1/stream_conversation_pb.js";
@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/cloudagent_service.proto.
  */
 export const file_stet_v1_cloudagent_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL2Nsb3VkYWdlbnRfc2VydmljZS5wcm90bxIHc3RldC52MSL9AQoFQWdlbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIUCgxjb252ZXJzYXRpb24YAyABKAkSNQoGc3RhdHVzGAQgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzEhIKCm9mZnNldF9rZXkYBSABKAkSDQoFc3RhdGUYBiABKAwSEgoKY3JlYXRlZF9tcxgHIAEoAxISCgp1cGRhdGVkX21zGAggASgDEg0KBXR1cm5zGAkgASgNEg4KBmJyYW5jaBgKIAEoCRIOCgZwcl91cmwYCyABKAkSEwoLYmFzZV9icmFuY2gYDCABKAkiRAoSQ3JlYXRlQWdlbnRSZXF1ZXN0EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSFAoMY29udmVyc2F0aW9uGAMgASgJIjQKE0NyZWF0ZUFnZW50UmVzcG9uc2USHQoFYWdlbnQYASABKAsyDi5zdGV0LnYxLkFnZW50Ih0KD0dldEFnZW50UmVxdWVzdBIKCgJpZBgBIAEoCSIxChBHZXRBZ2VudFJlc3BvbnNlEh0KBWFnZW50GAEgASgLMg4uc3RldC52MS5BZ2VudCIwChFMaXN0QWdlbnRzUmVxdWVzdBIbCgRwYWdlGAEgASgLMg0uc3RldC52MS5QYWdlIm8KEkxpc3RBZ2VudHNSZXNwb25zZRIeCgZhZ2VudHMYASADKAsyDi5zdGV0LnYxLkFnZW50EhMKC25leHRfY3Vyc29yGAIgASgJEiQKB2RhbWFnZWQYAyADKAsyEy5zdGV0LnYxLlVucmVhZGFibGUiaAoTQXBwZW5kVXBkYXRlUmVxdWVzdBIKCgJpZBgBIAEoCRIsCgd1cGRhdGVzGAIgAygLMhsuYWdlbnQudjEuSW50ZXJhY3Rpb25VcGRhdGUSFwoPaWRlbXBvdGVuY3lfa2V5GAMgASgJIioKFEFwcGVuZFVwZGF0ZVJlc3BvbnNlEhIKCm9mZnNldF9rZXkYASABKAkifAoVU2F2ZUFnZW50U3RhdGVSZXF1ZXN0EgoKAmlkGAEgASgJEisKBXN0YXRlGAIgASgLMhwuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFN0YXRlEioKBWJsb2JzGAMgAygLMhsuYWlzZXJ2ZXIudjEuUHJlRmV0Y2hlZEJsb2IiPQoWU2F2ZUFnZW50U3RhdGVSZXNwb25zZRIPCgdibG9iX2lkGAEgASgMEhIKCm9mZnNldF9rZXkYAiABKAkiWgoVU2V0QWdlbnRTdGF0dXNSZXF1ZXN0EgoKAmlkGAEgASgJEjUKBnN0YXR1cxgCIAEoDjIlLmFpc2VydmVyLnYxLkNsb3VkQWdlbnRXb3JrZmxvd1N0YXR1cyIsChZTZXRBZ2VudFN0YXR1c1Jlc3BvbnNlEhIKCm9mZnNldF9rZXkYASABKAkiIQoTQXJjaGl2ZUFnZW50UmVxdWVzdBIKCgJpZBgBIAEoCSIWChRBcmNoaXZlQWdlbnRSZXNwb25zZSIyChRBZ2VudFNuYXBzaG90UmVxdWVzdBIKCgJpZBgBIAEoCRIOCgZ1cGxvYWQYAiABKAgiRgoVQWdlbnRTbmFwc2hvdFJlc3BvbnNlEi0KCHNuYXBzaG90GAEgASgLMhsuYW55cnVuLnYxLkV4dGVybmFsU25hcHNob3Qy2wQKEUNsb3VkQWdlbnRTZXJ2aWNlEkMKBkNyZWF0ZRIbLnN0ZXQudjEuQ3JlYXRlQWdlbnRSZXF1ZXN0Ghwuc3RldC52MS5DcmVhdGVBZ2VudFJlc3BvbnNlEj8KA0dldBIYLnN0ZXQudjEuR2V0QWdlbnRSZXF1ZXN0Ghkuc3RldC52MS5HZXRBZ2VudFJlc3BvbnNlIgOQAgESRAoETGlzdBIaLnN0ZXQudjEuTGlzdEFnZW50c1JlcXVlc3QaGy5zdGV0LnYxLkxpc3RBZ2VudHNSZXNwb25zZSIDkAIBEksKDEFwcGVuZFVwZGF0ZRIcLnN0ZXQudjEuQXBwZW5kVXBkYXRlUmVxdWVzdBodLnN0ZXQudjEuQXBwZW5kVXBkYXRlUmVzcG9uc2USTAoJU2F2ZVN0YXRlEh4uc3RldC52MS5TYXZlQWdlbnRTdGF0ZVJlcXVlc3QaHy5zdGV0LnYxLlNhdmVBZ2VudFN0YXRlUmVzcG9uc2USTAoJU2V0U3RhdHVzEh4uc3RldC52MS5TZXRBZ2VudFN0YXR1c1JlcXVlc3QaHy5zdGV0LnYxLlNldEFnZW50U3RhdHVzUmVzcG9uc2USRgoHQXJjaGl2ZRIcLnN0ZXQudjEuQXJjaGl2ZUFnZW50UmVxdWVzdBodLnN0ZXQudjEuQXJjaGl2ZUFnZW50UmVzcG9uc2USSQoIU25hcHNob3QSHS5zdGV0LnYxLkFnZW50U25hcHNob3RSZXF1ZXN0Gh4uc3RldC52MS5BZ2VudFNuYXBzaG90UmVzcG9uc2VCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z", [file_agent_v1_interaction_update, file_aiserver_v1_cloud_agent, file_aiserver_v1_stream_conversation, file_anyrun_v1_snapshot, file_stet_v1_common]);
+  fileDesc("CiBzdGV0L3YxL2Nsb3VkYWdlbnRfc2VydmljZS5wcm90bxIHc3RldC52MSLGAwoFQWdlbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIUCgxjb252ZXJzYXRpb24YAyABKAkSNQoGc3RhdHVzGAQgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzEhIKCm9mZnNldF9rZXkYBSABKAkSDQoFc3RhdGUYBiABKAwSEgoKY3JlYXRlZF9tcxgHIAEoAxISCgp1cGRhdGVkX21zGAggASgDEg0KBXR1cm5zGAkgASgNEg4KBmJyYW5jaBgKIAEoCRIOCgZwcl91cmwYCyABKAkSEwoLYmFzZV9icmFuY2gYDCABKAkSEgoKYWdlbnRfbmFtZRgNIAEoCRISCgpzdGFydGVkX21zGA4gASgDEjUKBnNvdXJjZRgPIAEoDjIlLmFpc2VydmVyLnYxLkJhY2tncm91bmRDb21wb3NlclNvdXJjZRIjChtsYXN0X2ludGVyYWN0aW9uX29mZnNldF9rZXkYECABKAkSFQoNZXJyb3JfbWVzc2FnZRgRIAEoCRISCgplcnJvcl9jb2RlGBIgASgJEhgKEHN0YXRlX29mZnNldF9rZXkYEyABKAkiHwoRV2F0Y2hBZ2VudFJlcXVlc3QSCgoCaWQYASABKAkiMwoSV2F0Y2hBZ2VudFJlc3BvbnNlEh0KBWFnZW50GAEgASgLMg4uc3RldC52MS5BZ2VudCJUChdTZXRBZ2VudFNuYXBzaG90UmVxdWVzdBIKCgJpZBgBIAEoCRItCghzbmFwc2hvdBgCIAEoCzIbLmFueXJ1bi52MS5FeHRlcm5hbFNuYXBzaG90IhoKGFNldEFnZW50U25hcHNob3RSZXNwb25zZSJEChJDcmVhdGVBZ2VudFJlcXVlc3QSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIUCgxjb252ZXJzYXRpb24YAyABKAkiNAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIdCgVhZ2VudBgBIAEoCzIOLnN0ZXQudjEuQWdlbnQiHQoPR2V0QWdlbnRSZXF1ZXN0EgoKAmlkGAEgASgJIjEKEEdldEFnZW50UmVzcG9uc2USHQoFYWdlbnQYASABKAsyDi5zdGV0LnYxLkFnZW50IjAKEUxpc3RBZ2VudHNSZXF1ZXN0EhsKBHBhZ2UYASABKAsyDS5zdGV0LnYxLlBhZ2UibwoSTGlzdEFnZW50c1Jlc3BvbnNlEh4KBmFnZW50cxgBIAMoCzIOLnN0ZXQudjEuQWdlbnQSEwoLbmV4dF9jdXJzb3IYAiABKAkSJAoHZGFtYWdlZBgDIAMoCzITLnN0ZXQudjEuVW5yZWFkYWJsZSJoChNBcHBlbmRVcGRhdGVSZXF1ZXN0EgoKAmlkGAEgASgJEiwKB3VwZGF0ZXMYAiADKAsyGy5hZ2VudC52MS5JbnRlcmFjdGlvblVwZGF0ZRIXCg9pZGVtcG90ZW5jeV9rZXkYAyABKAkiKgoUQXBwZW5kVXBkYXRlUmVzcG9uc2USEgoKb2Zmc2V0X2tleRgBIAEoCSKTAQoVU2F2ZUFnZW50U3RhdGVSZXF1ZXN0EgoKAmlkGAEgASgJEisKBXN0YXRlGAIgASgLMhwuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFN0YXRlEioKBWJsb2JzGAMgAygLMhsuYWlzZXJ2ZXIudjEuUHJlRmV0Y2hlZEJsb2ISFQoNc3RhdGVfYmxvYl9pZBgEIAEoDCI9ChZTYXZlQWdlbnRTdGF0ZVJlc3BvbnNlEg8KB2Jsb2JfaWQYASABKAwSEgoKb2Zmc2V0X2tleRgCIAEoCSJaChVTZXRBZ2VudFN0YXR1c1JlcXVlc3QSCgoCaWQYASABKAkSNQoGc3RhdHVzGAIgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzIiwKFlNldEFnZW50U3RhdHVzUmVzcG9uc2USEgoKb2Zmc2V0X2tleRgBIAEoCSIhChNBcmNoaXZlQWdlbnRSZXF1ZXN0EgoKAmlkGAEgASgJIhYKFEFyY2hpdmVBZ2VudFJlc3BvbnNlIjIKFEFnZW50U25hcHNob3RSZXF1ZXN0EgoKAmlkGAEgASgJEg4KBnVwbG9hZBgCIAEoCCJGChVBZ2VudFNuYXBzaG90UmVzcG9uc2USLQoIc25hcHNob3QYASABKAsyGy5hbnlydW4udjEuRXh0ZXJuYWxTbmFwc2hvdDLzBQoRQ2xvdWRBZ2VudFNlcnZpY2USQwoGQ3JlYXRlEhsuc3RldC52MS5DcmVhdGVBZ2VudFJlcXVlc3QaHC5zdGV0LnYxLkNyZWF0ZUFnZW50UmVzcG9uc2USPwoDR2V0Ehguc3RldC52MS5HZXRBZ2VudFJlcXVlc3QaGS5zdGV0LnYxLkdldEFnZW50UmVzcG9uc2UiA5ACARJECgRMaXN0Ehouc3RldC52MS5MaXN0QWdlbnRzUmVxdWVzdBobLnN0ZXQudjEuTGlzdEFnZW50c1Jlc3BvbnNlIgOQAgESSwoMQXBwZW5kVXBkYXRlEhwuc3RldC52MS5BcHBlbmRVcGRhdGVSZXF1ZXN0Gh0uc3RldC52MS5BcHBlbmRVcGRhdGVSZXNwb25zZRJMCglTYXZlU3RhdGUSHi5zdGV0LnYxLlNhdmVBZ2VudFN0YXRlUmVxdWVzdBofLnN0ZXQudjEuU2F2ZUFnZW50U3RhdGVSZXNwb25zZRJMCglTZXRTdGF0dXMSHi5zdGV0LnYxLlNldEFnZW50U3RhdHVzUmVxdWVzdBofLnN0ZXQudjEuU2V0QWdlbnRTdGF0dXNSZXNwb25zZRJGCgdBcmNoaXZlEhwuc3RldC52MS5BcmNoaXZlQWdlbnRSZXF1ZXN0Gh0uc3RldC52MS5BcmNoaXZlQWdlbnRSZXNwb25zZRJCCgVXYXRjaBIaLnN0ZXQudjEuV2F0Y2hBZ2VudFJlcXVlc3QaGy5zdGV0LnYxLldhdGNoQWdlbnRSZXNwb25zZTABElIKC1NldFNuYXBzaG90EiAuc3RldC52MS5TZXRBZ2VudFNuYXBzaG90UmVxdWVzdBohLnN0ZXQudjEuU2V0QWdlbnRTbmFwc2hvdFJlc3BvbnNlEkkKCFNuYXBzaG90Eh0uc3RldC52MS5BZ2VudFNuYXBzaG90UmVxdWVzdBoeLnN0ZXQudjEuQWdlbnRTbmFwc2hvdFJlc3BvbnNlQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_agent_v1_interaction_update, file_aiserver_v1_cloud_agent, file_aiserver_v1_stream_conversation, file_anyrun_v1_snapshot, file_stet_v1_common]);
 
 /**
  * @generated from message stet.v1.Agent
@@ -87,6 +87,53 @@ export type Agent = Message<"stet.v1.Agent"> & {
    * @generated from field: string base_branch = 12;
    */
   baseBranch: string;
+
+  /**
+   * The name that the agent's own state gives it.
+   *
+   * @generated from field: string agent_name = 13;
+   */
+  agentName: string;
+
+  /**
+   * Start of the original request, in milliseconds since the Unix epoch; 0 if unknown.
+   *
+   * @generated from field: int64 started_ms = 14;
+   */
+  startedMs: bigint;
+
+  /**
+   * Where the agent was started from.
+   *
+   * @generated from field: aiserver.v1.BackgroundComposerSource source = 15;
+   */
+  source: BackgroundComposerSource;
+
+  /**
+   * Offset up to which the conversation of the state contains the updates.
+   *
+   * @generated from field: string last_interaction_offset_key = 16;
+   */
+  lastInteractionOffsetKey: string;
+
+  /**
+   * The error that the state names for the user, if any.
+   *
+   * @generated from field: string error_message = 17;
+   */
+  errorMessage: string;
+
+  /**
+   * @generated from field: string error_code = 18;
+   */
+  errorCode: string;
+
+  /**
+   * Offset up to which the state contains the events.
+   *
+   * @generated from field: string state_offset_key = 19;
+   */
+  stateOffsetKey: string;
 };
 
 /**
@@ -95,6 +142,77 @@ export type Agent = Message<"stet.v1.Agent"> & {
  */
 export const AgentSchema: GenMessage<Agent> = /*@__PURE__*/
   messageDesc(file_stet_v1_cloudagent_service, 0);
+
+/**
+ * @generated from message stet.v1.WatchAgentRequest
+ */
+export type WatchAgentRequest = Message<"stet.v1.WatchAgentRequest"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message stet.v1.WatchAgentRequest.
+ * Use `create(WatchAgentRequestSchema)` to create a new message.
+ */
+export const WatchAgentRequestSchema: GenMessage<WatchAgentRequest> = /*@__PURE__*/
+  messageDesc(file_stet_v1_cloudagent_service, 1);
+
+/**
+ * @generated from message stet.v1.WatchAgentResponse
+ */
+export type WatchAgentResponse = Message<"stet.v1.WatchAgentResponse"> & {
+  /**
+   * @generated from field: stet.v1.Agent agent = 1;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message stet.v1.WatchAgentResponse.
+ * Use `create(WatchAgentResponseSchema)` to create a new message.
+ */
+export const WatchAgentResponseSchema: GenMessage<WatchAgentResponse> = /*@__PURE__*/
+  messageDesc(file_stet_v1_cloudagent_service, 2);
+
+/**
+ * @generated from message stet.v1.SetAgentSnapshotRequest
+ */
+export type SetAgentSnapshotRequest = Message<"stet.v1.SetAgentSnapshotRequest"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * An address in it is not stored.
+   *
+   * @generated from field: anyrun.v1.ExternalSnapshot snapshot = 2;
+   */
+  snapshot?: ExternalSnapshot | undefined;
+};
+
+/**
+ * Describes the message stet.v1.SetAgentSnapshotRequest.
+ * Use `create(SetAgentSnapshotRequestSchema)` to create a new message.
+ */
+export const SetAgentSnapshotRequestSchema: GenMessage<SetAgentSnapshotRequest> = /*@__PURE__*/
+  messageDesc(file_stet_v1_cloudagent_service, 3);
+
+/**
+ * @generated from message stet.v1.SetAgentSnapshotResponse
+ */
+export type SetAgentSnapshotResponse = Message<"stet.v1.SetAgentSnapshotResponse"> & {
+};
+
+/**
+ * Describes the message stet.v1.SetAgentSnapshotResponse.
+ * Use `create(SetAgentSnapshotResponseSchema)` to create a new message.
+ */
+export const SetAgentSnapshotResponseSchema: GenMessage<SetAgentSnapshotResponse> = /*@__PURE__*/
+  messageDesc(file_stet_v1_cloudagent_service, 4);
 
 /**
  * @generated from message stet.v1.CreateAgentRequest
@@ -121,7 +239,7 @@ export type CreateAgentRequest = Message<"stet.v1.CreateAgentRequest"> & {
  * Use `create(CreateAgentRequestSchema)` to create a new message.
  */
 export const CreateAgentRequestSchema: GenMessage<CreateAgentRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 1);
+  messageDesc(file_stet_v1_cloudagent_service, 5);
 
 /**
  * @generated from message stet.v1.CreateAgentResponse
@@ -138,7 +256,7 @@ export type CreateAgentResponse = Message<"stet.v1.CreateAgentResponse"> & {
  * Use `create(CreateAgentResponseSchema)` to create a new message.
  */
 export const CreateAgentResponseSchema: GenMessage<CreateAgentResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 2);
+  messageDesc(file_stet_v1_cloudagent_service, 6);
 
 /**
  * @generated from message stet.v1.GetAgentRequest
@@ -155,7 +273,7 @@ export type GetAgentRequest = Message<"stet.v1.GetAgentRequest"> & {
  * Use `create(GetAgentRequestSchema)` to create a new message.
  */
 export const GetAgentRequestSchema: GenMessage<GetAgentRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 3);
+  messageDesc(file_stet_v1_cloudagent_service, 7);
 
 /**
  * @generated from message stet.v1.GetAgentResponse
@@ -172,7 +290,7 @@ export type GetAgentResponse = Message<"stet.v1.GetAgentResponse"> & {
  * Use `create(GetAgentResponseSchema)` to create a new message.
  */
 export const GetAgentResponseSchema: GenMessage<GetAgentResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 4);
+  messageDesc(file_stet_v1_cloudagent_service, 8);
 
 /**
  * @generated from message stet.v1.ListAgentsRequest
@@ -189,7 +307,7 @@ export type ListAgentsRequest = Message<"stet.v1.ListAgentsRequest"> & {
  * Use `create(ListAgentsRequestSchema)` to create a new message.
  */
 export const ListAgentsRequestSchema: GenMessage<ListAgentsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 5);
+  messageDesc(file_stet_v1_cloudagent_service, 9);
 
 /**
  * @generated from message stet.v1.ListAgentsResponse
@@ -218,7 +336,7 @@ export type ListAgentsResponse = Message<"stet.v1.ListAgentsResponse"> & {
  * Use `create(ListAgentsResponseSchema)` to create a new message.
  */
 export const ListAgentsResponseSchema: GenMessage<ListAgentsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 6);
+  messageDesc(file_stet_v1_cloudagent_service, 10);
 
 /**
  * @generated from message stet.v1.AppendUpdateRequest
@@ -247,7 +365,7 @@ export type AppendUpdateRequest = Message<"stet.v1.AppendUpdateRequest"> & {
  * Use `create(AppendUpdateRequestSchema)` to create a new message.
  */
 export const AppendUpdateRequestSchema: GenMessage<AppendUpdateRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 7);
+  messageDesc(file_stet_v1_cloudagent_service, 11);
 
 /**
  * @generated from message stet.v1.AppendUpdateResponse
@@ -266,7 +384,7 @@ export type AppendUpdateResponse = Message<"stet.v1.AppendUpdateResponse"> & {
  * Use `create(AppendUpdateResponseSchema)` to create a new message.
  */
 export const AppendUpdateResponseSchema: GenMessage<AppendUpdateResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 8);
+  messageDesc(file_stet_v1_cloudagent_service, 12);
 
 /**
  * @generated from message stet.v1.SaveAgentStateRequest
@@ -286,6 +404,14 @@ export type SaveAgentStateRequest = Message<"stet.v1.SaveAgentStateRequest"> & {
    * @generated from field: repeated aiserver.v1.PreFetchedBlob blobs = 3;
    */
   blobs: PreFetchedBlob[];
+
+  /**
+   * Instead of state: the id of its encoded form, which was stored as a blob before,
+   * for states that do not fit into a message.
+   *
+   * @generated from field: bytes state_blob_id = 4;
+   */
+  stateBlobId: Uint8Array;
 };
 
 /**
@@ -293,7 +419,7 @@ export type SaveAgentStateRequest = Message<"stet.v1.SaveAgentStateRequest"> & {
  * Use `create(SaveAgentStateRequestSchema)` to create a new message.
  */
 export const SaveAgentStateRequestSchema: GenMessage<SaveAgentStateRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 9);
+  messageDesc(file_stet_v1_cloudagent_service, 13);
 
 /**
  * @generated from message stet.v1.SaveAgentStateResponse
@@ -315,7 +441,7 @@ export type SaveAgentStateResponse = Message<"stet.v1.SaveAgentStateResponse"> &
  * Use `create(SaveAgentStateResponseSchema)` to create a new message.
  */
 export const SaveAgentStateResponseSchema: GenMessage<SaveAgentStateResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 10);
+  messageDesc(file_stet_v1_cloudagent_service, 14);
 
 /**
  * @generated from message stet.v1.SetAgentStatusRequest
@@ -337,7 +463,7 @@ export type SetAgentStatusRequest = Message<"stet.v1.SetAgentStatusRequest"> & {
  * Use `create(SetAgentStatusRequestSchema)` to create a new message.
  */
 export const SetAgentStatusRequestSchema: GenMessage<SetAgentStatusRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 11);
+  messageDesc(file_stet_v1_cloudagent_service, 15);
 
 /**
  * @generated from message stet.v1.SetAgentStatusResponse
@@ -354,7 +480,7 @@ export type SetAgentStatusResponse = Message<"stet.v1.SetAgentStatusResponse"> &
  * Use `create(SetAgentStatusResponseSchema)` to create a new message.
  */
 export const SetAgentStatusResponseSchema: GenMessage<SetAgentStatusResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 12);
+  messageDesc(file_stet_v1_cloudagent_service, 16);
 
 /**
  * @generated from message stet.v1.ArchiveAgentRequest
@@ -371,7 +497,7 @@ export type ArchiveAgentRequest = Message<"stet.v1.ArchiveAgentRequest"> & {
  * Use `create(ArchiveAgentRequestSchema)` to create a new message.
  */
 export const ArchiveAgentRequestSchema: GenMessage<ArchiveAgentRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 13);
+  messageDesc(file_stet_v1_cloudagent_service, 17);
 
 /**
  * @generated from message stet.v1.ArchiveAgentResponse
@@ -384,7 +510,7 @@ export type ArchiveAgentResponse = Message<"stet.v1.ArchiveAgentResponse"> & {
  * Use `create(ArchiveAgentResponseSchema)` to create a new message.
  */
 export const ArchiveAgentResponseSchema: GenMessage<ArchiveAgentResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 14);
+  messageDesc(file_stet_v1_cloudagent_service, 18);
 
 /**
  * @generated from message stet.v1.AgentSnapshotRequest
@@ -408,7 +534,7 @@ export type AgentSnapshotRequest = Message<"stet.v1.AgentSnapshotRequest"> & {
  * Use `create(AgentSnapshotRequestSchema)` to create a new message.
  */
 export const AgentSnapshotRequestSchema: GenMessage<AgentSnapshotRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 15);
+  messageDesc(file_stet_v1_cloudagent_service, 19);
 
 /**
  * @generated from message stet.v1.AgentSnapshotResponse
@@ -425,7 +551,7 @@ export type AgentSnapshotResponse = Message<"stet.v1.AgentSnapshotResponse"> & {
  * Use `create(AgentSnapshotResponseSchema)` to create a new message.
  */
 export const AgentSnapshotResponseSchema: GenMessage<AgentSnapshotResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_cloudagent_service, 16);
+  messageDesc(file_stet_v1_cloudagent_service, 20);
 
 /**
  * CloudAgentService keeps the state and the events of agents that run elsewhere.
@@ -493,6 +619,28 @@ export const CloudAgentService: GenService<{
     methodKind: "unary";
     input: typeof ArchiveAgentRequestSchema;
     output: typeof ArchiveAgentResponseSchema;
+  },
+  /**
+   * Watch reports what is known about an agent, now and whenever its metadata, its
+   * status or its derived properties change. Changes in quick succession may come as
+   * one. It ends when the server stops or the agent is deleted.
+   *
+   * @generated from rpc stet.v1.CloudAgentService.Watch
+   */
+  watch: {
+    methodKind: "server_streaming";
+    input: typeof WatchAgentRequestSchema;
+    output: typeof WatchAgentResponseSchema;
+  },
+  /**
+   * SetSnapshot records the image of an agent's machine.
+   *
+   * @generated from rpc stet.v1.CloudAgentService.SetSnapshot
+   */
+  setSnapshot: {
+    methodKind: "unary";
+    input: typeof SetAgentSnapshotRequestSchema;
+    output: typeof SetAgentSnapshotResponseSchema;
   },
   /**
    * Snapshot returns presigned addresses for an agent's machine image.

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/records_cloudagent.proto.
  */
 export const file_stet_v1_records_cloudagent: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2xvdWRhZ2VudC5wcm90bxIHc3RldC52MSL9AwoLQWdlbnRSZWNvcmQSDgoGZm9ybWF0GAEgASgNEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJEjAKBmxhYmVscxgFIAMoCzIgLnN0ZXQudjEuQWdlbnRSZWNvcmQuTGFiZWxzRW50cnkSEgoKY3JlYXRlZF9tcxgGIAEoAxISCgp1cGRhdGVkX21zGAcgASgDEg0KBWVwb2NoGAggASgEEiQKBGhlYWQYCSABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SDQoFc3RhdGUYCiABKAwSKAoIc3RhdGVfYXQYCyABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SNQoGc3RhdHVzGAwgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzEiwKCnByb3BlcnRpZXMYDSABKAsyGC5zdGV0LnYxLkFnZW50UHJvcGVydGllcxIjCgdhcHBlbmRzGA4gAygLMhIuc3RldC52MS5BcHBlbmRLZXkSLQoIc25hcHNob3QYDyABKAsyGy5hbnlydW4udjEuRXh0ZXJuYWxTbmFwc2hvdBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKDUFnZW50UG9zaXRpb24SCwoDc2VxGAEgASgEEgsKA3RhZxgCIAEoBCI9CglBcHBlbmRLZXkSCwoDa2V5GAEgASgJEiMKA2VuZBgCIAEoCzIWLnN0ZXQudjEuQWdlbnRQb3NpdGlvbiLUAQoPQWdlbnRQcm9wZXJ0aWVzEg4KBnByX3VybBgBIAEoCRISCgphZ2VudF9uYW1lGAIgASgJEhMKC2JyYW5jaF9uYW1lGAMgASgJEhEKCW51bV90dXJucxgEIAEoDRITCgtiYXNlX2JyYW5jaBgFIAEoCRIhChlvcmlnaW5hbF9yZXF1ZXN0X3N0YXJ0X21zGAYgASgDEj0KDmluaXRpYWxfc291cmNlGAcgASgOMiUuYWlzZXJ2ZXIudjEuQmFja2dyb3VuZENvbXBvc2VyU291cmNlIrQBChBBZ2VudEV2ZW50UmVjb3JkEg4KBmZvcm1hdBgBIAEoDRILCgNzZXEYAiABKAQSDwoHdGltZV9tcxgDIAEoAxIQCgZ1cGRhdGUYBCABKAxIABIPCgVzdGF0ZRgFIAEoDEgAEjcKBnN0YXR1cxgGIAEoDjIlLmFpc2VydmVyLnYxLkNsb3VkQWdlbnRXb3JrZmxvd1N0YXR1c0gAEg0KBWJsb2JzGAcgAygMQgcKBWV2ZW50Qi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_aiserver_v1_cloud_agent, file_anyrun_v1_snapshot]);
+  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2xvdWRhZ2VudC5wcm90bxIHc3RldC52MSKVBAoLQWdlbnRSZWNvcmQSDgoGZm9ybWF0GAEgASgNEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJEjAKBmxhYmVscxgFIAMoCzIgLnN0ZXQudjEuQWdlbnRSZWNvcmQuTGFiZWxzRW50cnkSEgoKY3JlYXRlZF9tcxgGIAEoAxISCgp1cGRhdGVkX21zGAcgASgDEg0KBWVwb2NoGAggASgEEiQKBGhlYWQYCSABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SDQoFc3RhdGUYCiABKAwSKAoIc3RhdGVfYXQYCyABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SNQoGc3RhdHVzGAwgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzEiwKCnByb3BlcnRpZXMYDSABKAsyGC5zdGV0LnYxLkFnZW50UHJvcGVydGllcxIjCgdhcHBlbmRzGA4gAygLMhIuc3RldC52MS5BcHBlbmRLZXkSLQoIc25hcHNob3QYDyABKAsyGy5hbnlydW4udjEuRXh0ZXJuYWxTbmFwc2hvdBIWCg5mb3JlaWduX29mZnNldBgQIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKDUFnZW50UG9zaXRpb24SCwoDc2VxGAEgASgEEgsKA3RhZxgCIAEoBCI9CglBcHBlbmRLZXkSCwoDa2V5GAEgASgJEiMKA2VuZBgCIAEoCzIWLnN0ZXQudjEuQWdlbnRQb3NpdGlvbiKZAgoPQWdlbnRQcm9wZXJ0aWVzEg4KBnByX3VybBgBIAEoCRISCgphZ2VudF9uYW1lGAIgASgJEhMKC2JyYW5jaF9uYW1lGAMgASgJEhEKCW51bV90dXJucxgEIAEoDRITCgtiYXNlX2JyYW5jaBgFIAEoCRIhChlvcmlnaW5hbF9yZXF1ZXN0X3N0YXJ0X21zGAYgASgDEj0KDmluaXRpYWxfc291cmNlGAcgASgOMiUuYWlzZXJ2ZXIudjEuQmFja2dyb3VuZENvbXBvc2VyU291cmNlEhUKDWVycm9yX21lc3NhZ2UYCCABKAkSEgoKZXJyb3JfY29kZRgJIAEoCRIYChBsYXN0X2ludGVyYWN0aW9uGAogASgJIrQBChBBZ2VudEV2ZW50UmVjb3JkEg4KBmZvcm1hdBgBIAEoDRILCgNzZXEYAiABKAQSDwoHdGltZV9tcxgDIAEoAxIQCgZ1cGRhdGUYBCABKAxIABIPCgVzdGF0ZRgFIAEoDEgAEjcKBnN0YXR1cxgGIAEoDjIlLmFpc2VydmVyLnYxLkNsb3VkQWdlbnRXb3JrZmxvd1N0YXR1c0gAEg0KBWJsb2JzGAcgAygMQgcKBWV2ZW50Qi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_aiserver_v1_cloud_agent, file_anyrun_v1_snapshot]);
 
 /**
  * AgentRecord is what is known about a cloud agent. Every change of the agent
@@ -117,6 +117,14 @@ export type AgentRecord = Message<"stet.v1.AgentRecord"> & {
    * @generated from field: anyrun.v1.ExternalSnapshot snapshot = 15;
    */
   snapshot?: ExternalSnapshot | undefined;
+
+  /**
+   * Offset of another program at which the state of an imported agent was current.
+   * It stands for the beginning of this log.
+   *
+   * @generated from field: string foreign_offset = 16;
+   */
+  foreignOffset: string;
 };
 
 /**
@@ -218,6 +226,25 @@ export type AgentProperties = Message<"stet.v1.AgentProperties"> & {
    * @generated from field: aiserver.v1.BackgroundComposerSource initial_source = 7;
    */
   initialSource: BackgroundComposerSource;
+
+  /**
+   * The error that the state names for the user, if any.
+   *
+   * @generated from field: string error_message = 8;
+   */
+  errorMessage: string;
+
+  /**
+   * @generated from field: string error_code = 9;
+   */
+  errorCode: string;
+
+  /**
+   * Offset up to which the state contains the updates of the stream, as it says.
+   *
+   * @generated from field: string last_interaction = 10;
+   */
+  lastInteraction: string;
 };
 
 /**
