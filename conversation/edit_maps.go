@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -21,20 +22,37 @@ type File struct {
 	Content Content
 	// Initial is the file before the agent's first edit.
 	Initial Content
+
+	unknown []byte // fields of a newer release, which are kept
 }
 
-// SetFile records the state of a file.
+// structure returns the record in its stored form.
+func (f File) structure() *agentv1.FileStateStructure {
+	s := &agentv1.FileStateStructure{Content: f.Content.bytes32(), InitialContent: f.Initial.bytes32()}
+	s.ProtoReflect().SetUnknown(bytes.Clone(f.unknown))
+	return s
+}
+
+// SetFile records the state of a file. Fields of a newer release that the file has, or
+// else the record of its path, are kept.
 func (c *Conversation) SetFile(ctx context.Context, path string, f File) error {
 	if path == "" || len(path) > maxPath {
 		return invalid("set file: a path of %d bytes", len(path))
 	}
-	value, err := marshal(&agentv1.FileStateStructure{Content: f.Content.bytes32(), InitialContent: f.Initial.bytes32()})
-	if err != nil {
-		return err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.edit(ctx); err != nil {
+		return err
+	}
+	if f.unknown == nil {
+		old, _, err := c.fileLocked(path)
+		if err != nil {
+			return err
+		}
+		f.unknown = old.unknown
+	}
+	value, err := marshal(f.structure())
+	if err != nil {
 		return err
 	}
 	c.stage(f.Content)
@@ -51,6 +69,10 @@ func (c *Conversation) File(ctx context.Context, path string) (File, bool, error
 	if err := c.ensure(ctx); err != nil {
 		return File{}, false, err
 	}
+	return c.fileLocked(path)
+}
+
+func (c *Conversation) fileLocked(path string) (File, bool, error) {
 	raw, ok := c.draft.entries[fieldFiles][path]
 	if !ok {
 		return File{}, false, nil
@@ -69,7 +91,7 @@ func fileOf(s *agentv1.FileStateStructure) (File, error) {
 		return File{}, err
 	}
 	initial, err := contentRef(s.GetInitialContent())
-	return File{Content: content, Initial: initial}, err
+	return File{Content: content, Initial: initial, unknown: s.ProtoReflect().GetUnknown()}, err
 }
 
 // contentRef reads a field that names a blob.

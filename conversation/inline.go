@@ -218,6 +218,9 @@ func (w *inliner) files(s *State) {
 		case !utf8.Valid(f.Content.data) || !utf8.Valid(f.Initial.data):
 			w.lose("file_states_v2[%q]: not text", path)
 		default:
+			if len(f.unknown) > 0 {
+				w.lose("file_states_v2[%q]: fields of a newer release", path)
+			}
 			put(&w.out.FileStates, path, &agentv1.FileState{Content: text(f.Content), InitialContent: text(f.Initial)})
 		}
 	}

@@ -89,7 +89,7 @@ func (l *loader) files(b *binder, s *State, in *agentv1.ConversationStateStructu
 	}
 	files := make(map[string]*File, len(in.FileStatesV2))
 	for path, f := range in.FileStatesV2 {
-		files[path] = new(File)
+		files[path] = &File{unknown: f.ProtoReflect().GetUnknown()}
 		b.bind(fmt.Sprintf("file_states_v2[%q].content", path), f.GetContent(), &files[path].Content)
 		b.bind(fmt.Sprintf("file_states_v2[%q].initial_content", path), f.GetInitialContent(), &files[path].Initial)
 	}

@@ -93,7 +93,7 @@ func (s *State) Structure() (*agentv1.ConversationStateStructure, error) {
 		put(&out.FileStates, path, f.bytes32())
 	}
 	for path, f := range s.Files {
-		put(&out.FileStatesV2, path, &agentv1.FileStateStructure{Content: f.Content.bytes32(), InitialContent: f.Initial.bytes32()})
+		put(&out.FileStatesV2, path, f.structure())
 	}
 	for id, root := range s.SubagentRefs {
 		put(&out.SubagentStateRefs, id, root.Bytes())

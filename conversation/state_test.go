@@ -209,6 +209,48 @@ func TestInlineNamesWhatItCannotSay(t *testing.T) {
 	}
 }
 
+// Fields of a newer release in the record of a file survive reading and saving a state,
+// also inside subagents.
+func TestUnknownFieldsOfFilesSurvive(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	content := blob.New([]byte("text"))
+	check(t, f.blobs.Put(ctx, content))
+	file := func(number protowire.Number) map[string]*agentv1.FileStateStructure {
+		s := &agentv1.FileStateStructure{Content: content.ID.Bytes()}
+		s.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.VarintType), 7))
+		return map[string]*agentv1.FileStateStructure{"a.go": s}
+	}
+	inner := &agentv1.ConversationStateStructure{FileStatesV2: file(100)}
+	middle := &agentv1.ConversationStateStructure{
+		FileStatesV2:   file(101),
+		SubagentStates: map[string]*agentv1.SubagentPersistedState{"inner": {ConversationState: inner}},
+	}
+	want := &agentv1.ConversationStateStructure{
+		FileStatesV2:   file(102),
+		SubagentStates: map[string]*agentv1.SubagentPersistedState{"middle": {ConversationState: middle, CreatedTimestampMs: 1}},
+	}
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	check(t, c.SetStructure(ctx, must(proto.Marshal(want))))
+	must(c.Save(ctx, nil))
+
+	state := must(f.Hydrate(ctx, "c", nil))
+	copied := must(f.Create(ctx, conversation.Info{ID: "copy"}))
+	check(t, copied.SetState(ctx, state))
+	saved := must(copied.Save(ctx, nil))
+	got := new(agentv1.ConversationStateStructure)
+	check(t, proto.Unmarshal(must(f.blobs.Get(ctx, saved.Root)), got))
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("after reading and saving (-want +got):\n%s", diff)
+	}
+	check(t, copied.SetFile(ctx, "a.go", conversation.File{Content: conversation.NewContent([]byte("more"))}))
+	saved = must(copied.Save(ctx, nil))
+	check(t, proto.Unmarshal(must(f.blobs.Get(ctx, saved.Root)), got))
+	if len(got.FileStatesV2["a.go"].ProtoReflect().GetUnknown()) == 0 {
+		t.Error("recording a new content lost the unknown field")
+	}
+}
+
 // What a reader takes for damage must not be saved.
 func TestEntriesWithoutAnIDAreRefused(t *testing.T) {
 	ctx := context.Background()
