@@ -3,12 +3,15 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/cloudagent"
@@ -76,11 +79,12 @@ func (a *Agents) Append(ctx context.Context, id, key string, updates ...*agentv1
 	return res.Msg.GetOffsetKey(), nil
 }
 
-// SaveState stores a state with its blobs, its offset and its event together.
+// SaveState stores a state with its blobs, its offset and its event together. What does
+// not fit into a message is sent before, as blobs.
 func (a *Agents) SaveState(ctx context.Context, id string, state *aiserverv1.CloudAgentState, blobs ...blob.Blob) (blob.ID, string, error) {
-	req := &stetv1.SaveAgentStateRequest{Id: id, State: state}
-	for _, b := range blobs {
-		req.Blobs = append(req.Blobs, &aiserverv1.PreFetchedBlob{Id: b.ID.Bytes(), Value: b.Data})
+	req, err := a.saveRequest(ctx, id, state, blobs)
+	if err != nil {
+		return blob.ID{}, "", err
 	}
 	res, err := a.c.agents.SaveState(ctx, connect.NewRequest(req))
 	if err != nil {
@@ -88,6 +92,25 @@ func (a *Agents) SaveState(ctx context.Context, id string, state *aiserverv1.Clo
 	}
 	saved, err := blob.IDFromBytes(res.Msg.GetBlobId())
 	return saved, res.Msg.GetOffsetKey(), err
+}
+
+func (a *Agents) saveRequest(ctx context.Context, id string, state *aiserverv1.CloudAgentState, blobs []blob.Blob) (*stetv1.SaveAgentStateRequest, error) {
+	req := &stetv1.SaveAgentStateRequest{Id: id, State: state}
+	for _, b := range blobs {
+		req.Blobs = append(req.Blobs, &aiserverv1.PreFetchedBlob{Id: b.ID.Bytes(), Value: b.Data})
+	}
+	if proto.Size(req) <= messageBytes {
+		return req, nil
+	}
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("%w: state: %w", cloudagent.ErrInvalid, err)
+	}
+	whole := blob.New(raw)
+	if err := a.c.Blobs().Put(ctx, append(blobs[:len(blobs):len(blobs)], whole)...); err != nil {
+		return nil, err
+	}
+	return &stetv1.SaveAgentStateRequest{Id: id, StateBlobId: whole.ID.Bytes()}, nil
 }
 
 // SetStatus sets the status of an agent and returns the offset of that event.
@@ -134,9 +157,7 @@ func (a *Agents) Follow(ctx context.Context, id string, opts *FollowOptions) ite
 		Cache: opts.Cache, After: opts.After, Permanent: permanent,
 		MinBackoff: opts.MinBackoff, MaxBackoff: opts.MaxBackoff, Silence: opts.Silence,
 	}
-	if opts.Cache != nil {
-		follow.Fetch = func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error) { return a.fetch(ctx, id, ids) }
-	}
+	follow.Fetch = func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error) { return a.fetch(ctx, id, ids) }
 	return cloudagent.Follow(ctx, follow)
 }
 
@@ -199,16 +220,47 @@ func (r *receiver) Close() error {
 	return r.stream.Close()
 }
 
+// fetching is how many blobs are fetched side by side.
+const fetching = 16
+
+// fetch gets blobs of an agent and leaves out those that the server does not have or
+// that are damaged there.
 func (a *Agents) fetch(ctx context.Context, agent string, ids []blob.ID) ([]blob.Blob, error) {
 	blobs := make([]blob.Blob, len(ids))
+	errs := make([]error, len(ids))
+	var work sync.WaitGroup
+	slots := make(chan struct{}, fetching)
 	for i, id := range ids {
-		res, err := a.c.follow.GetBlobForAgentKV(ctx, connect.NewRequest(&aiserverv1.GetBlobForAgentKVRequest{BcId: agent, BlobId: id.Bytes()}))
-		if err != nil {
-			return nil, agentError(ctx, err)
-		}
-		blobs[i] = blob.Blob{ID: id, Data: res.Msg.GetBlobData()}
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			data, err := a.blob(ctx, agent, id)
+			blobs[i], errs[i] = blob.Blob{ID: id, Data: data}, err
+		})
 	}
-	return blobs, nil
+	work.Wait()
+	got := blobs[:0]
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			got = append(got, blobs[i])
+		case !errors.Is(err, cloudagent.ErrNotFound) && !errors.Is(err, cloudagent.ErrDataLoss) && !errors.Is(err, blob.ErrCorrupt):
+			return nil, err
+		}
+	}
+	return got, nil
+}
+
+// blob gets one blob; one that does not fit into a message comes as a stream.
+func (a *Agents) blob(ctx context.Context, agent string, id blob.ID) ([]byte, error) {
+	res, err := a.c.follow.GetBlobForAgentKV(ctx, connect.NewRequest(&aiserverv1.GetBlobForAgentKVRequest{BcId: agent, BlobId: id.Bytes()}))
+	if err == nil {
+		return res.Msg.GetBlobData(), nil
+	}
+	if err = agentError(ctx, err); errors.Is(err, blob.ErrTooLarge) {
+		return a.c.Blobs().Get(ctx, id)
+	}
+	return nil, err
 }
 
 // agentErrors maps codes to errors of package cloudagent.

@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,6 +176,47 @@ func TestFollowFetchesWhatAStateRefersTo(t *testing.T) {
 	}
 	if !seen {
 		t.Error("the state was not followed")
+	}
+}
+
+// States and blobs that do not fit into a message are saved and followed all the same.
+func TestLargeStatesAndBlobs(t *testing.T) {
+	ctx := t.Context()
+	_, srv := start(t)
+	agents := dial(t, srv.URL, token).Agents()
+	if _, err := agents.Create(ctx, "a1", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	large := blob.New(bytes.Repeat([]byte("summary "), 700<<10))
+	want := &aiserverv1.CloudAgentState{StartingCommit: proto.String(strings.Repeat("x", 5<<20)), Summary: large.ID.Bytes()}
+	id, _, err := agents.SaveState(ctx, "a1", want, large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agents.Archive(ctx, "a1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, cache := range []blob.Store{nil, blob.Checked(memblob.New())} {
+		seen := false
+		for e, err := range agents.Follow(ctx, "a1", &client.FollowOptions{Cache: cache}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.StateID != id {
+				continue
+			}
+			if seen = true; !proto.Equal(e.State, want) || len(e.Missing) > 0 {
+				t.Errorf("the state has %d bytes, %d blobs are missing", proto.Size(e.State), len(e.Missing))
+			}
+			if cache != nil {
+				if data, err := cache.Get(ctx, large.ID); err != nil || !bytes.Equal(data, large.Data) {
+					t.Errorf("the large blob has %d bytes, %v", len(data), err)
+				}
+			}
+		}
+		if !seen {
+			t.Error("the state was not followed")
+		}
 	}
 }
 

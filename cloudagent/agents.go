@@ -29,6 +29,25 @@ const (
 	StatusExpired       = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_EXPIRED
 )
 
+// checkStatus refuses numbers that no release of the format has.
+func checkStatus(s Status) error {
+	if s.Descriptor().Values().ByNumber(s.Number()) == nil || s == 0 {
+		return invalid("status %d is unknown", s)
+	}
+	return nil
+}
+
+// checkOpen refuses changes of an agent that has ended.
+func checkOpen(rec *stetv1.AgentRecord) error {
+	switch rec.Status {
+	case StatusArchived:
+		return ErrArchived
+	case StatusExpired:
+		return ErrExpired
+	}
+	return nil
+}
+
 // Terminal reports whether the status is final.
 func Terminal(s Status) bool { return s == StatusArchived || s == StatusExpired }
 
@@ -37,7 +56,9 @@ type Spec struct {
 	// ID names the agent. If it is empty, Create generates one.
 	ID   string
 	Name string
-	// Conversation is the conversation that the agent works on; its own id if empty.
+	// Conversation is an existing conversation that the agent works on. Saving a state
+	// of the agent also saves it there. If it is empty, it is the id of the agent, whether
+	// or not there is such a conversation.
 	Conversation string
 	Labels       map[string]string
 	// Status is NOT_YET_STARTED unless given.
@@ -63,41 +84,62 @@ type Agent struct {
 	Properties Properties
 }
 
-// Create makes an agent. It fails with ErrExists if the id is taken.
+// Create makes an agent. It fails with ErrExists if the id is taken, and with
+// conversation.ErrNotFound if there is no conversation of the given id.
 func (s *Store) Create(ctx context.Context, spec Spec) (Agent, error) {
+	var err error
+	for range attempts {
+		var rec *stetv1.AgentRecord
+		if rec, err = s.tryCreate(ctx, &spec); err == nil {
+			return agentOf(rec), nil
+		}
+		// The record of a conversation changes with its title; it must only exist.
+		var conflict *kv.ConflictError
+		if !errors.As(err, &conflict) || spec.Conversation == "" || conflict.Key != keyspace.Conversation(spec.Conversation) {
+			break
+		}
+	}
+	if errors.Is(err, kv.ErrConflict) {
+		err = ErrExists
+	}
+	return Agent{}, fmt.Errorf("create agent %s: %w", spec.ID, err)
+}
+
+func (s *Store) tryCreate(ctx context.Context, spec *Spec) (*stetv1.AgentRecord, error) {
 	if spec.ID == "" {
 		spec.ID = "bc-" + ulid.Make().String()
 	}
 	if err := checkID("agent", spec.ID); err != nil {
-		return Agent{}, err
-	}
-	if spec.Conversation == "" {
-		spec.Conversation = spec.ID
+		return nil, err
 	}
 	if spec.Status == 0 {
 		spec.Status = StatusNotYetStarted
 	}
+	if err := checkStatus(spec.Status); err != nil {
+		return nil, err
+	}
+	b := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Agent(spec.ID)}, {Key: keyspace.AgentMetadata(spec.ID)}}}
+	conversation := spec.ID
+	if spec.Conversation != "" {
+		conversation = spec.Conversation
+		present, err := s.conversations.Present(ctx, conversation)
+		if err != nil {
+			return nil, err
+		}
+		b.Expect = append(b.Expect, present)
+	}
 	start := Offset{Tag: newEpoch()}
 	rec := &stetv1.AgentRecord{
-		Format: recordFormat, Id: spec.ID, Name: spec.Name, Conversation: spec.Conversation, Labels: maps.Clone(spec.Labels),
+		Format: recordFormat, Id: spec.ID, Name: spec.Name, Conversation: conversation, Labels: maps.Clone(spec.Labels),
 		CreatedMs: s.nowMS(), UpdatedMs: s.nowMS(), Status: spec.Status,
 		Epoch: start.Tag, Head: start.record(), StateAt: start.record(),
 	}
 	set, err := encodeRecord(rec)
 	if err != nil {
-		return Agent{}, err
+		return nil, err
 	}
-	err = s.rows.Commit(ctx, &kv.Batch{
-		Expect: []kv.Expect{{Key: set.Key}, {Key: keyspace.AgentMetadata(spec.ID)}},
-		Set:    []kv.Set{set},
-	})
-	if errors.Is(err, kv.ErrConflict) {
-		return Agent{}, fmt.Errorf("create agent %s: %w", spec.ID, ErrExists)
-	}
-	if err != nil {
-		return Agent{}, fmt.Errorf("create agent %s: %w", spec.ID, err)
-	}
-	return agentOf(rec), nil
+	b.Set = []kv.Set{set}
+	return rec, s.rows.Commit(ctx, b)
 }
 
 func newEpoch() uint64 {
@@ -133,7 +175,12 @@ func (s *Store) Get(ctx context.Context, agent string) (Agent, error) {
 	if err != nil {
 		return Agent{}, err
 	}
-	return agentOf(now.rec), nil
+	out := agentOf(now.rec)
+	if now.rec.Properties == nil && len(now.rec.State) > 0 {
+		// Imported: its state has not been read yet. What cannot be read is not known.
+		out.Properties, _ = s.Properties(ctx, agent)
+	}
+	return out, nil
 }
 
 // Page selects a part of a list; the zero value is its beginning.

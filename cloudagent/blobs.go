@@ -7,12 +7,38 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// GetLatestState returns the conversation of an agent as it is now, with the
-// blobs of its latest turns.
+// Latest is the conversation of an agent as it is now.
+type Latest struct {
+	// Conversation is nil before the first state.
+	Conversation *agentv1.ConversationStateStructure
+	// LastInteraction is the offset up to which the conversation contains the updates,
+	// as the state says; empty if it does not say.
+	LastInteraction string
+	// Agent is what is known besides: the id of the state, its place and the status.
+	Agent Agent
+}
+
+// Latest returns the conversation of an agent with its last interaction. Updates after
+// that offset are not part of it yet.
+func (s *Store) Latest(ctx context.Context, agent string) (Latest, error) {
+	now, err := s.Get(ctx, agent)
+	if err != nil || now.State.IsZero() {
+		return Latest{Agent: now}, err
+	}
+	state, err := s.State(ctx, agent, now.State)
+	if err != nil {
+		return Latest{}, err
+	}
+	return Latest{Conversation: state.ConversationState, LastInteraction: state.LastInteractionUpdateOffsetKey, Agent: now}, nil
+}
+
+// GetLatestState is Latest in the compatible form, with the blobs of the latest turns.
+// That form has no place for the last interaction.
 func (s *Store) GetLatestState(ctx context.Context, agent string) (*aiserverv1.GetLatestAgentConversationStateResponse, error) {
 	now, err := s.Get(ctx, agent)
 	if err != nil {

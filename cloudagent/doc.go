@@ -4,7 +4,8 @@
 // An agent has one record, a pointer to its current state, and a log of events
 // without gaps. Appending updates, saving a state and setting the status are one
 // commit each: blobs, state, pointer, offset and event appear together or not at all.
-// The pointer is also stored in the compatible form.
+// The pointer is also stored in the compatible form. If the agent works on a
+// conversation of the store, a new state becomes a save of it in the same commit.
 //
 //	store := cloudagent.New(blobs, rows, nil)
 //	agent, err := store.Create(ctx, cloudagent.Spec{Name: "fix the tests"})

@@ -21,6 +21,8 @@ var (
 	ErrInvalidOffset = fault.Under(ErrInvalid, "invalid-offset", "invalid offset")
 	// ErrArchived says that the agent is archived and takes no more events.
 	ErrArchived = fault.Named(fault.Conflict, "archived", "agent is archived")
+	// ErrExpired says that the agent has expired and takes no more events.
+	ErrExpired = fault.Named(fault.Conflict, "expired", "agent has expired")
 	// ErrConflict says that the agent is not in the state or status that the caller
 	// named. Nothing was changed.
 	ErrConflict = fault.Named(fault.Stale, "agent-changed", "agent has changed")

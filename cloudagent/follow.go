@@ -27,10 +27,12 @@ type Receiver interface {
 type FollowOptions struct {
 	// Dial opens the stream after an offset; "" requests the initial state.
 	Dial func(ctx context.Context, after string) (Receiver, error)
-	// Fetch gets blobs that a state needs and that were not sent with it. Without it,
+	// Fetch gets blobs that a state needs and that were not sent with it, and states that
+	// are too large for the stream. It leaves out blobs that the peer does not have or
+	// that are damaged there; an error means that the connection failed. Without it,
 	// states may be incomplete.
 	Fetch func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error)
-	// Cache stores states and blobs; Fetch requires it.
+	// Cache stores states and blobs. Without it, Fetch is used for large states only.
 	Cache blob.Store
 	// After is the last offset that the caller has handled.
 	After string
@@ -55,6 +57,8 @@ type Event struct {
 	Initial bool
 	State   *aiserverv1.CloudAgentState
 	StateID blob.ID
+	// Missing are blobs of the state that the peer cannot provide, such as damaged ones.
+	Missing []blob.ID
 	Update  *agentv1.InteractionUpdate
 	Status  Status
 	// Other is a response of a kind that this release does not interpret.
@@ -64,6 +68,10 @@ type Event struct {
 // Follow yields the events of an agent, each once and in order, whatever happens to
 // the connection. It ends when the agent has ended, when ctx is done, or with an
 // error that a new connection cannot fix.
+//
+// The end of a connection is never taken for the end of the log: a server that stops
+// ends its streams properly, too. The log has ended where a connection that resumes
+// after an offset is answered with a final status at that very offset.
 func Follow(ctx context.Context, opts FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &follower{opts: opts, yield: yield}
@@ -82,6 +90,8 @@ type follower struct {
 	after    string
 	pending  *Event // an initial state whose offset is not known yet
 	terminal bool   // the last status was terminal
+	resumed  bool   // the connection resumed after an offset and nothing has come yet
+	ended    bool   // the peer reported that nothing follows the offset, and never will
 	progress bool   // something arrived on the current connection
 	gaps     int    // consecutive connections that skipped an event
 	have     map[ref]struct{}
@@ -103,8 +113,8 @@ func (f *follower) fillDefaults() {
 }
 
 func (f *follower) run(ctx context.Context) error {
-	if f.opts.Dial == nil || f.opts.Fetch != nil && f.opts.Cache == nil {
-		return invalid("following needs Dial, and Fetch needs Cache")
+	if f.opts.Dial == nil {
+		return invalid("following needs Dial")
 	}
 	wait := f.opts.MinBackoff
 	for {
@@ -115,10 +125,14 @@ func (f *follower) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil && f.terminal:
+		case f.ended:
 			return nil
 		case err != nil && f.permanent(err):
 			return err
+		case err == nil && f.terminal && f.progress:
+			// Either the agent has ended or the server is stopping. Only the answer to
+			// a new connection says which; there is no load to spread yet.
+			continue
 		}
 		if f.progress {
 			wait = f.opts.MinBackoff
@@ -151,11 +165,11 @@ func (f *follower) connect(ctx context.Context) error {
 		return err
 	}
 	defer r.Close() // Receive has returned any error
-	f.pending = nil
-	for !f.stopped {
+	f.pending, f.resumed = nil, f.after != ""
+	for !f.stopped && !f.ended {
 		m, err := f.receive(ctx, r)
 		if errors.Is(err, io.EOF) {
-			return f.deliverPending(ctx, "")
+			return nil // an initial state without its offset comes again
 		}
 		if err != nil {
 			return err
@@ -182,6 +196,8 @@ func (f *follower) receive(ctx context.Context, r Receiver) (*aiserverv1.StreamC
 
 // take handles one response.
 func (f *follower) take(ctx context.Context, m *aiserverv1.StreamConversationResponse) error {
+	first := f.resumed
+	f.resumed = false
 	switch v := m.GetMessage().(type) {
 	case *aiserverv1.StreamConversationResponse_InitialState_:
 		return f.initial(ctx, v.InitialState)
@@ -192,8 +208,10 @@ func (f *follower) take(ctx context.Context, m *aiserverv1.StreamConversationRes
 		if f.pending != nil && f.pending.Status == status {
 			return f.deliverPending(ctx, at)
 		}
-		if at == f.after {
-			f.terminal = Terminal(status) // repeated at the end
+		if first && at == f.after {
+			// Sent only by a server whose log ends at this offset.
+			f.terminal, f.ended = Terminal(status), Terminal(status)
+			return nil
 		}
 		return f.give(ctx, Event{Offset: at, Status: status})
 	case *aiserverv1.StreamConversationResponse_InteractionUpdateWithOffset_:
@@ -255,7 +273,7 @@ func (f *follower) deliverPending(ctx context.Context, offset string) error {
 	}
 	e := *f.pending
 	e.Offset = offset
-	if err := f.complete(ctx, e); err != nil {
+	if err := f.complete(ctx, &e); err != nil {
 		return err
 	}
 	f.pending = nil
@@ -287,7 +305,7 @@ func (f *follower) give(ctx context.Context, e Event) error {
 			}
 		}
 	}
-	if err := f.complete(ctx, e); err != nil {
+	if err := f.complete(ctx, &e); err != nil {
 		return err
 	}
 	f.gaps = 0

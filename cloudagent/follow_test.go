@@ -35,6 +35,7 @@ const (
 	lost        // the response is gone with the connection
 	twice
 	dropped // the response is gone, the connection is not
+	drained // the server is stopping and ends the stream properly
 )
 
 var errLost = errors.New("connection lost")
@@ -59,6 +60,8 @@ func (p *pulled) Receive(ctx context.Context) (*aiserverv1.StreamConversationRes
 	switch p.faults() {
 	case lost:
 		return nil, errLost
+	case drained:
+		return nil, io.EOF
 	case twice:
 		p.saved = m
 	case dropped:
@@ -155,6 +158,8 @@ func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent
 			return twice
 		case n < 21:
 			return dropped
+		case n < 30:
+			return drained
 		}
 		return fine
 	}
@@ -201,6 +206,111 @@ func followNumbers(ctx context.Context, t *testing.T, s *cloudagent.Store, agent
 	}
 	if dials < 3 {
 		t.Errorf("%s: only %d connections, the test shows nothing", agent, dials)
+	}
+}
+
+// The end of a connection is not the end of an agent, not even of one that has ended:
+// a server that stops ends its streams properly, after any number of responses.
+func TestFollowersOfEndedAgentsMissNothing(t *testing.T) {
+	const events = 40
+	for _, status := range []cloudagent.Status{cloudagent.StatusArchived, cloudagent.StatusExpired} {
+		ctx, s := t.Context(), memory().store()
+		must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
+		for n := range events {
+			must[cloudagent.Offset](t)(s.AppendUpdate(ctx, "a", nil, updatesOf(n)...))
+			if n == events/2 { // the log goes on after a status that looks like its end
+				must[cloudagent.Offset](t)(s.SetStatus(ctx, "a", status, nil))
+				must[cloudagent.Offset](t)(s.SetStatus(ctx, "a", running, nil))
+			}
+		}
+		must[cloudagent.Offset](t)(s.SetStatus(ctx, "a", status, nil))
+		for each := range 5 {
+			next, initials, left := 0, 0, 0
+			for e, err := range cloudagent.Follow(ctx, cloudagent.FollowOptions{
+				Dial: func(ctx context.Context, after string) (cloudagent.Receiver, error) {
+					left = each + 1 + min(1, 1-initials) // the first needs two
+					return pull(ctx, s, "a", cloudagent.StreamOptions{After: after}, func() mishap {
+						if left--; left < 0 {
+							return drained
+						}
+						return fine
+					}), nil
+				},
+				MinBackoff: time.Microsecond, MaxBackoff: time.Microsecond,
+			}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Initial {
+					initials++
+				}
+				if e.Update != nil {
+					if got := e.Update.GetTextDelta().GetText(); got != strconv.Itoa(next) {
+						t.Fatalf("event %d is %q", next, got)
+					}
+					next++
+				}
+			}
+			if next != events || initials != 1 {
+				t.Errorf("%s, drained after %d: %d events after %d beginnings, want %d after 1", status, each+1, next, initials, events)
+			}
+		}
+	}
+}
+
+func idOf(data []byte) blob.ID { return blob.Sum(data) }
+
+func followOptions(s *cloudagent.Store, agent string) cloudagent.FollowOptions {
+	return cloudagent.FollowOptions{
+		Dial: func(ctx context.Context, after string) (cloudagent.Receiver, error) {
+			return pull(ctx, s, agent, cloudagent.StreamOptions{After: after}, nil), nil
+		},
+		Fetch: fetcher(s, agent), MinBackoff: time.Microsecond,
+	}
+}
+
+// A blob that the peer cannot provide does not end a follower. The state names it.
+func TestOneDamagedBlobDoesNotEndAFollower(t *testing.T) {
+	ctx, s := t.Context(), memory().store()
+	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
+	state, blobs := stateOf(3)
+	must[cloudagent.Saved](t)(s.SaveState(ctx, "a", state, blobs, nil))
+	must[cloudagent.Offset](t)(s.AppendUpdate(ctx, "a", nil, text("after")))
+	if err := s.Archive(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	damaged := map[blob.ID]string{blob.ID(blobs[2].Id): "absent", blob.ID(blobs[4].Id): "changed"}
+	cache, fetch := memblob.New(), fetcher(s, "a")
+	var missing []blob.ID
+	after := ""
+	for e, err := range cloudagent.Follow(ctx, cloudagent.FollowOptions{
+		Dial: func(ctx context.Context, after string) (cloudagent.Receiver, error) {
+			return pull(ctx, s, "a", cloudagent.StreamOptions{After: after, MaxBlobsAfterPrefetch: -1}, nil), nil
+		},
+		Fetch: func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error) {
+			got, err := fetch(ctx, ids)
+			var out []blob.Blob
+			for _, b := range got {
+				switch damaged[b.ID] {
+				case "changed":
+					b.Data = []byte("other bytes")
+					fallthrough
+				case "":
+					out = append(out, b)
+				}
+			}
+			return out, err
+		},
+		Cache: cache, MinBackoff: time.Microsecond,
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing = append(missing, e.Missing...)
+		after += e.Update.GetTextDelta().GetText()
+	}
+	if len(missing) != 2 || damaged[missing[0]] == "" || damaged[missing[1]] == "" || after != "after" {
+		t.Errorf("missing %v, then %q", missing, after)
 	}
 }
 
@@ -308,10 +418,6 @@ func TestFollowGivesPermanentErrors(t *testing.T) {
 			Dial:      func(context.Context, string) (cloudagent.Receiver, error) { return nil, refused },
 			Permanent: func(err error) bool { return errors.Is(err, refused) },
 		}, refused},
-		"a blob is not to be had": {cloudagent.FollowOptions{
-			Dial: open("a"), Cache: memblob.New(),
-			Fetch: func(context.Context, []blob.ID) ([]blob.Blob, error) { return nil, nil },
-		}, cloudagent.ErrDataLoss},
 	} {
 		var last error
 		for _, err := range cloudagent.Follow(ctx, c.opts) {

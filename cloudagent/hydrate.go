@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/conversation/wirelimit"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 )
 
@@ -59,19 +61,12 @@ func (e *cacheError) Unwrap() error { return e.err }
 
 // complete fetches every blob that a state refers to into the cache, before the state
 // is delivered.
-func (f *follower) complete(ctx context.Context, e Event) error {
-	if f.opts.Cache == nil || e.StateID.IsZero() {
+func (f *follower) complete(ctx context.Context, e *Event) error {
+	if e.StateID.IsZero() {
 		return nil
 	}
-	// The received state is stored if it encodes to the same bytes. With unknown
-	// fields between others it does not, and is fetched.
-	if raw, err := (proto.MarshalOptions{Deterministic: true}).Marshal(e.State); err == nil && blob.Sum(raw) == e.StateID {
-		if err := f.put(ctx, blob.Blob{ID: e.StateID, Data: raw}); err != nil {
-			return err
-		}
-	}
-	if f.opts.Fetch == nil {
-		return nil
+	if err := f.loadState(ctx, e); err != nil || f.opts.Cache == nil || f.opts.Fetch == nil {
+		return err
 	}
 	if len(f.have) > maxHave {
 		clear(f.have)
@@ -82,12 +77,63 @@ func (f *follower) complete(ctx context.Context, e Event) error {
 		if err != nil {
 			return err
 		}
-		if err := f.fetch(ctx, missing); err != nil {
+		lost, err := f.fetch(ctx, missing)
+		if err != nil {
 			return err
 		}
-		todo = missing
+		e.Missing = append(e.Missing, lost...)
+		todo = slices.DeleteFunc(missing, func(r ref) bool { return slices.Contains(lost, r.id) })
 	}
 	return nil
+}
+
+// loadState stores the received state, or fetches one that was too large to be sent.
+func (f *follower) loadState(ctx context.Context, e *Event) error {
+	if e.State != nil {
+		if f.opts.Cache == nil {
+			return nil
+		}
+		// It is stored if it encodes to the same bytes. With unknown fields between
+		// others it does not, and is fetched.
+		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(e.State)
+		if err != nil || blob.Sum(raw) != e.StateID {
+			return nil
+		}
+		return f.put(ctx, blob.Blob{ID: e.StateID, Data: raw})
+	}
+	if f.opts.Fetch == nil {
+		return nil
+	}
+	raw, err := f.stateBytes(ctx, e.StateID)
+	if err != nil {
+		return err
+	}
+	e.State = new(aiserverv1.CloudAgentState)
+	if err := wirelimit.Unmarshal(raw, e.State, stateLimits); err != nil {
+		return fmt.Errorf("%w: state %s: %w", ErrDataLoss, e.StateID, err)
+	}
+	return nil
+}
+
+func (f *follower) stateBytes(ctx context.Context, id blob.ID) ([]byte, error) {
+	if f.opts.Cache != nil {
+		if raw, err := f.opts.Cache.Get(ctx, id); err == nil {
+			return raw, nil
+		}
+	}
+	got, err := f.opts.Fetch(ctx, []blob.ID{id})
+	if err != nil {
+		return nil, fmt.Errorf("fetch state: %w", err)
+	}
+	for _, b := range got {
+		if b.ID == id && blob.Sum(b.Data) == id {
+			if f.opts.Cache == nil {
+				return b.Data, nil
+			}
+			return b.Data, f.put(ctx, b)
+		}
+	}
+	return nil, fmt.Errorf("%w: cannot fetch state %s", ErrDataLoss, id)
 }
 
 // walk follows references through the cache and returns the missing blobs.
@@ -150,35 +196,33 @@ func (f *follower) absent(ctx context.Context, leaves []ref) ([]ref, error) {
 	return missing, nil
 }
 
-// fetch fetches all blobs into the cache, or fails.
-func (f *follower) fetch(ctx context.Context, missing []ref) error {
-	for len(missing) > 0 {
-		n := min(len(missing), fetchBatch)
-		want := make(map[blob.ID]struct{}, n)
-		ids := make([]blob.ID, 0, n)
-		for _, r := range missing[:n] {
+// fetch fetches blobs into the cache and returns those that the peer cannot provide.
+func (f *follower) fetch(ctx context.Context, missing []ref) (lost []blob.ID, err error) {
+	for batch := range slices.Chunk(missing, fetchBatch) {
+		want := make(map[blob.ID]struct{}, len(batch))
+		ids := make([]blob.ID, 0, len(batch))
+		for _, r := range batch {
 			if _, twice := want[r.id]; !twice {
 				want[r.id] = struct{}{}
 				ids = append(ids, r.id)
 			}
 		}
-		missing = missing[n:]
 		got, err := f.opts.Fetch(ctx, ids)
 		if err != nil {
-			return fmt.Errorf("fetch %d blobs: %w", len(ids), err)
+			return nil, fmt.Errorf("fetch %d blobs: %w", len(ids), err)
 		}
+		got = slices.DeleteFunc(got, func(b blob.Blob) bool { return blob.Sum(b.Data) != b.ID })
 		for _, b := range got {
-			if sum := blob.Sum(b.Data); sum != b.ID {
-				return fmt.Errorf("fetch blob: %w", &blob.MismatchError{Want: b.ID, Got: sum})
-			}
 			delete(want, b.ID)
 		}
-		for id := range want {
-			return fmt.Errorf("%w: cannot fetch blob %s", ErrDataLoss, id)
+		for _, id := range ids {
+			if _, absent := want[id]; absent {
+				lost = append(lost, id)
+			}
 		}
 		if err := f.put(ctx, got...); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return lost, nil
 }

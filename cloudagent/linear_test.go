@@ -110,7 +110,7 @@ func draw(rng *rand.Rand, last register, unique string) call {
 	case 0:
 		return call{read: true}
 	case 1:
-		statuses := []cloudagent.Status{running, idle, cloudagent.StatusExpired}
+		statuses := []cloudagent.Status{running, idle, aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_ERROR}
 		return call{fromStatus: statuses[rng.IntN(3)], toStatus: statuses[rng.IntN(3)]}
 	}
 	raw := &aiserverv1.CloudAgentState{AgentSessionId: &unique}

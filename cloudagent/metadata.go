@@ -24,7 +24,12 @@ import (
 // know. Such an agent is there; it is never treated as absent.
 var ErrMetadataVersion = fault.Named(fault.NewerFormat, "newer-metadata", "unknown version of cloud agent metadata")
 
-const metadataVersion = aiserverv1.CloudAgentStatePersistedMetadata_PERSISTED_METADATA_VERSION_1
+const (
+	metadataVersion = aiserverv1.CloudAgentStatePersistedMetadata_PERSISTED_METADATA_VERSION_1
+	// unversioned metadata is older than the versions and has the same fields. Every
+	// reader takes it; the next change of the agent writes the current version.
+	unversioned = aiserverv1.CloudAgentStatePersistedMetadata_PERSISTED_METADATA_VERSION_UNSPECIFIED
+)
 
 // Metadata is the small row that points at an agent's state, in the compatible
 // form.
@@ -53,8 +58,8 @@ func EncodeMetadata(m Metadata) ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, raw), nil
 }
 
-// ParseMetadata reads the value of a metadata row. It accepts the time as a double
-// or, in older rows, as an integer.
+// ParseMetadata reads the value of a metadata row. It accepts rows without a version
+// like those of version 1, and the time as a double or, in older rows, as an integer.
 func ParseMetadata(value []byte) (Metadata, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(value)))
 	if err != nil {
@@ -64,7 +69,7 @@ func ParseMetadata(value []byte) (Metadata, error) {
 	if err := wirelimit.Unmarshal(raw, pb, nil); err != nil {
 		return Metadata{}, fmt.Errorf("%w: cloud agent metadata: %w", kv.ErrCorrupt, err)
 	}
-	if pb.Version != metadataVersion {
+	if pb.Version != metadataVersion && pb.Version != unversioned {
 		return Metadata{}, fmt.Errorf("%w: %d", ErrMetadataVersion, pb.Version)
 	}
 	m := Metadata{OffsetKey: pb.OffsetKey, Status: pb.WorkflowStatus, Time: metadataTime(pb)}

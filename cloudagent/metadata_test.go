@@ -83,7 +83,6 @@ func TestMetadataThatIsNotUnderstoodIsNeverAbsent(t *testing.T) {
 		want  error
 	}{
 		"newer":      {row(nil, varint(5, 2)), cloudagent.ErrMetadataVersion},
-		"no version": {row(nil, nil), cloudagent.ErrMetadataVersion},
 		"no base64":  {[]byte("***"), kv.ErrCorrupt},
 		"no message": {[]byte("////"), kv.ErrCorrupt},
 		"short id":   {[]byte(base64.StdEncoding.EncodeToString([]byte{0x0a, 1, 1, 0x28, 1})), kv.ErrCorrupt},

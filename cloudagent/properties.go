@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"reflect"
 	"time"
 	"unicode/utf8"
 
@@ -26,12 +28,18 @@ type Properties struct {
 	// OriginalRequestStart is zero if unknown.
 	OriginalRequestStart time.Time
 	InitialSource        aiserverv1.BackgroundComposerSource
+	// ErrorMessage and ErrorCode are the error that the state names for the user.
+	ErrorMessage, ErrorCode string
+	// LastInteraction is the offset up to which the conversation of the state contains
+	// the updates, as the state says.
+	LastInteraction string
 }
 
 func propertiesOf(p *stetv1.AgentProperties) Properties {
 	out := Properties{
 		PRURL: p.GetPrUrl(), AgentName: p.GetAgentName(), BranchName: p.GetBranchName(), NumTurns: int(p.GetNumTurns()),
 		BaseBranch: p.GetBaseBranch(), InitialSource: p.GetInitialSource(),
+		ErrorMessage: p.GetErrorMessage(), ErrorCode: p.GetErrorCode(), LastInteraction: p.GetLastInteraction(),
 	}
 	if ms := p.GetOriginalRequestStartMs(); ms != 0 {
 		out.OriginalRequestStart = time.UnixMilli(ms)
@@ -47,6 +55,9 @@ func (s *Store) derive(ctx context.Context, state *aiserverv1.CloudAgentState) (
 	p := &stetv1.AgentProperties{
 		NumTurns: uint32(len(state.GetConversationState().GetTurns())), BaseBranch: clip(state.GetBaseBranch()),
 		OriginalRequestStartMs: state.GetOriginalRequestStartUnixMs(), InitialSource: state.GetInitialSource(),
+		ErrorMessage:    clip(state.GetUserFacingErrorDetails().GetErrorMessage()),
+		ErrorCode:       clip(state.GetUserFacingErrorDetails().GetErrorCode()),
+		LastInteraction: clip(state.GetLastInteractionUpdateOffsetKey()),
 	}
 	for _, text := range []struct {
 		id   []byte
@@ -114,34 +125,44 @@ func (s *Store) Properties(ctx context.Context, agent string) (Properties, error
 	return propertiesOf(p), nil
 }
 
-// Subscribe yields the properties of an agent now and whenever any process changes
-// them, until ctx is done or the caller stops. Quick successive changes may appear as
-// one.
-func (s *Store) Subscribe(ctx context.Context, agent string) iter.Seq2[Properties, error] {
-	return func(yield func(Properties, error) bool) {
+// Subscribe yields what is known about an agent, now and whenever any process changes
+// its metadata, its status or its properties, until ctx is done or the caller stops.
+// Quick successive changes may appear as one. Events that change nothing else are not
+// reported; Stream yields them.
+func (s *Store) Subscribe(ctx context.Context, agent string) iter.Seq2[Agent, error] {
+	return func(yield func(Agent, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		key := keyspace.Agent(agent)
 		hints := s.rows.Watch(ctx, kv.Range{Start: key, End: key + "\x00"})
-		var last *Properties
+		var last *Agent
 		for {
-			now, err := s.Properties(ctx, agent)
+			now, err := s.Get(ctx, agent)
 			if err != nil {
-				yield(Properties{}, err)
+				yield(Agent{}, err)
 				return
 			}
-			if last == nil || *last != now {
+			if last == nil || !sameExceptLog(*last, now) {
 				if !yield(now, nil) {
 					return
 				}
 				last = &now
 			}
 			if err := s.wait(ctx, hints, s.opts.Poll); err != nil {
-				yield(Properties{}, err)
+				yield(Agent{}, err)
 				return
 			}
 		}
 	}
+}
+
+// sameExceptLog reports whether two descriptions differ in nothing but new events.
+func sameExceptLog(a, b Agent) bool {
+	sameLabels := maps.Equal(a.Labels, b.Labels)
+	for _, one := range []*Agent{&a, &b} {
+		one.Head, one.Updated, one.Labels = Offset{}, time.Time{}, nil
+	}
+	return sameLabels && reflect.DeepEqual(a, b)
 }
 
 // wait returns after a hint, or after d.

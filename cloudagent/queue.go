@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -31,11 +32,14 @@ type queue struct {
 	room  chan struct{} // one value for each unfinished write
 	users int           // calls that hold the queue; guarded by queues.mu
 
-	mu      sync.Mutex // guards what follows
-	pending int
-	errs    []error
-	idle    []chan struct{} // closed when pending becomes 0
+	mu      sync.Mutex                 // guards what follows
+	pending map[chan struct{}]struct{} // unfinished writes; each channel is closed at the end of its write
+	errs    []error                    // of finished writes, until they are reported
+	more    int                        // errors that errs has no room for
 }
+
+// maxErrors is how many errors a queue holds for its next waiter.
+const maxErrors = 64
 
 // queue returns the queue of a conversation; leaveQueue releases it.
 func (s *Store) queue(conversation string) *queue {
@@ -46,21 +50,24 @@ func (s *Store) queue(conversation string) *queue {
 		if s.queues.all == nil {
 			s.queues.all = make(map[string]*queue)
 		}
-		q = &queue{slots: make(chan struct{}, maxWrites), room: make(chan struct{}, maxQueued)}
+		q = &queue{
+			slots: make(chan struct{}, maxWrites), room: make(chan struct{}, maxQueued),
+			pending: make(map[chan struct{}]struct{}),
+		}
 		s.queues.all[conversation] = q
 	}
 	q.users++
 	return q
 }
 
-// leaveQueue drops an empty queue. A queue with users stays, since nothing would wait
-// for writes added to a dropped one.
+// leaveQueue drops a queue without users. Each unfinished write is one, so that a
+// waiter finds it. A queue with errors stays until they are reported.
 func (s *Store) leaveQueue(conversation string, q *queue) {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.users--; q.users == 0 && q.pending == 0 && len(q.errs) == 0 {
+	if q.users--; q.users == 0 && len(q.errs) == 0 {
 		delete(s.queues.all, conversation)
 	}
 }
@@ -83,55 +90,71 @@ func (s *Store) EnqueueSetBlobs(ctx context.Context, conversation string, blobs 
 			return ctx.Err()
 		}
 		b.Data = slices.Clone(b.Data)
-		q.mu.Lock()
-		q.pending++
-		q.mu.Unlock()
+		s.queue(conversation) // the same, for the write
+		written := q.add()
 		go func() {
+			defer s.leaveQueue(conversation, q)
 			q.slots <- struct{}{}
 			err := s.blobs.Put(ctx2, b)
 			<-q.slots
 			<-q.room
-			q.done(b.ID, err)
+			q.done(written, b.ID, err)
 		}()
 	}
 	return nil
 }
 
-func (q *queue) done(id blob.ID, err error) {
+// add notes a write that has begun.
+func (q *queue) add() chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err != nil {
-		q.errs = append(q.errs, fmt.Errorf("write blob %s: %w", id, err))
-	}
-	if q.pending--; q.pending == 0 {
-		for _, c := range q.idle {
-			close(c)
-		}
-		q.idle = nil
-	}
+	written := make(chan struct{})
+	q.pending[written] = struct{}{}
+	return written
 }
 
-// WaitForPendingWrites returns once no queued write of the conversation is left and
-// everything written is durable. It returns every error since the last call.
+func (q *queue) done(written chan struct{}, id blob.ID, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err != nil && len(q.errs) < maxErrors:
+		q.errs = append(q.errs, fmt.Errorf("write blob %s: %w", id, err))
+	case err != nil:
+		q.more++
+	}
+	delete(q.pending, written)
+	close(written)
+}
+
+// WaitForPendingWrites returns once the writes of the conversation that were queued
+// before the call have ended and everything written is durable. Later writes do not
+// delay it. It returns every error since the last call.
 func (s *Store) WaitForPendingWrites(ctx context.Context, conversation string) error {
 	q := s.queue(conversation)
 	defer s.leaveQueue(conversation, q)
 	q.mu.Lock()
-	if q.pending > 0 {
-		c := make(chan struct{})
-		q.idle = append(q.idle, c)
-		q.mu.Unlock()
+	pending := slices.Collect(maps.Keys(q.pending))
+	q.mu.Unlock()
+	for _, written := range pending {
 		select {
-		case <-c:
+		case <-written:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		q.mu.Lock()
 	}
+	return errors.Join(append(q.report(), s.blobs.Flush(ctx))...)
+}
+
+// report returns the errors that were not reported yet.
+func (q *queue) report() []error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	errs := q.errs
-	q.errs = nil
-	q.mu.Unlock()
-	return errors.Join(append(errs, s.blobs.Flush(ctx))...)
+	if q.more > 0 {
+		errs = append(errs, fmt.Errorf("%d more writes failed", q.more))
+	}
+	q.errs, q.more = nil, 0
+	return errs
 }
 
 // StorePrefetchedBlobs stores blobs and returns once they can be read. It stores

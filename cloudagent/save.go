@@ -41,15 +41,12 @@ type Saved struct {
 var stateLimits = &wirelimit.Limits{Bytes: 64 << 20, Entries: 1 << 20, Memory: 512 << 20}
 
 // SaveState makes a state the current one: the state, the given blobs, pointer,
-// offset and event in one commit. Every blob that the state refers to must be given
+// offset and event in one commit, and the next save of the agent's conversation if there
+// is one. Every blob that the state refers to must be given
 // or stored; otherwise nothing is saved and the error is a *kv.MissingBlobsError.
 func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.CloudAgentState, blobs []*aiserverv1.PreFetchedBlob, opts *SaveOptions) (Saved, error) {
 	if opts == nil {
 		opts = &SaveOptions{}
-	}
-	given, err := verified(blobs)
-	if err != nil {
-		return Saved{}, err
 	}
 	if state == nil {
 		return Saved{}, invalid("the state is missing")
@@ -62,7 +59,35 @@ func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.C
 	if err := wirelimit.Check(raw, state.ProtoReflect().Descriptor(), stateLimits); err != nil {
 		return Saved{}, fmt.Errorf("%w: state: %w", ErrInvalid, err)
 	}
-	p := &save{s: s, agent: agent, raw: raw, id: blob.Sum(raw), state: proto.CloneOf(state), given: given, opts: opts}
+	return s.saveState(ctx, agent, &save{raw: raw, id: blob.Sum(raw), state: proto.CloneOf(state), opts: opts}, blobs)
+}
+
+// SaveStateBlob is SaveState for a state that was stored as a blob before, because it
+// does not fit into a message. The error is a *kv.MissingBlobsError if it is not there.
+func (s *Store) SaveStateBlob(ctx context.Context, agent string, id blob.ID, blobs []*aiserverv1.PreFetchedBlob, opts *SaveOptions) (Saved, error) {
+	if opts == nil {
+		opts = &SaveOptions{}
+	}
+	raw, err := s.blobs.Get(ctx, id)
+	if errors.Is(err, blob.ErrNotFound) {
+		err = &kv.MissingBlobsError{IDs: []blob.ID{id}}
+	}
+	if err != nil {
+		return Saved{}, fmt.Errorf("save state of agent %s: %w", agent, err)
+	}
+	state := new(aiserverv1.CloudAgentState)
+	if err := wirelimit.Unmarshal(raw, state, stateLimits); err != nil {
+		return Saved{}, fmt.Errorf("%w: state: %w", ErrInvalid, err)
+	}
+	return s.saveState(ctx, agent, &save{raw: raw, id: id, state: state, opts: opts}, blobs)
+}
+
+func (s *Store) saveState(ctx context.Context, agent string, p *save, blobs []*aiserverv1.PreFetchedBlob) (Saved, error) {
+	given, err := verified(blobs)
+	if err != nil {
+		return Saved{}, err
+	}
+	p.s, p.agent, p.given = s, agent, given
 	rec, err := s.update(ctx, agent, func(c *change) error { return p.apply(ctx, c) })
 	if err != nil {
 		return Saved{}, err
@@ -106,8 +131,8 @@ type save struct {
 
 func (p *save) apply(ctx context.Context, c *change) error {
 	prev := stateOf(c.rec)
-	if c.rec.Status == StatusArchived {
-		return fmt.Errorf("save state of agent %s: %w", p.agent, ErrArchived)
+	if err := checkOpen(c.rec); err != nil {
+		return fmt.Errorf("save state of agent %s: %w", p.agent, err)
 	}
 	if p.opts.IfState != nil && *p.opts.IfState != prev {
 		return fmt.Errorf("save state of agent %s: %w: its state is %s", p.agent, ErrConflict, prev.Short())
@@ -122,9 +147,17 @@ func (p *save) apply(ctx context.Context, c *change) error {
 	if offsetOf(c.rec.StateAt).Seq == 0 { // not from our log, which would keep its blobs
 		prev = blob.ID{}
 	}
+	linked, err := p.conversation(ctx, c.rec, prev)
+	if err != nil {
+		return fmt.Errorf("save state of agent %s: %w", p.agent, err)
+	}
+	if linked.alone {
+		prev = blob.ID{}
+	}
 	if err := p.prepare(ctx, prev); err != nil {
 		return fmt.Errorf("save state of agent %s: %w", p.agent, err)
 	}
+	c.also = linked.batch
 	event := &stetv1.AgentEventRecord{TimeMs: p.s.nowMS(), Event: &stetv1.AgentEventRecord_State{State: p.id.Bytes()}}
 	for _, b := range p.given {
 		event.Blobs = append(event.Blobs, b.ID.Bytes())

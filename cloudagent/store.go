@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -22,6 +23,8 @@ type Store struct {
 	opts   Options
 	lanes  lanes
 	queues queues
+	// conversations are those that agents work on.
+	conversations *conversation.Store
 }
 
 // Options configure a Store; nil gives the defaults.
@@ -54,6 +57,7 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 	if s.opts.CachedAgents <= 0 {
 		s.opts.CachedAgents = 256
 	}
+	s.conversations = conversation.New(blobs, rows, &conversation.Options{Now: s.opts.Now})
 	return s
 }
 
@@ -126,8 +130,8 @@ func decodeRecord(row kv.Row) (*stetv1.AgentRecord, error) {
 	return rec, nil
 }
 
-// adopt makes a record from metadata. Its log is empty: offsets of the source are
-// meaningless here.
+// adopt makes a record from metadata. Its log is empty: the offset of the source stands
+// for the beginning of what is here.
 func (s *Store) adopt(ctx context.Context, agent string) (loaded, error) {
 	m, version, err := s.metadata(ctx, agent)
 	if errors.Is(err, ErrNotFound) {
@@ -142,6 +146,7 @@ func (s *Store) adopt(ctx context.Context, agent string) (loaded, error) {
 	rec := &stetv1.AgentRecord{
 		Format: recordFormat, Id: agent, Conversation: agent, CreatedMs: m.Time.UnixMilli(), UpdatedMs: m.Time.UnixMilli(),
 		Epoch: start.Tag, Head: start.record(), StateAt: start.record(), Status: m.Status,
+		ForeignOffset: m.OffsetKey,
 	}
 	if !m.State.IsZero() {
 		rec.State = m.State.Bytes()

@@ -18,8 +18,8 @@ import (
 // StreamOptions configure a stream; nil gives the defaults.
 type StreamOptions struct {
 	// After is the last offset that the reader has; the stream continues after it.
-	// Without one, or with one that is not in the log, the stream begins with the
-	// initial state.
+	// Without one, with one that is not in the log, or with the offset that an imported
+	// agent had in the other program, the stream begins with the initial state.
 	After string
 	// FilterHeavyStepData leaves out the contents of large tool calls and large
 	// blobs.
@@ -167,6 +167,9 @@ func (r *reader) begin(ctx context.Context) error {
 	if r.opts.After == "" {
 		return r.initial(ctx, rec)
 	}
+	if r.opts.After == rec.ForeignOffset {
+		return r.initial(ctx, rec) // all that the import brought
+	}
 	at, err := ParseOffset(r.opts.After)
 	if err != nil {
 		return err
@@ -286,7 +289,7 @@ func (r *reader) stateMessage(ctx context.Context, e event, rawID []byte) (*resp
 	if err != nil {
 		return nil, fmt.Errorf("%w: event %d of agent %s: %w", ErrDataLoss, e.at.Seq, r.agent, err)
 	}
-	state, err := r.s.State(ctx, r.agent, id)
+	state, err := r.inline(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -301,11 +304,24 @@ func (r *reader) stateMessage(ctx context.Context, e event, rawID []byte) (*resp
 	}}, nil
 }
 
+// maxInline is the size up to which a state is sent with its event. A reader fetches a
+// larger one by its id, as it does any large blob.
+const maxInline = 2 << 20
+
+// inline returns a state to be sent, or nil if it is too large for a message.
+func (r *reader) inline(ctx context.Context, id blob.ID) (*aiserverv1.CloudAgentState, error) {
+	state, err := r.s.State(ctx, r.agent, id)
+	if err != nil || proto.Size(state) > maxInline {
+		return nil, err
+	}
+	return state, nil
+}
+
 // initial sends the initial state and its place.
 func (r *reader) initial(ctx context.Context, rec *stetv1.AgentRecord) error {
 	m := &initialState{WorkflowStatus: rec.Status}
 	if id := stateOf(rec); !id.IsZero() {
-		state, err := r.s.State(ctx, r.agent, id)
+		state, err := r.inline(ctx, id)
 		if err != nil {
 			return err
 		}

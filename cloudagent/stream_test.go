@@ -257,8 +257,8 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.NumTurns != turns {
-			t.Errorf("%d turns, want %d", p.NumTurns, turns)
+		if p.Properties.NumTurns != turns {
+			t.Errorf("%d turns, want %d", p.Properties.NumTurns, turns)
 		}
 		if turns++; turns == 4 {
 			break
@@ -267,5 +267,24 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 		// Another process writes, and something that is no property changes, too.
 		must[cloudagent.Offset](t)(b.store().AppendUpdate(ctx, "a", nil, text(fmt.Sprint(turns))))
 		must[cloudagent.Saved](t)(b.store().SaveState(ctx, "a", state, blobs, nil))
+	}
+}
+
+func TestSubscribersGetTheStatus(t *testing.T) {
+	ctx, s := t.Context(), memory().store()
+	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))
+	want := []cloudagent.Status{running, idle, cloudagent.StatusArchived}
+	seen := 0
+	for agent, err := range s.Subscribe(ctx, "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if agent.Status != want[seen] {
+			t.Errorf("status %d is %v, want %v", seen, agent.Status, want[seen])
+		}
+		if seen++; seen == len(want) {
+			break
+		}
+		must[cloudagent.Offset](t)(s.SetStatus(ctx, "a", want[seen], nil))
 	}
 }

@@ -32,7 +32,8 @@ type change struct {
 	rec     *stetv1.AgentRecord
 	events  []kv.Set
 	refs    []blob.ID
-	pointer bool // metadata changes too
+	also    kv.Batch // of another service, in the same commit
+	pointer bool     // metadata changes too
 }
 
 // add appends an event.
@@ -102,7 +103,10 @@ func (c *change) batch(expect []kv.Expect) (*kv.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &kv.Batch{Expect: expect, Set: append(c.events, set), Refs: c.refs}
+	b := &kv.Batch{
+		Expect: slices.Concat(expect, c.also.Expect), Delete: c.also.Delete,
+		Set: slices.Concat(c.events, []kv.Set{set}, c.also.Set), Refs: unique(slices.Concat(c.refs, c.also.Refs)),
+	}
 	if c.pointer && len(c.rec.State) > 0 {
 		value, err := EncodeMetadata(Metadata{
 			State: stateOf(c.rec), OffsetKey: offsetOf(c.rec.StateAt).String(),
@@ -185,8 +189,8 @@ func (s *Store) appendEvents(ctx context.Context, agent string, opts *AppendOpti
 			end = offsetOf(at)
 			return errUnchanged
 		}
-		if c.rec.Status == StatusArchived {
-			return fmt.Errorf("append to agent %s: %w", agent, ErrArchived)
+		if err := checkOpen(c.rec); err != nil {
+			return fmt.Errorf("append to agent %s: %w", agent, err)
 		}
 		if err := checkHead(c.rec, opts.IfHead); err != nil {
 			return fmt.Errorf("append to agent %s: %w", agent, err)
@@ -234,8 +238,12 @@ type StatusOptions struct {
 }
 
 // SetStatus changes the status of an agent and returns the place after the event.
-// Setting the current status changes nothing. An archived agent can be reactivated.
+// Setting the current status changes nothing. An archived or expired agent can be
+// reactivated. Numbers without a meaning are refused.
 func (s *Store) SetStatus(ctx context.Context, agent string, status Status, opts *StatusOptions) (Offset, error) {
+	if err := checkStatus(status); err != nil {
+		return Offset{}, fmt.Errorf("set status of agent %s: %w", agent, err)
+	}
 	if opts == nil {
 		opts = &StatusOptions{}
 	}

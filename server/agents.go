@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 
@@ -70,6 +71,11 @@ func wireAgent(a cloudagent.Agent) *stetv1.Agent {
 		Id: a.ID, Name: a.Name, Conversation: a.Conversation, Status: a.Status, OffsetKey: a.Head.String(),
 		CreatedMs: a.Created.UnixMilli(), UpdatedMs: a.Updated.UnixMilli(),
 		Turns: uint32(a.Properties.NumTurns), Branch: a.Properties.BranchName, PrUrl: a.Properties.PRURL, BaseBranch: a.Properties.BaseBranch,
+		AgentName: a.Properties.AgentName, Source: a.Properties.InitialSource, LastInteractionOffsetKey: a.Properties.LastInteraction,
+		ErrorMessage: a.Properties.ErrorMessage, ErrorCode: a.Properties.ErrorCode, StateOffsetKey: a.StateAt.String(),
+	}
+	if start := a.Properties.OriginalRequestStart; !start.IsZero() {
+		out.StartedMs = start.UnixMilli()
 	}
 	if !a.State.IsZero() {
 		out.State = a.State.Bytes()
@@ -120,11 +126,25 @@ func (s *agentService) AppendUpdate(ctx context.Context, req *connect.Request[st
 }
 
 func (s *agentService) SaveState(ctx context.Context, req *connect.Request[stetv1.SaveAgentStateRequest]) (*connect.Response[stetv1.SaveAgentStateResponse], error) {
-	saved, err := s.db.Agents().SaveState(ctx, req.Msg.GetId(), req.Msg.GetState(), req.Msg.GetBlobs(), nil)
+	saved, err := s.saveState(ctx, req.Msg)
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.SaveAgentStateResponse{BlobId: saved.State.Bytes(), OffsetKey: saved.Offset.String()}), nil
+}
+
+func (s *agentService) saveState(ctx context.Context, req *stetv1.SaveAgentStateRequest) (cloudagent.Saved, error) {
+	if len(req.GetStateBlobId()) == 0 {
+		return s.db.Agents().SaveState(ctx, req.GetId(), req.GetState(), req.GetBlobs(), nil)
+	}
+	if req.GetState() != nil {
+		return cloudagent.Saved{}, fmt.Errorf("%w: give either the state or its blob", cloudagent.ErrInvalid)
+	}
+	id, err := blob.IDFromBytes(req.GetStateBlobId())
+	if err != nil {
+		return cloudagent.Saved{}, err
+	}
+	return s.db.Agents().SaveStateBlob(ctx, req.GetId(), id, req.GetBlobs(), nil)
 }
 
 func (s *agentService) SetStatus(ctx context.Context, req *connect.Request[stetv1.SetAgentStatusRequest]) (*connect.Response[stetv1.SetAgentStatusResponse], error) {
@@ -140,6 +160,25 @@ func (s *agentService) Archive(ctx context.Context, req *connect.Request[stetv1.
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.ArchiveAgentResponse{}), nil
+}
+
+func (s *agentService) Watch(ctx context.Context, req *connect.Request[stetv1.WatchAgentRequest], stream *connect.ServerStream[stetv1.WatchAgentResponse]) error {
+	for agent, err := range s.db.Agents().Subscribe(ctx, req.Msg.GetId()) {
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&stetv1.WatchAgentResponse{Agent: wireAgent(agent)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *agentService) SetSnapshot(ctx context.Context, req *connect.Request[stetv1.SetAgentSnapshotRequest]) (*connect.Response[stetv1.SetAgentSnapshotResponse], error) {
+	if err := s.db.Agents().SetSnapshot(ctx, req.Msg.GetId(), req.Msg.GetSnapshot()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&stetv1.SetAgentSnapshotResponse{}), nil
 }
 
 func (s *agentService) Snapshot(ctx context.Context, req *connect.Request[stetv1.AgentSnapshotRequest]) (*connect.Response[stetv1.AgentSnapshotResponse], error) {

@@ -3,10 +3,13 @@ package server_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
 
+	"github.com/stet-dev/stet/blob"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
@@ -148,5 +151,38 @@ func TestSavesOverTheWire(t *testing.T) {
 	var wire *connect.Error
 	if !errors.As(err, &wire) || wire.Code() != connect.CodeNotFound {
 		t.Errorf("after the deletion: %v", err)
+	}
+}
+
+// A blob that is too large for an answer is refused without being read into memory.
+func TestLargeBlobsOfAgentsAreRefused(t *testing.T) {
+	ctx := t.Context()
+	c, base := dial(t, start(t, nil), token).HTTP()
+	const size = 64 << 20
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i * i >> 7)
+	}
+	large := blob.New(data)
+	store := dial(t, base, token)
+	if err := store.Blobs().Put(ctx, large); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Agents().Create(ctx, "a1", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Agents().SaveState(ctx, "a1", &aiserverv1.CloudAgentState{Summary: large.ID.Bytes()}); err != nil {
+		t.Fatal(err)
+	}
+	follow := aiserverv1connect.NewBackgroundComposerServiceClient(c, base)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := follow.GetBlobForAgentKV(ctx, connect.NewRequest(&aiserverv1.GetBlobForAgentKVRequest{BcId: "a1", BlobId: large.ID.Bytes()}))
+	runtime.ReadMemStats(&after)
+	if connect.CodeOf(err) != connect.CodeResourceExhausted || !strings.Contains(err.Error(), "BlobService/Open") {
+		t.Errorf("got %v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > size/2 {
+		t.Errorf("the refusal took %d bytes of memory for a blob of %d", took, size)
 	}
 }

@@ -67,6 +67,8 @@ var scopes = map[string]access.Scope{
 
 	stetv1connect.CloudAgentServiceGetProcedure:          access.Read,
 	stetv1connect.CloudAgentServiceListProcedure:         access.Read,
+	stetv1connect.CloudAgentServiceWatchProcedure:        access.Read,
+	stetv1connect.CloudAgentServiceSetSnapshotProcedure:  access.Write,
 	stetv1connect.CloudAgentServiceCreateProcedure:       access.Write,
 	stetv1connect.CloudAgentServiceAppendUpdateProcedure: access.Write,
 	stetv1connect.CloudAgentServiceSaveStateProcedure:    access.Write,
@@ -87,6 +89,7 @@ var endless = map[string]bool{
 	stetv1connect.RowServiceWatchProcedure:                                 true,
 	aiserverv1connect.BackgroundComposerServiceStreamConversationProcedure: true,
 	stetv1connect.PageServiceFollowProcedure:                               true,
+	stetv1connect.CloudAgentServiceWatchProcedure:                          true,
 }
 
 // scopeOf returns the required scope of a procedure.

@@ -7,12 +7,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/cloudagent"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
@@ -158,6 +160,56 @@ func TestFollowersSurviveANewServer(t *testing.T) {
 			t.Errorf("follower %d got %q once more", i, word)
 		}
 	}
+	s.stop()
+}
+
+// A server that stops while it sends the log of an ended agent does not end that log.
+func TestFollowersOfAnEndedAgentSurviveANewServer(t *testing.T) {
+	const groups, updates = 64, 128
+	long := strings.Repeat("many words ", 200) // more than the connection holds, all together
+	s := &running{t: t, dir: t.TempDir(), address: "127.0.0.1:0"}
+	s.start()
+	agents := dial(t, "http://"+s.address, token).Agents()
+	if _, err := agents.Create(t.Context(), "a1", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	for g := range groups {
+		var group []*agentv1.InteractionUpdate
+		for i := range updates {
+			group = append(group, text(fmt.Sprint(g*updates+i, " ", long)))
+		}
+		if _, err := agents.Append(t.Context(), "a1", "", group...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := agents.Archive(t.Context(), "a1"); err != nil {
+		t.Fatal(err)
+	}
+	restarted := make(chan struct{})
+	next := 0
+	for e, err := range agents.Follow(t.Context(), "a1", &client.FollowOptions{MinBackoff: 1, MaxBackoff: 1 << 20}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Update == nil {
+			continue
+		}
+		if want := fmt.Sprint(next, " ", long); e.Update.GetTextDelta().GetText() != want {
+			t.Fatalf("event %d is %.20q", next, e.Update.GetTextDelta().GetText())
+		}
+		if next++; next == 1 {
+			s.cancel() // most of the log is not sent yet
+			go func() {
+				defer close(restarted)
+				s.stop()
+				s.start()
+			}()
+		}
+	}
+	if next != groups*updates {
+		t.Errorf("got %d events, want %d", next, groups*updates)
+	}
+	<-restarted
 	s.stop()
 }
 

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Client } from "@connectrpc/connect";
 
+import type { Blobs } from "./blobs.js";
 import { follow, type AgentEvent, type FollowOptions } from "./follow.js";
 import type { InteractionUpdateSchema } from "./gen/agent/v1/interaction_update_pb.js";
 import type { CloudAgentStateSchema, CloudAgentWorkflowStatus } from "./gen/aiserver/v1/cloud_agent_pb.js";
@@ -12,6 +13,7 @@ export class Agents {
   constructor(
     private readonly service: Client<typeof CloudAgentService>,
     private readonly streams: Client<typeof BackgroundComposerService>,
+    private readonly blobs: Blobs,
   ) {}
 
   /** Creates an agent; without an id the server chooses one. */
@@ -62,11 +64,12 @@ export class Agents {
 
   /**
    * Yields the events of an agent, each once and in order, over as many connections
-   * as needed, until the agent has ended. It throws errors that a new connection
+   * as needed, until the agent has ended. The end of a connection is never taken for the
+   * end of the log. It throws errors that a new connection
    * cannot fix, and when the signal of the options is aborted.
    */
   follow(id: string, options: FollowOptions = {}): AsyncGenerator<AgentEvent, void, void> {
-    return follow(this.streams, id, options);
+    return follow(this.streams, id, options, (blob, signal) => this.blobs.get(blob, signal));
   }
 }
 

@@ -51,11 +51,12 @@ export function connect(address: string, token: string, options: Options = {}): 
     useBinaryFormat: options.json !== true,
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   });
+  const blobs = new Blobs(createClient(BlobService, transport));
   return {
-    blobs: new Blobs(createClient(BlobService, transport)),
+    blobs,
     conversations: createClient(ConversationService, transport),
     checkpoints: createClient(CheckpointService, transport),
-    agents: new Agents(createClient(CloudAgentService, transport), createClient(BackgroundComposerService, transport)),
+    agents: new Agents(createClient(CloudAgentService, transport), createClient(BackgroundComposerService, transport), blobs),
     store: createClient(StoreService, transport),
   };
 }

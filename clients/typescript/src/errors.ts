@@ -56,6 +56,7 @@ export const reasons = [
   "damaged-store",
   "database-unreachable",
   "empty-query",
+  "expired",
   "file-changed",
   "file-system-slow",
   "files-changed",

@@ -1,7 +1,8 @@
+import { create, fromBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Client } from "@connectrpc/connect";
 
 import type { InteractionUpdate } from "./gen/agent/v1/interaction_update_pb.js";
-import { CloudAgentWorkflowStatus, type CloudAgentState } from "./gen/aiserver/v1/cloud_agent_pb.js";
+import { CloudAgentStateSchema, CloudAgentWorkflowStatus, type CloudAgentState } from "./gen/aiserver/v1/cloud_agent_pb.js";
 import type {
   BackgroundComposerService,
   PreFetchedBlob,
@@ -50,6 +51,7 @@ export async function* follow(
   service: Client<typeof BackgroundComposerService>,
   id: string,
   options: FollowOptions,
+  blob: (id: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>,
 ): AsyncGenerator<AgentEvent, void, void> {
   const place = new Place(options.after ?? "");
   const shortest = options.minBackoff ?? 100;
@@ -69,18 +71,21 @@ export async function* follow(
       place.begin();
       for await (const response of service.streamConversation(request, { signal: line.signal })) {
         line.heard();
+        const before = place.after;
         for (const event of place.take(response)) {
           progress = true;
           line.rest(); // the time that the caller takes is not the connection's
+          if ((event.kind === "initial" || event.kind === "state") && event.state !== undefined && leftOut.has(event.state)) {
+            event.state = await place.fetched(before, () => blob(event.stateId!, line.signal));
+          }
           yield event;
           line.heard();
         }
+        if (place.ended) {
+          return;
+        }
       }
-      ended = true;
-      for (const event of place.end()) {
-        progress = true;
-        yield event;
-      }
+      ended = true; // an initial state without its offset comes again
     } catch (error) {
       options.signal?.throwIfAborted();
       if (error instanceof DataLossError || (error instanceof ConnectError && permanent.has(error.code))) {
@@ -90,8 +95,10 @@ export async function* follow(
     } finally {
       line.close();
     }
-    if (ended && place.terminal) {
-      return;
+    if (ended && place.terminal && progress) {
+      // Either the agent has ended or the server is stopping. Only the answer to a new
+      // connection says which; there is no load to spread yet.
+      continue;
     }
     if (progress) {
       wait = shortest;
@@ -103,9 +110,26 @@ export async function* follow(
   }
 }
 
+/** Stand for states that are too large for the stream, until they are fetched. */
+const leftOut = new WeakSet<CloudAgentState>();
+
+function stateOf(state: CloudAgentState | undefined, id: Uint8Array): CloudAgentState | undefined {
+  if (state !== undefined || id.length === 0) {
+    return state;
+  }
+  const placeholder = create(CloudAgentStateSchema);
+  leftOut.add(placeholder);
+  return placeholder;
+}
+
 /** The position of a follower: decides which responses are events, and yields each once. */
 class Place {
+  /** The last status was final. */
   terminal = false;
+  /** The server reported that nothing follows the offset. */
+  ended = false;
+  /** The connection resumed after an offset and nothing has come yet. */
+  private resumed = false;
   private pending: (AgentEvent & { kind: "initial" }) | undefined;
   private prefetched: PreFetchedBlob[] = [];
   private gaps = 0;
@@ -116,13 +140,27 @@ class Place {
   begin(): void {
     this.pending = undefined;
     this.prefetched = [];
+    this.resumed = this.after !== "";
+  }
+
+  /** Returns a state that was left out. If it cannot be fetched now, its event comes again. */
+  async fetched(before: string, fetch: () => Promise<Uint8Array>): Promise<CloudAgentState> {
+    try {
+      return fromBinary(CloudAgentStateSchema, await fetch());
+    } catch (error) {
+      this.after = before;
+      throw error;
+    }
   }
 
   *take(response: StreamConversationResponse): Generator<AgentEvent, void, void> {
     const { message } = response;
+    const first = this.resumed;
+    this.resumed = false;
     switch (message.case) {
       case "initialState": {
-        const { workflowStatus: status, cloudAgentState: state, blobId, preFetchedBlobs } = message.value;
+        const { workflowStatus: status, cloudAgentState, blobId, preFetchedBlobs } = message.value;
+        const state = stateOf(cloudAgentState, blobId);
         // Held back until its offset is known: a connection lost in between must not make
         // the caller start over twice.
         this.pending = {
@@ -142,8 +180,10 @@ class Place {
           yield* this.givePending(offset);
           return;
         }
-        if (offset === this.after) {
-          this.terminal = isTerminal(status); // said again at the end
+        if (first && offset === this.after) {
+          // Sent only by a server whose log ends at this offset.
+          this.terminal = this.ended = isTerminal(status);
+          return;
         }
         yield* this.give({ kind: "status", offset, status });
         return;
@@ -156,7 +196,8 @@ class Place {
         return;
       }
       case "cloudAgentStateWithIdAndOffset": {
-        const { offsetKey: offset, cloudAgentState: state, blobId: stateId, preFetchedBlobs: blobs } = message.value;
+        const { offsetKey: offset, cloudAgentState, blobId: stateId, preFetchedBlobs: blobs } = message.value;
+        const state = stateOf(cloudAgentState, stateId);
         if (state !== undefined) {
           yield* this.give({ kind: "state", offset, state, stateId, blobs });
         }
@@ -168,10 +209,6 @@ class Place {
         yield* this.give({ kind: "other", offset, response });
       }
     }
-  }
-
-  *end(): Generator<AgentEvent, void, void> {
-    yield* this.givePending("");
   }
 
   /** Yields the initial state that was held back. */

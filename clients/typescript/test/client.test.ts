@@ -150,3 +150,57 @@ test("every event comes once and in order, whatever happens to connections", asy
   assert.equal(initial, 1);
   assert.deepEqual(got, Array.from({ length: events }, (_, n) => `${n}`));
 });
+
+// draining ends every stream properly after a few messages, as a server that stops does.
+function draining(messages: number): typeof fetch {
+  return async (input, init) => {
+    const answer = await fetch(input, init);
+    if (answer.body === null || !String(input instanceof Request ? input.url : input).includes("StreamConversation")) {
+      return answer;
+    }
+    let left = messages;
+    let held = new Uint8Array(0);
+    const cut = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        const all = new Uint8Array(held.length + chunk.length);
+        all.set(held);
+        all.set(chunk, held.length);
+        held = all;
+        while (held.length >= 5) { // flags, length of four bytes, contents
+          const size = 5 + new DataView(held.buffer, held.byteOffset).getUint32(1);
+          if (held.length < size) {
+            return;
+          }
+          if (left-- <= 0) {
+            controller.enqueue(new Uint8Array([2, 0, 0, 0, 2, 123, 125])); // the end, without an error
+            controller.terminate();
+            return;
+          }
+          controller.enqueue(held.slice(0, size));
+          held = held.slice(size);
+        }
+      },
+    });
+    return new Response(answer.body.pipeThrough(cut), answer);
+  };
+}
+
+test("the end of a connection is not the end of an agent that has ended", async () => {
+  const events = 50;
+  const agent = await stet.agents.create({ name: "ended" });
+  await stet.agents.append(agent.id, Array.from({ length: events }, (_, n) => text(`${n}`)));
+  await stet.agents.archive(agent.id);
+  for (const messages of [2, 3, 7, 1000]) {
+    const got: string[] = [];
+    let initial = 0;
+    for await (const event of connect(url, token, { fetch: draining(messages) }).agents.follow(agent.id, { minBackoff: 1, maxBackoff: 1 })) {
+      initial += event.kind === "initial" ? 1 : 0;
+      const value = textOf(event);
+      if (value !== undefined) {
+        got.push(value);
+      }
+    }
+    assert.equal(initial, 1);
+    assert.deepEqual(got, Array.from({ length: events }, (_, n) => `${n}`));
+  }
+});
