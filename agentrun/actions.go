@@ -2,6 +2,7 @@ package agentrun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -123,9 +124,13 @@ func (w *worker) userMessage(ctx context.Context, a *agentv1.UserMessageAction) 
 		return err
 	}
 	for _, m := range a.GetPrependUserMessages() {
+		if err := w.checkMessage(m); err != nil {
+			return err
+		}
 		if err := w.d.beginTurn(m); err != nil {
 			return err
 		}
+		w.d.timed(w.s.opts.Now())
 	}
 	return w.message(ctx, a.GetUserMessage())
 }
@@ -139,12 +144,16 @@ func (w *worker) message(ctx context.Context, msg *agentv1.UserMessage) error {
 	if id := msg.GetMessageId(); id != "" && w.d.user.GetMessageId() == id {
 		return w.drive(ctx)
 	}
+	if err := w.checkMessage(msg); err != nil {
+		return err
+	}
 	if err := w.endCalls(nil); err != nil {
 		return err
 	}
 	if err := w.d.beginTurn(msg); err != nil {
 		return err
 	}
+	w.d.timed(w.s.opts.Now())
 	if err := w.publish(ctx); err != nil {
 		return err
 	}
@@ -155,6 +164,19 @@ func (w *worker) message(ctx context.Context, msg *agentv1.UserMessage) error {
 		return err
 	}
 	return w.drive(ctx)
+}
+
+// checkMessage refuses a message that does not fit into one blob of the stream, as a
+// message or as a part of the prompt.
+func (w *worker) checkMessage(msg *agentv1.UserMessage) error {
+	size := proto.Size(msg)
+	if quoted, err := json.Marshal(msg.GetText()); err == nil {
+		size = max(size, len(quoted))
+	}
+	if limit := w.s.maxContent(); size > limit {
+		return protocol("the message of the user has %d bytes; the limit is %d", size, limit)
+	}
+	return nil
 }
 
 // simulated starts a turn with a message that the user did not write.
@@ -188,9 +210,15 @@ func (w *worker) shellCommand(ctx context.Context, a *agentv1.ShellCommandAction
 }
 
 func (w *worker) executePlan(ctx context.Context, a *agentv1.ExecutePlanAction) error {
-	w.d.state.Mode = a.GetExecutionMode().Enum()
-	if plan := a.GetPlan(); plan != nil {
-		if err := w.d.setPlan(plan.GetPlan()); err != nil {
+	if mode := a.GetExecutionMode(); mode != agentv1.AgentMode_AGENT_MODE_UNSPECIFIED {
+		w.d.state.Mode = mode.Enum()
+	}
+	plan := a.GetPlan().GetPlan()
+	if plan == "" {
+		plan = a.GetPlanFileContent()
+	}
+	if plan != "" {
+		if err := w.d.setPlan(plan); err != nil {
 			return err
 		}
 	}

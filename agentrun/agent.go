@@ -55,7 +55,7 @@ type Turn struct {
 }
 
 // Step is what an agent does: SayStep, ThinkStep, CallStep, SummaryStep, PlanStep
-// or Done.
+// or Done, or one of them as a CountedStep.
 type Step interface{ step() }
 
 // SayStep says something to the user.
@@ -83,6 +83,14 @@ type PlanStep struct{ Text string }
 // Done ends the turn.
 type Done struct{}
 
+// CountedStep is a step with the tokens of the model's context after it, which become the
+// token details of the state.
+type CountedStep struct {
+	Step   Step
+	Tokens *agentv1.ConversationTokenDetails
+}
+
+func (CountedStep) step() {}
 func (SayStep) step()     {}
 func (ThinkStep) step()   {}
 func (CallStep) step()    {}

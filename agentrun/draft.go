@@ -1,9 +1,12 @@
 package agentrun
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -21,6 +24,9 @@ type draft struct {
 	steps []*agentv1.ConversationStep        // of the last turn
 	fresh []blob.Blob                        // not stored yet
 	dirty bool                               // changed since the last checkpoint
+	// inherited is how many of the pending calls were there before this run. They may be
+	// another program's.
+	inherited int
 }
 
 // newDraft continues from a state. It reads the last turn only.
@@ -29,6 +35,7 @@ func newDraft(ctx context.Context, blobs blob.Store, state *agentv1.Conversation
 	if d.state == nil {
 		d.state = &agentv1.ConversationStateStructure{}
 	}
+	d.inherited = len(d.state.PendingToolCalls)
 	n := len(d.state.Turns)
 	if n == 0 {
 		return d, nil
@@ -102,7 +109,38 @@ func (d *draft) beginTurn(user *agentv1.UserMessage) error {
 	d.put(turn.UserMessage.Bytes())
 	d.state.Turns = append(d.state.Turns, d.put(turn.Structure.Bytes()))
 	d.user, d.steps = proto.CloneOf(user), nil
+	if mode := user.GetMode(); mode != agentv1.AgentMode_AGENT_MODE_UNSPECIFIED {
+		d.state.Mode = mode.Enum()
+	}
 	return d.prompt("user", textOf(user.GetText()))
+}
+
+// timed notes how long the last turn has taken so far. The first call notes its start.
+// Earlier turns without a timing get an empty one, so that both lists stay aligned.
+func (d *draft) timed(now time.Time) {
+	turns := len(d.state.Turns)
+	if turns == 0 || len(d.state.TurnTimings) > turns {
+		return
+	}
+	for len(d.state.TurnTimings) < turns {
+		d.state.TurnTimings = append(d.state.TurnTimings, &agentv1.StepTiming{})
+	}
+	timing, at := d.state.TurnTimings[turns-1], uint64(max(0, now.UnixMilli()))
+	if timing.TimestampMs == 0 {
+		timing.TimestampMs = at
+	}
+	if at > timing.TimestampMs { // clocks may go back
+		timing.DurationMs = max(timing.DurationMs, at-timing.TimestampMs)
+	}
+}
+
+// readPath notes that the agent has read a file.
+func (d *draft) readPath(path string) {
+	if path == "" || slices.Contains(d.state.ReadPaths, path) {
+		return
+	}
+	d.state.ReadPaths = append(d.state.ReadPaths, path)
+	d.dirty = true
 }
 
 // addShellTurn adds the turn of a command that the user ran.
@@ -147,8 +185,9 @@ func (d *draft) setFile(path string, before, after *string) {
 	f := &agentv1.FileStateStructure{}
 	old, known := d.state.FileStatesV2[path]
 	switch {
-	case known:
-		f.InitialContent = old.GetInitialContent()
+	case known: // with the fields of a newer release
+		f = proto.CloneOf(old)
+		f.Content = nil
 	case before != nil:
 		f.InitialContent = d.put([]byte(*before))
 	}
@@ -162,19 +201,49 @@ func (d *draft) setFile(path string, before, after *string) {
 	d.dirty = true
 }
 
-func (d *draft) setTodos(args *agentv1.UpdateTodosArgs) error {
-	if !args.GetMerge() {
-		d.state.Todos = nil
+// setTodos replaces the to-do list, or merges items into it: one whose id is in the list
+// takes its place there. It returns the whole list.
+func (d *draft) setTodos(ctx context.Context, args *agentv1.UpdateTodosArgs) ([]*agentv1.TodoItem, error) {
+	var list []*agentv1.TodoItem
+	place := make(map[string]int)
+	if args.GetMerge() {
+		for _, id := range d.state.Todos {
+			item := new(agentv1.TodoItem)
+			if err := d.load(ctx, id, item); err != nil {
+				return nil, fmt.Errorf("load to-do list: %w", err)
+			}
+			place[item.GetId()] = len(list)
+			list = append(list, item)
+		}
 	}
 	for _, item := range args.GetTodos() {
-		id, err := d.putMessage(item)
-		if err != nil {
-			return err
+		at, known := place[item.GetId()]
+		if known && item.GetId() != "" {
+			list[at] = item
+			continue
 		}
-		d.state.Todos = append(d.state.Todos, id)
+		place[item.GetId()] = len(list)
+		list = append(list, item)
 	}
-	d.dirty = true
-	return nil
+	ids := make([][]byte, len(list))
+	for i, item := range list {
+		var err error
+		if ids[i], err = d.putMessage(item); err != nil {
+			return nil, err
+		}
+	}
+	d.state.Todos, d.dirty = ids, true
+	return list, nil
+}
+
+// load reads a message that may not be stored yet.
+func (d *draft) load(ctx context.Context, id []byte, into proto.Message) error {
+	for _, b := range d.fresh {
+		if bytes.Equal(b.ID.Bytes(), id) {
+			return proto.Unmarshal(b.Data, into)
+		}
+	}
+	return load(ctx, d.blobs, id, into)
 }
 
 func (d *draft) setPlan(text string) error {

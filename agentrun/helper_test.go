@@ -125,6 +125,9 @@ func (s *server) Run(ctx context.Context, stream *connect.BidiStream[agentv1.Age
 
 func listen(t testing.TB, opts agentrun.ServeOptions) *server {
 	t.Helper()
+	if opts.Now == nil { // equal runs give equal states
+		opts.Now = func() time.Time { return time.UnixMilli(1000) }
+	}
 	s := &server{opts: opts}
 	mux := http.NewServeMux()
 	mux.Handle(agentv1connect.NewAgentServiceHandler(s))

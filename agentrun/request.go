@@ -127,6 +127,16 @@ func (r *Request) runRequest(state *agentv1.ConversationStateStructure, action *
 	return &agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_RunRequest{RunRequest: req}}
 }
 
+// checkSize refuses an action that does not fit into a message, before anything is
+// done for it.
+func (r *Request) checkSize(action *agentv1.ConversationAction) error {
+	const room = 64 << 10 // the other parts of the request
+	if size, limit := proto.Size(action), kvstream.DefaultMaxMessage-room; size > limit {
+		return invalid("run: the action has %d bytes; the limit is %d", size, limit)
+	}
+	return nil
+}
+
 // Say returns the action for a new message of the user.
 func Say(text string) *agentv1.ConversationAction {
 	return messageAction(&agentv1.UserMessage{Text: text, MessageId: newMessageID()})

@@ -126,6 +126,9 @@ func (r *runner) next(ctx context.Context) (*agentv1.ConversationAction, string,
 func (r *runner) turn(ctx context.Context, action *agentv1.ConversationAction, fromQueue string) (err error) {
 	defer func() { err = errors.Join(err, r.req.Handler.endTurn(ctx)) }()
 	action, message := withMessageID(action)
+	if err := r.req.checkSize(action); err != nil {
+		return err
+	}
 	if action.GetResumeAction() != nil && r.req.Handler.Latest() == nil {
 		return fmt.Errorf("resume: %w", ErrNoCheckpoint)
 	}

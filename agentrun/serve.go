@@ -33,6 +33,8 @@ type ServeOptions struct {
 	// Grace is how long a cancelled turn has for its last checkpoint; 10 s by
 	// default.
 	Grace time.Duration
+	// Now is the clock of the timings of turns; time.Now by default.
+	Now func() time.Time
 }
 
 func (o *ServeOptions) setDefaults() {
@@ -47,6 +49,9 @@ func (o *ServeOptions) setDefaults() {
 	}
 	if o.Grace <= 0 {
 		o.Grace = 10 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 }
 
@@ -297,6 +302,9 @@ func (s *session) maxContent() int {
 
 // announce makes a draft durable at the client and sends it as a checkpoint.
 func (s *session) announce(ctx context.Context, d *draft) error {
+	if d.turn.GetAgentConversationTurn() != nil {
+		d.timed(s.opts.Now())
+	}
 	if err := d.store(ctx); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func meaning(err error) (connect.Code, error) {
 		return wirecode.Of(fault.Unsupported), ErrUnsupported
 	case errors.Is(err, blob.ErrTooLarge):
 		// Not the code of its class: clients try again after that one.
-		return connect.CodeOutOfRange, errors.New("a part of the state is too large for a message")
+		return connect.CodeOutOfRange, fmt.Errorf("a part of the state is too large for a message: %w", err)
 	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrCorrupt):
 		return wirecode.Of(fault.Damaged), errors.New("a part of the state is missing") // a state names its parts
 	}

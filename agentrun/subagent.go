@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -79,7 +80,11 @@ func (s *session) turnCancelled() bool {
 // subworker returns the worker of a subagent, with its last state.
 func (w *worker) subworker(ctx context.Context, call, name string, task *agentv1.TaskArgs) (*worker, error) {
 	state := &agentv1.ConversationStateStructure{}
+	if inside := w.d.state.SubagentStates[name].GetConversationState(); inside != nil {
+		state = inside // kept by value, by another program
+	}
 	if ref := w.d.state.SubagentStateRefs[name]; len(ref) > 0 {
+		state = &agentv1.ConversationStateStructure{}
 		id, err := blob.IDFromBytes(ref)
 		if err != nil {
 			return nil, fmt.Errorf("load subagent: %w", err)
@@ -129,8 +134,31 @@ func (w *worker) publishSubagent(ctx context.Context, sub *worker, call string) 
 		w.d.state.SubagentStateRefs = make(map[string][]byte)
 	}
 	w.d.state.SubagentStateRefs[sub.name] = root
+	w.d.noteUse(sub.name, sub.task.GetSubagentType(), w.s.opts.Now())
 	w.noteSubagent(call, sub.name, agentv1.SubagentRunStatus_SUBAGENT_RUN_STATUS_RUNNING)
 	return w.publish(ctx)
+}
+
+// noteUse notes in the entry of a subagent when it was made and used, and of what type
+// it is. The state itself is kept by reference.
+func (d *draft) noteUse(name string, kind *agentv1.SubagentType, now time.Time) {
+	entry := d.state.SubagentStates[name]
+	if entry == nil {
+		entry = &agentv1.SubagentPersistedState{}
+		if d.state.SubagentStates == nil {
+			d.state.SubagentStates = make(map[string]*agentv1.SubagentPersistedState)
+		}
+		d.state.SubagentStates[name] = entry
+	}
+	at := uint64(max(0, now.UnixMilli()))
+	if entry.CreatedTimestampMs == 0 {
+		entry.CreatedTimestampMs = at
+	}
+	if kind != nil {
+		entry.SubagentType = proto.CloneOf(kind)
+	}
+	entry.LastUsedTimestampMs = max(entry.LastUsedTimestampMs, at)
+	entry.ConversationState = nil
 }
 
 func (w *worker) noteSubagent(call, name string, status agentv1.SubagentRunStatus) {

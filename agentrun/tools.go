@@ -109,6 +109,17 @@ func decodePending(text string) (*agentv1.ToolCall, error) {
 	return call, nil
 }
 
+// unknownOutcome returns the prompt message that stands for the result of a call that
+// cannot be executed here, or false if the text of the call does not name it.
+func unknownOutcome(text string) (toolPart, bool) {
+	var p toolPart
+	if err := json.Unmarshal([]byte(text), &p); err != nil || p.ID == "" {
+		return toolPart{}, false
+	}
+	result, _ := json.Marshal(map[string]string{"error": ErrUnknownOutcome.Error()}) // cannot fail
+	return toolPart{Type: "tool-result", ID: p.ID, Name: p.Name, Result: result}, true
+}
+
 // rawPart returns the text of a pending call as JSON, whatever it is.
 func rawPart(text string) any {
 	if json.Valid([]byte(text)) {
@@ -142,10 +153,11 @@ func (w *worker) call(ctx context.Context, call *agentv1.ToolCall) error {
 		return w.delete(ctx, id, t.DeleteToolCall)
 	case *agentv1.ToolCall_UpdateTodosToolCall:
 		args := t.UpdateTodosToolCall.GetArgs()
+		list, err := w.d.setTodos(ctx, args)
 		t.UpdateTodosToolCall.Result = &agentv1.UpdateTodosResult{Result: &agentv1.UpdateTodosResult_Success{
-			Success: &agentv1.UpdateTodosSuccess{Todos: args.GetTodos(), TotalCount: int32(len(args.GetTodos())), WasMerge: args.GetMerge()},
+			Success: &agentv1.UpdateTodosSuccess{Todos: list, TotalCount: int32(len(list)), WasMerge: args.GetMerge()},
 		}}
-		return w.d.setTodos(args)
+		return err
 	case *agentv1.ToolCall_TaskToolCall:
 		return w.subagent(ctx, id, t.TaskToolCall)
 	}
@@ -235,6 +247,7 @@ func (w *worker) read(ctx context.Context, id string, t *agentv1.ReadToolCall) e
 			IsEmpty: *text == "", ExceededLimit: len(*text) > maxText,
 			TotalLines: uint32(result.GetSuccess().GetTotalLines()), Path: path,
 		}}}
+		w.d.readPath(path)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package agentrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -54,6 +55,10 @@ func (w *worker) drive(ctx context.Context) error {
 		step, err := w.agent.Next(ctx, w.turn())
 		if err != nil {
 			return fmt.Errorf("next step: %w", err)
+		}
+		if counted, ok := step.(CountedStep); ok {
+			w.d.state.TokenDetails, w.d.dirty = proto.CloneOf(counted.Tokens), true
+			step = counted.Step
 		}
 		if _, done := step.(Done); done {
 			return nil
@@ -171,7 +176,14 @@ func (w *worker) decide(text string, calls []*agentv1.ToolCall) error {
 // pending executes the pending calls.
 func (w *worker) pending(ctx context.Context) error {
 	for len(w.d.state.PendingToolCalls) > 0 {
-		call, err := decodePending(w.d.state.PendingToolCalls[0])
+		part := w.d.state.PendingToolCalls[0]
+		call, err := decodePending(part)
+		if errors.Is(err, ErrUnsupported) {
+			if err := w.foreign(ctx, part); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -181,10 +193,17 @@ func (w *worker) pending(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.call(ctx, call); err != nil {
+		err = w.call(ctx, call)
+		if errors.Is(err, ErrUnsupported) && w.d.inherited > 0 {
+			if err := w.foreign(ctx, part); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		w.d.state.PendingToolCalls = w.d.state.PendingToolCalls[1:]
+		w.taken()
 		if err := w.completed(call); err != nil {
 			return err
 		}
@@ -199,6 +218,27 @@ func (w *worker) pending(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// taken removes the first pending call.
+func (w *worker) taken() {
+	w.d.state.PendingToolCalls = w.d.state.PendingToolCalls[1:]
+	w.d.inherited = max(0, w.d.inherited-1)
+}
+
+// foreign ends a pending call of another program, which cannot be executed here. The
+// agent gets it with an unknown outcome and decides what follows.
+func (w *worker) foreign(ctx context.Context, part string) error {
+	w.taken()
+	if err := w.d.prompt("assistant", rawPart(part)); err != nil {
+		return err
+	}
+	if result, named := unknownOutcome(part); named {
+		if err := w.d.prompt("tool", result); err != nil {
+			return err
+		}
+	}
+	return w.publish(ctx)
 }
 
 // completed adds a call with its result to the turn and the prompt.

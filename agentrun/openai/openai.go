@@ -33,6 +33,8 @@ type Agent struct {
 	Key string
 	// Model is the requested model.
 	Model string
+	// MaxTokens is the size of its context, if known, for the token details of states.
+	MaxTokens uint32
 	// Client sends the requests; nil means http.DefaultClient.
 	Client *http.Client
 }
@@ -57,7 +59,7 @@ func (m *Agent) Next(ctx context.Context, t *agentrun.Turn) (agentrun.Step, erro
 		return nil, err
 	}
 	if len(reply.ToolCalls) == 0 {
-		return agentrun.SayStep{Text: reply.Content}, nil
+		return m.counted(agentrun.SayStep{Text: reply.Content}, reply), nil
 	}
 	step := agentrun.CallStep{Text: reply.Content}
 	for _, c := range reply.ToolCalls {
@@ -67,7 +69,15 @@ func (m *Agent) Next(ctx context.Context, t *agentrun.Turn) (agentrun.Step, erro
 		}
 		step.Calls = append(step.Calls, call)
 	}
-	return step, nil
+	return m.counted(step, reply), nil
+}
+
+// counted adds the tokens of a reply to the step made of it.
+func (m *Agent) counted(step agentrun.Step, reply chatReply) agentrun.Step {
+	if reply.tokens == 0 {
+		return step
+	}
+	return agentrun.CountedStep{Step: step, Tokens: &agentv1.ConversationTokenDetails{UsedTokens: reply.tokens, MaxTokens: m.MaxTokens}}
 }
 
 // The messages of the protocol, as far as needed.
@@ -158,14 +168,21 @@ func toolCall(c chatCall) (*agentv1.ToolCall, error) {
 // maxReply limits the answer of an endpoint.
 const maxReply = 4 << 20
 
-func (m *Agent) ask(ctx context.Context, messages []chatMessage) (chatMessage, error) {
+// chatReply is an answer of the model and the tokens of the whole context, 0 if the
+// endpoint does not count them.
+type chatReply struct {
+	chatMessage
+	tokens uint32
+}
+
+func (m *Agent) ask(ctx context.Context, messages []chatMessage) (chatReply, error) {
 	body, err := json.Marshal(map[string]any{"model": m.Model, "messages": messages, "tools": tools})
 	if err != nil {
-		return chatMessage{}, err
+		return chatReply{}, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(m.URL, "/")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
-		return chatMessage{}, err
+		return chatReply{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if m.Key != "" {
@@ -178,23 +195,26 @@ func (m *Agent) ask(ctx context.Context, messages []chatMessage) (chatMessage, e
 	res, err := client.Do(req)
 	if err != nil {
 		// The client waits a moment and resumes.
-		return chatMessage{}, fmt.Errorf("ask the model: %w: %w", agentrun.ErrConnectionLost, err)
+		return chatReply{}, fmt.Errorf("ask the model: %w: %w", agentrun.ErrConnectionLost, err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxReply))
 	switch {
 	case err != nil:
-		return chatMessage{}, fmt.Errorf("ask the model: %w: %w", agentrun.ErrConnectionLost, err)
+		return chatReply{}, fmt.Errorf("ask the model: %w: %w", agentrun.ErrConnectionLost, err)
 	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500:
-		return chatMessage{}, fmt.Errorf("ask the model: %w: status %d", agentrun.ErrConnectionLost, res.StatusCode)
+		return chatReply{}, fmt.Errorf("ask the model: %w: status %d", agentrun.ErrConnectionLost, res.StatusCode)
 	case res.StatusCode != http.StatusOK:
-		return chatMessage{}, &agentrun.Failure{Text: fmt.Sprintf("the model's endpoint refused: status %d", res.StatusCode)}
+		return chatReply{}, &agentrun.Failure{Text: fmt.Sprintf("the model's endpoint refused: status %d", res.StatusCode)}
 	}
 	var reply struct {
 		Choices []struct{ Message chatMessage }
+		Usage   struct {
+			TotalTokens uint32 `json:"total_tokens"`
+		}
 	}
 	if err := json.Unmarshal(data, &reply); err != nil || len(reply.Choices) == 0 {
-		return chatMessage{}, &agentrun.Failure{Text: "the model's endpoint gave no answer"}
+		return chatReply{}, &agentrun.Failure{Text: "the model's endpoint gave no answer"}
 	}
-	return reply.Choices[0].Message, nil
+	return chatReply{reply.Choices[0].Message, reply.Usage.TotalTokens}, nil
 }
