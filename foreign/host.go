@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Host is the computer as an adapter sees it. Tests give one with a home of their own.
@@ -56,6 +58,32 @@ type Connect struct {
 	// Project, if not "", is the directory whose own settings are changed instead of the
 	// user's.
 	Project string
+}
+
+// Line returns the command for an event as a line of a shell.
+func (c Connect) Line(event string) string {
+	words := make([]string, 0, len(c.Command)+1)
+	for _, word := range append(slices.Clone(c.Command), event) {
+		words = append(words, quote(word))
+	}
+	return strings.Join(words, " ")
+}
+
+// Ours returns the part of Line that stays the same wherever the program is.
+func (c Connect) Ours(event string) string {
+	if len(c.Command) < 2 {
+		return c.Line(event)
+	}
+	return " " + Connect{Command: c.Command[1:]}.Line(event)
+}
+
+// quote quotes a word for a shell if it needs that.
+func quote(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%,"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Change is a file that connects an agent.
