@@ -33,6 +33,7 @@ type Builder struct {
 	resumed bool // reading began at a mark
 	turn    *foreign.Turn
 	begin   foreign.Mark // where turn begins
+	done    foreign.Mark // where turn ended, as Done said; "" if more came or nothing said it
 	calls   map[string]*foreign.Call
 	size    int
 	last    string // id of the previous turn
@@ -64,9 +65,25 @@ func (b *Builder) Begin(t foreign.Turn, at int64) {
 	if t.Follows == "" {
 		t.Follows = b.last
 	}
-	b.size, b.begin, b.calls = 0, Offset(at, b.Note), map[string]*foreign.Call{}
+	b.size, b.begin, b.done, b.calls = 0, Offset(at, b.Note), "", map[string]*foreign.Call{}
 	t.Prompt = b.keep(t.Prompt)
 	b.turn = &t
+}
+
+// Done says that the record shows the end of the turn, in a line that ends at an offset.
+// What follows until the next turn belongs to none, so that reading continues there
+// whenever the turn is read. Note must be that of the line.
+func (b *Builder) Done(end int64) {
+	if b.turn != nil {
+		b.turn.Done, b.done = true, Offset(end, b.Note)
+	}
+}
+
+// Prompt replaces the prompt of the current turn.
+func (b *Builder) Prompt(text string) {
+	if b.turn != nil {
+		b.turn.Prompt = b.keep(text)
+	}
 }
 
 // Turn returns the current turn for changes, nil before the first.
@@ -79,6 +96,7 @@ func (b *Builder) Active() bool {
 	if b.turn == nil && b.resumed && !b.stopped {
 		b.Fail(fmt.Errorf("%w: a turn before the mark has grown", foreign.ErrMark))
 	}
+	b.done = "" // the turn goes on
 	return b.turn != nil && !b.stopped
 }
 
@@ -170,6 +188,9 @@ func (b *Builder) end(at int64) {
 func (b *Builder) finish(mark foreign.Mark) {
 	t := b.turn
 	t.Mark = mark
+	if b.done != "" {
+		t.Mark = b.done
+	}
 	b.last, b.turn = t.ID, nil
 	if !b.stopped && !b.yield(*t, nil) {
 		b.stopped = true

@@ -1,0 +1,42 @@
+package jsonl
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"strconv"
+
+	"github.com/stet-dev/stet/foreign"
+)
+
+// sumSize is how much of the end of a line its sum covers.
+const sumSize = 256
+
+// Sum returns a short text about a line. A mark that holds the sum of the line before it
+// is recognised by Check.
+func Sum(line []byte) string {
+	line = bytes.TrimRight(line, "\r\n")
+	return strconv.FormatUint(uint64(crc32.ChecksumIEEE(line[max(0, len(line)-sumSize):])), 36)
+}
+
+// Check returns foreign.ErrMark unless the line that ends at an offset of a file has a
+// sum: the file was replaced since.
+func Check(path string, at int64, sum string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", foreign.ErrUnreadable, err)
+	}
+	defer f.Close()
+	const more = 64 // for empty lines behind it
+	from := max(0, at-sumSize-more)
+	buf := make([]byte, at-from)
+	if n, err := f.ReadAt(buf, from); n < len(buf) {
+		return fmt.Errorf("%w: offset %d: %w", foreign.ErrMark, at, err)
+	}
+	buf = bytes.TrimRight(buf, "\r\n")
+	if Sum(buf[bytes.LastIndexByte(buf, '\n')+1:]) != sum {
+		return fmt.Errorf("%w: another line ends at byte %d", foreign.ErrMark, at)
+	}
+	return nil
+}
