@@ -1,0 +1,83 @@
+package gemini_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/foreigntest"
+	"github.com/stet-dev/stet/foreign/gemini"
+)
+
+const (
+	mainID = "0e906ef8-b358-4bcb-821d-ddb7e196ee52"
+	subID  = "656b1c39-a9a4-456f-ab7b-cba8a2bd4aae"
+)
+
+// home makes a home with the recorded sessions.
+func home(t testing.TB) foreign.Host {
+	dir := t.TempDir()
+	chats := filepath.Join(dir, ".gemini", "tmp", "gemini", "chats")
+	for from, to := range map[string]string{
+		"session.jsonl":  filepath.Join(chats, "session-2026-11-16T12-10-0e906ef8.jsonl"),
+		"subagent.jsonl": filepath.Join(chats, mainID, subID+".jsonl"),
+		"projects.json":  filepath.Join(dir, ".gemini", "projects.json"),
+	} {
+		data, err := os.ReadFile(filepath.Join("testdata", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return foreign.Host{Home: dir}
+}
+
+func payloads(t testing.TB) (out []foreigntest.Payload) {
+	for _, p := range []foreigntest.Payload{
+		{Event: "SessionStart", Kind: foreign.SessionStart},
+		{Event: "BeforeAgent", Kind: foreign.TurnStart},
+		{Event: "PreCompress", Kind: foreign.NoEvent},
+		{Event: "BeforeTool", Kind: foreign.ToolStart},
+		{Event: "AfterTool", Kind: foreign.ToolEnd},
+		{Event: "AfterAgent", Kind: foreign.TurnEnd},
+		{Event: "SessionEnd", Kind: foreign.SessionEnd},
+	} {
+		data, err := os.ReadFile(filepath.Join("testdata", "payloads", p.Event+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.JSON = data
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestSuite(t *testing.T) {
+	foreigntest.Run(t, foreigntest.Config{
+		Adapter: gemini.New(), Home: home, Lines: true, Payloads: payloads(t),
+		Sessions: []foreigntest.Session{{
+			ID: mainID, Workspace: "/workspace",
+			Prompts: []string{"turn one: make a file", "turn two: change it", "turn three: use a helper"},
+			Tools:   []string{"write_file", "run_shell_command", "replace", "run_shell_command", "invoke_agent", "mcp_probe_ping"},
+			Kinds:   []foreign.Tool{foreign.EditTool, foreign.ShellTool, foreign.EditTool, foreign.ShellTool, foreign.TaskTool, foreign.OtherTool},
+			Says:    "third done", Model: "gemini-2.5-pro", Tokens: true, Command: "gemini",
+		}, {
+			ID: subID, Workspace: "/workspace", Parent: mainID,
+			Prompts: []string{"helper", "You have stopped calling tools without finishing. You have one final chance to complete the task with a short grace period. You MUST call `complete_task` immediately with your best answer and explain that your investigation was interrupted. Do not call any other tools."},
+			Tools:   []string{"run_shell_command"},
+			Says:    "sub done", Model: "gemini-2.5-pro", Tokens: true,
+		}},
+	})
+}
+
+func FuzzTurns(f *testing.F) {
+	foreigntest.FuzzTurns(f, gemini.New(), func(path string) foreign.Session {
+		return foreign.Session{Agent: "gemini", ID: "s", Path: path}
+	}, "testdata/session.jsonl", "testdata/subagent.jsonl")
+}
