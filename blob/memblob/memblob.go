@@ -23,11 +23,13 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Store is an in-memory blob.Store that can also stream, list and be swept.
+// Store is an in-memory blob.Store that can also stream, list, be swept, replace stored
+// bytes and report arrivals.
 type Store struct {
 	mu         sync.RWMutex // guards what follows
 	blobs      map[blob.ID]*entry
 	generation uint64
+	arrivals   uint64 // numbers given out
 }
 
 // entry is one blob. Its data never changes once stored, so readers may copy from it
@@ -35,6 +37,7 @@ type Store struct {
 type entry struct {
 	data       []byte
 	base       blob.ID
+	arrived    uint64    // number of the arrival
 	generation uint64    // of the last Put or Refer
 	touched    time.Time // when that was
 }
@@ -62,16 +65,26 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 
 // lookup returns the store's own bytes; the caller must not pass them on.
 func (s *Store) lookup(ctx context.Context, id blob.ID) ([]byte, error) {
+	e, err := s.find(ctx, id)
+	return e.data, err
+}
+
+// find returns a copy of an entry.
+func (s *Store) find(ctx context.Context, id blob.ID) (entry, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return entry{}, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	e, ok := s.blobs[id]
 	if !ok {
-		return nil, blob.NotFound(id)
+		return entry{}, blob.NotFound(id)
 	}
-	return e.data, nil
+	return *e, nil
+}
+
+func (e *entry) info(id blob.ID) blob.Info {
+	return blob.Info{ID: id, Stored: int64(len(e.data)), Base: e.base}
 }
 
 // Put implements blob.Store. It stores all blobs or, with an error, none. A blob may
@@ -89,8 +102,8 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 			return err
 		}
 	}
-	for id, e := range staged {
-		s.storeLocked(id, e)
+	for i := range blobs { // arrivals are in the order of the call
+		s.storeLocked(blobs[i].ID, staged[blobs[i].ID])
 	}
 	return nil
 }
@@ -144,6 +157,10 @@ func (s *Store) stagedLocked(staged map[blob.ID]*entry, id blob.ID) *entry {
 // existed before.
 func (s *Store) storeLocked(id blob.ID, e *entry) {
 	e.generation, e.touched = s.generation, time.Now()
+	if e.arrived == 0 {
+		s.arrivals++
+		e.arrived = s.arrivals
+	}
 	s.blobs[id] = e
 }
 

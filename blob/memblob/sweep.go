@@ -31,7 +31,7 @@ func (s *Store) infos(after blob.ID) []blob.Info {
 	var infos []blob.Info
 	for id, e := range s.blobs {
 		if id.Compare(after) > 0 {
-			infos = append(infos, blob.Info{ID: id, Stored: int64(len(e.data)), Base: e.base})
+			infos = append(infos, e.info(id))
 		}
 	}
 	slices.SortFunc(infos, func(a, b blob.Info) int { return a.ID.Compare(b.ID) })
@@ -83,7 +83,7 @@ func (s *Store) Sweep(ctx context.Context, generation uint64, opts blob.SweepOpt
 	now := time.Now()
 	for id, e := range s.blobs {
 		age := int64(now.Sub(e.touched) / time.Second)
-		plan.Look(blob.Info{ID: id, Stored: int64(len(e.data)), Base: e.base}, e.generation < generation && age >= opts.GraceSeconds)
+		plan.Look(e.info(id), e.generation < generation && age >= opts.GraceSeconds)
 	}
 	return plan.Remove(len(s.blobs)+1, func(page []blob.ID) ([]blob.ID, error) {
 		for _, id := range page {
