@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -154,7 +155,7 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	if s.isClosed() {
 		return blob.ErrClosed
 	}
-	if err := s.local.Put(ctx, blobs...); err != nil {
+	if err := s.putLocal(ctx, blobs); err != nil {
 		return err
 	}
 	for i := range blobs {
@@ -167,6 +168,23 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 		}
 	}
 	return nil
+}
+
+// putLocal stores blobs locally. Where only the remote has what one of them extends, the
+// blobs are put whole.
+func (s *Store) putLocal(ctx context.Context, blobs []blob.Blob) error {
+	err := s.local.Put(ctx, blobs...)
+	extends := func(b blob.Blob) bool { return b.Keep > 0 }
+	if !errors.Is(err, blob.ErrNotFound) || !slices.ContainsFunc(blobs, extends) {
+		return err
+	}
+	whole := make([]blob.Blob, len(blobs))
+	for i := range blobs {
+		if whole[i], err = blob.Whole(ctx, s, blobs[i]); err != nil {
+			return err
+		}
+	}
+	return s.local.Put(ctx, whole...)
 }
 
 // Has implements blob.Store. It reports whether Get would find each blob.
