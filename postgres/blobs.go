@@ -33,30 +33,13 @@ type place struct {
 	data   []byte
 	object string
 	size   int64
+	base   blob.ID // known for durable blobs
 }
 
 // Get implements blob.Store.
 func (b *Blobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
-	p, err := b.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if p.object == "" {
-		return p.data, nil
-	}
-	if err := blob.Reserve(ctx, p.size); err != nil {
-		return nil, err
-	}
-	r, err := b.openObject(ctx, id, p)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data := make([]byte, p.size)
-	if n, err := io.ReadFull(r, data); err != nil {
-		return nil, readError(ctx, id, int64(n), p.size, err)
-	}
-	return data, nil
+	p, err := b.load(ctx, id, b.find)
+	return p.data, err
 }
 
 // readError distinguishes a failing bucket from an object that is too short.
@@ -78,7 +61,7 @@ func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 	if r := b.t.find(id); r != nil {
 		return place{data: cloneContent(r.data), object: r.object, size: r.size}, nil
 	}
-	p, _, err := b.row(ctx, id)
+	p, err := b.row(ctx, id)
 	if err == nil {
 		b.t.remember(id)
 	}
@@ -86,29 +69,29 @@ func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 }
 
 // row looks up where a durable blob is, and what it leans on.
-func (b *Blobs) row(ctx context.Context, id blob.ID) (p place, base blob.ID, err error) {
+func (b *Blobs) row(ctx context.Context, id blob.ID) (p place, err error) {
 	db := b.t.db
 	var object *string
-	var leans []byte
+	var base []byte
 	err = db.read(ctx, func() error {
 		return db.pool.QueryRow(ctx, db.sql(`SELECT object, size, data, base FROM @blobs WHERE tenant = $1 AND id = $2`),
-			b.t.name, id[:]).Scan(&object, &p.size, &p.data, &leans)
+			b.t.name, id[:]).Scan(&object, &p.size, &p.data, &base)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return place{}, base, blob.NotFound(id)
+		return place{}, blob.NotFound(id)
 	}
 	if err != nil {
-		return place{}, base, db.wrap(ctx, "read blob "+id.String(), err)
+		return place{}, db.wrap(ctx, "read blob "+id.String(), err)
 	}
-	copy(base[:], leans)
+	copy(p.base[:], base)
 	if object != nil {
 		p.object = *object
-		return p, base, nil
+		return p, nil
 	}
 	if int64(len(p.data)) != p.size {
-		return place{}, base, blob.Corrupt(id, "row has %d bytes, want %d", len(p.data), p.size)
+		return place{}, blob.Corrupt(id, "row has %d bytes, want %d", len(p.data), p.size)
 	}
-	return p, base, nil
+	return p, nil
 }
 
 func cloneContent(data []byte) []byte {
@@ -209,11 +192,15 @@ func (b *Blobs) Flush(ctx context.Context) error { return b.t.do(&request{ctx: c
 // Open implements blob.Streamer.
 func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	p, err := b.find(ctx, id)
+	for err == nil && p.object != "" {
+		var r io.ReadCloser
+		if r, err = b.openObject(ctx, id, p); err == nil {
+			return r, nil
+		}
+		p, err = b.moved(ctx, id, p, err, b.find)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if p.object != "" {
-		return b.openObject(ctx, id, p)
 	}
 	return io.NopCloser(bytes.NewReader(p.data)), nil
 }

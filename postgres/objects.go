@@ -99,23 +99,46 @@ func checkSize(r io.Reader, size int64) error {
 	return err
 }
 
-// openObject opens a blob's object. If a collector removed it after the row was read,
-// the row is gone too, and the blob counts as missing.
+// finder looks up where a blob is.
+type finder func(context.Context, blob.ID) (place, error)
+
+// load returns where a blob is, with its content. Content, size and base are of one
+// place, also if the blob is replaced meanwhile.
+func (b *Blobs) load(ctx context.Context, id blob.ID, find finder) (place, error) {
+	p, err := find(ctx, id)
+	for err == nil && p.object != "" {
+		if p.data, err = b.readObject(ctx, id, p); err == nil {
+			return p, nil
+		}
+		p, err = b.moved(ctx, id, p, err, find)
+	}
+	if err != nil {
+		return place{}, err
+	}
+	return p, nil
+}
+
+// moved returns where a blob is whose object could not be read because of missing. If
+// the object is gone, a collector has removed the blob, or it was replaced: then it has
+// another place. Without that it is damaged.
+func (b *Blobs) moved(ctx context.Context, id blob.ID, was place, missing error, find finder) (place, error) {
+	if !errors.Is(missing, blob.ErrNotFound) {
+		return place{}, missing
+	}
+	p, err := find(ctx, id)
+	if err == nil && p.object == was.object {
+		err = blob.Corrupt(id, "its object is missing")
+	}
+	return p, err
+}
+
+// openObject opens the object of a place. The error wraps blob.ErrNotFound if there is
+// none.
 func (b *Blobs) openObject(ctx context.Context, id blob.ID, p place) (io.ReadCloser, error) {
 	if b.t.db.opts.Objects == nil {
 		return nil, noBucket(id)
 	}
 	r, err := b.t.db.opts.Objects.OpenObject(ctx, p.object, 0, p.size)
-	if errors.Is(err, blob.ErrNotFound) {
-		again, err := b.find(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if again.object == p.object {
-			return nil, blob.Corrupt(id, "its object is missing")
-		}
-		return b.Open(ctx, id)
-	}
 	if errors.Is(err, blob.ErrCorrupt) {
 		return nil, blob.Corrupt(id, "its object is shorter than %d bytes", p.size)
 	}
@@ -123,6 +146,23 @@ func (b *Blobs) openObject(ctx context.Context, id blob.ID, p place) (io.ReadClo
 		return nil, fmt.Errorf("open the object of %s: %w", id, err)
 	}
 	return r, nil
+}
+
+// readObject reads the object of a place, like openObject.
+func (b *Blobs) readObject(ctx context.Context, id blob.ID, p place) (data []byte, err error) {
+	if err := blob.Reserve(ctx, p.size); err != nil {
+		return nil, err
+	}
+	r, err := b.openObject(ctx, id, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	data = make([]byte, p.size)
+	if n, err := io.ReadFull(r, data); err != nil {
+		return nil, readError(ctx, id, int64(n), p.size, err)
+	}
+	return data, nil
 }
 
 func noBucket(id blob.ID) error {

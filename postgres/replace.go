@@ -32,7 +32,7 @@ const (
 	SELECT id, base FROM chain`
 )
 
-// Replace implements blob.Replacerwith one statement, or with a transaction if there
+// Replace implements blob.Replacer with one statement, or with a transaction if there
 // are new bases.
 func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	fresh := make([]*record, 0, len(blobs))
@@ -61,52 +61,13 @@ func (b *Blobs) ReplaceFrom(ctx context.Context, id blob.ID, r io.Reader, size i
 	return err
 }
 
-// keptLooks is how often Kept looks at a row whose object was replaced between two
-// looks.
-const keptLooks = 4
-
 // Kept implements blob.Rewriter.
 func (b *Blobs) Kept(ctx context.Context, id blob.ID) (blob.Blob, error) {
-	last := ""
-	for range keptLooks {
-		p, base, err := b.row(ctx, id)
-		if err == nil && p.object != "" {
-			p.data, err = b.readObject(ctx, id, p)
-		}
-		if errors.Is(err, blob.ErrNotFound) && p.object != "" && p.object != last {
-			last = p.object
-			continue
-		}
-		if errors.Is(err, blob.ErrNotFound) && p.object != "" {
-			return blob.Blob{}, blob.Corrupt(id, "its object is missing")
-		}
-		if err != nil {
-			return blob.Blob{}, err
-		}
-		return blob.Blob{ID: id, Data: p.data, Base: base, Given: true}, nil
-	}
-	return blob.Blob{}, fmt.Errorf("read blob %s: it was replaced %d times meanwhile", id, keptLooks)
-}
-
-// readObject reads the object of a row, or returns an error that wraps
-// blob.ErrNotFound.
-func (b *Blobs) readObject(ctx context.Context, id blob.ID, p place) (data []byte, err error) {
-	if b.t.db.opts.Objects == nil {
-		return nil, noBucket(id)
-	}
-	if err := blob.Reserve(ctx, p.size); err != nil {
-		return nil, err
-	}
-	r, err := b.t.db.opts.Objects.OpenObject(ctx, p.object, 0, p.size)
+	p, err := b.load(ctx, id, b.row)
 	if err != nil {
-		return nil, fmt.Errorf("open the object of %s: %w", id, err)
+		return blob.Blob{}, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	data = make([]byte, p.size)
-	if n, err := io.ReadFull(r, data); err != nil {
-		return nil, readError(ctx, id, int64(n), p.size, err)
-	}
-	return data, nil
+	return blob.Blob{ID: id, Data: p.data, Base: p.base, Given: true}, nil
 }
 
 // stage reads new content. Large content goes into an object that no row names yet.
