@@ -33,7 +33,7 @@ func (b *Blobs) Kept(ctx context.Context, id blob.ID) (blob.Blob, error) {
 	return blob.Blob{ID: id, Data: p.data, Base: p.base, Given: true}, nil
 }
 
-// Replace implements blob.Replacerin one transaction.
+// Replace implements blob.Replacer in one transaction.
 func (b *Blobs) Replace(ctx context.Context, blobs ...blob.Blob) error {
 	all := make([]*exchange, 0, len(blobs))
 	for _, one := range blobs {

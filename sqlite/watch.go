@@ -64,11 +64,8 @@ func (w *watchers) poll(c *conn) {
 	if err != nil || version == w.version {
 		return // hints may be lost
 	}
-	first := w.version == ""
+	// The first look cannot know what came after the watchers, so it wakes them too.
 	w.version = version
-	if first {
-		return
-	}
 	for one := range w.all {
 		one.hint()
 	}
