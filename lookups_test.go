@@ -22,6 +22,7 @@ var lookups = map[string]string{
 	"agentrun: Repeater": "an optional method of the caller's executor; without it no call is repeated",
 	"agentrun: Spawner":  "an optional method of the caller's agent; without it it starts no subagents",
 
+	"blob/blobtest: blob.Arrivals":          "the suite runs the cases of a contract that the store claims to keep",
 	"blob/blobtest/contract: blob.Lister":   "the suite runs the cases of a contract that the store claims to keep",
 	"blob/blobtest/contract: blob.Sweeper":  "the suite runs the cases of a contract that the store claims to keep",
 	"blob/blobtest/contract: blob.Rewriter": "the suite runs the cases of a contract that the store claims to keep",

@@ -105,3 +105,7 @@ func TestReadExactly(t *testing.T) {
 		t.Errorf("huge size: got %v, want ErrMismatch", err)
 	}
 }
+
+func TestCheckedIsALayer(t *testing.T) {
+	blobtest.RunLayer(t, func(_ *testing.T, inner blob.Store) blob.Store { return blob.Checked(inner) })
+}

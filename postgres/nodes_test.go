@@ -4,32 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"sync"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/kvtest"
 )
-
-// several is a store that uses another node for every call.
-type several []kv.Store
-
-func (s several) any() kv.Store { return s[rand.IntN(len(s))] }
-
-func (s several) Get(ctx context.Context, key string) (kv.Row, error) { return s.any().Get(ctx, key) }
-
-func (s several) Scan(ctx context.Context, r kv.Range, o kv.ScanOptions) iter.Seq2[kv.Row, error] {
-	return s.any().Scan(ctx, r, o)
-}
-
-func (s several) Commit(ctx context.Context, b *kv.Batch) error { return s.any().Commit(ctx, b) }
-
-func (s several) Watch(ctx context.Context, r kv.Range) <-chan struct{} { return s.any().Watch(ctx, r) }
 
 // twoNodes opens one database twice, as two processes do.
 func twoNodes(t *testing.T, opts *Options) (a, b *DB) {
@@ -41,10 +26,33 @@ func TestNodesTogether(t *testing.T) {
 	a, b := twoNodes(t, nil)
 	open := func(t *testing.T) kv.Store {
 		tenant := newTenant(t, a)
-		return several{tenant.Rows(), tenantOf(t, b, tenant.Name()).Rows()}
+		return kvtest.Handles(tenant.Rows(), tenantOf(t, b, tenant.Name()).Rows())
 	}
 	kvtest.Run(t, open)
 	t.Run("linearizable", func(t *testing.T) { kvtest.RunLinearizable(t, open) })
+}
+
+// TestBlobsOfNodes holds two nodes together to the contract of blobs, with contents in
+// rows and in a bucket.
+func TestBlobsOfNodes(t *testing.T) {
+	for name, opts := range map[string]*Options{
+		"in the database": nil,
+		"in a bucket":     {Objects: memblob.NewObjects(), LargeBytes: 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := twoNodes(t, opts)
+			open := func(t *testing.T) (kv.Store, blob.Store) {
+				one := newTenant(t, a)
+				other := tenantOf(t, b, one.Name())
+				return kvtest.Handles(one.Rows(), other.Rows()), blobtest.Handles(one.Blobs(), other.Blobs())
+			}
+			blobtest.RunWith(t, func(t *testing.T) blob.Store {
+				_, blobs := open(t)
+				return blobs
+			}, &blobtest.Options{MaxBytes: 1<<20 + 1})
+			kvtest.RunRefs(t, open)
+		})
+	}
 }
 
 // TestConditionsOfAbsence has two nodes commit batches that each rely on the

@@ -39,3 +39,23 @@ func TestRows(t *testing.T)             { kvtest.Run(t, openRows) }
 func TestRowsRefs(t *testing.T)         { kvtest.RunRefs(t, openBoth) }
 func TestRowsModel(t *testing.T)        { kvtest.RunModel(t, openRows) }
 func TestRowsLinearizable(t *testing.T) { kvtest.RunLinearizable(t, openRows) }
+
+// openTwice opens one directory as two processes do.
+func openTwice(t *testing.T) (kv.Store, blob.Store) {
+	one := openTest(t, nil)
+	other := openAgain(t, one)
+	return kvtest.Handles(one.Rows(), other.Rows()), blobtest.Handles(one.Blobs(), other.Blobs())
+}
+
+// TestTwoProcesses holds two openings of one directory together to the contract.
+func TestTwoProcesses(t *testing.T) {
+	blobtest.RunWith(t, func(t *testing.T) blob.Store {
+		_, blobs := openTwice(t)
+		return blobs
+	}, &blobtest.Options{MaxBytes: 1<<20 + 1})
+	kvtest.RunRefs(t, openTwice)
+	kvtest.Run(t, func(t *testing.T) kv.Store {
+		rows, _ := openTwice(t)
+		return rows
+	})
+}

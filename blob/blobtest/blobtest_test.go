@@ -206,6 +206,31 @@ func brokenWriters() map[string]brokenStore {
 				return b.Store.Put(ctx, blob.Blob{ID: id, Data: buf[:n]})
 			}
 		}), []string{"stream-in-small-pieces"}},
+		"leaves large blobs in their generation": {breaking(func(b *broken) {
+			b.from = func(ctx context.Context, id blob.ID, r io.Reader, size int64) error {
+				if has, err := b.Store.Has(ctx, id); err == nil && has[0] && size > 128<<10 {
+					_, err := io.Copy(io.Discard, r)
+					return err
+				}
+				return b.Store.PutFrom(ctx, id, r, size)
+			}
+		}), []string{"sweep-keeps-the-new-generation"}},
+		"believes in bases that it has seen": {breaking(func(b *broken) {
+			seen := map[blob.ID]bool{}
+			var mu sync.Mutex
+			b.put = func(ctx context.Context, blobs ...blob.Blob) error {
+				mu.Lock()
+				defer mu.Unlock()
+				blobs = append([]blob.Blob(nil), blobs...)
+				for i := range blobs {
+					if seen[blobs[i].Base] {
+						blobs[i].Base = blob.ID{}
+					}
+					seen[blobs[i].Base] = true
+				}
+				return b.Store.Put(ctx, blobs...)
+			}
+		}), []string{"blob-whose-base-was-swept-is-refused"}},
 		"keeps the caller's memory": {func() blob.Store { return &sharing{blobs: map[blob.ID][]byte{}} },
 			[]string{"caller-may-reuse-what-it-put", "caller-owns-what-it-got"}},
 	}
@@ -234,6 +259,12 @@ func brokenReaders() map[string]brokenStore {
 				return data[:min(len(data), 64<<10)], err
 			}
 		}), []string{"odd-sizes", "stream-in-and-out", "compressible-content"}},
+		"gives a part of a large array": {breaking(func(b *broken) {
+			b.get = func(ctx context.Context, id blob.ID) ([]byte, error) {
+				data, err := b.Store.Get(ctx, id)
+				return append(make([]byte, 0, 200<<10), data...), err
+			}
+		}), []string{"short-blob-holds-no-large-array"}},
 		"has answers sorted": {breaking(func(b *broken) {
 			b.has = func(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 				has, err := b.Store.Has(ctx, ids...)

@@ -396,3 +396,15 @@ func TestResultsAreCounted(t *testing.T) {
 func BenchmarkStore(b *testing.B) {
 	blobtest.Bench(b, func(*testing.B) blob.Store { return cached.New(memblob.New(), nil) })
 }
+
+func TestLayer(t *testing.T) {
+	verify := func(id blob.ID, data []byte) error {
+		if blob.Sum(data) != id {
+			return blob.ErrCorrupt
+		}
+		return nil
+	}
+	blobtest.RunLayer(t, func(_ *testing.T, inner blob.Store) blob.Store {
+		return cached.New(inner, &cached.Options{Verify: verify})
+	})
+}

@@ -332,3 +332,11 @@ func TestAMissingBaseIsReportedWithBothNames(t *testing.T) {
 		}
 	}
 }
+
+func TestLayer(t *testing.T) {
+	for name, opts := range map[string]*compressed.Options{"cache": nil, "no cache": {CacheBytes: -1}, "later": {Later: func(int64) {}}} {
+		t.Run(name, func(t *testing.T) {
+			blobtest.RunLayer(t, func(_ *testing.T, inner blob.Store) blob.Store { return compressed.New(inner, opts) })
+		})
+	}
+}

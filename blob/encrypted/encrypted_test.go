@@ -265,3 +265,8 @@ func TestFormatPage(t *testing.T) {
 		}
 	}
 }
+
+func TestLayer(t *testing.T) {
+	ring := newRing(t)
+	blobtest.RunLayer(t, func(_ *testing.T, inner blob.Store) blob.Store { return newStore(inner, ring, nil) })
+}

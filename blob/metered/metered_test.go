@@ -169,3 +169,10 @@ func BenchmarkStore(b *testing.B) {
 		return metered.New(memblob.New(), metered.InMemory, &metered.Options{MeterProvider: provider})
 	})
 }
+
+func TestLayer(t *testing.T) {
+	provider := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
+	blobtest.RunLayer(t, func(_ *testing.T, inner blob.Store) blob.Store {
+		return metered.New(inner, metered.InMemory, &metered.Options{MeterProvider: provider})
+	})
+}

@@ -236,3 +236,8 @@ func (seeking) Seek(int64, int) (int64, error) { return 0, nil }
 func BenchmarkStore(b *testing.B) {
 	blobtest.Bench(b, func(*testing.B) blob.Store { return retrying.New(memblob.New(), nil) })
 }
+
+func TestLayer(t *testing.T) {
+	opts := &retrying.Options{MaxRetries: 2, InitialWait: time.Microsecond, MaxWait: time.Microsecond}
+	blobtest.RunLayer(t, func(_ *testing.T, inner blob.Store) blob.Store { return retrying.New(inner, opts) })
+}

@@ -276,3 +276,15 @@ func TestADamagedLocalCopyIsReadFromTheRemote(t *testing.T) {
 		}
 	}
 }
+
+// TestLayer has a layer between a local store of its own and a remote that others use,
+// and between a local store that several processes use and a remote.
+func TestLayer(t *testing.T) {
+	verified := &writethrough.Options{Verify: writethrough.VerifySum}
+	t.Run("remote", func(t *testing.T) {
+		blobtest.RunLayer(t, func(t *testing.T, remote blob.Store) blob.Store { return open(t, memblob.New(), remote, verified) })
+	})
+	t.Run("local", func(t *testing.T) {
+		blobtest.RunLayer(t, func(t *testing.T, local blob.Store) blob.Store { return open(t, local, memblob.New(), verified) })
+	})
+}

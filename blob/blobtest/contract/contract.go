@@ -40,7 +40,7 @@ type Case struct {
 // on stores that do not implement them.
 func Cases() []Case {
 	var cases []Case
-	for _, group := range [][]Case{basicCases(), memoryCases(), streamCases(), manyCases(), extensionCases(), concurrencyCases(), listCases(), sweepCases(), replaceCases(), pastCases()} {
+	for _, group := range [][]Case{basicCases(), memoryCases(), streamCases(), manyCases(), extensionCases(), concurrencyCases(), listCases(), sweepCases(), replaceCases(), overlapCases(), pastCases()} {
 		cases = append(cases, group...)
 	}
 	for i := range cases {
@@ -67,7 +67,7 @@ func put(ctx context.Context, s blob.Store, blobs ...blob.Blob) error {
 	return nil
 }
 
-// wantContent checks that the store returns exactly data for idby both ways of
+// wantContent checks that the store returns exactly data for id by both ways of
 // reading, and that Has reports it.
 func wantContent(ctx context.Context, s blob.Store, id blob.ID, data []byte) error {
 	got, err := s.Get(ctx, id)

@@ -16,9 +16,9 @@ func pastCases() []Case {
 	return []Case{
 		{Name: "stream-from-the-middle-of-a-source", Bytes: 300 << 10, Func: streamMiddle},
 		{Name: "source-of-a-stored-blob-is-checked", Bytes: 300 << 10, Func: storedSource},
-		{Name: "reads-beside-sweeps", Bytes: 300 << 10, Func: ifSweeper(readsBesideSweeps)},
 		{Name: "list-names-what-was-just-put", Bytes: 300 << 10, Func: ifLister(listJustPut)},
-		{Name: "kept-bytes-come-with-their-base", Bytes: 300 << 10, Func: ifRewriter(keptWithBase)},
+		{Name: "short-blob-holds-no-large-array", Bytes: 200 << 10, Func: shortArray},
+		{Name: "blob-whose-base-was-swept-is-refused", Func: ifSweeper(baseSwept)},
 		{Name: "arrivals-leave-nothing-out", Bytes: 300 << 10, Func: ifArrivals(arrivalsComplete)},
 		{Name: "arrivals-after-the-last-was-swept", Func: ifArrivals(arrivalsAfterSweep)},
 	}
@@ -65,49 +65,6 @@ func storedSource(ctx context.Context, s blob.Store) error {
 	return nil
 }
 
-// readsBesideSweeps reads blobs that a collector removes and a writer puts again. A
-// reader gets the content or ErrNotFound, never damage.
-func readsBesideSweeps(ctx context.Context, s blob.Store, w blob.Sweeper) error {
-	base := freshBlob(4 << 10)
-	edited := blob.New(append(bytes.Clone(base.Data), fresh(100)...))
-	edited.Like = base.ID
-	all := []blob.Blob{base, edited, freshBlob(300 << 10)}
-	const rounds = 12
-	return together(3, func(worker int) error {
-		for range rounds {
-			var err error
-			switch worker {
-			case 0:
-				err = s.Put(ctx, slices.Clone(all)...) // the other workers read all
-			case 1:
-				_, err = sweep(ctx, w, blob.SweepOptions{Live: live(all...)})
-			default:
-				err = readAny(ctx, s, all)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func readAny(ctx context.Context, s blob.Store, blobs []blob.Blob) error {
-	for _, b := range blobs {
-		data, err := s.Get(ctx, b.ID)
-		if errors.Is(err, blob.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("get beside a sweep: %w", err)
-		}
-		if !bytes.Equal(data, b.Data) {
-			return fmt.Errorf("get beside a sweep: got %s, want %s", describe(data), describe(b.Data))
-		}
-	}
-	return nil
-}
-
 // listJustPut lists blobs that nobody flushed.
 func listJustPut(ctx context.Context, s blob.Store, l blob.Lister) error {
 	blobs := []blob.Blob{freshBlob(10), freshBlob(300 << 10)}
@@ -122,63 +79,6 @@ func listJustPut(ctx context.Context, s blob.Store, l blob.Lister) error {
 		if !slices.ContainsFunc(infos, func(i blob.Info) bool { return i.ID == b.ID && i.Stored > 0 }) {
 			return fmt.Errorf("list: %s of %d bytes is not there", b.ID.Short(), len(b.Data))
 		}
-	}
-	return nil
-}
-
-func ifRewriter(fn func(context.Context, blob.Store, blob.Rewriter) error) func(context.Context, blob.Store) error {
-	return func(ctx context.Context, s blob.Store) error {
-		r, ok := s.(blob.Rewriter)
-		if !ok {
-			return nil
-		}
-		return fn(ctx, s, r)
-	}
-}
-
-// keptWithBase exchanges a blob between two forms, one of which has a base, while
-// another goroutine reads it. Every read gives one of the forms, with its own base.
-func keptWithBase(ctx context.Context, s blob.Store, r blob.Rewriter) error {
-	for _, size := range []int{100, 300 << 10} {
-		base, alone := freshBlob(50), freshBlob(size)
-		leaning := leaning(blob.Blob{ID: alone.ID, Data: fresh(size / 2)}, base.ID)
-		if err := errors.Join(put(ctx, s, base, alone), s.Flush(ctx)); err != nil {
-			return err
-		}
-		err := together(2, func(worker int) error {
-			for i := range 20 {
-				if worker == 0 {
-					if err := r.Replace(ctx, []blob.Blob{leaning, alone}[i%2]); err != nil {
-						return fmt.Errorf("replace: %w", err)
-					}
-					continue
-				}
-				got, err := r.Kept(ctx, alone.ID)
-				if err != nil {
-					return fmt.Errorf("kept: %w", err)
-				}
-				whole := got.Base.IsZero() && bytes.Equal(got.Data, alone.Data)
-				if !whole && !(got.Base == base.ID && bytes.Equal(got.Data, leaning.Data)) {
-					return fmt.Errorf("kept: got %s on base %s, which is neither form", describe(got.Data), got.Base.Short())
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if info, err := r.Info(ctx, alone.ID); err != nil || !info.Base.IsZero() {
-			return fmt.Errorf("info after the last exchange: got %+v, %v", info, err)
-		}
-		if err := wantContent(ctx, s, alone.ID, alone.Data); err != nil {
-			return err
-		}
-	}
-	absent := freshBlob(10).ID
-	_, keptErr := r.Kept(ctx, absent)
-	_, infoErr := r.Info(ctx, absent)
-	if !errors.Is(keptErr, blob.ErrNotFound) || !errors.Is(infoErr, blob.ErrNotFound) {
-		return fmt.Errorf("an absent blob: kept %v and info %v, want ErrNotFound", keptErr, infoErr)
 	}
 	return nil
 }
@@ -289,4 +189,54 @@ func arrivalsAfterSweep(ctx context.Context, a arriving) error {
 		}
 	}
 	return nil
+}
+
+// shortArray cuts a short blob out of a long one. Its content must not keep the long
+// one in memory: a cache would count only the short one.
+func shortArray(ctx context.Context, s blob.Store) error {
+	long := freshBlob(200 << 10)
+	short, whole := extension(long, 100, nil)
+	if err := put(ctx, s, long); err != nil {
+		return err
+	}
+	if err := put(ctx, s, short); err != nil {
+		return err
+	}
+	for range 2 { // the second read may come from a cache
+		got, err := s.Get(ctx, short.ID)
+		if err != nil || !bytes.Equal(got, whole) {
+			return fmt.Errorf("get the beginning of a long blob: got %s, %v", describe(got), err)
+		}
+		if cap(got) > 64<<10 {
+			return fmt.Errorf("get of %d bytes: the array has %d", len(got), cap(got))
+		}
+	}
+	return nil
+}
+
+// baseSwept leans on a base that was there before. A store that remembers what it has
+// seen must not accept a blob that cannot be read.
+func baseSwept(ctx context.Context, s blob.Store, w blob.Sweeper) error {
+	base := freshBlob(100)
+	first, second := leaning(freshBlob(200), base.ID), leaning(freshBlob(300), base.ID)
+	if err := errors.Join(put(ctx, s, base), put(ctx, s, first), s.Flush(ctx)); err != nil {
+		return err
+	}
+	if _, err := sweep(ctx, w, blob.SweepOptions{Live: live(base, first)}); err != nil {
+		return err
+	}
+	err := s.Put(ctx, second)
+	if err == nil {
+		err = s.Flush(ctx)
+	}
+	if !errors.Is(err, blob.ErrNotFound) {
+		return fmt.Errorf("put of a blob whose base was swept: got %v, want ErrNotFound", err)
+	}
+	if err := wantAbsent(ctx, s, base.ID, second.ID); err != nil {
+		return err
+	}
+	if err := errors.Join(put(ctx, s, base, second), s.Flush(ctx)); err != nil {
+		return fmt.Errorf("with the base put again: %w", err)
+	}
+	return wantContent(ctx, s, second.ID, second.Data)
 }

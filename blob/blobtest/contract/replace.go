@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/overlap"
 )
 
 func replaceCases() []Case {
@@ -16,7 +17,7 @@ func replaceCases() []Case {
 		{Name: "replace-passes-over-what-cannot-lean", Bytes: 300 << 10, Func: ifReplacer(replacePasses)},
 		{Name: "replace-makes-no-circle", Func: ifReplacer(replaceCircle)},
 		{Name: "replace-leaves-the-generation", Func: ifReplacer(replaceGeneration)},
-		{Name: "replace-beside-sweeps", Func: ifReplacer(replaceBesideSweeps)},
+		{Name: "replace-beside-sweeps", Bytes: 300 << 10, Func: ifReplacer(replaceBesideSweeps)},
 		{Name: "put-repairs-a-damaged-blob", Bytes: 300 << 10, Func: ifReplacer(putRepairs)},
 		{Name: "replace-with-done-context", Func: ifReplacer(replaceDoneContext)},
 	}
@@ -107,6 +108,9 @@ func putRepairs(ctx context.Context, s exchanger) error {
 			}
 			if err := replace(ctx, s, blob.Blob{ID: b.ID, Data: fresh(size)}); err != nil {
 				return err
+			}
+			if data, err := readAll(ctx, blob.Checked(s), b.ID); !errors.Is(err, blob.ErrCorrupt) {
+				return fmt.Errorf("read of a damaged blob: got %s, %v, want ErrCorrupt", describe(data), err)
 			}
 			if _, err := top.Get(ctx, b.ID); !errors.Is(err, blob.ErrCorrupt) {
 				return fmt.Errorf("get of a damaged blob: got %v, want ErrCorrupt", err)
@@ -226,45 +230,44 @@ func replaceGeneration(ctx context.Context, s exchanger) error {
 	return errors.Join(wantAbsent(ctx, s, old.ID), wantContent(ctx, s, base.ID, base.Data))
 }
 
-// replaceBesideSweeps gives blobs bases that a collector is about to remove, and
-// drops some again. Whichever wins, every base exists afterwards.
+// replaceBesideSweeps gives blobs bases that come and go with a collector, and drops
+// some again. Whichever wins, every base that is needed exists afterwards.
 func replaceBesideSweeps(ctx context.Context, s exchanger) error {
-	const n = 24
+	const n = 12
 	bases, blobs := make([]blob.Blob, n), make([]blob.Blob, n)
 	for i := range n {
 		bases[i], blobs[i] = freshBlob(200), freshBlob(300)
 	}
+	bases[1], blobs[n/2] = freshBlob(300<<10), freshBlob(300<<10) // drivers may keep them elsewhere
 	if err := put(ctx, s, append(bases, blobs...)...); err != nil {
 		return err
 	}
 	if err := s.Flush(ctx); err != nil {
 		return err
 	}
-	err := together(3, func(worker int) error {
-		if worker == 2 {
-			for range 4 {
-				if _, err := sweep(ctx, s, blob.SweepOptions{Live: live(bases...)}); err != nil {
-					return err
-				}
-			}
-			return nil
+	lean := func(i, on int) error {
+		if err := replace(ctx, s, leaning(blobs[i], bases[on].ID)); err != nil {
+			return err
 		}
-		for i := range n {
-			if worker == 1 {
-				i = n - 1 - i
-			}
-			if err := replace(ctx, s, leaning(blobs[i], bases[(i+worker)%n].ID)); err != nil {
-				return err
-			}
-			if i%8 == 0 {
-				if err := replace(ctx, s, blobs[i]); err != nil {
-					return err
-				}
-			}
+		if i%4 == 0 {
+			return replace(ctx, s, blobs[i])
 		}
 		return nil
-	})
+	}
+	err := overlap.Run(n,
+		func(round int) error { return lean(round%n, round%n) },
+		func(round int) error { return lean(n-1-round%n, (n-round%n)%n) },
+		func(int) error {
+			if err := put(ctx, s, bases...); err != nil {
+				return err
+			}
+			_, err := sweep(ctx, s, blob.SweepOptions{Live: live(bases...)})
+			return err
+		})
 	if err != nil {
+		return err
+	}
+	if _, err := sweep(ctx, s, blob.SweepOptions{Live: live(bases...)}); err != nil {
 		return err
 	}
 	lister, ok := s.(blob.Lister)

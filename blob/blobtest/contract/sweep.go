@@ -12,7 +12,7 @@ import (
 func sweepCases() []Case {
 	return []Case{
 		{Name: "sweep-removes-dead-blobs", Func: ifSweeper(sweepDead)},
-		{Name: "sweep-keeps-the-new-generation", Func: ifSweeper(sweepGeneration)},
+		{Name: "sweep-keeps-the-new-generation", Bytes: 300 << 10, Func: ifSweeper(sweepGeneration)},
 		{Name: "sweep-respects-grace", Func: ifSweeper(sweepGrace)},
 		{Name: "sweep-keeps-bases", Func: ifSweeper(sweepBases)},
 		{Name: "sweep-dry-run", Func: ifSweeper(sweepDryRun)},
@@ -109,8 +109,8 @@ func sweepDead(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 // sweepGeneration writes unreferenced blobs between Begin and Sweep.
 func sweepGeneration(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	old, again, streamed, fresh := freshBlob(100), freshBlob(200), freshBlob(250), freshBlob(300)
-	large := freshBlob(300 << 10) // drivers may keep it elsewhere and lose its generation
-	if err := put(ctx, s, old, again, streamed, large); err != nil {
+	large, largeStreamed := freshBlob(300<<10), freshBlob(300<<10) // drivers may keep them elsewhere and lose their generation
+	if err := put(ctx, s, old, again, streamed, large, largeStreamed); err != nil {
 		return err
 	}
 	if err := s.Flush(ctx); err != nil {
@@ -123,10 +123,12 @@ func sweepGeneration(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	if err := put(ctx, s, again, fresh, large); err != nil {
 		return err
 	}
-	if err := blob.PutFrom(ctx, s, streamed.ID, newReader(streamed.Data), 250); err != nil {
-		return err
+	for _, b := range []blob.Blob{streamed, largeStreamed} {
+		if err := blob.PutFrom(ctx, s, b.ID, newReader(b.Data), int64(len(b.Data))); err != nil {
+			return err
+		}
 	}
-	result, err := w.Sweep(ctx, generation, blob.SweepOptions{Live: live(old, again, streamed, fresh, large)})
+	result, err := w.Sweep(ctx, generation, blob.SweepOptions{Live: live(old, again, streamed, fresh, large, largeStreamed)})
 	if err != nil {
 		return err
 	}
@@ -136,6 +138,7 @@ func sweepGeneration(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 		wantContent(ctx, s, again.ID, again.Data),
 		wantContent(ctx, s, streamed.ID, streamed.Data),
 		wantContent(ctx, s, large.ID, large.Data),
+		wantContent(ctx, s, largeStreamed.ID, largeStreamed.Data),
 		wantContent(ctx, s, fresh.ID, fresh.Data))
 }
 

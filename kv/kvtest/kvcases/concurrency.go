@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/stet-dev/stet/internal/overlap"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -43,26 +44,22 @@ var concurrency = []named{
 // anyOrder has writers that name the same rows in opposite orders. A store that locks
 // rows as they come would end some of them.
 func anyOrder(x *scratch) {
-	const rows, writers, rounds = 12, 6, 8
-	var g errgroup.Group
-	for i := range writers {
-		g.Go(func() error {
-			for round := range rounds {
-				b := &kv.Batch{}
-				for j := range rows {
-					if i%2 == 1 {
-						j = rows - 1 - j
-					}
-					b.Set = append(b.Set, x.set(fmt.Sprintf("row-%02d", j), fmt.Sprintf("%d-%d", i, round)))
-				}
-				if err := x.store.Commit(x.ctx, b); err != nil {
-					return fmt.Errorf("commit %d of writer %d: %w", round, i, err)
-				}
+	const rows = 12
+	writer := func(id int, place func(int) int) func(int) error {
+		return func(round int) error {
+			b := &kv.Batch{}
+			for i := range rows {
+				b.Set = append(b.Set, x.set(fmt.Sprintf("row-%02d", place(i)), fmt.Sprintf("%d-%d", id, round)))
+			}
+			if err := x.store.Commit(x.ctx, b); err != nil {
+				return fmt.Errorf("commit %d of writer %d: %w", round, id, err)
 			}
 			return nil
-		})
+		}
 	}
-	x.must(g.Wait(), "commit the same rows in opposite orders")
+	up, down := func(i int) int { return i }, func(i int) int { return rows - 1 - i }
+	err := overlap.Run(8, writer(0, up), writer(1, down), writer(2, up), writer(3, down), writer(4, up), writer(5, down))
+	x.must(err, "commit the same rows in opposite orders")
 	all := x.scan(x.all(), kv.ScanOptions{})
 	if len(all) != rows {
 		x.failf("%d rows after the commits, want %d", len(all), rows)
@@ -74,35 +71,46 @@ func anyOrder(x *scratch) {
 	}
 }
 
-// deletesBeside has writers that set rows while others delete the range that holds
+// deletesBeside has writers that set rows while another deletes the range that holds
 // them. None fails, and each batch is there as a whole or not at all.
 func deletesBeside(x *scratch) {
-	var g errgroup.Group
-	for i := range 4 {
-		g.Go(func() error {
-			for round := range 8 {
-				b := &kv.Batch{DeleteRange: []kv.Range{x.all()}}
-				if i%2 == 0 {
-					value := fmt.Sprintf("%d-%d", i, round)
-					b = &kv.Batch{Set: []kv.Set{x.set("b", value), x.set("a", value), x.set("c", value)}}
-				}
-				if err := x.store.Commit(x.ctx, b); err != nil {
-					return fmt.Errorf("commit %d of writer %d: %w", round, i, err)
-				}
+	names := []string{"b", "a", "c"}
+	writer := func(id int) func(int) error {
+		return func(round int) error {
+			b := &kv.Batch{}
+			for _, name := range names {
+				b.Set = append(b.Set, x.set(name, fmt.Sprintf("%d-%d", id, round)))
 			}
-			return nil
-		})
-	}
-	x.must(g.Wait(), "set and delete side by side")
-	all := x.scan(x.all(), kv.ScanOptions{})
-	if len(all) != 0 && len(all) != 3 {
-		x.failf("%d rows of a batch of 3", len(all))
-	}
-	for _, row := range all {
-		if string(row.Value) != string(all[0].Value) {
-			x.failf("rows of one batch differ: %q and %q", all[0].Value, row.Value)
+			return x.store.Commit(x.ctx, b)
 		}
 	}
+	deleter := func(int) error {
+		return x.store.Commit(x.ctx, &kv.Batch{DeleteRange: []kv.Range{x.all()}})
+	}
+	x.must(overlap.Run(8, writer(0), writer(1), deleter, func(int) error { return x.wholeBatch(names) }), "set and delete side by side")
+	x.must(x.wholeBatch(names), "after all commits")
+}
+
+// wholeBatch reads rows that are always set together. Reads one after the other may see
+// several batches, so it asks with a commit whether all of them held at one moment.
+func (x *scratch) wholeBatch(names []string) error {
+	check, values := &kv.Batch{}, map[string]bool{}
+	for _, name := range names {
+		row, err := x.store.Get(x.ctx, x.key(name))
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
+		}
+		check.Expect = append(check.Expect, x.expect(name, row.Version))
+		values[string(row.Value)] = true
+	}
+	err := x.store.Commit(x.ctx, check)
+	if errors.Is(err, kv.ErrConflict) {
+		return nil
+	}
+	if err == nil && len(values) != 1 {
+		return fmt.Errorf("rows of one batch hold %d different values", len(values))
+	}
+	return err
 }
 
 func oneWins(x *scratch) {

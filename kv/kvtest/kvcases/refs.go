@@ -4,10 +4,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/overlap"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -47,6 +49,7 @@ var references = []named{
 	}},
 	{"a collector keeps what a commit refers to meanwhile", collectorKeeps},
 	{"a collector and a commit cannot both have a blob", collectorRaces},
+	{"commits go on while collectors begin", commitsBesideBeginnings},
 }
 
 func freshBlob() blob.Blob { return blob.New([]byte("kvtest " + rand.Text())) }
@@ -66,7 +69,7 @@ func (x *scratch) wantBlob(b blob.Blob) {
 	data, err := x.blobs.Get(x.ctx, b.ID)
 	x.must(err, "get blob")
 	if string(data) != string(b.Data) {
-		x.failf("blob %s holds %q, want %q", b.ID, data, b.Data)
+		x.failf("blob %s holds %.40q, want %.40q", b.ID, data, b.Data)
 	}
 }
 
@@ -107,12 +110,15 @@ func collectorKeeps(x *scratch) {
 		return // nothing removes blobs from this store
 	}
 	old, referred := x.newBlob(), x.newBlob()
+	large := blob.New(slices.Repeat([]byte(rand.Text()), 12<<10)) // drivers may keep it elsewhere
+	x.must(x.blobs.Put(x.ctx, large), "put a large blob")
 	generation, err := s.Begin(x.ctx)
 	x.must(err, "begin a generation")
-	x.must(x.refer("r", referred.ID), "refer to an old blob")
+	x.must(x.refer("r", referred.ID, large.ID), "refer to old blobs")
 	young := x.newBlob()
-	x.must(x.sweep(s, generation, old, referred, young), "sweep")
+	x.must(x.sweep(s, generation, old, referred, large, young), "sweep")
 	x.wantBlob(referred)
+	x.wantBlob(large)
 	x.wantBlob(young)
 	_, err = x.blobs.Get(x.ctx, old.ID)
 	x.mustFail(err, blob.ErrNotFound, "get of a swept blob")
@@ -120,6 +126,23 @@ func collectorKeeps(x *scratch) {
 	x.must(x.blobs.Put(x.ctx, old), "put the swept blob again")
 	x.must(x.refer("r", old.ID), "refer to it")
 	x.wantBlob(old)
+}
+
+// commitsBesideBeginnings opens generations as fast as it can. A commit belongs to one of
+// them and must not run out of attempts.
+func commitsBesideBeginnings(x *scratch) {
+	s, ok := x.blobs.(blob.Sweeper)
+	if !ok {
+		return // nothing removes blobs from this store
+	}
+	b := x.newBlob()
+	x.must(overlap.Run(20,
+		func(int) error {
+			_, err := s.Begin(x.ctx)
+			return err
+		},
+		func(round int) error { return x.refer(fmt.Sprintf("r%d", round%3), b.ID) }), "commit while collectors begin")
+	x.wantBlob(b)
 }
 
 // collectorRaces runs commits against a sweep: the loser must notice.
