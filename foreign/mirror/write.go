@@ -24,14 +24,7 @@ func (p *pass) create(ctx context.Context, first foreign.Turn) error {
 	turn := p.now
 	p.now = cmp.Or(whole(p.session.Started), whole(first.Started), turn)
 	defer func() { p.now = turn }()
-	labels := map[string]string{LabelSource: p.session.Agent, LabelPath: valid(p.session.Path)}
-	if p.session.Parent != "" {
-		labels[LabelParent], labels[LabelSubagent] = valid(p.session.Parent), "true"
-	}
-	info := conversation.Info{
-		ID: p.session.ID, Agent: p.session.Agent, Labels: labels, Workspace: valid(p.session.Workspace),
-		Title: title(cmp.Or(p.session.Title, first.Prompt)),
-	}
+	info := Info(p.session, first.Prompt)
 	conv, err := p.fork(ctx, info)
 	if err == nil && conv == nil {
 		conv, err = p.store.Create(ctx, info)
@@ -42,6 +35,17 @@ func (p *pass) create(ctx context.Context, first foreign.Turn) error {
 	p.conv, p.head = conv, conv.Head()
 	p.exists, p.result.Created = true, true
 	return nil
+}
+
+// Info returns what a new conversation says about a session that begins with a prompt.
+func Info(s foreign.Session, prompt string) conversation.Info {
+	labels := map[string]string{LabelSource: s.Agent, LabelPath: valid(s.Path)}
+	if s.Parent != "" {
+		labels[LabelParent], labels[LabelSubagent] = valid(s.Parent), "true"
+	}
+	return conversation.Info{
+		ID: s.ID, Agent: s.Agent, Labels: labels, Workspace: valid(s.Workspace), Title: title(cmp.Or(s.Title, prompt)),
+	}
 }
 
 // fork begins the conversation where its origin was forked, if the store has that. The

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/foreign/agents"
 	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
 	"github.com/stet-dev/stet/kv/memkv"
@@ -25,7 +26,7 @@ type importFlags struct {
 func (a *app) importCommand() *cobra.Command {
 	var flags importFlags
 	cmd := &cobra.Command{
-		Use:     "import [--from cursor] [PATH]",
+		Use:     "import --from AGENT [PATH]",
 		Short:   "Import conversations of another program",
 		GroupID: groupMove,
 		Long: `Import conversations, their states, messages and checkpoints into the store. The
@@ -33,14 +34,18 @@ source is only read, even while its owner uses it. Ids are kept, so a second
 import adds only what is new. Damaged parts are skipped and listed, and the exit
 code is then 6; an import never leaves an incomplete state.
 
+For a coding agent, PATH is a session. Without PATH all its sessions are imported,
+after you agreed: prompts, replies, thinking, tool calls, models and tokens as turns
+of a conversation, and the raw record beside them.
+
 For cursor, PATH is a state.vscdb, a store.db, or the directory of an SDK store.
 Without PATH the usual locations are searched, and what is found is imported after
 you agreed.`,
-		Example: "  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
+		Example: "  stet import --from " + agents.Names()[0] + "\n  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.from != "cursor" {
-				return usage(fmt.Errorf("--from %q: only cursor is supported", flags.from))
+				return a.importAgent(cmd.Context(), args, flags)
 			}
 			if len(args) == 0 {
 				found, err := a.sources(cmd.Context(), flags.sure)
@@ -53,7 +58,8 @@ you agreed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.from, "from", "cursor", "source program: cursor")
+	f.StringVar(&flags.from, "from", "cursor", "source program: cursor, "+strings.Join(agents.Names(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(append([]string{"cursor"}, agents.Names()...), cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&flags.dryRun, "dry-run", false, "read and count, write nothing")
 	f.BoolVar(&flags.rescue, "rescue", false, "read the readable part of a truncated file")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask before importing what was found")

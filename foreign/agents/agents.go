@@ -1,0 +1,37 @@
+// Package agents lists the adapters: one for each agent that stet knows. It promises that
+// every name on the command line and in conversations leads to the adapter that reads it.
+package agents
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/pi"
+)
+
+// All returns the adapters, by name.
+func All() []foreign.Adapter {
+	return []foreign.Adapter{
+		pi.New(),
+	}
+}
+
+// Names returns the names of all agents, sorted.
+func Names() []string {
+	var names []string
+	for _, a := range All() {
+		names = append(names, a.Name())
+	}
+	return names
+}
+
+// Find returns the adapter with a name. The error lists the names that there are.
+func Find(name string) (foreign.Adapter, error) {
+	for _, a := range All() {
+		if a.Name() == name {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("%w %q; stet knows %s", foreign.ErrUnknownAgent, name, strings.Join(Names(), ", "))
+}

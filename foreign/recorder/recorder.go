@@ -1,0 +1,230 @@
+// Package recorder turns the events of a connected agent into checkpoints and turns. It
+// promises that the checkpoint before a turn is taken before the agent goes on, that the
+// one after it holds what the turn left, that the turn's words are copied into the
+// store, and that what cannot be attributed is attributed to nobody. It knows no agent:
+// adapters decode events and read sessions.
+//
+// Events inside a turn only need package spool, which is fast. The events for which
+// Boundary is true need an open store.
+package recorder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/mirror"
+	"github.com/stet-dev/stet/foreign/spool"
+	"github.com/stet-dev/stet/kv"
+)
+
+// Recorder records the sessions of one agent in one store.
+type Recorder struct {
+	Adapter foreign.Adapter
+	Host    foreign.Host
+	Blobs   blob.Store
+	Rows    kv.Store
+	// Spool is the directory of the spool.
+	Spool string
+	// Space opens the workspace of a directory in which the agent works. It returns nil
+	// if nothing is captured there.
+	Space func(ctx context.Context, dir string) (*checkpoint.Workspace, error)
+	// Author is kept with checkpoints.
+	Author string
+}
+
+// Outcome is what an event led to.
+type Outcome struct {
+	// Conversation is that of the session.
+	Conversation string
+	// Checkpoint was taken, or is nil. Result says what it lacks.
+	Checkpoint *checkpoint.Record
+	Result     *checkpoint.Result
+	// Turns counts turns that were copied.
+	Turns int
+	// Unreadable are parts of the session that could not be read.
+	Unreadable []error
+}
+
+// Boundary reports whether an event begins or ends something, so that Record does more
+// than nothing for it.
+func Boundary(e foreign.Event) bool {
+	switch e.Kind {
+	case foreign.TurnStart:
+		return e.Subagent == ""
+	case foreign.TurnEnd, foreign.TaskEnd, foreign.SessionEnd:
+		return true
+	}
+	return false
+}
+
+// Record handles an event. The processes are the agent's; when they are gone, the turn
+// has ended. A failure to copy the session does not prevent the checkpoint; both errors
+// are returned.
+func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpoint.Process) (Outcome, error) {
+	if !Boundary(e) {
+		return Outcome{}, nil
+	}
+	if e.Session == "" {
+		return Outcome{}, fmt.Errorf("%w: it names no session", foreign.ErrEvent)
+	}
+	out := Outcome{Conversation: e.Session}
+	copied := r.copy(ctx, e, &out)
+	info, err := r.conversation(ctx, e)
+	if err != nil {
+		return out, errors.Join(copied, err)
+	}
+	space, err := r.Space(ctx, e.Workspace)
+	if err != nil || space == nil {
+		return out, errors.Join(copied, err)
+	}
+	req := checkpoint.Request{
+		Conversation: info.ID, Root: info.Root, Author: r.Author, Auto: true,
+		Holder: checkpoint.Holder{ID: e.Session, Processes: agent},
+	}
+	ask := r.begin
+	if e.Kind != foreign.TurnStart {
+		ask = r.end
+	}
+	wanted, err := ask(ctx, space, info, e, &req)
+	if err == nil && wanted {
+		out.Result, err = space.Checkpoint(ctx, req)
+	}
+	if out.Result != nil {
+		out.Checkpoint = out.Result.Record
+	}
+	return out, errors.Join(copied, err, space.Close())
+}
+
+// begin asks for the checkpoint before a turn. A turn of the session that is still open
+// has ended somewhere before: what changed since its last checkpoint may be the work of
+// others, and only what its edit tools named is taken for its own.
+func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
+	open, err := space.AtWork(ctx)
+	if err != nil {
+		return false, err
+	}
+	req.Side, req.Turn, req.MessageID = checkpoint.Before, info.Turns+1, e.Turn
+	for _, t := range open {
+		if t.Conversation == info.ID && t.Number >= req.Turn {
+			req.Turn = t.Number + 1
+		}
+	}
+	return true, nil
+}
+
+// end asks for the checkpoint after a turn. A background task that goes on keeps the turn
+// open.
+func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
+	turn, ok, err := r.open(ctx, space, info.ID, e.Session)
+	if err != nil || !ok {
+		return false, err // it has ended, or stet was connected during it
+	}
+	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Turn(ctx)
+	if err != nil {
+		return false, err
+	}
+	tasks, ended := e.Background, false
+	for _, entry := range entries {
+		if entry.Kind == foreign.ToolEnd && (entry.Tool == foreign.EditTool || entry.Tool == foreign.DeleteTool) {
+			req.Touched = append(req.Touched, within(space.Path(), e.Workspace, entry.Paths)...)
+		}
+		ended = ended || entry.Kind == foreign.TurnEnd
+		if e.Kind == foreign.TaskEnd {
+			tasks += map[foreign.EventKind]int{foreign.TaskStart: 1, foreign.TaskEnd: -1}[entry.Kind]
+		}
+	}
+	if e.Kind == foreign.TaskEnd && !ended {
+		return false, nil // the turn goes on
+	}
+	slices.Sort(req.Touched)
+	req.Touched = slices.Compact(req.Touched)
+	req.Side, req.Turn, req.MessageID = checkpoint.After, turn.Number, cmp.Or(e.Turn, turn.MessageID)
+	req.Unfinished = tasks > 0 && e.Kind != foreign.SessionEnd
+	return true, nil
+}
+
+// open returns the turn of a session that is open in a workspace.
+func (r *Recorder) open(ctx context.Context, space *checkpoint.Workspace, conv, holder string) (checkpoint.Turn, bool, error) {
+	turns, err := space.AtWork(ctx)
+	for _, t := range turns {
+		if t.Conversation == conv && t.Holder.ID == holder {
+			return t, true, err
+		}
+	}
+	return checkpoint.Turn{}, false, err
+}
+
+// within returns paths relative to a workspace, without those outside of it.
+func within(root, dir string, paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		rel, err := filepath.Rel(root, path)
+		if err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
+			out = append(out, filepath.ToSlash(rel))
+		}
+	}
+	return out
+}
+
+// conversation returns the session's conversation. The record of a new session may not
+// be there yet; then the conversation is created without turns.
+func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversation.Info, error) {
+	store := conversation.New(r.Blobs, r.Rows, nil)
+	info, err := store.Get(ctx, e.Session)
+	if !errors.Is(err, conversation.ErrNotFound) {
+		return info, err
+	}
+	_, err = store.Create(ctx, mirror.Info(foreign.Session{
+		Agent: r.Adapter.Name(), ID: e.Session, Path: e.Transcript, Workspace: e.Workspace,
+	}, e.Prompt))
+	if err != nil && !errors.Is(err, conversation.ErrExists) {
+		return info, err
+	}
+	return store.Get(ctx, e.Session)
+}
+
+// copy copies what is new in the session and its subagents.
+func (r *Recorder) copy(ctx context.Context, e foreign.Event, out *Outcome) error {
+	var errs []error
+	m := mirror.New(r.Blobs, r.Rows, r.Adapter)
+	for s, err := range r.sessions(ctx, e) {
+		if err != nil {
+			out.Unreadable = append(out.Unreadable, err)
+			continue
+		}
+		result, err := m.Session(ctx, s)
+		out.Turns += result.Turns
+		out.Unreadable = append(out.Unreadable, result.Unreadable...)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// sessions finds the record of an event's session. A session that has none yet is not an
+// error.
+func (r *Recorder) sessions(ctx context.Context, e foreign.Event) iter.Seq2[foreign.Session, error] {
+	if e.Transcript != "" {
+		return r.Adapter.SessionAt(ctx, r.Host, e.Transcript)
+	}
+	return func(yield func(foreign.Session, error) bool) {
+		for s, err := range r.Adapter.Sessions(ctx, r.Host) {
+			own := err == nil && (s.ID == e.Session || s.Parent == e.Session)
+			if own && !yield(s, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Package spool keeps the events of hooks in files beside a store until a turn begins or
+// ends. It promises that adding an event is one append without a lock, a database or a
+// scan, that an event whose Add returned is not lost when its process is killed, and that
+// a half-written line costs only itself.
+//
+// A session has one directory; each turn has one file in it, and a file is removed when
+// the turn after the next one begins.
+//
+//	{dir}/{agent}/{session}/{turn, eight hex digits}.jsonl
+package spool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
+)
+
+// maxPayload is the longest payload that is kept. A longer one leaves only what the
+// event means.
+const maxPayload = 256 << 10
+
+// Entry is an event in the spool.
+type Entry struct {
+	Time time.Time `json:"time"`
+	// Name is the event's name in the words of the agent.
+	Name    string            `json:"name"`
+	Kind    foreign.EventKind `json:"kind"`
+	Turn    string            `json:"turn,omitempty"`
+	Call    string            `json:"call,omitempty"`
+	Tool    foreign.Tool      `json:"tool,omitempty"`
+	Paths   []string          `json:"paths,omitempty"`
+	Payload json.RawMessage   `json:"payload,omitempty"`
+}
+
+// Spool is the spool of one session.
+type Spool struct{ dir string }
+
+// Open returns the spool of a session. It creates nothing.
+func Open(dir, agent, session string) *Spool {
+	return &Spool{dir: filepath.Join(dir, fileName(agent), fileName(session))}
+}
+
+// fileName makes an id the name of a file. Ids that cannot be one are hashed.
+func fileName(id string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r)
+	}
+	if id != "" && len(id) <= 100 && id[0] != '.' && strings.IndexFunc(id, func(r rune) bool { return !plain(r) }) < 0 {
+		return id
+	}
+	return "=" + blob.Sum([]byte(id)).String()[:40]
+}
+
+// Add appends an event. One that begins a turn begins a file.
+func (s *Spool) Add(name string, e foreign.Event, at time.Time) error {
+	entry := Entry{Time: at, Name: name, Kind: e.Kind, Turn: e.Turn}
+	if len(e.Raw) <= maxPayload && json.Valid(e.Raw) {
+		entry.Payload = e.Raw
+	}
+	if e.Call != nil {
+		entry.Call, entry.Tool, entry.Paths = e.Call.ID, e.Call.Tool, e.Call.Paths
+	}
+	line, err := json.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	files, err := s.files()
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return err
+		}
+		files = []uint32{0}
+	}
+	last := files[len(files)-1]
+	if e.Kind == foreign.TurnStart {
+		last++
+		for _, old := range files[:max(0, len(files)-1)] {
+			_ = os.Remove(s.path(old)) // the next turn tries again
+		}
+	}
+	f, err := os.OpenFile(s.path(last), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	// The line begins with its own line end, so that it stands alone behind a torn one.
+	_, err = f.Write(append(append([]byte{'\n'}, line...), '\n'))
+	return errors.Join(err, f.Close())
+}
+
+func (s *Spool) path(turn uint32) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%08x.jsonl", turn))
+}
+
+// files returns the numbers of the files, in order.
+func (s *Spool) files() ([]uint32, error) {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []uint32
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".jsonl")
+		if n, err := strconv.ParseUint(name, 16, 32); ok && err == nil {
+			out = append(out, uint32(n))
+		}
+	}
+	slices.Sort(out)
+	return out, err
+}
+
+// Turn returns the events of the current turn, from its start on.
+func (s *Spool) Turn(ctx context.Context) ([]Entry, error) {
+	files, err := s.files()
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	var out []Entry
+	for line, err := range jsonl.Lines(ctx, s.path(files[len(files)-1]), 0) {
+		var e Entry
+		if err != nil && !foreign.Unreadable(err) {
+			return out, err
+		}
+		if err == nil && json.Unmarshal(line.Data, &e) == nil {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// Last returns when the session's last event came, zero if there is none.
+func (s *Spool) Last() time.Time {
+	files, err := s.files()
+	if err != nil || len(files) == 0 {
+		return time.Time{}
+	}
+	info, err := os.Stat(s.path(files[len(files)-1]))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// LastOf returns when the last event of an agent came, zero if none did.
+func LastOf(dir, agent string) (last time.Time) {
+	sessions, _ := os.ReadDir(filepath.Join(dir, fileName(agent)))
+	for _, e := range sessions {
+		s := &Spool{dir: filepath.Join(dir, fileName(agent), e.Name())}
+		if at := s.Last(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// Prune removes the spools of sessions without an event since a time.
+func Prune(dir string, before time.Time) error {
+	var errs []error
+	agents, _ := os.ReadDir(dir)
+	for _, agent := range agents {
+		sessions, _ := os.ReadDir(filepath.Join(dir, agent.Name()))
+		for _, e := range sessions {
+			s := &Spool{dir: filepath.Join(dir, agent.Name(), e.Name())}
+			if e.IsDir() && s.Last().Before(before) {
+				errs = append(errs, os.RemoveAll(s.dir))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/agents"
+	"github.com/stet-dev/stet/foreign/mirror"
+	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/sqlite"
+)
+
+// importAgent copies the sessions of an agent. A dry run copies them into memory, so that
+// it says what an import into an empty store would do.
+func (a *app) importAgent(ctx context.Context, args []string, flags importFlags) error {
+	adapter, err := agents.Find(flags.from)
+	if err != nil {
+		return usage(err)
+	}
+	host, err := foreign.ThisHost()
+	if err != nil {
+		return err
+	}
+	if flags.rescue {
+		return usage(errors.New("--rescue is for cursor; sessions of agents are always read as far as they can be"))
+	}
+	found, err := a.agentSessions(ctx, adapter, host, args, flags)
+	if err != nil {
+		return err
+	}
+	var totals mirror.Totals
+	run := func(m *mirror.Mirror) error {
+		bar := a.progress("importing", found.bytes)
+		totals, err = m.Sessions(ctx, found.all(), func(t mirror.Totals) { _ = bar.Set64(t.Read) })
+		return errors.Join(err, bar.Finish())
+	}
+	if flags.dryRun {
+		none := memblob.New()
+		err = run(mirror.New(none, memkv.New(none), adapter))
+	} else {
+		err = a.withStore(ctx, true, func(db *stet.DB) error {
+			if err := run(mirror.New(db.Blobs(), db.Rows(), adapter)); err != nil {
+				return err
+			}
+			return a.compact(ctx, db)
+		})
+	}
+	if errors.Is(err, sqlite.ErrNoStore) {
+		return err
+	}
+	value := agentImportJSON{
+		Schema: "stet.import.agent.v1", Agent: adapter.Name(), DryRun: flags.dryRun, Sessions: totals.Sessions,
+		Conversations: totals.Conversations, Turns: totals.Turns, Read: totals.Read, Stored: totals.Stored,
+		Damaged: totals.Damaged(), Skipped: []skippedJSON{},
+	}
+	for _, s := range totals.Skipped {
+		value.Skipped = append(value.Skipped, skippedJSON{s.Session, s.Reason, s.Damage})
+	}
+	if err = errors.Join(err, a.print(value, a.agentImportText(value))); err == nil && value.Damaged > 0 {
+		return silentExit{ExitDamage}
+	}
+	return err
+}
+
+type agentImportJSON struct {
+	Schema        string        `json:"schema"`
+	Agent         string        `json:"agent"`
+	DryRun        bool          `json:"dry_run"`
+	Sessions      int           `json:"sessions"`
+	Conversations int           `json:"conversations"`
+	Turns         int           `json:"turns"`
+	Read          int64         `json:"read_bytes"`
+	Stored        int64         `json:"stored_bytes"`
+	Damaged       int           `json:"damaged"`
+	Skipped       []skippedJSON `json:"skipped"`
+}
+
+func (a *app) agentImportText(v agentImportJSON) string {
+	p := a.paint()
+	verb := "imported"
+	if v.DryRun {
+		verb = "would import"
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s with %s from %s of %s (%s read, %s new)\n", verb, plural(int64(v.Conversations), "conversation"),
+		plural(int64(v.Turns), "turn"), plural(int64(v.Sessions), "session"), v.Agent, byteSize(v.Read), byteSize(v.Stored))
+	for _, s := range v.Skipped {
+		mark := p.dim("skipped")
+		if s.Damage {
+			mark = p.red("damaged")
+		}
+		fmt.Fprintf(&text, "%s  %s: %s\n", mark, printable(s.Key), printable(s.Reason))
+	}
+	return text.String()
+}
+
+// foundSessions are the sessions that an import copies.
+type foundSessions struct {
+	list  []foreign.Session
+	errs  []error
+	bytes int64
+}
+
+func (f *foundSessions) all() iter.Seq2[foreign.Session, error] {
+	return func(yield func(foreign.Session, error) bool) {
+		for _, err := range f.errs {
+			if !yield(foreign.Session{}, err) {
+				return
+			}
+		}
+		for _, s := range f.list {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// agentSessions finds the sessions at a path, or all of them, and asks before it takes
+// all.
+func (a *app) agentSessions(ctx context.Context, adapter foreign.Adapter, host foreign.Host, args []string, flags importFlags) (*foundSessions, error) {
+	sessions := adapter.Sessions(ctx, host)
+	if len(args) > 0 {
+		path, err := filepath.Abs(args[0])
+		if err != nil {
+			return nil, err
+		}
+		sessions = adapter.SessionAt(ctx, host, path)
+	}
+	found := &foundSessions{}
+	for s, err := range sessions {
+		switch {
+		case foreign.Unreadable(err):
+			found.errs = append(found.errs, err)
+		case err != nil:
+			return nil, err
+		case wantedSession(s, flags.only):
+			found.list, found.bytes = append(found.list, s), found.bytes+s.Size
+		}
+	}
+	if len(found.list)+len(found.errs) == 0 {
+		return nil, a.nothingOf(ctx, adapter, host, args)
+	}
+	if len(args) > 0 || flags.dryRun {
+		return found, nil
+	}
+	return found, a.agreed(ctx, flags.sure, fmt.Sprintf("Import %s of %s (%s)?", plural(int64(len(found.list)), "session"), adapter.Name(), byteSize(found.bytes)))
+}
+
+func wantedSession(s foreign.Session, only []string) bool {
+	if len(only) == 0 {
+		return true
+	}
+	for _, prefix := range only {
+		if strings.HasPrefix(s.ID, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// nothingOf says where was looked.
+func (a *app) nothingOf(ctx context.Context, adapter foreign.Adapter, host foreign.Host, args []string) error {
+	if len(args) > 0 {
+		return coded(ExitNotFound, "%s: no session of %s", printable(args[0]), adapter.Name())
+	}
+	at, err := adapter.Detect(ctx, host)
+	if err != nil {
+		return err
+	}
+	if !at.Found {
+		return coded(ExitNotFound, "%s was not found here (looked in %s); give a PATH", adapter.Name(), printable(tilde(filepath.Dir(at.Settings))))
+	}
+	return coded(ExitNotFound, "%s has no sessions here (looked in %s); give a PATH", adapter.Name(), printable(tilde(filepath.Dir(at.Settings))))
+}
