@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/claudecode"
 	"github.com/stet-dev/stet/foreign/pi"
 )
 
 // All returns the adapters, by name.
 func All() []foreign.Adapter {
 	return []foreign.Adapter{
+		claudecode.New(),
 		pi.New(),
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -67,6 +69,10 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
+		return ExitOK
+	}
+	if slices.Contains(args, "hook") && a.command == "" {
+		a.hookFailed(strings.Join(args, " "), err) // an agent of an earlier or later release wrote the command
 		return ExitOK
 	}
 	if errors.Is(err, errInterrupted) || ctx.Err() != nil && isCancelled(err) {

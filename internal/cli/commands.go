@@ -29,6 +29,7 @@ func (a *app) commands() []*cobra.Command {
 		a.forkCommand(),
 		a.moveCommand(),
 		a.importCommand(),
+		a.hookCommand(),
 		a.exportCommand(),
 		a.pushCommand(),
 		a.pullCommand(),

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -162,29 +160,7 @@ func (a *app) leaveBehind(dir string) error {
 	if err := errors.Join(err, lock.Close()); err != nil || !free || failedLately(dir) {
 		return err
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	env := append(os.Environ(), "GOMAXPROCS=1")
-	for name, path := range map[string]string{"STET_KEY_FILE": a.keyPath(), "STET_CONFIG": a.settingsFile()} {
-		if path == "" {
-			continue
-		}
-		if path, err = filepath.Abs(path); err != nil { // it starts in another directory
-			return err
-		}
-		env = append(env, name+"="+path)
-	}
-	cmd := &exec.Cmd{
-		Path: program, Args: []string{os.Args[0], "--store", dir, "-q", "compact", "--background"},
-		Env: env, Dir: "/", // blocks no unmount
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // survives the terminal
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	return cmd.Process.Release()
+	return a.behind(dir, nil, "GOMAXPROCS=1", "compact", "--background")
 }
 
 // compactBehind compresses with low priority if no other process does, and records a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/stet-dev/stet/foreign/agents"
 	"github.com/stet-dev/stet/foreign/mirror"
 	"github.com/stet-dev/stet/kv/memkv"
-	"github.com/stet-dev/stet/sqlite"
 )
 
 // importAgent copies the sessions of an agent. A dry run copies them into memory, so that
@@ -37,9 +37,10 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 	}
 	var totals mirror.Totals
 	run := func(m *mirror.Mirror) error {
-		bar := a.progress("importing", found.bytes)
+		bar := a.progress("importing", max(1, found.bytes))
 		totals, err = m.Sessions(ctx, found.all(), func(t mirror.Totals) { _ = bar.Set64(t.Read) })
-		return errors.Join(err, bar.Finish())
+		_ = bar.Finish() // display only
+		return err
 	}
 	if flags.dryRun {
 		none := memblob.New()
@@ -51,9 +52,6 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 			}
 			return a.compact(ctx, db)
 		})
-	}
-	if errors.Is(err, sqlite.ErrNoStore) {
-		return err
 	}
 	value := agentImportJSON{
 		Schema: "stet.import.agent.v1", Agent: adapter.Name(), DryRun: flags.dryRun, Sessions: totals.Sessions,
@@ -131,6 +129,9 @@ func (a *app) agentSessions(ctx context.Context, adapter foreign.Adapter, host f
 		path, err := filepath.Abs(args[0])
 		if err != nil {
 			return nil, err
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, coded(ExitNotFound, "%w", err)
 		}
 		sessions = adapter.SessionAt(ctx, host, path)
 	}

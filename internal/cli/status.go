@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -87,6 +88,7 @@ type statusJSON struct {
 	Lost         []nameJSON             `json:"repositories_lost,omitempty"`
 	Operation    *operationJSON         `json:"operation,omitempty"`
 	AtWork       []checkpoint.TurnJSON  `json:"at_work"`
+	HookFailures []hookFailure          `json:"hook_failures,omitempty"`
 	ignored      []string
 	lost         []string // repositories
 	last         *checkpoint.Record
@@ -107,6 +109,7 @@ func (a *app) status(ctx context.Context, p *place) error {
 	value := statusJSON{
 		Schema: "stet.status.v1", Store: shown(a.storePlace()), Encrypted: p.db.Ring() != nil, Workspace: p.space.Path(),
 		Capture: all.on("capture.enabled"), Rewind: all.on("rewind.enabled"), Changes: []changeJSON{},
+		HookFailures: a.hookFailures(now().Add(-24 * time.Hour)),
 	}
 	if value.last, err = p.latest(ctx); err != nil {
 		return err
@@ -202,6 +205,12 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	if !v.Rewind {
 		line("rewind", "%s", p.red("OFF (rewind.enabled)"))
+	}
+	if n := len(v.HookFailures); n > 0 {
+		last := v.HookFailures[n-1]
+		first, _, _ := strings.Cut(last.Error, "\n")
+		line("agents", "%s", p.red(fmt.Sprintf("%s of hooks in the last day; %s, %s: %s", plural(int64(n), "failure"),
+			when(last.Time, now()), printable(last.Event), clip(first, 200))))
 	}
 	if v.last == nil {
 		line("checkpoints", "none yet; create one with 'stet checkpoint'")

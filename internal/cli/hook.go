@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/agents"
+	"github.com/stet-dev/stet/foreign/recorder"
+	"github.com/stet-dev/stet/foreign/spool"
+)
+
+// Limits of a hook. An agent waits for it.
+const (
+	maxHookPayload = 16 << 20
+	hookPatience   = 2 * time.Second  // at the start of a turn
+	lateLimit      = 10 * time.Minute // for what goes on behind
+	spoolLife      = 30 * 24 * time.Hour
+)
+
+// hookCommand is what connected agents run. It prints nothing and returns 0, whatever
+// happens: agents show what hooks print, and some stop a tool when a hook fails.
+func (a *app) hookCommand() *cobra.Command {
+	var late bool
+	cmd := &cobra.Command{
+		Use:     "hook AGENT EVENT",
+		Short:   "Record an event of a connected agent",
+		GroupID: groupPlumbing,
+		Hidden:  true,
+		Long: `Record an event of a connected agent. Agents run this; 'stet connect' sets it up.
+The event's payload is read from the standard input. Nothing is printed and the exit
+code is 0, so that the agent goes on whatever happens; 'stet status' shows failures.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.hook(cmd.Context(), args, late)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&late, "late", false, "take a checkpoint that took too long, behind the agent")
+	return cmd
+}
+
+// hook handles one event and logs what went wrong.
+func (a *app) hook(ctx context.Context, args []string, late bool) {
+	name := strings.Join(args, " ")
+	defer func() {
+		if r := recover(); r != nil {
+			a.hookFailed(name, fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	a.quiet = true
+	a.out, a.err = io.Discard, io.Discard
+	if len(args) != 2 {
+		a.hookFailed(name, fmt.Errorf("%w: stet hook needs an agent and an event", foreign.ErrEvent))
+		return
+	}
+	payload, err := io.ReadAll(io.LimitReader(a.in, maxHookPayload+1))
+	if err == nil && len(payload) > maxHookPayload {
+		err = fmt.Errorf("%w: the payload has more than %s", foreign.ErrEvent, byteSize(maxHookPayload))
+	}
+	if err == nil {
+		err = a.hookEvent(ctx, args[0], args[1], payload, late)
+	}
+	if err != nil {
+		a.hookFailed(name, err)
+	}
+}
+
+func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte, late bool) error {
+	adapter, err := agents.Find(agent)
+	if err != nil {
+		return err
+	}
+	event, err := adapter.Event(name, payload)
+	if err != nil || event.Kind == foreign.NoEvent {
+		return err
+	}
+	event.Raw = payload
+	dir, err := a.hookDir()
+	if err != nil {
+		return err
+	}
+	if !late {
+		if err := spool.Open(dir, agent, event.Session).Add(name, event, now()); err != nil {
+			return err
+		}
+	}
+	if !recorder.Boundary(event) {
+		return nil
+	}
+	limit := lateLimit
+	if event.Kind == foreign.TurnStart && !late {
+		limit = hookPatience
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = a.recordEvent(within, adapter, event)
+	if errors.Is(err, context.DeadlineExceeded) && !late {
+		return a.hookBehind(agent, name, payload)
+	}
+	return err
+}
+
+// hookDir is the directory of the spool and of the log of failures: beside the store,
+// which may not exist yet, or where a local store would be.
+func (a *app) hookDir() (string, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		dir = filepath.Join(xdg.DataHome, "stet")
+	}
+	dir, err = filepath.Abs(dir)
+	return dir + ".hooks", err
+}
+
+// recordEvent takes the checkpoint of an event and copies the session.
+func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event foreign.Event) error {
+	host, err := foreign.ThisHost()
+	if err != nil {
+		return err
+	}
+	dir, err := a.hookDir()
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, true, func(db *stet.DB) error {
+		r := &recorder.Recorder{
+			Adapter: adapter, Host: host, Blobs: db.Blobs(), Rows: db.Rows(), Spool: dir, Author: adapter.Name(),
+			Space: func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {
+				return a.hookSpace(ctx, db, host, dir)
+			},
+		}
+		out, err := r.Record(ctx, event, agentProcess(adapter.Name())...)
+		if res := out.Result; err == nil && res != nil {
+			if bad := notIgnored(res.NotCaptured); len(bad) > 0 && event.Kind == foreign.TurnStart {
+				a.hookFailed(adapter.Name(), fmt.Errorf("not captured: %s", skippedText(bad, 5)))
+			}
+		}
+		if event.Kind == foreign.SessionEnd {
+			err = errors.Join(err, spool.Prune(dir, now().Add(-spoolLife)))
+		}
+		return errors.Join(append(out.Unreadable, err)...)
+	})
+}
+
+// hookSpace opens the workspace of a directory: the one that has checkpoints already, or
+// the repository that contains it, or the directory itself. The home directory and the
+// root of the file system are not captured, since nobody means all of them.
+func (a *app) hookSpace(ctx context.Context, db *stet.DB, host foreign.Host, dir string) (*checkpoint.Workspace, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the agent works in %s, which no longer exists; nothing was captured", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := a.workspaceAbove(ctx, db, real)
+	if err != nil {
+		return nil, err
+	}
+	home, _ := filepath.EvalSymlinks(host.Home)
+	if root == home || root == filepath.Dir(root) {
+		return nil, fmt.Errorf("the agent works in %s, which is not captured as a whole; 'stet checkpoint' in a directory below it captures that", root)
+	}
+	if err := apart(db, root); err != nil {
+		return nil, err
+	}
+	service, _, err := a.checkpoints(db)
+	if err != nil {
+		return nil, err
+	}
+	return service.Open(ctx, root)
+}
+
+// workspaceAbove returns the directory that holds the checkpoints of dir.
+func (a *app) workspaceAbove(ctx context.Context, db *stet.DB, dir string) (string, error) {
+	repository := ""
+	for above := dir; ; above = filepath.Dir(above) {
+		_, err := db.Checkpoints().WorkspacePath(ctx, checkpoint.WorkspaceID(above))
+		if err == nil {
+			return above, nil
+		}
+		if !errors.Is(err, checkpoint.ErrNotFound) {
+			return "", err
+		}
+		if repository == "" && fileExists(filepath.Join(above, ".git")) {
+			repository = above
+		}
+		if above == filepath.Dir(above) {
+			break
+		}
+	}
+	if repository != "" {
+		return repository, nil
+	}
+	return dir, nil
+}
+
+// hookFailure is a line of the log of failures.
+type hookFailure struct {
+	Time  time.Time `json:"time"`
+	Event string    `json:"event"`
+	Error string    `json:"error"`
+}
+
+// hookFailed keeps a failure for status and doctor. It cannot fail in a way that anybody
+// could act on.
+func (a *app) hookFailed(event string, err error) {
+	dir, dirErr := a.hookDir()
+	if dirErr != nil || os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	line, jsonErr := json.Marshal(hookFailure{Time: now().UTC(), Event: event, Error: err.Error()})
+	if jsonErr != nil {
+		return
+	}
+	path := filepath.Join(dir, "failures.jsonl")
+	if info, err := os.Stat(path); err == nil && info.Size() > 1<<20 {
+		_ = os.Rename(path, path+".1")
+	}
+	f, openErr := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if openErr != nil {
+		return
+	}
+	_, _ = f.Write(append(line, '\n'))
+	_ = f.Close()
+}
+
+// hookFailures returns the failures since a time, oldest first.
+func (a *app) hookFailures(since time.Time) []hookFailure {
+	dir, err := a.hookDir()
+	if err != nil {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "failures.jsonl"))
+	if err != nil {
+		return nil
+	}
+	var out []hookFailure
+	for line := range strings.Lines(string(data)) {
+		var f hookFailure
+		if json.Unmarshal([]byte(line), &f) == nil && f.Time.After(since) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stet-dev/stet/checkpoint"
+)
+
+// hookBehind takes a checkpoint that took too long in a process of its own, so that the
+// agent goes on. What the agent changes meanwhile may be in the checkpoint.
+func (a *app) hookBehind(agent, event string, payload []byte) error {
+	store, err := a.storeDir()
+	if err == nil {
+		store, err = filepath.Abs(store)
+	}
+	if err != nil {
+		return err
+	}
+	// A file without a name: it is gone with the last process that has it open.
+	in, err := os.CreateTemp("", "stet-hook-")
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.Remove(in.Name()); err != nil {
+		return err
+	}
+	if _, err := in.Write(payload); err != nil {
+		return err
+	}
+	if _, err := in.Seek(0, 0); err != nil {
+		return err
+	}
+	if err := a.behind(store, in, agentVariable+"="+strconv.Itoa(agentPID()), "hook", "--late", agent, event); err != nil {
+		return err
+	}
+	return errors.New("the checkpoint before the turn took longer than the agent waits; it was finished behind, so the start of the turn is not exact")
+}
+
+// agentVariable says a late hook which process the agent is.
+const agentVariable = "STET_HOOK_AGENT"
+
+// agentProcess identifies the agent that runs this hook.
+func agentProcess(name string) []checkpoint.Process {
+	pid := agentPID()
+	if given, err := strconv.Atoi(os.Getenv(agentVariable)); err == nil && given > 0 {
+		pid = given
+	}
+	if p, ok := checkpoint.ProcessOf(pid, name); ok {
+		return []checkpoint.Process{p}
+	}
+	return nil
+}
+
+// agentPID is the nearest process above this one that is not a shell: agents run hooks in
+// a shell that ends with the hook.
+func agentPID() int {
+	shells := []string{"sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"}
+	pid := os.Getppid()
+	for range 4 {
+		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		text := string(stat)
+		from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+		if err != nil || from < 0 || to < from || !slices.Contains(shells, text[from+1:to]) {
+			break
+		}
+		rest := strings.Fields(text[to+1:])
+		above, err := strconv.Atoi(rest[1])
+		if err != nil || above <= 1 {
+			break
+		}
+		pid = above
+	}
+	return pid
+}
