@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -16,6 +17,8 @@ type appliedJSON struct {
 	Conflicts []string   `json:"conflicts"`
 	Partial   bool       `json:"partial"`
 	Left      []leftJSON `json:"left"`
+	// CarryOn is how the agent's own conversation continues.
+	CarryOn *continuationJSON `json:"carry_on,omitempty"`
 }
 
 // leftJSON is a path that differs from the checkpoint and was left unchanged.
@@ -43,8 +46,9 @@ func newAppliedJSON(done *checkpoint.Applied) appliedJSON {
 }
 
 // printApplied prints what was done, and the verb that undoes it.
-func (a *app) printApplied(done *checkpoint.Applied, back string) error {
+func (a *app) printApplied(done *checkpoint.Applied, back string, on *foreign.Continuation) error {
 	value := newAppliedJSON(done)
+	value.CarryOn = newContinuationJSON(on)
 	if done.Operation == nil {
 		return a.print(value, "")
 	}
@@ -59,7 +63,11 @@ func (a *app) printApplied(done *checkpoint.Applied, back string) error {
 	if value.Partial {
 		text += " · left as they are: " + done.Plan.LeftWords()
 	}
-	return a.print(value, text+" · "+back+": stet "+back+"\n")
+	text += " · " + back + ": stet " + back + "\n"
+	if on != nil {
+		text += "carry on: " + commandText(on) + "\n"
+	}
+	return a.print(value, text)
 }
 
 // nothingText reports that a plan changes nothing, and what still differs.

@@ -29,6 +29,7 @@ func (a *app) commands() []*cobra.Command {
 		a.forkCommand(),
 		a.moveCommand(),
 		a.importCommand(),
+		a.resumeCommand(),
 		a.hookCommand(),
 		a.exportCommand(),
 		a.pushCommand(),

@@ -160,7 +160,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	}
 	if plan.Changes() == 0 && !plan.Moves() {
 		a.say("%s", nothingText(plan))
-		return a.printApplied(&checkpoint.Applied{Plan: plan}, "")
+		return a.printApplied(&checkpoint.Applied{Plan: plan}, "", nil)
 	}
 	done, err := p.space.Rewind(ctx, plan.Request(), plan.Token)
 	steps.done()
@@ -168,7 +168,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		return err
 	}
 	a.tellLeftovers(done)
-	return a.printApplied(done, "undo")
+	return a.printApplied(done, "undo", a.carryOn(ctx, p, done))
 }
 
 func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) (checkpoint.RewindRequest, error) {

@@ -49,7 +49,7 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 				if !a.quiet && !a.json {
 					a.tellDone(cmd.Context(), p, done.Plan)
 				}
-				return a.printApplied(done, back)
+				return a.printApplied(done, back, nil)
 			})
 		},
 	}

@@ -1,0 +1,103 @@
+// Package carry lets an agent's own conversation continue where a rewind went. It promises
+// that the agent's session stays as it was: what continues is a copy that ends after the
+// chosen turn. How to continue is kept with the conversation until it is rewound again.
+package carry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/agents"
+	"github.com/stet-dev/stet/foreign/mirror"
+)
+
+// label keeps a continuation with its conversation.
+const label = "carry_on"
+
+// kept is a continuation as the label has it.
+type kept struct {
+	// Save is the save at which the conversation continues.
+	Save         uint64
+	Continuation foreign.Continuation
+}
+
+// ErrNotMirrored reports a conversation that is not the copy of an agent's session.
+var ErrNotMirrored = mirror.ErrNoSource
+
+// Prepare makes the agent's own conversation continue after the current state of a
+// mirrored conversation, and keeps how. A second call for the same state returns the
+// same continuation. The error is ErrNotMirrored if no agent is behind the
+// conversation, and foreign.ErrCannotCut with the reason if its agent cannot continue
+// there.
+func Prepare(ctx context.Context, store *conversation.Store, host foreign.Host, conv string) (foreign.Continuation, error) {
+	info, err := store.Get(ctx, conv)
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	if have, ok := Kept(info); ok {
+		return have, nil
+	}
+	c, err := At(ctx, store, host, conv, info.Save)
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	data, err := json.Marshal(kept{Save: info.Save, Continuation: c})
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	return c, store.SetLabel(ctx, conv, label, string(data))
+}
+
+// Kept returns the continuation of a conversation's current state, if one was prepared.
+func Kept(info conversation.Info) (foreign.Continuation, bool) {
+	var k kept
+	if json.Unmarshal([]byte(info.Labels[label]), &k) != nil || k.Save != info.Save || len(k.Continuation.Command) == 0 {
+		return foreign.Continuation{}, false
+	}
+	return k.Continuation, true
+}
+
+// At makes the agent's own conversation continue after a save, and keeps nothing.
+func At(ctx context.Context, store *conversation.Store, host foreign.Host, conv string, save uint64) (foreign.Continuation, error) {
+	session, err := mirror.Session(ctx, store, conv)
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	adapter, err := agents.Find(session.Agent)
+	if errors.Is(err, foreign.ErrUnknownAgent) {
+		return foreign.Continuation{}, ErrNotMirrored // imported by a release that knows more
+	}
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	if save == 0 {
+		return foreign.Continuation{}, fmt.Errorf("%w: it has no turn; start a new session of %s", foreign.ErrCannotCut, session.Agent)
+	}
+	at, err := store.SaveAt(ctx, conv, save)
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	if at.Turn == nil {
+		return foreign.Continuation{}, fmt.Errorf("%w: the turn was not copied from the agent", foreign.ErrCannotCut)
+	}
+	return adapter.Cut(ctx, host, session, foreign.Turn{ID: at.MessageID, Cut: at.Turn.Cut, Mark: foreign.Mark(at.Turn.Mark)})
+}
+
+// AtRoot is At for the latest save with a root, such as that of a checkpoint.
+func AtRoot(ctx context.Context, store *conversation.Store, host foreign.Host, conv string, root blob.ID) (foreign.Continuation, error) {
+	found := uint64(0)
+	for save, err := range store.History(ctx, conv, nil) {
+		if err != nil {
+			return foreign.Continuation{}, err
+		}
+		if save.Root == root {
+			found = max(found, save.Seq)
+		}
+	}
+	return At(ctx, store, host, conv, found)
+}

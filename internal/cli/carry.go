@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/carry"
+)
+
+// carryOn prepares the agent's own conversation after a rewind that moved ours. It
+// returns nil if no agent is behind the conversation.
+func (a *app) carryOn(ctx context.Context, p *place, done *checkpoint.Applied) *foreign.Continuation {
+	if done.Operation == nil || done.Plan.Conversation == "" || done.Plan.RootAfter.IsZero() {
+		return nil
+	}
+	host, err := foreign.ThisHost()
+	if err != nil {
+		return nil
+	}
+	c, err := carry.Prepare(ctx, p.db.Conversations(), host, done.Plan.Conversation)
+	switch {
+	case errors.Is(err, carry.ErrNotMirrored):
+		return nil
+	case err != nil:
+		a.warn("the agent's own conversation stays where it was: %v", err)
+		return nil
+	}
+	return &c
+}
+
+type continuationJSON struct {
+	Session string   `json:"session,omitempty"`
+	Command []string `json:"command"`
+	Env     []string `json:"env,omitempty"`
+	Dir     string   `json:"dir"`
+}
+
+func newContinuationJSON(c *foreign.Continuation) *continuationJSON {
+	if c == nil {
+		return nil
+	}
+	return &continuationJSON{Session: c.Session, Command: c.Command, Env: c.Env, Dir: c.Dir}
+}
+
+// commandText is a command as a person types it.
+func commandText(c *foreign.Continuation) string {
+	words := append(append([]string{}, c.Env...), c.Command...)
+	for i, word := range words {
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\$`&|;<>()*?[]#~!{}") {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return printable(strings.Join(words, " "))
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var show bool
+	cmd := &cobra.Command{
+		Use:     "resume [REF]",
+		Short:   "Continue an agent's own conversation after a rewind",
+		GroupID: groupBack,
+		Long: `Continue the conversation of a coding agent where the last rewind went, or after the
+turn of REF. The agent's session stays as it was: it continues in a copy that ends
+after that turn. Files are not changed; 'stet rewind' does that.
+
+The command that 'stet rewind' names is run in this terminal.`,
+		Example:           "  stet rewind turn:2 && stet resume\n  stet resume turn:2 --print",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeRefs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var c foreign.Continuation
+			err := a.withPlace(cmd.Context(), false, func(p *place) (err error) {
+				c, err = a.continuation(cmd.Context(), p, args)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if show || a.json {
+				return a.print(struct {
+					Schema string `json:"schema"`
+					*continuationJSON
+				}{"stet.resume.v1", newContinuationJSON(&c)}, commandText(&c)+"\n")
+			}
+			return replaceProcess(c)
+		},
+	}
+	cmd.Flags().BoolVar(&show, "print", false, "print the command, do not run it")
+	return cmd
+}
+
+// continuation returns how the conversation of a checkpoint, or the one that was rewound
+// last, continues.
+func (a *app) continuation(ctx context.Context, p *place, args []string) (foreign.Continuation, error) {
+	host, err := foreign.ThisHost()
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	conv, err := a.named(ctx, p.db)
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	if len(args) > 0 {
+		rec, err := p.space.Resolve(ctx, args[0], conv)
+		if err != nil {
+			return foreign.Continuation{}, err
+		}
+		if rec.Conversation == "" {
+			return foreign.Continuation{}, usage(fmt.Errorf("%s belongs to no conversation", rec.Name()))
+		}
+		c, err := carry.AtRoot(ctx, p.db.Conversations(), host, rec.Conversation, rec.Root)
+		return c, explainCarry(err)
+	}
+	if conv == "" {
+		last, err := p.latest(ctx)
+		if err != nil {
+			return foreign.Continuation{}, err
+		}
+		if last == nil || last.Conversation == "" {
+			return foreign.Continuation{}, coded(ExitNotFound, "no conversation has checkpoints here; name a turn, as in 'stet resume turn:2'")
+		}
+		conv = last.Conversation
+	}
+	c, err := carry.Prepare(ctx, p.db.Conversations(), host, conv)
+	return c, explainCarry(err)
+}
+
+func explainCarry(err error) error {
+	if errors.Is(err, carry.ErrNotMirrored) {
+		return coded(ExitNotFound, "the conversation is not the copy of an agent's session, so no agent can continue it")
+	}
+	return err
+}
+
+// replaceProcess runs a command in the place of this process.
+func replaceProcess(c foreign.Continuation) error {
+	path, err := exec.LookPath(c.Command[0])
+	if err != nil {
+		return coded(127, "%w; to continue elsewhere: %s", err, commandText(&c))
+	}
+	if c.Dir != "" {
+		if err := os.Chdir(c.Dir); err != nil {
+			return err
+		}
+	}
+	return syscall.Exec(path, c.Command, append(os.Environ(), c.Env...))
+}
