@@ -68,7 +68,7 @@ that are older than a day, as after a crash. --dry-run only reports.`,
 	f.BoolVar(&flags.list, "list", false, "list archived conversations")
 	f.BoolVar(&flags.sweep, "sweep", false, "remove unnamed objects")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be archived, do nothing")
-	cmd.MarkFlagsMutuallyExclusive("list", "sweep", "dry-run")
+	exclude(cmd, "list", "sweep", "dry-run")
 	return cmd
 }
 

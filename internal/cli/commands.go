@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,9 @@ func (a *app) prepare(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		// Mutually exclusive flags are usage errors, like wrong arguments.
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if pair := excludedFlags(cmd); pair != "" {
+				return errors.New(pair)
+			}
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
 )
 
 const (
@@ -70,6 +72,9 @@ type compactJSON struct {
 // compactNow waits for a process in the background, if there is one, so that
 // everything is compressed when it returns.
 func (a *app) compactNow(ctx context.Context, db *stet.DB, dir string) error {
+	if db.Engine().ReadOnly() {
+		return fmt.Errorf("compress: %w", blob.ErrReadOnly)
+	}
 	lock := flock.New(filepath.Join(dir, compactLock))
 	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
 		return fmt.Errorf("wait for another compressing process: %w", err)
@@ -168,6 +173,9 @@ func (a *app) leaveBehind(dir string) error {
 func (a *app) compactBehind(ctx context.Context, dir string) error {
 	lock := flock.New(filepath.Join(dir, compactLock))
 	free, err := lock.TryLock()
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("compress: %w: %w", blob.ErrReadOnly, err)
+	}
 	if err != nil || !free {
 		return err
 	}

@@ -58,7 +58,7 @@ conversation.`,
 	cmd.Flags().BoolVar(&a.forgetLog, "forget-log", false, "discard a log that is missing or not the store's own")
 	cmd.Flags().BoolVar(&quarantine, "quarantine", false, "set damaged rows aside")
 	cmd.Flags().BoolVar(&restore, "restore-quarantine", false, "put rows back that were set aside")
-	cmd.MarkFlagsMutuallyExclusive("quarantine", "restore-quarantine")
+	exclude(cmd, "quarantine", "restore-quarantine")
 	return cmd
 }
 

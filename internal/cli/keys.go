@@ -256,7 +256,7 @@ which takes the same time for a large store as for a small one.`,
 	flags.BoolVar(&reencrypt, "reencrypt", false, "reseal everything with the new key")
 	flags.StringVar(&newKeyFile, "new-key-file", "", "protect the data keys with this key file from now on (created if missing)")
 	flags.BoolVar(&newPassphrase, "new-passphrase", false, "protect the data keys with a new passphrase from now on (env STET_NEW_PASSPHRASE)")
-	cmd.MarkFlagsMutuallyExclusive("reencrypt", "new-key-file", "new-passphrase")
+	exclude(cmd, "reencrypt", "new-key-file", "new-passphrase")
 	return cmd
 }
 

@@ -78,9 +78,9 @@ exactly this plan.`,
 	f.Uint64Var(&flags.turn, "turn", 0, "rewind only this turn, and keep what came after it")
 	choiceFlags(cmd, &flags)
 	a.fullFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("files", "conversation")
+	exclude(cmd, "files", "conversation")
 	for _, other := range []string{"conversation", "turn", "keep-mine", "theirs", "merge", "markers"} {
-		cmd.MarkFlagsMutuallyExclusive("exact", other)
+		exclude(cmd, "exact", other)
 	}
 	return cmd
 }
@@ -92,7 +92,7 @@ func choiceFlags(cmd *cobra.Command, flags *rewindFlags) {
 	f.BoolVar(&flags.theirs, "theirs", false, "use the checkpoint's version of files that you changed since")
 	f.BoolVar(&flags.merge, "merge", false, "remove only the agent's lines from files that you changed since")
 	f.BoolVar(&flags.markers, "markers", false, "like --merge, and write conflict markers where lines collide")
-	cmd.MarkFlagsMutuallyExclusive("keep-mine", "theirs", "merge", "markers")
+	exclude(cmd, "keep-mine", "theirs", "merge", "markers")
 }
 
 func (flags rewindFlags) choice() checkpoint.Choice {
