@@ -163,13 +163,15 @@ func (r *related) has(ctx context.Context, key string) (bool, error) {
 //
 // It is in that of its conversation. In that of its directory it is unless it came
 // from another store whose numbers are taken here; so it is missed there if the list
-// goes on after it, or should end with it, and has no other one of its number.
+// goes on after it, or should end with it, and has no other one of its number. One that
+// is known to come from another store is missed only if the list should end with it:
+// retention may have removed what had its number.
 func (r *related) checkpoints(ctx context.Context) error {
 	type place struct {
 		workspace string
 		number    uint64
 	}
-	numbers, followed := make(map[place]bool), make(map[string]bool)
+	numbers, followed, ends := make(map[place]bool), make(map[string]bool), make(map[string]bool)
 	var records []*checkpoint.Record
 	for row, err := range kv.Each(ctx, r.rows, keyspace.Checkpoints(), false) {
 		if err != nil {
@@ -202,12 +204,13 @@ func (r *related) checkpoints(ctx context.Context) error {
 		}
 		if err == nil {
 			if last, err := checkpoint.LastOf(row); err == nil {
-				followed[last] = true
+				ends[last] = true
 			}
 		}
 	}
 	for _, rec := range records {
-		if followed[rec.ID] && !numbers[place{rec.Workspace, rec.Number}] {
+		expected := ends[rec.ID] || followed[rec.ID] && !rec.Received
+		if expected && !numbers[place{rec.Workspace, rec.Number}] {
 			if err := r.need(ctx, keyspace.Checkpoint(rec.ID), keyspace.WorkspaceCheckpoint(rec.Workspace, rec.ID)); err != nil {
 				return err
 			}
