@@ -263,7 +263,7 @@ func (r *rewinding) operation() *Operation {
 	op := &Operation{
 		Kind: r.job.kind, Of: r.job.of, Author: p.request.Author, Workspace: r.w.id, Conversation: p.Conversation,
 		Before: r.saved.ID, Files: uint64(p.Changes()), RootBefore: p.RootBefore, RootAfter: p.RootAfter,
-		paths: r.paths(),
+		paths: r.paths(), Scope: r.job.scope,
 	}
 	if p.Target != nil {
 		op.Target = p.Target.ID

@@ -44,8 +44,9 @@ func (w *Workspace) Plan(ctx context.Context, req RewindRequest) (*Plan, error) 
 type job struct {
 	plan    *Plan
 	present *capture
-	kind    string // of the operation
-	of      uint64 // operation to undo or redo, or 0
+	kind    string   // of the operation
+	of      uint64   // operation to undo or redo, or 0
+	scope   []string // paths to which the operation is limited, or nil
 }
 
 // plan makes a plan. The caller holds the workspace's lock.
@@ -93,7 +94,7 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	}
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)
-	return &job{plan: p, present: present, kind: OpRewind}, nil
+	return &job{plan: p, present: present, kind: OpRewind, scope: req.Paths}, nil
 }
 
 // checkRequest rejects paths that no tree can hold.

@@ -44,11 +44,19 @@ type Operation struct {
 	RootBefore, RootAfter blob.ID
 	// Of is the operation that an undo reverted or a redo repeated.
 	Of uint64
+	// Scope lists the paths to which a rewind was limited; empty means all.
+	Scope []string
 	// Files is the number of changed paths; Paths lists them.
 	Files uint64
 
 	paths  []string // to be stored
 	listed blob.ID  // blob of the stored list
+}
+
+// Whole reports whether the operation went to its target as a whole: a rewind of some
+// paths restores them, and the work goes on where it was.
+func (o *Operation) Whole() bool {
+	return len(o.Scope) == 0 || !o.RootAfter.IsZero() && o.RootAfter != o.RootBefore
 }
 
 // ID returns the operation's name, such as "op12".
@@ -90,6 +98,7 @@ func (s *Service) appendAt(ctx context.Context, seq uint64, op *Operation, b *kv
 		Format: format, Seq: op.Seq, Kind: op.Kind, Author: op.Author, TimeMs: op.Time.UnixMilli(), Description: op.Description,
 		Workspace: op.Workspace, Conversation: op.Conversation, Before: op.Before, After: op.After, Target: op.Target,
 		RootBefore: idBytes(op.RootBefore), RootAfter: idBytes(op.RootAfter), Of: op.Of, Files: op.Files, Paths: idBytes(op.listed),
+		Scope: pathBytes(op.Scope),
 	})
 	if err != nil {
 		return fmt.Errorf("encode operation: %w", err)
@@ -165,6 +174,7 @@ func decodeOperation(data []byte) (*Operation, error) {
 		Seq: m.Seq, Kind: m.Kind, Author: m.Author, Time: time.UnixMilli(m.TimeMs), Description: m.Description,
 		Workspace: m.Workspace, Conversation: m.Conversation, Before: m.Before, After: m.After, Target: m.Target,
 		RootBefore: before, RootAfter: after, Of: m.Of, Files: m.Files, listed: paths,
+		Scope: pathStrings(m.Scope),
 	}, nil
 }
 

@@ -151,7 +151,7 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	}
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)
-	return &job{plan: p, present: present, kind: kind, of: op.Seq}, nil
+	return &job{plan: p, present: present, kind: kind, of: op.Seq, scope: op.Scope}, nil
 }
 
 // needed loads a checkpoint of an operation. A retention policy may have removed an

@@ -86,7 +86,7 @@ func (l *line) chain(id string) map[string]bool {
 type track struct {
 	lines   map[string]*line // by conversation
 	entries map[string]*Entry
-	rewinds map[string]bool // checkpoints of rewinds that went to a target
+	rewinds map[string]bool // checkpoints that rewinds made
 	current string
 }
 
@@ -126,8 +126,22 @@ func (t *track) line(conversation string) *line {
 	return l
 }
 
+// restore passes a rewind of some paths: it leaves nothing behind, and what follows
+// continues the same line.
+func (t *track) restore(op *checkpoint.Operation, after *Entry) {
+	if after == nil {
+		return
+	}
+	t.line(after.Record.Conversation).add(after)
+	t.rewinds[op.After], t.current = true, op.After
+}
+
 // rewind moves the lines that an operation is about.
 func (t *track) rewind(op *checkpoint.Operation, after *Entry) {
+	if !op.Whole() {
+		t.restore(op, after)
+		return
+	}
 	if after != nil {
 		t.line(after.Record.Conversation) // it may be the first of its line
 		t.rewinds[op.After] = true
@@ -153,7 +167,7 @@ func (t *track) rewind(op *checkpoint.Operation, after *Entry) {
 }
 
 // shown returns the checkpoint that people see in the place of one that a rewind made:
-// the target of the rewind.
+// the target of the rewind or, if that was about some paths only, the one before it.
 func (t *track) shown(id string) string {
 	for range t.entries {
 		e := t.entries[id]
@@ -181,7 +195,9 @@ func number(oldest []*Entry) {
 			last++
 			n = last
 		}
-		taken[before] = true
+		if e.Record.Kind != checkpoint.Safety { // nothing continues the present that a rewind saves
+			taken[before] = true
+		}
 		e.Branch = n
 		branch[key{e.Record.Workspace, e.Record.ID}] = n
 	}

@@ -158,3 +158,33 @@ func TestTakingOutOneTurnLeavesNothingBehind(t *testing.T) {
 	}
 	f.same("a", "c2 c3")
 }
+
+// A rewind of some paths goes to its target with these only: what came after it stands,
+// and the next checkpoint continues it.
+func TestARewindOfSomePathsLeavesNothingBehind(t *testing.T) {
+	f := newFixture(t)
+	c1 := f.take("a", 1)
+	f.take("a", 2)
+	f.take("a", 3)
+	plan, err := f.w.Plan(t.Context(), checkpoint.RewindRequest{
+		To: c1, Conversation: "a", Choice: checkpoint.Theirs, Scope: checkpoint.FilesOnly, Paths: []string{"file-a"},
+	})
+	f.must(err)
+	done, err := f.w.Rewind(t.Context(), plan.Request(), plan.Token)
+	f.must(err)
+	if done.Operation.Files != 1 {
+		t.Fatalf("%d files changed", done.Operation.Files)
+	}
+	f.same("a", "c1 c2 c3*")
+	f.same("", "c1 c2 c3*")
+	_, err = f.w.Undo(t.Context(), nil)
+	f.must(err)
+	f.same("a", "c1 c2 c3*")
+	_, err = f.w.Redo(t.Context(), nil)
+	f.must(err)
+	f.same("a", "c1 c2 c3*")
+	f.take("a", 4)
+	f.same("a", "c1 c2 c3 c10*")
+	f.rewind(c1, "a")
+	f.same("a", "c1* c2x1 c3x1 c10x1")
+}

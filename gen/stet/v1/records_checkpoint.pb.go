@@ -791,9 +791,11 @@ func (x *CheckpointRecord) GetReceived() bool {
 type NotCapturedList struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Entries []*NotCaptured         `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// At the beginning of a turn: what shows whether an ignored file changes in it.
+	// At the beginning of a turn: what shows whether an ignored file changes in it, or a
+	// git repository is deleted or replaced.
 	Stamps []*IgnoredStamp `protobuf:"bytes,2,rep,name=stamps,proto3" json:"stamps,omitempty"`
-	// At the end of a turn: ignored files that changed in it, as raw bytes.
+	// At the end of a turn: ignored files that changed in it, and git repositories (paths
+	// that end in .git) that were deleted or replaced, as raw bytes.
 	ChangedIgnored [][]byte `protobuf:"bytes,3,rep,name=changed_ignored,json=changedIgnored,proto3" json:"changed_ignored,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1273,7 +1275,11 @@ type OperationRecord struct {
 	Of    uint64 `protobuf:"varint,14,opt,name=of,proto3" json:"of,omitempty"`
 	Files uint64 `protobuf:"varint,15,opt,name=files,proto3" json:"files,omitempty"`
 	// Blob of a PathList: the paths that were changed.
-	Paths         []byte `protobuf:"bytes,16,opt,name=paths,proto3" json:"paths,omitempty"`
+	Paths []byte `protobuf:"bytes,16,opt,name=paths,proto3" json:"paths,omitempty"`
+	// Paths to which a rewind was limited, as raw bytes: it went to the target with these
+	// only. Missing if it was about the whole workspace, and in entries of releases that did
+	// not keep them.
+	Scope         [][]byte `protobuf:"bytes,17,rep,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1416,6 +1422,13 @@ func (x *OperationRecord) GetFiles() uint64 {
 func (x *OperationRecord) GetPaths() []byte {
 	if x != nil {
 		return x.Paths
+	}
+	return nil
+}
+
+func (x *OperationRecord) GetScope() [][]byte {
+	if x != nil {
+		return x.Scope
 	}
 	return nil
 }
@@ -1641,7 +1654,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\n" +
 	"new_is_dir\x18\a \x01(\bR\bnewIsDir\x12\x19\n" +
 	"\bold_mode\x18\b \x01(\rR\aoldMode\x12\x19\n" +
-	"\bnew_mode\x18\t \x01(\rR\anewMode\"\xa6\x03\n" +
+	"\bnew_mode\x18\t \x01(\rR\anewMode\"\xbc\x03\n" +
 	"\x0fOperationRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
@@ -1661,7 +1674,8 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"root_after\x18\r \x01(\fR\trootAfter\x12\x0e\n" +
 	"\x02of\x18\x0e \x01(\x04R\x02of\x12\x14\n" +
 	"\x05files\x18\x0f \x01(\x04R\x05files\x12\x14\n" +
-	"\x05paths\x18\x10 \x01(\fR\x05paths\" \n" +
+	"\x05paths\x18\x10 \x01(\fR\x05paths\x12\x14\n" +
+	"\x05scope\x18\x11 \x03(\fR\x05scope\" \n" +
 	"\bPathList\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\fR\x05paths\"t\n" +
 	"\rCheckpointPin\x12\x16\n" +
