@@ -49,6 +49,8 @@ var (
 	ErrBusy = fault.Named(fault.Busy, "workspace-busy", "workspace is busy")
 	// ErrNothing says that there is nothing to undo or to redo.
 	ErrNothing = fault.Named(fault.NotFound, "nothing-to-undo", "nothing to undo or redo")
+	// ErrNoProcess says that a process does not run, or cannot be identified here.
+	ErrNoProcess = fault.Named(fault.NotFound, "no-process", "no such process")
 	// ErrNoConversations says that a conversation should be moved and nobody who
 	// can do it was given in Options.
 	ErrNoConversations = fault.Named(fault.Conflict, "no-conversations", "conversations are not connected")

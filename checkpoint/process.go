@@ -1,6 +1,9 @@
 package checkpoint
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Process identifies a process uniquely, even after its number was reused or the
 // system was restarted.
@@ -29,10 +32,11 @@ const (
 )
 
 // ProcessOf identifies a running process, or one that has ended and was not waited
-// for. It returns false if this system does not support that.
+// for. It returns false if there is no such process, or if this system does not support
+// that.
 func ProcessOf(pid int, command string) (Process, bool) {
 	p := here()
-	if p.Boot == "" {
+	if p.Boot == "" || pid <= 0 {
 		return Process{}, false
 	}
 	start, _, err := processStart(pid)
@@ -46,6 +50,17 @@ func ProcessOf(pid int, command string) (Process, bool) {
 	}
 	p.PID, p.Start, p.Command = pid, start, command
 	return p, true
+}
+
+// HolderOf is a Holder whose turn ends with a process, for agents that report only where
+// a turn begins and ends. It returns ErrNoProcess if that is not running or cannot be
+// identified.
+func HolderOf(pid int, command string) (Holder, error) {
+	p, ok := ProcessOf(pid, command)
+	if !ok || p.Life() != Alive {
+		return Holder{}, fmt.Errorf("%w: %d", ErrNoProcess, pid)
+	}
+	return Holder{Processes: []Process{p}}, nil
 }
 
 // Life reports whether the process is running.

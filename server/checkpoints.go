@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,11 +129,16 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 	if err != nil {
 		return nil, err
 	}
+	by, err := holder(req)
+	if err != nil {
+		return nil, err
+	}
 	var made *checkpoint.Result
 	err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
 		made, err = w.Checkpoint(ctx, checkpoint.Request{
 			Conversation: m.GetConversation(), Root: root, MessageID: m.GetMessageId(), Turn: uint64(m.GetTurn()), Side: m.GetSide(),
 			Author: m.GetAuthor(), Label: m.GetLabel(), Tool: m.GetTool(), Touched: m.GetPaths(), Paths: m.GetPaths(),
+			Holder: by,
 		})
 		return err
 	})
@@ -151,6 +158,30 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 	}
 	out.NotCaptured = wireSkipped(made.NotCaptured)
 	return connect.NewResponse(&stetv1.CreateCheckpointResponse{Checkpoint: out, NotKept: wireNotKept(&made.NotKept)}), nil
+}
+
+// holder returns what holds a turn open: the process that the caller names. A process of
+// another machine cannot be seen from here, so only callers on this one may name it. Its
+// command is not looked up, because it would show to all who read the workspace.
+func holder(req *connect.Request[stetv1.CreateCheckpointRequest]) (checkpoint.Holder, error) {
+	m := req.Msg
+	if m.GetPid() == 0 {
+		return checkpoint.Holder{}, nil
+	}
+	if m.GetSide() != checkpoint.Before || m.GetConversation() == "" {
+		return checkpoint.Holder{}, invalid("pid needs a conversation and the side before")
+	}
+	host, _, err := net.SplitHostPort(req.Peer().Addr)
+	if err != nil {
+		host = req.Peer().Addr
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return checkpoint.Holder{}, invalid("pid is only for callers on the server's machine")
+	}
+	if m.GetPid() > math.MaxInt32 {
+		return checkpoint.Holder{}, invalid("no such pid")
+	}
+	return checkpoint.HolderOf(int(m.GetPid()), m.GetAuthor())
 }
 
 // rootAt returns the state of a conversation at a message, else the current one; zero

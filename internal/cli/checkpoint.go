@@ -17,6 +17,7 @@ import (
 type checkpointFlags struct {
 	label, message, tool, author string
 	turn                         uint64
+	pid                          int
 	before, after, auto          bool
 	touched                      []string
 }
@@ -40,6 +41,8 @@ stop that, move them away, run 'stet checkpoint', and move them back.
 An agent's hook gives its place in a conversation: -c names the conversation,
 --message or --turn the place, and --before or --after the side. What changes
 between the two sides counts as the conversation's work, everything else as yours.
+A turn whose end is never reported lasts until an hour after its last checkpoint; with
+--pid it ends with the agent's process.
 With PATHs only these are scanned, which is fast in large trees. A file whose time
 stamps did not change counts as unchanged, unless a process had it open for
 writing; --full reads all files.`,
@@ -63,9 +66,10 @@ writing; --full reads all files.`,
 	f.StringVar(&flags.tool, "tool", "", "tool that made the changes")
 	f.StringVar(&flags.author, "author", "", "author of the checkpoint (default: you)")
 	f.StringArrayVar(&flags.touched, "touched", nil, "path that the tool wrote; captured although it is ignored (may be repeated)")
+	f.IntVar(&flags.pid, "pid", 0, "process that works on the turn, with --before: the turn ends with it")
 	f.BoolVar(&flags.auto, "auto", false, "automatic checkpoint: may be skipped if it comes too soon")
 	a.fullFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("before", "after")
+	exclude(cmd, "before", "after")
 	return cmd
 }
 
@@ -122,8 +126,19 @@ func (a *app) request(ctx context.Context, p *place, flags checkpointFlags, args
 			return req, err
 		}
 	}
-	if req.Conversation, err = a.named(ctx, p.db); err != nil || req.Conversation == "" {
+	if req.Conversation, err = a.named(ctx, p.db); err != nil {
 		return req, err
+	}
+	if flags.pid != 0 {
+		if req.Side != checkpoint.Before || req.Conversation == "" {
+			return req, usage(errors.New("--pid needs -c and --before: a process holds a turn open from its beginning"))
+		}
+		if req.Holder, err = checkpoint.HolderOf(flags.pid, flags.tool); err != nil {
+			return req, err
+		}
+	}
+	if req.Conversation == "" {
+		return req, nil
 	}
 	req.Root, err = rootAt(ctx, p, req.Conversation, req.MessageID)
 	return req, err

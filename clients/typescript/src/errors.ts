@@ -96,6 +96,7 @@ export const reasons = [
   "no-keyring",
   "no-pack-bucket",
   "no-presigner",
+  "no-process",
   "no-quarantine",
   "not-archived",
   "not-encrypted",

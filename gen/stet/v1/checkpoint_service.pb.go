@@ -410,8 +410,12 @@ type CreateCheckpointRequest struct {
 	Label        string                 `protobuf:"bytes,6,opt,name=label,proto3" json:"label,omitempty"`
 	Turn         uint32                 `protobuf:"varint,7,opt,name=turn,proto3" json:"turn,omitempty"`
 	// What the agent knows it wrote; the scan then looks at these only.
-	Paths         []string `protobuf:"bytes,8,rep,name=paths,proto3" json:"paths,omitempty"`
-	Tool          string   `protobuf:"bytes,9,opt,name=tool,proto3" json:"tool,omitempty"`
+	Paths []string `protobuf:"bytes,8,rep,name=paths,proto3" json:"paths,omitempty"`
+	Tool  string   `protobuf:"bytes,9,opt,name=tool,proto3" json:"tool,omitempty"`
+	// With side before: the process that does the work of the turn, on the server's machine.
+	// The turn ends with it, instead of after an hour without a checkpoint. Only callers
+	// on a loopback address may name one.
+	Pid           uint32 `protobuf:"varint,10,opt,name=pid,proto3" json:"pid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -507,6 +511,13 @@ func (x *CreateCheckpointRequest) GetTool() string {
 		return x.Tool
 	}
 	return ""
+}
+
+func (x *CreateCheckpointRequest) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
 }
 
 type CreateCheckpointResponse struct {
@@ -1621,7 +1632,7 @@ type PlannedFile struct {
 	ByConversation string `protobuf:"bytes,6,opt,name=by_conversation,json=byConversation,proto3" json:"by_conversation,omitempty"`
 	ByTurn         uint32 `protobuf:"varint,7,opt,name=by_turn,json=byTurn,proto3" json:"by_turn,omitempty"`
 	// Why the path is left alone: yours, conversation, several, unknown, ignored,
-	// special, not-captured, not-captured-then, not-asked, holds or in-the-way. With
+	// repository, special, not-captured, not-captured-then, not-asked, holds or in-the-way. With
 	// masked, the path may change, but gets no set-user-id, set-group-id or sticky bit:
 	// the checkpoint came from another store.
 	Why string `protobuf:"bytes,8,opt,name=why,proto3" json:"why,omitempty"`
@@ -2802,7 +2813,7 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x1d\n" +
 	"\n" +
-	"path_bytes\x18\x03 \x01(\fR\tpathBytes\"\x89\x02\n" +
+	"path_bytes\x18\x03 \x01(\fR\tpathBytes\"\x9b\x02\n" +
 	"\x17CreateCheckpointRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x1d\n" +
@@ -2813,7 +2824,9 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x05label\x18\x06 \x01(\tR\x05label\x12\x12\n" +
 	"\x04turn\x18\a \x01(\rR\x04turn\x12\x14\n" +
 	"\x05paths\x18\b \x03(\tR\x05paths\x12\x12\n" +
-	"\x04tool\x18\t \x01(\tR\x04tool\"|\n" +
+	"\x04tool\x18\t \x01(\tR\x04tool\x12\x10\n" +
+	"\x03pid\x18\n" +
+	" \x01(\rR\x03pid\"|\n" +
 	"\x18CreateCheckpointResponse\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
