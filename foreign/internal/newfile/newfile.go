@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -35,6 +36,28 @@ func Create(path string, write func(io.Writer) error) (err error) {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := publish(f.Name(), path); err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// CreateDir makes a new directory, readable only by the user, with what fill puts into the
+// directory that it is given. The directory appears when everything is in it. If the path
+// exists the error is fs.ErrExist. After an error nothing is left.
+func CreateDir(path string, fill func(dir string) error) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("create %s: %w", path, fs.ErrExist)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".stet-*.tmp") // 0700
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	defer os.RemoveAll(dir)
+	if err := fill(dir); err != nil {
+		return err
+	}
+	// A directory with something in it is not replaced by a rename.
+	if err := os.Rename(dir, path); err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
 	}
 	return syncDir(filepath.Dir(path))

@@ -60,3 +60,28 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 		t.Errorf("got %v, %d files", err, entries(t, dir))
 	}
 }
+
+func TestADirectoryAppearsWholeOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "made")
+	fail := errors.New("no")
+	fill := func(d string) error { return os.WriteFile(filepath.Join(d, "f"), []byte("x"), 0o600) }
+	err := newfile.CreateDir(path, func(d string) error {
+		if err := fill(d); err != nil {
+			return err
+		}
+		return fail
+	})
+	if left, _ := os.ReadDir(dir); !errors.Is(err, fail) || len(left) != 0 {
+		t.Errorf("after an error: %v, %v", left, err)
+	}
+	if err := newfile.CreateDir(path, fill); err != nil {
+		t.Fatal(err)
+	}
+	if err := newfile.CreateDir(path, fill); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a directory that is there: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
