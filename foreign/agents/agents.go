@@ -8,6 +8,8 @@ import (
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/claudecode"
+	"github.com/stet-dev/stet/foreign/codex"
+	"github.com/stet-dev/stet/foreign/copilot"
 	"github.com/stet-dev/stet/foreign/pi"
 )
 
@@ -15,6 +17,8 @@ import (
 func All() []foreign.Adapter {
 	return []foreign.Adapter{
 		claudecode.New(),
+		codex.New(),
+		copilot.New(),
 		pi.New(),
 	}
 }
