@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/settings"
 )
 
 // events decodes every recorded payload, and much that is not one.
@@ -43,7 +45,39 @@ func (c Config) events(t *testing.T) {
 	}
 }
 
-// connection looks at what has to be in which file.
+// existing are settings that a user may have.
+var existing = []string{
+	"", "{}", "{}\n", "{\n  \"a\": 1\n}\n", "{\n\t\"a\": {\"b\": []}\n}", "\ufeff{\r\n    \"a\": 1\r\n}\r\n", `{"a":1,"hooks":{}}`,
+	"{\n  // mine\n  \"hooks\": {}, /* all */\n}\n", "{\n  \"hooks\": {\n    \"Stop\": [ ],\n    \"preToolUse\": [{\"mine\": true}]\n  }\n}\n",
+	"{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"mine\"}]}]},\"version\":1}",
+}
+
+// roundTrip applies a change to each kind of settings and takes it back.
+func roundTrip(t *testing.T, change foreign.Change) {
+	t.Helper()
+	for i, content := range existing {
+		dir := t.TempDir()
+		change.Path = filepath.Join(dir, filepath.Base(change.Path))
+		if content != "" && change.Hooks != nil {
+			save(t, change.Path, []byte(content))
+		}
+		before := snapshot(t, dir)
+		if r, err := settings.Apply(change); err != nil || !r.Changed() {
+			t.Errorf("%s: settings %d: %v", change.Path, i, err)
+		}
+		if r, err := settings.Apply(change); err != nil || r.Changed() {
+			t.Errorf("%s: settings %d: the second time: %v, %v", change.Path, i, r.Changed(), err)
+		}
+		if _, err := settings.Revert(change); err != nil {
+			t.Errorf("%s: settings %d: %v", change.Path, i, err)
+		}
+		if after := snapshot(t, dir); !maps.Equal(before, after) {
+			t.Errorf("%s: settings %d: there was %q, there is %q", change.Path, i, before, after)
+		}
+	}
+}
+
+// connection looks at what has to be in which file, puts it there and takes it out.
 func (c Config) connection(t *testing.T) {
 	h, project := c.Home(t), t.TempDir()
 	for _, dir := range []string{"", project} {
@@ -68,6 +102,7 @@ func (c Config) connection(t *testing.T) {
 					t.Errorf("%s: entry %+v", change.Path, e)
 				}
 			}
+			roundTrip(t, change)
 		}
 	}
 }
