@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/foreign/claudecode"
 	"github.com/stet-dev/stet/foreign/codex"
 	"github.com/stet-dev/stet/foreign/copilot"
+	"github.com/stet-dev/stet/foreign/gemini"
 	"github.com/stet-dev/stet/foreign/pi"
 )
 
@@ -19,6 +20,7 @@ func All() []foreign.Adapter {
 		claudecode.New(),
 		codex.New(),
 		copilot.New(),
+		gemini.New(),
 		pi.New(),
 	}
 }
