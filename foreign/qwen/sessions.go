@@ -1,0 +1,162 @@
+package qwen
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
+)
+
+const headLines = 16
+
+// Sessions returns the sessions of all projects.
+func (a Adapter) Sessions(ctx context.Context, h foreign.Host) iter.Seq2[foreign.Session, error] {
+	return a.below(ctx, filepath.Join(dir(h), "projects"))
+}
+
+// SessionAt returns the session of a file. A directory may be that of a project, its
+// chats, or one that holds projects.
+func (a Adapter) SessionAt(ctx context.Context, _ foreign.Host, path string) iter.Seq2[foreign.Session, error] {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return func(yield func(foreign.Session, error) bool) {
+			yield(foreign.Session{}, fmt.Errorf("%w: %w", foreign.ErrUnreadable, err))
+		}
+	case !info.IsDir():
+		return a.chats(ctx, filepath.Dir(path), path)
+	case filepath.Base(path) == "chats":
+		return a.chats(ctx, path, "")
+	}
+	for _, below := range []string{"projects", "chats"} {
+		if info, err := os.Stat(filepath.Join(path, below)); err == nil && info.IsDir() {
+			return a.SessionAt(ctx, foreign.Host{}, filepath.Join(path, below))
+		}
+	}
+	return a.below(ctx, path)
+}
+
+func (a Adapter) below(ctx context.Context, dir string) iter.Seq2[foreign.Session, error] {
+	return func(yield func(foreign.Session, error) bool) {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(foreign.Session{}, fmt.Errorf("%w: %w", foreign.ErrUnreadable, err))
+			return
+		}
+		for _, e := range entries {
+			for s, err := range a.chats(ctx, filepath.Join(dir, e.Name(), "chats"), "") {
+				if !yield(s, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// head is what the beginning of a record says.
+type head struct {
+	session foreign.Session
+	root    string // the first uuid
+	mtime   time.Time
+}
+
+// chats returns the sessions of a project, or only that at a path.
+func (a Adapter) chats(ctx context.Context, dir, only string) iter.Seq2[foreign.Session, error] {
+	return func(yield func(foreign.Session, error) bool) {
+		entries, _ := os.ReadDir(dir) // a project without chats has none
+		var heads []head
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			if e.IsDir() || filepath.Ext(path) != ".jsonl" {
+				continue
+			}
+			h, err := headOf(ctx, path)
+			if ctx.Err() != nil {
+				yield(foreign.Session{}, ctx.Err())
+				return
+			}
+			if err == nil {
+				heads = append(heads, h)
+			} else if (only == "" || only == path) && !yield(foreign.Session{}, err) {
+				return
+			}
+		}
+		for _, h := range heads {
+			if only != "" && h.session.Path != only {
+				continue
+			}
+			a.origin(ctx, &h.session, heads)
+			if !yield(h.session, nil) {
+				return
+			}
+		}
+	}
+}
+
+func headOf(ctx context.Context, path string) (head, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return head{}, fmt.Errorf("%w: %w", foreign.ErrUnreadable, err)
+	}
+	id := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	h := head{session: foreign.Session{Agent: Name, ID: id, Path: path, Size: info.Size(), Updated: info.ModTime()}}
+	s, n := &h.session, 0
+	for raw, err := range jsonl.Lines(ctx, path, 0) {
+		if n++; n > headLines || s.Workspace != "" && h.root != "" && !s.Started.IsZero() {
+			break
+		}
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || err != nil && !foreign.Unreadable(err) {
+			return head{}, err
+		}
+		if l, err := decode(raw.Data); err == nil {
+			s.Workspace, s.Started = cmp.Or(s.Workspace, l.Dir), cmp.Or(s.Started, l.at())
+			h.root = cmp.Or(h.root, l.UUID)
+			if l.Session != "" && l.Session != id && s.ForkedFrom == "" {
+				s.ForkedFrom = l.Session
+			}
+		}
+	}
+	if s.Updated.Before(s.Started) {
+		s.Updated = s.Started
+	}
+	return h, nil
+}
+
+// origin finds the session that a cut copy was made from: its lines keep the id of the
+// old one.
+func (a Adapter) origin(ctx context.Context, s *foreign.Session, heads []head) {
+	if s.ForkedFrom == "" {
+		return
+	}
+	for _, h := range heads {
+		if h.session.ID != s.ForkedFrom {
+			continue
+		}
+		has := map[string]bool{}
+		for t, err := range a.Turns(ctx, h.session, "") {
+			has[t.ID] = err == nil
+		}
+		for t, err := range a.Turns(ctx, *s, "") {
+			if err == nil && !has[t.ID] {
+				return
+			}
+			s.ForkedAfter = cmp.Or(t.ID, s.ForkedAfter)
+		}
+	}
+}
+
+// Files returns the file of the session.
+func (Adapter) Files(_ context.Context, s foreign.Session) iter.Seq2[foreign.File, error] {
+	return func(yield func(foreign.File, error) bool) {
+		yield(foreign.File{Name: "session.jsonl", Path: s.Path}, nil)
+	}
+}
