@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/foreign/copilot"
 	"github.com/stet-dev/stet/foreign/gemini"
 	"github.com/stet-dev/stet/foreign/pi"
+	"github.com/stet-dev/stet/foreign/qwen"
 )
 
 // All returns the adapters, by name.
@@ -22,6 +23,7 @@ func All() []foreign.Adapter {
 		copilot.New(),
 		gemini.New(),
 		pi.New(),
+		qwen.New(),
 	}
 }
 
@@ -34,12 +36,16 @@ func Names() []string {
 	return names
 }
 
-// Find returns the adapter with a name. The error lists the names that there are.
+// Find returns the adapter with a name. The error names the one that was
+// probably meant, or lists all.
 func Find(name string) (foreign.Adapter, error) {
 	for _, a := range All() {
 		if a.Name() == name {
 			return a, nil
 		}
+	}
+	if near := nearest(name); near != "" {
+		return nil, fmt.Errorf("%w %q; did you mean %q?", foreign.ErrUnknownAgent, name, near)
 	}
 	return nil, fmt.Errorf("%w %q; stet knows %s", foreign.ErrUnknownAgent, name, strings.Join(Names(), ", "))
 }

@@ -1,0 +1,22 @@
+package agents_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/agents"
+)
+
+func TestUnknownNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"claude": `did you mean "claude-code"`, "Claude_Code": `did you mean "claude-code"`, "cluade-code": `did you mean "claude-code"`,
+		"qwen-code": `did you mean "qwen"`, "emacs": "stet knows", "": "stet knows", "\xff": "stet knows",
+	} {
+		_, err := agents.Find(name)
+		if !errors.Is(err, foreign.ErrUnknownAgent) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
