@@ -130,6 +130,13 @@ func Compare(ctx context.Context, blobs blob.Store, c workspace.Change) (*File, 
 	return f, nil
 }
 
+// Texts compares two texts that no store has.
+func Texts(before, after []byte) *File {
+	f := &File{Old: before, New: after}
+	f.compare()
+	return f
+}
+
 // content returns the text of an entry for comparison. Directories and missing entries
 // have no lines; a link has one.
 func content(ctx context.Context, blobs blob.Store, e *workspace.Entry) ([]byte, error) {

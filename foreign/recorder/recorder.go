@@ -13,10 +13,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
@@ -106,8 +109,8 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 }
 
 // begin asks for the checkpoint before a turn. A turn of the session that is still open
-// has ended somewhere before: what changed since its last checkpoint may be the work of
-// others, and only what its edit tools named is taken for its own.
+// was interrupted: what its edit tools wrote is captured as its work first. What else
+// changed since its last checkpoint may be the work of others and is nobody's.
 func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
 	open, err := space.AtWork(ctx)
 	if err != nil {
@@ -115,11 +118,47 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	}
 	req.Side, req.Turn, req.MessageID = checkpoint.Before, info.Turns+1, e.Turn
 	for _, t := range open {
-		if t.Conversation == info.ID && t.Number >= req.Turn {
-			req.Turn = t.Number + 1
+		if t.Conversation != info.ID {
+			continue
+		}
+		req.Turn = max(req.Turn, t.Number+1)
+		if t.Holder.ID == e.Session {
+			if err := r.interrupted(ctx, space, t, e, *req); err != nil {
+				return false, err
+			}
 		}
 	}
 	return true, nil
+}
+
+// interrupted captures what the edit tools of an interrupted turn wrote. A file that was
+// changed after its tool reported is not only the turn's.
+func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace, t checkpoint.Turn, e foreign.Event, req checkpoint.Request) error {
+	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Previous(ctx)
+	if err != nil {
+		return err
+	}
+	written := map[string]time.Time{}
+	for _, entry := range entries {
+		for _, path := range edited(space.Path(), e.Workspace, entry) {
+			written[path] = entry.Time
+		}
+	}
+	var own []string
+	for path, at := range written {
+		info, err := os.Lstat(filepath.Join(space.Path(), filepath.FromSlash(path)))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(at) {
+			own = append(own, path)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	slices.Sort(own)
+	req.Side, req.Turn, req.MessageID = checkpoint.NoSide, t.Number, t.MessageID
+	req.Touched, req.Paths, req.Auto = own, own, false
+	_, err = space.Checkpoint(ctx, req)
+	return err
 }
 
 // end asks for the checkpoint after a turn. A background task that goes on keeps the turn
@@ -135,9 +174,7 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	}
 	tasks, ended := e.Background, false
 	for _, entry := range entries {
-		if entry.Kind == foreign.ToolEnd && (entry.Tool == foreign.EditTool || entry.Tool == foreign.DeleteTool) {
-			req.Touched = append(req.Touched, within(space.Path(), e.Workspace, entry.Paths)...)
-		}
+		req.Touched = append(req.Touched, edited(space.Path(), e.Workspace, entry)...)
 		ended = ended || entry.Kind == foreign.TurnEnd
 		if e.Kind == foreign.TaskEnd {
 			tasks += map[foreign.EventKind]int{foreign.TaskStart: 1, foreign.TaskEnd: -1}[entry.Kind]
@@ -162,6 +199,14 @@ func (r *Recorder) open(ctx context.Context, space *checkpoint.Workspace, conv, 
 		}
 	}
 	return checkpoint.Turn{}, false, err
+}
+
+// edited returns the paths that an edit tool wrote, relative to the workspace.
+func edited(root, dir string, entry spool.Entry) []string {
+	if entry.Kind != foreign.ToolEnd || entry.Tool != foreign.EditTool && entry.Tool != foreign.DeleteTool {
+		return nil
+	}
+	return within(root, dir, entry.Paths)
 }
 
 // within returns paths relative to a workspace, without those outside of it.

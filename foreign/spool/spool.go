@@ -124,13 +124,19 @@ func (s *Spool) files() ([]uint32, error) {
 }
 
 // Turn returns the events of the current turn, from its start on.
-func (s *Spool) Turn(ctx context.Context) ([]Entry, error) {
+func (s *Spool) Turn(ctx context.Context) ([]Entry, error) { return s.read(ctx, 1) }
+
+// Previous returns the events of the turn before the current one.
+func (s *Spool) Previous(ctx context.Context) ([]Entry, error) { return s.read(ctx, 2) }
+
+// read reads a file, counted from the last one.
+func (s *Spool) read(ctx context.Context, back int) ([]Entry, error) {
 	files, err := s.files()
-	if err != nil || len(files) == 0 {
+	if err != nil || len(files) < back {
 		return nil, err
 	}
 	var out []Entry
-	for line, err := range jsonl.Lines(ctx, s.path(files[len(files)-1]), 0) {
+	for line, err := range jsonl.Lines(ctx, s.path(files[len(files)-back]), 0) {
 		var e Entry
 		if err != nil && !foreign.Unreadable(err) {
 			return out, err

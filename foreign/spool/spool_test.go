@@ -56,6 +56,9 @@ func TestTurnHasTheEventsSinceItsStart(t *testing.T) {
 	if s.Last().IsZero() {
 		t.Error("no time")
 	}
+	if before, err := s.Previous(context.Background()); err != nil || len(before) != 2 || before[1].Call != "c1" {
+		t.Errorf("the turn before has %v, %v", before, err)
+	}
 }
 
 func TestTornLineCostsOnlyItself(t *testing.T) {

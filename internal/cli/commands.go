@@ -31,6 +31,8 @@ func (a *app) commands() []*cobra.Command {
 		a.moveCommand(),
 		a.importCommand(),
 		a.resumeCommand(),
+		a.connectCommand(),
+		a.disconnectCommand(),
 		a.hookCommand(),
 		a.exportCommand(),
 		a.pushCommand(),

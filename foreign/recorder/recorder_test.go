@@ -1,0 +1,211 @@
+package recorder_test
+
+import (
+	"context"
+	"iter"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/recorder"
+	"github.com/stet-dev/stet/foreign/spool"
+	"github.com/stet-dev/stet/kv/memkv"
+)
+
+// silent is an agent without a record.
+type silent struct{ foreign.Adapter }
+
+func (silent) Name() string { return "silent" }
+
+func (silent) SessionAt(context.Context, foreign.Host, string) iter.Seq2[foreign.Session, error] {
+	return func(func(foreign.Session, error) bool) {}
+}
+
+func (s silent) Sessions(ctx context.Context, h foreign.Host) iter.Seq2[foreign.Session, error] {
+	return s.SessionAt(ctx, h, "")
+}
+
+type fixture struct {
+	t       *testing.T
+	dir     string
+	service *checkpoint.Service
+	r       *recorder.Recorder
+}
+
+func newFixture(t *testing.T) *fixture {
+	blobs := memblob.New()
+	rows := memkv.New(blobs)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t: t, dir: dir, service: checkpoint.New(blobs, rows, &checkpoint.Options{IndexDir: t.TempDir()})}
+	f.r = &recorder.Recorder{
+		Adapter: silent{}, Blobs: blobs, Rows: rows, Spool: t.TempDir(),
+		Space: func(ctx context.Context, dir string) (*checkpoint.Workspace, error) { return f.service.Open(ctx, dir) },
+	}
+	return f
+}
+
+// event reports an event of a session, as the hook client does.
+func (f *fixture) event(session string, e foreign.Event) recorder.Outcome {
+	f.t.Helper()
+	e.Session, e.Workspace = session, f.dir
+	if err := spool.Open(f.r.Spool, "silent", session).Add("x", e, time.Now()); err != nil {
+		f.t.Fatal(err)
+	}
+	out, err := f.r.Record(context.Background(), e)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return out
+}
+
+func (f *fixture) prompt(session, text string) {
+	f.event(session, foreign.Event{Kind: foreign.TurnStart, Prompt: text})
+}
+func (f *fixture) stop(session string) recorder.Outcome {
+	return f.event(session, foreign.Event{Kind: foreign.TurnEnd})
+}
+
+// edit writes a file and reports it as an edit tool does.
+func (f *fixture) edit(session, name, content string) {
+	f.write(name, content)
+	f.event(session, foreign.Event{Kind: foreign.ToolEnd, Call: &foreign.Call{Tool: foreign.EditTool, Paths: []string{filepath.Join(f.dir, name)}}})
+}
+
+func (f *fixture) write(name, content string) {
+	f.t.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(content), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// rewind takes back what a conversation did, files only.
+func (f *fixture) rewind(session, ref string) {
+	f.t.Helper()
+	ctx := context.Background()
+	space, err := f.service.Open(ctx, f.dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer space.Close()
+	plan, err := space.Plan(ctx, checkpoint.RewindRequest{To: ref, Conversation: session, Scope: checkpoint.FilesOnly, Choice: checkpoint.KeepMine})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := space.Rewind(ctx, plan.Request(), plan.Token); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) want(name, content string) {
+	f.t.Helper()
+	got, err := os.ReadFile(filepath.Join(f.dir, name))
+	if content == "" && err == nil {
+		f.t.Errorf("%s is there: %q", name, got)
+	}
+	if content != "" && string(got) != content {
+		f.t.Errorf("%s has %q, want %q (%v)", name, got, content, err)
+	}
+}
+
+func TestTurnsAreTakenBack(t *testing.T) {
+	f := newFixture(t)
+	f.write("main.go", "v0")
+	f.prompt("s", "one")
+	f.edit("s", "main.go", "v1")
+	f.write("shell.txt", "made by a command")
+	if out := f.stop("s"); out.Checkpoint == nil || out.Checkpoint.Side != checkpoint.After || out.Checkpoint.Turn != 1 {
+		t.Errorf("got %+v", out)
+	}
+	f.rewind("s", "before:turn:1")
+	f.want("main.go", "v0")
+	f.want("shell.txt", "")
+}
+
+// A turn that was interrupted ends with the next prompt. What its edit tools named is its
+// work; what else changed since may be the user's and is left alone.
+func TestInterruptedTurnClaimsNothingOfOthers(t *testing.T) {
+	f := newFixture(t)
+	f.write("main.go", "v0")
+	f.prompt("s", "one")
+	f.edit("s", "main.go", "v1")
+	f.edit("s", "both.txt", "agent")
+	f.write("both.txt", "agent and user")
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(filepath.Join(f.dir, "both.txt"), later, later); err != nil {
+		t.Fatal(err)
+	}
+	f.write("mine.txt", "written by the user after the interruption")
+	f.prompt("s", "two")
+	f.edit("s", "two.txt", "2")
+	f.stop("s")
+	f.rewind("s", "before:turn:1")
+	f.want("main.go", "v0")
+	f.want("both.txt", "agent and user")
+	f.want("mine.txt", "written by the user after the interruption")
+	f.want("two.txt", "")
+}
+
+func TestTwoAgentsInOneDirectory(t *testing.T) {
+	f := newFixture(t)
+	f.write("shared.go", "v0")
+	f.prompt("a", "one")
+	f.prompt("b", "one")
+	f.edit("a", "a.txt", "a")
+	f.edit("b", "b.txt", "b")
+	f.write("nobody.txt", "by a command of one of them")
+	f.stop("a")
+	f.stop("b")
+	f.rewind("a", "before:turn:1")
+	f.want("a.txt", "")
+	f.want("b.txt", "b")
+	f.want("nobody.txt", "by a command of one of them")
+}
+
+// A background task keeps the turn open after the agent answered.
+func TestBackgroundTask(t *testing.T) {
+	f := newFixture(t)
+	f.write("main.go", "v0")
+	f.prompt("s", "one")
+	f.event("s", foreign.Event{Kind: foreign.TaskStart})
+	if out := f.event("s", foreign.Event{Kind: foreign.TurnEnd, Background: 1}); out.Checkpoint == nil {
+		t.Error("no checkpoint at the answer")
+	}
+	f.write("late.txt", "by the task")
+	if out := f.event("s", foreign.Event{Kind: foreign.TaskEnd}); out.Checkpoint == nil {
+		t.Error("no checkpoint at the end of the task")
+	}
+	f.write("mine.txt", "by the user")
+	f.rewind("s", "before:turn:1")
+	f.want("late.txt", "")
+	f.want("mine.txt", "by the user")
+}
+
+// The end of a foreground task, and an end without a beginning, make no checkpoint.
+func TestEventsThatEndNothing(t *testing.T) {
+	f := newFixture(t)
+	if out := f.stop("s"); out.Checkpoint != nil {
+		t.Errorf("a turn that did not begin ended: %+v", out.Checkpoint)
+	}
+	f.prompt("s", "one")
+	f.event("s", foreign.Event{Kind: foreign.TaskStart})
+	if out := f.event("s", foreign.Event{Kind: foreign.TaskEnd}); out.Checkpoint != nil {
+		t.Errorf("a task ended the turn: %+v", out.Checkpoint)
+	}
+	if out := f.event("s", foreign.Event{Kind: foreign.SessionEnd}); out.Checkpoint == nil {
+		t.Error("the end of the session did not end the turn")
+	}
+}
+
+func TestEventWithoutSession(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.r.Record(context.Background(), foreign.Event{Kind: foreign.TurnStart, Workspace: f.dir}); err == nil {
+		t.Error("no error")
+	}
+}
