@@ -32,7 +32,8 @@ type queue struct {
 	waiting int               // in line or being sent
 	bytes   int64             // of those
 	order   uint64
-	streak  int // attempts that failed in a row
+	streak  int  // attempts that failed in a row
+	behind  bool // see Options.Behind
 	last    *failure
 }
 
@@ -73,6 +74,8 @@ func (s *Store) tryEnqueue(it *item) (<-chan struct{}, error) {
 	case s.closed:
 		return nil, blob.ErrClosed
 	case old != nil && old.waiting:
+		return nil, nil
+	case q.behind && !q.roomFor(it, &s.opts):
 		return nil, nil
 	case old == nil && len(q.items)-q.waiting >= s.opts.MaxFailed:
 		return nil, fmt.Errorf("%d blobs are waiting for the remote: %w", s.opts.MaxFailed, q.last.err)
@@ -161,7 +164,7 @@ func (s *Store) finish(cause *failure, items ...*item) {
 	case !aboutBlob(cause.err):
 		q.streak++
 	}
-	if q.streak >= giveUpAfter {
+	if q.streak >= giveUpAfter || q.behind && q.streak > 0 {
 		untried := &failure{err: fmt.Errorf("not tried after %d failures in a row: %w", q.streak, cause.err)}
 		for _, it := range q.line {
 			q.end(it, untried)
@@ -178,7 +181,7 @@ func (q *queue) end(it *item, cause *failure) {
 	if cause != nil {
 		q.last = cause
 	}
-	if cause == nil || it.gone && len(it.flushes) > 0 { // a Flush reports it now
+	if cause == nil || q.behind || it.gone && len(it.flushes) > 0 { // a Flush reports it now
 		delete(q.items, it.id)
 	}
 	for _, t := range it.flushes {

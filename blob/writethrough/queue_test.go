@@ -306,3 +306,34 @@ func TestLargeBlobsAreRepeatedByARetryingRemote(t *testing.T) {
 	must(t, s.Flush(t.Context()))
 	wantHas(t, "remote", remote, true, large)
 }
+
+// TestARemoteBehindNeverHoldsUpItsStore is for a caller that sends by itself what
+// the remote lacks.
+func TestARemoteBehindNeverHoldsUpItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := openPair(t, &writethrough.Options{Behind: true, MaxItems: 3, MaxFailed: 1})
+		p.remote.On(func(c blobtest.Call) *blobtest.Fault {
+			return &blobtest.Fault{Delay: time.Hour, Err: blobtest.ErrInjected}
+		})
+		begin := time.Now()
+		must(t, p.Put(t.Context(), numbers(100)...))
+		must(t, p.Flush(t.Context()))
+		wantHas(t, "store", p, false, number(1000))
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("a remote that does not answer took %s, want no time", took)
+		}
+		if _, err := p.Get(t.Context(), number(1000).ID); !errors.Is(err, blob.ErrNotFound) || !errors.Is(err, blobtest.ErrInjected) {
+			t.Errorf("get what is not here: got %v, want ErrNotFound and ErrInjected", err)
+		}
+		if err := p.Drain(t.Context()); !errors.Is(err, blobtest.ErrInjected) {
+			t.Errorf("drain: got %v, want ErrInjected", err)
+		}
+		if got := p.Stats(); got.Waiting != 0 || got.Failed != 0 {
+			t.Errorf("stats: got %+v, want nothing left to this store", got)
+		}
+		p.remote.Heal()
+		must(t, p.Put(t.Context(), number(1)))
+		must(t, p.Drain(t.Context()))
+		wantHas(t, "remote", p.remote, true, number(1))
+	})
+}

@@ -14,8 +14,9 @@
 // remembered, reported by Flush and retried by the next Flush.
 //
 // The queue does not survive the process: only Flush and Close promise anything about
-// the remote. Bytes are passed on unchanged; layers that check or seal them belong
-// above.
+// the remote. A caller that knows by itself what the remote lacks (package mirror) sets
+// Options.Behind; then the remote never slows down or fails a write. Bytes are passed on
+// unchanged; layers that check or seal them belong above.
 package writethrough
 
 import (
@@ -41,6 +42,12 @@ type Options struct {
 	// Beyond it Put fails, so that a dead remote does not go unnoticed for days. The
 	// default is 65536.
 	MaxFailed int
+	// Behind means that the caller sends what the remote lacks by itself, after a
+	// restart too, so that the queue is only the fast way. Put then skips the queue
+	// when it is full, a failed write is left to the caller, and Has and Flush concern
+	// the local store alone: a remote that is away must not fail them. Drain waits for
+	// the queue.
+	Behind bool
 	// Verify, if set, checks bytes from the remote before they are stored locally.
 	// Otherwise a remote that returns wrong bytes would damage the local store. Use
 	// VerifySum if this layer sees plain content.
@@ -100,7 +107,7 @@ func New(local, remote blob.Store, opts *Options) *Store {
 	s := &Store{
 		local: local, remote: remote, opts: opts.withDefaults(),
 		stop: stop, stopped: make(chan struct{}), changed: make(chan struct{}),
-		queue: queue{items: make(map[blob.ID]*item)},
+		queue: queue{items: make(map[blob.ID]*item), behind: opts != nil && opts.Behind},
 	}
 	go s.send(ctx)
 	return s
@@ -114,7 +121,7 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	}
 	data, err := s.remote.Get(ctx, id)
 	if err != nil {
-		return nil, neither("get", localErr, err)
+		return nil, s.neither("get", localErr, err)
 	}
 	if err := s.keep(ctx, id, data); err != nil {
 		return nil, err
@@ -128,10 +135,15 @@ func elsewhere(err error) bool {
 }
 
 // neither is the error where the remote cannot help. If the local copy is damaged, that
-// is what callers must see: a remote without the blob does not make it absent.
-func neither(op string, local, remote error) error {
-	if errors.Is(local, blob.ErrCorrupt) {
+// is what callers must see: a remote without the blob does not make it absent. With
+// Options.Behind a blob is absent also while the remote is away, so that callers that
+// would store it go on; the error says both.
+func (s *Store) neither(op string, local, remote error) error {
+	switch {
+	case errors.Is(local, blob.ErrCorrupt):
 		return fmt.Errorf("%w (%s from remote: %v)", local, op, remote)
+	case s.opts.Behind && !errors.Is(remote, blob.ErrNotFound):
+		return fmt.Errorf("%w; %s from remote: %w", local, op, remote)
 	}
 	return fmt.Errorf("%s from remote: %w", op, remote)
 }
@@ -187,11 +199,12 @@ func (s *Store) putLocal(ctx context.Context, blobs []blob.Blob) error {
 	return s.local.Put(ctx, whole...)
 }
 
-// Has implements blob.Store. It reports whether Get would find each blob.
+// Has implements blob.Store. It reports whether Get would find each blob; with
+// Options.Behind, whether the local store has it, as a commit that names it needs.
 func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	has, err := s.local.Has(ctx, ids...)
-	if err != nil {
-		return nil, err
+	if err != nil || s.opts.Behind {
+		return has, err
 	}
 	var absent []blob.ID
 	for i, id := range ids {
@@ -215,7 +228,8 @@ func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 }
 
 // Flush implements blob.Store. It retries failed remote writes, waits for all queued
-// ones, and returns every error of both sides.
+// ones, and returns every error of both sides. With Options.Behind it flushes the local
+// store alone.
 func (s *Store) Flush(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -224,12 +238,21 @@ func (s *Store) Flush(ctx context.Context) error {
 	if local != nil {
 		local = fmt.Errorf("flush local: %w", local)
 	}
+	if s.opts.Behind {
+		return local
+	}
+	return errors.Join(local, s.Drain(ctx))
+}
+
+// Drain retries failed remote writes, waits for all queued ones, and flushes the
+// remote. It returns every error of the remote.
+func (s *Store) Drain(ctx context.Context) error {
 	sent := s.drain(ctx)
 	remote := s.remote.Flush(ctx)
 	if remote != nil {
 		remote = fmt.Errorf("flush remote: %w", remote)
 	}
-	return errors.Join(local, sent, remote)
+	return errors.Join(sent, remote)
 }
 
 // peek is how much of a remote stream is read ahead, to store it locally if that is
@@ -246,7 +269,7 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	}
 	r, err := blob.Open(ctx, s.remote, id)
 	if err != nil {
-		return nil, neither("open", localErr, err)
+		return nil, s.neither("open", localErr, err)
 	}
 	head, err := io.ReadAll(io.LimitReader(r, peek+1))
 	if err != nil {
@@ -277,7 +300,8 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 
 // Close flushes both sides and ends the background work; later writes fail with
 // blob.ErrClosed. If ctx ends first, queued writes are dropped and the error says so.
-// Neither store is closed.
+// With Options.Behind it drops them at once and flushes the local store. Neither store is
+// closed.
 func (s *Store) Close(ctx context.Context) error {
 	s.mu.Lock()
 	already := s.closed
@@ -295,7 +319,7 @@ func (s *Store) Close(ctx context.Context) error {
 	err := s.Flush(ctx)
 	s.stop()
 	<-s.stopped
-	if left := s.Stats(); left.Waiting+left.Failed > 0 {
+	if left := s.Stats(); left.Waiting+left.Failed > 0 && !s.opts.Behind {
 		err = errors.Join(err, fmt.Errorf("close: %d blobs not written to remote", left.Waiting+left.Failed))
 	}
 	return err
