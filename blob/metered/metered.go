@@ -52,7 +52,10 @@ type Store struct {
 	instruments instruments
 }
 
-var _ blob.Streamer = (*Store)(nil)
+var (
+	_ blob.Streamer   = (*Store)(nil)
+	_ blob.ManyReader = (*Store)(nil)
+)
 
 // New returns a store that measures the calls of inner under the name kind. In kind,
 // every character other than a lower-case letter, a digit or an underscore becomes an
@@ -124,4 +127,28 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	err := blob.PutFrom(ctx, s.inner, id, r, size)
 	s.instruments.record(ctx, opSet, begin, err)
 	return err
+}
+
+// ReadMany implements blob.ManyReader. Each read is measured.
+func (s *Store) ReadMany(ctx context.Context, fn func(blob.Reader) error) error {
+	return blob.ReadMany(ctx, s.inner, func(r blob.Reader) error { return fn(measuredReader{s, r}) })
+}
+
+type measuredReader struct {
+	s *Store
+	r blob.Reader
+}
+
+func (m measuredReader) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	begin := time.Now()
+	data, err := m.r.Get(ctx, id)
+	m.s.instruments.record(ctx, opGet, begin, err)
+	return data, err
+}
+
+func (m measuredReader) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	begin := time.Now()
+	has, err := m.r.Has(ctx, ids...)
+	m.s.instruments.record(ctx, opHas, begin, err)
+	return has, err
 }
