@@ -58,6 +58,7 @@ var importMap = map[string][]string{
 	"sqlite":            {"blob", "kv"},
 	"postgres":          {"blob", "kv"},
 	"blob/s3blob":       {"blob"},
+	"blob/objectblob":   {"blob"},
 	"pack":              {"blob", "kv", "internal/keyspace", "internal/lru"},
 
 	// Services.
@@ -70,7 +71,7 @@ var importMap = map[string][]string{
 	"transcript/...":    {"blob", "conversation/...", "gen/...", "transcript/..."},
 	"linediff":          {"blob", "workspace"},
 	"timeline":          {"blob", "gen/...", "conversation", "checkpoint", "transcript"},
-	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint", "workspace"},
+	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint", "cloudagent", "workspace", "kv/memkv", "mirror"},
 	"search/...":        {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
 	"usage":             {"blob", "kv", "conversation/...", "checkpoint", "cloudagent", "workspace"},
@@ -79,12 +80,15 @@ var importMap = map[string][]string{
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
-	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint", "cloudagent", "workspace", "internal/keyspace"},
+	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint", "cloudagent", "workspace", "mirror", "internal/keyspace"},
+
+	// A mirror knows the layer that writes through, and holds blobs for the collector.
+	"mirror": {"blob", "blob/writethrough", "kv", "conversation/graph", "internal/keyspace"},
 
 	// The front door, and those who come through it.
-	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep"},
+	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror"},
 	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
-	"internal/cli/...":     {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep"},
+	"internal/cli/...":     {".", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep", "mirror"},
 	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/mirror"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/upkeep"
 )
@@ -22,6 +23,9 @@ import (
 type Backend struct {
 	Blobs blob.Store
 	Rows  kv.Store
+	// Kind, if set, is the name under which the calls of Blobs are measured, such as
+	// metered.InMemory.
+	Kind string
 	// Inventory lists and sweeps blobs for the collector; nil if not supported.
 	Inventory upkeep.Inventory
 	// Rewriter replaces the stored bytes of blobs, for compressing later and sealing
@@ -59,6 +63,7 @@ type stack struct {
 	cache     *cached.Store
 	crypt     *encrypted.Store  // nil unless encrypted
 	compactor *upkeep.Compactor // nil where blobs are compressed when they are put
+	mirror    *mirror.Store     // nil without a remote
 	seal      *sealed.Store
 	live      kv.Store // rows without those of archived conversations
 	upkeep    *upkeep.Service
@@ -67,8 +72,9 @@ type stack struct {
 // buildStack puts the layers on a backend. This is the only place that defines their
 // order:
 //
-//	metered     counts what callers see
+//	metered     counts what callers see; the layers below are measured under their names
 //	cached      holds plain content in memory, verified when it came in
+//	mirror      copies to a remote what the layers below store, and fetches it back
 //	Checked     verifies ids, above everything that changes bytes; repairs damage
 //	compressed  before encryption, since ciphertext does not compress
 //	encrypted   below it nothing is readable
@@ -82,6 +88,9 @@ type stack struct {
 func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) stack {
 	s := stack{inventory: b.Inventory}
 	keep := upkeep.Stores{Bare: b.Rows}
+	if b.Kind != "" {
+		b.Blobs = metered.New(b.Blobs, b.Kind, &metered.Options{MeterProvider: opts.MeterProvider})
+	}
 	blobs, rows := b.Blobs, b.Rows
 	if b.Objects != nil {
 		keep.Packs = pack.New(b.packed(), nil)
@@ -114,10 +123,17 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 	}
 	var cache *cached.Store
 	small.Recall = func(id blob.ID) []byte { return cache.Peek(id) }
+	if s.crypt != nil {
+		blobs = metered.New(s.crypt, metered.Encrypted, &metered.Options{MeterProvider: opts.MeterProvider})
+	}
 	layer := compressed.New(blobs, small)
 	checked := blob.Checked(layer)
 	if replacer != nil {
 		checked = blob.Repairing(layer, layer.Repairer(replacer))
+	}
+	s.mirror = buildMirror(checked, arrivals, s.crypt, ring, opts)
+	if s.mirror != nil {
+		checked = metered.New(s.mirror, metered.WriteThrough, &metered.Options{MeterProvider: opts.MeterProvider})
 	}
 	cache = cached.New(checked, &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	s.cache = cache
@@ -132,6 +148,11 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 		done := new(atomic.Bool)
 		s.rows, keep.Live = &marking{s.rows, done}, &marking{keep.Live, done}
 	}
+	if s.mirror != nil {
+		s.mirror.Attach(s.rows)
+		s.rows, keep.Live = s.mirror.Rows(s.rows), s.mirror.Rows(keep.Live)
+	}
+	keep.Roots = append(keep.Roots, mirror.Roots(keep.Live))
 	if s.compactor != nil {
 		s.compactor.Attach(layer, s.rows, b.Shrink)
 	}

@@ -55,6 +55,9 @@ type Options struct {
 	Collect func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error)
 	// Lister lists the blobs of NewRemote; nil if not supported.
 	Lister blob.Lister
+	// Remote, if set, gets a copy of every blob, and is asked for blobs that the store
+	// lost. It needs a backend with Arrivals. See DB.Mirror.
+	Remote *Remote
 	// Search opens an external index, for example in a database that nodes share. An
 	// encrypted store does not use it, because it holds plain text.
 	Search func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
@@ -69,6 +72,7 @@ type DB struct {
 	conversations *conversation.Store
 	presigner     cloudagent.Presigner // nil if there is none
 	close         func() error
+	closeRemote   func() error                                                                // nil if there is nothing to close
 	collect       func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error) // nil: db does
 
 	checkpointsOnce sync.Once
@@ -160,12 +164,18 @@ func New(ctx context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB
 	if opts == nil {
 		opts = &Options{}
 	}
+	if opts.Remote != nil && b.Arrivals == nil {
+		return nil, fmt.Errorf("copy to a remote: the backend does not report arrivals: %w", errors.ErrUnsupported)
+	}
 	found, err := guard(ctx, b, ring, opts.Tenant)
 	if err != nil {
 		return nil, err
 	}
 	unmarked := ring != nil && found != sealed.Marked
 	db := &DB{stack: buildStack(b, ring, opts, unmarked), ring: ring, unmarked: unmarked, presigner: opts.Presigner, close: b.Close, openSearch: opts.Search}
+	if opts.Remote != nil {
+		db.closeRemote = opts.Remote.Close
+	}
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db, nil
 }
@@ -208,6 +218,12 @@ func (db *DB) Ring() *keyring.Ring { return db.ring }
 func (db *DB) Close() error {
 	db.compactor.Close()
 	err := db.closeSearch()
+	if db.mirror != nil {
+		err = errors.Join(err, db.mirror.Close())
+		if db.closeRemote != nil {
+			err = errors.Join(err, db.closeRemote())
+		}
+	}
 	if db.close == nil {
 		return errors.Join(err, db.blobs.Flush(context.Background()))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/mirror"
 	"github.com/stet-dev/stet/pack"
 )
 
@@ -114,7 +115,7 @@ func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, 
 // CheckRow returns the error that the readers of a row would return. It accepts
 // unknown rows.
 func CheckRow(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow} {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, mirror.CheckRow} {
 		if err := check(row); err != nil {
 			return err
 		}

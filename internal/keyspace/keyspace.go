@@ -272,6 +272,21 @@ func Exec(conversation, call string, part uint64) string {
 // Execs covers the tool calls of a conversation's runs.
 func Execs(conversation string) kv.Range { return Prefix(key("stet:exec:", conversation) + ":") }
 
+// Mirrored is the mark of what was sent to a remote.
+func Mirrored(remote string) string { return key("stet:mirrored:", remote) }
+
+// LocalOnly names a blob that is not sent to remotes, by its stored name.
+func LocalOnly(name string) string { return key("stet:local-only:", name) }
+
+// AllLocalOnly covers the blobs that are not sent to remotes.
+func AllLocalOnly() kv.Range { return Prefix("stet:local-only:") }
+
+// Kept lists blobs that are held for another store.
+func Kept(origin, sum string) string { return key("stet:kept:", origin, sum) }
+
+// AllKept covers the blobs that are held for all other stores.
+func AllKept() kv.Range { return Prefix("stet:kept:") }
+
 // Rows of package pack, invisible to other layers.
 
 // Pack locates the rows and blobs of a sealed conversation.

@@ -1,0 +1,140 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/stet-dev/stet/blob"
+)
+
+// Backlog is what the remote may lack.
+type Backlog struct {
+	// Blobs and Bytes count what arrived since the mark, in stored form. The remote may
+	// have some of it already: that is found out when it is asked.
+	Blobs int64
+	Bytes int64
+	// More means that counting ended early.
+	More bool
+}
+
+// Backlog counts what waits, from all processes, up to a number of blobs.
+func (s *Store) Backlog(ctx context.Context, enough int64) (Backlog, error) {
+	var left Backlog
+	m, err := s.readMark(ctx)
+	if err != nil {
+		return left, err
+	}
+	local, err := s.localOnly(ctx)
+	if err != nil {
+		return left, err
+	}
+	for _, value := range local {
+		if value != "" {
+			left.Blobs++
+		}
+	}
+	for at := m.Mark; ; {
+		infos, next, err := s.arrivals.Arrived(ctx, at, page)
+		if err != nil {
+			return left, fmt.Errorf("find blobs to send: %w", err)
+		}
+		if next == at {
+			return left, nil
+		}
+		for _, info := range infos {
+			if value, ok := local[s.localKey(info.ID)]; ok && value == "" {
+				continue
+			}
+			left.Blobs, left.Bytes = left.Blobs+1, left.Bytes+info.Stored
+		}
+		if at = next; left.Blobs >= enough {
+			left.More = true
+			return left, nil
+		}
+	}
+}
+
+// Err returns why the last Send of this process failed, or nil.
+func (s *Store) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+func (s *Store) outcome(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+}
+
+// measuredBlobs limits the counting for one reading of the metrics.
+const measuredBlobs = 100_000
+
+// measure reports the backlog as metrics.
+func (s *Store) measure() (stop func()) {
+	provider := s.opts.MeterProvider
+	if provider == nil {
+		provider = otel.GetMeterProvider()
+	}
+	meter := provider.Meter("github.com/stet-dev/stet/mirror")
+	blobs, err1 := meter.Int64ObservableGauge("stet.remote.waiting.blobs", metric.WithDescription("blobs that the remote may lack"))
+	size, err2 := meter.Int64ObservableGauge("stet.remote.waiting.bytes", metric.WithDescription("their stored bytes"))
+	failing, err3 := meter.Int64ObservableGauge("stet.remote.failing", metric.WithDescription("1 if the last attempt to send failed"))
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil { // a store must not fail because measuring does
+			otel.Handle(err)
+			return func() {}
+		}
+	}
+	reg, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		left, err := s.Backlog(ctx, measuredBlobs)
+		if err != nil {
+			return err
+		}
+		o.ObserveInt64(blobs, left.Blobs)
+		o.ObserveInt64(size, left.Bytes)
+		o.ObserveInt64(failing, map[bool]int64{true: 1}[s.Err() != nil])
+		return nil
+	}, blobs, size, failing)
+	if err != nil {
+		otel.Handle(err)
+		return func() {}
+	}
+	return func() {
+		if err := reg.Unregister(); err != nil {
+			otel.Handle(err)
+		}
+	}
+}
+
+// known remembers what this process sent, so that a remote that answers one question at
+// a time, such as a bucket, is not asked for it again.
+type known struct{ ids map[blob.ID]struct{} }
+
+// maxKnown bounds the memory of known; beyond it everything is asked for again.
+const maxKnown = 1 << 16
+
+func (s *Store) remember(id blob.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.ids == nil || len(s.known.ids) >= maxKnown {
+		s.known.ids = make(map[blob.ID]struct{})
+	}
+	s.known.ids[id] = struct{}{}
+}
+
+// unknown returns those of ids that this process did not send.
+func (s *Store) unknown(ids []blob.ID) []blob.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []blob.ID
+	for _, id := range ids {
+		if _, ok := s.known.ids[id]; !ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
