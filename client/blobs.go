@@ -135,6 +135,27 @@ func (b *Blobs) Flush(ctx context.Context) error {
 	return localError(ctx, err, blob.ErrNotFound)
 }
 
+// Keep makes the server hold blobs for another store, the origin, so that its collector
+// does not remove them. It returns those that the server does not have.
+func (b *Blobs) Keep(ctx context.Context, origin string, ids []blob.ID) (missing []blob.ID, err error) {
+	req := &stetv1.KeepBlobsRequest{Origin: origin}
+	for _, id := range ids {
+		req.Ids = append(req.Ids, id.Bytes())
+	}
+	res, err := b.c.blobs.Keep(ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, localError(ctx, err, blob.ErrNotFound)
+	}
+	for _, raw := range res.Msg.GetMissing() {
+		id, err := blob.IDFromBytes(raw)
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, id)
+	}
+	return missing, nil
+}
+
 // Open implements blob.Streamer.
 func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	stream, err := b.c.blobs.Open(ctx, connect.NewRequest(&stetv1.OpenBlobRequest{Id: id.Bytes()}))

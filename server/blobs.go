@@ -202,3 +202,23 @@ func (r *streamReader) Read(p []byte) (int, error) {
 	r.chunk = r.chunk[n:]
 	return n, nil
 }
+
+func (s *blobService) Keep(ctx context.Context, req *connect.Request[stetv1.KeepBlobsRequest]) (*connect.Response[stetv1.KeepBlobsResponse], error) {
+	ids := make([]blob.ID, len(req.Msg.GetIds()))
+	for i, raw := range req.Msg.GetIds() {
+		id, err := blob.IDFromBytes(raw)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	missing, err := s.db.KeepFor(ctx, req.Msg.GetOrigin(), ids)
+	if err != nil {
+		return nil, err
+	}
+	res := &stetv1.KeepBlobsResponse{}
+	for _, id := range missing {
+		res.Missing = append(res.Missing, id.Bytes())
+	}
+	return connect.NewResponse(res), nil
+}

@@ -20,6 +20,7 @@ var scopes = map[string]access.Scope{
 	stetv1connect.BlobServicePutProcedure:       access.Write,
 	stetv1connect.BlobServicePutStreamProcedure: access.Write,
 	stetv1connect.BlobServiceFlushProcedure:     access.Write,
+	stetv1connect.BlobServiceKeepProcedure:      access.Write,
 
 	stetv1connect.RowServiceGetProcedure:    access.Read,
 	stetv1connect.RowServiceScanProcedure:   access.Read,

@@ -67,6 +67,7 @@ export const reasons = [
   "invalid-conversation",
   "invalid-cursor",
   "invalid-id",
+  "invalid-keep",
   "invalid-key",
   "invalid-offset",
   "json-checkpoint-changed",

@@ -743,6 +743,105 @@ func (x *PutBlobStreamRequest) GetChunk() []byte {
 	return nil
 }
 
+type KeepBlobsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the store that the blobs are held for.
+	Origin string `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"`
+	// At most 4096.
+	Ids           [][]byte `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepBlobsRequest) Reset() {
+	*x = KeepBlobsRequest{}
+	mi := &file_stet_v1_store_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepBlobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepBlobsRequest) ProtoMessage() {}
+
+func (x *KeepBlobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_store_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepBlobsRequest.ProtoReflect.Descriptor instead.
+func (*KeepBlobsRequest) Descriptor() ([]byte, []int) {
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *KeepBlobsRequest) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *KeepBlobsRequest) GetIds() [][]byte {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+type KeepBlobsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not held, because they are not stored here.
+	Missing       [][]byte `protobuf:"bytes,1,rep,name=missing,proto3" json:"missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepBlobsResponse) Reset() {
+	*x = KeepBlobsResponse{}
+	mi := &file_stet_v1_store_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepBlobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepBlobsResponse) ProtoMessage() {}
+
+func (x *KeepBlobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_store_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepBlobsResponse.ProtoReflect.Descriptor instead.
+func (*KeepBlobsResponse) Descriptor() ([]byte, []int) {
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *KeepBlobsResponse) GetMissing() [][]byte {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
 // Row is a stored row. Keys are bytes here, since they need not be UTF-8.
 type Row struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -755,7 +854,7 @@ type Row struct {
 
 func (x *Row) Reset() {
 	*x = Row{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[15]
+	mi := &file_stet_v1_store_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +866,7 @@ func (x *Row) String() string {
 func (*Row) ProtoMessage() {}
 
 func (x *Row) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[15]
+	mi := &file_stet_v1_store_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +879,7 @@ func (x *Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Row.ProtoReflect.Descriptor instead.
 func (*Row) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{15}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Row) GetKey() []byte {
@@ -814,7 +913,7 @@ type KeyRange struct {
 
 func (x *KeyRange) Reset() {
 	*x = KeyRange{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[16]
+	mi := &file_stet_v1_store_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +925,7 @@ func (x *KeyRange) String() string {
 func (*KeyRange) ProtoMessage() {}
 
 func (x *KeyRange) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[16]
+	mi := &file_stet_v1_store_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +938,7 @@ func (x *KeyRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRange.ProtoReflect.Descriptor instead.
 func (*KeyRange) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{16}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *KeyRange) GetStart() []byte {
@@ -865,7 +964,7 @@ type GetRowRequest struct {
 
 func (x *GetRowRequest) Reset() {
 	*x = GetRowRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[17]
+	mi := &file_stet_v1_store_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +976,7 @@ func (x *GetRowRequest) String() string {
 func (*GetRowRequest) ProtoMessage() {}
 
 func (x *GetRowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[17]
+	mi := &file_stet_v1_store_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +989,7 @@ func (x *GetRowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRowRequest.ProtoReflect.Descriptor instead.
 func (*GetRowRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{17}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetRowRequest) GetKey() []byte {
@@ -909,7 +1008,7 @@ type GetRowResponse struct {
 
 func (x *GetRowResponse) Reset() {
 	*x = GetRowResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[18]
+	mi := &file_stet_v1_store_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1020,7 @@ func (x *GetRowResponse) String() string {
 func (*GetRowResponse) ProtoMessage() {}
 
 func (x *GetRowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[18]
+	mi := &file_stet_v1_store_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1033,7 @@ func (x *GetRowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRowResponse.ProtoReflect.Descriptor instead.
 func (*GetRowResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{18}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetRowResponse) GetRow() *Row {
@@ -956,7 +1055,7 @@ type ScanRowsRequest struct {
 
 func (x *ScanRowsRequest) Reset() {
 	*x = ScanRowsRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[19]
+	mi := &file_stet_v1_store_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1067,7 @@ func (x *ScanRowsRequest) String() string {
 func (*ScanRowsRequest) ProtoMessage() {}
 
 func (x *ScanRowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[19]
+	mi := &file_stet_v1_store_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1080,7 @@ func (x *ScanRowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRowsRequest.ProtoReflect.Descriptor instead.
 func (*ScanRowsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{19}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ScanRowsRequest) GetRange() *KeyRange {
@@ -1023,7 +1122,7 @@ type ScanRowsResponse struct {
 
 func (x *ScanRowsResponse) Reset() {
 	*x = ScanRowsResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[20]
+	mi := &file_stet_v1_store_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1134,7 @@ func (x *ScanRowsResponse) String() string {
 func (*ScanRowsResponse) ProtoMessage() {}
 
 func (x *ScanRowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[20]
+	mi := &file_stet_v1_store_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1147,7 @@ func (x *ScanRowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRowsResponse.ProtoReflect.Descriptor instead.
 func (*ScanRowsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{20}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ScanRowsResponse) GetRows() []*Row {
@@ -1076,7 +1175,7 @@ type RowExpectation struct {
 
 func (x *RowExpectation) Reset() {
 	*x = RowExpectation{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[21]
+	mi := &file_stet_v1_store_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1187,7 @@ func (x *RowExpectation) String() string {
 func (*RowExpectation) ProtoMessage() {}
 
 func (x *RowExpectation) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[21]
+	mi := &file_stet_v1_store_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1200,7 @@ func (x *RowExpectation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowExpectation.ProtoReflect.Descriptor instead.
 func (*RowExpectation) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{21}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RowExpectation) GetKey() []byte {
@@ -1131,7 +1230,7 @@ type CommitRequest struct {
 
 func (x *CommitRequest) Reset() {
 	*x = CommitRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[22]
+	mi := &file_stet_v1_store_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1242,7 @@ func (x *CommitRequest) String() string {
 func (*CommitRequest) ProtoMessage() {}
 
 func (x *CommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[22]
+	mi := &file_stet_v1_store_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1255,7 @@ func (x *CommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitRequest.ProtoReflect.Descriptor instead.
 func (*CommitRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{22}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CommitRequest) GetExpect() []*RowExpectation {
@@ -1202,7 +1301,7 @@ type CommitResponse struct {
 
 func (x *CommitResponse) Reset() {
 	*x = CommitResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[23]
+	mi := &file_stet_v1_store_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1313,7 @@ func (x *CommitResponse) String() string {
 func (*CommitResponse) ProtoMessage() {}
 
 func (x *CommitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[23]
+	mi := &file_stet_v1_store_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1326,7 @@ func (x *CommitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitResponse.ProtoReflect.Descriptor instead.
 func (*CommitResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{23}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{25}
 }
 
 // MissingBlobs is the detail of a commit that refers to blobs that are not
@@ -1241,7 +1340,7 @@ type MissingBlobs struct {
 
 func (x *MissingBlobs) Reset() {
 	*x = MissingBlobs{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[24]
+	mi := &file_stet_v1_store_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1352,7 @@ func (x *MissingBlobs) String() string {
 func (*MissingBlobs) ProtoMessage() {}
 
 func (x *MissingBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[24]
+	mi := &file_stet_v1_store_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1365,7 @@ func (x *MissingBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingBlobs.ProtoReflect.Descriptor instead.
 func (*MissingBlobs) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{24}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MissingBlobs) GetIds() [][]byte {
@@ -1288,7 +1387,7 @@ type RowConflict struct {
 
 func (x *RowConflict) Reset() {
 	*x = RowConflict{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[25]
+	mi := &file_stet_v1_store_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1399,7 @@ func (x *RowConflict) String() string {
 func (*RowConflict) ProtoMessage() {}
 
 func (x *RowConflict) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[25]
+	mi := &file_stet_v1_store_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1412,7 @@ func (x *RowConflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowConflict.ProtoReflect.Descriptor instead.
 func (*RowConflict) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{25}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RowConflict) GetKey() []byte {
@@ -1346,7 +1445,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[26]
+	mi := &file_stet_v1_store_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1457,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[26]
+	mi := &file_stet_v1_store_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1470,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{26}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchRequest) GetRange() *KeyRange {
@@ -1389,7 +1488,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[27]
+	mi := &file_stet_v1_store_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1500,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[27]
+	mi := &file_stet_v1_store_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1513,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{27}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{29}
 }
 
 type StoreInfoRequest struct {
@@ -1425,7 +1524,7 @@ type StoreInfoRequest struct {
 
 func (x *StoreInfoRequest) Reset() {
 	*x = StoreInfoRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[28]
+	mi := &file_stet_v1_store_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1536,7 @@ func (x *StoreInfoRequest) String() string {
 func (*StoreInfoRequest) ProtoMessage() {}
 
 func (x *StoreInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[28]
+	mi := &file_stet_v1_store_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1549,7 @@ func (x *StoreInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreInfoRequest.ProtoReflect.Descriptor instead.
 func (*StoreInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{28}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{30}
 }
 
 type StoreInfoResponse struct {
@@ -1466,7 +1565,7 @@ type StoreInfoResponse struct {
 
 func (x *StoreInfoResponse) Reset() {
 	*x = StoreInfoResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[29]
+	mi := &file_stet_v1_store_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1577,7 @@ func (x *StoreInfoResponse) String() string {
 func (*StoreInfoResponse) ProtoMessage() {}
 
 func (x *StoreInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[29]
+	mi := &file_stet_v1_store_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1590,7 @@ func (x *StoreInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreInfoResponse.ProtoReflect.Descriptor instead.
 func (*StoreInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{29}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StoreInfoResponse) GetVersion() string {
@@ -1537,7 +1636,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[30]
+	mi := &file_stet_v1_store_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +1648,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[30]
+	mi := &file_stet_v1_store_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +1661,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{30}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{32}
 }
 
 // KindStats counts the rows or blobs of one kind.
@@ -1577,7 +1676,7 @@ type KindStats struct {
 
 func (x *KindStats) Reset() {
 	*x = KindStats{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[31]
+	mi := &file_stet_v1_store_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1688,7 @@ func (x *KindStats) String() string {
 func (*KindStats) ProtoMessage() {}
 
 func (x *KindStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[31]
+	mi := &file_stet_v1_store_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1701,7 @@ func (x *KindStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KindStats.ProtoReflect.Descriptor instead.
 func (*KindStats) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{31}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *KindStats) GetKind() string {
@@ -1639,7 +1738,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[32]
+	mi := &file_stet_v1_store_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1750,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[32]
+	mi := &file_stet_v1_store_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1763,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{32}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StatsResponse) GetKinds() []*KindStats {
@@ -1707,7 +1806,7 @@ type ConversationSize struct {
 
 func (x *ConversationSize) Reset() {
 	*x = ConversationSize{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[33]
+	mi := &file_stet_v1_store_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1818,7 @@ func (x *ConversationSize) String() string {
 func (*ConversationSize) ProtoMessage() {}
 
 func (x *ConversationSize) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[33]
+	mi := &file_stet_v1_store_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1831,7 @@ func (x *ConversationSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationSize.ProtoReflect.Descriptor instead.
 func (*ConversationSize) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{33}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ConversationSize) GetId() string {
@@ -1775,7 +1874,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[34]
+	mi := &file_stet_v1_store_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1886,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[34]
+	mi := &file_stet_v1_store_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1899,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{34}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CollectRequest) GetDryRun() bool {
@@ -1845,7 +1944,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[35]
+	mi := &file_stet_v1_store_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1956,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[35]
+	mi := &file_stet_v1_store_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1969,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{35}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CollectResponse) GetRemoved() int64 {
@@ -1952,7 +2051,7 @@ type FsckRequest struct {
 
 func (x *FsckRequest) Reset() {
 	*x = FsckRequest{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[36]
+	mi := &file_stet_v1_store_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +2063,7 @@ func (x *FsckRequest) String() string {
 func (*FsckRequest) ProtoMessage() {}
 
 func (x *FsckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[36]
+	mi := &file_stet_v1_store_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +2076,7 @@ func (x *FsckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsckRequest.ProtoReflect.Descriptor instead.
 func (*FsckRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{36}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FsckRequest) GetReadData() bool {
@@ -1999,7 +2098,7 @@ type FsckDamage struct {
 
 func (x *FsckDamage) Reset() {
 	*x = FsckDamage{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[37]
+	mi := &file_stet_v1_store_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2110,7 @@ func (x *FsckDamage) String() string {
 func (*FsckDamage) ProtoMessage() {}
 
 func (x *FsckDamage) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[37]
+	mi := &file_stet_v1_store_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2123,7 @@ func (x *FsckDamage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsckDamage.ProtoReflect.Descriptor instead.
 func (*FsckDamage) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{37}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FsckDamage) GetKind() string {
@@ -2069,7 +2168,7 @@ type FsckResponse struct {
 
 func (x *FsckResponse) Reset() {
 	*x = FsckResponse{}
-	mi := &file_stet_v1_store_service_proto_msgTypes[38]
+	mi := &file_stet_v1_store_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2180,7 @@ func (x *FsckResponse) String() string {
 func (*FsckResponse) ProtoMessage() {}
 
 func (x *FsckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_store_service_proto_msgTypes[38]
+	mi := &file_stet_v1_store_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2193,7 @@ func (x *FsckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsckResponse.ProtoReflect.Descriptor instead.
 func (*FsckResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{38}
+	return file_stet_v1_store_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *FsckResponse) GetChecked() int64 {
@@ -2181,7 +2280,12 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\x14PutBlobStreamRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"G\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"<\n" +
+	"\x10KeepBlobsRequest\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\fR\x03ids\"-\n" +
+	"\x11KeepBlobsResponse\x12\x18\n" +
+	"\amissing\x18\x01 \x03(\fR\amissing\"G\n" +
 	"\x03Row\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x18\n" +
@@ -2276,7 +2380,7 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\x02ok\x18\x03 \x01(\bR\x02ok\x12\x14\n" +
 	"\x05blobs\x18\x04 \x01(\x03R\x05blobs\x12\x12\n" +
 	"\x04rows\x18\x05 \x01(\x03R\x04rows\x12+\n" +
-	"\x06damage\x18\x06 \x03(\v2\x13.stet.v1.FsckDamageR\x06damage2\xd7\x03\n" +
+	"\x06damage\x18\x06 \x03(\v2\x13.stet.v1.FsckDamageR\x06damage2\x96\x04\n" +
 	"\vBlobService\x12=\n" +
 	"\x03Get\x12\x17.stet.v1.GetBlobRequest\x1a\x18.stet.v1.GetBlobResponse\"\x03\x90\x02\x01\x12:\n" +
 	"\x03Put\x12\x18.stet.v1.PutBlobsRequest\x1a\x19.stet.v1.PutBlobsResponse\x12?\n" +
@@ -2284,7 +2388,8 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\x05Flush\x12\x1a.stet.v1.FlushBlobsRequest\x1a\x1b.stet.v1.FlushBlobsResponse\x12B\n" +
 	"\x04List\x12\x19.stet.v1.ListBlobsRequest\x1a\x1a.stet.v1.ListBlobsResponse\"\x03\x90\x02\x01\x12=\n" +
 	"\x04Open\x12\x18.stet.v1.OpenBlobRequest\x1a\x19.stet.v1.OpenBlobResponse0\x01\x12G\n" +
-	"\tPutStream\x12\x1d.stet.v1.PutBlobStreamRequest\x1a\x19.stet.v1.PutBlobsResponse(\x012\x80\x02\n" +
+	"\tPutStream\x12\x1d.stet.v1.PutBlobStreamRequest\x1a\x19.stet.v1.PutBlobsResponse(\x01\x12=\n" +
+	"\x04Keep\x12\x19.stet.v1.KeepBlobsRequest\x1a\x1a.stet.v1.KeepBlobsResponse2\x80\x02\n" +
 	"\n" +
 	"RowService\x12;\n" +
 	"\x03Get\x12\x16.stet.v1.GetRowRequest\x1a\x17.stet.v1.GetRowResponse\"\x03\x90\x02\x01\x12@\n" +
@@ -2309,7 +2414,7 @@ func file_stet_v1_store_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_store_service_proto_rawDescData
 }
 
-var file_stet_v1_store_service_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_stet_v1_store_service_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_stet_v1_store_service_proto_goTypes = []any{
 	(*GetBlobRequest)(nil),       // 0: stet.v1.GetBlobRequest
 	(*GetBlobResponse)(nil),      // 1: stet.v1.GetBlobResponse
@@ -2326,44 +2431,46 @@ var file_stet_v1_store_service_proto_goTypes = []any{
 	(*OpenBlobRequest)(nil),      // 12: stet.v1.OpenBlobRequest
 	(*OpenBlobResponse)(nil),     // 13: stet.v1.OpenBlobResponse
 	(*PutBlobStreamRequest)(nil), // 14: stet.v1.PutBlobStreamRequest
-	(*Row)(nil),                  // 15: stet.v1.Row
-	(*KeyRange)(nil),             // 16: stet.v1.KeyRange
-	(*GetRowRequest)(nil),        // 17: stet.v1.GetRowRequest
-	(*GetRowResponse)(nil),       // 18: stet.v1.GetRowResponse
-	(*ScanRowsRequest)(nil),      // 19: stet.v1.ScanRowsRequest
-	(*ScanRowsResponse)(nil),     // 20: stet.v1.ScanRowsResponse
-	(*RowExpectation)(nil),       // 21: stet.v1.RowExpectation
-	(*CommitRequest)(nil),        // 22: stet.v1.CommitRequest
-	(*CommitResponse)(nil),       // 23: stet.v1.CommitResponse
-	(*MissingBlobs)(nil),         // 24: stet.v1.MissingBlobs
-	(*RowConflict)(nil),          // 25: stet.v1.RowConflict
-	(*WatchRequest)(nil),         // 26: stet.v1.WatchRequest
-	(*WatchResponse)(nil),        // 27: stet.v1.WatchResponse
-	(*StoreInfoRequest)(nil),     // 28: stet.v1.StoreInfoRequest
-	(*StoreInfoResponse)(nil),    // 29: stet.v1.StoreInfoResponse
-	(*StatsRequest)(nil),         // 30: stet.v1.StatsRequest
-	(*KindStats)(nil),            // 31: stet.v1.KindStats
-	(*StatsResponse)(nil),        // 32: stet.v1.StatsResponse
-	(*ConversationSize)(nil),     // 33: stet.v1.ConversationSize
-	(*CollectRequest)(nil),       // 34: stet.v1.CollectRequest
-	(*CollectResponse)(nil),      // 35: stet.v1.CollectResponse
-	(*FsckRequest)(nil),          // 36: stet.v1.FsckRequest
-	(*FsckDamage)(nil),           // 37: stet.v1.FsckDamage
-	(*FsckResponse)(nil),         // 38: stet.v1.FsckResponse
+	(*KeepBlobsRequest)(nil),     // 15: stet.v1.KeepBlobsRequest
+	(*KeepBlobsResponse)(nil),    // 16: stet.v1.KeepBlobsResponse
+	(*Row)(nil),                  // 17: stet.v1.Row
+	(*KeyRange)(nil),             // 18: stet.v1.KeyRange
+	(*GetRowRequest)(nil),        // 19: stet.v1.GetRowRequest
+	(*GetRowResponse)(nil),       // 20: stet.v1.GetRowResponse
+	(*ScanRowsRequest)(nil),      // 21: stet.v1.ScanRowsRequest
+	(*ScanRowsResponse)(nil),     // 22: stet.v1.ScanRowsResponse
+	(*RowExpectation)(nil),       // 23: stet.v1.RowExpectation
+	(*CommitRequest)(nil),        // 24: stet.v1.CommitRequest
+	(*CommitResponse)(nil),       // 25: stet.v1.CommitResponse
+	(*MissingBlobs)(nil),         // 26: stet.v1.MissingBlobs
+	(*RowConflict)(nil),          // 27: stet.v1.RowConflict
+	(*WatchRequest)(nil),         // 28: stet.v1.WatchRequest
+	(*WatchResponse)(nil),        // 29: stet.v1.WatchResponse
+	(*StoreInfoRequest)(nil),     // 30: stet.v1.StoreInfoRequest
+	(*StoreInfoResponse)(nil),    // 31: stet.v1.StoreInfoResponse
+	(*StatsRequest)(nil),         // 32: stet.v1.StatsRequest
+	(*KindStats)(nil),            // 33: stet.v1.KindStats
+	(*StatsResponse)(nil),        // 34: stet.v1.StatsResponse
+	(*ConversationSize)(nil),     // 35: stet.v1.ConversationSize
+	(*CollectRequest)(nil),       // 36: stet.v1.CollectRequest
+	(*CollectResponse)(nil),      // 37: stet.v1.CollectResponse
+	(*FsckRequest)(nil),          // 38: stet.v1.FsckRequest
+	(*FsckDamage)(nil),           // 39: stet.v1.FsckDamage
+	(*FsckResponse)(nil),         // 40: stet.v1.FsckResponse
 }
 var file_stet_v1_store_service_proto_depIdxs = []int32{
 	2,  // 0: stet.v1.PutBlobsRequest.blobs:type_name -> stet.v1.NewBlob
 	10, // 1: stet.v1.ListBlobsResponse.blobs:type_name -> stet.v1.BlobInfo
-	15, // 2: stet.v1.GetRowResponse.row:type_name -> stet.v1.Row
-	16, // 3: stet.v1.ScanRowsRequest.range:type_name -> stet.v1.KeyRange
-	15, // 4: stet.v1.ScanRowsResponse.rows:type_name -> stet.v1.Row
-	21, // 5: stet.v1.CommitRequest.expect:type_name -> stet.v1.RowExpectation
-	16, // 6: stet.v1.CommitRequest.delete_range:type_name -> stet.v1.KeyRange
-	15, // 7: stet.v1.CommitRequest.set:type_name -> stet.v1.Row
-	16, // 8: stet.v1.WatchRequest.range:type_name -> stet.v1.KeyRange
-	31, // 9: stet.v1.StatsResponse.kinds:type_name -> stet.v1.KindStats
-	33, // 10: stet.v1.StatsResponse.biggest:type_name -> stet.v1.ConversationSize
-	37, // 11: stet.v1.FsckResponse.damage:type_name -> stet.v1.FsckDamage
+	17, // 2: stet.v1.GetRowResponse.row:type_name -> stet.v1.Row
+	18, // 3: stet.v1.ScanRowsRequest.range:type_name -> stet.v1.KeyRange
+	17, // 4: stet.v1.ScanRowsResponse.rows:type_name -> stet.v1.Row
+	23, // 5: stet.v1.CommitRequest.expect:type_name -> stet.v1.RowExpectation
+	18, // 6: stet.v1.CommitRequest.delete_range:type_name -> stet.v1.KeyRange
+	17, // 7: stet.v1.CommitRequest.set:type_name -> stet.v1.Row
+	18, // 8: stet.v1.WatchRequest.range:type_name -> stet.v1.KeyRange
+	33, // 9: stet.v1.StatsResponse.kinds:type_name -> stet.v1.KindStats
+	35, // 10: stet.v1.StatsResponse.biggest:type_name -> stet.v1.ConversationSize
+	39, // 11: stet.v1.FsckResponse.damage:type_name -> stet.v1.FsckDamage
 	0,  // 12: stet.v1.BlobService.Get:input_type -> stet.v1.GetBlobRequest
 	3,  // 13: stet.v1.BlobService.Put:input_type -> stet.v1.PutBlobsRequest
 	5,  // 14: stet.v1.BlobService.Has:input_type -> stet.v1.HasBlobsRequest
@@ -2371,31 +2478,33 @@ var file_stet_v1_store_service_proto_depIdxs = []int32{
 	9,  // 16: stet.v1.BlobService.List:input_type -> stet.v1.ListBlobsRequest
 	12, // 17: stet.v1.BlobService.Open:input_type -> stet.v1.OpenBlobRequest
 	14, // 18: stet.v1.BlobService.PutStream:input_type -> stet.v1.PutBlobStreamRequest
-	17, // 19: stet.v1.RowService.Get:input_type -> stet.v1.GetRowRequest
-	19, // 20: stet.v1.RowService.Scan:input_type -> stet.v1.ScanRowsRequest
-	22, // 21: stet.v1.RowService.Commit:input_type -> stet.v1.CommitRequest
-	26, // 22: stet.v1.RowService.Watch:input_type -> stet.v1.WatchRequest
-	28, // 23: stet.v1.StoreService.Info:input_type -> stet.v1.StoreInfoRequest
-	30, // 24: stet.v1.StoreService.Stats:input_type -> stet.v1.StatsRequest
-	34, // 25: stet.v1.StoreService.Collect:input_type -> stet.v1.CollectRequest
-	36, // 26: stet.v1.StoreService.Fsck:input_type -> stet.v1.FsckRequest
-	1,  // 27: stet.v1.BlobService.Get:output_type -> stet.v1.GetBlobResponse
-	4,  // 28: stet.v1.BlobService.Put:output_type -> stet.v1.PutBlobsResponse
-	6,  // 29: stet.v1.BlobService.Has:output_type -> stet.v1.HasBlobsResponse
-	8,  // 30: stet.v1.BlobService.Flush:output_type -> stet.v1.FlushBlobsResponse
-	11, // 31: stet.v1.BlobService.List:output_type -> stet.v1.ListBlobsResponse
-	13, // 32: stet.v1.BlobService.Open:output_type -> stet.v1.OpenBlobResponse
-	4,  // 33: stet.v1.BlobService.PutStream:output_type -> stet.v1.PutBlobsResponse
-	18, // 34: stet.v1.RowService.Get:output_type -> stet.v1.GetRowResponse
-	20, // 35: stet.v1.RowService.Scan:output_type -> stet.v1.ScanRowsResponse
-	23, // 36: stet.v1.RowService.Commit:output_type -> stet.v1.CommitResponse
-	27, // 37: stet.v1.RowService.Watch:output_type -> stet.v1.WatchResponse
-	29, // 38: stet.v1.StoreService.Info:output_type -> stet.v1.StoreInfoResponse
-	32, // 39: stet.v1.StoreService.Stats:output_type -> stet.v1.StatsResponse
-	35, // 40: stet.v1.StoreService.Collect:output_type -> stet.v1.CollectResponse
-	38, // 41: stet.v1.StoreService.Fsck:output_type -> stet.v1.FsckResponse
-	27, // [27:42] is the sub-list for method output_type
-	12, // [12:27] is the sub-list for method input_type
+	15, // 19: stet.v1.BlobService.Keep:input_type -> stet.v1.KeepBlobsRequest
+	19, // 20: stet.v1.RowService.Get:input_type -> stet.v1.GetRowRequest
+	21, // 21: stet.v1.RowService.Scan:input_type -> stet.v1.ScanRowsRequest
+	24, // 22: stet.v1.RowService.Commit:input_type -> stet.v1.CommitRequest
+	28, // 23: stet.v1.RowService.Watch:input_type -> stet.v1.WatchRequest
+	30, // 24: stet.v1.StoreService.Info:input_type -> stet.v1.StoreInfoRequest
+	32, // 25: stet.v1.StoreService.Stats:input_type -> stet.v1.StatsRequest
+	36, // 26: stet.v1.StoreService.Collect:input_type -> stet.v1.CollectRequest
+	38, // 27: stet.v1.StoreService.Fsck:input_type -> stet.v1.FsckRequest
+	1,  // 28: stet.v1.BlobService.Get:output_type -> stet.v1.GetBlobResponse
+	4,  // 29: stet.v1.BlobService.Put:output_type -> stet.v1.PutBlobsResponse
+	6,  // 30: stet.v1.BlobService.Has:output_type -> stet.v1.HasBlobsResponse
+	8,  // 31: stet.v1.BlobService.Flush:output_type -> stet.v1.FlushBlobsResponse
+	11, // 32: stet.v1.BlobService.List:output_type -> stet.v1.ListBlobsResponse
+	13, // 33: stet.v1.BlobService.Open:output_type -> stet.v1.OpenBlobResponse
+	4,  // 34: stet.v1.BlobService.PutStream:output_type -> stet.v1.PutBlobsResponse
+	16, // 35: stet.v1.BlobService.Keep:output_type -> stet.v1.KeepBlobsResponse
+	20, // 36: stet.v1.RowService.Get:output_type -> stet.v1.GetRowResponse
+	22, // 37: stet.v1.RowService.Scan:output_type -> stet.v1.ScanRowsResponse
+	25, // 38: stet.v1.RowService.Commit:output_type -> stet.v1.CommitResponse
+	29, // 39: stet.v1.RowService.Watch:output_type -> stet.v1.WatchResponse
+	31, // 40: stet.v1.StoreService.Info:output_type -> stet.v1.StoreInfoResponse
+	34, // 41: stet.v1.StoreService.Stats:output_type -> stet.v1.StatsResponse
+	37, // 42: stet.v1.StoreService.Collect:output_type -> stet.v1.CollectResponse
+	40, // 43: stet.v1.StoreService.Fsck:output_type -> stet.v1.FsckResponse
+	28, // [28:44] is the sub-list for method output_type
+	12, // [12:28] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -2412,7 +2521,7 @@ func file_stet_v1_store_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_store_service_proto_rawDesc), len(file_stet_v1_store_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -53,6 +53,8 @@ const (
 	BlobServiceOpenProcedure = "/stet.v1.BlobService/Open"
 	// BlobServicePutStreamProcedure is the fully-qualified name of the BlobService's PutStream RPC.
 	BlobServicePutStreamProcedure = "/stet.v1.BlobService/PutStream"
+	// BlobServiceKeepProcedure is the fully-qualified name of the BlobService's Keep RPC.
+	BlobServiceKeepProcedure = "/stet.v1.BlobService/Keep"
 	// RowServiceGetProcedure is the fully-qualified name of the RowService's Get RPC.
 	RowServiceGetProcedure = "/stet.v1.RowService/Get"
 	// RowServiceScanProcedure is the fully-qualified name of the RowService's Scan RPC.
@@ -88,6 +90,10 @@ type BlobServiceClient interface {
 	// PutStream stores a blob of any size: the first message names it, all carry
 	// chunks.
 	PutStream(context.Context) *connect.ClientStreamForClient[v1.PutBlobStreamRequest, v1.PutBlobsResponse]
+	// Keep holds blobs for another store, so that the collector does not remove
+	// them, and returns those that are missing. Held blobs are durable. Blobs that
+	// neither Keep nor a row of a service names are removed after a while.
+	Keep(context.Context, *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error)
 }
 
 // NewBlobServiceClient constructs a client for the stet.v1.BlobService service. By default, it uses
@@ -146,6 +152,12 @@ func NewBlobServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(blobServiceMethods.ByName("PutStream")),
 			connect.WithClientOptions(opts...),
 		),
+		keep: connect.NewClient[v1.KeepBlobsRequest, v1.KeepBlobsResponse](
+			httpClient,
+			baseURL+BlobServiceKeepProcedure,
+			connect.WithSchema(blobServiceMethods.ByName("Keep")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -158,6 +170,7 @@ type blobServiceClient struct {
 	list      *connect.Client[v1.ListBlobsRequest, v1.ListBlobsResponse]
 	open      *connect.Client[v1.OpenBlobRequest, v1.OpenBlobResponse]
 	putStream *connect.Client[v1.PutBlobStreamRequest, v1.PutBlobsResponse]
+	keep      *connect.Client[v1.KeepBlobsRequest, v1.KeepBlobsResponse]
 }
 
 // Get calls stet.v1.BlobService.Get.
@@ -195,6 +208,11 @@ func (c *blobServiceClient) PutStream(ctx context.Context) *connect.ClientStream
 	return c.putStream.CallClientStream(ctx)
 }
 
+// Keep calls stet.v1.BlobService.Keep.
+func (c *blobServiceClient) Keep(ctx context.Context, req *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error) {
+	return c.keep.CallUnary(ctx, req)
+}
+
 // BlobServiceHandler is an implementation of the stet.v1.BlobService service.
 type BlobServiceHandler interface {
 	// Get returns one blob; NOT_FOUND if it is absent, DATA_LOSS if it is damaged.
@@ -212,6 +230,10 @@ type BlobServiceHandler interface {
 	// PutStream stores a blob of any size: the first message names it, all carry
 	// chunks.
 	PutStream(context.Context, *connect.ClientStream[v1.PutBlobStreamRequest]) (*connect.Response[v1.PutBlobsResponse], error)
+	// Keep holds blobs for another store, so that the collector does not remove
+	// them, and returns those that are missing. Held blobs are durable. Blobs that
+	// neither Keep nor a row of a service names are removed after a while.
+	Keep(context.Context, *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error)
 }
 
 // NewBlobServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -266,6 +288,12 @@ func NewBlobServiceHandler(svc BlobServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(blobServiceMethods.ByName("PutStream")),
 		connect.WithHandlerOptions(opts...),
 	)
+	blobServiceKeepHandler := connect.NewUnaryHandler(
+		BlobServiceKeepProcedure,
+		svc.Keep,
+		connect.WithSchema(blobServiceMethods.ByName("Keep")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/stet.v1.BlobService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case BlobServiceGetProcedure:
@@ -282,6 +310,8 @@ func NewBlobServiceHandler(svc BlobServiceHandler, opts ...connect.HandlerOption
 			blobServiceOpenHandler.ServeHTTP(w, r)
 		case BlobServicePutStreamProcedure:
 			blobServicePutStreamHandler.ServeHTTP(w, r)
+		case BlobServiceKeepProcedure:
+			blobServiceKeepHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -317,6 +347,10 @@ func (UnimplementedBlobServiceHandler) Open(context.Context, *connect.Request[v1
 
 func (UnimplementedBlobServiceHandler) PutStream(context.Context, *connect.ClientStream[v1.PutBlobStreamRequest]) (*connect.Response[v1.PutBlobsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.PutStream is not implemented"))
+}
+
+func (UnimplementedBlobServiceHandler) Keep(context.Context, *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.Keep is not implemented"))
 }
 
 // RowServiceClient is a client for the stet.v1.RowService service.

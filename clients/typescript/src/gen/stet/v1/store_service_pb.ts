@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/store_service.proto.
  */
 export const file_stet_v1_store_service: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGV0L3YxL3N0b3JlX3NlcnZpY2UucHJvdG8SB3N0ZXQudjEiHAoOR2V0QmxvYlJlcXVlc3QSCgoCaWQYASABKAwiHwoPR2V0QmxvYlJlc3BvbnNlEgwKBGRhdGEYASABKAwiUwoHTmV3QmxvYhIKCgJpZBgBIAEoDBIMCgRkYXRhGAIgASgMEgwKBGxpa2UYAyABKAwSDAoEa2VlcBgEIAEoAxISCgpsb2NhbF9vbmx5GAUgASgIIjIKD1B1dEJsb2JzUmVxdWVzdBIfCgVibG9icxgBIAMoCzIQLnN0ZXQudjEuTmV3QmxvYiISChBQdXRCbG9ic1Jlc3BvbnNlIh4KD0hhc0Jsb2JzUmVxdWVzdBILCgNpZHMYASADKAwiHwoQSGFzQmxvYnNSZXNwb25zZRILCgNoYXMYASADKAgiEwoRRmx1c2hCbG9ic1JlcXVlc3QiFAoSRmx1c2hCbG9ic1Jlc3BvbnNlIjAKEExpc3RCbG9ic1JlcXVlc3QSDQoFYWZ0ZXIYASABKAwSDQoFbGltaXQYAiABKA0iNAoIQmxvYkluZm8SCgoCaWQYASABKAwSDgoGc3RvcmVkGAIgASgDEgwKBGJhc2UYAyABKAwiQwoRTGlzdEJsb2JzUmVzcG9uc2USIAoFYmxvYnMYASADKAsyES5zdGV0LnYxLkJsb2JJbmZvEgwKBG1vcmUYAiABKAgiHQoPT3BlbkJsb2JSZXF1ZXN0EgoKAmlkGAEgASgMIiEKEE9wZW5CbG9iUmVzcG9uc2USDQoFY2h1bmsYASABKAwiPwoUUHV0QmxvYlN0cmVhbVJlcXVlc3QSCgoCaWQYASABKAwSDAoEc2l6ZRgCIAEoAxINCgVjaHVuaxgDIAEoDCIyCgNSb3cSCwoDa2V5GAEgASgMEg0KBXZhbHVlGAIgASgMEg8KB3ZlcnNpb24YAyABKAQiJgoIS2V5UmFuZ2USDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMIhwKDUdldFJvd1JlcXVlc3QSCwoDa2V5GAEgASgMIisKDkdldFJvd1Jlc3BvbnNlEhkKA3JvdxgBIAEoCzIMLnN0ZXQudjEuUm93ImYKD1NjYW5Sb3dzUmVxdWVzdBIgCgVyYW5nZRgBIAEoCzIRLnN0ZXQudjEuS2V5UmFuZ2USDwoHcmV2ZXJzZRgCIAEoCBINCgVsaW1pdBgDIAEoDRIRCglrZXlzX29ubHkYBCABKAgiPAoQU2NhblJvd3NSZXNwb25zZRIaCgRyb3dzGAEgAygLMgwuc3RldC52MS5Sb3cSDAoEbW9yZRgCIAEoCCIuCg5Sb3dFeHBlY3RhdGlvbhILCgNrZXkYASABKAwSDwoHdmVyc2lvbhgCIAEoBCKaAQoNQ29tbWl0UmVxdWVzdBInCgZleHBlY3QYASADKAsyFy5zdGV0LnYxLlJvd0V4cGVjdGF0aW9uEicKDGRlbGV0ZV9yYW5nZRgCIAMoCzIRLnN0ZXQudjEuS2V5UmFuZ2USDgoGZGVsZXRlGAMgAygMEhkKA3NldBgEIAMoCzIMLnN0ZXQudjEuUm93EgwKBHJlZnMYBSADKAwiEAoOQ29tbWl0UmVzcG9uc2UiGwoMTWlzc2luZ0Jsb2JzEgsKA2lkcxgBIAMoDCI1CgtSb3dDb25mbGljdBILCgNrZXkYASABKAwSDAoEd2FudBgCIAEoBBILCgNnb3QYAyABKAQiMAoMV2F0Y2hSZXF1ZXN0EiAKBXJhbmdlGAEgASgLMhEuc3RldC52MS5LZXlSYW5nZSIPCg1XYXRjaFJlc3BvbnNlIhIKEFN0b3JlSW5mb1JlcXVlc3QiagoRU3RvcmVJbmZvUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIQCghzdG9yZV9pZBgCIAEoCRIRCgllbmNyeXB0ZWQYAyABKAgSEQoJcmVhZF9vbmx5GAQgASgIEgwKBGtpbmQYBSABKAkiDgoMU3RhdHNSZXF1ZXN0IjcKCUtpbmRTdGF0cxIMCgRraW5kGAEgASgJEg0KBWNvdW50GAIgASgDEg0KBWJ5dGVzGAMgASgDIooBCg1TdGF0c1Jlc3BvbnNlEiEKBWtpbmRzGAEgAygLMhIuc3RldC52MS5LaW5kU3RhdHMSEwoLdG90YWxfYnl0ZXMYAiABKAMSFQoNY29udGVudF9ieXRlcxgDIAEoAxIqCgdiaWdnZXN0GAQgAygLMhkuc3RldC52MS5Db252ZXJzYXRpb25TaXplIksKEENvbnZlcnNhdGlvblNpemUSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDQoFYmxvYnMYBCABKAMiTgoOQ29sbGVjdFJlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCBIVCg1ncmFjZV9zZWNvbmRzGAIgASgDEhQKDHNraXBfZGFtYWdlZBgDIAEoCCLJAQoPQ29sbGVjdFJlc3BvbnNlEg8KB3JlbW92ZWQYASABKAMSFQoNcmVtb3ZlZF9ieXRlcxgCIAEoAxIMCgRrZXB0GAMgASgDEhIKCmtlcHRfYnl0ZXMYBCABKAMSDAoEbGl2ZRgFIAEoAxIPCgdtaXNzaW5nGAYgASgDEg8KB2RhbWFnZWQYByABKAMSEgoKdW5yZWFkYWJsZRgIIAMoCRIQCgh3aXRoaGVsZBgJIAEoAxIWCg53aXRoaGVsZF9ieXRlcxgKIAEoAyIgCgtGc2NrUmVxdWVzdBIRCglyZWFkX2RhdGEYASABKAgiTQoKRnNja0RhbWFnZRIMCgRraW5kGAEgASgJEgoKAmlkGAIgASgJEg4KBmRldGFpbBgDIAEoCRIVCg1jb252ZXJzYXRpb25zGAQgAygJInsKDEZzY2tSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBGRvbmUYAiABKAgSCgoCb2sYAyABKAgSDQoFYmxvYnMYBCABKAMSDAoEcm93cxgFIAEoAxIjCgZkYW1hZ2UYBiADKAsyEy5zdGV0LnYxLkZzY2tEYW1hZ2Uy1wMKC0Jsb2JTZXJ2aWNlEj0KA0dldBIXLnN0ZXQudjEuR2V0QmxvYlJlcXVlc3QaGC5zdGV0LnYxLkdldEJsb2JSZXNwb25zZSIDkAIBEjoKA1B1dBIYLnN0ZXQudjEuUHV0QmxvYnNSZXF1ZXN0Ghkuc3RldC52MS5QdXRCbG9ic1Jlc3BvbnNlEj8KA0hhcxIYLnN0ZXQudjEuSGFzQmxvYnNSZXF1ZXN0Ghkuc3RldC52MS5IYXNCbG9ic1Jlc3BvbnNlIgOQAgESQAoFRmx1c2gSGi5zdGV0LnYxLkZsdXNoQmxvYnNSZXF1ZXN0Ghsuc3RldC52MS5GbHVzaEJsb2JzUmVzcG9uc2USQgoETGlzdBIZLnN0ZXQudjEuTGlzdEJsb2JzUmVxdWVzdBoaLnN0ZXQudjEuTGlzdEJsb2JzUmVzcG9uc2UiA5ACARI9CgRPcGVuEhguc3RldC52MS5PcGVuQmxvYlJlcXVlc3QaGS5zdGV0LnYxLk9wZW5CbG9iUmVzcG9uc2UwARJHCglQdXRTdHJlYW0SHS5zdGV0LnYxLlB1dEJsb2JTdHJlYW1SZXF1ZXN0Ghkuc3RldC52MS5QdXRCbG9ic1Jlc3BvbnNlKAEygAIKClJvd1NlcnZpY2USOwoDR2V0EhYuc3RldC52MS5HZXRSb3dSZXF1ZXN0Ghcuc3RldC52MS5HZXRSb3dSZXNwb25zZSIDkAIBEkAKBFNjYW4SGC5zdGV0LnYxLlNjYW5Sb3dzUmVxdWVzdBoZLnN0ZXQudjEuU2NhblJvd3NSZXNwb25zZSIDkAIBEjkKBkNvbW1pdBIWLnN0ZXQudjEuQ29tbWl0UmVxdWVzdBoXLnN0ZXQudjEuQ29tbWl0UmVzcG9uc2USOAoFV2F0Y2gSFS5zdGV0LnYxLldhdGNoUmVxdWVzdBoWLnN0ZXQudjEuV2F0Y2hSZXNwb25zZTABMoQCCgxTdG9yZVNlcnZpY2USQgoESW5mbxIZLnN0ZXQudjEuU3RvcmVJbmZvUmVxdWVzdBoaLnN0ZXQudjEuU3RvcmVJbmZvUmVzcG9uc2UiA5ACARI7CgVTdGF0cxIVLnN0ZXQudjEuU3RhdHNSZXF1ZXN0GhYuc3RldC52MS5TdGF0c1Jlc3BvbnNlIgOQAgESPAoHQ29sbGVjdBIXLnN0ZXQudjEuQ29sbGVjdFJlcXVlc3QaGC5zdGV0LnYxLkNvbGxlY3RSZXNwb25zZRI1CgRGc2NrEhQuc3RldC52MS5Gc2NrUmVxdWVzdBoVLnN0ZXQudjEuRnNja1Jlc3BvbnNlMAFCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z");
+  fileDesc("ChtzdGV0L3YxL3N0b3JlX3NlcnZpY2UucHJvdG8SB3N0ZXQudjEiHAoOR2V0QmxvYlJlcXVlc3QSCgoCaWQYASABKAwiHwoPR2V0QmxvYlJlc3BvbnNlEgwKBGRhdGEYASABKAwiUwoHTmV3QmxvYhIKCgJpZBgBIAEoDBIMCgRkYXRhGAIgASgMEgwKBGxpa2UYAyABKAwSDAoEa2VlcBgEIAEoAxISCgpsb2NhbF9vbmx5GAUgASgIIjIKD1B1dEJsb2JzUmVxdWVzdBIfCgVibG9icxgBIAMoCzIQLnN0ZXQudjEuTmV3QmxvYiISChBQdXRCbG9ic1Jlc3BvbnNlIh4KD0hhc0Jsb2JzUmVxdWVzdBILCgNpZHMYASADKAwiHwoQSGFzQmxvYnNSZXNwb25zZRILCgNoYXMYASADKAgiEwoRRmx1c2hCbG9ic1JlcXVlc3QiFAoSRmx1c2hCbG9ic1Jlc3BvbnNlIjAKEExpc3RCbG9ic1JlcXVlc3QSDQoFYWZ0ZXIYASABKAwSDQoFbGltaXQYAiABKA0iNAoIQmxvYkluZm8SCgoCaWQYASABKAwSDgoGc3RvcmVkGAIgASgDEgwKBGJhc2UYAyABKAwiQwoRTGlzdEJsb2JzUmVzcG9uc2USIAoFYmxvYnMYASADKAsyES5zdGV0LnYxLkJsb2JJbmZvEgwKBG1vcmUYAiABKAgiHQoPT3BlbkJsb2JSZXF1ZXN0EgoKAmlkGAEgASgMIiEKEE9wZW5CbG9iUmVzcG9uc2USDQoFY2h1bmsYASABKAwiPwoUUHV0QmxvYlN0cmVhbVJlcXVlc3QSCgoCaWQYASABKAwSDAoEc2l6ZRgCIAEoAxINCgVjaHVuaxgDIAEoDCIvChBLZWVwQmxvYnNSZXF1ZXN0Eg4KBm9yaWdpbhgBIAEoCRILCgNpZHMYAiADKAwiJAoRS2VlcEJsb2JzUmVzcG9uc2USDwoHbWlzc2luZxgBIAMoDCIyCgNSb3cSCwoDa2V5GAEgASgMEg0KBXZhbHVlGAIgASgMEg8KB3ZlcnNpb24YAyABKAQiJgoIS2V5UmFuZ2USDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMIhwKDUdldFJvd1JlcXVlc3QSCwoDa2V5GAEgASgMIisKDkdldFJvd1Jlc3BvbnNlEhkKA3JvdxgBIAEoCzIMLnN0ZXQudjEuUm93ImYKD1NjYW5Sb3dzUmVxdWVzdBIgCgVyYW5nZRgBIAEoCzIRLnN0ZXQudjEuS2V5UmFuZ2USDwoHcmV2ZXJzZRgCIAEoCBINCgVsaW1pdBgDIAEoDRIRCglrZXlzX29ubHkYBCABKAgiPAoQU2NhblJvd3NSZXNwb25zZRIaCgRyb3dzGAEgAygLMgwuc3RldC52MS5Sb3cSDAoEbW9yZRgCIAEoCCIuCg5Sb3dFeHBlY3RhdGlvbhILCgNrZXkYASABKAwSDwoHdmVyc2lvbhgCIAEoBCKaAQoNQ29tbWl0UmVxdWVzdBInCgZleHBlY3QYASADKAsyFy5zdGV0LnYxLlJvd0V4cGVjdGF0aW9uEicKDGRlbGV0ZV9yYW5nZRgCIAMoCzIRLnN0ZXQudjEuS2V5UmFuZ2USDgoGZGVsZXRlGAMgAygMEhkKA3NldBgEIAMoCzIMLnN0ZXQudjEuUm93EgwKBHJlZnMYBSADKAwiEAoOQ29tbWl0UmVzcG9uc2UiGwoMTWlzc2luZ0Jsb2JzEgsKA2lkcxgBIAMoDCI1CgtSb3dDb25mbGljdBILCgNrZXkYASABKAwSDAoEd2FudBgCIAEoBBILCgNnb3QYAyABKAQiMAoMV2F0Y2hSZXF1ZXN0EiAKBXJhbmdlGAEgASgLMhEuc3RldC52MS5LZXlSYW5nZSIPCg1XYXRjaFJlc3BvbnNlIhIKEFN0b3JlSW5mb1JlcXVlc3QiagoRU3RvcmVJbmZvUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIQCghzdG9yZV9pZBgCIAEoCRIRCgllbmNyeXB0ZWQYAyABKAgSEQoJcmVhZF9vbmx5GAQgASgIEgwKBGtpbmQYBSABKAkiDgoMU3RhdHNSZXF1ZXN0IjcKCUtpbmRTdGF0cxIMCgRraW5kGAEgASgJEg0KBWNvdW50GAIgASgDEg0KBWJ5dGVzGAMgASgDIooBCg1TdGF0c1Jlc3BvbnNlEiEKBWtpbmRzGAEgAygLMhIuc3RldC52MS5LaW5kU3RhdHMSEwoLdG90YWxfYnl0ZXMYAiABKAMSFQoNY29udGVudF9ieXRlcxgDIAEoAxIqCgdiaWdnZXN0GAQgAygLMhkuc3RldC52MS5Db252ZXJzYXRpb25TaXplIksKEENvbnZlcnNhdGlvblNpemUSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDQoFYmxvYnMYBCABKAMiTgoOQ29sbGVjdFJlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCBIVCg1ncmFjZV9zZWNvbmRzGAIgASgDEhQKDHNraXBfZGFtYWdlZBgDIAEoCCLJAQoPQ29sbGVjdFJlc3BvbnNlEg8KB3JlbW92ZWQYASABKAMSFQoNcmVtb3ZlZF9ieXRlcxgCIAEoAxIMCgRrZXB0GAMgASgDEhIKCmtlcHRfYnl0ZXMYBCABKAMSDAoEbGl2ZRgFIAEoAxIPCgdtaXNzaW5nGAYgASgDEg8KB2RhbWFnZWQYByABKAMSEgoKdW5yZWFkYWJsZRgIIAMoCRIQCgh3aXRoaGVsZBgJIAEoAxIWCg53aXRoaGVsZF9ieXRlcxgKIAEoAyIgCgtGc2NrUmVxdWVzdBIRCglyZWFkX2RhdGEYASABKAgiTQoKRnNja0RhbWFnZRIMCgRraW5kGAEgASgJEgoKAmlkGAIgASgJEg4KBmRldGFpbBgDIAEoCRIVCg1jb252ZXJzYXRpb25zGAQgAygJInsKDEZzY2tSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBGRvbmUYAiABKAgSCgoCb2sYAyABKAgSDQoFYmxvYnMYBCABKAMSDAoEcm93cxgFIAEoAxIjCgZkYW1hZ2UYBiADKAsyEy5zdGV0LnYxLkZzY2tEYW1hZ2UylgQKC0Jsb2JTZXJ2aWNlEj0KA0dldBIXLnN0ZXQudjEuR2V0QmxvYlJlcXVlc3QaGC5zdGV0LnYxLkdldEJsb2JSZXNwb25zZSIDkAIBEjoKA1B1dBIYLnN0ZXQudjEuUHV0QmxvYnNSZXF1ZXN0Ghkuc3RldC52MS5QdXRCbG9ic1Jlc3BvbnNlEj8KA0hhcxIYLnN0ZXQudjEuSGFzQmxvYnNSZXF1ZXN0Ghkuc3RldC52MS5IYXNCbG9ic1Jlc3BvbnNlIgOQAgESQAoFRmx1c2gSGi5zdGV0LnYxLkZsdXNoQmxvYnNSZXF1ZXN0Ghsuc3RldC52MS5GbHVzaEJsb2JzUmVzcG9uc2USQgoETGlzdBIZLnN0ZXQudjEuTGlzdEJsb2JzUmVxdWVzdBoaLnN0ZXQudjEuTGlzdEJsb2JzUmVzcG9uc2UiA5ACARI9CgRPcGVuEhguc3RldC52MS5PcGVuQmxvYlJlcXVlc3QaGS5zdGV0LnYxLk9wZW5CbG9iUmVzcG9uc2UwARJHCglQdXRTdHJlYW0SHS5zdGV0LnYxLlB1dEJsb2JTdHJlYW1SZXF1ZXN0Ghkuc3RldC52MS5QdXRCbG9ic1Jlc3BvbnNlKAESPQoES2VlcBIZLnN0ZXQudjEuS2VlcEJsb2JzUmVxdWVzdBoaLnN0ZXQudjEuS2VlcEJsb2JzUmVzcG9uc2UygAIKClJvd1NlcnZpY2USOwoDR2V0EhYuc3RldC52MS5HZXRSb3dSZXF1ZXN0Ghcuc3RldC52MS5HZXRSb3dSZXNwb25zZSIDkAIBEkAKBFNjYW4SGC5zdGV0LnYxLlNjYW5Sb3dzUmVxdWVzdBoZLnN0ZXQudjEuU2NhblJvd3NSZXNwb25zZSIDkAIBEjkKBkNvbW1pdBIWLnN0ZXQudjEuQ29tbWl0UmVxdWVzdBoXLnN0ZXQudjEuQ29tbWl0UmVzcG9uc2USOAoFV2F0Y2gSFS5zdGV0LnYxLldhdGNoUmVxdWVzdBoWLnN0ZXQudjEuV2F0Y2hSZXNwb25zZTABMoQCCgxTdG9yZVNlcnZpY2USQgoESW5mbxIZLnN0ZXQudjEuU3RvcmVJbmZvUmVxdWVzdBoaLnN0ZXQudjEuU3RvcmVJbmZvUmVzcG9uc2UiA5ACARI7CgVTdGF0cxIVLnN0ZXQudjEuU3RhdHNSZXF1ZXN0GhYuc3RldC52MS5TdGF0c1Jlc3BvbnNlIgOQAgESPAoHQ29sbGVjdBIXLnN0ZXQudjEuQ29sbGVjdFJlcXVlc3QaGC5zdGV0LnYxLkNvbGxlY3RSZXNwb25zZRI1CgRGc2NrEhQuc3RldC52MS5Gc2NrUmVxdWVzdBoVLnN0ZXQudjEuRnNja1Jlc3BvbnNlMAFCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z");
 
 /**
  * @generated from message stet.v1.GetBlobRequest
@@ -318,6 +318,51 @@ export const PutBlobStreamRequestSchema: GenMessage<PutBlobStreamRequest> = /*@_
   messageDesc(file_stet_v1_store_service, 14);
 
 /**
+ * @generated from message stet.v1.KeepBlobsRequest
+ */
+export type KeepBlobsRequest = Message<"stet.v1.KeepBlobsRequest"> & {
+  /**
+   * Names the store that the blobs are held for.
+   *
+   * @generated from field: string origin = 1;
+   */
+  origin: string;
+
+  /**
+   * At most 4096.
+   *
+   * @generated from field: repeated bytes ids = 2;
+   */
+  ids: Uint8Array[];
+};
+
+/**
+ * Describes the message stet.v1.KeepBlobsRequest.
+ * Use `create(KeepBlobsRequestSchema)` to create a new message.
+ */
+export const KeepBlobsRequestSchema: GenMessage<KeepBlobsRequest> = /*@__PURE__*/
+  messageDesc(file_stet_v1_store_service, 15);
+
+/**
+ * @generated from message stet.v1.KeepBlobsResponse
+ */
+export type KeepBlobsResponse = Message<"stet.v1.KeepBlobsResponse"> & {
+  /**
+   * Not held, because they are not stored here.
+   *
+   * @generated from field: repeated bytes missing = 1;
+   */
+  missing: Uint8Array[];
+};
+
+/**
+ * Describes the message stet.v1.KeepBlobsResponse.
+ * Use `create(KeepBlobsResponseSchema)` to create a new message.
+ */
+export const KeepBlobsResponseSchema: GenMessage<KeepBlobsResponse> = /*@__PURE__*/
+  messageDesc(file_stet_v1_store_service, 16);
+
+/**
  * Row is a stored row. Keys are bytes here, since they need not be UTF-8.
  *
  * @generated from message stet.v1.Row
@@ -344,7 +389,7 @@ export type Row = Message<"stet.v1.Row"> & {
  * Use `create(RowSchema)` to create a new message.
  */
 export const RowSchema: GenMessage<Row> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 15);
+  messageDesc(file_stet_v1_store_service, 17);
 
 /**
  * @generated from message stet.v1.KeyRange
@@ -366,7 +411,7 @@ export type KeyRange = Message<"stet.v1.KeyRange"> & {
  * Use `create(KeyRangeSchema)` to create a new message.
  */
 export const KeyRangeSchema: GenMessage<KeyRange> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 16);
+  messageDesc(file_stet_v1_store_service, 18);
 
 /**
  * @generated from message stet.v1.GetRowRequest
@@ -383,7 +428,7 @@ export type GetRowRequest = Message<"stet.v1.GetRowRequest"> & {
  * Use `create(GetRowRequestSchema)` to create a new message.
  */
 export const GetRowRequestSchema: GenMessage<GetRowRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 17);
+  messageDesc(file_stet_v1_store_service, 19);
 
 /**
  * @generated from message stet.v1.GetRowResponse
@@ -400,7 +445,7 @@ export type GetRowResponse = Message<"stet.v1.GetRowResponse"> & {
  * Use `create(GetRowResponseSchema)` to create a new message.
  */
 export const GetRowResponseSchema: GenMessage<GetRowResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 18);
+  messageDesc(file_stet_v1_store_service, 20);
 
 /**
  * @generated from message stet.v1.ScanRowsRequest
@@ -432,7 +477,7 @@ export type ScanRowsRequest = Message<"stet.v1.ScanRowsRequest"> & {
  * Use `create(ScanRowsRequestSchema)` to create a new message.
  */
 export const ScanRowsRequestSchema: GenMessage<ScanRowsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 19);
+  messageDesc(file_stet_v1_store_service, 21);
 
 /**
  * @generated from message stet.v1.ScanRowsResponse
@@ -456,7 +501,7 @@ export type ScanRowsResponse = Message<"stet.v1.ScanRowsResponse"> & {
  * Use `create(ScanRowsResponseSchema)` to create a new message.
  */
 export const ScanRowsResponseSchema: GenMessage<ScanRowsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 20);
+  messageDesc(file_stet_v1_store_service, 22);
 
 /**
  * @generated from message stet.v1.RowExpectation
@@ -480,7 +525,7 @@ export type RowExpectation = Message<"stet.v1.RowExpectation"> & {
  * Use `create(RowExpectationSchema)` to create a new message.
  */
 export const RowExpectationSchema: GenMessage<RowExpectation> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 21);
+  messageDesc(file_stet_v1_store_service, 23);
 
 /**
  * @generated from message stet.v1.CommitRequest
@@ -517,7 +562,7 @@ export type CommitRequest = Message<"stet.v1.CommitRequest"> & {
  * Use `create(CommitRequestSchema)` to create a new message.
  */
 export const CommitRequestSchema: GenMessage<CommitRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 22);
+  messageDesc(file_stet_v1_store_service, 24);
 
 /**
  * @generated from message stet.v1.CommitResponse
@@ -530,7 +575,7 @@ export type CommitResponse = Message<"stet.v1.CommitResponse"> & {
  * Use `create(CommitResponseSchema)` to create a new message.
  */
 export const CommitResponseSchema: GenMessage<CommitResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 23);
+  messageDesc(file_stet_v1_store_service, 25);
 
 /**
  * MissingBlobs is the detail of a commit that refers to blobs that are not
@@ -550,7 +595,7 @@ export type MissingBlobs = Message<"stet.v1.MissingBlobs"> & {
  * Use `create(MissingBlobsSchema)` to create a new message.
  */
 export const MissingBlobsSchema: GenMessage<MissingBlobs> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 24);
+  messageDesc(file_stet_v1_store_service, 26);
 
 /**
  * RowConflict is the detail of a commit whose expectation failed.
@@ -579,7 +624,7 @@ export type RowConflict = Message<"stet.v1.RowConflict"> & {
  * Use `create(RowConflictSchema)` to create a new message.
  */
 export const RowConflictSchema: GenMessage<RowConflict> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 25);
+  messageDesc(file_stet_v1_store_service, 27);
 
 /**
  * @generated from message stet.v1.WatchRequest
@@ -596,7 +641,7 @@ export type WatchRequest = Message<"stet.v1.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 26);
+  messageDesc(file_stet_v1_store_service, 28);
 
 /**
  * @generated from message stet.v1.WatchResponse
@@ -609,7 +654,7 @@ export type WatchResponse = Message<"stet.v1.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 27);
+  messageDesc(file_stet_v1_store_service, 29);
 
 /**
  * @generated from message stet.v1.StoreInfoRequest
@@ -622,7 +667,7 @@ export type StoreInfoRequest = Message<"stet.v1.StoreInfoRequest"> & {
  * Use `create(StoreInfoRequestSchema)` to create a new message.
  */
 export const StoreInfoRequestSchema: GenMessage<StoreInfoRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 28);
+  messageDesc(file_stet_v1_store_service, 30);
 
 /**
  * @generated from message stet.v1.StoreInfoResponse
@@ -659,7 +704,7 @@ export type StoreInfoResponse = Message<"stet.v1.StoreInfoResponse"> & {
  * Use `create(StoreInfoResponseSchema)` to create a new message.
  */
 export const StoreInfoResponseSchema: GenMessage<StoreInfoResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 29);
+  messageDesc(file_stet_v1_store_service, 31);
 
 /**
  * @generated from message stet.v1.StatsRequest
@@ -672,7 +717,7 @@ export type StatsRequest = Message<"stet.v1.StatsRequest"> & {
  * Use `create(StatsRequestSchema)` to create a new message.
  */
 export const StatsRequestSchema: GenMessage<StatsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 30);
+  messageDesc(file_stet_v1_store_service, 32);
 
 /**
  * KindStats counts the rows or blobs of one kind.
@@ -701,7 +746,7 @@ export type KindStats = Message<"stet.v1.KindStats"> & {
  * Use `create(KindStatsSchema)` to create a new message.
  */
 export const KindStatsSchema: GenMessage<KindStats> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 31);
+  messageDesc(file_stet_v1_store_service, 33);
 
 /**
  * @generated from message stet.v1.StatsResponse
@@ -735,7 +780,7 @@ export type StatsResponse = Message<"stet.v1.StatsResponse"> & {
  * Use `create(StatsResponseSchema)` to create a new message.
  */
 export const StatsResponseSchema: GenMessage<StatsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 32);
+  messageDesc(file_stet_v1_store_service, 34);
 
 /**
  * @generated from message stet.v1.ConversationSize
@@ -767,7 +812,7 @@ export type ConversationSize = Message<"stet.v1.ConversationSize"> & {
  * Use `create(ConversationSizeSchema)` to create a new message.
  */
 export const ConversationSizeSchema: GenMessage<ConversationSize> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 33);
+  messageDesc(file_stet_v1_store_service, 35);
 
 /**
  * @generated from message stet.v1.CollectRequest
@@ -796,7 +841,7 @@ export type CollectRequest = Message<"stet.v1.CollectRequest"> & {
  * Use `create(CollectRequestSchema)` to create a new message.
  */
 export const CollectRequestSchema: GenMessage<CollectRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 34);
+  messageDesc(file_stet_v1_store_service, 36);
 
 /**
  * @generated from message stet.v1.CollectResponse
@@ -863,7 +908,7 @@ export type CollectResponse = Message<"stet.v1.CollectResponse"> & {
  * Use `create(CollectResponseSchema)` to create a new message.
  */
 export const CollectResponseSchema: GenMessage<CollectResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 35);
+  messageDesc(file_stet_v1_store_service, 37);
 
 /**
  * @generated from message stet.v1.FsckRequest
@@ -880,7 +925,7 @@ export type FsckRequest = Message<"stet.v1.FsckRequest"> & {
  * Use `create(FsckRequestSchema)` to create a new message.
  */
 export const FsckRequestSchema: GenMessage<FsckRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 36);
+  messageDesc(file_stet_v1_store_service, 38);
 
 /**
  * @generated from message stet.v1.FsckDamage
@@ -912,7 +957,7 @@ export type FsckDamage = Message<"stet.v1.FsckDamage"> & {
  * Use `create(FsckDamageSchema)` to create a new message.
  */
 export const FsckDamageSchema: GenMessage<FsckDamage> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 37);
+  messageDesc(file_stet_v1_store_service, 39);
 
 /**
  * @generated from message stet.v1.FsckResponse
@@ -954,7 +999,7 @@ export type FsckResponse = Message<"stet.v1.FsckResponse"> & {
  * Use `create(FsckResponseSchema)` to create a new message.
  */
 export const FsckResponseSchema: GenMessage<FsckResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_store_service, 38);
+  messageDesc(file_stet_v1_store_service, 40);
 
 /**
  * BlobService is a blob store on the other side. Ids are verified there on the
@@ -1033,6 +1078,18 @@ export const BlobService: GenService<{
     methodKind: "client_streaming";
     input: typeof PutBlobStreamRequestSchema;
     output: typeof PutBlobsResponseSchema;
+  },
+  /**
+   * Keep holds blobs for another store, so that the collector does not remove
+   * them, and returns those that are missing. Held blobs are durable. Blobs that
+   * neither Keep nor a row of a service names are removed after a while.
+   *
+   * @generated from rpc stet.v1.BlobService.Keep
+   */
+  keep: {
+    methodKind: "unary";
+    input: typeof KeepBlobsRequestSchema;
+    output: typeof KeepBlobsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stet_v1_store_service, 0);
