@@ -47,6 +47,15 @@ func (m *mover) lookAtCheckpoints(ctx context.Context, conversation string) ([]c
 
 // lookAtCheckpoint returns nil if the target already has the checkpoint.
 func (m *mover) lookAtCheckpoint(ctx context.Context, conversation, id string) (*captured, error) {
+	one, err := m.lookAtAnyCheckpoint(ctx, id)
+	if err == nil && one != nil && one.rec.GetConversation() != conversation {
+		return nil, fmt.Errorf("%w: row %q: listed with conversation %q, but belongs to %q", kv.ErrCorrupt, one.row.Key, conversation, one.rec.GetConversation())
+	}
+	return one, err
+}
+
+// lookAtAnyCheckpoint is lookAtCheckpoint for a checkpoint of any conversation or none.
+func (m *mover) lookAtAnyCheckpoint(ctx context.Context, id string) (*captured, error) {
 	key := keyspace.Checkpoint(id)
 	_, err := m.to.Rows.Get(ctx, key)
 	if !errors.Is(err, kv.ErrNotFound) {
@@ -62,9 +71,6 @@ func (m *mover) lookAtCheckpoint(ctx context.Context, conversation, id string) (
 	one := &captured{row: row, rec: new(stetv1.CheckpointRecord)}
 	if err := decode(row, one.rec); err != nil {
 		return nil, err
-	}
-	if one.rec.GetConversation() != conversation {
-		return nil, fmt.Errorf("%w: row %q: listed with conversation %q, but belongs to %q", kv.ErrCorrupt, key, conversation, one.rec.GetConversation())
 	}
 	if one.ws, err = m.workspace(ctx, one.rec); err != nil {
 		return nil, err
@@ -96,8 +102,11 @@ func (m *mover) checkpoint(ctx context.Context, one captured) error {
 	}
 	b := &kv.Batch{
 		Expect: []kv.Expect{{Key: key}},
-		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ConversationCheckpoint(one.rec.GetConversation(), one.rec.GetId())}},
+		Set:    []kv.Set{{Key: key, Value: value}},
 		Refs:   one.ids,
+	}
+	if of := one.rec.GetConversation(); of != "" {
+		b.Set = append(b.Set, kv.Set{Key: keyspace.ConversationCheckpoint(of, one.rec.GetId())})
 	}
 	if err := m.place(ctx, one, b); err != nil {
 		return err
@@ -173,13 +182,18 @@ func (m *mover) workspace(ctx context.Context, rec *stetv1.CheckpointRecord) (*s
 	if err != nil {
 		return nil, err
 	}
+	return m.newWorkspace(row, rec.GetTimeMs())
+}
+
+// newWorkspace makes a record for the target from one of the source.
+func (m *mover) newWorkspace(row kv.Row, createdMs int64) (*stetv1.WorkspaceRecord, error) {
 	ws := new(stetv1.WorkspaceRecord)
 	if err := decode(row, ws); err != nil {
 		return nil, err
 	}
 	ws.Nonce = make([]byte, 4)
 	rand.Read(ws.Nonce) // never fails
-	ws.LastCheckpoint, ws.LastNumber, ws.CreatedAtMs = "", 0, rec.GetTimeMs()
+	ws.LastCheckpoint, ws.LastNumber, ws.CreatedAtMs = "", 0, createdMs
 	ws.Turns = &stetv1.TurnsAtWork{} // those of the source do not continue here
 	return ws, nil
 }

@@ -1,5 +1,5 @@
-// Package transfer moves conversations and their checkpoints from one store to
-// another, local or remote.
+// Package transfer moves conversations with all that belongs to them, or everything,
+// from one store to another, local or remote.
 //
 // Only blobs that the other side lacks are sent. A save or checkpoint becomes visible
 // there by one commit that names its blobs, so everything visible is complete and
@@ -14,6 +14,12 @@
 //
 // Data of an encrypted store is not written to an unencrypted one, unless
 // Options.AllowPlain is set: the two sides seal with their own keys, and only the
-// connection protects the data in between. Agents, pins and the log of operations
-// belong to a store and are not transferred.
+// connection protects the data in between.
+//
+// With Options.Everything the target is a backup: it also gets checkpoints without a
+// conversation, agents with their logs, pins and the log of operations. What it has
+// otherwise stays there and is named in the report. Not moved are settings, marks,
+// running rewinds, quarantined rows, and what is only of this store: the writer and epoch
+// of a conversation and the nonce of a workspace are new, and checkpoints say that they
+// were received.
 package transfer

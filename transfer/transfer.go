@@ -25,6 +25,8 @@ var (
 	// ErrPlain says that contents of an encrypted store would be written to one that
 	// is not.
 	ErrPlain = fault.New(fault.Conflict, "the source is encrypted and the target is not")
+	// ErrNotAll says that everything was asked for and some conversations were named.
+	ErrNotAll = fault.New(fault.Invalid, "everything cannot be limited to some conversations")
 	// ErrIncomplete says that the source lacks a blob that it needs.
 	ErrIncomplete = fault.New(fault.Damaged, "the source is damaged")
 )
@@ -47,6 +49,9 @@ type Options struct {
 	Force bool
 	// DryRun determines what would be moved and moves nothing.
 	DryRun bool
+	// Everything also moves what belongs to no conversation: checkpoints without one,
+	// agents with their logs, pins, the log of operations. It needs all conversations.
+	Everything bool
 	// AllowPlain allows copying an encrypted store into an unencrypted one.
 	AllowPlain bool
 	// Progress, if set, is called from time to time with what was moved so far.
@@ -80,8 +85,9 @@ type Moved struct {
 	ID     string
 	Title  string
 	Status Status
-	// Saves and Checkpoints count what was added.
-	Saves, Checkpoints int
+	// Saves and Checkpoints count what was added, Rows other rows: message heads, JSON
+	// checkpoints, tool calls of runs.
+	Saves, Checkpoints, Rows int
 	// Err is the cause of a failure.
 	Err error
 }
@@ -92,6 +98,14 @@ type Report struct {
 	// Blobs and Bytes count sent blobs; Present counts blobs that the target had.
 	Blobs, Present int
 	Bytes          int64
+	// Checkpoints, Agents, Pins and Operations count what belongs to no conversation;
+	// see Options.Everything.
+	Checkpoints, Agents, Pins, Operations int
+	// Left names what the target has otherwise and keeps.
+	Left []string
+	// Missing counts blobs that rows beside saves and checkpoints name and the source
+	// lacks. The rows were moved.
+	Missing int
 }
 
 // Diverged returns the conversations that were left alone.
@@ -120,6 +134,9 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 		return m.report, ErrPlain
 	}
 	all := len(ids) == 0
+	if m.opts.Everything && !all {
+		return m.report, ErrNotAll
+	}
 	if all {
 		var err error
 		if ids, err = service(from).IDs(ctx, "", 0); err != nil {
@@ -139,6 +156,12 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 		m.failed(id, err)
 		failed.Errs = append(failed.Errs, err)
 		m.forget()
+	}
+	if m.opts.Everything {
+		m.forget()
+		if err := m.everything(ctx); err != nil {
+			return m.report, err
+		}
 	}
 	if len(failed.Errs) > 0 {
 		return m.report, failed
@@ -229,5 +252,8 @@ func (m *mover) conversation(ctx context.Context, id string) error {
 	if err := m.saves(ctx, here, there, p, saves, at); err != nil {
 		return err
 	}
-	return m.checkpoints(ctx, checkpoints, at)
+	if err := m.checkpoints(ctx, checkpoints, at); err != nil {
+		return err
+	}
+	return m.attached(ctx, id, at)
 }
