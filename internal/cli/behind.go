@@ -14,6 +14,9 @@ func (a *app) behind(store string, in *os.File, setting string, args ...string) 
 		return err
 	}
 	env := append(os.Environ(), setting)
+	if a.copying.flag {
+		env = append(env, envOf("remote.url")+"="+a.remote)
+	}
 	for name, path := range map[string]string{"STET_KEY_FILE": a.keyPath(), "STET_CONFIG": a.settingsFile()} {
 		if path == "" {
 			continue

@@ -53,6 +53,8 @@ type app struct {
 	keyring      string       // likewise
 	background   bool         // whether to start background processes; only a setting
 	asked        bool         // whether the store's passphrase was asked for
+	remote       string       // --remote, or the setting
+	copying      copying      // settings of the remote
 	fleet        *fleet.Fleet // the backend of the open store, if that is a database
 }
 
@@ -107,6 +109,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "", "store to use: a directory or URL (env STET_STORE; default "+defaultStoreText+")")
 	flags.StringVar(&a.blobs, "blobs", "", "bucket of a store in a database, s3://… (env STET_BLOBS)")
+	flags.StringVar(&a.remote, "remote", "", "server or bucket that gets a copy of the store's blobs: http(s)://… or s3://… (env STET_REMOTE_URL)")
 	flags.StringVarP(&a.workspace, "workspace", "C", "", "workspace directory (default: the current directory)")
 	flags.StringVarP(&a.conversation, "conversation", "c", "", "conversation to work on (id or unique prefix)")
 	flags.BoolVar(&a.json, "json", false, "print machine-readable output with a versioned schema")

@@ -37,6 +37,7 @@ func (a *app) commands() []*cobra.Command {
 		a.exportCommand(),
 		a.pushCommand(),
 		a.pullCommand(),
+		a.flushCommand(),
 		a.duCommand(),
 		a.gcCommand(),
 		a.rmCommand(),

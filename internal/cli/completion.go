@@ -57,7 +57,8 @@ func (a *app) conversationNames(cmd *cobra.Command, prefix string) []string {
 	if a.useSettings() != nil {
 		return nil
 	}
-	a.json = true // never ask for a passphrase while completing
+	a.json = true           // never ask for a passphrase while completing
+	a.copying.silent = true // nor send anything
 	var names []string
 	err := a.withStore(cmd.Context(), false, func(db *stet.DB) error {
 		found, err := db.Conversations().IDs(cmd.Context(), prefix, 100)

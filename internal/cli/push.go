@@ -20,8 +20,8 @@ import (
 
 // moveFlags are those of push and pull.
 type moveFlags struct {
-	force, dryRun, plain bool
-	remoteKey            string
+	force, dryRun, plain, all bool
+	remoteKey                 string
 }
 
 func (f *moveFlags) add(cmd *cobra.Command, target string) {
@@ -29,6 +29,7 @@ func (f *moveFlags) add(cmd *cobra.Command, target string) {
 	flags.BoolVar(&f.force, "force", false, "take the other head if both sides were continued; the saves of "+target+" stay as a branch")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be copied, copy nothing")
 	flags.BoolVar(&f.plain, "decrypt", false, "allow copying an encrypted store into an unencrypted one")
+	flags.BoolVar(&f.all, "all", false, "copy everything, for a backup: also agents, pins, the log of operations and other checkpoints")
 	flags.StringVar(&f.remoteKey, "remote-key-file", "", "key file of REMOTE, if that is an encrypted directory")
 }
 
@@ -43,8 +44,12 @@ stay in the history as a branch ('stet log' shows it, 'stet fork' continues it).
 
 Two directories with the same keys exchange sealed blobs unchanged. Otherwise the
 two sides seal with their own keys. Data of an encrypted store is not
-written to one that is not encrypted, unless --decrypt is given. Agents, pins and
-the log of operations are not copied.`
+written to one that is not encrypted, unless --decrypt is given.
+
+A conversation comes with its checkpoints, also the JSON checkpoints and sources of an
+import. With --all, without names, everything else is copied too: agents with their
+logs, pins, the log of operations, and checkpoints without a conversation. What the
+other side has otherwise stays there and is named.`
 
 func (a *app) pushCommand() *cobra.Command {
 	var flags moveFlags
@@ -166,6 +171,7 @@ type movedJSON struct {
 	Status      transfer.Status `json:"status"`
 	Saves       int             `json:"saves"`
 	Checkpoints int             `json:"checkpoints"`
+	Rows        int             `json:"rows"`
 	Error       string          `json:"error,omitempty"`
 }
 
@@ -175,12 +181,18 @@ type moveJSON struct {
 	Conversations []movedJSON `json:"conversations"`
 	Blobs         int         `json:"blobs"`
 	Bytes         int64       `json:"bytes"`
+	Checkpoints   int         `json:"checkpoints"`
+	Agents        int         `json:"agents"`
+	Pins          int         `json:"pins"`
+	Operations    int         `json:"operations"`
+	Left          []string    `json:"left,omitempty"`
+	Missing       int         `json:"missing,omitempty"`
 }
 
 func (a *app) transfer(ctx context.Context, verb string, from, to transfer.Side, ids []string, flags moveFlags) error {
 	sent := a.counter("moving blobs:")
 	report, err := transfer.Run(ctx, from, to, ids, &transfer.Options{
-		Force: flags.force, DryRun: flags.dryRun, AllowPlain: flags.plain,
+		Force: flags.force, DryRun: flags.dryRun, AllowPlain: flags.plain, Everything: flags.all,
 		Progress: func(r transfer.Report) { sent.set(int64(r.Blobs)) },
 	})
 	sent.done()
@@ -189,6 +201,8 @@ func (a *app) transfer(ctx context.Context, verb string, from, to transfer.Side,
 		return a.moved(verb, report, flags, failed)
 	}
 	switch {
+	case errors.Is(err, transfer.ErrNotAll):
+		return usage(errors.New("--all copies everything; name no conversations"))
 	case errors.Is(err, transfer.ErrPlain):
 		return coded(ExitUsage, "%w: nothing was copied; encrypt the target ('stet keys init'), or pass --decrypt", err)
 	case err != nil:
@@ -200,9 +214,11 @@ func (a *app) transfer(ctx context.Context, verb string, from, to transfer.Side,
 
 // moved prints what was copied and what was not.
 func (a *app) moved(verb string, report *transfer.Report, flags moveFlags, failed *transfer.FailedError) error {
-	value := moveJSON{Schema: "stet." + verb + ".v1", DryRun: flags.dryRun, Conversations: []movedJSON{}, Blobs: report.Blobs, Bytes: report.Bytes}
+	value := moveJSON{Schema: "stet." + verb + ".v1", DryRun: flags.dryRun, Conversations: []movedJSON{}, Blobs: report.Blobs, Bytes: report.Bytes,
+		Checkpoints: report.Checkpoints, Agents: report.Agents, Pins: report.Pins, Operations: report.Operations,
+		Left: report.Left, Missing: report.Missing}
 	for _, c := range report.Conversations {
-		one := movedJSON{ID: c.ID, Title: c.Title, Status: c.Status, Saves: c.Saves, Checkpoints: c.Checkpoints}
+		one := movedJSON{ID: c.ID, Title: c.Title, Status: c.Status, Saves: c.Saves, Checkpoints: c.Checkpoints, Rows: c.Rows}
 		if c.Err != nil {
 			one.Error = c.Err.Error()
 		}
@@ -244,6 +260,16 @@ func moveText(v moveJSON) string {
 			fmt.Fprintf(&text, "  (%s, %s)", plural(int64(c.Saves), "save"), plural(int64(c.Checkpoints), "checkpoint"))
 		}
 		text.WriteByte('\n')
+	}
+	if n := v.Checkpoints + v.Agents + v.Pins + v.Operations; n > 0 {
+		fmt.Fprintf(&text, "besides   %s, %s, %s, %s\n", plural(int64(v.Checkpoints), "checkpoint"), plural(int64(v.Agents), "agent"),
+			plural(int64(v.Pins), "pin"), plural(int64(v.Operations), "operation"))
+	}
+	for _, what := range v.Left {
+		fmt.Fprintf(&text, "left      %s\n", printable(what))
+	}
+	if v.Missing > 0 {
+		fmt.Fprintf(&text, "missing   %s that rows name and the source lacks; 'stet fsck' lists them\n", plural(int64(v.Missing), "blob"))
 	}
 	if v.DryRun {
 		fmt.Fprintf(&text, "would copy %s\n", plural(int64(v.Blobs), "blob"))

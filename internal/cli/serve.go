@@ -151,12 +151,16 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 		if err != nil {
 			return err
 		}
+		defer a.keepSending(ctx, db)()
 		return a.answer(ctx, all, opts, handler)
 	})
 }
 
 // serveTenants serves tenants, whose tokens must exist.
 func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Options) (err error) {
+	if a.remote != "" {
+		return usage(errors.New("a remote (remote.url, --remote) is for local mode; copy the stores of tenants with 'stet push'"))
+	}
 	stores, tokens, end, err := a.serveStores(ctx, opts)
 	if err != nil {
 		return err

@@ -30,6 +30,10 @@ var knownSettings = []setting{
 	{"blobs", "", anything, "Bucket of a store in a database without --blobs, such as s3://bucket/prefix?region=…"},
 	{"tenant", "", isTenant, "Tenant whose store in a database the command line works on. The default is the tenant default."},
 	{"keyring", "", anything, "File with the keys of an encrypted store in a database; each node has a copy."},
+	{"remote.url", "", isCopyPlace, "Server (http or https) or bucket (s3://bucket/prefix?region=…) that gets a copy of every blob of a local store, without --remote."},
+	{"remote.token_file", "", anything, "File with the token for the server at remote.url; a token that may write is enough."},
+	{"remote.decrypt", "false", isBool, "Whether an encrypted store may copy its content to a server that is not encrypted."},
+	{"remote.wait_ms", "5000", isNumber, "How long a command waits at its end, in milliseconds, until the remote has what it lacks. The rest is sent by later commands."},
 	{"color", "auto", oneOf("auto", "never"), "When to use colour: auto (on a terminal) or never."},
 	{"author", "", anything, "Name in the log of operations. The default is the login name."},
 	{"capture.enabled", "true", isBool, "Whether to make checkpoints."},
@@ -277,6 +281,9 @@ func (a *app) useSettings() error {
 	}
 	a.tenant, a.keyring = all.text("tenant"), all.text("keyring")
 	a.background = all.on("compact.background")
+	if err := a.useRemote(all); err != nil {
+		return err
+	}
 	if all.text("color") == "never" {
 		a.noColor = true
 	}

@@ -89,6 +89,7 @@ type statusJSON struct {
 	Operation    *operationJSON         `json:"operation,omitempty"`
 	AtWork       []checkpoint.TurnJSON  `json:"at_work"`
 	HookFailures []hookFailure          `json:"hook_failures,omitempty"`
+	Remote       *copiesJSON            `json:"remote,omitempty"`
 	ignored      []string
 	lost         []string // repositories
 	last         *checkpoint.Record
@@ -110,6 +111,9 @@ func (a *app) status(ctx context.Context, p *place) error {
 		Schema: "stet.status.v1", Store: shown(a.storePlace()), Encrypted: p.db.Ring() != nil, Workspace: p.space.Path(),
 		Capture: all.on("capture.enabled"), Rewind: all.on("rewind.enabled"), Changes: []changeJSON{},
 		HookFailures: a.hookFailures(now().Add(-24 * time.Hour)),
+	}
+	if value.Remote, err = a.copyStatus(ctx, p.db); err != nil {
+		return err
 	}
 	if value.last, err = p.latest(ctx); err != nil {
 		return err
@@ -200,6 +204,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	line("store", "%s%s", tilde(v.Store), sealed)
 	line("workspace", "%s", tilde(v.Workspace))
+	if v.Remote != nil {
+		line("remote", "%s", v.Remote.text())
+	}
 	if !v.Capture {
 		line("capture", "%s", p.red("OFF: no checkpoints are made (capture.enabled)"))
 	}

@@ -52,6 +52,8 @@ func (a *app) storeDir() (string, error) {
 // read-only verbs do not change the disk.
 func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	switch place := a.storePlace(); {
+	case a.copying.flag && (isRemote(place) || fleet.IsAddress(place)):
+		return nil, usage(errors.New("--remote needs a store in a directory"))
 	case isRemote(place):
 		return openRemote(ctx, place)
 	case fleet.IsAddress(place):
@@ -66,7 +68,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	if foreignStore(dir) {
 		return nil, errForeign(dir)
 	}
-	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog}}
+	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog}, Remote: a.copies(dir)}
 	if given := a.givenKey(); given != "" && !fileExists(filepath.Join(dir, stet.KeyringName)) {
 		return nil, a.keyForNothing(ctx, dir, given)
 	}
@@ -160,6 +162,7 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 	if err == nil {
 		a.compactAfter(ctx, db, time.Since(began))
 	}
+	a.sendCopies(ctx, db)
 	return errors.Join(err, db.Close())
 }
 
