@@ -12,7 +12,6 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
-	"github.com/stet-dev/stet/internal/overlap"
 )
 
 // LayerCase is one promise of layers about the store below them.
@@ -328,22 +327,35 @@ func sweptBelow(ctx context.Context, open func(blob.Store) blob.Store) error {
 	return wantAll(ctx, open(inner), all.whole())
 }
 
-// readsBesideSweepsBelow reads while a collector removes everything and a writer puts it
-// again. A reader gets the content or ErrNotFound, never damage.
+// readsBesideSweepsBelow lets a collector remove everything before each call that a read
+// makes below. The reader gets the content or ErrNotFound, never damage.
 func readsBesideSweepsBelow(ctx context.Context, open func(blob.Store) blob.Store) error {
-	inner, all := memblob.New(), newLayerBlobs("reads beside sweeps")
-	reader, writer := open(inner), open(inner)
-	return overlap.Run(30,
-		func(int) error { return errors.Join(all.putAll(ctx, writer), sweepAll(ctx, inner)) },
-		func(int) error {
-			for _, b := range all.whole() {
-				for name, read := range readers(ctx, reader, b.ID) {
-					got, err := read()
-					if err == nil && !bytes.Equal(got, b.Data) || err != nil && !errors.Is(err, blob.ErrNotFound) {
-						return fmt.Errorf("%s beside a sweep below: got %d bytes, %v", name, len(got), err)
+	all := newLayerBlobs("reads beside sweeps")
+	for _, b := range all.whole() {
+		for name := range readers(ctx, memblob.New(), b.ID) {
+			for n, hit := 1, true; hit; n++ {
+				inner := memblob.New()
+				if err := all.putAll(ctx, open(inner)); err != nil {
+					return err
+				}
+				below := NewFaulty(inner)
+				var swept atomic.Pointer[error]
+				below.On(func(c Call) *Fault {
+					if c.Nth == n {
+						err := sweepAll(ctx, inner)
+						swept.Store(&err)
 					}
+					return nil
+				})
+				got, err := readers(ctx, open(below), b.ID)[name]()
+				if err == nil && !bytes.Equal(got, b.Data) || err != nil && !errors.Is(err, blob.ErrNotFound) {
+					return fmt.Errorf("%s with a sweep before call %d below: got %d bytes, %v", name, n, len(got), err)
+				}
+				if hit = swept.Load() != nil; hit && *swept.Load() != nil {
+					return *swept.Load()
 				}
 			}
-			return nil
-		})
+		}
+	}
+	return nil
 }
