@@ -76,6 +76,22 @@ func TestTimelineKnowsWhatWasLeftBehind(t *testing.T) {
 	refuse(t, page.Timeline, &stetv1.TimelineRequest{Conversation: "none"}, connect.CodeNotFound)
 }
 
+func TestTimelineSumsUpTurns(t *testing.T) {
+	b, page := pageBench(t)
+	b.write("cart.go", "one\n2 < 3\n3\n")
+	b.take(&stetv1.CreateCheckpointRequest{Side: stetv1.Side_SIDE_AFTER, Turn: 1, MessageId: "m1"})
+	entries := call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv}).GetEntries()
+	total := entries[0].GetTurnTotal()
+	if total.GetFiles() != 3 || total.GetAdded() != 3 || total.GetRemoved() != 2 || total.GetCheckpoints() != 3 {
+		t.Errorf("total %v", total)
+	}
+	for _, e := range entries[1:] {
+		if e.GetTurnTotal() != nil {
+			t.Errorf("%s has a total, too: %v", e.GetName(), e.GetTurnTotal())
+		}
+	}
+}
+
 func TestTimelineNamesForks(t *testing.T) {
 	b, page := pageBench(t)
 	fork := call(t, b.conversations.Fork, &stetv1.ForkConversationRequest{Id: b.conv, Seq: 1, Title: "another way"}).GetConversation()

@@ -110,7 +110,8 @@ func TestTotalsOfTurns(t *testing.T) {
 	f.must(err)
 	f.take("a", 2)
 	var got []string
-	for _, turn := range f.read(timeline.Scope{Conversation: "a"}).Turns() {
+	h := f.read(timeline.Scope{Conversation: "a"})
+	for _, turn := range h.Turns() {
 		got = append(got, fmt.Sprintf("turn %d branch %d: %d checkpoints, %d files +%d -%d",
 			turn.Turn, turn.Branch, len(turn.Checkpoints), turn.Files, turn.Added, turn.Removed))
 	}
@@ -121,5 +122,19 @@ func TestTotalsOfTurns(t *testing.T) {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	// Each turn is summed up at its newest checkpoint.
+	got = nil
+	for _, e := range h.Entries {
+		if e.Total != nil {
+			got = append(got, fmt.Sprintf("%s: turn %d, %d files", e.Record.Name(), e.Total.Turn, e.Total.Files))
+		}
+	}
+	if want := "[c7: turn 2, 1 files c3: turn 2, 2 files c1: turn 1, 1 files]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	cut := f.read(timeline.Scope{Conversation: "a", Limit: 6}).Turns() // without c1
+	if last := cut[len(cut)-1]; !last.Partial {
+		t.Errorf("the oldest turn of a truncated history is %+v", last)
 	}
 }
