@@ -20,6 +20,7 @@ package kv
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -72,6 +73,22 @@ type Batch struct {
 	// commit fails with a MissingBlobsError if one is not stored. Otherwise they are
 	// durable when it returns, and a running collector keeps them.
 	Refs []blob.ID
+}
+
+// Clone copies a batch with its values, for a driver that may still read it after the
+// caller's context has ended.
+func (b *Batch) Clone() *Batch {
+	c := &Batch{
+		Expect:      slices.Clone(b.Expect),
+		DeleteRange: slices.Clone(b.DeleteRange),
+		Delete:      slices.Clone(b.Delete),
+		Set:         slices.Clone(b.Set),
+		Refs:        slices.Clone(b.Refs),
+	}
+	for i := range c.Set {
+		c.Set[i].Value = append([]byte{}, c.Set[i].Value...)
+	}
+	return c
 }
 
 // ScanOptions configure a scan; the zero value gives all rows in ascending order.

@@ -103,7 +103,7 @@ func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
-	return r.t.do(&request{ctx: ctx, batch: cloneBatch(b)})
+	return r.t.do(&request{ctx: ctx, batch: b.Clone()})
 }
 
 // Watch implements kv.Store.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -41,21 +40,6 @@ type request struct {
 // needsBlobs reports whether all earlier blobs must be stored with the request. A
 // blob that it names may refer to others that it does not name.
 func (r *request) needsBlobs() bool { return r.batch == nil || len(r.batch.Refs) > 0 }
-
-// cloneBatch copies what may still be read after the caller's context has ended.
-func cloneBatch(b *kv.Batch) *kv.Batch {
-	c := &kv.Batch{
-		Expect:      slices.Clone(b.Expect),
-		DeleteRange: slices.Clone(b.DeleteRange),
-		Delete:      slices.Clone(b.Delete),
-		Set:         slices.Clone(b.Set),
-		Refs:        slices.Clone(b.Refs),
-	}
-	for i := range c.Set {
-		c.Set[i].Value = append([]byte{}, c.Set[i].Value...)
-	}
-	return c
-}
 
 // put queues a record, waiting while too much is pending.
 func (t *Tenant) put(ctx context.Context, r *record) error {

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -100,23 +99,7 @@ func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
-	return r.db.writer.do(&request{ctx: ctx, batch: cloneBatch(b)})
-}
-
-// cloneBatch copies what the writer may still read after the caller's context has
-// ended.
-func cloneBatch(b *kv.Batch) *kv.Batch {
-	c := &kv.Batch{
-		Expect:      slices.Clone(b.Expect),
-		DeleteRange: slices.Clone(b.DeleteRange),
-		Delete:      slices.Clone(b.Delete),
-		Set:         slices.Clone(b.Set),
-		Refs:        slices.Clone(b.Refs),
-	}
-	for i := range c.Set {
-		c.Set[i].Value = slices.Clone(c.Set[i].Value)
-	}
-	return c
+	return r.db.writer.do(&request{ctx: ctx, batch: b.Clone()})
 }
 
 // Watch implements kv.Store. Commits of this process wake watchers at once, commits of
