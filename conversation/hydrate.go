@@ -49,9 +49,9 @@ func (o *HydrateOptions) or() HydrateOptions {
 	return *o
 }
 
-// span returns the selected turns out of n.
-func (o HydrateOptions) span(n int) (from, to int) {
-	from, to = o.TurnFrom, o.TurnTo
+// TurnSpan returns the turns that TurnFrom and TurnTo select out of n: both count from
+// the end if they are negative, and 0 as the end means all.
+func TurnSpan(from, to, n int) (int, int) {
 	if from < 0 {
 		from += n
 	}
@@ -176,7 +176,7 @@ func cutRoot(raw []byte, o HydrateOptions) (cutting, error) {
 	if err != nil {
 		return cutting{}, err
 	}
-	from, to := o.span(c.total)
+	from, to := TurnSpan(o.TurnFrom, o.TurnTo, c.total)
 	if from == 0 && to == c.total && !o.OnlyTurns {
 		return c, nil
 	}

@@ -44,19 +44,6 @@ func (o *Options) or() Options {
 	return *o
 }
 
-// span returns the selected turns out of n.
-func (o Options) span(n int) (from, to int) {
-	from, to = o.TurnFrom, o.TurnTo
-	if from < 0 {
-		from += n
-	}
-	if to <= 0 {
-		to += n
-	}
-	from = min(max(from, 0), n)
-	return from, min(max(to, from), n)
-}
-
 // pageTurns is how many turns are read at once.
 const pageTurns = 256
 
@@ -104,7 +91,7 @@ func (w *walk) transcript(ctx context.Context, t *Transcript, subagent string, d
 	}
 	from, to := 0, len(t.ids)
 	if depth == 0 {
-		from, to = w.opts.span(len(t.ids))
+		from, to = conversation.TurnSpan(w.opts.TurnFrom, w.opts.TurnTo, len(t.ids))
 	}
 	if from == 0 && !w.opts.WithoutSummaries {
 		if err := w.summaries(t, subagent); err != nil {
