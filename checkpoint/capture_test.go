@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -146,7 +147,7 @@ func TestClockGoesBack(t *testing.T) {
 	f.reopen()
 	f.write("a", "0\n")
 	first := f.before("c", 1)
-	old := snapshot(t, f.dir)
+	old := testenv.Snapshot(t, f.dir)
 	last := first.ID
 	for i := range 5 {
 		c.advance(-time.Hour)
@@ -230,7 +231,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("forced: %v", err)
 	}
 	t.Setenv("HOME", "/nonexistent")
-	link := tempDir(t) + "/link"
+	link := testenv.TempDir(t) + "/link"
 	must(t, os.Symlink(f.dir, link))
 	w, err := New(f.blobs, f.rows, nil).Open(t.Context(), link)
 	if err != nil || w.ID() != f.w.ID() {

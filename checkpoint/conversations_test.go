@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 )
@@ -19,9 +20,9 @@ func talk(t *testing.T) (*fixture, *conversation.Store, *conversation.Conversati
 	t.Helper()
 	blobs := memblob.New()
 	rows := memkv.New(blobs)
-	f := &fixture{t: t, dir: tempDir(t), blobs: blob.Checked(blobs), rows: rows}
+	f := &fixture{t: t, dir: testenv.TempDir(t), blobs: blob.Checked(blobs), rows: rows}
 	store := conversation.New(f.blobs, rows, nil)
-	f.opts = Options{IndexDir: tempDir(t), Conversations: Of(store)}
+	f.opts = Options{IndexDir: testenv.TempDir(t), Conversations: Of(store)}
 	f.reopen()
 	c, err := store.Create(t.Context(), conversation.Info{ID: "talk", Title: "a talk"})
 	must(t, err)
@@ -100,7 +101,7 @@ func TestConversationRefuses(t *testing.T) {
 	refused := errors.New("refused")
 	f.opts.Conversations = refusing{f.opts.Conversations, refused}
 	f.reopen()
-	before := snapshot(t, f.dir)
+	before := testenv.Snapshot(t, f.dir)
 	if _, err := f.w.Rewind(t.Context(), RewindRequest{To: first.ID}, ""); !errors.Is(err, refused) || !errors.Is(err, ErrRolledBack) {
 		t.Errorf("got %v", err)
 	}
@@ -144,9 +145,9 @@ func TestRootsKeepEverything(t *testing.T) {
 	f.write("a", "0\n", "d/e/f", "f\n", ".gitignore", "*.log\n", "x.log", "x\n")
 	first := say(f, c, 1, "one", "a", "1\n", "d/e/f", "1\n")
 	say(f, c, 2, "two", "a", "2\n", "d/e/g", "2\n")
-	at2 := snapshot(t, f.dir)
+	at2 := testenv.Snapshot(t, f.dir)
 	f.rewind(RewindRequest{To: first.ID})
-	at1 := snapshot(t, f.dir)
+	at1 := testenv.Snapshot(t, f.dir)
 	must(t, f.blobs.Put(t.Context(), blob.New([]byte("garbage"))))
 	res := collect(f, store, blobs)
 	if res.Removed == 0 {

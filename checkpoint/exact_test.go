@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // An exact rewind gives the tree of the checkpoint, whoever wrote since, and an undo
@@ -15,7 +17,7 @@ func TestExactRewind(t *testing.T) {
 	f.write("both", "0\n", "agent", "0\n", "user", "0\n", "gone", "0\n", "d/x", "0\n", "other", "0\n", ".gitignore", "*.log\n", "never.log", "1\n")
 	must(t, os.Chmod(f.path("user"), 0o755))
 	c1 := f.before("c", 1)
-	want := snapshot(t, f.dir)
+	want := testenv.Snapshot(t, f.dir)
 	f.write("both", "agent\n", "agent", "agent\n", "made", "agent\n")
 	f.after("c", 1)
 	f.before("o", 1)
@@ -25,7 +27,7 @@ func TestExactRewind(t *testing.T) {
 	must(t, os.Chmod(f.path("user"), 0o644))
 	f.remove("gone", "d")
 	f.write("d", "a file\n")
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 
 	p := f.plan(RewindRequest{To: c1.ID, Exact: true})
 	if p.Partial() || len(p.Conflicts()) > 0 || !p.Exact() {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // A JSON checkpoint is brought about like any other: planned, with the user's
@@ -28,7 +29,7 @@ func TestJSONCheckpoint(t *testing.T) {
 	f.write("a", "1\ntwo\n", "b", "agent\n", "new/made", "made\n")
 	last := f.save(Request{})
 	f.write("b", "user\n", "other", "user\n")
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 
 	target, err := jsoncheckpoint.Restore(first, []*jsoncheckpoint.Checkpoint{later}, originals)
 	must(t, err)

@@ -81,7 +81,7 @@ func everyKind(t testing.TB) (f *fixture, target *Record, old, present map[strin
 	f.write("dir-becomes-link/inside", "in\n")
 	must(t, os.Chmod(f.path("locked"), 0o500))
 	target = f.before("agent", 1)
-	old = snapshot(t, f.dir)
+	old = testenv.Snapshot(t, f.dir)
 
 	for i := range 20 {
 		f.write(fmt.Sprintf("src/pkg%d/file%d.go", i%4, i), fmt.Sprintln("rewritten", i))
@@ -104,7 +104,7 @@ func everyKind(t testing.TB) (f *fixture, target *Record, old, present map[strin
 	f.after("agent", 1)
 	f.write("mine.txt", "edited by the user\n")
 	old["mine.txt"] = "-rw-r--r-- edited by the user\n" // not the agent's, so kept
-	return f, target, old, snapshot(t, f.dir)
+	return f, target, old, testenv.Snapshot(t, f.dir)
 }
 
 // arm puts faults under the fixture's workspace.
@@ -181,10 +181,10 @@ func killAt(t *testing.T, n int, noSyncfs, afterwards bool) {
 	}
 	f.w = nil
 	f.reopen()
-	got := snapshot(t, f.dir)
-	isOld, isNew := len(differ(got, present)) == 0, len(differ(got, old)) == 0
+	got := testenv.Snapshot(t, f.dir)
+	isOld, isNew := len(testenv.Differ(got, present)) == 0, len(testenv.Differ(got, old)) == 0
 	if !isOld && !isNew {
-		t.Fatalf("killed at %d (%s): neither before nor after:\n%s", n, x.log[n-1], strings.Join(differ(got, present), "\n"))
+		t.Fatalf("killed at %d (%s): neither before nor after:\n%s", n, x.log[n-1], strings.Join(testenv.Differ(got, present), "\n"))
 	}
 	if wantNew && !isNew {
 		t.Fatalf("killed at %d (%s): reported done, and is not", n, x.log[n-1])
@@ -249,7 +249,7 @@ func failAt(t *testing.T, n int, noSyncfs bool, cause error) {
 	}
 	f.w = nil
 	f.reopen()
-	if d := differ(snapshot(t, f.dir), present); len(d) > 0 {
+	if d := testenv.Differ(testenv.Snapshot(t, f.dir), present); len(d) > 0 {
 		t.Fatalf("%v at %d (%s): not as before:\n%s", cause, n, x.log[n-1], strings.Join(d, "\n"))
 	}
 }

@@ -53,20 +53,7 @@ func (s *Service) List(ctx context.Context, opts *ListOptions) iter.Seq2[*Record
 	if o.Before != "" {
 		r.End = keyspace.Checkpoint(o.Before)
 	}
-	return func(yield func(*Record, error) bool) {
-		n := 0
-		for rec, err := range s.listed(ctx, r, true) {
-			if err == nil && o.Conversation != "" && rec.Conversation != o.Conversation {
-				continue
-			}
-			if !yield(rec, err) {
-				return
-			}
-			if n++; n == o.Limit {
-				return
-			}
-		}
-	}
+	return o.selected(s.listed(ctx, r, true))
 }
 
 // Interrupted counts the workspaces whose last rewind was interrupted. The next call

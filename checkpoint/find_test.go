@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 func TestFindInAnyWorkspace(t *testing.T) {
@@ -85,7 +87,7 @@ func TestResolveWithoutADirectory(t *testing.T) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
-	other, err := f.w.s.Open(t.Context(), tempDir(t))
+	other, err := f.w.s.Open(t.Context(), testenv.TempDir(t))
 	must(t, err)
 	defer other.Close()
 	if got, err := other.Resolve(t.Context(), prefix, ""); err != nil || got.ID != rec.ID {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 )
@@ -35,22 +34,10 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	blobs := memblob.New()
-	f := &fixture{t: t, dir: tempDir(t), blobs: blob.Checked(blobs), rows: memkv.New(blobs), memory: blobs}
-	f.opts.IndexDir = tempDir(t)
+	f := &fixture{t: t, dir: testenv.TempDir(t), blobs: blob.Checked(blobs), rows: memkv.New(blobs), memory: blobs}
+	f.opts.IndexDir = testenv.TempDir(t)
 	f.reopen()
 	return f
-}
-
-// tempDir returns a directory that goes with the test, in memory where there is
-// a place for it: these tests sync thousands of files.
-func tempDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "stet-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	return dir
 }
 
 // reopen opens the workspace as another process would.
@@ -144,66 +131,9 @@ func lines(p *Plan) []string {
 	return out
 }
 
-// snapshot describes everything below a directory, .git included: kinds, modes,
-// contents, link targets. Times are left out.
-func snapshot(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == dir {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		text := info.Mode().String()
-		switch {
-		case info.Mode().IsRegular():
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			text += " " + string(data)
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			text += " -> " + target
-		}
-		out[name] = text
-		return nil
-	})
-	must(t, err)
-	return out
-}
-
-// differ lists how two snapshots differ.
-func differ(got, want map[string]string) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if g, ok := got[name]; !ok {
-			out = append(out, "missing "+name)
-		} else if g != want[name] {
-			out = append(out, fmt.Sprintf("%s is %.60q, want %.60q", name, g, want[name]))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[name]; !ok {
-			out = append(out, "extra "+name)
-		}
-	}
-	return out
-}
-
 func (f *fixture) expect(want map[string]string) {
 	f.t.Helper()
-	if d := differ(snapshot(f.t, f.dir), want); len(d) > 0 {
+	if d := testenv.Differ(testenv.Snapshot(f.t, f.dir), want); len(d) > 0 {
 		f.t.Fatalf("tree differs:\n%s", strings.Join(d, "\n"))
 	}
 }

@@ -2,6 +2,8 @@ package checkpoint
 
 import (
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // What a checkpoint holds comes back although a rule ignores it by now: rules
@@ -32,7 +34,7 @@ func TestIgnoredLaterAndRestored(t *testing.T) {
 				f := newFixture(t)
 				f.write("gen/x", "1\n", "gen/sub/y", "2\n", "a.log", "3\n", "README", "4\n")
 				c1 := f.before("c", 1)
-				want := snapshot(t, f.dir)
+				want := testenv.Snapshot(t, f.dir)
 				agent(f)
 				f.after("c", 1)
 				if reopen { // by a process that has no index

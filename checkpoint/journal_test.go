@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -109,7 +110,7 @@ func TestJournalOfAnEarlierRelease(t *testing.T) {
 	f.write("swapped", "present\n", "removed", "present\n", "dir/x", "x\n")
 	must(t, os.Chmod(f.path("dir"), 0o755))
 	saved := f.save(Request{})
-	want := snapshot(t, f.dir)
+	want := testenv.Snapshot(t, f.dir)
 	st, err := f.w.load(t.Context())
 	must(t, err)
 

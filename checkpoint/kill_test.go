@@ -37,14 +37,14 @@ func TestKilledProcess(t *testing.T) {
 			f.write(fmt.Sprintf("d%d/f%d", i%4, i), strings.Repeat(fmt.Sprintf("old %d\n", i), 20*i))
 		}
 		must(t, os.Symlink("keep", f.path("link")))
-		targets[0], trees[0] = f.save(Request{Conversation: "c", Side: Before}).ID, snapshot(t, f.dir)
+		targets[0], trees[0] = f.save(Request{Conversation: "c", Side: Before}).ID, testenv.Snapshot(t, f.dir)
 		for i := range 20 {
 			f.write(fmt.Sprintf("d%d/f%d", i%4, i), fmt.Sprintf("new %d\n", i), fmt.Sprintf("new/%d/x", i), "made\n")
 		}
 		f.remove("d3", "link")
 		f.write("link/now/a", "directory\n")
 		must(t, os.Chmod(f.path("d1/f1"), 0o700))
-		targets[1], trees[1] = f.save(Request{Conversation: "c", Side: After}).ID, snapshot(t, f.dir)
+		targets[1], trees[1] = f.save(Request{Conversation: "c", Side: After}).ID, testenv.Snapshot(t, f.dir)
 	})
 	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	var seen [2]int
@@ -123,14 +123,14 @@ func killChild(t *testing.T, dir string, targets []string, after time.Duration) 
 // isOneOf finds out which tree is there, and that the store knows it.
 func isOneOf(t *testing.T, n int, f *fixture, trees []map[string]string) int {
 	t.Helper()
-	now := snapshot(t, f.dir)
+	now := testenv.Snapshot(t, f.dir)
 	for name := range now {
 		if strings.HasPrefix(name, workspace.StagePrefix) {
 			t.Errorf("kill %d left %s", n, name)
 		}
 	}
 	for i := range trees {
-		if len(differ(now, trees[i])) > 0 {
+		if len(testenv.Differ(now, trees[i])) > 0 {
 			continue
 		}
 		st, err := f.w.load(t.Context())
@@ -143,6 +143,6 @@ func isOneOf(t *testing.T, n int, f *fixture, trees []map[string]string) int {
 		return i
 	}
 	t.Fatalf("kill %d left a mixed tree:\n%s\nand\n%s", n,
-		strings.Join(differ(now, trees[0]), "\n"), strings.Join(differ(now, trees[1]), "\n"))
+		strings.Join(testenv.Differ(now, trees[0]), "\n"), strings.Join(testenv.Differ(now, trees[1]), "\n"))
 	return 0
 }

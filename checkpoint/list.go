@@ -47,9 +47,15 @@ func (s *Service) ListWorkspace(ctx context.Context, workspace string, opts *Lis
 	if opts != nil {
 		o = *opts
 	}
+	return o.selected((&Workspace{s: s, id: workspace}).newestFirst(ctx, o.Before))
+}
+
+// selected yields those of the conversation, up to the limit. What cannot be read
+// counts, too.
+func (o ListOptions) selected(records iter.Seq2[*Record, error]) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		n := 0
-		for rec, err := range (&Workspace{s: s, id: workspace}).newestFirst(ctx, o.Before) {
+		for rec, err := range records {
 			if err == nil && o.Conversation != "" && rec.Conversation != o.Conversation {
 				continue
 			}

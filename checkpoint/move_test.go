@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // The checkpoints of a directory that was renamed are found by its inode and follow
@@ -17,7 +19,7 @@ func TestMove(t *testing.T) {
 	f.after("c", 1)
 	f.rewind(RewindRequest{To: c1.ID})
 	service, old := New(f.blobs, f.rows, &f.opts), f.dir
-	moved := filepath.Join(tempDir(t), "moved")
+	moved := filepath.Join(testenv.TempDir(t), "moved")
 	if _, err := service.Move(t.Context(), old, filepath.Dir(moved), false); !errors.Is(err, ErrInPlace) {
 		t.Errorf("while it is there: %v, want ErrInPlace", err)
 	}

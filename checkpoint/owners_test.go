@@ -367,7 +367,7 @@ func (m *ownership) owners(versions []*version, conv string) (o owners) {
 // undoes it.
 func (m *ownership) rewind() {
 	to := m.moments[m.rnd.IntN(len(m.moments))]
-	before := snapshot(m.t, m.dir)
+	before := testenv.Snapshot(m.t, m.dir)
 	m.observe()
 	m.logf("rewind %s to %s", to.conv, to.rec.Name())
 	done, err := m.w.Rewind(m.t.Context(), RewindRequest{To: to.rec.ID}, "")
@@ -406,7 +406,7 @@ func (m *ownership) undo(before map[string]string) {
 	if err := undo(m.fixture); err != nil {
 		m.failf("undo: %v", err)
 	}
-	if d := differ(snapshot(m.t, m.dir), before); len(d) > 0 {
+	if d := testenv.Differ(testenv.Snapshot(m.t, m.dir), before); len(d) > 0 {
 		m.failf("after the undo:\n%s", strings.Join(d, "\n"))
 	}
 	for path := range m.mapped {

@@ -55,14 +55,14 @@ func swapper(t *testing.T, dir, outside string) (stop func()) {
 // nothing for good, and nothing outside changes.
 func TestRacedRewinds(t *testing.T) {
 	f := newFixture(t)
-	outside := tempDir(t)
+	outside := testenv.TempDir(t)
 	for i := range 10 {
 		f.write(fmt.Sprintf("d/e/f%d", i), "old\n")
 		must(t, os.MkdirAll(filepath.Join(outside, "e"), 0o755))
 		must(t, os.WriteFile(filepath.Join(outside, "e", fmt.Sprintf("f%d", i)), []byte("outside\n"), 0o644))
 	}
 	must(t, os.WriteFile(filepath.Join(outside, "e", "made"), []byte("outside\n"), 0o644))
-	want := snapshot(t, outside)
+	want := testenv.Snapshot(t, outside)
 	c1 := f.before("c", 1)
 	for i := range 10 {
 		f.write(fmt.Sprintf("d/e/f%d", i), "new\n")
@@ -98,10 +98,10 @@ func TestRacedRewinds(t *testing.T) {
 	}
 	stop()
 	f.reopen()
-	if diff := differ(snapshot(t, outside), want); len(diff) > 0 {
+	if diff := testenv.Differ(testenv.Snapshot(t, outside), want); len(diff) > 0 {
 		t.Errorf("the outside changed: %v", diff)
 	}
-	for name := range snapshot(t, f.dir) {
+	for name := range testenv.Snapshot(t, f.dir) {
 		if strings.HasPrefix(name, ".stet-") {
 			t.Errorf("%s was left", name)
 		}

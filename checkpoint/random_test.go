@@ -75,7 +75,7 @@ func TestRandomHistories(t *testing.T) {
 		f.write(".git/HEAD", "ref\n", ".git/objects/aa", "x", "repo/.git/HEAD", "nested\n", ".gitignore", "ignored/\n", "ignored/data", "precious")
 		a := &agent{f, rand.New(rand.NewPCG(seed, 1))}
 		points := []*Record{f.save(Request{Conversation: "c"})}
-		trees := []map[string]string{snapshot(t, f.dir)}
+		trees := []map[string]string{testenv.Snapshot(t, f.dir)}
 		for turn := range uint64(8) {
 			f.before("c", turn+1)
 			for range 1 + a.rnd.IntN(12) {
@@ -83,7 +83,7 @@ func TestRandomHistories(t *testing.T) {
 			}
 			f.keepRepo()
 			points = append(points, f.after("c", turn+1))
-			trees = append(trees, snapshot(t, f.dir))
+			trees = append(trees, testenv.Snapshot(t, f.dir))
 		}
 		back(t, f, a.rnd, points, trees, fmt.Sprintf("seed %d", seed))
 	}
@@ -107,13 +107,13 @@ func back(t *testing.T, f *fixture, rnd *rand.Rand, points []*Record, trees []ma
 		if _, err := f.w.Rewind(t.Context(), RewindRequest{To: points[to].ID}, ""); err != nil {
 			t.Fatalf("%s: %d → %d: %v", what, now, to, err)
 		}
-		if d := differ(snapshot(t, f.dir), trees[to]); len(d) > 0 {
+		if d := testenv.Differ(testenv.Snapshot(t, f.dir), trees[to]); len(d) > 0 {
 			t.Fatalf("%s: %d → %d:\n%s", what, now, to, strings.Join(d, "\n"))
 		}
 		if i%2 == 0 {
 			f.reopen()
 			must(t, undo(f))
-			if d := differ(snapshot(t, f.dir), trees[now]); len(d) > 0 {
+			if d := testenv.Differ(testenv.Snapshot(t, f.dir), trees[now]); len(d) > 0 {
 				t.Fatalf("%s: undo of %d → %d:\n%s", what, now, to, strings.Join(d, "\n"))
 			}
 			if _, err := f.w.Redo(t.Context(), nil); err != nil {
@@ -134,12 +134,12 @@ func TestGitHistory(t *testing.T) {
 	f := newFixture(t)
 	f.write(".git/HEAD", "ref\n", "vendor/lib/.git/HEAD", "nested\n")
 	points := []*Record{f.save(Request{Conversation: "c"})}
-	trees := []map[string]string{snapshot(t, f.dir)}
+	trees := []map[string]string{testenv.Snapshot(t, f.dir)}
 	for i, commit := range commits {
 		f.before("c", uint64(i+1))
 		f.checkout(repo, commit)
 		points = append(points, f.after("c", uint64(i+1)))
-		trees = append(trees, snapshot(t, f.dir))
+		trees = append(trees, testenv.Snapshot(t, f.dir))
 	}
 	back(t, f, rand.New(rand.NewPCG(1, 2)), points, trees, "git history")
 }

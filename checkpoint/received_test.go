@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -68,7 +69,7 @@ func TestBitsFromElsewhereAreMasked(t *testing.T) {
 					t.Errorf("%s has mode %v, want %v", path, got, mode)
 				}
 			}
-			if got := snapshot(t, f.dir)["changed"]; got[len(got)-4:] != "old\n" {
+			if got := testenv.Snapshot(t, f.dir)["changed"]; got[len(got)-4:] != "old\n" {
 				t.Errorf("changed holds %q", got)
 			}
 

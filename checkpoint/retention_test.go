@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -166,7 +167,7 @@ func TestWhatRetentionHolds(t *testing.T) {
 		t.Errorf("redo after retention: %v", err)
 	}
 	f.rewind(RewindRequest{To: "pin:good"})
-	if got := snapshot(t, f.dir)["a.txt"]; got != "-rw-r--r-- version 1\n" {
+	if got := testenv.Snapshot(t, f.dir)["a.txt"]; got != "-rw-r--r-- version 1\n" {
 		t.Errorf("the pinned state came back as %q", got)
 	}
 }
@@ -199,7 +200,7 @@ func TestRewindOverForgottenCheckpoints(t *testing.T) {
 			t.Errorf("%s: %+v, %q", a.Path, a.Writer, a.Reason)
 		}
 	}
-	now := snapshot(t, f.dir)
+	now := testenv.Snapshot(t, f.dir)
 	f.rewind(RewindRequest{To: "pin:start"})
 	f.expect(now)
 	f.rewind(RewindRequest{To: "pin:start", Choice: Theirs})
@@ -279,7 +280,7 @@ func TestUndoAfterRetention(t *testing.T) {
 	f, c := aged(t)
 	f.write("a.txt", "there\n")
 	must(t, f.service().Pin(t.Context(), "start", f.save(Request{}).ID, "me"))
-	content := func() []string { return []string{snapshot(t, f.dir)["a.txt"]} }
+	content := func() []string { return []string{testenv.Snapshot(t, f.dir)["a.txt"]} }
 	start := content()
 	var states [][]string
 	for i := range undoDepth + 2 {

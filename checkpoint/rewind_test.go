@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // A rewind and its undo and redo lead to the same trees, also after reopening.
@@ -12,12 +14,12 @@ func TestRewindUndoRedo(t *testing.T) {
 	f.write("a.txt", "one\n", "dir/b.txt", "b\n", "gone.txt", "here\n")
 	must(t, os.Symlink("a.txt", f.path("link")))
 	first := f.before("c", 1)
-	old := snapshot(t, f.dir)
+	old := testenv.Snapshot(t, f.dir)
 
 	f.write("a.txt", "two\n", "new/deep/c.txt", "c\n", "dir/e.txt", "")
 	f.remove("gone.txt")
 	f.after("c", 1)
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 
 	f.expect(present)
 	done := f.rewind(RewindRequest{To: first.ID})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -45,7 +46,7 @@ func TestUsersFilesAreKept(t *testing.T) {
 	if w := p.Actions[2].Writer; w == nil || w.Class != ByUser {
 		t.Errorf("both.txt was last written by %+v, want the user", w)
 	}
-	before := snapshot(t, f.dir)
+	before := testenv.Snapshot(t, f.dir)
 	if _, err := f.w.Rewind(t.Context(), p.Request(), p.Token); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestGitIsLeftAlone(t *testing.T) {
 	f.write("a", "1\n", "clone/.git/HEAD", "ref\n", "clone/file", "x\n", ".git/index", "changed\n")
 	f.after("c", 1)
 	f.rewind(RewindRequest{To: c1.ID})
-	if got := snapshot(t, f.dir); len(differ(got, map[string]string{
+	if got := testenv.Snapshot(t, f.dir); len(testenv.Differ(got, map[string]string{
 		".git": got[".git"], ".git/HEAD": "-rw-r--r-- ref\n", ".git/index": "-rw-r--r-- changed\n", "a": "-rw-r--r-- 0\n",
 		"clone": got["clone"], "clone/.git": got["clone/.git"], "clone/.git/HEAD": "-rw-r--r-- ref\n",
 	})) > 0 {
@@ -248,11 +249,11 @@ func TestEmptyDirectoryIgnored(t *testing.T) {
 	must(t, os.MkdirAll(f.path("out/empty"), 0o750))
 	must(t, os.Mkdir(f.path("bin"), 0o755))
 	c1 := f.before("c", 1)
-	want := snapshot(t, f.dir)
+	want := testenv.Snapshot(t, f.dir)
 	f.remove("out", "bin")
 	f.write(".gitignore", "out/\nbin/\n", "a", "1\n")
 	f.after("c", 1)
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 	f.rewind(RewindRequest{To: c1.ID, Paths: []string{"out", "bin", "a"}})
 	want[".gitignore"] = present[".gitignore"]
 	f.expect(want)
@@ -312,7 +313,7 @@ func TestStalePlan(t *testing.T) {
 		t.Errorf("wrong token: %v", err)
 	}
 	f.write("a", "2\n")
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 	if _, err := f.w.Rewind(t.Context(), p.Request(), p.Token); !errors.Is(err, ErrStalePlan) {
 		t.Errorf("stale plan: %v", err)
 	}
@@ -328,7 +329,7 @@ func TestSomePaths(t *testing.T) {
 	f.write("e", "1\n", "dd", "1\n")
 	f.after("c", 1)
 	f.rewind(RewindRequest{To: c1.ID, Paths: []string{"d/a"}})
-	if got := snapshot(t, f.dir); got["d/a"] != "-rw-r--r-- 0\n" || got["d/b"] != "" || got["e"] != "-rw-r--r-- 1\n" {
+	if got := testenv.Snapshot(t, f.dir); got["d/a"] != "-rw-r--r-- 0\n" || got["d/b"] != "" || got["e"] != "-rw-r--r-- 1\n" {
 		t.Errorf("got %v", got)
 	}
 	f.rewind(RewindRequest{To: c1.ID, Paths: []string{"d"}})
@@ -379,7 +380,7 @@ func TestUndoConflict(t *testing.T) {
 	f.after("c", 1)
 	f.rewind(RewindRequest{To: c1.ID})
 	f.write("a", "user\n")
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 	_, err := f.w.Undo(t.Context(), nil)
 	var conflict *ConflictError
 	if !errors.As(err, &conflict) || len(conflict.Paths) != 1 || conflict.Paths[0] != "a" {
@@ -404,7 +405,7 @@ func TestUndoConflict(t *testing.T) {
 // times.
 func TestHardLinksAndTimes(t *testing.T) {
 	f := newFixture(t)
-	outside := filepath.Join(tempDir(t), "outside")
+	outside := filepath.Join(testenv.TempDir(t), "outside")
 	f.write("a", "0\n", "b", "b\n")
 	c1 := f.before("c", 1)
 	must(t, os.WriteFile(outside, []byte("1\n"), 0o644))
@@ -437,7 +438,7 @@ func TestHostileTrees(t *testing.T) {
 		node, err := workspace.EncodeNode([]workspace.Entry{{Name: name, Kind: workspace.File, Mode: 0o755, Size: 7, ID: content.ID}})
 		must(t, err)
 		f.plant(blob.New(node))
-		before := snapshot(t, f.dir)
+		before := testenv.Snapshot(t, f.dir)
 		if _, err := f.w.Rewind(t.Context(), RewindRequest{To: "c2", Choice: Theirs}, ""); !errors.Is(err, workspace.ErrBadPath) {
 			t.Errorf("%q: %v, want ErrBadPath", name, err)
 		}
@@ -448,7 +449,7 @@ func TestHostileTrees(t *testing.T) {
 		f.write("a", "0\n")
 		f.save(Request{Conversation: "c"})
 		f.plant(rawNode(name))
-		before := snapshot(t, f.dir)
+		before := testenv.Snapshot(t, f.dir)
 		if _, err := f.w.Rewind(t.Context(), RewindRequest{To: "c2", Choice: Theirs}, ""); err == nil {
 			t.Errorf("%q was accepted", name)
 		}
@@ -511,13 +512,13 @@ func TestPlanJSON(t *testing.T) {
 func TestModeOfWhatIsIgnoredAgain(t *testing.T) {
 	f := newFixture(t)
 	f.write(".gitignore", "out/\n", "out/made", "0\n", "out/other", "0\n")
-	want := snapshot(t, f.dir)
+	want := testenv.Snapshot(t, f.dir)
 	c1 := f.save(Request{Conversation: "c", Turn: 1, Side: Before, Touched: []string{"out/made"}})
 	f.write(".gitignore", "")
 	must(t, os.Chmod(f.path("out"), 0o700))
 	f.after("c", 1)
 	f.reopen()
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 	f.rewind(RewindRequest{To: c1.ID})
 	f.expect(want)
 	must(t, undo(f))

@@ -139,7 +139,7 @@ func TestUntrackedDirectorySurvives(t *testing.T) {
 				t.Errorf("%d files changed, want 2", done.Files)
 			}
 			if after := inodes(t, f.path("results")); !maps.Equal(after, before) {
-				t.Errorf("%d of %d paths are not as they were", len(differ(after, before)), len(before))
+				t.Errorf("%d of %d paths are not as they were", len(testenv.Differ(after, before)), len(before))
 			}
 			if _, err := f.w.Undo(t.Context(), nil); err != nil {
 				t.Fatal(err)

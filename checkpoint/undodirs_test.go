@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // An undo works although the directory of what it brings back is gone or has been
@@ -16,7 +18,7 @@ func TestUndoWithoutTheDirectory(t *testing.T) {
 		c1 := f.before("c", 1)
 		f.write("d/sub/a", "agent's\n", "d/sub/new", "agent's\n")
 		f.after("c", 1)
-		want := snapshot(t, f.dir)
+		want := testenv.Snapshot(t, f.dir)
 		f.rewind(RewindRequest{To: c1.ID})
 		return f, want
 	}
@@ -60,7 +62,7 @@ func TestUndoWithoutTheDirectory(t *testing.T) {
 	})
 	t.Run("replaced by a link", func(t *testing.T) {
 		f, want := rewound(t)
-		outside := tempDir(t)
+		outside := testenv.TempDir(t)
 		f.remove("d")
 		must(t, os.Symlink(outside, f.path("d")))
 		if err := undo(f); !errors.Is(err, ErrConflict) {
@@ -73,7 +75,7 @@ func TestUndoWithoutTheDirectory(t *testing.T) {
 			expect[name] = want[name]
 		}
 		f.expect(expect)
-		if got := snapshot(t, outside); len(got) > 0 {
+		if got := testenv.Snapshot(t, outside); len(got) > 0 {
 			t.Errorf("outside: %v", got)
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // asNobody runs the calling test again as a user whom permissions bind, if this
@@ -67,7 +69,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	f.after("c", 1)
 	must(t, os.Chmod(f.path("locked"), 0o555))
 	t.Cleanup(func() { must(t, os.Chmod(f.path("locked"), 0o755)) })
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 	_, err := f.w.Rewind(t.Context(), RewindRequest{To: c1.ID}, "")
 	if !errors.Is(err, fs.ErrPermission) || !errors.Is(err, ErrRolledBack) {
 		t.Errorf("got %v", err)
@@ -119,7 +121,7 @@ func TestClosedDirectoriesGo(t *testing.T) {
 	f := newFixture(t)
 	f.write("a", "0\n", "kept/x", "0\n")
 	must(t, os.Chmod(f.path("kept"), 0o500))
-	want := snapshot(t, f.dir)
+	want := testenv.Snapshot(t, f.dir)
 	c1 := f.before("c", 1)
 	must(t, os.Chmod(f.path("kept"), 0o700))
 	f.write("mod/v1/x", "1\n", "mod/v1/sub/y", "1\n", "kept/x", "1\n", "kept/y", "1\n")
@@ -133,7 +135,7 @@ func TestClosedDirectoriesGo(t *testing.T) {
 		}
 	})
 	f.after("c", 1)
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 	f.rewind(RewindRequest{To: c1.ID})
 	f.expect(want)
 	must(t, undo(f))
@@ -172,7 +174,7 @@ func TestGroupStays(t *testing.T) {
 func TestForeignSetgid(t *testing.T) {
 	const dirEnv = "STET_TEST_SETGID"
 	if os.Geteuid() == 0 {
-		dir := tempDir(t)
+		dir := testenv.TempDir(t)
 		must(t, os.Chown(dir, 65534, 1))
 		must(t, os.Chmod(dir, 0o755|fs.ModeSetgid))
 		t.Setenv(dirEnv, dir)
@@ -193,7 +195,7 @@ func TestForeignSetgid(t *testing.T) {
 	must(t, os.Chmod(f.path("stripped"), 0o700))
 	f.write("wide/x", "1\n")
 	f.after("c", 1)
-	present := snapshot(t, f.dir)
+	present := testenv.Snapshot(t, f.dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := f.w.Rewind(ctx, RewindRequest{To: c1.ID, Progress: func(done, all int) {
 		if done == all {

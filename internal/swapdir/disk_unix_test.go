@@ -9,11 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // Both ways to open a directory refuse links on the way, and at its end.
 func TestDirectoriesWithoutLinks(t *testing.T) {
-	root := tempDir(t)
+	root := testenv.TempDir(t)
 	must(t, os.MkdirAll(filepath.Join(root, "a/b/c"), 0o755))
 	must(t, os.Symlink("a", filepath.Join(root, "in")))
 	must(t, os.Symlink("/tmp", filepath.Join(root, "a/out")))
@@ -49,7 +51,7 @@ func TestDirectoriesWithoutLinks(t *testing.T) {
 
 // What lies on another file system is named, with the reason.
 func TestOtherFileSystem(t *testing.T) {
-	root, elsewhere := t.TempDir(), tempDir(t)
+	root, elsewhere := t.TempDir(), testenv.TempDir(t)
 	d, err := openDisk(root, nil)
 	must(t, err)
 	defer d.close()

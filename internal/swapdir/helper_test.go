@@ -1,87 +1,10 @@
 package swapdir
 
-import (
-	"fmt"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"testing"
-)
-
-// tempDir returns a directory that goes with the test, in memory where there is
-// a place for it: these tests sync thousands of files.
-func tempDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "stet-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	return dir
-}
+import "testing"
 
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// snapshot describes everything below a directory, .git included: kinds, modes,
-// contents, link targets. Times are left out.
-func snapshot(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == dir {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		text := info.Mode().String()
-		switch {
-		case info.Mode().IsRegular():
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			text += " " + string(data)
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			text += " -> " + target
-		}
-		out[name] = text
-		return nil
-	})
-	must(t, err)
-	return out
-}
-
-// differ lists how two snapshots differ.
-func differ(got, want map[string]string) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if g, ok := got[name]; !ok {
-			out = append(out, "missing "+name)
-		} else if g != want[name] {
-			out = append(out, fmt.Sprintf("%s is %.60q, want %.60q", name, g, want[name]))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[name]; !ok {
-			out = append(out, "extra "+name)
-		}
-	}
-	return out
 }

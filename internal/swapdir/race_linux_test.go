@@ -48,11 +48,11 @@ func swapper(t *testing.T, dir, outside string) (stop func()) {
 // Changes below a directory that turns into a link to the outside never reach
 // the outside.
 func TestRacedSteps(t *testing.T) {
-	root, outside := tempDir(t), tempDir(t)
+	root, outside := testenv.TempDir(t), testenv.TempDir(t)
 	must(t, os.MkdirAll(filepath.Join(root, "a/b"), 0o755))
 	must(t, os.MkdirAll(filepath.Join(outside, "b"), 0o755))
 	must(t, os.WriteFile(filepath.Join(outside, "b/file"), []byte("precious"), 0o644))
-	want := snapshot(t, outside)
+	want := testenv.Snapshot(t, outside)
 	d, err := openDisk(root, nil)
 	must(t, err)
 	defer d.close()
@@ -92,7 +92,7 @@ func TestRacedSteps(t *testing.T) {
 		}
 	}
 	stop()
-	if diff := differ(snapshot(t, outside), want); len(diff) > 0 {
+	if diff := testenv.Differ(testenv.Snapshot(t, outside), want); len(diff) > 0 {
 		t.Errorf("the outside changed: %v", diff)
 	}
 	t.Logf("%d of %d operations refused", refused, ops)

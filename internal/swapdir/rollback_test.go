@@ -5,17 +5,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // Where a file system cannot rename without replacing, a file has both names for a
 // moment. A crash in it leaves nothing of the rewind behind, and nobody is blamed.
 func TestKilledBetweenTwoNames(t *testing.T) {
-	dir := tempDir(t)
+	dir := testenv.TempDir(t)
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	write := func(path, text string) { must(t, os.WriteFile(path, []byte(text), 0o644)) }
 	write(in("old"), "old\n")
 	write(in("back"), "back\n")
-	want := snapshot(t, dir)
+	want := testenv.Snapshot(t, dir)
 	root, err := Open(dir, nil)
 	must(t, err)
 	defer root.Close()
@@ -41,7 +43,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		}
 	}
 	must(t, swap.Remove())
-	if d := differ(snapshot(t, dir), want); len(d) > 0 {
+	if d := testenv.Differ(testenv.Snapshot(t, dir), want); len(d) > 0 {
 		t.Fatalf("tree differs:\n%s", strings.Join(d, "\n"))
 	}
 }

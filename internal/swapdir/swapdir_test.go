@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 const stageName = ".stage-test"
@@ -110,8 +112,8 @@ type trial struct {
 
 func newTrial(t testing.TB) *trial {
 	t.Helper()
-	r := &trial{t: t, dir: tempDir(t), contents: versions{old: map[string]string{}, new: map[string]string{}}}
-	wanted := tempDir(t)
+	r := &trial{t: t, dir: testenv.TempDir(t), contents: versions{old: map[string]string{}, new: map[string]string{}}}
+	wanted := testenv.TempDir(t)
 	for _, e := range everyKind {
 		c := Change{Path: e.path}
 		c.Before, r.contents.old[e.path] = object(t, e.old)
@@ -126,7 +128,7 @@ func newTrial(t testing.TB) *trial {
 		exactly(t, filepath.Join(r.dir, e.path), e.old)
 		exactly(t, filepath.Join(wanted, e.path), e.new)
 	}
-	r.old, r.new = snapshot(t, r.dir), snapshot(t, wanted)
+	r.old, r.new = testenv.Snapshot(t, r.dir), testenv.Snapshot(t, wanted)
 	t.Cleanup(func() {
 		for _, name := range []string{"closed", "opened", "gone", "come"} {
 			_ = os.Chmod(filepath.Join(r.dir, name), 0o755) // for others than root to remove it
@@ -202,7 +204,7 @@ func (r *trial) recover(root *Root, journal []Step) (left []string, err error) {
 
 func (r *trial) expect(what string, want map[string]string) {
 	r.t.Helper()
-	if d := differ(snapshot(r.t, r.dir), want); len(d) > 0 {
+	if d := testenv.Differ(testenv.Snapshot(r.t, r.dir), want); len(d) > 0 {
 		r.t.Fatalf("%s: the tree differs:\n%s", what, strings.Join(d, "\n"))
 	}
 }
@@ -453,7 +455,7 @@ func TestProgress(t *testing.T) {
 
 // A journal may be in hostile hands: no path of it may lead out of the directory.
 func TestPathsThatLeadOut(t *testing.T) {
-	root, err := Open(tempDir(t), nil)
+	root, err := Open(testenv.TempDir(t), nil)
 	must(t, err)
 	defer root.Close()
 	for _, path := range []string{"", "/", "/etc", "..", "../x", "a/../../x", "a//b", "a/", ".", "./a", "a\x00b"} {
