@@ -105,7 +105,7 @@ func readLines(t *testing.T, file string) []string {
 var wirePackages = []protoreflect.FullName{"agent.v1", "aiserver.v1", "anyrun.v1"}
 
 // rangeMessages calls fn for every message of the packages, nested ones
-// included. The entries of maps are no messages of their own.
+// included. The entries of maps are not messages of their own.
 func rangeMessages(packages []protoreflect.FullName, fn func(protoreflect.MessageDescriptor)) {
 	var walk func(protoreflect.MessageDescriptors)
 	walk = func(ms protoreflect.MessageDescriptors) {

@@ -3916,7 +3916,7 @@ func (x *SelectedVideo_BlobIdWithData) GetData() []byte {
 	return nil
 }
 
-// SignedUrl grants access to whoever holds it: carry it, never log it.
+// SignedUrl grants access to its holder: pass it on, never log it.
 type SelectedVideo_SignedUrl struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Url                string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`

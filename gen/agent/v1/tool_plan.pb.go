@@ -1078,7 +1078,7 @@ func (x *AskQuestionArgs) GetAsyncOriginalToolCallId() string {
 	return ""
 }
 
-// AskQuestionResult is the answers, or why there are none.
+// AskQuestionResult has the answers, or why there are none.
 type AskQuestionResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Result:

@@ -73,7 +73,7 @@ func (BlobStorageFormat) EnumDescriptor() ([]byte, []int) {
 type ExternalSnapshot struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	SnapshotId string                 `protobuf:"bytes,1,opt,name=snapshot_id,json=snapshotId,proto3" json:"snapshot_id,omitempty"`
-	// Grants access to whoever holds it: carry it, never log it.
+	// Grants access to its holder: pass it on, never log it.
 	PresignedUrl      string            `protobuf:"bytes,2,opt,name=presigned_url,json=presignedUrl,proto3" json:"presigned_url,omitempty"`
 	ImageMetadata     *ImageMetadata    `protobuf:"bytes,3,opt,name=image_metadata,json=imageMetadata,proto3" json:"image_metadata,omitempty"`
 	BlobStorageFormat BlobStorageFormat `protobuf:"varint,4,opt,name=blob_storage_format,json=blobStorageFormat,proto3,enum=anyrun.v1.BlobStorageFormat" json:"blob_storage_format,omitempty"`

@@ -263,13 +263,13 @@ func (x *SkippedFile) GetPathBytes() []byte {
 	return nil
 }
 
-// NotKept counts files by what checkpoints do not keep of them. A rewind that brings
-// such a file back brings it back without.
+// NotKept counts files by what checkpoints do not keep of them. A rewind
+// restores such a file without them.
 type NotKept struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Files that have other names, too.
+	// Files with more than one hard link.
 	HardLinks uint64 `protobuf:"varint,1,opt,name=hard_links,json=hardLinks,proto3" json:"hard_links,omitempty"`
-	// Files of another owner than a rewind would give them.
+	// Files whose owner a rewind would change.
 	Owners uint64 `protobuf:"varint,2,opt,name=owners,proto3" json:"owners,omitempty"`
 	// Files with extended attributes, ACLs among them. Only files that were read are
 	// looked at.
@@ -409,7 +409,7 @@ type CreateCheckpointRequest struct {
 	Author       string                 `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
 	Label        string                 `protobuf:"bytes,6,opt,name=label,proto3" json:"label,omitempty"`
 	Turn         uint32                 `protobuf:"varint,7,opt,name=turn,proto3" json:"turn,omitempty"`
-	// What the agent knows it wrote; the scan then looks at these only.
+	// Paths that the agent wrote; the scan then examines only these.
 	Paths []string `protobuf:"bytes,8,rep,name=paths,proto3" json:"paths,omitempty"`
 	Tool  string   `protobuf:"bytes,9,opt,name=tool,proto3" json:"tool,omitempty"`
 	// With side before: the process that does the work of the turn, on the server's machine.
@@ -523,7 +523,7 @@ func (x *CreateCheckpointRequest) GetPid() uint32 {
 type CreateCheckpointResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Checkpoint *Checkpoint            `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
-	// Of the files that were looked at; missing if everything of them is kept.
+	// Counts the examined files; missing if everything of them is kept.
 	NotKept       *NotKept `protobuf:"bytes,2,opt,name=not_kept,json=notKept,proto3" json:"not_kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1140,7 +1140,7 @@ type DiffRequest struct {
 	Workspace    string   `protobuf:"bytes,3,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	Conversation string   `protobuf:"bytes,4,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	Paths        []string `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
-	// Leave the hunks out.
+	// Omit the hunks.
 	StatOnly      bool `protobuf:"varint,6,opt,name=stat_only,json=statOnly,proto3" json:"stat_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1512,9 +1512,9 @@ type PlanRewindRequest struct {
 	Conflicts string            `protobuf:"bytes,6,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	Choices   map[string]string `protobuf:"bytes,7,rep,name=choices,proto3" json:"choices,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Paths     []string          `protobuf:"bytes,8,rep,name=paths,proto3" json:"paths,omitempty"`
-	// Take back this one turn instead of everything after ref; 0 is none.
+	// Take back this one turn instead of everything after ref; 0 means none.
 	OnlyTurn uint32 `protobuf:"varint,9,opt,name=only_turn,json=onlyTurn,proto3" json:"only_turn,omitempty"`
-	// The files become exactly those of the checkpoint, whoever changed them since.
+	// The files become exactly those of the checkpoint, no matter who changed them since.
 	// Ignored files that were never captured stay.
 	Exact         bool `protobuf:"varint,10,opt,name=exact,proto3" json:"exact,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1757,8 +1757,8 @@ type PlanRewindResponse struct {
 	// Something that differs from the checkpoint is left alone: the files whose
 	// action is keep or conflict.
 	Partial bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
-	// Of the files that the rewind replaces or deletes; missing if everything of them
-	// is kept.
+	// Counts the files that the rewind replaces or deletes; missing if everything of
+	// them is kept.
 	NotKept *NotKept `protobuf:"bytes,9,opt,name=not_kept,json=notKept,proto3" json:"not_kept,omitempty"`
 	// The turns that are going on in the workspace: they may change files again as soon
 	// as the rewind is done.
@@ -1876,7 +1876,7 @@ type AtWork struct {
 	// epoch.
 	SinceMs int64 `protobuf:"varint,3,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
 	SeenMs  int64 `protobuf:"varint,4,opt,name=seen_ms,json=seenMs,proto3" json:"seen_ms,omitempty"`
-	// The processes that do the work and live.
+	// The processes of the turn that still run.
 	Processes     []*AtWorkProcess `protobuf:"bytes,5,rep,name=processes,proto3" json:"processes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

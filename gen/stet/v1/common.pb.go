@@ -72,8 +72,8 @@ func (Side) EnumDescriptor() ([]byte, []int) {
 	return file_stet_v1_common_proto_rawDescGZIP(), []int{0}
 }
 
-// BlobRef names a blob and tells how large it is, so that a reader can plan
-// before it fetches.
+// BlobRef has the id and the size of a blob, so that a reader can plan before it
+// fetches.
 type BlobRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// SHA-256 of the contents, 32 bytes.
@@ -128,11 +128,10 @@ func (x *BlobRef) GetSize() uint64 {
 	return 0
 }
 
-// Page asks for a part of a list, and in an answer says where the next part
-// begins.
+// Page selects a part of a list. In an answer it is where the next part begins.
 type Page struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque position; empty is the beginning, and in an answer the end.
+	// Opaque position; empty for the beginning, and in an answer at the end.
 	Cursor string `protobuf:"bytes,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// At most this many entries; 0 leaves the choice to the server.
 	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -184,7 +183,7 @@ func (x *Page) GetLimit() uint32 {
 	return 0
 }
 
-// Unreadable is an entry of a list that is stored and cannot be read.
+// Unreadable is a stored entry of a list that cannot be read.
 type Unreadable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`

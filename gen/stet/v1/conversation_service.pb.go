@@ -1192,11 +1192,11 @@ type TranscriptRequest struct {
 	// First turn, and how many; 0 turns means as many as fit.
 	FromTurn uint32 `protobuf:"varint,3,opt,name=from_turn,json=fromTurn,proto3" json:"from_turn,omitempty"`
 	Turns    uint32 `protobuf:"varint,4,opt,name=turns,proto3" json:"turns,omitempty"`
-	// Leave out large tool output.
+	// Omit large tool output.
 	Light bool `protobuf:"varint,5,opt,name=light,proto3" json:"light,omitempty"`
 	// A subagent of the state, or empty.
 	Subagent string `protobuf:"bytes,6,opt,name=subagent,proto3" json:"subagent,omitempty"`
-	// Also give what was said as HTML.
+	// Also return the messages as HTML.
 	Html          bool `protobuf:"varint,7,opt,name=html,proto3" json:"html,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1828,7 +1828,7 @@ type SearchResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Hits       []*SearchHit           `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	NextCursor string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
-	// Conversations that are damaged, so that not all of them is found.
+	// Damaged conversations; the search may miss parts of them.
 	Damaged       []string `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -322,7 +322,7 @@ type TimelineEntry struct {
 	// A rewind left it behind.
 	Gone   bool  `protobuf:"varint,3,opt,name=gone,proto3" json:"gone,omitempty"`
 	GoneMs int64 `protobuf:"varint,4,opt,name=gone_ms,json=goneMs,proto3" json:"gone_ms,omitempty"`
-	// It says nothing that its neighbours do not say.
+	// It shows nothing that its neighbours do not show.
 	Quiet bool `protobuf:"varint,5,opt,name=quiet,proto3" json:"quiet,omitempty"`
 	// The workspace continues it.
 	Current bool `protobuf:"varint,6,opt,name=current,proto3" json:"current,omitempty"`
@@ -1073,9 +1073,9 @@ type StorageResponse struct {
 	// The files of the store.
 	DiskBytes    int64      `protobuf:"varint,6,opt,name=disk_bytes,json=diskBytes,proto3" json:"disk_bytes,omitempty"`
 	Unreferenced *KindStats `protobuf:"bytes,7,opt,name=unreferenced,proto3" json:"unreferenced,omitempty"`
-	// What each conversation brought, the largest first.
+	// What each conversation added, the largest first.
 	Conversations []*ConversationSize `protobuf:"bytes,8,rep,name=conversations,proto3" json:"conversations,omitempty"`
-	// So much is stored that only a part was looked at.
+	// The store is too large: only a part was measured.
 	Partial bool `protobuf:"varint,9,opt,name=partial,proto3" json:"partial,omitempty"`
 	// Rows and trees that could not be read. What they refer to was not measured.
 	Damaged       []string `protobuf:"bytes,10,rep,name=damaged,proto3" json:"damaged,omitempty"`
@@ -1245,7 +1245,7 @@ type FollowResponse struct {
 	// summary, error or beat.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
-	// The whole text, made harmless; only where the text is complete.
+	// The whole text as safe HTML; only where the text is complete.
 	Html    string `protobuf:"bytes,4,opt,name=html,proto3" json:"html,omitempty"`
 	Tool    string `protobuf:"bytes,5,opt,name=tool,proto3" json:"tool,omitempty"`
 	CallId  string `protobuf:"bytes,6,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`

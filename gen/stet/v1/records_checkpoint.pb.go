@@ -28,7 +28,7 @@ type CheckpointKind int32
 
 const (
 	CheckpointKind_CHECKPOINT_KIND_UNSPECIFIED CheckpointKind = 0
-	// Somebody asked for it.
+	// A user or a program asked for it.
 	CheckpointKind_CHECKPOINT_KIND_MANUAL CheckpointKind = 1
 	// Made by itself, at a turn, a tool call or a burst of changes.
 	CheckpointKind_CHECKPOINT_KIND_AUTO CheckpointKind = 2
@@ -94,9 +94,9 @@ const (
 	JournalStepKind_JOURNAL_STEP_KIND_UNSPECIFIED JournalStepKind = 0
 	// The path is moved to o<slot>.
 	JournalStepKind_JOURNAL_STEP_KIND_REMOVE JournalStepKind = 1
-	// The path and n<slot> trade places.
+	// The path and n<slot> are exchanged.
 	JournalStepKind_JOURNAL_STEP_KIND_SWAP JournalStepKind = 2
-	// n<slot> is moved to the path, where nothing is.
+	// n<slot> is moved to the path, which is free.
 	JournalStepKind_JOURNAL_STEP_KIND_INSTALL JournalStepKind = 3
 	// The directory at the path gets other permission bits.
 	JournalStepKind_JOURNAL_STEP_KIND_CHMOD JournalStepKind = 4
@@ -325,7 +325,7 @@ type TurnAtWork struct {
 	Turn         uint64                 `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`
 	MessageId    string                 `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
 	Author       string                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
-	// It ended between the previous checkpoint and this one, and nobody said when.
+	// It ended between the previous checkpoint and this one, at an unknown time.
 	Lost bool `protobuf:"varint,5,opt,name=lost,proto3" json:"lost,omitempty"`
 	// The checkpoint that the turn began with.
 	Began string `protobuf:"bytes,6,opt,name=began,proto3" json:"began,omitempty"`
@@ -333,7 +333,7 @@ type TurnAtWork struct {
 	// epoch.
 	SinceMs int64 `protobuf:"varint,7,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
 	SeenMs  int64 `protobuf:"varint,8,opt,name=seen_ms,json=seenMs,proto3" json:"seen_ms,omitempty"`
-	// Tells turns of one conversation apart that go on at the same time.
+	// Distinguishes turns of one conversation that overlap.
 	Holder string `protobuf:"bytes,9,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The turn is over when all of them are gone.
 	Processes     []*TurnProcess `protobuf:"bytes,10,rep,name=processes,proto3" json:"processes,omitempty"`
@@ -441,8 +441,8 @@ func (x *TurnAtWork) GetProcesses() []*TurnProcess {
 	return nil
 }
 
-// TurnProcess is a process that a turn is held by, named so that it cannot be
-// taken for another one.
+// TurnProcess is a process that holds a turn, identified so that no other process is
+// mistaken for it.
 type TurnProcess struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Random id of the system's start.
@@ -560,7 +560,7 @@ type CheckpointRecord struct {
 	// Blob of a NotCapturedList; missing if everything was captured.
 	NotCaptured      []byte `protobuf:"bytes,21,opt,name=not_captured,json=notCaptured,proto3" json:"not_captured,omitempty"`
 	NotCapturedCount uint64 `protobuf:"varint,22,opt,name=not_captured_count,json=notCapturedCount,proto3" json:"not_captured_count,omitempty"`
-	// Only the hinted paths were looked at.
+	// Only the hinted paths were examined.
 	Hinted bool `protobuf:"varint,23,opt,name=hinted,proto3" json:"hinted,omitempty"`
 	// More files changed than were counted: lines are those of the first ones.
 	LinesPartial bool `protobuf:"varint,24,opt,name=lines_partial,json=linesPartial,proto3" json:"lines_partial,omitempty"`
@@ -1001,7 +1001,7 @@ func (x *NotCaptured) GetSize() uint64 {
 }
 
 // JournalRecord is a rewind under way. While the row exists, the workspace may
-// be in between, and whoever holds its lock takes back what was done.
+// be half changed, and the holder of its lock takes the rewind back.
 type JournalRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of this row's meaning. A reader refuses one that it does not know.
@@ -1478,7 +1478,7 @@ func (x *PathList) GetPaths() [][]byte {
 	return nil
 }
 
-// CheckpointPin is a name for a checkpoint, kept whatever a retention policy says.
+// CheckpointPin is a name for a checkpoint, which no retention policy removes.
 type CheckpointPin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of this row's meaning. A reader refuses one that it does not know.

@@ -50,7 +50,7 @@ type AgentRecord struct {
 	Properties *AgentProperties            `protobuf:"bytes,13,opt,name=properties,proto3" json:"properties,omitempty"`
 	// Keys of the latest appends, oldest first.
 	Appends []*AppendKey `protobuf:"bytes,14,rep,name=appends,proto3" json:"appends,omitempty"`
-	// Without its address, which is made when it is asked for.
+	// Without its address, which is created on request.
 	Snapshot *v11.ExternalSnapshot `protobuf:"bytes,15,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Offset of another program at which the state of an imported agent was current.
 	// It stands for the beginning of this log.
@@ -255,7 +255,7 @@ func (x *AgentPosition) GetTag() uint64 {
 	return 0
 }
 
-// AppendKey tells that an append was made and where it ended.
+// AppendKey records an append and where it ended.
 type AppendKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`

@@ -100,7 +100,7 @@ type ConversationRecord struct {
 	CreatedAtMs int64 `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
 	// Counts how often the conversation was opened for writing.
 	Epoch uint64 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Random; tells two writers apart that took the same epoch number.
+	// Random; distinguishes two writers that took the same epoch number.
 	Writer []byte `protobuf:"bytes,9,opt,name=writer,proto3" json:"writer,omitempty"`
 	// Conversation that this one was forked from, and the save of it.
 	ForkedFrom     string `protobuf:"bytes,10,opt,name=forked_from,json=forkedFrom,proto3" json:"forked_from,omitempty"`
@@ -518,7 +518,7 @@ func (x *TurnDetails) GetMark() string {
 	return ""
 }
 
-// PinRecord is a named restore point, kept whatever a retention policy says.
+// PinRecord is a named restore point, which no retention policy removes.
 type PinRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of this row's meaning. A reader refuses one that it does not know.

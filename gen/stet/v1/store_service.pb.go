@@ -1932,8 +1932,8 @@ type CollectResponse struct {
 	Live         int64                  `protobuf:"varint,5,opt,name=live,proto3" json:"live,omitempty"`
 	Missing      int64                  `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"`
 	Damaged      int64                  `protobuf:"varint,7,opt,name=damaged,proto3" json:"damaged,omitempty"`
-	// Rows and blobs that cannot be read, for people. What they keep is not known, so
-	// that nothing was removed, unless damage was to be skipped.
+	// Rows and blobs that cannot be read, for people. What they refer to is unknown,
+	// so nothing was removed, unless damage was to be skipped.
 	Unreadable []string `protobuf:"bytes,8,rep,name=unreadable,proto3" json:"unreadable,omitempty"`
 	// What would have been removed without them.
 	Withheld      int64 `protobuf:"varint,9,opt,name=withheld,proto3" json:"withheld,omitempty"`

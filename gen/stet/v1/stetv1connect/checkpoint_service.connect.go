@@ -73,7 +73,7 @@ const (
 // CheckpointServiceClient is a client for the stet.v1.CheckpointService service.
 type CheckpointServiceClient interface {
 	Create(context.Context, *connect.Request[v1.CreateCheckpointRequest]) (*connect.Response[v1.CreateCheckpointResponse], error)
-	// List gives checkpoints, newest first.
+	// List returns checkpoints, newest first.
 	List(context.Context, *connect.Request[v1.ListCheckpointsRequest]) (*connect.Response[v1.ListCheckpointsResponse], error)
 	// Get resolves any form of reference.
 	Get(context.Context, *connect.Request[v1.GetCheckpointRequest]) (*connect.Response[v1.GetCheckpointResponse], error)
@@ -83,13 +83,13 @@ type CheckpointServiceClient interface {
 	File(context.Context, *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error)
 	// Diff compares two checkpoints, or one with the workspace as it is now.
 	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error)
-	// PlanRewind tells what a rewind would do; its token is needed to do it.
+	// PlanRewind returns what a rewind would do, and the token that Rewind needs.
 	PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error)
 	// Rewind applies a plan. FAILED_PRECONDITION if the token is stale.
 	Rewind(context.Context, *connect.Request[v1.RewindRequest]) (*connect.Response[v1.RewindResponse], error)
 	Undo(context.Context, *connect.Request[v1.UndoRequest]) (*connect.Response[v1.RewindResponse], error)
 	Redo(context.Context, *connect.Request[v1.RedoRequest]) (*connect.Response[v1.RewindResponse], error)
-	// Operations gives the operation log, newest first.
+	// Operations returns the operation log, newest first.
 	Operations(context.Context, *connect.Request[v1.OperationsRequest]) (*connect.Response[v1.OperationsResponse], error)
 	Pin(context.Context, *connect.Request[v1.PinRequest]) (*connect.Response[v1.PinResponse], error)
 	Unpin(context.Context, *connect.Request[v1.UnpinRequest]) (*connect.Response[v1.UnpinResponse], error)
@@ -292,7 +292,7 @@ func (c *checkpointServiceClient) ListPins(ctx context.Context, req *connect.Req
 // CheckpointServiceHandler is an implementation of the stet.v1.CheckpointService service.
 type CheckpointServiceHandler interface {
 	Create(context.Context, *connect.Request[v1.CreateCheckpointRequest]) (*connect.Response[v1.CreateCheckpointResponse], error)
-	// List gives checkpoints, newest first.
+	// List returns checkpoints, newest first.
 	List(context.Context, *connect.Request[v1.ListCheckpointsRequest]) (*connect.Response[v1.ListCheckpointsResponse], error)
 	// Get resolves any form of reference.
 	Get(context.Context, *connect.Request[v1.GetCheckpointRequest]) (*connect.Response[v1.GetCheckpointResponse], error)
@@ -302,13 +302,13 @@ type CheckpointServiceHandler interface {
 	File(context.Context, *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error)
 	// Diff compares two checkpoints, or one with the workspace as it is now.
 	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error)
-	// PlanRewind tells what a rewind would do; its token is needed to do it.
+	// PlanRewind returns what a rewind would do, and the token that Rewind needs.
 	PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error)
 	// Rewind applies a plan. FAILED_PRECONDITION if the token is stale.
 	Rewind(context.Context, *connect.Request[v1.RewindRequest]) (*connect.Response[v1.RewindResponse], error)
 	Undo(context.Context, *connect.Request[v1.UndoRequest]) (*connect.Response[v1.RewindResponse], error)
 	Redo(context.Context, *connect.Request[v1.RedoRequest]) (*connect.Response[v1.RewindResponse], error)
-	// Operations gives the operation log, newest first.
+	// Operations returns the operation log, newest first.
 	Operations(context.Context, *connect.Request[v1.OperationsRequest]) (*connect.Response[v1.OperationsResponse], error)
 	Pin(context.Context, *connect.Request[v1.PinRequest]) (*connect.Response[v1.PinResponse], error)
 	Unpin(context.Context, *connect.Request[v1.UnpinRequest]) (*connect.Response[v1.UnpinResponse], error)

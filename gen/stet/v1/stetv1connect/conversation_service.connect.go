@@ -79,9 +79,9 @@ type ConversationServiceClient interface {
 	// epoch is not the newest.
 	Save(context.Context, *connect.Request[v1.SaveConversationRequest]) (*connect.Response[v1.SaveConversationResponse], error)
 	Get(context.Context, *connect.Request[v1.GetConversationRequest]) (*connect.Response[v1.GetConversationResponse], error)
-	// List gives conversations, last changed first.
+	// List returns conversations, last changed first.
 	List(context.Context, *connect.Request[v1.ListConversationsRequest]) (*connect.Response[v1.ListConversationsResponse], error)
-	// History gives the saves of a conversation, newest first.
+	// History returns the saves of a conversation, newest first.
 	History(context.Context, *connect.Request[v1.ConversationHistoryRequest]) (*connect.Response[v1.ConversationHistoryResponse], error)
 	Fork(context.Context, *connect.Request[v1.ForkConversationRequest]) (*connect.Response[v1.ForkConversationResponse], error)
 	Delete(context.Context, *connect.Request[v1.DeleteConversationRequest]) (*connect.Response[v1.DeleteConversationResponse], error)
@@ -270,9 +270,9 @@ type ConversationServiceHandler interface {
 	// epoch is not the newest.
 	Save(context.Context, *connect.Request[v1.SaveConversationRequest]) (*connect.Response[v1.SaveConversationResponse], error)
 	Get(context.Context, *connect.Request[v1.GetConversationRequest]) (*connect.Response[v1.GetConversationResponse], error)
-	// List gives conversations, last changed first.
+	// List returns conversations, last changed first.
 	List(context.Context, *connect.Request[v1.ListConversationsRequest]) (*connect.Response[v1.ListConversationsResponse], error)
-	// History gives the saves of a conversation, newest first.
+	// History returns the saves of a conversation, newest first.
 	History(context.Context, *connect.Request[v1.ConversationHistoryRequest]) (*connect.Response[v1.ConversationHistoryResponse], error)
 	Fork(context.Context, *connect.Request[v1.ForkConversationRequest]) (*connect.Response[v1.ForkConversationResponse], error)
 	Delete(context.Context, *connect.Request[v1.DeleteConversationRequest]) (*connect.Response[v1.DeleteConversationResponse], error)

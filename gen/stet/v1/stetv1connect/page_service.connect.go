@@ -50,13 +50,13 @@ const (
 
 // PageServiceClient is a client for the stet.v1.PageService service.
 type PageServiceClient interface {
-	// Overview gives conversations, last changed first, with what they changed.
+	// Overview returns conversations, last changed first, with what they changed.
 	Overview(context.Context, *connect.Request[v1.OverviewRequest]) (*connect.Response[v1.OverviewResponse], error)
-	// Timeline gives the checkpoints of a conversation as the log shows them.
+	// Timeline returns the checkpoints of a conversation as the log shows them.
 	Timeline(context.Context, *connect.Request[v1.TimelineRequest]) (*connect.Response[v1.TimelineResponse], error)
-	// Graph gives what a blob refers to, and what that refers to, nearest first.
+	// Graph returns the blobs that a blob reaches, nearest first.
 	Graph(context.Context, *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error)
-	// Storage tells what takes the space, and since when.
+	// Storage returns what takes the space, over time.
 	Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error)
 	// Follow streams the events of a cloud agent, ready to be shown.
 	Follow(context.Context, *connect.Request[v1.FollowRequest]) (*connect.ServerStreamForClient[v1.FollowResponse], error)
@@ -146,13 +146,13 @@ func (c *pageServiceClient) Follow(ctx context.Context, req *connect.Request[v1.
 
 // PageServiceHandler is an implementation of the stet.v1.PageService service.
 type PageServiceHandler interface {
-	// Overview gives conversations, last changed first, with what they changed.
+	// Overview returns conversations, last changed first, with what they changed.
 	Overview(context.Context, *connect.Request[v1.OverviewRequest]) (*connect.Response[v1.OverviewResponse], error)
-	// Timeline gives the checkpoints of a conversation as the log shows them.
+	// Timeline returns the checkpoints of a conversation as the log shows them.
 	Timeline(context.Context, *connect.Request[v1.TimelineRequest]) (*connect.Response[v1.TimelineResponse], error)
-	// Graph gives what a blob refers to, and what that refers to, nearest first.
+	// Graph returns the blobs that a blob reaches, nearest first.
 	Graph(context.Context, *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error)
-	// Storage tells what takes the space, and since when.
+	// Storage returns what takes the space, over time.
 	Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error)
 	// Follow streams the events of a cloud agent, ready to be shown.
 	Follow(context.Context, *connect.Request[v1.FollowRequest], *connect.ServerStream[v1.FollowResponse]) error

@@ -79,7 +79,7 @@ type BlobServiceClient interface {
 	Get(context.Context, *connect.Request[v1.GetBlobRequest]) (*connect.Response[v1.GetBlobResponse], error)
 	// Put stores blobs and returns when they can be read.
 	Put(context.Context, *connect.Request[v1.PutBlobsRequest]) (*connect.Response[v1.PutBlobsResponse], error)
-	// Has tells which of the blobs are stored.
+	// Has reports which of the blobs are stored.
 	Has(context.Context, *connect.Request[v1.HasBlobsRequest]) (*connect.Response[v1.HasBlobsResponse], error)
 	// Flush returns when everything that this caller put is durable.
 	Flush(context.Context, *connect.Request[v1.FlushBlobsRequest]) (*connect.Response[v1.FlushBlobsResponse], error)
@@ -219,7 +219,7 @@ type BlobServiceHandler interface {
 	Get(context.Context, *connect.Request[v1.GetBlobRequest]) (*connect.Response[v1.GetBlobResponse], error)
 	// Put stores blobs and returns when they can be read.
 	Put(context.Context, *connect.Request[v1.PutBlobsRequest]) (*connect.Response[v1.PutBlobsResponse], error)
-	// Has tells which of the blobs are stored.
+	// Has reports which of the blobs are stored.
 	Has(context.Context, *connect.Request[v1.HasBlobsRequest]) (*connect.Response[v1.HasBlobsResponse], error)
 	// Flush returns when everything that this caller put is durable.
 	Flush(context.Context, *connect.Request[v1.FlushBlobsRequest]) (*connect.Response[v1.FlushBlobsResponse], error)
@@ -517,7 +517,7 @@ func (UnimplementedRowServiceHandler) Watch(context.Context, *connect.Request[v1
 type StoreServiceClient interface {
 	Info(context.Context, *connect.Request[v1.StoreInfoRequest]) (*connect.Response[v1.StoreInfoResponse], error)
 	Stats(context.Context, *connect.Request[v1.StatsRequest]) (*connect.Response[v1.StatsResponse], error)
-	// Collect removes what nothing refers to, or tells what would go.
+	// Collect removes unreferenced blobs, or reports what it would remove.
 	Collect(context.Context, *connect.Request[v1.CollectRequest]) (*connect.Response[v1.CollectResponse], error)
 	// Fsck checks the store and streams its progress, then the report.
 	Fsck(context.Context, *connect.Request[v1.FsckRequest]) (*connect.ServerStreamForClient[v1.FsckResponse], error)
@@ -595,7 +595,7 @@ func (c *storeServiceClient) Fsck(ctx context.Context, req *connect.Request[v1.F
 type StoreServiceHandler interface {
 	Info(context.Context, *connect.Request[v1.StoreInfoRequest]) (*connect.Response[v1.StoreInfoResponse], error)
 	Stats(context.Context, *connect.Request[v1.StatsRequest]) (*connect.Response[v1.StatsResponse], error)
-	// Collect removes what nothing refers to, or tells what would go.
+	// Collect removes unreferenced blobs, or reports what it would remove.
 	Collect(context.Context, *connect.Request[v1.CollectRequest]) (*connect.Response[v1.CollectResponse], error)
 	// Fsck checks the store and streams its progress, then the report.
 	Fsck(context.Context, *connect.Request[v1.FsckRequest], *connect.ServerStream[v1.FsckResponse]) error

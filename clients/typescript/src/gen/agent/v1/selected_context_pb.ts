@@ -1377,7 +1377,7 @@ export const SelectedVideo_BlobIdWithDataSchema: GenMessage<SelectedVideo_BlobId
   messageDesc(file_agent_v1_selected_context, 25, 0);
 
 /**
- * SignedUrl grants access to whoever holds it: carry it, never log it.
+ * SignedUrl grants access to its holder: pass it on, never log it.
  *
  * @generated from message agent.v1.SelectedVideo.SignedUrl
  */

@@ -520,7 +520,7 @@ export const AskQuestionArgs_QuestionSchema: GenMessage<AskQuestionArgs_Question
   messageDesc(file_agent_v1_tool_plan, 17, 1);
 
 /**
- * AskQuestionResult is the answers, or why there are none.
+ * AskQuestionResult has the answers, or why there are none.
  *
  * @generated from message agent.v1.AskQuestionResult
  */

@@ -26,7 +26,7 @@ export type ExternalSnapshot = Message<"anyrun.v1.ExternalSnapshot"> & {
   snapshotId: string;
 
   /**
-   * Grants access to whoever holds it: carry it, never log it.
+   * Grants access to its holder: pass it on, never log it.
    *
    * @generated from field: string presigned_url = 2;
    */

@@ -148,21 +148,21 @@ export const SkippedFileSchema: GenMessage<SkippedFile> = /*@__PURE__*/
   messageDesc(file_stet_v1_checkpoint_service, 1);
 
 /**
- * NotKept counts files by what checkpoints do not keep of them. A rewind that brings
- * such a file back brings it back without.
+ * NotKept counts files by what checkpoints do not keep of them. A rewind
+ * restores such a file without them.
  *
  * @generated from message stet.v1.NotKept
  */
 export type NotKept = Message<"stet.v1.NotKept"> & {
   /**
-   * Files that have other names, too.
+   * Files with more than one hard link.
    *
    * @generated from field: uint64 hard_links = 1;
    */
   hardLinks: bigint;
 
   /**
-   * Files of another owner than a rewind would give them.
+   * Files whose owner a rewind would change.
    *
    * @generated from field: uint64 owners = 2;
    */
@@ -262,7 +262,7 @@ export type CreateCheckpointRequest = Message<"stet.v1.CreateCheckpointRequest">
   turn: number;
 
   /**
-   * What the agent knows it wrote; the scan then looks at these only.
+   * Paths that the agent wrote; the scan then examines only these.
    *
    * @generated from field: repeated string paths = 8;
    */
@@ -300,7 +300,7 @@ export type CreateCheckpointResponse = Message<"stet.v1.CreateCheckpointResponse
   checkpoint?: Checkpoint | undefined;
 
   /**
-   * Of the files that were looked at; missing if everything of them is kept.
+   * Counts the examined files; missing if everything of them is kept.
    *
    * @generated from field: stet.v1.NotKept not_kept = 2;
    */
@@ -605,7 +605,7 @@ export type DiffRequest = Message<"stet.v1.DiffRequest"> & {
   paths: string[];
 
   /**
-   * Leave the hunks out.
+   * Omit the hunks.
    *
    * @generated from field: bool stat_only = 6;
    */
@@ -805,14 +805,14 @@ export type PlanRewindRequest = Message<"stet.v1.PlanRewindRequest"> & {
   paths: string[];
 
   /**
-   * Take back this one turn instead of everything after ref; 0 is none.
+   * Take back this one turn instead of everything after ref; 0 means none.
    *
    * @generated from field: uint32 only_turn = 9;
    */
   onlyTurn: number;
 
   /**
-   * The files become exactly those of the checkpoint, whoever changed them since.
+   * The files become exactly those of the checkpoint, no matter who changed them since.
    * Ignored files that were never captured stay.
    *
    * @generated from field: bool exact = 10;
@@ -950,8 +950,8 @@ export type PlanRewindResponse = Message<"stet.v1.PlanRewindResponse"> & {
   partial: boolean;
 
   /**
-   * Of the files that the rewind replaces or deletes; missing if everything of them
-   * is kept.
+   * Counts the files that the rewind replaces or deletes; missing if everything of
+   * them is kept.
    *
    * @generated from field: stet.v1.NotKept not_kept = 9;
    */
@@ -1003,7 +1003,7 @@ export type AtWork = Message<"stet.v1.AtWork"> & {
   seenMs: bigint;
 
   /**
-   * The processes that do the work and live.
+   * The processes of the turn that still run.
    *
    * @generated from field: repeated stet.v1.AtWorkProcess processes = 5;
    */
@@ -1393,7 +1393,7 @@ export const CheckpointService: GenService<{
     output: typeof CreateCheckpointResponseSchema;
   },
   /**
-   * List gives checkpoints, newest first.
+   * List returns checkpoints, newest first.
    *
    * @generated from rpc stet.v1.CheckpointService.List
    */
@@ -1443,7 +1443,7 @@ export const CheckpointService: GenService<{
     output: typeof DiffResponseSchema;
   },
   /**
-   * PlanRewind tells what a rewind would do; its token is needed to do it.
+   * PlanRewind returns what a rewind would do, and the token that Rewind needs.
    *
    * @generated from rpc stet.v1.CheckpointService.PlanRewind
    */
@@ -1479,7 +1479,7 @@ export const CheckpointService: GenService<{
     output: typeof RewindResponseSchema;
   },
   /**
-   * Operations gives the operation log, newest first.
+   * Operations returns the operation log, newest first.
    *
    * @generated from rpc stet.v1.CheckpointService.Operations
    */

@@ -15,8 +15,8 @@ export const file_stet_v1_common: GenFile = /*@__PURE__*/
   fileDesc("ChRzdGV0L3YxL2NvbW1vbi5wcm90bxIHc3RldC52MSIjCgdCbG9iUmVmEgoKAmlkGAEgASgMEgwKBHNpemUYAiABKAQiJQoEUGFnZRIOCgZjdXJzb3IYASABKAkSDQoFbGltaXQYAiABKA0iKAoKVW5yZWFkYWJsZRIKCgJpZBgBIAEoCRIOCgZkZXRhaWwYAiABKAkqPQoEU2lkZRIUChBTSURFX1VOU1BFQ0lGSUVEEAASDwoLU0lERV9CRUZPUkUQARIOCgpTSURFX0FGVEVSEAJCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z");
 
 /**
- * BlobRef names a blob and tells how large it is, so that a reader can plan
- * before it fetches.
+ * BlobRef has the id and the size of a blob, so that a reader can plan before it
+ * fetches.
  *
  * @generated from message stet.v1.BlobRef
  */
@@ -44,14 +44,13 @@ export const BlobRefSchema: GenMessage<BlobRef> = /*@__PURE__*/
   messageDesc(file_stet_v1_common, 0);
 
 /**
- * Page asks for a part of a list, and in an answer says where the next part
- * begins.
+ * Page selects a part of a list. In an answer it is where the next part begins.
  *
  * @generated from message stet.v1.Page
  */
 export type Page = Message<"stet.v1.Page"> & {
   /**
-   * Opaque position; empty is the beginning, and in an answer the end.
+   * Opaque position; empty for the beginning, and in an answer at the end.
    *
    * @generated from field: string cursor = 1;
    */
@@ -73,7 +72,7 @@ export const PageSchema: GenMessage<Page> = /*@__PURE__*/
   messageDesc(file_stet_v1_common, 1);
 
 /**
- * Unreadable is an entry of a list that is stored and cannot be read.
+ * Unreadable is a stored entry of a list that cannot be read.
  *
  * @generated from message stet.v1.Unreadable
  */

@@ -585,7 +585,7 @@ export type TranscriptRequest = Message<"stet.v1.TranscriptRequest"> & {
   turns: number;
 
   /**
-   * Leave out large tool output.
+   * Omit large tool output.
    *
    * @generated from field: bool light = 5;
    */
@@ -599,7 +599,7 @@ export type TranscriptRequest = Message<"stet.v1.TranscriptRequest"> & {
   subagent: string;
 
   /**
-   * Also give what was said as HTML.
+   * Also return the messages as HTML.
    *
    * @generated from field: bool html = 7;
    */
@@ -897,7 +897,7 @@ export type SearchResponse = Message<"stet.v1.SearchResponse"> & {
   nextCursor: string;
 
   /**
-   * Conversations that are damaged, so that not all of them is found.
+   * Damaged conversations; the search may miss parts of them.
    *
    * @generated from field: repeated string damaged = 3;
    */
@@ -1057,7 +1057,7 @@ export const ConversationService: GenService<{
     output: typeof GetConversationResponseSchema;
   },
   /**
-   * List gives conversations, last changed first.
+   * List returns conversations, last changed first.
    *
    * @generated from rpc stet.v1.ConversationService.List
    */
@@ -1067,7 +1067,7 @@ export const ConversationService: GenService<{
     output: typeof ListConversationsResponseSchema;
   },
   /**
-   * History gives the saves of a conversation, newest first.
+   * History returns the saves of a conversation, newest first.
    *
    * @generated from rpc stet.v1.ConversationService.History
    */

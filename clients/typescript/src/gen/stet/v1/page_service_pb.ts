@@ -194,7 +194,7 @@ export type TimelineEntry = Message<"stet.v1.TimelineEntry"> & {
   goneMs: bigint;
 
   /**
-   * It says nothing that its neighbours do not say.
+   * It shows nothing that its neighbours do not show.
    *
    * @generated from field: bool quiet = 5;
    */
@@ -610,14 +610,14 @@ export type StorageResponse = Message<"stet.v1.StorageResponse"> & {
   unreferenced?: KindStats | undefined;
 
   /**
-   * What each conversation brought, the largest first.
+   * What each conversation added, the largest first.
    *
    * @generated from field: repeated stet.v1.ConversationSize conversations = 8;
    */
   conversations: ConversationSize[];
 
   /**
-   * So much is stored that only a part was looked at.
+   * The store is too large: only a part was measured.
    *
    * @generated from field: bool partial = 9;
    */
@@ -689,7 +689,7 @@ export type FollowResponse = Message<"stet.v1.FollowResponse"> & {
   text: string;
 
   /**
-   * The whole text, made harmless; only where the text is complete.
+   * The whole text as safe HTML; only where the text is complete.
    *
    * @generated from field: string html = 4;
    */
@@ -752,7 +752,7 @@ export const FollowResponseSchema: GenMessage<FollowResponse> = /*@__PURE__*/
  */
 export const PageService: GenService<{
   /**
-   * Overview gives conversations, last changed first, with what they changed.
+   * Overview returns conversations, last changed first, with what they changed.
    *
    * @generated from rpc stet.v1.PageService.Overview
    */
@@ -762,7 +762,7 @@ export const PageService: GenService<{
     output: typeof OverviewResponseSchema;
   },
   /**
-   * Timeline gives the checkpoints of a conversation as the log shows them.
+   * Timeline returns the checkpoints of a conversation as the log shows them.
    *
    * @generated from rpc stet.v1.PageService.Timeline
    */
@@ -772,7 +772,7 @@ export const PageService: GenService<{
     output: typeof TimelineResponseSchema;
   },
   /**
-   * Graph gives what a blob refers to, and what that refers to, nearest first.
+   * Graph returns the blobs that a blob reaches, nearest first.
    *
    * @generated from rpc stet.v1.PageService.Graph
    */
@@ -782,7 +782,7 @@ export const PageService: GenService<{
     output: typeof GraphResponseSchema;
   },
   /**
-   * Storage tells what takes the space, and since when.
+   * Storage returns what takes the space, over time.
    *
    * @generated from rpc stet.v1.PageService.Storage
    */

@@ -143,7 +143,7 @@ export type TurnAtWork = Message<"stet.v1.TurnAtWork"> & {
   author: string;
 
   /**
-   * It ended between the previous checkpoint and this one, and nobody said when.
+   * It ended between the previous checkpoint and this one, at an unknown time.
    *
    * @generated from field: bool lost = 5;
    */
@@ -170,7 +170,7 @@ export type TurnAtWork = Message<"stet.v1.TurnAtWork"> & {
   seenMs: bigint;
 
   /**
-   * Tells turns of one conversation apart that go on at the same time.
+   * Distinguishes turns of one conversation that overlap.
    *
    * @generated from field: string holder = 9;
    */
@@ -192,8 +192,8 @@ export const TurnAtWorkSchema: GenMessage<TurnAtWork> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_checkpoint, 2);
 
 /**
- * TurnProcess is a process that a turn is held by, named so that it cannot be
- * taken for another one.
+ * TurnProcess is a process that holds a turn, identified so that no other process is
+ * mistaken for it.
  *
  * @generated from message stet.v1.TurnProcess
  */
@@ -379,7 +379,7 @@ export type CheckpointRecord = Message<"stet.v1.CheckpointRecord"> & {
   notCapturedCount: bigint;
 
   /**
-   * Only the hinted paths were looked at.
+   * Only the hinted paths were examined.
    *
    * @generated from field: bool hinted = 23;
    */
@@ -531,7 +531,7 @@ export const NotCapturedSchema: GenMessage<NotCaptured> = /*@__PURE__*/
 
 /**
  * JournalRecord is a rewind under way. While the row exists, the workspace may
- * be in between, and whoever holds its lock takes back what was done.
+ * be half changed, and the holder of its lock takes the rewind back.
  *
  * @generated from message stet.v1.JournalRecord
  */
@@ -809,7 +809,7 @@ export const PathListSchema: GenMessage<PathList> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_checkpoint, 12);
 
 /**
- * CheckpointPin is a name for a checkpoint, kept whatever a retention policy says.
+ * CheckpointPin is a name for a checkpoint, which no retention policy removes.
  *
  * @generated from message stet.v1.CheckpointPin
  */
@@ -858,7 +858,7 @@ export enum CheckpointKind {
   UNSPECIFIED = 0,
 
   /**
-   * Somebody asked for it.
+   * A user or a program asked for it.
    *
    * @generated from enum value: CHECKPOINT_KIND_MANUAL = 1;
    */
@@ -918,14 +918,14 @@ export enum JournalStepKind {
   REMOVE = 1,
 
   /**
-   * The path and n<slot> trade places.
+   * The path and n<slot> are exchanged.
    *
    * @generated from enum value: JOURNAL_STEP_KIND_SWAP = 2;
    */
   SWAP = 2,
 
   /**
-   * n<slot> is moved to the path, where nothing is.
+   * n<slot> is moved to the path, which is free.
    *
    * @generated from enum value: JOURNAL_STEP_KIND_INSTALL = 3;
    */

@@ -112,7 +112,7 @@ export type AgentRecord = Message<"stet.v1.AgentRecord"> & {
   appends: AppendKey[];
 
   /**
-   * Without its address, which is made when it is asked for.
+   * Without its address, which is created on request.
    *
    * @generated from field: anyrun.v1.ExternalSnapshot snapshot = 15;
    */
@@ -161,7 +161,7 @@ export const AgentPositionSchema: GenMessage<AgentPosition> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_cloudagent, 1);
 
 /**
- * AppendKey tells that an append was made and where it ended.
+ * AppendKey records an append and where it ended.
  *
  * @generated from message stet.v1.AppendKey
  */

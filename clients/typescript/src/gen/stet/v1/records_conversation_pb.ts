@@ -73,7 +73,7 @@ export type ConversationRecord = Message<"stet.v1.ConversationRecord"> & {
   epoch: bigint;
 
   /**
-   * Random; tells two writers apart that took the same epoch number.
+   * Random; distinguishes two writers that took the same epoch number.
    *
    * @generated from field: bytes writer = 9;
    */
@@ -296,7 +296,7 @@ export const TurnDetailsSchema: GenMessage<TurnDetails> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_conversation, 2);
 
 /**
- * PinRecord is a named restore point, kept whatever a retention policy says.
+ * PinRecord is a named restore point, which no retention policy removes.
  *
  * @generated from message stet.v1.PinRecord
  */

@@ -883,8 +883,8 @@ export type CollectResponse = Message<"stet.v1.CollectResponse"> & {
   damaged: bigint;
 
   /**
-   * Rows and blobs that cannot be read, for people. What they keep is not known, so
-   * that nothing was removed, unless damage was to be skipped.
+   * Rows and blobs that cannot be read, for people. What they refer to is unknown,
+   * so nothing was removed, unless damage was to be skipped.
    *
    * @generated from field: repeated string unreadable = 8;
    */
@@ -1029,7 +1029,7 @@ export const BlobService: GenService<{
     output: typeof PutBlobsResponseSchema;
   },
   /**
-   * Has tells which of the blobs are stored.
+   * Has reports which of the blobs are stored.
    *
    * @generated from rpc stet.v1.BlobService.Has
    */
@@ -1144,7 +1144,7 @@ export const RowService: GenService<{
   serviceDesc(file_stet_v1_store_service, 1);
 
 /**
- * StoreService looks after a store.
+ * StoreService maintains a store.
  *
  * @generated from service stet.v1.StoreService
  */
@@ -1166,7 +1166,7 @@ export const StoreService: GenService<{
     output: typeof StatsResponseSchema;
   },
   /**
-   * Collect removes what nothing refers to, or tells what would go.
+   * Collect removes unreferenced blobs, or reports what it would remove.
    *
    * @generated from rpc stet.v1.StoreService.Collect
    */
