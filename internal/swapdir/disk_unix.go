@@ -105,7 +105,7 @@ func statAt(dir int, name string) (stat, error) {
 }
 
 // lstat looks at a path. The error wraps fs.ErrNotExist also if a directory on
-// the way is missing or is none.
+// the way is missing or is not a directory.
 func (d *disk) lstat(path string) (st stat, err error) {
 	err = d.in("lstat", path, func(dir int, name string) error {
 		st, err = statAt(dir, name)

@@ -115,8 +115,8 @@ func (s *stageDir) doRemove(st *step) error {
 	return s.sameAs(st.oldSlot(), st)
 }
 
-// sameAs makes sure that what was replaced is what was checked. Whoever wrote in
-// between gets it back when the steps are taken back.
+// sameAs makes sure that what was replaced is what was checked. What another program
+// wrote in between comes back when the steps are taken back.
 func (s *stageDir) sameAs(slot string, st *step) error {
 	got, err := s.stat(slot)
 	if err != nil {

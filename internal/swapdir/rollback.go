@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// rollback takes steps back, the last one first. It goes by what it finds, not
-// by what somebody thinks was done, so that it can follow a crash at any point,
-// its own included, and may be repeated. It returns the paths that it left alone
-// because somebody else changed them after the steps were taken.
+// rollback takes steps back, the last one first. It goes by what it finds on
+// the disk, not by what was planned, so it can follow a crash at any point, its own
+// included, and may be repeated. It returns the paths that it left alone because
+// another program changed them after the steps were taken.
 func (s *stageDir) rollback(steps []*step) (left []string, err error) {
 	var errs []error
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -133,8 +133,8 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 	return s.putBack(st.oldSlot(), st.Path)
 }
 
-// putBack moves a slot, if there is anything in it, to its path, unless somebody
-// put something else there or removed the directory.
+// putBack moves a slot, if there is anything in it, to its path, unless another
+// program put something else there or removed the directory.
 func (s *stageDir) putBack(slot, path string) (kept bool, err error) {
 	old, there, err := s.has(slot)
 	if !there || err != nil {
@@ -167,7 +167,7 @@ func (s *stageDir) untwin(st *step, slot stat) error {
 	if now, err = s.stat(st.twinSlot()); err != nil || now.twin(slot) {
 		return err
 	}
-	_, err = s.putBack(st.twinSlot(), st.Path) // somebody was faster
+	_, err = s.putBack(st.twinSlot(), st.Path) // another program was faster
 	return err
 }
 

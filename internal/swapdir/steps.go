@@ -120,8 +120,8 @@ func chmod(path string, from, to uint32) *step {
 	return &step{Step: Step{Kind: Chmod, Path: path, OldMode: from, NewMode: to}}
 }
 
-// setgid is the permission bit that a file gets only from somebody who is in its
-// group, and from root.
+// setgid is the permission bit that only a member of the file's group, or root, can
+// set.
 const setgid = 0o2000
 
 // cameTo reports whether a mode is what a change to another one came to.

@@ -16,7 +16,7 @@ import (
 // Errors that callers branch on with errors.Is. After each of them everything can be
 // put back with RollBack.
 var (
-	// ErrChanged says that somebody else changed a path meanwhile.
+	// ErrChanged says that another program changed a path meanwhile.
 	ErrChanged = fault.Named(fault.Stale, "file-changed", "file changed during the rewind")
 	// ErrOtherFileSystem says that a path lies on another file system than the
 	// directory, so that nothing can be moved to or from it in one step.
@@ -236,12 +236,12 @@ func (s *Swap) Written() map[string]Staged {
 }
 
 // RollBack takes steps back, the last one first, however many were taken, and returns
-// the paths that it left alone because somebody else changed them after the steps were
-// taken. When it returns without an error, all other paths are as they were before Run,
+// the paths that it left alone because another program changed them after the steps
+// were taken. When it returns without an error, all other paths are as they were before Run,
 // and durable. It may be repeated after an error or a crash.
 //
-// If somebody removed the staging directory, nothing can be put back: RollBack then
-// returns the paths that show to have been changed.
+// If the staging directory was removed, nothing can be put back: RollBack then returns
+// the paths that were visibly changed.
 func (s *Swap) RollBack() (left []string, err error) {
 	if s.stage == nil {
 		return s.root.d.taken(s.steps)

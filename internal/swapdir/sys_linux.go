@@ -121,8 +121,8 @@ func releaseFrom(release string, major, minor int) bool {
 }
 
 // flushes reports whether a descriptor is on a file system whose syncfs flushes the
-// disk as fsync does. Those that hand files to somebody else, over a network or to
-// a process, need not.
+// disk as fsync does. Those that pass files on, over a network or to a process, may
+// not.
 func flushes(fd int) bool {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(fd, &st); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Undisturbed looks once more at everything that was replaced, and returns ErrChanged if
-// somebody wrote to it since Check: programs that had a file open, or worked in a
+// another program wrote to it since Check: programs that had a file open, or worked in a
 // directory, go on writing there, and it is about to go. Files are read, since a store
 // through a mapping and the end of a long write leave no stamp. What follows is lost, as
 // with any program that replaces a file. It changes nothing.
