@@ -192,7 +192,7 @@ func ourImports(t *testing.T) map[string][]string {
 	return imports
 }
 
-// eachFile calls fn for every Go file that is no test.
+// eachFile calls fn for every Go file that is not a test.
 func eachFile(t *testing.T, fn func(pkg, file string, fset *token.FileSet)) {
 	t.Helper()
 	fset := token.NewFileSet()

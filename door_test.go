@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Rows that no reader accepts do not get into a store, whoever writes them.
+// Rows that no reader accepts do not get into a store by any writer.
 func TestTheDoorRefusesWhatNoReaderAccepts(t *testing.T) {
 	root := blob.Sum(nil).Bytes()
 	long := strings.Repeat("x", 404)

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// TestStoredBlobsOfALaterKey rotates while somebody moves blobs as they are kept: the
+// TestStoredBlobsOfALaterKey rotates while a caller moves blobs as they are stored: the
 // store that told the same sealing does not have the new key.
 func TestStoredBlobsOfALaterKey(t *testing.T) {
 	ctx := t.Context()

@@ -16,7 +16,7 @@ type memory struct {
 func (m *memory) Load() ([]byte, string, error) { return m.content, strconv.Itoa(m.stamp), m.err }
 
 func (m *memory) Change(do func([]byte) ([]byte, error)) error {
-	if _, err := do(m.content); err != nil { // as if somebody else had been faster
+	if _, err := do(m.content); err != nil { // as if another process had been faster
 		return err
 	}
 	content, err := do(m.content)

@@ -62,7 +62,7 @@ func begun(t *testing.T, c *client, id string) *agentv1.ConversationStateStructu
 }
 
 // The server has said everything and ended the stream; that saving takes longer
-// than it may be silent is no reason to lose what it said.
+// than it may be silent must not lose what it said.
 func TestASlowSaveAtTheEndIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const silence = 50 * time.Millisecond

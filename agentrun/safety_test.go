@@ -244,7 +244,7 @@ func TestALostConnectionDoesNotDisturbACall(t *testing.T) {
 	}
 }
 
-// The client dies before the result of a call is noted: nobody knows what the
+// The client dies before the result of a call is noted: it is unknown what the
 // call did, so it is not done again, and the agent is told.
 func TestACallWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	s := listen(t, agentrun.ServeOptions{Agent: agentrun.NewScripted([]agentrun.Line{{Shell: "deploy"}, {Say: "hm"}})})

@@ -34,7 +34,7 @@ func Example() {
 	// true
 }
 
-// A list grows without anyone holding, hashing or storing it anew.
+// A list grows without being held, hashed or stored as a whole again.
 func ExampleBuilder() {
 	ctx := context.Background()
 	store := memblob.New()

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Whoever captures nothing says so.
+// A capture that stores nothing reports it.
 func TestCaptureSaysWhenItDoesNot(t *testing.T) {
 	f := newFixture(t)
 	f.write("a", "0\n")
@@ -366,7 +366,7 @@ func TestLostIndexForgetsNothing(t *testing.T) {
 }
 
 // A plan stores what nothing refers to yet, and the index remembers it. If a
-// collector takes a part of it, whoever comes next reads that again.
+// collector takes a part of it, the next scan reads that again.
 func TestCollectorTookWhatTheIndexPromised(t *testing.T) {
 	for name, next := range map[string]func(f *fixture, first *Record) *Record{
 		"checkpoint": func(f *fixture, _ *Record) *Record { return f.save(Request{}) },

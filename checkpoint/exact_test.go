@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
-// An exact rewind gives the tree of the checkpoint, whoever wrote since, and an undo
+// An exact rewind gives the tree of the checkpoint, no matter who wrote since, and an undo
 // brings everything back.
 func TestExactRewind(t *testing.T) {
 	f := newFixture(t)

@@ -158,7 +158,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 func killAt(t *testing.T, n int, noSyncfs, afterwards bool) {
 	t.Helper()
 	f, target, old, present := everyKind(t)
-	// Whoever is dead changes nothing more.
+	// A dead process changes nothing more.
 	x := &faults{noSyncfs: noSyncfs, fail: func(at int, _ string) error {
 		if at > n || at == n && !afterwards {
 			return errKilled
@@ -254,7 +254,7 @@ func failAt(t *testing.T, n int, noSyncfs bool, cause error) {
 	}
 }
 
-// A disk that stays full is no obstacle to putting everything back.
+// Everything can be put back on a disk that stays full.
 func TestDiskStaysFull(t *testing.T) {
 	base := countCalls(t, false)
 	grows := func(call string) bool {
@@ -355,7 +355,7 @@ func killedAfterSteps(t *testing.T) *fixture {
 	return f
 }
 
-// Somebody removes the staged files before the settling: what cannot be put back
+// The staged files are removed before recovery: what cannot be put back
 // is named.
 func TestSettlingWithoutStagedFiles(t *testing.T) {
 	f := killedAfterSteps(t)

@@ -21,7 +21,7 @@ import (
 const killedIn = "STET_TEST_KILLED_IN"
 
 // A process that goes to and fro between two trees is killed at any time, over
-// the store and the file system that users have. Whoever opens the workspace
+// the store and the file system that users have. The process that opens the workspace
 // next finds exactly one of the two trees, the one that the store says.
 func TestKilledProcess(t *testing.T) {
 	if dir := os.Getenv(killedIn); dir != "" {

@@ -114,7 +114,7 @@ func (m *ownership) content(path string) string {
 	return string(data)
 }
 
-// change writes or removes a path on behalf of somebody.
+// change writes or removes a path on behalf of one of the writers.
 func (m *ownership) change(by string) {
 	path := m.pick(ownedPaths)
 	if m.fresh(path) {
@@ -301,7 +301,7 @@ func ignores(rules, path string) bool {
 // that another one had taken back, where a rule kept a checkpoint from knowing whether
 // there was a file, and where two conversations claim a version. Going forward again it
 // accepts both over several rewinds, to a version that is known by a claim, and to one
-// that somebody else than its writer replaced later.
+// that another writer replaced later.
 func (m *ownership) wants(conv, path string, to *moment) []string {
 	now, then := m.past[path], to.past[path]
 	common := 0

@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 		writes          string
 		owner           string
 		choice          Choice
-		want            ActionKind // "" is no action
+		want            ActionKind // "" means none
 		becomes         string     // what is there afterwards
 	}{
 		{"same", "v0", "v0", "c:v1 c:v0", "c", "", "", ""},

@@ -28,7 +28,7 @@ func (f *fixture) mode(name string) fs.FileMode {
 }
 
 // A checkpoint of another store brings contents and permissions, and none of the bits
-// that give rights to whoever runs a file. Each path that lacks one is named.
+// that give rights to all who run a file. Each path that lacks one is named.
 func TestBitsFromElsewhereAreMasked(t *testing.T) {
 	type modes map[string]fs.FileMode
 	const sticky, setuid = fs.ModeSticky | 0o755, fs.ModeSetuid | 0o755

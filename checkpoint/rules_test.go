@@ -131,7 +131,7 @@ func TestConversationsAtTheSameTime(t *testing.T) {
 	same(t, "x for C", lines(f.plan(RewindRequest{To: a1.ID, Conversation: "C", Paths: []string{"x"}, Choice: Theirs})), []string{"keep x"})
 }
 
-// A turn that was killed does not claim for ever what others do.
+// A turn that was killed does not keep claiming what others do.
 func TestKilledTurnEnds(t *testing.T) {
 	f := newFixture(t)
 	c := newClock()

@@ -98,7 +98,7 @@ func TestSpecialFilesSurvive(t *testing.T) {
 	}
 }
 
-// A directory full of somebody's results that no agent made, ignored or not, with
+// A directory full of results that no agent made, ignored or not, with
 // a file larger than any that is captured, is not touched by a rewind.
 func TestUntrackedDirectorySurvives(t *testing.T) {
 	files := testenv.Scale(3000, 50_000)

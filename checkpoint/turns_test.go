@@ -68,7 +68,7 @@ func TestTurnsThatOverlap(t *testing.T) {
 	}
 }
 
-// A checkpoint that somebody makes by hand does not end a turn, and neither does
+// A checkpoint that is made by hand does not end a turn, and neither does
 // a rewind.
 func TestTurnOutlastsCheckpoints(t *testing.T) {
 	for name, between := range map[string]func(f *fixture){
@@ -268,7 +268,7 @@ func TestHoldAndRelease(t *testing.T) {
 	same(t, "B", lines(f.plan(RewindRequest{To: b.ID})), []string{"delete b"})
 }
 
-// The checkpoint that a turn began with is kept as long as the turn goes on: whoever
+// The checkpoint that a turn began with is kept as long as the turn goes on: a rewind that
 // takes it back needs it.
 func TestRetentionKeepsWhereATurnBegan(t *testing.T) {
 	f := newFixture(t)

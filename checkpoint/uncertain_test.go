@@ -23,7 +23,7 @@ type failingDisk struct {
 
 	mu     sync.Mutex // guards what follows
 	count  int
-	at     int  // number of the change that fails; 0 is none
+	at     int  // number of the change that fails; 0 for none
 	sticky bool // and all that follow
 	arrive bool // what fails arrives all the same
 }
@@ -46,7 +46,7 @@ func (d *failingDisk) do(act func() error) error {
 		return act()
 	}
 	if arrive {
-		_ = act() // whatever comes of it, the caller hears of an error
+		_ = act() // whatever happens, the caller gets an error
 	}
 	return syscall.EIO
 }

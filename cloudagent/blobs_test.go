@@ -52,7 +52,7 @@ func TestGetBlobGivesOnlyWhatBelongsToTheAgent(t *testing.T) {
 	}
 }
 
-// A collector that is told of the roots keeps everything that a follower can ask
+// A collector that knows the roots keeps everything that a follower can ask
 // for, and nothing else.
 func TestCollectorKeepsStatesAndLog(t *testing.T) {
 	ctx, mem := t.Context(), memblob.New()
@@ -160,7 +160,7 @@ func (b *between) Done() <-chan struct{} {
 	return b.Context.Done()
 }
 
-// Somebody else waits, and finds nothing to wait for, between the moment in which a
+// Another caller waits, and finds nothing to wait for, between the moment in which a
 // write is announced and the one in which it is queued.
 func TestWaitingForWritesMissesNoneThatIsBeingQueued(t *testing.T) {
 	f := &failing{Store: memblob.New()}

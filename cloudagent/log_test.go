@@ -229,7 +229,7 @@ func allRows(t *testing.T, b backend) []kv.Row {
 	return out
 }
 
-// A reader that knows events which the restored store does not have begins anew,
+// A reader that knows events which the restored store does not have starts over,
 // also when the log has grown past the reader's place since.
 func TestRestoredStoreMakesReadersBeginAnew(t *testing.T) {
 	ctx, b := t.Context(), memory()

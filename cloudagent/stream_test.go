@@ -264,7 +264,7 @@ func TestSubscribersHearOfChanges(t *testing.T) {
 			break
 		}
 		state, blobs := stateOf(turns)
-		// Another process writes, and something that is no property changes, too.
+		// Another process writes, and something that is not a property changes, too.
 		must[cloudagent.Offset](t)(b.store().AppendUpdate(ctx, "a", nil, text(fmt.Sprint(turns))))
 		must[cloudagent.Saved](t)(b.store().SaveState(ctx, "a", state, blobs, nil))
 	}

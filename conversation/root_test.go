@@ -9,7 +9,7 @@ import (
 )
 
 // Stepping over records and splitting a root see the same records, also in bytes
-// that are no root.
+// that are not a root.
 func TestEachRecordIsASplitRoot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var raw []byte

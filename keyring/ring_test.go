@@ -144,7 +144,7 @@ func TestTruncatedFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Somebody who can write the file but lacks the key recomputes the checksum.
+// An attacker who can write the file but lacks the key recomputes the checksum.
 func TestTamperingWithoutTheKeyIsRefused(t *testing.T) {
 	r := create(t, rawUnlock(1))
 	if err := r.Rotate(); err != nil {

@@ -52,7 +52,7 @@ func TestServerStackKeepsTheContract(t *testing.T) {
 }
 
 // TestACheckpointIsAnnouncedWhenItsBlobsAreThere does what a run does after each
-// step: put the new blobs, flush, announce the root. Whoever hears of the root
+// step: put the new blobs, flush, announce the root. A reader that knows the root
 // must find everything below it at the client.
 func TestACheckpointIsAnnouncedWhenItsBlobsAreThere(t *testing.T) {
 	s := openStack(t, listenAgents(t, nil), newRing(t))

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// entry stores a content and returns an entry of it; "" is no entry.
+// entry stores a content and returns an entry of it, or none for "".
 func entry(t *testing.T, blobs blob.Store, kind workspace.Kind, content string) *workspace.Entry {
 	t.Helper()
 	if content == "" {

@@ -173,7 +173,7 @@ func TestArchiveRefuses(t *testing.T) {
 	}
 }
 
-// Blobs that are named anew are copied back, with what they lean on.
+// Blobs that are named again are copied back, with their bases.
 func TestReferencesToPackedBlobs(t *testing.T) {
 	w := newWorld(t, nil)
 	ids := w.fill("c1", 5)

@@ -117,7 +117,7 @@ func (w *world) faultyNode(f *faults) *pack.Store {
 	return pack.New(pack.Driver{Blobs: blobs, Rows: faultyRows{w.rows, f}, Objects: faultyObjects{w.objects, f}, Lister: blobs}, &pack.Options{ObjectBytes: 512})
 }
 
-// A fault at any call, once or for good, loses nothing: whoever comes next sees
+// A fault at any call, once or permanent, loses nothing: the next caller sees
 // the conversation as it was before or after, and can go on.
 func TestFaultsAtEveryCall(t *testing.T) {
 	const saves = 6

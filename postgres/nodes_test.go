@@ -195,9 +195,9 @@ func collectOnce(ctx context.Context, tenant *Tenant) error {
 	return err
 }
 
-// TestBaseSweptElsewhere has a node lean on a blob that another one has removed.
-// It must be told before it relies on what cannot be read, and not be told the
-// same for ever.
+// TestBaseSweptElsewhere has a node use a base that another one has removed. It must
+// get an error before it relies on what cannot be read, and must not get the same error
+// each time.
 func TestBaseSweptElsewhere(t *testing.T) {
 	a, b := twoNodes(t, nil)
 	writer := newTenant(t, a)

@@ -194,7 +194,7 @@ func TestACallThatGivesUpWaiting(t *testing.T) {
 	})
 }
 
-// Whoever gave up waiting for a store leaves no error behind for the next one.
+// A caller that gave up waiting for a store leaves no error behind for the next one.
 func TestFailuresThatNobodyWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestPool(t, 4, time.Minute)

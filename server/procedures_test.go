@@ -6,7 +6,7 @@ import (
 	"github.com/stet-dev/stet/access"
 )
 
-// Whoever adds a procedure decides who may call it.
+// A new procedure needs a decision about its callers.
 func TestEveryProcedureHasAScope(t *testing.T) {
 	all := procedures(services)
 	if len(all) < 50 {

@@ -67,7 +67,7 @@ func TestBytesOfATenantAreLimited(t *testing.T) {
 		}
 	}
 	exhausted(t, put(9, 1<<20), "stored bytes", "2097152")
-	// Bytes that are there already, or compress, are no reason to refuse.
+	// Bytes that are there already, or compress, are not refused.
 	for range 20 {
 		if err := put(5, 32<<10); err != nil {
 			t.Fatalf("the same again: %v", err)
@@ -197,7 +197,7 @@ func TestStreamsOfAPeerAreLimited(t *testing.T) {
 	}
 }
 
-// Metrics tell of all tenants, so that no tenant may read them.
+// Metrics are about all tenants, so no tenant may read them.
 func TestMetricsAreTheOperators(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "all of them") })
 	h := newHouse(t, &server.Options{Token: token, Metrics: metrics})

@@ -74,7 +74,7 @@ func TestAReaderWhoTakesNothingIsGivenUp(t *testing.T) {
 	}
 }
 
-// A stream that has nothing to say is no stalled one.
+// A stream without events is not stalled.
 func TestAQuietStreamIsNotGivenUp(t *testing.T) {
 	const stall = time.Second
 	strict, patient := twoServers(t, stall, io.Discard)

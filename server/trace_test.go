@@ -41,7 +41,7 @@ func TestTracesGoOn(t *testing.T) {
 			}
 		}
 	}
-	// What is no trace is no reason to fail.
+	// A malformed trace header is ignored.
 	status(t, "POST", address, "/stet.v1.StoreService/Info", func(r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Traceparent", "00-nonsense")

@@ -43,7 +43,7 @@ func openOurs(tb testing.TB) putter {
 }
 
 // openRaw is the library with the same pragmas and one transaction per blob:
-// what somebody would write without us.
+// what a user would write without us.
 func openRaw(tb testing.TB) putter {
 	c, err := sqlite3.Open("file:" + filepath.Join(tb.TempDir(), "raw.db"))
 	if err != nil {

@@ -221,7 +221,7 @@ func (h *history) lonePut(db *DB, rec *recorder, rng *rand.Rand) error {
 
 // replace writes blobs that are there once more, as a layer does that compresses
 // late; here with the same content, so that any image can be held to the names.
-// Some get a base, another one or none; not each base is there, or is none of those
+// Some get a base, another one or none; not each base exists, or it is not one of those
 // that lean on it.
 func (h *history) replace(db *DB, rng *rand.Rand) error {
 	var blobs []blob.Blob

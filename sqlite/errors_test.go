@@ -10,7 +10,7 @@ import (
 )
 
 // On a full disk there is no room for what an open database shares between
-// processes. That is no damage, and yet nobody may go on writing.
+// processes. That is not damage, but no process may continue to write.
 func TestNoRoomToOpen(t *testing.T) {
 	err := sqlError("open database", sqlite3.IOERR_SHMSIZE)
 	if !errors.Is(err, blob.ErrFull) || !unsafeToGoOn(err) {

@@ -88,7 +88,7 @@ func TestFreshIsBounded(t *testing.T) {
 }
 
 // TestLogIsMovedBesideWriters writes much more than the log may hold and waits for
-// it to begin anew, which needs a commit after it was moved.
+// it to start over, which needs a commit after it was moved.
 func TestLogIsMovedBesideWriters(t *testing.T) {
 	ctx := t.Context()
 	db := openTest(t, nil)

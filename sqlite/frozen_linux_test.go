@@ -213,7 +213,7 @@ func TestStoresWithoutPermissionToWrite(t *testing.T) {
 	})
 }
 
-// TestAFrozenStoreThatIsWrittenTo is read by somebody who may not write, when another
+// TestAFrozenStoreThatIsWrittenTo is read by a process that may not write, when another
 // one, who may, begins to use it.
 func TestAFrozenStoreThatIsWrittenTo(t *testing.T) {
 	if asNobody(t) {

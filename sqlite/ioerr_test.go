@@ -312,7 +312,7 @@ func TestFailedSync(t *testing.T) {
 }
 
 // TestPutOnFullDisk fills the memory for pending blobs while nothing can be
-// written: a Put that finds no room must say so, not wait for ever.
+// written: a Put that finds no room must report it instead of waiting without end.
 func TestPutOnFullDisk(t *testing.T) {
 	rec := newRecorder(t, memoryDir(t))
 	opts := rec.options()

@@ -80,7 +80,7 @@ func TestAnObjectFileThatWaitsForItsRow(t *testing.T) {
 }
 
 // TestWhoFlushesHearsOfWhatIsLost has others use the store in between, who do not
-// ask for anybody's durability. Who puts it again has nothing to hear.
+// ask for durability. A caller that puts it again gets no error.
 func TestWhoFlushesHearsOfWhatIsLost(t *testing.T) {
 	t.Run("lost", func(t *testing.T) { loseBase(t, false) })
 	t.Run("put again", func(t *testing.T) { loseBase(t, true) })

@@ -236,7 +236,7 @@ func TestUseAfterClose(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatIsRemovedWhileItIsUsed has nothing to wait for: whoever uses the
+// TestADatabaseThatIsRemovedWhileItIsUsed has nothing to wait for: a process that uses the
 // store keeps it locked.
 func TestADatabaseThatIsRemovedWhileItIsUsed(t *testing.T) {
 	db := openTest(t, nil)

@@ -19,7 +19,7 @@ func TestGapsAreCounted(t *testing.T) {
 	ids = append(ids, f.take("b", 1), f.take("a", 5), f.take("a", 6)) // c5 to c7
 	f.forget(ids[1], ids[3])
 	f.same("", "c1 (1)c3 (1)c5 c6 c7*")
-	f.same("a", "c1 (1)c3 (1)c6 c7*") // nobody knows whose it was
+	f.same("a", "c1 (1)c3 (1)c6 c7*") // the conversation of the gap is unknown
 	f.same("b", "(1)c5*")
 	f.forget(ids[0], ids[2])
 	f.same("", "(4)c5 c6 c7*")

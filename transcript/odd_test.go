@@ -24,7 +24,7 @@ func kinds(t *testing.T, tr *transcript.Transcript) (out []string) {
 	return out
 }
 
-// A turn that has no id, or one that is none, is damage like any other.
+// A turn without an id, or with an invalid one, is damage like any other.
 func TestTurnsWithoutAnID(t *testing.T) {
 	f := newFixture(t)
 	one := turn(t, user("one"), say("a"))

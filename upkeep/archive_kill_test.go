@@ -56,7 +56,7 @@ func archiveAndSave(ctx context.Context, dir string) error {
 	}
 }
 
-// Whoever is killed while he archives, or brings something back, has lost nothing.
+// A process that is killed while it archives, or brings something back, loses nothing.
 func TestKilledArchiver(t *testing.T) {
 	dir := t.TempDir()
 	var acked [4]uint64

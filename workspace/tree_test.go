@@ -224,7 +224,7 @@ func TestOpenFileNoticesDamage(t *testing.T) {
 }
 
 // A few nodes that name each other again and again would keep a naive walk busy
-// for ever.
+// without end.
 func TestHostileTreesEnd(t *testing.T) {
 	ctx, store := context.Background(), newStore()
 	child := mustEdit(t, store, blob.ID{}, nil)

@@ -82,7 +82,7 @@ func TestStoresThroughAMapping(t *testing.T) {
 }
 
 // stalled is a write() that stops in the middle, where its buffer has a page that
-// somebody has yet to fill.
+// another program has yet to fill.
 type stalled struct {
 	uffd int
 	page uintptr

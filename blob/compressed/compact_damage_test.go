@@ -123,7 +123,7 @@ func (c *collected) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	return c.Blobs.Get(ctx, id)
 }
 
-// TestACollectorBetweenABlobAndItsBase takes both, and perhaps somebody needs the blob
+// TestACollectorBetweenABlobAndItsBase takes both, and perhaps another process needs the blob
 // again: neither is damage.
 func TestACollectorBetweenABlobAndItsBase(t *testing.T) {
 	content := noise(4, 20_000)

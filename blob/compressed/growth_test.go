@@ -157,7 +157,7 @@ func TestAContentThatComesBackIsNotItsOwnBase(t *testing.T) {
 	wantBase(t, inner, a.ID, blob.ID{})
 }
 
-// TestEditingAgainReadsNothing edits one text many times, with somebody above who
+// TestEditingAgainReadsNothing edits one text many times, with a layer above that
 // has the earlier versions at hand. Where nobody has, versions are read, and what
 // is stored is the same.
 func TestEditingAgainReadsNothing(t *testing.T) {

@@ -250,7 +250,7 @@ func TestOfManyEditsMostArePutOff(t *testing.T) {
 	}
 }
 
-// TestRecallIsNearWhateverWasRead compares with what somebody has in memory.
+// TestRecallIsNearWhateverWasRead compares with what the layer above has in memory.
 func TestRecallIsNearWhateverWasRead(t *testing.T) {
 	b := newBench(t, 0)
 	rng := rand.New(rand.NewPCG(2, 2))

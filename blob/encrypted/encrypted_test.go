@@ -120,7 +120,7 @@ func TestTenantsDoNotMeet(t *testing.T) {
 	if _, err := b.Get(t.Context(), secret.ID); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("tenant b gets %v, want ErrNotFound", err)
 	}
-	// Somebody moves the envelope to where b looks for it.
+	// An attacker moves the envelope to where b looks for it.
 	below.set(b.Name(secret.ID), below.stored(a.Name(secret.ID)))
 	if _, err := b.Get(t.Context(), secret.ID); !errors.Is(err, blob.ErrCorrupt) {
 		t.Errorf("tenant b opens what belongs to a: %v", err)

@@ -53,7 +53,7 @@ func newBetween(t *testing.T) *between {
 }
 
 // TestReencryptBesideCollectorAndWriter has a blob that leans on another removed with
-// it, and put again as a whole, while it is sealed anew.
+// it, and put again as a whole, while it is sealed again.
 func TestReencryptBesideCollectorAndWriter(t *testing.T) {
 	ctx := t.Context()
 	below, ring := newBetween(t), newRing(t)

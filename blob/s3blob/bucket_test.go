@@ -62,7 +62,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestContractBelowPrefix also has somebody else's objects around.
+// TestContractBelowPrefix also has objects of others in the bucket.
 func TestContractBelowPrefix(t *testing.T) {
 	s := realservers.S3(t)
 	name := s.NewBucket(t)

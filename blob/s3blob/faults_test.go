@@ -147,7 +147,7 @@ func TestNoRetryOfWhatDoesNotPass(t *testing.T) {
 			t.Errorf("%d %s: got %v after %d requests, want %v after one", c.status, c.code, err, after-before, c.want)
 		}
 	}
-	// A 404 of somebody on the way does not say that the object is absent.
+	// A 404 from a proxy on the way does not mean that the object is absent.
 	p.set(anyRequest, always, refuse(404, ""))
 	if _, err := b.OpenObject(ctx, "a", 0, -1); err == nil || errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("404 without a code: got %v, want an error other than %v", err, blob.ErrNotFound)
@@ -177,7 +177,7 @@ func TestReadThroughFaults(t *testing.T) {
 			}
 		}
 	}
-	// A connection that breaks without getting anywhere is not tried for ever, and
+	// A connection that breaks without getting anywhere is not tried without end, and
 	// never looks like the end.
 	for _, n := range []int{0, 10} {
 		p.set(downloads, always, cutAnswer(n))
@@ -211,7 +211,7 @@ func TestDamagedDownload(t *testing.T) {
 			t.Errorf("%d bytes with a changed bit, read by number: got %v, want %v", size, err, blob.ErrCorrupt)
 		}
 		r.Close()
-		// A service that keeps no checksum gives the bytes; whoever knows their hash
+		// A service that keeps no checksum gives the bytes; the caller, which knows their hash,
 		// finds the damage.
 		p.set(downloads, always, withoutHeaders("x-amz-meta", "x-amz-checksum"))
 		if got, err := read(ctx, b, key, 0, -1); err != nil || !bytes.Equal(got, data) {

@@ -54,7 +54,7 @@ func TestFailedWritesAreRepeatedByTheNextFlush(t *testing.T) {
 	}
 }
 
-// TestBadBlobDoesNotKeepGoodOnesBack has one blob fail for ever, with an error
+// TestBadBlobDoesNotKeepGoodOnesBack has one blob fail each time, with an error
 // that does not say whose fault it is.
 func TestBadBlobDoesNotKeepGoodOnesBack(t *testing.T) {
 	for _, cause := range []error{blob.ErrTooLarge, blobtest.ErrInjected} {

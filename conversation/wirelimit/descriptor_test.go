@@ -15,7 +15,7 @@ func fileDescriptorType() protoreflect.MessageDescriptor {
 }
 
 func ExampleUnmarshal() {
-	data := make([]byte, 64) // zero bytes are no field
+	data := make([]byte, 64) // zero bytes are not a field
 	var state agentv1.ConversationStateStructure
 	err := wirelimit.Unmarshal(data, &state, &wirelimit.Limits{Bytes: 32})
 	fmt.Println(err)

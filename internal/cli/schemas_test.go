@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever reads our JSON finds every shape in one table.
+// Every shape of our JSON is in one table.
 func TestEveryJSONShapeIsDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "cli.md"))
 	if err != nil {

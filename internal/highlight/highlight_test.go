@@ -95,7 +95,7 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 }
 
-// Lexers are read and compiled on first use, whoever comes first.
+// Lexers are read and compiled on first use, also with several callers at once.
 func TestFirstUseByMany(t *testing.T) {
 	registry = sync.OnceValue(load)
 	asked = answers{}

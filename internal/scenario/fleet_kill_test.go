@@ -152,7 +152,7 @@ func insistOn(ctx context.Context, call func() error) error {
 }
 
 // saveTurns saves a conversation turn by turn, some with large contents, and
-// returns the last save that was acknowledged. After an error it opens it anew and
+// returns the last save that was acknowledged. After an error it opens it again and
 // goes on from what is there, which must hold all that was acknowledged.
 func saveTurns(ctx context.Context, c *client.Client, id string, turns int, steps *atomic.Int64) (last uint64, err error) {
 	store := conversation.New(blob.Checked(c.Blobs()), c.Rows(), nil)

@@ -20,7 +20,7 @@ import (
 )
 
 // Heads are linearizable through three nodes of which one after the other is
-// killed: who asks another node than the one that answered before sees the same.
+// killed: a caller that changes nodes sees the same.
 func TestHeadsAreLinearizableThroughThreeNodes(t *testing.T) {
 	for _, version := range realservers.PostgresVersions() {
 		t.Run(fmt.Sprint("postgres ", version), func(t *testing.T) {

@@ -58,7 +58,7 @@ func copyBucket(t *testing.T, from, to string) int {
 
 // A backup is a copy of the database and then one of the bucket, while nodes go on
 // working. What is restored from it is whole, and followers that are ahead of it
-// are told so: they get the state anew, and then what comes.
+// are told so: they get the state again, and then what follows.
 func TestRestoreFromABackup(t *testing.T) {
 	server := realservers.Postgres(t, realservers.PostgresOptions{})
 	s := newSite(t, server.NewDatabase(t), realservers.S3(t))

@@ -75,7 +75,7 @@ type fleet struct {
 	t     *testing.T
 	dir   string
 	calls atomic.Int64
-	stuck atomic.Int64 // the last life whose end somebody waits for
+	stuck atomic.Int64 // the last life whose end a caller waits for
 
 	mu    sync.Mutex // guards what follows
 	now   *child
@@ -160,7 +160,7 @@ func TestHeadsAreLinearizableAcrossServerKills(t *testing.T) {
 		case <-done:
 			over = true
 		case <-time.After(10 * time.Millisecond):
-			// Whoever waits for the end of this life, although nobody killed the server,
+			// A caller that waits for the end of this life, although the server was not killed,
 			// gets it.
 			if killed < kills && f.calls.Load() >= due || f.stuck.Load() == int64(f.life) {
 				f.restart()

@@ -25,7 +25,7 @@ func Example() {
 	row, err := rows.Get(ctx, "head:a")
 	fmt.Println(string(row.Value), err)
 
-	// Somebody moves a value to another row, below the layer.
+	// An attacker moves a value to another row, below the layer.
 	moved, _ := below.Get(ctx, "head:b")
 	_ = below.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: "head:a", Value: moved.Value}}})
 	_, err = rows.Get(ctx, "head:a")

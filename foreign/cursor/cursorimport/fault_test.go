@@ -27,7 +27,7 @@ var errKilled = errors.New("killed")
 // made, and stays dead.
 type mortal struct {
 	mu    sync.Mutex // guards what follows
-	left  int        // changes to live, -1 for ever
+	left  int        // changes until it dies, -1 for never
 	after bool       // the last one is made, but not acknowledged
 	made  int
 }
@@ -68,7 +68,7 @@ func (s mortalRows) Commit(ctx context.Context, b *kv.Batch) error {
 	return s.change(func() error { return s.Store.Commit(ctx, b) })
 }
 
-// memory returns a target in memory and the same one with a life of n changes.
+// memory returns a target in memory, and the same one that dies after n changes.
 func memory(n int, after bool) (whole, dying cursorimport.Target, m *mortal) {
 	mem := memblob.New()
 	whole = cursorimport.Target{Blobs: blob.Checked(mem), Rows: memkv.New(mem)}

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/foreign/cursor/internal/cursortest"
 )
 
-// Times that JSON has no form for are no times. They must not end an import.
+// Times that JSON cannot represent are dropped. They must not end an import.
 func TestTimesBeyondAllCalendars(t *testing.T) {
 	for _, when := range []string{"900000000000000", "-900000000000000", `"9999-12-31T23:59:59-23:00"`, `"0000-01-01T00:00:00+23:00"`} {
 		_, dst := openDB(t)
@@ -25,7 +25,7 @@ func TestTimesBeyondAllCalendars(t *testing.T) {
 	}
 }
 
-// A row that is too large to be read is reported and costs no other row.
+// A row that is too large to be read is reported and does not affect other rows.
 func TestARowThatIsTooLargeCostsNoOther(t *testing.T) {
 	const name = "composer.content.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	large := strings.Repeat("x", 100<<10)
@@ -78,7 +78,8 @@ func TestARowThatIsTooLargeCostsNoOther(t *testing.T) {
 	sound(t, db, 1e6)
 }
 
-// A line that a crash cut off and the next one went on in costs no other line.
+// A line that a crash cut off, and that the next one continues, does not affect other
+// lines.
 func TestALineThatIsNoObjectCostsNoOther(t *testing.T) {
 	dir := linesWithState(t)
 	for _, name := range []string{"agents.ndjson", "checkpoints.ndjson", "runs.ndjson", "run_events.ndjson"} {
