@@ -35,7 +35,7 @@ func (a Adapter) Cut(ctx context.Context, _ foreign.Host, s foreign.Session, aft
 	}
 	id := uuid.NewString()
 	path := filepath.Join(filepath.Dir(s.Path), id+".jsonl")
-	if err := newfile.Create(path, func(w io.Writer) error { return copyLines(ctx, w, s.Path, keep) }); err != nil {
+	if err := newfile.Create(path, func(w io.Writer) error { return copyLines(ctx, w, s.Path, keep, s.ID, id) }); err != nil {
 		return foreign.Continuation{}, err
 	}
 	return foreign.Continuation{Session: id, Command: []string{"qwen", "--resume", id}, Dir: s.Workspace, Created: []string{path}}, nil
@@ -89,9 +89,10 @@ func (Adapter) leading(ctx context.Context, s foreign.Session, after foreign.Tur
 	}, nil
 }
 
-// copyLines copies lines whole. A line that is too long to be read is lost to Qwen Code
-// as it is to stet.
-func copyLines(ctx context.Context, w io.Writer, path string, keep func(at int64) bool) error {
+// copyLines copies lines under another session id, so that Qwen Code does not write to the
+// old session, and notes where they come from. A line that is too long to be read is left
+// out.
+func copyLines(ctx context.Context, w io.Writer, path string, keep func(at int64) bool, old, id string) error {
 	for l, err := range jsonl.Lines(ctx, path, 0) {
 		if foreign.Unreadable(err) && l.End > 0 {
 			continue
@@ -100,10 +101,20 @@ func copyLines(ctx context.Context, w io.Writer, path string, keep func(at int64
 			return err
 		}
 		if keep(l.Offset) {
-			if _, err := w.Write(append(bytes.Clone(l.Data), '\n')); err != nil {
+			if _, err := w.Write(append(renamed(l.Data, old, id), '\n')); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// renamed returns a line with another session id. The id stands before all content.
+func renamed(line []byte, old, id string) []byte {
+	const key = `"sessionId":"`
+	with := key + id + `"`
+	if !bytes.Contains(line, []byte(`"forkedFrom":`)) {
+		with += `,"forkedFrom":{` + key + old + `"}`
+	}
+	return bytes.Replace(line, []byte(key+old+`"`), []byte(with), 1)
 }

@@ -106,6 +106,9 @@ func TestCutNamesItsOrigin(t *testing.T) {
 	if err != nil || strings.Join(c.Command, " ") != "qwen --resume "+c.Session || c.Dir != "/workspace" {
 		t.Fatalf("got %+v, %v", c, err)
 	}
+	if data, err := os.ReadFile(c.Created[0]); err != nil || strings.Count(string(data), `"sessionId":"`+c.Session+`"`) != strings.Count(string(data), "\n") {
+		t.Errorf("some lines are not of the new session: %v", err)
+	}
 	for s := range a.SessionAt(ctx, h, c.Created[0]) {
 		if s.ID != c.Session || s.ForkedFrom != id || s.ForkedAfter != second.ID {
 			t.Errorf("got %+v", s)

@@ -120,8 +120,9 @@ func headOf(ctx context.Context, path string) (head, error) {
 		if l, err := decode(raw.Data); err == nil {
 			s.Workspace, s.Started = cmp.Or(s.Workspace, l.Dir), cmp.Or(s.Started, l.at())
 			h.root = cmp.Or(h.root, l.UUID)
-			if l.Session != "" && l.Session != id && s.ForkedFrom == "" {
-				s.ForkedFrom = l.Session
+			s.ForkedFrom = cmp.Or(s.ForkedFrom, l.ForkedFrom.Session)
+			if l.Session != id {
+				s.ForkedFrom = cmp.Or(s.ForkedFrom, l.Session)
 			}
 		}
 	}
@@ -131,8 +132,7 @@ func headOf(ctx context.Context, path string) (head, error) {
 	return h, nil
 }
 
-// origin finds the session that a cut copy was made from: its lines keep the id of the
-// old one.
+// origin finds the session that a cut copy was made from, which its lines name.
 func (a Adapter) origin(ctx context.Context, s *foreign.Session, heads []head) {
 	if s.ForkedFrom == "" {
 		return

@@ -35,6 +35,9 @@ type line struct {
 		Thoughts int64 `json:"thoughtsTokenCount"`
 		Cached   int64 `json:"cachedContentTokenCount"`
 	} `json:"usageMetadata"`
+	ForkedFrom struct {
+		Session string `json:"sessionId"`
+	} `json:"forkedFrom"`
 	Result struct {
 		Status string `json:"status"`
 	} `json:"toolCallResult"`
