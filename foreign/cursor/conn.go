@@ -10,6 +10,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/stet-dev/stet/foreign/internal/readonly"
 )
 
 // access is the way a connection shares the file with other processes.
@@ -48,7 +50,7 @@ func (d *database) connect(ctx context.Context, now mark) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{mark: now, access: chooseAccess(header, now)}
-	query := url.Values{"mode": {"ro"}, "vfs": {readVFSName}}
+	query := url.Values{"mode": {"ro"}, "vfs": {readonly.VFS}}
 	switch c.access {
 	case accessImmutable:
 		query.Set("immutable", "1")
@@ -58,7 +60,7 @@ func (d *database) connect(ctx context.Context, now mark) (*conn, error) {
 		}
 		query.Set("shm", filepath.Join(c.shmDir, "shm"))
 	}
-	registerVFS()
+	readonly.Register()
 	if err := c.open(ctx, d.uri(query), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI, d.opts); err != nil {
 		c.close()
 		return nil, fmt.Errorf("open %s: %w", d.path, wrapSQLite(ctx, err))

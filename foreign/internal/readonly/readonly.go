@@ -1,4 +1,6 @@
-package cursor
+// Package readonly lets SQLite read the databases of other programs. It promises that
+// nothing is written to them or beside them, and that no file is created or removed.
+package readonly
 
 import (
 	"sync"
@@ -7,15 +9,16 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// readVFS opens everything read-only: a reader of foreign files must not write them
-// by mistake, and may lack permission to. The URI parameter shm moves the WAL index
-// to a private place.
+// VFS is the name of a VFS that opens everything read-only: a reader of foreign files must
+// not write them by mistake, and may lack permission to. The URI parameter shm moves the
+// WAL index to a private place.
 //
 // SQLite opens a WAL for writing and creates a missing one even for a read-only
 // connection; this VFS does neither.
-const readVFSName = "stet-foreign"
+const VFS = "stet-foreign"
 
-var registerVFS = sync.OnceFunc(func() { vfs.Register(readVFSName, readVFS{vfs.Find("os")}) })
+// Register makes the VFS known to SQLite.
+var Register = sync.OnceFunc(func() { vfs.Register(VFS, readVFS{vfs.Find("os")}) })
 
 type readVFS struct{ vfs.VFS }
 
