@@ -3,7 +3,6 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/stet-dev/stet/foreign"
 )
@@ -25,18 +24,17 @@ var hooks = []struct {
 
 // Connection returns the hooks of the settings. The CLI runs them in a shell.
 func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
-	if len(c.Command) < 2 {
+	if len(c.Command) == 0 {
 		return nil, fmt.Errorf("%w: no command", foreign.ErrSettings)
 	}
-	ours := quote(c.Command[1:])
 	change := foreign.Change{Path: settingsPath(h, c.Project)}
 	for _, hook := range hooks {
-		value, err := json.Marshal(entry(hook.event, quote(append(c.Command[:len(c.Command):len(c.Command)], hook.event)), hook.tool, hook.timeout))
+		value, err := json.Marshal(entry(hook.event, c.Line(hook.event), hook.tool, hook.timeout))
 		if err != nil {
 			return nil, err
 		}
 		change.Hooks = append(change.Hooks, foreign.HookEntry{
-			List: []string{"hooks", hook.event}, Value: string(value), Ours: ours + " " + hook.event,
+			List: []string{"hooks", hook.event}, Value: string(value), Ours: c.Ours(hook.event),
 		})
 	}
 	return []foreign.Change{change}, nil
@@ -60,15 +58,4 @@ func entry(event, command string, tool bool, timeout int) hookEntry {
 		e.Matcher = ".*"
 	}
 	return e
-}
-
-// quote joins words for a shell.
-func quote(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		if quoted[i] = w; w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%") != "" {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
 }
