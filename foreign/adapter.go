@@ -72,6 +72,10 @@ type Installation struct {
 type Continuation struct {
 	// Session is the id of the new session, "" if the agent makes it when it starts.
 	Session string
+	// Prepare is a command that has to run once before Command, in the same directory, nil
+	// if there is none. An agent that keeps its sessions in a database takes a cut one in
+	// by it.
+	Prepare []string
 	// Command is the program and its arguments. Env is what must be set besides.
 	Command []string
 	Env     []string

@@ -1,0 +1,37 @@
+package opencode
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/stet-dev/stet/foreign"
+)
+
+// plugin runs a command at OpenCode's events. It needs no other package, catches every
+// error and stops waiting after a bound; the command then goes on alone.
+//
+//go:embed plugin.js
+var plugin []byte
+
+func pluginPath(h foreign.Host, project string) string {
+	if project != "" {
+		return filepath.Join(project, ".opencode", "plugin", "stet.js")
+	}
+	return filepath.Join(base(h, "XDG_CONFIG_HOME", ".config"), "opencode", "plugin", "stet.js")
+}
+
+// Connection returns the plugin as one file of our own.
+func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
+	if len(c.Command) == 0 {
+		return nil, fmt.Errorf("%w: no command", foreign.ErrSettings)
+	}
+	command, err := json.Marshal(c.Command)
+	if err != nil {
+		return nil, err
+	}
+	content := bytes.Replace(plugin, []byte(`["stet", "hook", "opencode"]`), command, 1)
+	return []foreign.Change{{Path: pluginPath(h, c.Project), Content: content}}, nil
+}
