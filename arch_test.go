@@ -76,7 +76,7 @@ var importMap = map[string][]string{
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
 	"usage":             {"blob", "kv", "conversation/...", "checkpoint", "cloudagent", "workspace"},
 	"foreign/...":       {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
-	"foreign/cursor":    {"blob", "gen/...", "conversation/...", "checkpoint/jsoncheckpoint"}, // reads; cursorimport writes
+	"foreign/cursor":    {"blob", "gen/...", "conversation/...", "checkpoint/jsoncheckpoint", "foreign/internal/readonly"}, // reads; cursorimport writes
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.

@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet/foreign/codex"
 	"github.com/stet-dev/stet/foreign/copilot"
 	"github.com/stet-dev/stet/foreign/gemini"
+	"github.com/stet-dev/stet/foreign/opencode"
 	"github.com/stet-dev/stet/foreign/pi"
 	"github.com/stet-dev/stet/foreign/qwen"
 )
@@ -22,6 +23,7 @@ func All() []foreign.Adapter {
 		codex.New(),
 		copilot.New(),
 		gemini.New(),
+		opencode.New(),
 		pi.New(),
 		qwen.New(),
 	}

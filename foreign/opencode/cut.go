@@ -237,4 +237,3 @@ func random() string {
 	}
 	return string(id)
 }
-

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -39,6 +40,7 @@ func (a *app) carryOn(ctx context.Context, p *place, done *checkpoint.Applied) *
 
 type continuationJSON struct {
 	Session string   `json:"session,omitempty"`
+	Prepare []string `json:"prepare,omitempty"`
 	Command []string `json:"command"`
 	Env     []string `json:"env,omitempty"`
 	Dir     string   `json:"dir"`
@@ -48,18 +50,25 @@ func newContinuationJSON(c *foreign.Continuation) *continuationJSON {
 	if c == nil {
 		return nil
 	}
-	return &continuationJSON{Session: c.Session, Command: c.Command, Env: c.Env, Dir: c.Dir}
+	return &continuationJSON{Session: c.Session, Prepare: c.Prepare, Command: c.Command, Env: c.Env, Dir: c.Dir}
 }
 
-// commandText is a command as a person types it.
+// commandText is a command as a person types it, behind the one that has to run before.
 func commandText(c *foreign.Continuation) string {
-	words := append(append([]string{}, c.Env...), c.Command...)
+	text := shellText(append(append([]string{}, c.Env...), c.Command...))
+	if len(c.Prepare) > 0 {
+		text = shellText(slices.Clone(c.Prepare)) + " && " + text
+	}
+	return printable(text)
+}
+
+func shellText(words []string) string {
 	for i, word := range words {
 		if word == "" || strings.ContainsAny(word, " \t\n\"'\\$`&|;<>()*?[]#~!{}") {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
-	return printable(strings.Join(words, " "))
+	return strings.Join(words, " ")
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -150,6 +159,13 @@ func replaceProcess(c foreign.Continuation) error {
 	if c.Dir != "" {
 		if err := os.Chdir(c.Dir); err != nil {
 			return err
+		}
+	}
+	if len(c.Prepare) > 0 {
+		before := exec.Command(c.Prepare[0], c.Prepare[1:]...)
+		before.Stdout, before.Stderr, before.Env = os.Stderr, os.Stderr, append(os.Environ(), c.Env...)
+		if err := before.Run(); err != nil {
+			return fmt.Errorf("%s: %w", shellText(slices.Clone(c.Prepare)), err)
 		}
 	}
 	return syscall.Exec(path, c.Command, append(os.Environ(), c.Env...))
