@@ -12,9 +12,11 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/upkeep"
 )
 
@@ -22,10 +24,15 @@ import (
 var canaries = map[string]string{
 	"name of a file": "canaryfile.txt", "name of a directory": "canarydir", "content": "canarycontent of a file\n", "prompt": "canaryprompt",
 	"title": "canarytitle", "label": "canarylabel", "author": "canaryauthor", "name of a tool": "canarytool", "word of an agent": "canarydelta",
+	"name of an agent": "canarynamed", "title in the compatible form": "canarydiff", "result of a call": "canaryresult", "command of a process": "canarycommand",
+	"holder of a turn": "canaryholder", "name of an ignored file": "canaryignored",
 }
 
 // shown are the texts that it does show, as docs/GUARANTEES.md says.
-var shown = map[string]string{"id of a conversation": "canaryid", "id of a message": "canarymessage", "name of a pin": "canarypin"}
+var shown = map[string]string{
+	"id of a conversation": "canaryid", "id of a message": "canarymessage", "name of a pin": "canarypin", "id of an agent": "canaryagent",
+	"id of a tool call": "canarycall", "id of a checkpoint in the compatible form": "canaryjson",
+}
 
 // useEverything lets a store do what leaves something on disk.
 func useEverything(t *testing.T, db *DB, space string) {
@@ -47,6 +54,16 @@ func useEverything(t *testing.T, db *DB, space string) {
 	must(t, err)
 	req := checkpoint.Request{Conversation: shown["id of a conversation"], Label: canaries["label"], Tool: canaries["name of a tool"], Author: canaries["author"]}
 	before, err := w.Checkpoint(ctx, req)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(space, ".gitignore"), []byte(canaries["name of an ignored file"]+"\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(space, canaries["name of an ignored file"]), []byte("x"), 0o600))
+	turn := req // of a process, with stamps of ignored files
+	turn.Turn, turn.Side, turn.MessageID = 1, checkpoint.Before, shown["id of a message"]
+	turn.Holder.ID = canaries["holder of a turn"]
+	if me, ok := checkpoint.ProcessOf(os.Getpid(), canaries["command of a process"]); ok {
+		turn.Holder.Processes = []checkpoint.Process{me}
+	}
+	_, err = w.Checkpoint(ctx, turn)
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(space, canaries["name of a directory"]), 0o700))
 	must(t, os.WriteFile(filepath.Join(space, canaries["name of a directory"], canaries["name of a file"]), []byte(canaries["content"]), 0o600))
@@ -70,10 +87,29 @@ func useEverything(t *testing.T, db *DB, space string) {
 		t.Error("search finds nothing: the scenario tests too little")
 	}
 	talk(t, db, "other", 2)
+	agentsAndCalls(t, db)
 	_, err = db.Archive(ctx, shown["id of a conversation"])
 	must(t, err)
 	_, err = db.Collect(ctx, &upkeep.CollectOptions{Grace: -1})
 	must(t, err)
+}
+
+// agentsAndCalls stores what agents that run elsewhere, and the calls of runs, leave.
+func agentsAndCalls(t *testing.T, db *DB) {
+	t.Helper()
+	ctx := t.Context()
+	agent := shown["id of an agent"]
+	_, err := db.Agents().Create(ctx, cloudagent.Spec{ID: agent, Name: canaries["name of an agent"], Labels: map[string]string{canaries["label"]: canaries["label"]}})
+	must(t, err)
+	_, err = db.Agents().AppendUpdate(ctx, agent, nil, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{
+		TextDelta: &agentv1.TextDeltaUpdate{Text: canaries["word of an agent"]},
+	}})
+	must(t, err)
+	call := func(part uint64) string { return keyspace.Exec("other", shown["id of a tool call"], part) }
+	must(t, db.Rows().Commit(ctx, &kv.Batch{Set: []kv.Set{
+		{Key: call(0), Value: []byte{1, 1}}, {Key: call(1), Value: []byte(canaries["result of a call"])},
+		{Key: keyspace.JSONCheckpoint("other", shown["id of a checkpoint in the compatible form"]), Value: []byte(`{"files":[],"nonExistentFiles":[],"newlyCreatedFolders":[],"activeInlineDiffs":[],"x":"` + canaries["title in the compatible form"] + `"}`)},
+	}}))
 }
 
 // TestWhatAnEncryptedStoreShows looks through every byte of a store's directory.
@@ -91,6 +127,11 @@ func TestWhatAnEncryptedStoreShows(t *testing.T) {
 		if !contains(t, dir, []byte(text)) {
 			t.Errorf("the store does not show the %s, which docs/GUARANTEES.md says it does", what)
 		}
+	}
+	real, err := filepath.EvalSymlinks(space)
+	must(t, err)
+	if !contains(t, dir, []byte(checkpoint.WorkspaceID(real))) {
+		t.Error("the store does not show the hash of a workspace's path, which docs/GUARANTEES.md says it does")
 	}
 }
 
