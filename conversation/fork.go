@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -72,6 +73,9 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 		},
 		Refs: []blob.ID{first.Root},
 	}
+	if first.MessageID != "" {
+		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(rec.Id, first.MessageID), Value: []byte(first.Root.String())})
+	}
 	if extend != nil {
 		inherited.ID = rec.Id
 		if err := extend(inherited, b); err != nil {
@@ -88,9 +92,19 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, s.lostRoot(id, first.Root, err)
 	}
 	return s.openAs(ctx, rec)
+}
+
+// lostRoot returns the failure of a commit that names the root of a save as what it is
+// for callers: the save is there and its state is lost.
+func (s *Store) lostRoot(id string, root blob.ID, err error) error {
+	var missing *kv.MissingBlobsError
+	if errors.As(err, &missing) && slices.Contains(missing.IDs, root) {
+		return s.lost(id, "save", blob.NotFound(root))
+	}
+	return err
 }
 
 func inherit(info Info, origin *stetv1.ConversationRecord) Info {
@@ -146,7 +160,7 @@ func (s *Store) Pin(ctx context.Context, name, id string, seq uint64) (Pin, erro
 		return Pin{}, fmt.Errorf("pin %s: %w", name, ErrExists)
 	}
 	if err != nil {
-		return Pin{}, fmt.Errorf("pin %s: %w", name, err)
+		return Pin{}, fmt.Errorf("pin %s: %w", name, s.lostRoot(id, save.Root, err))
 	}
 	return p, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/fault"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -271,5 +273,45 @@ func TestExtendAppearsWithTheSaveOrNotAtAll(t *testing.T) {
 	}}))
 	if got := must(f.rows.Get(ctx, row)); string(got.Value) != "2" {
 		t.Errorf("row holds %q", got.Value)
+	}
+}
+
+// TestLostRootIsDataLoss loses the state of a save whose row is there: that is damage, in
+// every call, and not the absence of the conversation.
+func TestLostRootIsDataLoss(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	f.grow(t, c, "1", "2")
+	head := must(f.Head(ctx, "c"))
+	gen := must(f.mem.Begin(ctx))
+	must(f.mem.Sweep(ctx, gen, blob.SweepOptions{Live: func(id blob.ID) bool { return id != head }}))
+	calls := map[string]func() error{
+		"hydrate": func() error { _, err := f.Hydrate(ctx, "c", nil); return err },
+		"fork":    func() error { _, err := f.Fork(ctx, "c", 0, conversation.Info{ID: "d"}); return err },
+		"pin":     func() error { _, err := f.Pin(ctx, "p", "c", 2); return err },
+	}
+	for name, call := range calls {
+		err := call()
+		var lost *conversation.HydrationError
+		if !errors.Is(err, conversation.ErrDataLoss) || fault.Of(err) != fault.Damaged || !errors.As(err, &lost) || lost.Source == "" {
+			t.Errorf("%s = %v (%s), want data loss with its source", name, err, fault.Of(err))
+		}
+	}
+	if _, err := f.Get(ctx, "d"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("the fork of a lost state exists: %v", err)
+	}
+}
+
+func TestForkHasTheHeadOfItsMessage(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	turn := must(conversation.NewTurn(&agentv1.UserMessage{Text: "one", MessageId: "m-one"}))
+	check(t, c.AppendTurn(ctx, turn))
+	saved := must(c.Save(ctx, &conversation.SaveOptions{MessageID: "m-one"}))
+	must(f.Fork(ctx, "c", 0, conversation.Info{ID: "d"}))
+	if head := must(f.MessageHead(ctx, "d", "m-one")); head != saved.Root {
+		t.Errorf("message head %s, want %s", head, saved.Root)
 	}
 }
