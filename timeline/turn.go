@@ -153,16 +153,18 @@ func (t *Turn) call(call *agentv1.ToolCall) {
 }
 
 // ToolName returns the short name of the tool that a call is for, such as "edit" or
-// "read-lints".
+// "read-lints". A tool of a server or of another agent has the name that it was called by.
 func ToolName(call *agentv1.ToolCall) string {
-	switch name := transcript.CallName(call); name {
-	case "":
+	name := transcript.CallName(call)
+	switch {
+	case name == "":
 		return "tool"
-	case "task":
+	case name == "task":
 		return subagent
-	default:
-		return strings.ReplaceAll(name, "_", "-")
+	case name == "mcp" && call.GetMcpToolCall().GetArgs().GetToolName() != "":
+		name = strings.ToLower(call.GetMcpToolCall().GetArgs().GetToolName())
 	}
+	return strings.ReplaceAll(name, "_", "-")
 }
 
 // Turns counts the turns of a state.

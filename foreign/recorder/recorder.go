@@ -246,6 +246,9 @@ func (r *Recorder) copy(ctx context.Context, e foreign.Event, out *Outcome) erro
 	var errs []error
 	m := mirror.New(r.Blobs, r.Rows, r.Adapter)
 	for s, err := range r.sessions(ctx, e) {
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a new session has no record yet
+		}
 		if err != nil {
 			out.Unreadable = append(out.Unreadable, err)
 			continue
