@@ -186,6 +186,15 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	slices.Sort(req.Touched)
 	req.Touched = slices.Compact(req.Touched)
 	req.Side, req.Turn, req.MessageID = checkpoint.After, turn.Number, cmp.Or(e.Turn, turn.MessageID)
+	if info.Save > 0 && info.Turns == turn.Number {
+		// The copied turn has the id by which the record names it, which some events do
+		// not know.
+		last, err := conversation.New(r.Blobs, r.Rows, nil).SaveAt(ctx, info.ID, info.Save)
+		if err != nil {
+			return false, err
+		}
+		req.MessageID = cmp.Or(last.MessageID, req.MessageID)
+	}
 	req.Unfinished = tasks > 0 && e.Kind != foreign.SessionEnd
 	return true, nil
 }
