@@ -80,7 +80,7 @@ var importMap = map[string][]string{
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
-	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint", "cloudagent", "workspace", "mirror", "internal/keyspace"},
+	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "workspace", "mirror", "internal/keyspace"},
 
 	// A mirror knows the layer that writes through, and holds blobs for the collector.
 	"mirror": {"blob", "blob/writethrough", "kv", "conversation/graph", "internal/keyspace"},

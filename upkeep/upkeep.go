@@ -7,6 +7,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/encrypted"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/checkpoint/jsoncheckpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
@@ -83,7 +84,7 @@ func (s *Service) Holders() Holders { return s.holders(s.stores.Live) }
 func (s *Service) holders(rows kv.Store) Holders {
 	return Holders{
 		Conversations: conversation.New(s.stores.Blobs, rows, nil).Roots,
-		Checkpoints:   checkpoint.New(s.stores.Blobs, rows, nil).Roots,
+		Checkpoints:   both(checkpoint.New(s.stores.Blobs, rows, nil).Roots, jsoncheckpoint.NewStore(rows).Roots),
 		Agents:        cloudagent.New(s.stores.Blobs, rows, nil).Roots,
 		Others:        s.stores.Roots,
 	}
@@ -97,6 +98,22 @@ func (h Holders) others() []conversation.Roots {
 // all returns all of them.
 func (h Holders) all() []conversation.Roots {
 	return append([]conversation.Roots{h.Conversations}, h.others()...)
+}
+
+// both yields the roots of two services. Like each of them it goes on after a row that
+// cannot be read.
+func both(one, other conversation.Roots) conversation.Roots {
+	return func(ctx context.Context) iter.Seq2[graph.Root, error] {
+		return func(yield func(graph.Root, error) bool) {
+			for _, roots := range []conversation.Roots{one, other} {
+				for root, err := range roots(ctx) {
+					if !yield(root, err) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // chain yields the roots of several services, one after the other.

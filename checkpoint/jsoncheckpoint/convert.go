@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -46,6 +47,11 @@ func ToTree(ctx context.Context, store blob.Store, base blob.ID, root string, t 
 	}
 	for uri, content := range t.Files {
 		if err := c.file(uri, content); err != nil {
+			return blob.ID{}, nil, nil, fmt.Errorf("convert %s: %w", uri, err)
+		}
+	}
+	for uri, id := range t.Blobs {
+		if err := c.kept(uri, id); err != nil {
 			return blob.ID{}, nil, nil, fmt.Errorf("convert %s: %w", uri, err)
 		}
 	}
@@ -135,7 +141,18 @@ func (c *conversion) folder(uri string) error {
 	return nil
 }
 
-func (c *conversion) file(uri, content string) error {
+// kept puts a file whose content is a blob.
+func (c *conversion) kept(uri string, id blob.ID) error {
+	r, err := blob.Open(c.ctx, c.store, id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.put(uri, r), r.Close())
+}
+
+func (c *conversion) file(uri, content string) error { return c.put(uri, strings.NewReader(content)) }
+
+func (c *conversion) put(uri string, content io.Reader) error {
 	rel, old, ok, err := c.place(uri)
 	if err != nil || !ok {
 		return err
@@ -144,7 +161,7 @@ func (c *conversion) file(uri, content string) error {
 		c.outside = append(c.outside, uri)
 		return nil
 	}
-	e, err := workspace.PutFile(c.ctx, c.store, strings.NewReader(content))
+	e, err := workspace.PutFile(c.ctx, c.store, content)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/fault"
 )
 
@@ -29,6 +30,8 @@ type Checkpoint struct {
 	NewFolders []URI
 	// InlineDiffs are edits pending the user's decision.
 	InlineDiffs []InlineDiff
+	// RemovedDiffs were pending and are not any more; they are kept for reference.
+	RemovedDiffs []InlineDiff
 	// InlineNewFiles and InlineNewFolders were created by such edits.
 	InlineNewFiles, InlineNewFolders []URI
 
@@ -42,6 +45,9 @@ type File struct {
 	Changes []Change
 	// NewlyCreated means that the conversation created the file; V0 is empty.
 	NewlyCreated bool
+	// Blob, if not zero, is the blob with the content of a file that lines cannot
+	// represent, such as a binary one. There are no changes then.
+	Blob blob.ID
 
 	extra fields
 }
@@ -53,6 +59,9 @@ type InlineDiff struct {
 	Original, New []Change
 	Generation    string
 	CodeBlock     string
+	// DecorationsOnly means that the file has the text after the edit already; the edit is
+	// only shown.
+	DecorationsOnly bool
 
 	extra fields
 }
@@ -104,7 +113,7 @@ func (c *Checkpoint) UnmarshalJSON(data []byte) error {
 	inline := fields{}
 	err = errors.Join(f.take("files", &c.Files), f.take("nonExistentFiles", &c.NonExistent),
 		f.take("newlyCreatedFolders", &c.NewFolders), f.take("activeInlineDiffs", &c.InlineDiffs),
-		f.take("inlineDiffNewlyCreatedResources", &inline))
+		f.take("removedInlineDiffs", &c.RemovedDiffs), f.take("inlineDiffNewlyCreatedResources", &inline))
 	if err != nil {
 		return err
 	}
@@ -119,10 +128,14 @@ func (c *Checkpoint) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.extra.with(map[string]any{
+	known := map[string]any{
 		"files": list(c.Files), "nonExistentFiles": folders(c.NonExistent), "newlyCreatedFolders": folders(c.NewFolders),
 		"activeInlineDiffs": list(c.InlineDiffs), "inlineDiffNewlyCreatedResources": json.RawMessage(inline),
-	})
+	}
+	if len(c.RemovedDiffs) > 0 {
+		known["removedInlineDiffs"] = c.RemovedDiffs
+	}
+	return c.extra.with(known)
 }
 
 // UnmarshalJSON reads a file.
@@ -132,7 +145,13 @@ func (f *File) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*f = File{}
-	err = errors.Join(o.take("uri", &f.URI), o.take("originalModelDiffWrtV0", &f.Changes), o.take("isNewlyCreated", &f.NewlyCreated))
+	id := ""
+	err = errors.Join(o.take("uri", &f.URI), o.take("originalModelDiffWrtV0", &f.Changes), o.take("isNewlyCreated", &f.NewlyCreated), o.take("blobId", &id))
+	if err == nil && id != "" {
+		if f.Blob, err = blob.ParseID(id); err != nil {
+			err = fmt.Errorf("%w: blobId: %v", ErrMalformed, err)
+		}
+	}
 	if err == nil && f.URI.text == "" {
 		err = fmt.Errorf("%w: a file without URI", ErrMalformed)
 	}
@@ -146,6 +165,9 @@ func (f File) MarshalJSON() ([]byte, error) {
 	if f.NewlyCreated {
 		known["isNewlyCreated"] = true
 	}
+	if !f.Blob.IsZero() {
+		known["blobId"] = f.Blob.String()
+	}
 	return f.extra.with(known)
 }
 
@@ -157,7 +179,7 @@ func (d *InlineDiff) UnmarshalJSON(data []byte) error {
 	}
 	*d = InlineDiff{}
 	err = errors.Join(o.take("uri", &d.URI), o.take("originalTextDiffWrtV0", &d.Original), o.take("newTextDiffWrtV0", &d.New),
-		o.take("generationUUID", &d.Generation), o.take("codeBlockId", &d.CodeBlock))
+		o.take("generationUUID", &d.Generation), o.take("codeBlockId", &d.CodeBlock), o.take("isDecorationsOnly", &d.DecorationsOnly))
 	d.extra = o
 	return errors.Join(err, checkChanges(d.Original), checkChanges(d.New))
 }
@@ -169,6 +191,9 @@ func (d InlineDiff) MarshalJSON() ([]byte, error) {
 	}
 	if d.CodeBlock != "" {
 		known["codeBlockId"] = d.CodeBlock
+	}
+	if d.DecorationsOnly {
+		known["isDecorationsOnly"] = true
 	}
 	return d.extra.with(known)
 }

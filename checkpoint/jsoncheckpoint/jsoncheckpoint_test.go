@@ -214,20 +214,114 @@ func TestCreate(t *testing.T) {
 		"file:///w/a": {Content: "1\r\n2\r\n"}, "file:///w/gone": {Content: "x"}, "file:///w/new": {NewlyCreated: true},
 	}
 	now := map[string]string{"file:///w/a": "1\r\ntwo\r\n", "file:///w/new": "n\n"}
-	cp, err := Create(originals, func(uri string) (string, bool, error) {
+	read := func(uri string) (string, bool, error) {
 		content, ok := now[uri]
 		return content, ok, nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	}
+	cp, unsaid, err := Create(Scene{Originals: originals, Read: read})
+	if err != nil || len(unsaid) > 0 {
+		t.Fatal(unsaid, err)
 	}
 	target, err := Restore(cp, nil, originals)
 	if err != nil || !reflect.DeepEqual(target.Files, now) || !slices.Equal(target.Absent, []string{"file:///w/gone"}) {
 		t.Errorf("got %+v, %v", target, err)
 	}
-	_, err = Create(originals, func(string) (string, bool, error) { return "\xff", true, nil })
-	if !errors.Is(err, ErrMalformed) {
-		t.Errorf("binary: %v", err)
+	// A file that lines cannot represent does not fail the others.
+	now["file:///w/gone"] = "\xff"
+	cp, unsaid, err = Create(Scene{Originals: originals, Read: read})
+	if err != nil || len(cp.Files) != 2 || !slices.Equal(unsaid, []string{"file:///w/gone"}) {
+		t.Errorf("binary: %+v, %q, %v", cp, unsaid, err)
+	}
+}
+
+// Everything that a checkpoint can say survives being made, stored, collected around and
+// restored.
+func TestCreateFoldersEditsAndBinaryFiles(t *testing.T) {
+	ctx := t.Context()
+	blobs := memblob.New()
+	rows := memkv.New(blobs)
+	originals := map[string]Original{"file:///w/a": {Content: "1\n2"}, "file:///w/bin": {NewlyCreated: true}}
+	now := map[string]string{"file:///w/a": "1\n2\n3", "file:///w/bin": "\x00\xff"}
+	cp, unsaid, err := Create(Scene{
+		Originals: originals,
+		Read:      func(uri string) (string, bool, error) { return now[uri], true, nil },
+		Keep: func(content string) (blob.ID, error) {
+			b := blob.New([]byte(content))
+			return b.ID, blobs.Put(ctx, b)
+		},
+		NewFolders: []string{"file:///w/made"},
+		Edits: []Edit{
+			{URI: "file:///w/a", Before: "1\n2\n3", After: "1\nzwei\n3", CodeBlock: "cb"},
+			{URI: "file:///w/a", Before: "1\n2", After: "0", Generation: "g", Removed: true},
+			{URI: "file:///w/sub/draft", After: "new\n", DecorationsOnly: true, NewFile: true, NewFolders: []string{"file:///w/sub"}},
+		},
+	})
+	if err != nil || len(unsaid) > 0 {
+		t.Fatal(unsaid, err)
+	}
+	store := NewStore(rows)
+	id, err := store.Add(ctx, "talk", cp)
+	if err != nil || id == "" {
+		t.Fatal(id, err)
+	}
+	if cp, err = store.Get(ctx, "talk", id); err != nil {
+		t.Fatal(err)
+	}
+	if len(cp.InlineDiffs) != 2 || len(cp.RemovedDiffs) != 1 || cp.InlineDiffs[0].Generation == "" || !cp.InlineDiffs[1].DecorationsOnly || cp.RemovedDiffs[0].Generation != "g" {
+		t.Errorf("edits %+v, removed %+v", cp.InlineDiffs, cp.RemovedDiffs)
+	}
+	if before, after := cp.InlineDiffs[0].InlineTexts("1\n2"); before != "1\n2\n3" || after != "1\nzwei\n3" {
+		t.Errorf("the first edit leads from %q to %q", before, after)
+	}
+	var roots []blob.ID
+	for root, err := range store.Roots(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots = append(roots, root.ID)
+	}
+	want := blob.Sum([]byte("\x00\xff"))
+	if !slices.Equal(roots, []blob.ID{want}) {
+		t.Errorf("roots %v, want the binary content", roots)
+	}
+	target, err := Restore(cp, nil, originals)
+	if err != nil || target.Blobs["file:///w/bin"] != want || target.Files["file:///w/a"] != "1\n2\n3" || target.Files["file:///w/sub/draft"] != "new\n" ||
+		!slices.Equal(target.Made, []string{"file:///w/made", "file:///w/sub"}) || len(target.Diffs) != 2 {
+		t.Errorf("the target is %+v, %v", target, err)
+	}
+	base := grow(t, blobs, map[string]string{"other": "o"})
+	tree, _, outside, err := ToTree(ctx, blobs, base, "/w", target)
+	if err != nil || len(outside) > 0 {
+		t.Fatal(outside, err)
+	}
+	e, err := workspace.Lookup(ctx, blobs, tree, "bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := workspace.ReadFile(ctx, blobs, e); err != nil || string(data) != "\x00\xff" {
+		t.Errorf("the binary file is %q, %v", data, err)
+	}
+	// Seen from an earlier checkpoint, what an edit created later does not exist.
+	early := &Checkpoint{}
+	target, err = Restore(early, []*Checkpoint{cp}, originals)
+	if err != nil || !slices.Contains(target.Absent, "file:///w/sub/draft") {
+		t.Errorf("from before: %+v, %v", target, err)
+	}
+}
+
+// An empty first version has one empty line: an insertion before it keeps it.
+func TestAnEmptyFirstVersionHasOneLine(t *testing.T) {
+	for want, changes := range map[string][]Change{
+		"":     nil,
+		"a":    {{1, 2, []string{"a"}}},
+		"a\n":  {{1, 1, []string{"a"}}},
+		"\na":  {{2, 2, []string{"a"}}},
+		"a\nb": {{1, 2, []string{"a", "b"}}},
+	} {
+		f := &File{NewlyCreated: true, Changes: changes}
+		if got := f.Text("ignored"); got != want {
+			t.Errorf("%v gives %q, want %q", changes, got, want)
+		}
 	}
 }
 

@@ -92,9 +92,7 @@ func split(content string) text {
 	if n := strings.Count(content, "\n"); n > 0 && n == strings.Count(content, "\r\n") {
 		t.eol = "\r\n"
 	}
-	if content != "" {
-		t.lines = strings.Split(content, t.eol)
-	}
+	t.lines = strings.Split(content, t.eol) // an empty text has one empty line
 	return t
 }
 
@@ -121,10 +119,10 @@ func changesTo(v0, content string) (changes []Change, ok bool) {
 		to = text{lines: strings.Split(content, "\n"), eol: "\n"}
 	}
 	changes = Diff(from.lines, to.lines)
-	if v0 == "" && len(changes) == 1 {
-		// Editors count one line in an empty text, we count none. Replacing that line
-		// means the same to both.
-		changes[0].End = 2
+	if v0 == "" && content != "" {
+		// The one empty line is replaced, also where it could be kept: readers that count
+		// no line in an empty text understand that, too.
+		changes = []Change{{1, 2, to.lines}}
 	}
 	check := text{lines: Apply(from.lines, changes), eol: from.eol}
 	return changes, check.String() == content

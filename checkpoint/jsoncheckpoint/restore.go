@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"unicode/utf8"
+
+	"github.com/stet-dev/stet/blob"
 )
 
 // Original is V0 of a file: its content when the conversation first used it.
@@ -14,42 +15,20 @@ type Original struct {
 	NewlyCreated bool
 }
 
-// Create makes a checkpoint of the files that a conversation used. read returns the
-// current content of a file, and false if it does not exist.
-func Create(originals map[string]Original, read func(uri string) (content string, exists bool, err error)) (*Checkpoint, error) {
-	cp := &Checkpoint{}
-	for _, uri := range slices.Sorted(maps.Keys(originals)) {
-		v0 := originals[uri]
-		content, exists, err := read(uri)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", uri, err)
-		}
-		if !exists {
-			cp.NonExistent = append(cp.NonExistent, URI{text: uri})
-			continue
-		}
-		if v0.NewlyCreated {
-			v0.Content = ""
-		}
-		changes, ok := changesTo(v0.Content, content)
-		if !ok || !utf8.ValidString(content) {
-			return nil, fmt.Errorf("describe %s: %w: lines cannot represent its content", uri, ErrMalformed)
-		}
-		cp.Files = append(cp.Files, File{URI: URI{text: uri}, Changes: changes, NewlyCreated: v0.NewlyCreated})
-	}
-	return cp, nil
-}
-
 // Target is the result of going back to a checkpoint.
 type Target struct {
 	// Files are the contents to restore, by URI.
 	Files map[string]string
+	// Blobs are the contents of files that are kept by reference, by URI.
+	Blobs map[string]blob.ID
 	// Absent are the files that must not exist, sorted.
 	Absent []string
 	// Folders are the folders to remove if they are empty, sorted.
 	Folders []string
 	// Made are the folders that the conversation had created by then, sorted.
 	Made []string
+	// Diffs are the edits that were pending then, to be shown again.
+	Diffs []InlineDiff
 }
 
 // Restore computes the result of going back to a checkpoint, given the checkpoints of
@@ -57,7 +36,7 @@ type Target struct {
 // chosen checkpoint and those first mentioned by a later one: the first mention has
 // the content at that time.
 func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*Target, error) {
-	t := &Target{Files: map[string]string{}}
+	t := &Target{Files: map[string]string{}, Diffs: append([]InlineDiff(nil), chosen.InlineDiffs...)}
 	originals := make(map[string]Original, len(v0))
 	for uri, o := range v0 {
 		originals[identity(uri)] = o
@@ -76,6 +55,13 @@ func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*
 				absent[uri] = true
 				continue
 			}
+			if !f.Blob.IsZero() {
+				if t.Blobs == nil {
+					t.Blobs = map[string]blob.ID{}
+				}
+				t.Blobs[uri] = f.Blob
+				continue
+			}
 			original, ok := originals[identity(uri)]
 			if !ok && !f.NewlyCreated {
 				return nil, fmt.Errorf("%w: no original content of %s", ErrNotFound, uri)
@@ -88,6 +74,18 @@ func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*
 				absent[u.String()] = true
 			}
 		}
+		for _, u := range cp.InlineNewFiles {
+			uri := u.String()
+			if known[identity(uri)] || slices.Contains(mentioned, identity(uri)) {
+				continue
+			}
+			mentioned = append(mentioned, identity(uri))
+			if i > 0 { // created by an edit after the chosen checkpoint
+				absent[uri] = true
+			} else if content, ok := cp.pending(identity(uri)); ok {
+				t.Files[uri] = content
+			}
+		}
 		for _, file := range mentioned {
 			known[file] = true
 		}
@@ -96,6 +94,17 @@ func Restore(chosen *Checkpoint, later []*Checkpoint, v0 map[string]Original) (*
 	t.Made = slices.Sorted(maps.Values(madeFolders(chosen)))
 	t.Folders = slices.Sorted(maps.Values(laterFolders(chosen, later)))
 	return t, nil
+}
+
+// pending returns the text that a pending edit gives to a file that it created.
+func (c *Checkpoint) pending(file string) (string, bool) {
+	for i := range c.InlineDiffs {
+		if d := &c.InlineDiffs[i]; identity(d.URI.String()) == file {
+			_, after := d.InlineTexts("")
+			return after, true
+		}
+	}
+	return "", false
 }
 
 // madeFolders returns the folders created by the time of some checkpoints, by

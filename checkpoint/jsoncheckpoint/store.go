@@ -1,12 +1,17 @@
 package jsoncheckpoint
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 
+	"github.com/google/uuid"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -17,7 +22,46 @@ type Store struct{ rows kv.Store }
 // NewStore returns the store over rows.
 func NewStore(rows kv.Store) *Store { return &Store{rows} }
 
-// Put stores a checkpoint, replacing one of the same id.
+// Add stores a checkpoint under a new id and returns it.
+func (s *Store) Add(ctx context.Context, conversation string, cp *Checkpoint) (id string, err error) {
+	id = uuid.NewString()
+	return id, s.put(ctx, conversation, id, cp, []kv.Expect{{Key: keyspace.JSONCheckpoint(conversation, id)}})
+}
+
+// Roots yields the blobs that checkpoints refer to, for a collector. For a row that
+// cannot be read it yields an error and goes on.
+func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
+	return func(yield func(graph.Root, error) bool) {
+		for row, err := range kv.Each(ctx, s.rows, keyspace.AllJSONCheckpoints(), false) {
+			cp := new(Checkpoint)
+			if err == nil && bytes.Contains(row.Value, []byte("blobId")) { // seldom
+				err = json.Unmarshal(row.Value, cp)
+			}
+			if err != nil && (!yield(graph.Root{}, fmt.Errorf("read JSON checkpoints: %w", err)) || row.Key == "") {
+				return
+			}
+			for _, id := range cp.blobs() {
+				if !yield(graph.Root{Kind: graph.Bytes, ID: id}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// blobs returns the contents that a checkpoint keeps by reference.
+func (c *Checkpoint) blobs() []blob.ID {
+	var ids []blob.ID
+	for _, f := range c.Files {
+		if !f.Blob.IsZero() {
+			ids = append(ids, f.Blob)
+		}
+	}
+	return ids
+}
+
+// Put stores a checkpoint, replacing one of the same id. The blobs that it refers to must
+// be stored.
 func (s *Store) Put(ctx context.Context, conversation, id string, cp *Checkpoint) error {
 	return s.put(ctx, conversation, id, cp, nil)
 }
@@ -33,6 +77,7 @@ func (s *Store) put(ctx context.Context, conversation, id string, cp *Checkpoint
 	err = s.rows.Commit(ctx, &kv.Batch{
 		Expect: expect,
 		Set:    []kv.Set{{Key: keyspace.JSONCheckpoint(conversation, id), Value: data}},
+		Refs:   cp.blobs(),
 	})
 	if err != nil {
 		return fmt.Errorf("store JSON checkpoint %s: %w", id, err)
