@@ -35,6 +35,9 @@ func (db *DB) CheckpointOptions() checkpoint.Options {
 	if db.ring != nil {
 		opts.IndexSeal = indexSeal{db.ring}
 	}
+	if db.tune != nil {
+		db.tune(&opts)
+	}
 	return opts
 }
 

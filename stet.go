@@ -47,6 +47,12 @@ type Options struct {
 	// Presigner creates addresses of the snapshots of cloud agents; without it there
 	// are none.
 	Presigner cloudagent.Presigner
+	// LegacySnapshots gives snapshots of cloud agents without a format the legacy one
+	// instead of v1 (cloud_agent_enable_blob_storage_format_v1 = false).
+	LegacySnapshots bool
+	// Checkpoints, if set, changes the options of the checkpoints of the store, for
+	// everything that uses them, a server too.
+	Checkpoints func(*checkpoint.Options)
 	// CompactManually leaves recently stored content uncompressed until DB.Compact is
 	// called. By default an open store compresses it when it is idle.
 	CompactManually bool
@@ -71,6 +77,8 @@ type DB struct {
 	engine        *sqlite.DB // nil unless embedded
 	conversations *conversation.Store
 	presigner     cloudagent.Presigner // nil if there is none
+	legacy        bool                 // Options.LegacySnapshots
+	tune          func(*checkpoint.Options)
 	close         func() error
 	closeRemote   func() error                                                                // nil if there is nothing to close
 	collect       func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error) // nil: db does
@@ -176,6 +184,7 @@ func New(ctx context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB
 	if opts.Remote != nil {
 		db.closeRemote = opts.Remote.Close
 	}
+	db.legacy, db.tune = opts.LegacySnapshots, opts.Checkpoints
 	db.conversations = conversation.New(db.blobs, db.rows, nil)
 	return db, nil
 }
@@ -186,7 +195,7 @@ func NewRemote(blobs blob.Store, rows kv.Store, close func() error, opts *Option
 	if opts == nil {
 		opts = &Options{}
 	}
-	db := &DB{close: close, collect: opts.Collect, openSearch: opts.Search}
+	db := &DB{close: close, collect: opts.Collect, openSearch: opts.Search, legacy: opts.LegacySnapshots, tune: opts.Checkpoints, presigner: opts.Presigner}
 	db.cache = cached.New(blob.Checked(blobs), &cached.Options{MaxBytes: opts.CacheBytes, MeterProvider: opts.MeterProvider})
 	db.blobs, db.rows, db.live = db.cache, rows, rows
 	db.lister = opts.Lister

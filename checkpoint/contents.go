@@ -15,7 +15,7 @@ const streamFrom = 256 << 10
 
 // openRoot opens the directory for changes.
 func (w *Workspace) openRoot() (*swapdir.Root, error) {
-	return swapdir.Open(w.path, &swapdir.Options{Hook: w.s.opts.hook})
+	return swapdir.Open(w.path, &swapdir.Options{Hook: w.s.opts.hook, OneByOne: w.s.opts.OneByOne})
 }
 
 // changes converts actions to changes of the disk, by path.

@@ -56,6 +56,10 @@ type Options struct {
 	// DisableWrite disables captures, as results say, and rewinds, because they save
 	// the current state first (enable_checkpoint_write = false).
 	DisableWrite bool
+	// OneByOne makes a rewind handle files one after the other instead of a few side by
+	// side, for slow or fragile file systems (fast_checkpoints = false). Both are
+	// all-or-nothing.
+	OneByOne bool
 	// Timeout is how long a batch of file operations of a rewind may take; the
 	// default is 150 ms an operation, at least 2 s and at most 10 s.
 	Timeout func(operations int) time.Duration

@@ -90,7 +90,11 @@ func (a *app) openFleetStore(ctx context.Context) (*stet.DB, error) {
 	if given := a.givenKey(); given != "" && a.keyring == "" {
 		return nil, coded(ExitConflict, "%s gives a key, but no keyring is set; set keyring (STET_KEYRING), or omit the key", given)
 	}
-	f, err := a.openFleet(ctx, stet.Options{})
+	options, err := a.storeOptions()
+	if err != nil {
+		return nil, err
+	}
+	f, err := a.openFleet(ctx, options)
 	if err != nil {
 		return nil, err
 	}

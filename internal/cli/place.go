@@ -30,26 +30,40 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 		return nil, checkpoint.Options{}, err
 	}
 	opts := db.CheckpointOptions()
+	all.tune(&opts)
+	opts.Scan.Full = a.full
 	opts.Command = a.command
-	opts.DisableWrite = !all.on("capture.enabled")
-	opts.DisableRead = !all.on("rewind.enabled")
-	opts.Force = all.on("capture.force")
-	switch opts.Ignored = checkpoint.IgnoredFiles(all.text("capture.ignored")); {
+	return checkpoint.New(db.Blobs(), db.Rows(), &opts), opts, nil
+}
+
+// tune sets the options of checkpoints, for the command line and for a server.
+func (s settings) tune(opts *checkpoint.Options) {
+	opts.DisableWrite = !s.on("capture.enabled")
+	opts.DisableRead = !s.on("rewind.enabled")
+	opts.OneByOne = !s.on("rewind.fast_checkpoints")
+	opts.Force = s.on("capture.force")
+	switch opts.Ignored = checkpoint.IgnoredFiles(s.text("capture.ignored")); {
 	case opts.Ignored != "auto":
-	case db.Ring() != nil:
+	case opts.IndexSeal != nil: // the store is encrypted
 		opts.Ignored = checkpoint.CaptureIgnored
 	default:
 		opts.Ignored = checkpoint.NoticeIgnored
 	}
-	opts.ThresholdMS = all.number("capture.threshold_ms")
-	opts.Scan = workspace.Options{
-		MaxFile: all.size("capture.max_file"), NoIgnore: !all.on("capture.ignore"), Force: opts.Force, Full: a.full,
-	}
-	opts.RereadEvery = time.Duration(all.number("capture.reread_days")) * 24 * time.Hour
+	opts.ThresholdMS = s.number("capture.threshold_ms")
+	opts.Scan = workspace.Options{MaxFile: s.size("capture.max_file"), NoIgnore: !s.on("capture.ignore"), Force: opts.Force}
+	opts.RereadEvery = time.Duration(s.number("capture.reread_days")) * 24 * time.Hour
 	if opts.RereadEvery == 0 {
 		opts.RereadEvery = -1
 	}
-	return checkpoint.New(db.Blobs(), db.Rows(), &opts), opts, nil
+}
+
+// storeOptions are the options of a store that come from the settings.
+func (a *app) storeOptions() (stet.Options, error) {
+	all, err := a.settings()
+	if err != nil {
+		return stet.Options{}, err
+	}
+	return stet.Options{Checkpoints: all.tune, LegacySnapshots: !all.on("agents.blob_storage_format_v1")}, nil
 }
 
 // fullFlag adds the flag that trusts no time stamps.

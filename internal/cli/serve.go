@@ -190,7 +190,11 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 // caller calls end when no store is open.
 func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores server.Tenants, tokens *access.Tokens, end func() error, err error) {
 	// Many stores are open at once, so each has a small cache.
-	options := stet.Options{CacheBytes: 8 << 20}
+	options, err := a.storeOptions()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	options.CacheBytes = 8 << 20
 	if fleet.IsAddress(a.storePlace()) {
 		f, err := a.openFleet(ctx, options)
 		if err != nil {

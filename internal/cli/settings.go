@@ -44,6 +44,8 @@ var knownSettings = []setting{
 	{"capture.reread_days", "7", isNumber, "Days within which checkpoints read every file again, a share at a time, regardless of time stamps; 0 for never."},
 	{"capture.force", "false", isBool, "Whether a home directory or the root of the file system may be a workspace; the store must still be outside of it."},
 	{"rewind.enabled", "true", isBool, "Whether rewinds are allowed."},
+	{"rewind.fast_checkpoints", "true", isBool, "Whether a rewind handles a few files side by side. Otherwise one after the other, for slow or fragile file systems; both are all or nothing."},
+	{"agents.blob_storage_format_v1", "true", isBool, "Whether snapshots of cloud agents without a format are of format v1. Otherwise they are of the legacy format."},
 	{"run.quiet_ms", "1500", isNumber, "How long to wait after the last change, in milliseconds, before 'stet run' makes a checkpoint."},
 	{"compact.background", "true", isBool, "Whether commands that stored much start a background process to compress it. Otherwise they do a part of it themselves."},
 	{"gc.max_age", "", isAge, "Remove saves of conversations older than this at 'stet gc', such as 90d."},

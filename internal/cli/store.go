@@ -55,7 +55,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	case a.copying.flag && (isRemote(place) || fleet.IsAddress(place)):
 		return nil, usage(errors.New("--remote needs a store in a directory"))
 	case isRemote(place):
-		return openRemote(ctx, place)
+		return a.openRemote(ctx, place)
 	case fleet.IsAddress(place):
 		return a.openFleetStore(ctx)
 	case a.blobs != "":
@@ -68,11 +68,15 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	if foreignStore(dir) {
 		return nil, errForeign(dir)
 	}
-	opts := &stet.Options{SQLite: &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog}, Remote: a.copies(dir)}
+	opts, err := a.storeOptions()
+	if err != nil {
+		return nil, err
+	}
+	opts.SQLite, opts.Remote = &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog}, a.copies(dir)
 	if given := a.givenKey(); given != "" && !fileExists(filepath.Join(dir, stet.KeyringName)) {
 		return nil, a.keyForNothing(ctx, dir, given)
 	}
-	db, err := stet.Open(ctx, dir, opts)
+	db, err := stet.Open(ctx, dir, &opts)
 	if !errors.Is(err, stet.ErrLocked) {
 		return db, err
 	}
@@ -81,7 +85,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 		return nil, err
 	}
 	opts.Unlock = &unlock
-	return stet.Open(ctx, dir, opts)
+	return stet.Open(ctx, dir, &opts)
 }
 
 // givenKey names the source of a key for this store: with a key, nothing may be
@@ -115,13 +119,18 @@ func (a *app) keyForNothing(ctx context.Context, dir, given string) error {
 }
 
 // openRemote uses a server's store.
-func openRemote(ctx context.Context, address string) (*stet.DB, error) {
+func (a *app) openRemote(ctx context.Context, address string) (*stet.DB, error) {
+	opts, err := a.storeOptions()
+	if err != nil {
+		return nil, err
+	}
 	c, err := dialRemote(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	blobs := c.Blobs()
-	return stet.NewRemote(blobs, c.Rows(), c.Close, &stet.Options{Collect: collectBy(c), Lister: blobs}), nil
+	opts.Collect, opts.Lister, opts.Presigner = collectBy(c), blobs, remoteSigner{c.Agents()}
+	return stet.NewRemote(blobs, c.Rows(), c.Close, &opts), nil
 }
 
 // dialRemote makes a first call at once, so that a wrong address or token fails here

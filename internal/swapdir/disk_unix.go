@@ -18,8 +18,9 @@ import (
 // reached whatever others do to the directories meanwhile. os.Root would follow
 // links inside the root, and cannot swap two files.
 type disk struct {
-	root int // descriptor
-	hook func(call, path string) error
+	root    int // descriptor
+	hook    func(call, path string) error
+	workers int // files that are handled side by side
 }
 
 const (
@@ -34,7 +35,7 @@ func openDisk(path string, hook func(call, path string) error) (*disk, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &disk{root: fd, hook: hook}, nil
+	return &disk{root: fd, hook: hook, workers: stageWorkers}, nil
 }
 
 func (d *disk) close() { unix.Close(d.root) }

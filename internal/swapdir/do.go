@@ -158,7 +158,7 @@ func (s *stageDir) syncParents(steps []*step) error {
 		}
 	}
 	var g errgroup.Group
-	g.SetLimit(stageWorkers)
+	g.SetLimit(s.d.workers)
 	for dir := range dirs {
 		g.Go(func() error {
 			err := s.d.syncDir(dir)

@@ -24,7 +24,7 @@ func (s *stageDir) fill(ctx context.Context, steps []*step, contents Contents) e
 		return err
 	}
 	many := len(steps) >= manySyncs
-	err = sideBySide(ctx, steps, func(ctx context.Context, i int, st *step) error {
+	err = s.sideBySide(ctx, steps, func(ctx context.Context, i int, st *step) error {
 		return s.stageOne(ctx, st, contents, own[i], !many)
 	})
 	if err == nil && many {
@@ -37,9 +37,9 @@ func (s *stageDir) fill(ctx context.Context, steps []*step, contents Contents) e
 }
 
 // sideBySide calls fn for every step that stages something.
-func sideBySide(ctx context.Context, steps []*step, fn func(ctx context.Context, i int, st *step) error) error {
+func (s *stageDir) sideBySide(ctx context.Context, steps []*step, fn func(ctx context.Context, i int, st *step) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(stageWorkers)
+	g.SetLimit(s.d.workers)
 	for i, st := range steps {
 		if !st.stages() {
 			continue
@@ -60,7 +60,7 @@ func (s *stageDir) syncFiles(ctx context.Context, steps []*step) error {
 	if arrived {
 		return nil
 	}
-	return sideBySide(ctx, steps, func(_ context.Context, _ int, st *step) error {
+	return s.sideBySide(ctx, steps, func(_ context.Context, _ int, st *step) error {
 		if st.to.Kind != File {
 			return nil
 		}

@@ -72,6 +72,8 @@ type Options struct {
 	// Hook is called before every call that changes the directory; an error takes the
 	// place of the call. Tests inject faults with it.
 	Hook func(call, path string) error
+	// OneByOne handles files one after the other instead of a few side by side.
+	OneByOne bool
 }
 
 // Root is a directory that is open for changes.
@@ -85,6 +87,9 @@ func Open(path string, opts *Options) (*Root, error) {
 	d, err := openDisk(path, opts.Hook)
 	if err != nil {
 		return nil, err
+	}
+	if opts.OneByOne {
+		d.workers = 1
 	}
 	return &Root{d: d}, nil
 }

@@ -14,7 +14,7 @@ import (
 // with any program that replaces a file. It changes nothing.
 func (s *Swap) Undisturbed() error {
 	var g errgroup.Group
-	g.SetLimit(stageWorkers)
+	g.SetLimit(s.stage.d.workers)
 	for _, st := range s.steps {
 		if st.Kind != Exchange && st.Kind != Remove {
 			continue
