@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/fault"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	anyrunv1 "github.com/stet-dev/stet/gen/anyrun/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
@@ -127,6 +128,43 @@ func (a *Agents) SetStatus(ctx context.Context, id string, status cloudagent.Sta
 func (a *Agents) Archive(ctx context.Context, id string) error {
 	_, err := a.c.agents.Archive(ctx, connect.NewRequest(&stetv1.ArchiveAgentRequest{Id: id}))
 	return agentError(ctx, err)
+}
+
+// SetSnapshot records the image of an agent's machine. An address in it is not stored.
+func (a *Agents) SetSnapshot(ctx context.Context, id string, snapshot *anyrunv1.ExternalSnapshot) error {
+	_, err := a.c.agents.SetSnapshot(ctx, connect.NewRequest(&stetv1.SetAgentSnapshotRequest{Id: id, Snapshot: snapshot}))
+	return agentError(ctx, err)
+}
+
+// Snapshot returns the image of an agent's machine with a new address, to download it
+// from or, with upload, to put it to. Anyone with the address has access.
+func (a *Agents) Snapshot(ctx context.Context, id string, upload bool) (*anyrunv1.ExternalSnapshot, error) {
+	res, err := a.c.agents.Snapshot(ctx, connect.NewRequest(&stetv1.AgentSnapshotRequest{Id: id, Upload: upload}))
+	if err != nil {
+		return nil, agentError(ctx, err)
+	}
+	return res.Msg.GetSnapshot(), nil
+}
+
+// Watch yields what is known about an agent, now and whenever its metadata, its status
+// or its properties change. It ends with the connection; call it again then.
+func (a *Agents) Watch(ctx context.Context, id string) iter.Seq2[*stetv1.Agent, error] {
+	return func(yield func(*stetv1.Agent, error) bool) {
+		stream, err := a.c.agents.Watch(ctx, connect.NewRequest(&stetv1.WatchAgentRequest{Id: id}))
+		if err != nil {
+			yield(nil, agentError(ctx, err))
+			return
+		}
+		defer stream.Close()
+		for stream.Receive() {
+			if !yield(stream.Msg().GetAgent(), nil) {
+				return
+			}
+		}
+		if err := stream.Err(); err != nil {
+			yield(nil, agentError(ctx, err))
+		}
+	}
 }
 
 // FollowOptions configure Follow; nil gives the defaults.

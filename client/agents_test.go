@@ -179,6 +179,48 @@ func TestFollowFetchesWhatAStateRefersTo(t *testing.T) {
 	}
 }
 
+func TestWatchReportsStatusAndProperties(t *testing.T) {
+	ctx := t.Context()
+	_, srv := start(t)
+	agents := dial(t, srv.URL, token).Agents()
+	if _, err := agents.Create(ctx, "a1", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	name := blob.New([]byte("Fixer"))
+	step := 0
+	for agent, err := range agents.Watch(ctx, "a1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch step++; step {
+		case 1:
+			state := &aiserverv1.CloudAgentState{
+				AgentName: name.ID.Bytes(), OriginalRequestStartUnixMs: proto.Int64(1700000000000), LastInteractionUpdateOffsetKey: "7",
+				InitialSource:          aiserverv1.BackgroundComposerSource_BACKGROUND_COMPOSER_SOURCE_API.Enum(),
+				UserFacingErrorDetails: &aiserverv1.CloudAgentErrorDetails{ErrorMessage: "no credit", ErrorCode: "402"},
+			}
+			if _, _, err := agents.SaveState(ctx, "a1", state, name); err != nil {
+				t.Fatal(err)
+			}
+		case 2:
+			if agent.GetAgentName() != "Fixer" || agent.GetStartedMs() != 1700000000000 || agent.GetLastInteractionOffsetKey() != "7" || agent.GetErrorMessage() != "no credit" ||
+				agent.GetSource() != aiserverv1.BackgroundComposerSource_BACKGROUND_COMPOSER_SOURCE_API {
+				t.Errorf("after a state: %v", agent)
+			}
+			if err := agents.Archive(ctx, "a1"); err != nil {
+				t.Fatal(err)
+			}
+		case 3:
+			if agent.GetStatus() != cloudagent.StatusArchived {
+				t.Errorf("after archiving: %v", agent)
+			}
+		}
+		if step == 3 {
+			return
+		}
+	}
+}
+
 // States and blobs that do not fit into a message are saved and followed all the same.
 func TestLargeStatesAndBlobs(t *testing.T) {
 	ctx := t.Context()

@@ -109,6 +109,9 @@ func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent
 		if err != nil {
 			return err
 		}
+		if e.Initial && flags.after != "" {
+			a.warn("this store has no event at the offset %s: it begins with the state that it has", printable(flags.after))
+		}
 		if err := a.printEvent(e); err != nil {
 			return err
 		}
@@ -136,6 +139,14 @@ func (a *app) printEvent(e cloudagent.Event) error {
 	case !e.StateID.IsZero():
 		value["kind"], value["state"] = "state", e.StateID.String()
 		text = fmt.Sprintf("\nstate %s\n", e.StateID.Short())
+		if failed := e.State.GetUserFacingErrorDetails(); failed != nil {
+			value["error"] = map[string]string{"message": failed.GetErrorMessage(), "code": failed.GetErrorCode()}
+			text += "error: " + printable(failed.GetErrorMessage())
+			if code := failed.GetErrorCode(); code != "" {
+				text += " (" + printable(code) + ")"
+			}
+			text += "\n"
+		}
 	default:
 		value["kind"] = "status"
 	}

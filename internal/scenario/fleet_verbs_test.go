@@ -18,7 +18,9 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/conversation"
+	anyrunv1 "github.com/stet-dev/stet/gen/anyrun/v1"
 	"github.com/stet-dev/stet/internal/realservers"
 	"github.com/stet-dev/stet/upkeep"
 )
@@ -324,5 +326,68 @@ func TestSecretsOfBackendsAreNeverShown(t *testing.T) {
 	}
 	if !strings.Contains(shown.String(), "keeper") {
 		t.Error("nothing was shown at all")
+	}
+}
+
+// The image of an agent's machine goes to the bucket and comes back by addresses of its
+// own, by API and by command.
+func TestSnapshotsInABucket(t *testing.T) {
+	s := newSite(t, realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t), realservers.S3(t))
+	n := s.start(t)
+	defer n.kill()
+	c, err := client.New("http://"+n.address, &client.Options{Token: s.token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, agents := t.Context(), c.Agents()
+	if _, err := agents.Create(ctx, "a1", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := agents.SetSnapshot(ctx, "a1", &anyrunv1.ExternalSnapshot{SnapshotId: "image-1", PresignedUrl: "not kept"}); err != nil {
+		t.Fatal(err)
+	}
+	image := strings.Repeat("an image ", 1000)
+	for round, address := range []func(upload bool) string{
+		func(upload bool) string {
+			got, err := agents.Snapshot(ctx, "a1", upload)
+			if err != nil || got.GetSnapshotId() != "image-1" || got.GetBlobStorageFormat() != anyrunv1.BlobStorageFormat_BLOB_STORAGE_FORMAT_V1 {
+				t.Fatalf("snapshot: %v, %v", got, err)
+			}
+			return got.GetPresignedUrl()
+		},
+		func(upload bool) string {
+			args := []string{"--store", "http://" + n.address, "snapshot", "a1", "--set", "image-2"}
+			if upload {
+				args = append(args, "--upload")
+			}
+			code, out := s.command(t, []string{"STET_TOKEN=" + s.token}, args...)
+			if code != 0 {
+				t.Fatalf("stet snapshot: exit %d: %s", code, out)
+			}
+			return strings.TrimSpace(out)
+		},
+	} {
+		content := fmt.Sprint(round, image)
+		put, err := http.NewRequestWithContext(ctx, http.MethodPut, address(true), strings.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, req := range []func() (*http.Response, error){
+			func() (*http.Response, error) { return http.DefaultClient.Do(put) },
+			func() (*http.Response, error) { return http.Get(address(false)) },
+		} {
+			res, err := req()
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(res.Body)
+			if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %v, %s", res.Status, err, body)
+			}
+			if res.Request.Method == http.MethodGet && string(body) != content {
+				t.Errorf("%d bytes came back, want %d", len(body), len(content))
+			}
+		}
 	}
 }

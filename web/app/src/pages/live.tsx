@@ -1,10 +1,11 @@
+import { BackgroundComposerSource } from "@gen/aiserver/v1/cloud_agent_pb";
+import type { Agent } from "@gen/stet/v1/cloudagent_service_pb";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
 import { count, grouped } from "../lib/format.ts";
 import { type Item, type Log, emptyLog, fold, pause } from "../lib/live.ts";
 import { to } from "../lib/route.ts";
-import { useLoad } from "../load.ts";
 import { Copy, Empty, Lines, Trouble, Waiting } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
 import { DiffText } from "./transcript.tsx";
@@ -15,7 +16,7 @@ type Link = { state: "connecting" | "open" | "lost" | "ended"; attempt: number; 
  * last event, and says so. */
 export default function LivePage({ id }: { id: string }) {
   document.title = `live · ${id} · stet`;
-  const agent = useLoad((signal) => api.agents.get({ id }, { signal }).then((r) => r.agent!), [id], true);
+  const agent = useAgent(id);
   const [log, setLog] = useState<Log>(emptyLog);
   const [link, setLink] = useState<Link>({ state: "connecting", attempt: 0 });
   const [following, setFollowing] = useState(true);
@@ -52,7 +53,7 @@ export default function LivePage({ id }: { id: string }) {
   }, [following]);
 
   if (agent.problem && !agent.value && log.items.length === 0) return <Trouble whole problem={agent.problem} again={() => location.reload()} />;
-  const name = agent.value?.name || id;
+  const name = agent.value?.name || agent.value?.agentName || id;
   return (
     <>
       <div class="page-head live-head">
@@ -67,11 +68,18 @@ export default function LivePage({ id }: { id: string }) {
             offset <code title={log.offset}>{grouped(log.seq)}</code> <Copy text={log.offset} label="offset" />
           </span>
         )}
+        {agent.value && <span class="muted">{about(agent.value)}</span>}
         {agent.value?.conversation && <a href={to.conversation(agent.value.conversation)}>Conversation</a>}
         <label>
           <input type="checkbox" checked={following} onChange={() => setFollowing(!following)} /> follow
         </label>
       </div>
+      {agent.value?.errorMessage && (
+        <p class="event-note error" role="alert">
+          {agent.value.errorMessage}
+          {agent.value.errorCode && <> ({agent.value.errorCode})</>}
+        </p>
+      )}
       {log.items.length === 0 ? (
         link.state === "open" ? (
           <Empty title="No events yet">
@@ -95,6 +103,46 @@ export default function LivePage({ id }: { id: string }) {
       )}
     </>
   );
+}
+
+/** useAgent watches what is known about an agent: its name, its status and what its state
+ * says. A lost connection is opened again. */
+function useAgent(id: string): { value?: Agent; problem?: api.Problem } {
+  const [known, setKnown] = useState<{ value?: Agent; problem?: api.Problem }>({});
+  useEffect(() => {
+    const abort = new AbortController();
+    void (async () => {
+      for (let attempt = 1; !abort.signal.aborted; attempt++) {
+        try {
+          for await (const { agent } of api.agents.watch({ id }, { signal: abort.signal })) {
+            attempt = 1;
+            setKnown({ value: agent });
+          }
+        } catch (err) {
+          if (abort.signal.aborted) return;
+          const problem = api.problemOf(err);
+          setKnown((k) => ({ ...k, problem }));
+          if (["NotFound", "Unauthenticated", "PermissionDenied", "InvalidArgument", "DataLoss"].includes(problem.code)) return;
+        }
+        await new Promise((done) => setTimeout(done, pause(attempt)));
+      }
+    })();
+    return () => abort.abort();
+  }, [id]);
+  return known;
+}
+
+/** about says where an agent was started, when, and what it works on. */
+function about(agent: Agent): string {
+  const source = BackgroundComposerSource[agent.source] ?? "";
+  return [
+    agent.agentName,
+    agent.startedMs > 0n ? `started ${new Date(Number(agent.startedMs)).toLocaleString()}` : "",
+    agent.source ? `from ${source.toLowerCase().replaceAll("_", " ")}` : "",
+    agent.branch,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 function linkText(link: Link, log: Log): string {
