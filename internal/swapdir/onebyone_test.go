@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // counting counts how many files are written at once. With two it waits for the other.
@@ -33,7 +35,7 @@ func (c *counting) WriteFile(_ context.Context, _ string, w io.Writer) error {
 // Files are staged side by side, or one after the other where that is asked for.
 func TestFilesOneByOne(t *testing.T) {
 	for _, one := range []bool{false, true} {
-		root, err := Open(tempDir(t), &Options{OneByOne: one})
+		root, err := Open(testenv.TempDir(t), &Options{OneByOne: one})
 		must(t, err)
 		contents := &counting{}
 		if !one {
