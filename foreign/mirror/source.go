@@ -71,3 +71,19 @@ func Session(ctx context.Context, store *conversation.Store, conv string) (forei
 		Title: info.Title, Started: info.Created, Updated: info.Updated, Parent: info.Labels[LabelParent],
 	}, nil
 }
+
+// Tip returns the save at which a session's own record ends: the last one that was
+// copied. After a rewind that is not the current one, and an agent that was not taken
+// along goes on from it. It is the zero Save if nothing was copied yet.
+func Tip(ctx context.Context, store *conversation.Store, conv string) (conversation.Save, error) {
+	var tip conversation.Save
+	for save, err := range store.History(ctx, conv, nil) {
+		if err != nil {
+			return conversation.Save{}, err
+		}
+		if save.Kind != conversation.KindRewind && save.Seq > tip.Seq {
+			tip = save
+		}
+	}
+	return tip, nil
+}

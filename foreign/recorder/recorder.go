@@ -116,7 +116,14 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	if err != nil {
 		return false, err
 	}
-	req.Side, req.Turn, req.MessageID = checkpoint.Before, info.Turns+1, e.Turn
+	tip, err := mirror.Tip(ctx, conversation.New(r.Blobs, r.Rows, nil), info.ID)
+	if err != nil {
+		return false, err
+	}
+	req.Side, req.Turn, req.MessageID = checkpoint.Before, tip.Turns+1, e.Turn
+	if tip.Seq > 0 {
+		req.Root = tip.Root
+	}
 	for _, t := range open {
 		if t.Conversation != info.ID {
 			continue
