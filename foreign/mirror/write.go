@@ -83,12 +83,21 @@ func (p *pass) fork(ctx context.Context, info conversation.Info) (*conversation.
 	return p.store.Fork(ctx, from, at, info)
 }
 
-// open opens the conversation for writing.
-func (p *pass) open(ctx context.Context) (err error) {
-	if p.conv == nil {
-		p.conv, err = p.store.Open(ctx, p.session.ID)
+// open opens the conversation for writing. If another process has saved since it was
+// read, the pass begins again: it may have copied the same turns.
+func (p *pass) open(ctx context.Context) error {
+	if p.conv != nil {
+		return nil
 	}
-	return err
+	conv, err := p.store.Open(ctx, p.session.ID)
+	if err != nil {
+		return err
+	}
+	if conv.Head().Seq != p.head.Seq {
+		return fmt.Errorf("%w: another process copies the session", kv.ErrConflict)
+	}
+	p.conv = conv
+	return nil
 }
 
 // follow makes the state the one after the turn that a turn continues.
