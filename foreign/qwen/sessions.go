@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
@@ -66,7 +65,6 @@ func (a Adapter) below(ctx context.Context, dir string) iter.Seq2[foreign.Sessio
 type head struct {
 	session foreign.Session
 	root    string // the first uuid
-	mtime   time.Time
 }
 
 // chats returns the sessions of a project, or only that at a path.

@@ -84,7 +84,6 @@ func TestFilesThatAreLeftAlone(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Skip(err)
 	}
-	before := files(t, dir)
 	paths := []string{link, put("broken.json", "{", 0o600), put("readonly.json", "{}", 0o400)}
 	if os.Geteuid() == 0 {
 		other := put("other.json", "{}", 0o600)
@@ -92,7 +91,7 @@ func TestFilesThatAreLeftAlone(t *testing.T) {
 			paths = append(paths, other)
 		}
 	}
-	before = files(t, dir)
+	before := files(t, dir)
 	for _, path := range paths {
 		change := foreign.Change{Path: path, Hooks: entries("/bin/stet")}
 		if _, err := settings.Apply(change); !errors.Is(err, foreign.ErrSettings) {
