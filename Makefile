@@ -32,7 +32,7 @@ run: build
 	./stet --store $(CACHE)/run serve --demo
 
 # The last line names what this machine could not run. Properties are tried 25 times
-# here, elsewhere a hundred times.
+# here and under the race detector, elsewhere a hundred times.
 test:
 	$(SETUP) $(PARTS)
 	@code=0; RAPID_CHECKS=25 $(GOTEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
@@ -47,7 +47,7 @@ full:
 
 race:
 	$(SETUP) $(PARTS) $(MORE) compiler
-	if $(SETUP) --has compiler; then STET_FULL=1 CGO_ENABLED=1 $(GOTEST) -race $(RACE); fi
+	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(RACE); fi
 
 test-long:
 	$(SETUP) $(PARTS) $(MORE) rclone
