@@ -9,8 +9,10 @@
 package recorder
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -102,6 +104,9 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 	if err == nil && wanted {
 		out.Result, err = space.Checkpoint(ctx, req)
 	}
+	if err == nil && wanted && e.Kind == foreign.TurnStart {
+		err = r.endedMeanwhile(ctx, space, e, req)
+	}
 	if out.Result != nil {
 		out.Checkpoint = out.Result.Record
 	}
@@ -120,6 +125,10 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	if err != nil {
 		return false, err
 	}
+	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Turn(ctx)
+	if err != nil || superseded(entries, e) {
+		return false, err
+	}
 	req.Side, req.Turn, req.MessageID = checkpoint.Before, tip.Turns+1, e.Turn
 	if tip.Seq > 0 {
 		req.Root = tip.Root
@@ -136,6 +145,33 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 		}
 	}
 	return true, nil
+}
+
+// superseded reports whether another turn of the session has begun since an event that is
+// handled late.
+func superseded(entries []spool.Entry, e foreign.Event) bool {
+	if len(entries) == 0 || entries[0].Kind != foreign.TurnStart || entries[0].Payload == nil {
+		return false
+	}
+	raw, err := json.Marshal(json.RawMessage(e.Raw)) // in the form of the spool
+	return err == nil && len(e.Raw) > 0 && !bytes.Equal(raw, entries[0].Payload)
+}
+
+// endedMeanwhile ends a turn whose checkpoint before it was taken late, after the turn had
+// ended: what others change from now on is not its work. The event of the end is in the
+// spool before it is handled, so that either it is seen here, or its handler finds the
+// turn open.
+func (r *Recorder) endedMeanwhile(ctx context.Context, space *checkpoint.Workspace, e foreign.Event, req checkpoint.Request) error {
+	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Turn(ctx)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Kind == foreign.TurnEnd || entry.Kind == foreign.SessionEnd {
+			return space.Release(ctx, req.Conversation, req.Holder)
+		}
+	}
+	return nil
 }
 
 // interrupted captures what the edit tools of an interrupted turn wrote. A file that was

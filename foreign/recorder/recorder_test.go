@@ -203,6 +203,49 @@ func TestEventsThatEndNothing(t *testing.T) {
 	}
 }
 
+// A checkpoint before a turn that is taken late, after the turn has ended, does not make
+// what the user writes then the turn's work; nor does one after the next turn has begun.
+func TestLateBeginning(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	f.write("main.go", "v0")
+	late := func(prompt string) foreign.Event {
+		return foreign.Event{Kind: foreign.TurnStart, Session: "s", Workspace: f.dir, Prompt: prompt, Raw: []byte(`{"prompt": "` + prompt + `"}`)}
+	}
+	add := func(e foreign.Event) {
+		if err := spool.Open(f.r.Spool, "silent", "s").Add("x", e, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func() int {
+		space, err := f.service.Open(ctx, f.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer space.Close()
+		turns, err := space.AtWork(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(turns)
+	}
+	add(late("one"))
+	f.stop("s") // found no turn
+	if _, err := f.r.Record(ctx, late("one")); err != nil {
+		t.Fatal(err)
+	}
+	if n := open(); n != 0 {
+		t.Errorf("%d turns are open after a late beginning", n)
+	}
+	add(late("two"))
+	if out, err := f.r.Record(ctx, late("one")); err != nil || out.Checkpoint != nil {
+		t.Errorf("the turn before began again: %+v, %v", out.Checkpoint, err)
+	}
+	if _, err := f.r.Record(ctx, late("two")); err != nil || open() != 1 {
+		t.Errorf("the second turn did not begin: %v", err)
+	}
+}
+
 func TestEventWithoutSession(t *testing.T) {
 	f := newFixture(t)
 	if _, err := f.r.Record(context.Background(), foreign.Event{Kind: foreign.TurnStart, Workspace: f.dir}); err == nil {

@@ -26,7 +26,8 @@ import (
 // Limits of a hook. An agent waits for it.
 const (
 	maxHookPayload = 16 << 20
-	hookPatience   = 2 * time.Second  // at the start of a turn
+	hookPatience   = 2 * time.Second  // while the agent waits to go on
+	endPatience    = 5 * time.Second  // while it has answered
 	lateLimit      = 10 * time.Minute // for what goes on behind
 	spoolLife      = 30 * 24 * time.Hour
 )
@@ -49,7 +50,7 @@ code is 0, so that the agent goes on whatever happens; 'stet status' shows failu
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&late, "late", false, "take a checkpoint that took too long, behind the agent")
+	cmd.Flags().BoolVar(&late, "late", false, "finish an event that took too long, behind the agent")
 	return cmd
 }
 
@@ -67,15 +68,35 @@ func (a *app) hook(ctx context.Context, args []string, late bool) {
 		a.hookFailed(name, fmt.Errorf("%w: stet hook needs an agent and an event", foreign.ErrEvent))
 		return
 	}
-	payload, err := io.ReadAll(io.LimitReader(a.in, maxHookPayload+1))
-	if err == nil && len(payload) > maxHookPayload {
-		err = fmt.Errorf("%w: the payload has more than %s", foreign.ErrEvent, byteSize(maxHookPayload))
-	}
+	payload, err := a.hookPayload()
 	if err == nil {
 		err = a.hookEvent(ctx, args[0], args[1], payload, late)
 	}
 	if err != nil {
 		a.hookFailed(name, err)
+	}
+}
+
+// hookPayload reads what the agent says. An agent that leaves the input open does not
+// keep the hook, which ends with the process.
+func (a *app) hookPayload() ([]byte, error) {
+	type read struct {
+		data []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(a.in, maxHookPayload+1))
+		done <- read{data, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err == nil && len(r.data) > maxHookPayload {
+			r.err = fmt.Errorf("%w: the payload has more than %s", foreign.ErrEvent, byteSize(maxHookPayload))
+		}
+		return r.data, r.err
+	case <-time.After(hookPatience):
+		return nil, fmt.Errorf("%w: the payload did not end within %v", foreign.ErrEvent, hookPatience)
 	}
 }
 
@@ -101,15 +122,21 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	if !recorder.Boundary(event) {
 		return nil
 	}
-	limit := lateLimit
-	if event.Kind == foreign.TurnStart && !late {
-		limit = hookPatience
+	limit := hookPatience
+	switch {
+	case late:
+		limit = lateLimit
+	case event.Kind == foreign.TurnEnd || event.Kind == foreign.TaskEnd:
+		limit = endPatience
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = a.recordEvent(within, adapter, event)
 	if errors.Is(err, context.DeadlineExceeded) && !late {
-		return a.hookBehind(agent, name, payload)
+		if err := a.hookBehind(agent, name, payload); err != nil || event.Kind != foreign.TurnStart {
+			return err
+		}
+		return errors.New("the checkpoint before the turn took longer than the agent waits; it is finished behind, so the start of the turn is not exact")
 	}
 	return err
 }

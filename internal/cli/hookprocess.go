@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 )
 
-// hookBehind takes a checkpoint that took too long in a process of its own, so that the
-// agent goes on. What the agent changes meanwhile may be in the checkpoint.
+// hookBehind finishes an event that took too long in a process of its own, so that the
+// agent goes on. What is changed meanwhile may be in its checkpoint.
 func (a *app) hookBehind(agent, event string, payload []byte) error {
 	store, err := a.storeDir()
 	if err == nil {
@@ -36,10 +35,7 @@ func (a *app) hookBehind(agent, event string, payload []byte) error {
 	if _, err := in.Seek(0, 0); err != nil {
 		return err
 	}
-	if err := a.behind(store, in, agentVariable+"="+strconv.Itoa(agentPID()), "hook", "--late", agent, event); err != nil {
-		return err
-	}
-	return errors.New("the checkpoint before the turn took longer than the agent waits; it was finished behind, so the start of the turn is not exact")
+	return a.behind(store, in, agentVariable+"="+strconv.Itoa(agentPID()), "hook", "--late", agent, event)
 }
 
 // agentVariable says a late hook which process the agent is.
