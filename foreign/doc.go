@@ -10,6 +10,6 @@
 // Adapters are packages of their own, package agents lists them, and package foreigntest
 // holds each to the same contract.
 //
-// Writing sessions into a store is left to package mirror, and taking checkpoints at
+// Writing sessions into a store is left to package intake, and taking checkpoints at
 // events to the hook client.
 package foreign

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/agents"
-	"github.com/stet-dev/stet/foreign/mirror"
+	"github.com/stet-dev/stet/foreign/intake"
 )
 
 // label keeps a continuation with its conversation.
@@ -26,12 +26,12 @@ type kept struct {
 	Continuation foreign.Continuation
 }
 
-// ErrNotMirrored reports a conversation that is not the copy of an agent's session.
-var ErrNotMirrored = mirror.ErrNoSource
+// ErrNoSession reports a conversation that is not the copy of an agent's session.
+var ErrNoSession = intake.ErrNoSource
 
-// Prepare makes the agent's own conversation continue after the current state of a
-// mirrored conversation, and keeps how. A second call for the same state returns the
-// same continuation. The error is ErrNotMirrored if no agent is behind the
+// Prepare makes the agent's own conversation continue after the current state of the
+// conversation that is its copy, and keeps how. A second call for the same state returns
+// the same continuation. The error is ErrNoSession if no agent is behind the
 // conversation, and foreign.ErrCannotCut with the reason if its agent cannot continue
 // there.
 func Prepare(ctx context.Context, store *conversation.Store, host foreign.Host, conv string) (foreign.Continuation, error) {
@@ -64,13 +64,13 @@ func Kept(info conversation.Info) (foreign.Continuation, bool) {
 
 // At makes the agent's own conversation continue after a save, and keeps nothing.
 func At(ctx context.Context, store *conversation.Store, host foreign.Host, conv string, save uint64) (foreign.Continuation, error) {
-	session, err := mirror.Session(ctx, store, conv)
+	session, err := intake.Session(ctx, store, conv)
 	if err != nil {
 		return foreign.Continuation{}, err
 	}
 	adapter, err := agents.Find(session.Agent)
 	if errors.Is(err, foreign.ErrUnknownAgent) {
-		return foreign.Continuation{}, ErrNotMirrored // imported by a release that knows more
+		return foreign.Continuation{}, ErrNoSession // imported by a release that knows more
 	}
 	if err != nil {
 		return foreign.Continuation{}, err

@@ -13,5 +13,5 @@
 // beside the rollouts is neither read nor changed: Codex finds the copy by its name.
 //
 // Codex runs hooks only after the user has approved them in the program. Giving that
-// approval is left to the user, and mirroring sessions to package mirror.
+// approval is left to the user, and copying sessions to package intake.
 package codex

@@ -18,7 +18,7 @@ import (
 // unknown is a line of a type that no agent has.
 const unknown = `{"type":"not-known-to-any-reader","value":{"a":[1,2,3]}}` + "\n"
 
-// growth reads each session while it grows line by line, as a mirror does.
+// growth reads each session while it grows line by line, as an intake does.
 func (c Config) growth(t *testing.T) {
 	h := c.Home(t)
 	for _, s := range c.list(t, h) {

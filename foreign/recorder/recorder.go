@@ -27,7 +27,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign"
-	"github.com/stet-dev/stet/foreign/mirror"
+	"github.com/stet-dev/stet/foreign/intake"
 	"github.com/stet-dev/stet/foreign/spool"
 	"github.com/stet-dev/stet/kv"
 )
@@ -121,7 +121,7 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	if err != nil {
 		return false, err
 	}
-	tip, err := mirror.Tip(ctx, conversation.New(r.Blobs, r.Rows, nil), info.ID)
+	tip, err := intake.Tip(ctx, conversation.New(r.Blobs, r.Rows, nil), info.ID)
 	if err != nil {
 		return false, err
 	}
@@ -284,7 +284,7 @@ func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversat
 	if !errors.Is(err, conversation.ErrNotFound) {
 		return info, err
 	}
-	_, err = store.Create(ctx, mirror.Info(foreign.Session{
+	_, err = store.Create(ctx, intake.Info(foreign.Session{
 		Agent: r.Adapter.Name(), ID: e.Session, Path: e.Transcript, Workspace: e.Workspace,
 	}, e.Prompt))
 	if err != nil && !errors.Is(err, conversation.ErrExists) {
@@ -296,7 +296,7 @@ func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversat
 // copy copies what is new in the session and its subagents.
 func (r *Recorder) copy(ctx context.Context, e foreign.Event, out *Outcome) error {
 	var errs []error
-	m := mirror.New(r.Blobs, r.Rows, r.Adapter)
+	m := intake.New(r.Blobs, r.Rows, r.Adapter)
 	for s, err := range r.sessions(ctx, e) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a new session has no record yet

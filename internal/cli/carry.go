@@ -29,7 +29,7 @@ func (a *app) carryOn(ctx context.Context, p *place, done *checkpoint.Applied) *
 	}
 	c, err := carry.Prepare(ctx, p.db.Conversations(), host, done.Plan.Conversation)
 	switch {
-	case errors.Is(err, carry.ErrNotMirrored):
+	case errors.Is(err, carry.ErrNoSession):
 		return nil
 	case err != nil:
 		a.warn("the agent's own conversation stays where it was: %v", err)
@@ -144,7 +144,7 @@ func (a *app) continuation(ctx context.Context, p *place, args []string) (foreig
 }
 
 func explainCarry(err error) error {
-	if errors.Is(err, carry.ErrNotMirrored) {
+	if errors.Is(err, carry.ErrNoSession) {
 		return coded(ExitNotFound, "the conversation is not the copy of an agent's session, so no agent can continue it")
 	}
 	return err

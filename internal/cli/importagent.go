@@ -13,7 +13,7 @@ import (
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/agents"
-	"github.com/stet-dev/stet/foreign/mirror"
+	"github.com/stet-dev/stet/foreign/intake"
 	"github.com/stet-dev/stet/kv/memkv"
 )
 
@@ -35,19 +35,19 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 	if err != nil {
 		return err
 	}
-	var totals mirror.Totals
-	run := func(m *mirror.Mirror) error {
+	var totals intake.Totals
+	run := func(m *intake.Intake) error {
 		bar := a.progress("importing", max(1, found.bytes))
-		totals, err = m.Sessions(ctx, found.all(), func(t mirror.Totals) { _ = bar.Set64(t.Read) })
+		totals, err = m.Sessions(ctx, found.all(), func(t intake.Totals) { _ = bar.Set64(t.Read) })
 		_ = bar.Finish() // display only
 		return err
 	}
 	if flags.dryRun {
 		none := memblob.New()
-		err = run(mirror.New(none, memkv.New(none), adapter))
+		err = run(intake.New(none, memkv.New(none), adapter))
 	} else {
 		err = a.withStore(ctx, true, func(db *stet.DB) error {
-			if err := run(mirror.New(db.Blobs(), db.Rows(), adapter)); err != nil {
+			if err := run(intake.New(db.Blobs(), db.Rows(), adapter)); err != nil {
 				return err
 			}
 			return a.compact(ctx, db)

@@ -1,4 +1,4 @@
-package mirror_test
+package intake_test
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/foreign"
-	"github.com/stet-dev/stet/foreign/mirror"
+	"github.com/stet-dev/stet/foreign/intake"
 	"github.com/stet-dev/stet/kv/memkv"
 )
 
 // A session is copied while it grows: each pass adds what is new.
-func ExampleMirror_Session() {
+func ExampleIntake_Session() {
 	dir, err := os.MkdirTemp("", "session")
 	if err != nil {
 		panic(err)
@@ -21,7 +21,7 @@ func ExampleMirror_Session() {
 	defer os.RemoveAll(dir)
 	session := foreign.Session{Agent: "toy", ID: "a-session", Path: filepath.Join(dir, "session.jsonl")}
 	blobs := memblob.New()
-	m := mirror.New(blobs, memkv.New(blobs), toy{})
+	m := intake.New(blobs, memkv.New(blobs), toy{})
 	record := ""
 	for _, line := range []string{`{"ID":"1","Prompt":"add retry"}`, `{"ID":"2","Prompt":"test it"}`} {
 		record += line + "\n"

@@ -1,4 +1,4 @@
-package mirror
+package intake
 
 import (
 	"context"
@@ -56,8 +56,8 @@ func WriteSource(ctx context.Context, blobs blob.Store, rows kv.Store, conv, nam
 	return nil
 }
 
-// Session returns the session that a conversation mirrors. The error is ErrNoSource if it
-// mirrors none.
+// Session returns the session that a conversation is a copy of. The error is ErrNoSource if it
+// is not a copy.
 func Session(ctx context.Context, store *conversation.Store, conv string) (foreign.Session, error) {
 	info, err := store.Get(ctx, conv)
 	if err != nil {

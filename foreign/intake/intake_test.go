@@ -1,4 +1,4 @@
-package mirror_test
+package intake_test
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/intake"
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
 	"github.com/stet-dev/stet/foreign/internal/turns"
-	"github.com/stet-dev/stet/foreign/mirror"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 )
@@ -107,11 +107,11 @@ func (f *fixture) session() foreign.Session {
 	return foreign.Session{Agent: "toy", ID: f.id, Path: f.path, Workspace: "/ws"}
 }
 
-func (f *fixture) pass() mirror.Result { return f.passOf(f.session()) }
+func (f *fixture) pass() intake.Result { return f.passOf(f.session()) }
 
-func (f *fixture) passOf(s foreign.Session) mirror.Result {
+func (f *fixture) passOf(s foreign.Session) intake.Result {
 	f.t.Helper()
-	r, err := mirror.New(f.blobs, f.rows, toy{}).Session(context.Background(), s)
+	r, err := intake.New(f.blobs, f.rows, toy{}).Session(context.Background(), s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (f *fixture) saves() (n int) {
 func (f *fixture) source() string {
 	f.t.Helper()
 	var out bytes.Buffer
-	if err := mirror.WriteSource(context.Background(), f.blobs, f.rows, f.id, "toy.jsonl", &out); err != nil {
+	if err := intake.WriteSource(context.Background(), f.blobs, f.rows, f.id, "toy.jsonl", &out); err != nil {
 		f.t.Fatal(err)
 	}
 	return out.String()
@@ -354,15 +354,15 @@ func TestSessionsThatAreLeftAlone(t *testing.T) {
 func TestSourceOfOther(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
-	if _, err := mirror.SourceFiles(ctx, f.blobs, f.rows, "no"); !errors.Is(err, mirror.ErrNoSource) {
+	if _, err := intake.SourceFiles(ctx, f.blobs, f.rows, "no"); !errors.Is(err, intake.ErrNoSource) {
 		t.Errorf("got %v", err)
 	}
 	f.write(toyLine{ID: "t1", Prompt: "one"})
 	f.pass()
-	if names, err := mirror.SourceFiles(ctx, f.blobs, f.rows, "s1"); err != nil || !slices.Equal(names, []string{"toy.jsonl"}) {
+	if names, err := intake.SourceFiles(ctx, f.blobs, f.rows, "s1"); err != nil || !slices.Equal(names, []string{"toy.jsonl"}) {
 		t.Errorf("got %v, %v", names, err)
 	}
-	if s, err := mirror.Session(ctx, f.store, "s1"); err != nil || s.Path != f.path || s.Agent != "toy" {
+	if s, err := intake.Session(ctx, f.store, "s1"); err != nil || s.Path != f.path || s.Agent != "toy" {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }
@@ -385,7 +385,7 @@ func TestTwoProcessesCopyOneSession(t *testing.T) {
 	f.pass()
 	f.write(toyLine{ID: "t2", Prompt: "two"})
 	met := false
-	m := mirror.New(f.blobs, f.rows, meeting{other: func() {
+	m := intake.New(f.blobs, f.rows, meeting{other: func() {
 		if !met {
 			met = true
 			f.pass()

@@ -1,4 +1,4 @@
-// Package mirror copies the sessions of other people's agents into a store, as
+// Package intake copies the sessions of other people's agents into a store, as
 // conversations. It promises that a second pass adds only what is new, that a pass which
 // is interrupted loses nothing and is continued by the next, that a session which grows,
 // is rewound, forked or rewritten by its agent keeps everything it ever had, and that the
@@ -8,14 +8,14 @@
 // message id is the turn's id, its details say model, times, tokens and cost, what the
 // agent needs to continue after the turn, and where reading continues.
 //
-//	m := mirror.New(db.Blobs(), db.Rows(), adapter)
+//	m := intake.New(db.Blobs(), db.Rows(), adapter)
 //	for s, err := range adapter.Sessions(ctx, host) {
 //		...
 //		result, err := m.Session(ctx, s)
 //	}
 //
 // Finding sessions is left to adapters, and deciding when to copy to the caller.
-package mirror
+package intake
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Labels of a mirrored conversation.
+// Labels of a conversation that is copied from a session.
 const (
 	// LabelSource is the name of the adapter.
 	LabelSource = "source"
@@ -42,16 +42,16 @@ const (
 	LabelSubagent = "subagent"
 )
 
-// Mirror copies sessions of one agent. It is safe for concurrent use.
-type Mirror struct {
+// Intake copies sessions of one agent. It is safe for concurrent use.
+type Intake struct {
 	blobs   blob.Store
 	rows    kv.Store
 	adapter foreign.Adapter
 }
 
-// New returns a mirror into the blobs and rows of a store.
-func New(blobs blob.Store, rows kv.Store, a foreign.Adapter) *Mirror {
-	return &Mirror{blobs: blobs, rows: rows, adapter: a}
+// New returns an intake into the blobs and rows of a store.
+func New(blobs blob.Store, rows kv.Store, a foreign.Adapter) *Intake {
+	return &Intake{blobs: blobs, rows: rows, adapter: a}
 }
 
 // Result is what a pass over one session did.
@@ -78,7 +78,7 @@ const (
 )
 
 // Session copies what is new in a session.
-func (m *Mirror) Session(ctx context.Context, s foreign.Session) (Result, error) {
+func (m *Intake) Session(ctx context.Context, s foreign.Session) (Result, error) {
 	const attempts = 3 // another process may copy the same session
 	for i := 0; ; i++ {
 		p := &pass{m: m, session: s}
@@ -97,7 +97,7 @@ func (m *Mirror) Session(ctx context.Context, s foreign.Session) (Result, error)
 
 // pass is one pass over one session.
 type pass struct {
-	m       *Mirror
+	m       *Intake
 	session foreign.Session
 	store   *conversation.Store
 	now     time.Time // of what is copied

@@ -1,4 +1,4 @@
-package mirror
+package intake
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (t *Totals) Damaged() (n int) {
 // Sessions copies what is new in many sessions. One that cannot be copied is skipped and
 // named; only a failure of the store, or the end of ctx, ends the pass. progress, if not
 // nil, is called before each session.
-func (m *Mirror) Sessions(ctx context.Context, all iter.Seq2[foreign.Session, error], progress func(Totals)) (Totals, error) {
+func (m *Intake) Sessions(ctx context.Context, all iter.Seq2[foreign.Session, error], progress func(Totals)) (Totals, error) {
 	var t Totals
 	for s, err := range all {
 		if progress != nil {
