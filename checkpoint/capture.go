@@ -42,6 +42,10 @@ type Request struct {
 	// Unfinished means that the turn continues although the checkpoint is on its
 	// after side.
 	Unfinished bool
+	// Beside, if not nil, is called after the scan and returns conversations that may
+	// have written since the last checkpoint without a turn that a checkpoint began. A
+	// change that could be of one of them counts as that of several.
+	Beside func(context.Context) ([]string, error)
 	// Auto marks an automatic checkpoint.
 	Auto bool
 	// Progress is called from time to time during a long scan.
@@ -136,6 +140,9 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 // capturedTurn is captured, and examines ignored files where a turn begins or ends.
 func (w *Workspace) capturedTurn(ctx context.Context, st *state, req *Request, rec *Record) (*capture, error) {
 	c, err := w.captured(ctx, st, req)
+	if err == nil && req.Beside != nil {
+		rec.beside, err = req.Beside(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -213,6 +213,7 @@ func (w *Workspace) advance(ctx context.Context, st *state, rec *Record, by Hold
 		return kv.Set{}, err
 	}
 	rec.AtWork, turns = turns.Observe(rec, by, w.s.opts.life)
+	rec.AtWork = rec.AtWork.with(rec.beside)
 	row := proto.CloneOf(st.row)
 	if row.Id == "" {
 		row = &stetv1.WorkspaceRecord{

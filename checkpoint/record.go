@@ -86,6 +86,7 @@ type Record struct {
 	version     uint64  // of the row, or 0
 	unaware     bool    // made by a release without AtWork
 	unfinished  bool    // its turn continues, although it is on its after side
+	beside      []string
 }
 
 // Name returns the short name of the checkpoint within its workspace, such as

@@ -104,6 +104,17 @@ func (t *Turn) alive(now time.Time, life func(Process) Life) bool {
 	return now.Sub(t.Seen) < turnLife
 }
 
+// with adds conversations that have no turn. When they worked is not known, so that their
+// turns are lost: alone they are blamed for nothing.
+func (ts Turns) with(conversations []string) Turns {
+	for _, c := range conversations {
+		if !slices.ContainsFunc(ts, func(t Turn) bool { return t.Conversation == c }) {
+			ts = append(ts, Turn{Conversation: c, Lost: true})
+		}
+	}
+	return ts
+}
+
 // conversations lists, sorted, the conversations with lost, or not lost, turns.
 func (ts Turns) conversations(lost bool) []string {
 	var out []string

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -65,6 +66,31 @@ func TestTurnsThatOverlap(t *testing.T) {
 		if w := p.Actions[i].Writer; w.Class != want || want == BySeveral && !slices.Equal(w.Among, []string{"A", "B"}) {
 			t.Errorf("%s was written by %+v, want %s", p.Actions[i].Path, w, want)
 		}
+	}
+}
+
+// A conversation that is known to work without a turn takes nothing from others: what may
+// be its work is nobody's until it says so, and what was written while nobody else worked
+// is the user's.
+func TestConversationBesideTurns(t *testing.T) {
+	f := newFixture(t)
+	beside := func(req Request) Request {
+		req.Beside = func(context.Context) ([]string, error) { return []string{"A"}, nil }
+		return req
+	}
+	f.write("own", "0\n")
+	first := f.save(beside(Request{Conversation: "B", Turn: 1, Side: Before}))
+	f.write("own", "B\n", "a", "A\n", "shell", "?\n")
+	f.save(beside(Request{Conversation: "B", Turn: 1, Side: After, Touched: []string{"own"}}))
+	f.save(Request{Conversation: "A", Touched: []string{"a"}, Paths: []string{"a"}})
+	f.write("user", "user\n")
+	f.save(beside(Request{Conversation: "B", Turn: 2, Side: Before}))
+	want := map[string][]string{
+		"A": {"delete a", "keep own", "keep shell", "keep user"},
+		"B": {"keep a", "restore own", "keep shell", "keep user"},
+	}
+	for conv, actions := range want {
+		same(t, conv, lines(f.plan(RewindRequest{To: first.ID, Conversation: conv})), actions)
 	}
 }
 
