@@ -9,18 +9,13 @@
 package recorder
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -83,6 +78,11 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 		return Outcome{}, fmt.Errorf("%w: it names no session", foreign.ErrEvent)
 	}
 	out := Outcome{Conversation: e.Session}
+	unlock, err := r.spool(e).Lock(ctx) // an agent may report two events at once
+	if err != nil {
+		return out, err
+	}
+	defer unlock()
 	copied := r.copy(ctx, e, &out)
 	info, err := r.conversation(ctx, e)
 	if err != nil {
@@ -95,6 +95,7 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 	req := checkpoint.Request{
 		Conversation: info.ID, Root: info.Root, Author: r.Author, Auto: true,
 		Holder: checkpoint.Holder{ID: e.Session, Processes: agent},
+		Beside: r.beside(space, e),
 	}
 	ask := r.begin
 	if e.Kind != foreign.TurnStart {
@@ -105,12 +106,16 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 		out.Result, err = space.Checkpoint(ctx, req)
 	}
 	if err == nil && wanted && e.Kind == foreign.TurnStart {
-		err = r.endedMeanwhile(ctx, space, e, req)
+		err = r.recorded(ctx, space, e, req)
 	}
 	if out.Result != nil {
 		out.Checkpoint = out.Result.Record
 	}
 	return out, errors.Join(copied, err, space.Close())
+}
+
+func (r *Recorder) spool(e foreign.Event) *spool.Spool {
+	return spool.Open(r.Spool, r.Adapter.Name(), e.Session)
 }
 
 // begin asks for the checkpoint before a turn. A turn of the session that is still open
@@ -125,98 +130,78 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	if err != nil {
 		return false, err
 	}
-	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Turn(ctx)
-	if err != nil || superseded(entries, e) {
+	current, err := r.spool(e).Turn(ctx)
+	if err != nil || current.Recorded || superseded(current, e) {
+		return false, err
+	}
+	previous, err := r.spool(e).Previous(ctx)
+	if err != nil {
 		return false, err
 	}
 	req.Side, req.Turn, req.MessageID = checkpoint.Before, tip.Turns+1, e.Turn
 	if tip.Seq > 0 {
 		req.Root = tip.Root
 	}
+	last := checkpoint.Turn{Number: tip.Turns}
+	unrecorded := !previous.Recorded && previous.Ends() == 0
 	for _, t := range open {
 		if t.Conversation != info.ID {
 			continue
 		}
 		req.Turn = max(req.Turn, t.Number+1)
 		if t.Holder.ID == e.Session {
-			if err := r.interrupted(ctx, space, t, e, *req); err != nil {
-				return false, err
-			}
+			last, unrecorded = t, true
 		}
 	}
-	return true, nil
+	if !unrecorded {
+		return true, nil
+	}
+	return true, r.interrupted(ctx, space, last, previous, e, *req)
 }
 
 // superseded reports whether another turn of the session has begun since an event that is
 // handled late.
-func superseded(entries []spool.Entry, e foreign.Event) bool {
-	if len(entries) == 0 || entries[0].Kind != foreign.TurnStart || entries[0].Payload == nil {
-		return false
-	}
-	raw, err := json.Marshal(json.RawMessage(e.Raw)) // in the form of the spool
-	return err == nil && len(e.Raw) > 0 && !bytes.Equal(raw, entries[0].Payload)
+func superseded(current spool.Turn, e foreign.Event) bool {
+	return current.Has(foreign.TurnStart, nil) && !current.Has(e.Kind, e.Raw)
 }
 
-// endedMeanwhile ends a turn whose checkpoint before it was taken late, after the turn had
-// ended: what others change from now on is not its work. The event of the end is in the
-// spool before it is handled, so that either it is seen here, or its handler finds the
-// turn open.
-func (r *Recorder) endedMeanwhile(ctx context.Context, space *checkpoint.Workspace, e foreign.Event, req checkpoint.Request) error {
-	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Turn(ctx)
+// recorded notes that the store has the beginning of a turn. If its checkpoint was taken
+// late, after the turn had ended, the turn ends: what others change from now on is not its
+// work. The event of the end is in the spool before it is handled, so that either it is
+// seen here, or its handler finds the turn open.
+func (r *Recorder) recorded(ctx context.Context, space *checkpoint.Workspace, e foreign.Event, req checkpoint.Request) error {
+	current, err := r.spool(e).Turn(ctx)
 	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		if entry.Kind == foreign.TurnEnd || entry.Kind == foreign.SessionEnd {
-			return space.Release(ctx, req.Conversation, req.Holder)
-		}
+	if current.Ends() > 0 {
+		return space.Release(ctx, req.Conversation, req.Holder)
 	}
-	return nil
-}
-
-// interrupted captures what the edit tools of an interrupted turn wrote. A file that was
-// changed after its tool reported is not only the turn's.
-func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace, t checkpoint.Turn, e foreign.Event, req checkpoint.Request) error {
-	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Previous(ctx)
-	if err != nil {
-		return err
+	if !current.Has(foreign.TurnStart, e.Raw) {
+		return nil // not in the spool, or another turn has begun
 	}
-	written := map[string]time.Time{}
-	for _, entry := range entries {
-		for _, path := range edited(space.Path(), e.Workspace, entry) {
-			written[path] = entry.Time
-		}
-	}
-	var own []string
-	for path, at := range written {
-		info, err := os.Lstat(filepath.Join(space.Path(), filepath.FromSlash(path)))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(at) {
-			own = append(own, path)
-		}
-	}
-	if len(own) == 0 {
-		return nil
-	}
-	slices.Sort(own)
-	req.Side, req.Turn, req.MessageID = checkpoint.NoSide, t.Number, t.MessageID
-	req.Touched, req.Paths, req.Auto = own, own, false
-	_, err = space.Checkpoint(ctx, req)
-	return err
+	return current.SetRecorded(time.Now())
 }
 
 // end asks for the checkpoint after a turn. A background task that goes on keeps the turn
-// open.
+// open. A turn whose beginning the store does not have leaves what its edit tools wrote.
 func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
 	turn, ok, err := r.open(ctx, space, info.ID, e.Session)
-	if err != nil || !ok {
-		return false, err // it has ended, or stet was connected during it
-	}
-	entries, err := spool.Open(r.Spool, r.Adapter.Name(), e.Session).Turn(ctx)
 	if err != nil {
 		return false, err
 	}
+	current, err := r.ending(ctx, e)
+	if err != nil || current == nil {
+		return false, err
+	}
+	if !ok { // it has ended, or nobody saw it begin
+		if current.Recorded || e.Kind == foreign.TaskEnd || current.Ends() > 1 {
+			return false, nil
+		}
+		return false, r.interrupted(ctx, space, checkpoint.Turn{Number: info.Turns, MessageID: e.Turn}, *current, e, *req)
+	}
 	tasks, ended := e.Background, false
-	for _, entry := range entries {
+	for _, entry := range current.Events {
 		req.Touched = append(req.Touched, edited(space.Path(), e.Workspace, entry)...)
 		ended = ended || entry.Kind == foreign.TurnEnd
 		if e.Kind == foreign.TaskEnd {
@@ -242,6 +227,19 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	return true, nil
 }
 
+// ending returns the turn that an event ends, or nil if the store has a later one.
+func (r *Recorder) ending(ctx context.Context, e foreign.Event) (*spool.Turn, error) {
+	current, err := r.spool(e).Turn(ctx)
+	if err != nil || !superseded(current, e) {
+		return &current, err
+	}
+	if current.Recorded {
+		return nil, nil
+	}
+	current, err = r.spool(e).Previous(ctx)
+	return &current, err
+}
+
 // open returns the turn of a session that is open in a workspace.
 func (r *Recorder) open(ctx context.Context, space *checkpoint.Workspace, conv, holder string) (checkpoint.Turn, bool, error) {
 	turns, err := space.AtWork(ctx)
@@ -251,29 +249,6 @@ func (r *Recorder) open(ctx context.Context, space *checkpoint.Workspace, conv, 
 		}
 	}
 	return checkpoint.Turn{}, false, err
-}
-
-// edited returns the paths that an edit tool wrote, relative to the workspace.
-func edited(root, dir string, entry spool.Entry) []string {
-	if entry.Kind != foreign.ToolEnd || entry.Tool != foreign.EditTool && entry.Tool != foreign.DeleteTool {
-		return nil
-	}
-	return within(root, dir, entry.Paths)
-}
-
-// within returns paths relative to a workspace, without those outside of it.
-func within(root, dir string, paths []string) []string {
-	var out []string
-	for _, path := range paths {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		rel, err := filepath.Rel(root, path)
-		if err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
-			out = append(out, filepath.ToSlash(rel))
-		}
-	}
-	return out
 }
 
 // conversation returns the session's conversation. The record of a new session may not

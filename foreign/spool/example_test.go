@@ -20,7 +20,7 @@ func ExampleSpool_Add() {
 	s := spool.Open(dir, "claude-code", "a-session")
 	_ = s.Add("UserPromptSubmit", foreign.Event{Kind: foreign.TurnStart}, time.Now())
 	_ = s.Add("PostToolUse", foreign.Event{Kind: foreign.ToolEnd, Call: &foreign.Call{Tool: foreign.EditTool, Paths: []string{"main.go"}}}, time.Now())
-	entries, err := s.Turn(context.Background())
-	fmt.Println(len(entries), entries[1].Paths, err)
+	turn, err := s.Turn(context.Background())
+	fmt.Println(len(turn.Events), turn.Events[1].Paths, err)
 	// Output: 2 [main.go] <nil>
 }

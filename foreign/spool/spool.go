@@ -4,9 +4,10 @@
 // a half-written line costs only itself.
 //
 // A session has one directory; each turn has one file in it, and a file is removed when
-// the turn after the next one begins.
+// the turn after the next one begins. Whoever records a session holds its lock.
 //
 //	{dir}/{agent}/{session}/{turn, eight hex digits}.jsonl
+//	{dir}/{agent}/{session}/lock
 package spool
 
 import (
@@ -31,17 +32,26 @@ import (
 // event means.
 const maxPayload = 256 << 10
 
+// atOnce is the time within which the same event counts as reported twice.
+const atOnce = 5 * time.Second
+
 // Entry is an event in the spool.
 type Entry struct {
 	Time time.Time `json:"time"`
 	// Name is the event's name in the words of the agent.
-	Name    string            `json:"name"`
-	Kind    foreign.EventKind `json:"kind"`
-	Turn    string            `json:"turn,omitempty"`
-	Call    string            `json:"call,omitempty"`
-	Tool    foreign.Tool      `json:"tool,omitempty"`
-	Paths   []string          `json:"paths,omitempty"`
-	Payload json.RawMessage   `json:"payload,omitempty"`
+	Name  string            `json:"name"`
+	Kind  foreign.EventKind `json:"kind"`
+	Turn  string            `json:"turn,omitempty"`
+	Call  string            `json:"call,omitempty"`
+	Tool  foreign.Tool      `json:"tool,omitempty"`
+	Paths []string          `json:"paths,omitempty"`
+	// Session is the session's id, and Workspace the directory in which it works.
+	Session   string          `json:"session,omitempty"`
+	Workspace string          `json:"workspace,omitempty"`
+	Payload   json.RawMessage `json:"payload,omitempty"`
+	// Recorded means that the store has the beginning of the turn. Such an entry is not an
+	// event.
+	Recorded bool `json:"recorded,omitempty"`
 }
 
 // Spool is the spool of one session.
@@ -65,16 +75,12 @@ func fileName(id string) string {
 
 // Add appends an event. One that begins a turn begins a file.
 func (s *Spool) Add(name string, e foreign.Event, at time.Time) error {
-	entry := Entry{Time: at, Name: name, Kind: e.Kind, Turn: e.Turn}
+	entry := Entry{Time: at, Name: name, Kind: e.Kind, Turn: e.Turn, Session: e.Session, Workspace: e.Workspace}
 	if len(e.Raw) <= maxPayload && json.Valid(e.Raw) {
 		entry.Payload = e.Raw
 	}
 	if e.Call != nil {
 		entry.Call, entry.Tool, entry.Paths = e.Call.ID, e.Call.Tool, e.Call.Paths
-	}
-	line, err := json.Marshal(entry)
-	if err != nil {
-		return err
 	}
 	files, err := s.files()
 	if err != nil {
@@ -87,13 +93,37 @@ func (s *Spool) Add(name string, e foreign.Event, at time.Time) error {
 		files = []uint32{0}
 	}
 	last := files[len(files)-1]
-	if e.Kind == foreign.TurnStart {
+	if e.Kind == foreign.TurnStart && e.Subagent == "" && !s.again(last, entry) {
 		last++
 		for _, old := range files[:max(0, len(files)-1)] {
 			_ = os.Remove(s.path(old)) // the next turn tries again
 		}
 	}
-	f, err := os.OpenFile(s.path(last), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return s.append(last, entry)
+}
+
+// again reports whether the start of a turn is already the only event of a file: an agent
+// that is connected twice reports it twice.
+func (s *Spool) again(file uint32, start Entry) bool {
+	t, err := s.readFile(context.Background(), file)
+	if err != nil || len(t.Events) == 0 || start.Payload == nil {
+		return false
+	}
+	for _, e := range t.Events {
+		if e.Kind != foreign.TurnStart || start.Time.Sub(e.Time).Abs() > atOnce || !t.Has(foreign.TurnStart, start.Payload) {
+			return false
+		}
+	}
+	return true
+}
+
+// append adds an entry to the file of a turn.
+func (s *Spool) append(turn uint32, entry Entry) error {
+	line, err := json.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.path(turn), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -123,29 +153,37 @@ func (s *Spool) files() ([]uint32, error) {
 	return out, err
 }
 
-// Turn returns the events of the current turn, from its start on.
-func (s *Spool) Turn(ctx context.Context) ([]Entry, error) { return s.read(ctx, 1) }
+// Turn returns the current turn, from its start on.
+func (s *Spool) Turn(ctx context.Context) (Turn, error) { return s.read(ctx, 1) }
 
-// Previous returns the events of the turn before the current one.
-func (s *Spool) Previous(ctx context.Context) ([]Entry, error) { return s.read(ctx, 2) }
+// Previous returns the turn before the current one.
+func (s *Spool) Previous(ctx context.Context) (Turn, error) { return s.read(ctx, 2) }
 
 // read reads a file, counted from the last one.
-func (s *Spool) read(ctx context.Context, back int) ([]Entry, error) {
+func (s *Spool) read(ctx context.Context, back int) (Turn, error) {
 	files, err := s.files()
 	if err != nil || len(files) < back {
-		return nil, err
+		return Turn{spool: s}, err
 	}
-	var out []Entry
-	for line, err := range jsonl.Lines(ctx, s.path(files[len(files)-back]), 0) {
+	return s.readFile(ctx, files[len(files)-back])
+}
+
+func (s *Spool) readFile(ctx context.Context, number uint32) (Turn, error) {
+	t := Turn{spool: s, number: number}
+	for line, err := range jsonl.Lines(ctx, s.path(number), 0) {
 		var e Entry
 		if err != nil && !foreign.Unreadable(err) {
-			return out, err
+			return t, err
 		}
-		if err == nil && json.Unmarshal(line.Data, &e) == nil {
-			out = append(out, e)
+		switch {
+		case err != nil || json.Unmarshal(line.Data, &e) != nil:
+		case e.Recorded:
+			t.Recorded = true
+		default:
+			t.Events = append(t.Events, e)
 		}
 	}
-	return out, nil
+	return t, nil
 }
 
 // Last returns when the session's last event came, zero if there is none.

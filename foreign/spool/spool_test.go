@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,12 +27,12 @@ func add(t *testing.T, s *spool.Spool, kind foreign.EventKind, call string) {
 
 func calls(t *testing.T, s *spool.Spool) string {
 	t.Helper()
-	entries, err := s.Turn(context.Background())
+	turn, err := s.Turn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, e := range entries {
+	for _, e := range turn.Events {
 		out = append(out, e.Call)
 	}
 	return strings.Join(out, " ")
@@ -56,7 +57,7 @@ func TestTurnHasTheEventsSinceItsStart(t *testing.T) {
 	if s.Last().IsZero() {
 		t.Error("no time")
 	}
-	if before, err := s.Previous(context.Background()); err != nil || len(before) != 2 || before[1].Call != "c1" {
+	if before, err := s.Previous(context.Background()); err != nil || len(before.Events) != 2 || before.Events[1].Call != "c1" {
 		t.Errorf("the turn before has %v, %v", before, err)
 	}
 }
@@ -122,5 +123,74 @@ func TestPrune(t *testing.T) {
 	}
 	if err := spool.Prune(dir, time.Now().Add(time.Hour)); err != nil || !spool.LastOf(dir, "agent").IsZero() {
 		t.Errorf("an old session stays: %v", err)
+	}
+}
+
+// The same prompt within a moment is one turn; later, or after other events, it is another.
+func TestStartReportedTwice(t *testing.T) {
+	dir := t.TempDir()
+	s := spool.Open(dir, "agent", "session")
+	start := func(at time.Time) {
+		t.Helper()
+		if err := s.Add("Prompt", foreign.Event{Kind: foreign.TurnStart, Raw: []byte(`{"p": 1}`)}, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turns := func() int {
+		files, _ := filepath.Glob(filepath.Join(dir, "agent/session/*.jsonl"))
+		return len(files)
+	}
+	start(epoch)
+	start(epoch.Add(time.Second))
+	if n := turns(); n != 1 {
+		t.Errorf("%d turns", n)
+	}
+	start(epoch.Add(time.Minute))
+	if n := turns(); n != 2 {
+		t.Errorf("a minute later: %d turns", n)
+	}
+	add(t, s, foreign.ToolEnd, "a")
+	start(epoch.Add(time.Minute))
+	if got := calls(t, s); got != "" {
+		t.Errorf("after a tool the turn has %q", got)
+	}
+}
+
+func TestWorkThatIsNotRecorded(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	now := time.Now()
+	for session, kinds := range map[string][]foreign.EventKind{
+		"works":    {foreign.SessionStart, foreign.TurnStart, foreign.ToolStart},
+		"lost":     {foreign.TurnStart, foreign.TurnEnd, foreign.ToolStart},
+		"ended":    {foreign.TurnStart, foreign.TurnEnd},
+		"idle":     {foreign.SessionStart},
+		"recorded": {foreign.TurnStart, foreign.ToolStart},
+	} {
+		s := spool.Open(dir, "agent", session)
+		for _, kind := range kinds {
+			if err := s.Add("x", foreign.Event{Kind: kind, Session: session, Workspace: "/w"}, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if turn, err := s.Turn(ctx); session == "recorded" && (err != nil || turn.SetRecorded(now) != nil) {
+			t.Fatal(err)
+		}
+	}
+	for since, want := range map[time.Time]string{now.Add(-time.Second): "ended lost works", now.Add(time.Second): "lost works"} {
+		workers, err := spool.Unrecorded(ctx, dir, since, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range workers {
+			got = append(got, w.Session)
+			if len(w.Workspaces) != 1 || w.Workspaces[0] != "/w" {
+				t.Errorf("%+v", w)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
 	}
 }

@@ -1,0 +1,134 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/spool"
+)
+
+// interrupted captures what the edit tools of a turn wrote that has no checkpoint after
+// it. A file that was changed after its tool reported is not only the turn's.
+func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace, t checkpoint.Turn, events spool.Turn, e foreign.Event, req checkpoint.Request) error {
+	written := map[string]time.Time{}
+	for _, entry := range events.Events {
+		for _, path := range edited(space.Path(), e.Workspace, entry) {
+			written[path] = entry.Time
+		}
+	}
+	var own []string
+	for path, at := range written {
+		info, err := os.Lstat(filepath.Join(space.Path(), filepath.FromSlash(path)))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(at) {
+			own = append(own, path)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	slices.Sort(own)
+	req.Side, req.Turn, req.MessageID = checkpoint.NoSide, t.Number, t.MessageID
+	req.Touched, req.Paths, req.Auto = own, own, false
+	_, err := space.Checkpoint(ctx, req)
+	return err
+}
+
+// beside returns a function that lists the conversations with work in a workspace of
+// which the store has no beginning, because a hook was killed or is late. The checkpoints
+// of other turns must not take their work.
+func (r *Recorder) beside(space *checkpoint.Workspace, e foreign.Event) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		since, err := scanned(ctx, space)
+		if err != nil {
+			return nil, err
+		}
+		workers, err := spool.Unrecorded(ctx, r.Spool, since, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, w := range workers {
+			in := slices.ContainsFunc(w.Workspaces, func(dir string) bool { return inside(space.Path(), dir) })
+			if in && w.Session != e.Session {
+				out = append(out, w.Session)
+			}
+		}
+		own, err := r.ownWork(ctx, e)
+		if own {
+			out = append(out, e.Session)
+		}
+		return out, err
+	}
+}
+
+// scanned returns a time before which the latest checkpoint saw everything: its scan began
+// after the checkpoint before it was made.
+func scanned(ctx context.Context, space *checkpoint.Workspace) (time.Time, error) {
+	var at time.Time
+	n := 0
+	for rec, err := range space.List(ctx, nil) {
+		if err != nil {
+			return time.Time{}, err
+		}
+		if n++; n == 2 {
+			at = rec.Time
+			break
+		}
+	}
+	return at, nil
+}
+
+// ownWork reports whether the session itself worked since its last checkpoint although
+// the store has no turn of it: before a prompt that was lost, or since one that is late.
+func (r *Recorder) ownWork(ctx context.Context, e foreign.Event) (bool, error) {
+	current, err := r.spool(e).Turn(ctx)
+	if err != nil {
+		return false, err
+	}
+	previous, err := r.spool(e).Previous(ctx)
+	started := slices.ContainsFunc(current.Events, func(e spool.Entry) bool {
+		return e.Kind == foreign.ToolStart || e.Kind == foreign.ToolEnd
+	})
+	open, last := previous.Working()
+	return !current.Recorded && (started || open || !last.IsZero()), err
+}
+
+// inside reports whether a directory is in a workspace.
+func inside(root, dir string) bool {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// edited returns the paths that an edit tool wrote, relative to the workspace.
+func edited(root, dir string, entry spool.Entry) []string {
+	if entry.Kind != foreign.ToolEnd || entry.Tool != foreign.EditTool && entry.Tool != foreign.DeleteTool {
+		return nil
+	}
+	return within(root, dir, entry.Paths)
+}
+
+// within returns paths relative to a workspace, without those outside of it.
+func within(root, dir string, paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		rel, err := filepath.Rel(root, path)
+		if err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
+			out = append(out, filepath.ToSlash(rel))
+		}
+	}
+	return out
+}

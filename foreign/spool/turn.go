@@ -1,0 +1,161 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/stet-dev/stet/foreign"
+)
+
+// Turn is the file of a turn: its events in the order in which they came.
+type Turn struct {
+	Events []Entry
+	// Recorded means that the store has the beginning of the turn.
+	Recorded bool
+
+	spool  *Spool
+	number uint32
+}
+
+// Has reports whether an event with this payload is in the turn. Events whose payload
+// was not kept may be.
+func (t Turn) Has(kind foreign.EventKind, payload []byte) bool {
+	raw, err := json.Marshal(json.RawMessage(payload)) // in the form of the spool
+	for _, e := range t.Events {
+		if e.Kind == kind && (e.Payload == nil || err != nil || len(payload) == 0 || bytes.Equal(raw, e.Payload)) {
+			return true
+		}
+	}
+	return false
+}
+
+// SetRecorded notes that the store has the beginning of the turn.
+func (t Turn) SetRecorded(at time.Time) error {
+	return t.spool.append(t.number, Entry{Time: at, Name: "recorded", Recorded: true})
+}
+
+// Ends counts the events by which the turn, or its session, said that it ended.
+func (t Turn) Ends() (n int) {
+	for _, e := range t.Events {
+		if e.Kind == foreign.TurnEnd || e.Kind == foreign.SessionEnd {
+			n++
+		}
+	}
+	return n
+}
+
+// Working reports whether the events show work that the store has no beginning of: it
+// goes on, or it ended with an event at last.
+func (t Turn) Working() (open bool, last time.Time) {
+	unrecorded, stray := !t.Recorded, false
+	for _, e := range t.Events {
+		switch e.Kind {
+		case foreign.TurnStart:
+			open, stray = true, false
+		case foreign.ToolStart, foreign.ToolEnd, foreign.TaskStart:
+			if !open { // the start of a turn was lost
+				open, stray, unrecorded = true, true, true
+			}
+		case foreign.TaskEnd: // of a task in the background, if the turn has ended
+			open = open && !stray
+		case foreign.TurnEnd, foreign.SessionEnd, foreign.SessionStart:
+			open = false
+		}
+		if unrecorded && e.Kind != foreign.SessionStart {
+			last = e.Time
+		}
+	}
+	return open && unrecorded, last
+}
+
+// Lock keeps other processes from recording the session until the returned function is
+// called or the process ends. Adding events does not wait for it.
+func (s *Spool) Lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, err
+	}
+	const retry = 5 * time.Millisecond
+	lock := flock.New(filepath.Join(s.dir, "lock"))
+	if ok, err := lock.TryLockContext(ctx, retry); !ok {
+		return nil, fmt.Errorf("lock session: %w", err)
+	}
+	return func() { _ = lock.Close() }, nil // the lock ends with the descriptor, even if close fails
+}
+
+// Worker is a session that works.
+type Worker struct {
+	Session string
+	// Workspaces are the directories in which it works.
+	Workspaces []string
+}
+
+// workLife is how long a turn counts as running without an event.
+const workLife = time.Hour
+
+// Unrecorded returns the sessions of all agents with work of which the store has no
+// beginning: work that goes on, and work with an event since a time.
+func Unrecorded(ctx context.Context, dir string, since, now time.Time) ([]Worker, error) {
+	var out []Worker
+	agents, err := readDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, agent := range agents {
+		sessions, err := readDir(filepath.Join(dir, agent))
+		if err != nil {
+			return nil, err
+		}
+		for _, session := range sessions {
+			s := &Spool{dir: filepath.Join(dir, agent, session)}
+			if at := s.Last(); at.Before(since) && now.Sub(at) > workLife {
+				continue
+			}
+			t, err := s.Turn(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if open, last := t.Working(); open && now.Sub(last) <= workLife || !last.IsZero() && !last.Before(since) {
+				out = append(out, t.worker())
+			}
+		}
+	}
+	return out, nil
+}
+
+// worker returns the session of a turn that has events.
+func (t Turn) worker() Worker {
+	var w Worker
+	for _, e := range t.Events {
+		if e.Session != "" {
+			w.Session = e.Session
+		}
+		if e.Workspace != "" && !slices.Contains(w.Workspaces, e.Workspace) {
+			w.Workspaces = append(w.Workspaces, e.Workspace)
+		}
+	}
+	return w
+}
+
+// readDir returns the names of the directories in a directory, none if it is missing.
+func readDir(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
