@@ -26,8 +26,8 @@ import (
 // Limits of a hook. An agent waits for it.
 const (
 	maxHookPayload = 16 << 20
-	hookPatience   = 2 * time.Second  // while the agent waits to go on
-	endPatience    = 5 * time.Second  // while it has answered
+	hookPatience   = 2 * time.Second  // for the payload
+	endPatience    = 5 * time.Second  // while the agent has answered
 	lateLimit      = 10 * time.Minute // for what goes on behind
 	spoolLife      = 30 * 24 * time.Hour
 )
@@ -122,12 +122,9 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	if !recorder.Boundary(event) {
 		return nil
 	}
-	limit := hookPatience
-	switch {
-	case late:
-		limit = lateLimit
-	case event.Kind == foreign.TurnEnd || event.Kind == foreign.TaskEnd:
-		limit = endPatience
+	limit, err := a.hookLimit(event, late)
+	if err != nil {
+		return err
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -139,6 +136,22 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 		return errors.New("the checkpoint before the turn took longer than the agent waits; it is finished behind, so the start of the turn is not exact")
 	}
 	return err
+}
+
+// hookLimit is how long an event may take.
+func (a *app) hookLimit(event foreign.Event, late bool) (time.Duration, error) {
+	if late {
+		return lateLimit, nil
+	}
+	all, err := a.settings()
+	if err != nil {
+		return 0, err
+	}
+	limit := time.Duration(all.number("hook.wait_ms")) * time.Millisecond
+	if event.Kind == foreign.TurnEnd || event.Kind == foreign.TaskEnd {
+		limit = max(limit, endPatience)
+	}
+	return limit, nil
 }
 
 // hookDir is the directory of the spool and of the log of failures: beside the store,

@@ -47,6 +47,7 @@ var knownSettings = []setting{
 	{"rewind.fast_checkpoints", "true", isBool, "Whether a rewind handles a few files side by side. Otherwise one after the other, for slow or fragile file systems; both are all or nothing."},
 	{"agents.blob_storage_format_v1", "true", isBool, "Whether snapshots of cloud agents without a format are of format v1. Otherwise they are of the legacy format."},
 	{"run.quiet_ms", "1500", isNumber, "How long to wait after the last change, in milliseconds, before 'stet run' makes a checkpoint."},
+	{"hook.wait_ms", "2000", isNumber, "How long a connected agent waits for the checkpoint before a turn, in milliseconds. One that takes longer is finished while the agent works, and the start of the turn is then not exact."},
 	{"compact.background", "true", isBool, "Whether commands that stored much start a background process to compress it. Otherwise they do a part of it themselves."},
 	{"gc.max_age", "", isAge, "Remove saves of conversations older than this at 'stet gc', such as 90d."},
 	{"gc.max_saves", "0", isNumber, "Keep this many of the newest saves of each conversation at 'stet gc'; 0 keeps all."},
