@@ -115,7 +115,8 @@ func (f *full) capture(content, of string) *checkpoint.Record {
 // work adds an event to the agent and an entry to the log of operations.
 func (f *full) work() {
 	f.t.Helper()
-	update := &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{TextDelta: &agentv1.TextDeltaUpdate{Text: "word"}}}
+	// Two stores that append the same text in the same millisecond have the same event.
+	update := &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_TextDelta{TextDelta: &agentv1.TextDeltaUpdate{Text: rand.Text()}}}
 	if _, err := f.db.Agents().AppendUpdate(f.t.Context(), f.agent, nil, update); err != nil {
 		f.t.Fatal(err)
 	}
