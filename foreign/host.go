@@ -62,11 +62,7 @@ type Connect struct {
 
 // Line returns the command for an event as a line of a shell.
 func (c Connect) Line(event string) string {
-	words := make([]string, 0, len(c.Command)+1)
-	for _, word := range append(slices.Clone(c.Command), event) {
-		words = append(words, quote(word))
-	}
-	return strings.Join(words, " ")
+	return CommandLine(append(slices.Clone(c.Command), event)...)
 }
 
 // Ours returns the part of Line that stays the same wherever the program is.
@@ -77,13 +73,17 @@ func (c Connect) Ours(event string) string {
 	return " " + Connect{Command: c.Command[1:]}.Line(event)
 }
 
-// quote quotes a word for a shell if it needs that.
-func quote(word string) string {
+// CommandLine returns words as a line of a POSIX shell.
+func CommandLine(words ...string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%,"
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = word
+		if word == "" || strings.Trim(word, plain) != "" {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return strings.Join(quoted, " ")
 }
 
 // Change is a file that connects an agent.

@@ -15,7 +15,6 @@ package claudecode
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -64,22 +63,10 @@ func (Adapter) Detect(_ context.Context, h foreign.Host) (foreign.Installation, 
 
 // Connection returns the hooks of the user's settings, or of a project's.
 func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
-	if len(c.Command) == 0 {
-		return nil, fmt.Errorf("%w: no command", foreign.ErrSettings)
-	}
 	path := filepath.Join(dir(h), "settings.json")
 	if c.Project != "" {
 		path = filepath.Join(c.Project, ".claude", "settings.json")
 	}
-	const quick, long = 10 * time.Second, 30 * time.Second
-	return []foreign.Change{{Path: path, Hooks: hooks.Entries(c, time.Second,
-		hooks.Subscription{Event: "SessionStart", Timeout: quick},
-		hooks.Subscription{Event: "UserPromptSubmit", Timeout: long},
-		hooks.Subscription{Event: "PreToolUse", Matcher: true, Timeout: quick},
-		hooks.Subscription{Event: "PostToolUse", Matcher: true, Timeout: quick},
-		hooks.Subscription{Event: "SubagentStart", Timeout: quick},
-		hooks.Subscription{Event: "SubagentStop", Timeout: quick},
-		hooks.Subscription{Event: "Stop", Timeout: long},
-		hooks.Subscription{Event: "SessionEnd", Timeout: quick},
-	)}}, nil
+	change, err := hooks.Change(path, c, hooks.Style{Unit: time.Second, AllTools: "*"}, hooks.Usual())
+	return []foreign.Change{change}, err
 }

@@ -7,18 +7,6 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 )
 
-var kinds = map[string]foreign.EventKind{
-	"SessionStart":       foreign.SessionStart,
-	"UserPromptSubmit":   foreign.TurnStart,
-	"PreToolUse":         foreign.ToolStart,
-	"PostToolUse":        foreign.ToolEnd,
-	"PostToolUseFailure": foreign.ToolEnd,
-	"SubagentStart":      foreign.TaskStart,
-	"SubagentStop":       foreign.TaskEnd,
-	"Stop":               foreign.TurnEnd,
-	"SessionEnd":         foreign.SessionEnd,
-}
-
 // Event decodes a hook's payload. The turn of an event is the prompt's id, which the
 // transcript has as promptId and turns have as EventID.
 func (Adapter) Event(name string, payload []byte) (foreign.Event, error) {
@@ -26,7 +14,7 @@ func (Adapter) Event(name string, payload []byte) (foreign.Event, error) {
 	if err != nil {
 		return foreign.Event{}, err
 	}
-	e := p.Event(kinds[name], payload)
+	e := p.Event(hooks.Kind(name), payload)
 	if p.Agent != "" {
 		e.Subagent = subagentID(p.Session, p.Agent)
 	}

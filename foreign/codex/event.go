@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/hooks"
 )
 
 // payload is what Codex gives to a hook.
@@ -25,18 +26,6 @@ type payload struct {
 	Response   json.RawMessage `json:"tool_response"`
 }
 
-var kinds = map[string]foreign.EventKind{
-	"SessionStart":     foreign.SessionStart,
-	"UserPromptSubmit": foreign.TurnStart,
-	"PreToolUse":       foreign.ToolStart,
-	"PostToolUse":      foreign.ToolEnd,
-	"SubagentStart":    foreign.TaskStart,
-	"SubagentStop":     foreign.TaskEnd,
-	"Stop":             foreign.TurnEnd,
-	"Interrupt":        foreign.TurnEnd,
-	"SessionEnd":       foreign.SessionEnd,
-}
-
 // Event decodes what Codex gives to a hook.
 func (Adapter) Event(name string, raw []byte) (foreign.Event, error) {
 	var p payload
@@ -47,7 +36,7 @@ func (Adapter) Event(name string, raw []byte) (foreign.Event, error) {
 		return foreign.Event{}, fmt.Errorf("%w: it has no session_id", foreign.ErrEvent)
 	}
 	e := foreign.Event{
-		Kind: kinds[firstOf(name, p.Name)], Session: p.Session, Turn: p.Turn, Subagent: p.Agent,
+		Kind: hooks.Kind(firstOf(name, p.Name)), Session: p.Session, Turn: p.Turn, Subagent: p.Agent,
 		Workspace: p.Cwd, Transcript: p.Transcript, Prompt: p.Prompt, Raw: raw,
 	}
 	if p.Agent != "" {

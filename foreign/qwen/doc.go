@@ -14,7 +14,6 @@ package qwen
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -54,36 +53,12 @@ func (Adapter) Detect(_ context.Context, h foreign.Host) (foreign.Installation, 
 
 // Connection returns the hooks of the user's settings, or of a project's.
 func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
-	if len(c.Command) == 0 {
-		return nil, fmt.Errorf("%w: no command", foreign.ErrSettings)
-	}
 	path := filepath.Join(dir(h), "settings.json")
 	if c.Project != "" {
 		path = filepath.Join(c.Project, ".qwen", "settings.json")
 	}
-	const quick, long = 10 * time.Second, 30 * time.Second
-	return []foreign.Change{{Path: path, Hooks: hooks.Entries(c, time.Millisecond,
-		hooks.Subscription{Event: "SessionStart", Timeout: quick},
-		hooks.Subscription{Event: "UserPromptSubmit", Timeout: long},
-		hooks.Subscription{Event: "PreToolUse", Matcher: true, Timeout: quick},
-		hooks.Subscription{Event: "PostToolUse", Matcher: true, Timeout: quick},
-		hooks.Subscription{Event: "SubagentStart", Timeout: quick},
-		hooks.Subscription{Event: "SubagentStop", Timeout: quick},
-		hooks.Subscription{Event: "Stop", Timeout: long},
-		hooks.Subscription{Event: "SessionEnd", Timeout: quick},
-	)}}, nil
-}
-
-var kinds = map[string]foreign.EventKind{
-	"SessionStart":       foreign.SessionStart,
-	"UserPromptSubmit":   foreign.TurnStart,
-	"PreToolUse":         foreign.ToolStart,
-	"PostToolUse":        foreign.ToolEnd,
-	"PostToolUseFailure": foreign.ToolEnd,
-	"SubagentStart":      foreign.TaskStart,
-	"SubagentStop":       foreign.TaskEnd,
-	"Stop":               foreign.TurnEnd,
-	"SessionEnd":         foreign.SessionEnd,
+	change, err := hooks.Change(path, c, hooks.Style{Unit: time.Millisecond, AllTools: "*"}, hooks.Usual())
+	return []foreign.Change{change}, err
 }
 
 // Event decodes a hook's payload. Qwen Code reports a prompt without text after each round
@@ -94,7 +69,7 @@ func (Adapter) Event(name string, payload []byte) (foreign.Event, error) {
 	if err != nil {
 		return foreign.Event{}, err
 	}
-	e := p.Event(kinds[name], payload)
+	e := p.Event(hooks.Kind(name), payload)
 	e.Subagent = p.Agent
 	if e.Kind == foreign.TurnStart && p.Prompt == "" {
 		e.Kind = foreign.NoEvent

@@ -55,20 +55,15 @@ func newContinuationJSON(c *foreign.Continuation) *continuationJSON {
 
 // commandText is a command as a person types it, behind the one that has to run before.
 func commandText(c *foreign.Continuation) string {
-	text := shellText(append(append([]string{}, c.Env...), c.Command...))
+	text := foreign.CommandLine(c.Command...)
+	for _, variable := range slices.Backward(c.Env) {
+		name, value, _ := strings.Cut(variable, "=")
+		text = name + "=" + foreign.CommandLine(value) + " " + text
+	}
 	if len(c.Prepare) > 0 {
-		text = shellText(slices.Clone(c.Prepare)) + " && " + text
+		text = foreign.CommandLine(c.Prepare...) + " && " + text
 	}
 	return printable(text)
-}
-
-func shellText(words []string) string {
-	for i, word := range words {
-		if word == "" || strings.ContainsAny(word, " \t\n\"'\\$`&|;<>()*?[]#~!{}") {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -165,7 +160,7 @@ func replaceProcess(c foreign.Continuation) error {
 		before := exec.Command(c.Prepare[0], c.Prepare[1:]...)
 		before.Stdout, before.Stderr, before.Env = os.Stderr, os.Stderr, append(os.Environ(), c.Env...)
 		if err := before.Run(); err != nil {
-			return fmt.Errorf("%s: %w", shellText(slices.Clone(c.Prepare)), err)
+			return fmt.Errorf("%s: %w", foreign.CommandLine(c.Prepare...), err)
 		}
 	}
 	return syscall.Exec(path, c.Command, append(os.Environ(), c.Env...))

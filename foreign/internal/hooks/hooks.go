@@ -1,13 +1,12 @@
 // Package hooks is the hook protocol that Claude Code began and others took over: the
-// payload of an event, and the entry of a settings file that runs a command for one. It
-// promises that a payload which is not one gives foreign.ErrEvent; what an event means is
-// left to adapters.
+// payload of an event, what its name means, and the entries of a settings file that run a
+// command for it. It promises that a payload which is not one gives foreign.ErrEvent. What
+// only one agent does is left to its adapter.
 package hooks
 
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/stet-dev/stet/foreign"
@@ -50,58 +49,100 @@ func (p Payload) Event(kind foreign.EventKind, raw []byte) foreign.Event {
 	}
 }
 
+// Kind returns what an event of the protocol means, NoEvent if it means nothing here.
+func Kind(event string) foreign.EventKind {
+	switch event {
+	case "SessionStart":
+		return foreign.SessionStart
+	case "UserPromptSubmit":
+		return foreign.TurnStart
+	case "PreToolUse":
+		return foreign.ToolStart
+	case "PostToolUse", "PostToolUseFailure":
+		return foreign.ToolEnd
+	case "SubagentStart":
+		return foreign.TaskStart
+	case "SubagentStop":
+		return foreign.TaskEnd
+	case "Stop", "Interrupt":
+		return foreign.TurnEnd
+	case "SessionEnd":
+		return foreign.SessionEnd
+	}
+	return foreign.NoEvent
+}
+
 // Subscription is an event that the agent reports.
 type Subscription struct {
-	Event string
-	// Matcher means that the event has to say for which tools it is.
-	Matcher bool
+	Event   string
 	Timeout time.Duration
+	// Tools means that the event has to say for which tools it is.
+	Tools bool
 }
 
-// Entries returns the entries for a settings file. unit is what the agent counts timeouts
-// in.
-func Entries(c foreign.Connect, unit time.Duration, events ...Subscription) []foreign.HookEntry {
-	type handler struct {
-		Type    string `json:"type"`
-		Command string `json:"command"`
-		Timeout int64  `json:"timeout"`
+// Usual are the events that Claude Code and its descendants report.
+func Usual() []Subscription {
+	const quick, long = 10 * time.Second, 30 * time.Second
+	return []Subscription{
+		{Event: "SessionStart", Timeout: quick},
+		{Event: "UserPromptSubmit", Timeout: long},
+		{Event: "PreToolUse", Timeout: quick, Tools: true},
+		{Event: "PostToolUse", Timeout: quick, Tools: true},
+		{Event: "SubagentStart", Timeout: quick},
+		{Event: "SubagentStop", Timeout: quick},
+		{Event: "Stop", Timeout: long},
+		{Event: "SessionEnd", Timeout: quick},
 	}
-	type group struct {
-		Matcher string    `json:"matcher,omitempty"`
-		Hooks   []handler `json:"hooks"`
+}
+
+// Style is how an agent writes entries.
+type Style struct {
+	// Unit is what it counts timeouts in.
+	Unit time.Duration
+	// AllTools is the pattern that matches every tool.
+	AllTools string
+	// Named entries have a name, which the agent shows.
+	Named bool
+}
+
+// Change returns the change of a settings file that runs a command for each event.
+func Change(path string, c foreign.Connect, style Style, events []Subscription) (foreign.Change, error) {
+	change := foreign.Change{Path: path}
+	if len(c.Command) == 0 {
+		return change, fmt.Errorf("%w: no command", foreign.ErrSettings)
 	}
-	var out []foreign.HookEntry
 	for _, e := range events {
-		command := append(append([]string(nil), c.Command...), e.Event)
-		g := group{Hooks: []handler{{Type: "command", Command: Quote(command), Timeout: int64(e.Timeout / unit)}}}
-		if e.Matcher {
-			g.Matcher = "*"
-		}
-		value, err := json.Marshal(g)
+		value, err := json.Marshal(style.entry(e, c.Line(e.Event)))
 		if err != nil {
-			panic(err) // strings and numbers only
+			return change, err
 		}
-		ours := command
-		if len(ours) > 1 {
-			ours = ours[1:] // the program may move
-		}
-		out = append(out, foreign.HookEntry{List: []string{"hooks", e.Event}, Value: string(value), Ours: Quote(ours)})
+		change.Hooks = append(change.Hooks, foreign.HookEntry{
+			List: []string{"hooks", e.Event}, Value: string(value), Ours: c.Ours(e.Event),
+		})
 	}
-	return out
+	return change, nil
 }
 
-// Quote quotes arguments for a POSIX shell.
-func Quote(args []string) string {
-	quoted := make([]string, len(args))
-	for i, arg := range args {
-		if arg != "" && strings.Trim(arg, safe) == "" {
-			quoted[i] = arg
-			continue
-		}
-		quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-	}
-	return strings.Join(quoted, " ")
+type group struct {
+	Matcher string    `json:"matcher,omitempty"`
+	Hooks   []handler `json:"hooks"`
 }
 
-// safe are characters that mean nothing to a shell.
-const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,="
+type handler struct {
+	Type    string `json:"type"`
+	Name    string `json:"name,omitempty"`
+	Command string `json:"command"`
+	Timeout int64  `json:"timeout"`
+}
+
+func (s Style) entry(e Subscription, command string) group {
+	h := handler{Type: "command", Command: command, Timeout: int64(e.Timeout / s.Unit)}
+	if s.Named {
+		h.Name = "stet " + e.Event
+	}
+	g := group{Hooks: []handler{h}}
+	if e.Tools {
+		g.Matcher = s.AllTools
+	}
+	return g
+}

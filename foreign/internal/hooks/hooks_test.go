@@ -9,27 +9,23 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 )
 
-func TestQuote(t *testing.T) {
-	for _, c := range []struct {
-		args []string
+func TestChange(t *testing.T) {
+	c := foreign.Connect{Command: []string{"/opt/a b/stet", "hook", "x"}}
+	tool := []hooks.Subscription{{Event: "PreToolUse", Tools: true, Timeout: 10 * time.Second}}
+	for _, style := range []struct {
+		hooks.Style
 		want string
 	}{
-		{[]string{"/usr/bin/stet", "hook", "qwen", "Stop"}, "/usr/bin/stet hook qwen Stop"},
-		{[]string{"/opt/a b/stet", ""}, "'/opt/a b/stet' ''"},
-		{[]string{"it's", "$x"}, `'it'\''s' '$x'`},
+		{hooks.Style{Unit: time.Second, AllTools: "*"}, `{"matcher":"*","hooks":[{"type":"command","command":"'/opt/a b/stet' hook x PreToolUse","timeout":10}]}`},
+		{hooks.Style{Unit: time.Millisecond, AllTools: ".*", Named: true}, `{"matcher":".*","hooks":[{"type":"command","name":"stet PreToolUse","command":"'/opt/a b/stet' hook x PreToolUse","timeout":10000}]}`},
 	} {
-		if got := hooks.Quote(c.args); got != c.want {
-			t.Errorf("got %s, want %s", got, c.want)
+		got, err := hooks.Change("/f", c, style.Style, tool)
+		if err != nil || len(got.Hooks) != 1 || got.Hooks[0].Value != style.want || got.Hooks[0].Ours != " hook x PreToolUse" {
+			t.Errorf("got %+v, %v", got, err)
 		}
 	}
-}
-
-func TestEntries(t *testing.T) {
-	c := foreign.Connect{Command: []string{"/opt/a b/stet", "hook", "x"}}
-	got := hooks.Entries(c, time.Second, hooks.Subscription{Event: "PreToolUse", Matcher: true, Timeout: 10 * time.Second})
-	want := `{"matcher":"*","hooks":[{"type":"command","command":"'/opt/a b/stet' hook x PreToolUse","timeout":10}]}`
-	if len(got) != 1 || got[0].Value != want || got[0].Ours != "hook x PreToolUse" {
-		t.Errorf("got %+v", got)
+	if _, err := hooks.Change("/f", foreign.Connect{}, hooks.Style{Unit: time.Second}, tool); !errors.Is(err, foreign.ErrSettings) {
+		t.Errorf("without a command: got %v", err)
 	}
 }
 
