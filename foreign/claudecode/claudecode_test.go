@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/claudecode"
+	"github.com/stet-dev/stet/foreign/foreigntest"
 )
 
 var ctx = context.Background()
@@ -40,7 +41,7 @@ func turns(t testing.TB, s foreign.Session) (out []foreign.Turn) {
 func written(t testing.TB, lines ...string) foreign.Session {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.jsonl")
-	put(t, path, strings.Join(lines, "\n")+"\n")
+	foreigntest.Put(t, path, strings.Join(lines, "\n")+"\n")
 	return foreign.Session{Agent: claudecode.Name, ID: "s", Path: path, Workspace: "/w"}
 }
 
@@ -184,7 +185,7 @@ func TestSidechainsInTheMainFileAreSkipped(t *testing.T) {
 
 func TestTitleAndWorkspace(t *testing.T) {
 	h := foreign.Host{Home: t.TempDir()}
-	put(t, filepath.Join(h.Home, ".claude/projects/-w-x/s.jsonl"),
+	foreigntest.Put(t, filepath.Join(h.Home, ".claude/projects/-w-x/s.jsonl"),
 		`{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","cwd":"/w","message":{"content":"hi"},"timestamp":"2026-01-02T03:04:05Z"}`+"\n"+
 			`{"type":"user","uuid":"v","parentUuid":"u","sessionId":"s","cwd":"/w/x","message":{"content":"hi"}}`+"\n"+
 			`{"type":"summary","summary":"Greetings","leafUuid":"v"}`+"\n")
@@ -196,7 +197,7 @@ func TestTitleAndWorkspace(t *testing.T) {
 
 func TestDetectReadsTheVersion(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "versions", "2.1.325"), "")
+	foreigntest.Put(t, filepath.Join(dir, "versions", "2.1.325"), "")
 	program := filepath.Join(dir, "claude")
 	if err := os.Symlink(filepath.Join(dir, "versions", "2.1.325"), program); err != nil {
 		t.Skip(err)

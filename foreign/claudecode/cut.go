@@ -11,18 +11,13 @@ import (
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/newfile"
+	"github.com/stet-dev/stet/foreign/internal/turns"
 )
-
-// span is the part of a record that a turn takes.
-type span struct {
-	id, follows string
-	begin, end  int64
-}
 
 // Cut copies the turns up to one into a session with a new id, which `claude --resume`
 // continues. Branches that were left are not copied. It works across a compaction, where
 // Claude Code's own way of resuming at a message does not.
-func (a Adapter) Cut(ctx context.Context, _ foreign.Host, s foreign.Session, after foreign.Turn) (foreign.Continuation, error) {
+func (Adapter) Cut(ctx context.Context, _ foreign.Host, s foreign.Session, after foreign.Turn) (foreign.Continuation, error) {
 	cannot := func(reason string) (foreign.Continuation, error) {
 		return foreign.Continuation{}, fmt.Errorf("%w: %s", foreign.ErrCannotCut, reason)
 	}
@@ -34,7 +29,7 @@ func (a Adapter) Cut(ctx context.Context, _ foreign.Host, s foreign.Session, aft
 	case s.Workspace == "":
 		return cannot("the session does not say in which directory it works")
 	}
-	spans, err := a.spans(ctx, s, after)
+	spans, err := leading(ctx, s, after)
 	if err != nil {
 		return foreign.Continuation{}, err
 	}
@@ -49,76 +44,41 @@ func (a Adapter) Cut(ctx context.Context, _ foreign.Host, s foreign.Session, aft
 	return foreign.Continuation{Session: id, Command: []string{"claude", "--resume", id}, Dir: s.Workspace, Created: []string{path}}, nil
 }
 
-// spans returns the parts of a record that lead to a turn, in order, or nil.
-func (Adapter) spans(ctx context.Context, s foreign.Session, after foreign.Turn) ([]span, error) {
-	var failed error
-	r := newReader("", func(_ foreign.Turn, err error) bool {
-		if err != nil && !foreign.Unreadable(err) {
-			failed = err
+// leading returns the parts of a record that lead to a turn, or nil.
+func leading(ctx context.Context, s foreign.Session, after foreign.Turn) (spans []turns.Span, err error) {
+	r := newReader("", func(_ foreign.Turn, failed error) bool {
+		if failed != nil && !foreign.Unreadable(failed) {
+			err = failed
 		}
-		return failed == nil
+		return err == nil
 	})
-	all, cut := []span{{}}, int64(0) // the first span is what precedes the first turn
-	r.begun = func(t foreign.Turn, at int64) {
-		all[len(all)-1].end = at
-		all = append(all, span{id: t.ID, follows: t.Follows, begin: at})
-	}
+	cut := int64(0)
 	r.seen = func(l line, end int64) {
 		if l.UUID == after.Cut && cut == 0 {
 			cut = end
 		}
 	}
 	r.read(ctx, s.Path, "")
-	if failed != nil || cut == 0 {
-		return nil, failed
+	if err != nil {
+		return nil, err
 	}
-	at := map[string]int{}
-	for i := range all {
-		at[all[i].id] = i
-	}
-	last, ok := at[after.ID]
-	if !ok || cut < all[last].begin {
-		return nil, nil
-	}
-	keep := map[int]bool{0: true}
-	for i := last; i > 0; {
-		keep[i] = true
-		switch follows := all[i].follows; follows {
-		case foreign.Beginning:
-			i = 0
-		case "":
-			i--
-		default:
-			i = at[follows]
-		}
-	}
-	all[last].end = cut
-	var out []span
-	for i := range all[:last+1] {
-		if keep[i] {
-			out = append(out, all[i])
-		}
-	}
-	return out, nil
+	return r.lines.Leading(after.ID, cut), nil
 }
 
 // copySpans copies parts of a file that consist of whole lines.
-func copySpans(w io.Writer, path string, spans []span) error {
+func copySpans(w io.Writer, path string, spans []turns.Span) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	for _, s := range spans {
-		if s.end <= s.begin {
-			continue
-		}
-		if _, err := io.Copy(w, io.NewSectionReader(f, s.begin, s.end-s.begin)); err != nil {
+		if _, err := io.Copy(w, io.NewSectionReader(f, s.Begin, s.End-s.Begin)); err != nil {
 			return err
 		}
 	}
 	last := make([]byte, 1)
-	if _, err := f.ReadAt(last, spans[len(spans)-1].end-1); err != nil || last[0] == '\n' {
+	if _, err := f.ReadAt(last, spans[len(spans)-1].End-1); err != nil || last[0] == '\n' {
 		return err
 	}
 	_, err = w.Write([]byte("\n"))

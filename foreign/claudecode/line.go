@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
 )
 
 // line is what is read of a line.
@@ -32,22 +33,13 @@ type line struct {
 	IsAPIErrorAnswer bool            `json:"isApiErrorMessage"`
 }
 
-// decode decodes a line. A field of another type than expected is left empty: an agent
-// that changes one field must not lose the line.
-func decode(data []byte) (line, error) {
-	var l line
-	err := json.Unmarshal(data, &l)
-	if _, ok := err.(*json.UnmarshalTypeError); ok && data[0] == '{' {
-		err = nil
-	}
+func decode(data []byte) (l line, err error) {
+	err = jsonl.Decode(data, &l)
 	return l, err
 }
 
 func (l line) at() time.Time {
-	at, err := time.Parse(time.RFC3339Nano, l.Time)
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339Nano, l.Time) // the zero time if it is not one
 	return at
 }
 

@@ -1,9 +1,6 @@
 package claudecode_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,26 +21,11 @@ const (
 // home makes a home in which files of testdata are sessions of the project /workspace.
 func home(t testing.TB, files map[string]string) foreign.Host {
 	t.Helper()
-	h := foreign.Host{Home: t.TempDir()}
-	project := filepath.Join(h.Home, ".claude", "projects", "-workspace")
+	below := map[string]string{}
 	for to, from := range files {
-		data, err := os.ReadFile(filepath.Join("testdata", from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(t, filepath.Join(project, to), string(data))
+		below[filepath.Join(".claude", "projects", "-workspace", to)] = from
 	}
-	return h
-}
-
-func put(t testing.TB, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return foreigntest.Home(t, below)
 }
 
 func recorded(t testing.TB) foreign.Host {
@@ -98,27 +80,9 @@ var kinds = map[string]foreign.EventKind{
 	"Stop": foreign.TurnEnd, "SessionEnd": foreign.SessionEnd,
 }
 
-func payloads(t testing.TB) (out []foreigntest.Payload) {
+func payloads(t testing.TB) []foreigntest.Payload {
 	t.Helper()
-	f, err := os.Open("testdata/events.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var e struct {
-			Event   string
-			Payload json.RawMessage
-		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, foreigntest.Payload{Event: e.Event, JSON: e.Payload, Kind: kinds[e.Event]})
-	}
-	if len(out) < 40 {
-		t.Fatalf("%d payloads", len(out))
-	}
-	return out
+	return foreigntest.PayloadLines(t, func(event string, _ []byte) foreign.EventKind { return kinds[event] })
 }
 
 func FuzzTurns(f *testing.F) {

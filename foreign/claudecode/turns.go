@@ -2,14 +2,12 @@ package claudecode
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"iter"
 	"math"
 	"strconv"
 	"strings"
-
-	"encoding/json"
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
@@ -26,16 +24,13 @@ func (Adapter) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) 
 	}
 }
 
-// reader makes turns from lines. It keeps, for each line that has a uuid, to which turn
-// the line belongs: a prompt may continue any of them.
+// reader makes turns from lines.
 type reader struct {
 	b        *turns.Builder
+	lines    *turns.Lineage
 	subagent bool
 	resumed  bool
 
-	seed    maphash.Seed
-	known   map[uint64]int32 // hash of a uuid: index in ids, -1 before the first
-	ids     []string
 	leaf    string // the last uuid
 	prompt  string // promptId of the turn
 	compact bool   // the turn is a compaction
@@ -45,8 +40,7 @@ type reader struct {
 	cost  *float64 // the total at the last line that has one, nil if it is not known
 	since int      // turns that began since
 
-	begun func(t foreign.Turn, at int64) // for cuts
-	seen  func(l line, end int64)
+	seen func(l line, end int64) // for cuts
 }
 
 // pending is a command of the user, which is a turn only if the model answers.
@@ -60,8 +54,8 @@ type pending struct {
 
 func newReader(from foreign.Mark, yield func(foreign.Turn, error) bool) *reader {
 	return &reader{
-		b: turns.New(from, yield), resumed: from != "", seed: maphash.MakeSeed(), known: map[uint64]int32{},
-		usage: map[string]foreign.Usage{}, begun: func(foreign.Turn, int64) {}, seen: func(line, int64) {},
+		b: turns.New(from, yield), lines: turns.NewLineage(from), resumed: from != "",
+		usage: map[string]foreign.Usage{}, seen: func(line, int64) {},
 	}
 }
 
@@ -101,7 +95,7 @@ func (r *reader) restore(note string) {
 	}
 	leaf, cost, _ := strings.Cut(note, " ")
 	if leaf != "" {
-		r.know(leaf, -1)
+		r.lines.Add(leaf)
 		r.leaf = leaf
 	}
 	if total, err := strconv.ParseFloat(cost, 64); err == nil {
@@ -117,13 +111,6 @@ func (r *reader) note() string {
 	return r.leaf + " " + strconv.FormatFloat(*r.cost, 'g', -1, 64)
 }
 
-func (r *reader) know(uuid string, turn int32) { r.known[maphash.String(r.seed, uuid)] = turn }
-
-func (r *reader) turnOf(uuid string) (int32, bool) {
-	turn, ok := r.known[maphash.String(r.seed, uuid)]
-	return turn, ok
-}
-
 func (r *reader) line(raw jsonl.Line) {
 	l, err := decode(raw.Data)
 	if err != nil {
@@ -133,10 +120,8 @@ func (r *reader) line(raw jsonl.Line) {
 	if l.Sidechain && !r.subagent {
 		return
 	}
-	if l.UUID != "" {
-		if _, ok := r.turnOf(l.UUID); ok {
-			return // copied once more
-		}
+	if l.UUID != "" && r.lines.Has(l.UUID) {
+		return // copied once more
 	}
 	switch {
 	case l.Type == "user":
@@ -147,13 +132,11 @@ func (r *reader) line(raw jsonl.Line) {
 		r.total(*l.TotalCostUSD)
 	}
 	if l.UUID != "" && !r.b.Stopped() {
-		turn := int32(len(r.ids) - 1)
 		if l.Type == "system" && l.Subtype == "compact_boundary" && l.LogicalParent != "" {
-			if logical, ok := r.turnOf(l.LogicalParent); ok {
-				turn = logical
-			}
+			r.lines.AddTo(l.UUID, l.LogicalParent)
+		} else {
+			r.lines.Add(l.UUID)
 		}
-		r.know(l.UUID, turn)
 		r.leaf = l.UUID
 	}
 	r.b.Note = r.note()
@@ -220,14 +203,14 @@ func (r *reader) flush() {
 	r.b.Note = p.note
 	r.begin(p.line, p.at, p.turn, p.promptID)
 	if p.line.UUID != "" {
-		r.know(p.line.UUID, int32(len(r.ids)-1))
+		r.lines.Add(p.line.UUID)
 	}
 }
 
 // begin begins a turn.
 func (r *reader) begin(l line, at int64, t foreign.Turn, promptID string) {
 	r.pending, r.compact, r.prompt = nil, false, promptID
-	follows, err := r.follows(l)
+	follows, err := r.lines.Follows(l.Parent)
 	if err != nil {
 		r.b.Fail(err)
 		return
@@ -240,32 +223,10 @@ func (r *reader) begin(l line, at int64, t foreign.Turn, promptID string) {
 		t.EventID = ""
 	}
 	r.b.Begin(t, at)
-	r.ids = append(r.ids, t.ID)
+	r.lines.Begin(t, at)
 	r.since++
 	clear(r.usage)
 	r.b.Seen(l.at())
-	r.begun(t, at)
-}
-
-// follows returns which turn a prompt continues.
-func (r *reader) follows(l line) (string, error) {
-	last := int32(len(r.ids) - 1)
-	turn, ok := r.turnOf(l.Parent)
-	switch {
-	case l.Parent == "" && last < 0 && !r.resumed:
-		return "", nil
-	case l.Parent == "":
-		return foreign.Beginning, nil
-	case ok && turn == last:
-		return "", nil
-	case ok && turn >= 0:
-		return r.ids[turn], nil
-	case r.resumed:
-		return "", fmt.Errorf("%w: a prompt continues a turn before the mark", foreign.ErrMark)
-	case ok:
-		return foreign.Beginning, nil
-	}
-	return "", nil // the line that it continues is lost
 }
 
 func (r *reader) interrupted(l line) {

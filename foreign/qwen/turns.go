@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"iter"
 	"regexp"
 	"strconv"
@@ -58,21 +57,13 @@ type part struct {
 	} `json:"functionResponse"`
 }
 
-// decode decodes a line. A field of another type than expected is left empty.
-func decode(data []byte) (line, error) {
-	var l line
-	err := json.Unmarshal(data, &l)
-	if _, ok := err.(*json.UnmarshalTypeError); ok && data[0] == '{' {
-		err = nil
-	}
+func decode(data []byte) (l line, err error) {
+	err = jsonl.Decode(data, &l)
 	return l, err
 }
 
 func (l line) at() time.Time {
-	at, err := time.Parse(time.RFC3339Nano, l.Time)
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339Nano, l.Time) // the zero time if it is not one
 	return at
 }
 
@@ -81,21 +72,15 @@ func (Adapter) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) 
 	return func(yield func(foreign.Turn, error) bool) { newReader(from, yield).read(ctx, s.Path, from) }
 }
 
-// reader makes turns from lines. It keeps to which turn each line belongs.
+// reader makes turns from lines.
 type reader struct {
-	b       *turns.Builder
-	resumed bool
-	seed    maphash.Seed
-	known   map[uint64]int32 // hash of a uuid: index in ids, -1 before the first
-	ids     []string
-
-	begun func(t foreign.Turn, at int64) // for cuts
-	seen  func(l line, end int64)
+	b     *turns.Builder
+	lines *turns.Lineage
+	seen  func(l line, end int64) // for cuts
 }
 
 func newReader(from foreign.Mark, yield func(foreign.Turn, error) bool) *reader {
-	return &reader{b: turns.New(from, yield), resumed: from != "", seed: maphash.MakeSeed(), known: map[uint64]int32{},
-		begun: func(foreign.Turn, int64) {}, seen: func(line, int64) {}}
+	return &reader{b: turns.New(from, yield), lines: turns.NewLineage(from), seen: func(line, int64) {}}
 }
 
 func (r *reader) read(ctx context.Context, path string, from foreign.Mark) {
@@ -105,7 +90,7 @@ func (r *reader) read(ctx context.Context, path string, from foreign.Mark) {
 		return
 	}
 	if r.b.Note = leaf; leaf != "" {
-		r.known[maphash.String(r.seed, leaf)] = -1
+		r.lines.Add(leaf)
 	}
 	end := at
 	for l, err := range jsonl.Lines(ctx, path, at) {
@@ -128,8 +113,7 @@ func (r *reader) line(raw jsonl.Line) {
 		r.b.Fail(fmt.Errorf("%w: the line at byte %d: %v", foreign.ErrUnreadable, raw.Offset, err))
 		return
 	}
-	hash := maphash.String(r.seed, l.UUID)
-	if _, ok := r.known[hash]; ok && l.UUID != "" {
+	if l.UUID != "" && r.lines.Has(l.UUID) {
 		return // copied once more
 	}
 	switch l.Type {
@@ -141,7 +125,7 @@ func (r *reader) line(raw jsonl.Line) {
 		r.result(l)
 	}
 	if l.UUID != "" && !r.b.Stopped() {
-		r.known[hash] = int32(len(r.ids) - 1)
+		r.lines.Add(l.UUID)
 		r.b.Note = l.UUID
 	}
 	r.seen(l, raw.End)
@@ -154,7 +138,7 @@ func (r *reader) user(l line, at int64) {
 			texts = append(texts, p.Text)
 		}
 	}
-	follows, err := r.follows(l)
+	follows, err := r.lines.Follows(l.Parent)
 	if err != nil {
 		r.b.Fail(err)
 		return
@@ -164,30 +148,8 @@ func (r *reader) user(l line, at int64) {
 		t.ID = "byte-" + strconv.FormatInt(at, 10)
 	}
 	r.b.Begin(t, at)
-	r.ids = append(r.ids, t.ID)
+	r.lines.Begin(t, at)
 	r.b.Seen(l.at())
-	r.begun(t, at)
-}
-
-// follows returns which turn a prompt continues.
-func (r *reader) follows(l line) (string, error) {
-	last := int32(len(r.ids) - 1)
-	turn, ok := r.known[maphash.String(r.seed, l.Parent)]
-	switch {
-	case l.Parent == "" && last < 0 && !r.resumed:
-		return "", nil
-	case l.Parent == "":
-		return foreign.Beginning, nil
-	case ok && turn == last:
-		return "", nil
-	case ok && turn >= 0:
-		return r.ids[turn], nil
-	case r.resumed:
-		return "", fmt.Errorf("%w: a prompt continues a turn before the mark", foreign.ErrMark)
-	case ok:
-		return foreign.Beginning, nil
-	}
-	return "", nil // the line that it continues is lost
 }
 
 func (r *reader) assistant(l line) {
