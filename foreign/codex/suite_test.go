@@ -1,7 +1,6 @@
 package codex_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -74,34 +73,20 @@ var kinds = map[string]foreign.EventKind{
 
 // payloads returns the recorded payloads. The prompt of a subagent is not the start of a
 // turn.
-func payloads(t testing.TB) (out []foreigntest.Payload) {
+func payloads(t testing.TB) []foreigntest.Payload {
 	t.Helper()
-	f, err := os.Open("testdata/payloads.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var p struct {
-			Event string
-			Stdin json.RawMessage
-		}
+	return foreigntest.PayloadLines(t, func(event string, payload []byte) foreign.EventKind {
 		var agent struct {
 			ID string `json:"agent_id"`
 		}
-		if err := json.Unmarshal(s.Bytes(), &p); err != nil {
+		if err := json.Unmarshal(payload, &agent); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(p.Stdin, &agent); err != nil {
-			t.Fatal(err)
+		if agent.ID != "" && kinds[event] == foreign.TurnStart {
+			return foreign.NoEvent
 		}
-		kind := kinds[p.Event]
-		if agent.ID != "" && kind == foreign.TurnStart {
-			kind = foreign.NoEvent
-		}
-		out = append(out, foreigntest.Payload{Event: p.Event, JSON: p.Stdin, Kind: kind})
-	}
-	return out
+		return kinds[event]
+	})
 }
 
 func FuzzTurns(f *testing.F) {

@@ -1,7 +1,6 @@
 package copilot_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,28 +71,15 @@ var kinds = map[string]foreign.EventKind{
 
 // payloads returns the recorded payloads. Prompts and answers of a subagent are not those
 // of a turn.
-func payloads(t testing.TB) (out []foreigntest.Payload) {
+func payloads(t testing.TB) []foreigntest.Payload {
 	t.Helper()
-	f, err := os.Open("testdata/payloads.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var p struct {
-			Event string
-			Stdin json.RawMessage
+	return foreigntest.PayloadLines(t, func(event string, payload []byte) foreign.EventKind {
+		kind := kinds[event]
+		if inside := strings.Contains(string(payload), `"sessionId": "`+subID); inside && (kind == foreign.TurnStart || kind == foreign.TurnEnd) {
+			return foreign.NoEvent
 		}
-		if err := json.Unmarshal(s.Bytes(), &p); err != nil {
-			t.Fatal(err)
-		}
-		kind := kinds[p.Event]
-		if inside := strings.Contains(string(p.Stdin), `"sessionId": "`+subID); inside && (kind == foreign.TurnStart || kind == foreign.TurnEnd) {
-			kind = foreign.NoEvent
-		}
-		out = append(out, foreigntest.Payload{Event: p.Event, JSON: p.Stdin, Kind: kind})
-	}
-	return out
+		return kind
+	})
 }
 
 // sessions returns the sessions of a home by id.

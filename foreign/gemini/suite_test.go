@@ -1,8 +1,6 @@
 package gemini_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stet-dev/stet/foreign"
@@ -17,45 +15,20 @@ const (
 
 // home makes a home with the recorded sessions.
 func home(t testing.TB) foreign.Host {
-	dir := t.TempDir()
-	chats := filepath.Join(dir, ".gemini", "tmp", "gemini", "chats")
-	for from, to := range map[string]string{
-		"session.jsonl":  filepath.Join(chats, "session-2026-11-16T12-10-0e906ef8.jsonl"),
-		"subagent.jsonl": filepath.Join(chats, mainID, subID+".jsonl"),
-		"projects.json":  filepath.Join(dir, ".gemini", "projects.json"),
-	} {
-		data, err := os.ReadFile(filepath.Join("testdata", from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return foreign.Host{Home: dir}
+	const chats = ".gemini/tmp/gemini/chats/"
+	return foreigntest.Home(t, map[string]string{
+		chats + "session-2026-11-16T12-10-0e906ef8.jsonl": "session.jsonl",
+		chats + mainID + "/" + subID + ".jsonl":           "subagent.jsonl",
+		".gemini/projects.json":                           "projects.json",
+	})
 }
 
-func payloads(t testing.TB) (out []foreigntest.Payload) {
-	for _, p := range []foreigntest.Payload{
-		{Event: "SessionStart", Kind: foreign.SessionStart},
-		{Event: "BeforeAgent", Kind: foreign.TurnStart},
-		{Event: "PreCompress", Kind: foreign.NoEvent},
-		{Event: "BeforeTool", Kind: foreign.ToolStart},
-		{Event: "AfterTool", Kind: foreign.ToolEnd},
-		{Event: "AfterAgent", Kind: foreign.TurnEnd},
-		{Event: "SessionEnd", Kind: foreign.SessionEnd},
-	} {
-		data, err := os.ReadFile(filepath.Join("testdata", "payloads", p.Event+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.JSON = data
-		out = append(out, p)
-	}
-	return out
+func payloads(t testing.TB) []foreigntest.Payload {
+	return foreigntest.PayloadFiles(t, map[string]foreign.EventKind{
+		"SessionStart": foreign.SessionStart, "BeforeAgent": foreign.TurnStart, "PreCompress": foreign.NoEvent,
+		"BeforeTool": foreign.ToolStart, "AfterTool": foreign.ToolEnd, "AfterAgent": foreign.TurnEnd,
+		"SessionEnd": foreign.SessionEnd,
+	})
 }
 
 func TestSuite(t *testing.T) {

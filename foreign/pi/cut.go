@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
@@ -33,7 +34,11 @@ func (*Adapter) Cut(ctx context.Context, h foreign.Host, s foreign.Session, afte
 		return foreign.Continuation{}, err
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	head := header{Type: "session", Version: old.Version, ID: newID(now), Timestamp: now, Cwd: old.Cwd, ParentSession: s.Path}
+	id, err := uuid.NewV7() // as pi names its sessions
+	if err != nil {
+		return foreign.Continuation{}, err
+	}
+	head := header{Type: "session", Version: old.Version, ID: id.String(), Timestamp: now, Cwd: old.Cwd, ParentSession: s.Path}
 	stamp := strings.NewReplacer(":", "-", ".", "-").Replace(now.Format("2006-01-02T15:04:05.000Z"))
 	path := filepath.Join(filepath.Dir(s.Path), stamp+"_"+head.ID+".jsonl")
 	if err := newfile.Create(path, func(w io.Writer) error { return write(w, head, s.Path, lines) }); err != nil {
@@ -104,16 +109,4 @@ func write(w io.Writer, head header, from string, lines []span) error {
 		}
 	}
 	return nil
-}
-
-// newID returns a UUID of version 7, as pi names its sessions.
-func newID(now time.Time) string {
-	var id [16]byte
-	rand.Read(id[:]) // never fails
-	ms := now.UnixMilli()
-	for i := range 6 {
-		id[i] = byte(ms >> (40 - 8*i))
-	}
-	id[6], id[8] = id[6]&0x0f|0x70, id[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }

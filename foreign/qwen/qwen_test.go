@@ -1,11 +1,8 @@
 package qwen_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,19 +15,7 @@ const id = "9a9f7b55-a25c-473d-ab1c-d1a94bf6b9df"
 
 func home(t testing.TB) foreign.Host {
 	t.Helper()
-	h := foreign.Host{Home: t.TempDir()}
-	chats := filepath.Join(h.Home, ".qwen", "projects", "-workspace", "chats")
-	data, err := os.ReadFile("testdata/session.jsonl")
-	if err == nil {
-		err = os.MkdirAll(chats, 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(chats, id+".jsonl"), data, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return foreigntest.Home(t, map[string]string{".qwen/projects/-workspace/chats/" + id + ".jsonl": "session.jsonl"})
 }
 
 var kinds = map[string]foreign.EventKind{
@@ -38,31 +23,14 @@ var kinds = map[string]foreign.EventKind{
 	"SubagentStart": foreign.TaskStart, "SubagentStop": foreign.TaskEnd, "Stop": foreign.TurnEnd,
 }
 
-func payloads(t testing.TB) (out []foreigntest.Payload) {
+func payloads(t testing.TB) []foreigntest.Payload {
 	t.Helper()
-	f, err := os.Open("testdata/events.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var e struct {
-			Event   string
-			Payload json.RawMessage
+	return foreigntest.PayloadLines(t, func(event string, payload []byte) foreign.EventKind {
+		if strings.Contains(string(payload), `"prompt":""`) {
+			return foreign.NoEvent // a round of tools ended
 		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
-		kind := kinds[e.Event]
-		if strings.Contains(string(e.Payload), `"prompt":""`) {
-			kind = foreign.NoEvent // a round of tools ended
-		}
-		out = append(out, foreigntest.Payload{Event: e.Event, JSON: e.Payload, Kind: kind})
-	}
-	if len(out) < 30 {
-		t.Fatalf("%d payloads", len(out))
-	}
-	return out
+		return kinds[event]
+	})
 }
 
 func TestRecordedSession(t *testing.T) {
