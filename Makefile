@@ -34,12 +34,13 @@ build:
 run: build
 	./stet --store $(CACHE)/run serve --demo
 
-# Setup mostly waits for downloads, so the packages are compiled beside it. The last line
-# names what this machine could not run. Properties are tried 25 times here and under the
-# race detector, elsewhere a hundred times.
+# Setup mostly waits for downloads, so the packages are compiled beside it. Tests wait for
+# disks and processes, so there is one more at a time than there are cores. The last line
+# names what this machine could not run. Properties are tried ten times here, 25 times under
+# the race detector, elsewhere a hundred times.
 test:
 	@$(SETUP) $(PARTS) & $(COMPILE); wait $$!
-	@code=0; RAPID_CHECKS=25 $(GOTEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
+	@code=0; RAPID_CHECKS=10 $(GOTEST) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
 
 check: lint full race
 	@$(SETUP) --left-out $(PARTS) $(MORE) compiler protoc

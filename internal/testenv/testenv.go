@@ -9,7 +9,7 @@ import "os"
 
 // quickShare is the fraction of the full figures that a quick run does. The race
 // detector is slow and looks for other errors, so it runs the same fraction.
-const quickShare = 8
+const quickShare = 16
 
 // Long reports whether the long figures are requested.
 func Long() bool { return os.Getenv("STET_LONG") == "1" }

@@ -76,8 +76,9 @@ install() {
 	else
 		echo "installing:$names" >&2
 		export DEBIAN_FRONTEND=noninteractive
+		# A machine that crashes now starts setup again, so dpkg need not wait for the disk.
 		# shellcheck disable=SC2086 # the lists are meant to be split
-		{ $as apt-get update -qq && $as apt-get install -y -qq --no-install-recommends $names; } >/dev/null ||
+		{ $as apt-get update -qq && $as apt-get install -y -qq -o Dpkg::Options::=--force-unsafe-io --no-install-recommends $names; } >/dev/null ||
 			why="apt-get could not install it"
 	fi
 	for part in $missing; do
