@@ -1,6 +1,7 @@
 package cloudagent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -82,6 +83,8 @@ type Agent struct {
 	StateAt Offset
 	// Properties were derived from the state when it was saved.
 	Properties Properties
+	// Origin is where the agent runs, if this is a copy; see Copy.
+	Origin Origin
 }
 
 // Create makes an agent. It fails with ErrExists if the id is taken, and with
@@ -118,28 +121,36 @@ func (s *Store) tryCreate(ctx context.Context, spec *Spec) (*stetv1.AgentRecord,
 	if err := checkStatus(spec.Status); err != nil {
 		return nil, err
 	}
-	b := &kv.Batch{Expect: []kv.Expect{{Key: keyspace.Agent(spec.ID)}, {Key: keyspace.AgentMetadata(spec.ID)}}}
-	conversation := spec.ID
+	b := &kv.Batch{Expect: absent(spec.ID)}
 	if spec.Conversation != "" {
-		conversation = spec.Conversation
-		present, err := s.conversations.Present(ctx, conversation)
+		present, err := s.conversations.Present(ctx, spec.Conversation)
 		if err != nil {
 			return nil, err
 		}
 		b.Expect = append(b.Expect, present)
 	}
-	start := Offset{Tag: newEpoch()}
-	rec := &stetv1.AgentRecord{
-		Format: recordFormat, Id: spec.ID, Name: spec.Name, Conversation: conversation, Labels: maps.Clone(spec.Labels),
-		CreatedMs: s.nowMS(), UpdatedMs: s.nowMS(), Status: spec.Status,
-		Epoch: start.Tag, Head: start.record(), StateAt: start.record(),
-	}
+	rec := s.newRecord(*spec)
 	set, err := encodeRecord(rec)
 	if err != nil {
 		return nil, err
 	}
 	b.Set = []kv.Set{set}
 	return rec, s.rows.Commit(ctx, b)
+}
+
+// absent expects that there is no agent of an id.
+func absent(id string) []kv.Expect {
+	return []kv.Expect{{Key: keyspace.Agent(id)}, {Key: keyspace.AgentMetadata(id)}}
+}
+
+// newRecord returns the record of a new agent with an empty log.
+func (s *Store) newRecord(spec Spec) *stetv1.AgentRecord {
+	start := Offset{Tag: newEpoch()}
+	return &stetv1.AgentRecord{
+		Format: recordFormat, Id: spec.ID, Name: spec.Name, Conversation: cmp.Or(spec.Conversation, spec.ID), Labels: maps.Clone(spec.Labels),
+		CreatedMs: s.nowMS(), UpdatedMs: s.nowMS(), Status: cmp.Or(spec.Status, StatusNotYetStarted),
+		Epoch: start.Tag, Head: start.record(), StateAt: start.record(),
+	}
 }
 
 func newEpoch() uint64 {
@@ -161,6 +172,7 @@ func agentOf(rec *stetv1.AgentRecord) Agent {
 		ID: rec.Id, Name: rec.Name, Conversation: rec.Conversation, Labels: maps.Clone(rec.Labels),
 		Created: time.UnixMilli(rec.CreatedMs), Updated: time.UnixMilli(rec.UpdatedMs), Status: rec.Status,
 		Head: offsetOf(rec.Head), State: stateOf(rec), StateAt: offsetOf(rec.StateAt), Properties: propertiesOf(rec.Properties),
+		Origin: Origin{Address: rec.Origin.GetAddress(), Offset: rec.Origin.GetOffset()},
 	}
 }
 

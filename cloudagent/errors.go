@@ -23,6 +23,9 @@ var (
 	ErrArchived = fault.Named(fault.Conflict, "archived", "agent is archived")
 	// ErrExpired says that the agent has expired and takes no more events.
 	ErrExpired = fault.Named(fault.Conflict, "expired", "agent has expired")
+	// ErrCopy says that the agent is a copy of one that runs elsewhere, which only its
+	// origin changes.
+	ErrCopy = fault.Named(fault.ReadOnly, "agent-copy", "agent is a copy")
 	// ErrConflict says that the agent is not in the state or status that the caller
 	// named. Nothing was changed.
 	ErrConflict = fault.Named(fault.Stale, "agent-changed", "agent has changed")

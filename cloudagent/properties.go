@@ -160,7 +160,7 @@ func (s *Store) Subscribe(ctx context.Context, agent string) iter.Seq2[Agent, er
 func sameExceptLog(a, b Agent) bool {
 	sameLabels := maps.Equal(a.Labels, b.Labels)
 	for _, one := range []*Agent{&a, &b} {
-		one.Head, one.Updated, one.Labels = Offset{}, time.Time{}, nil
+		one.Head, one.Updated, one.Labels, one.Origin.Offset = Offset{}, time.Time{}, nil, ""
 	}
 	return sameLabels && reflect.DeepEqual(a, b)
 }

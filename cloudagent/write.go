@@ -50,9 +50,19 @@ func (c *change) add(event *stetv1.AgentEventRecord) error {
 // errUnchanged ends an update that has nothing to change.
 var errUnchanged = errors.New("nothing to change")
 
-// update changes an agent in one commit and returns its new record. fn is called
-// again with a newer record if another writer was faster.
+// update changes an agent of this store in one commit and returns its new record. fn is
+// called again with a newer record if another writer was faster.
 func (s *Store) update(ctx context.Context, agent string, fn func(*change) error) (*stetv1.AgentRecord, error) {
+	return s.change(ctx, agent, func(c *change) error {
+		if c.rec.Origin != nil {
+			return fmt.Errorf("change agent %s: %w of the one at %s; change it there", agent, ErrCopy, c.rec.Origin.Address)
+		}
+		return fn(c)
+	})
+}
+
+// change is update for an agent of this store or a copy.
+func (s *Store) change(ctx context.Context, agent string, fn func(*change) error) (*stetv1.AgentRecord, error) {
 	if err := checkID("agent", agent); err != nil {
 		return nil, err
 	}

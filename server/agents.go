@@ -74,6 +74,7 @@ func wireAgent(a cloudagent.Agent) *stetv1.Agent {
 		AgentName: a.Properties.AgentName, Source: a.Properties.InitialSource, LastInteractionOffsetKey: a.Properties.LastInteraction,
 		ErrorMessage: a.Properties.ErrorMessage, ErrorCode: a.Properties.ErrorCode, StateOffsetKey: a.StateAt.String(),
 	}
+	out.Origin = a.Origin.Address
 	if start := a.Properties.OriginalRequestStart; !start.IsZero() {
 		out.StartedMs = start.UnixMilli()
 	}

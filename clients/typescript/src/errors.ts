@@ -27,6 +27,7 @@ export type Class = (typeof classes)[number];
 /** The reasons that a server of this release sends. Later ones may send others. */
 export const reasons = [
   "agent-changed",
+  "agent-copy",
   "agent-data-loss",
   "agent-exists",
   "agent-not-found",

@@ -52,8 +52,10 @@ type Agent struct {
 	ErrorCode    string `protobuf:"bytes,18,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
 	// Offset up to which the state contains the events.
 	StateOffsetKey string `protobuf:"bytes,19,opt,name=state_offset_key,json=stateOffsetKey,proto3" json:"state_offset_key,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Address of the server where the agent runs, if this is a copy of it.
+	Origin        string `protobuf:"bytes,20,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Agent) Reset() {
@@ -215,6 +217,13 @@ func (x *Agent) GetErrorCode() string {
 func (x *Agent) GetStateOffsetKey() string {
 	if x != nil {
 		return x.StateOffsetKey
+	}
+	return ""
+}
+
+func (x *Agent) GetOrigin() string {
+	if x != nil {
+		return x.Origin
 	}
 	return ""
 }
@@ -1198,7 +1207,7 @@ var File_stet_v1_cloudagent_service_proto protoreflect.FileDescriptor
 
 const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	"\n" +
-	" stet/v1/cloudagent_service.proto\x12\astet.v1\x1a!agent/v1/interaction_update.proto\x1a\x1daiserver/v1/cloud_agent.proto\x1a%aiserver/v1/stream_conversation.proto\x1a\x18anyrun/v1/snapshot.proto\x1a\x14stet/v1/common.proto\"\x91\x05\n" +
+	" stet/v1/cloudagent_service.proto\x12\astet.v1\x1a!agent/v1/interaction_update.proto\x1a\x1daiserver/v1/cloud_agent.proto\x1a%aiserver/v1/stream_conversation.proto\x1a\x18anyrun/v1/snapshot.proto\x1a\x14stet/v1/common.proto\"\xa9\x05\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -1226,7 +1235,8 @@ const file_stet_v1_cloudagent_service_proto_rawDesc = "" +
 	"\rerror_message\x18\x11 \x01(\tR\ferrorMessage\x12\x1d\n" +
 	"\n" +
 	"error_code\x18\x12 \x01(\tR\terrorCode\x12(\n" +
-	"\x10state_offset_key\x18\x13 \x01(\tR\x0estateOffsetKey\"#\n" +
+	"\x10state_offset_key\x18\x13 \x01(\tR\x0estateOffsetKey\x12\x16\n" +
+	"\x06origin\x18\x14 \x01(\tR\x06origin\"#\n" +
 	"\x11WatchAgentRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\":\n" +
 	"\x12WatchAgentResponse\x12$\n" +

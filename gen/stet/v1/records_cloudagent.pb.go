@@ -55,6 +55,9 @@ type AgentRecord struct {
 	// Offset of another program at which the state of an imported agent was current.
 	// It stands for the beginning of this log.
 	ForeignOffset string `protobuf:"bytes,16,opt,name=foreign_offset,json=foreignOffset,proto3" json:"foreign_offset,omitempty"`
+	// Set if this is a copy of an agent that runs elsewhere. A copy takes no changes but
+	// those of its origin.
+	Origin        *AgentOrigin `protobuf:"bytes,17,opt,name=origin,proto3" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -201,6 +204,68 @@ func (x *AgentRecord) GetForeignOffset() string {
 	return ""
 }
 
+func (x *AgentRecord) GetOrigin() *AgentOrigin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// AgentOrigin says where the agent of a copy runs, and how far it was copied.
+type AgentOrigin struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Address of the server.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// Offset there up to which the events are here; empty before the first.
+	Offset        string `protobuf:"bytes,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentOrigin) Reset() {
+	*x = AgentOrigin{}
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentOrigin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentOrigin) ProtoMessage() {}
+
+func (x *AgentOrigin) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentOrigin.ProtoReflect.Descriptor instead.
+func (*AgentOrigin) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AgentOrigin) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *AgentOrigin) GetOffset() string {
+	if x != nil {
+		return x.Offset
+	}
+	return ""
+}
+
 // AgentPosition is a place in an agent's log.
 type AgentPosition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -213,7 +278,7 @@ type AgentPosition struct {
 
 func (x *AgentPosition) Reset() {
 	*x = AgentPosition{}
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[1]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -225,7 +290,7 @@ func (x *AgentPosition) String() string {
 func (*AgentPosition) ProtoMessage() {}
 
 func (x *AgentPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[1]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -238,7 +303,7 @@ func (x *AgentPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentPosition.ProtoReflect.Descriptor instead.
 func (*AgentPosition) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{1}
+	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AgentPosition) GetSeq() uint64 {
@@ -266,7 +331,7 @@ type AppendKey struct {
 
 func (x *AppendKey) Reset() {
 	*x = AppendKey{}
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[2]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -278,7 +343,7 @@ func (x *AppendKey) String() string {
 func (*AppendKey) ProtoMessage() {}
 
 func (x *AppendKey) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[2]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -291,7 +356,7 @@ func (x *AppendKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendKey.ProtoReflect.Descriptor instead.
 func (*AppendKey) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{2}
+	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AppendKey) GetKey() string {
@@ -330,7 +395,7 @@ type AgentProperties struct {
 
 func (x *AgentProperties) Reset() {
 	*x = AgentProperties{}
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[3]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -342,7 +407,7 @@ func (x *AgentProperties) String() string {
 func (*AgentProperties) ProtoMessage() {}
 
 func (x *AgentProperties) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[3]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,7 +420,7 @@ func (x *AgentProperties) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentProperties.ProtoReflect.Descriptor instead.
 func (*AgentProperties) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{3}
+	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AgentProperties) GetPrUrl() string {
@@ -451,7 +516,7 @@ type AgentEventRecord struct {
 
 func (x *AgentEventRecord) Reset() {
 	*x = AgentEventRecord{}
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[4]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -463,7 +528,7 @@ func (x *AgentEventRecord) String() string {
 func (*AgentEventRecord) ProtoMessage() {}
 
 func (x *AgentEventRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[4]
+	mi := &file_stet_v1_records_cloudagent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -476,7 +541,7 @@ func (x *AgentEventRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentEventRecord.ProtoReflect.Descriptor instead.
 func (*AgentEventRecord) Descriptor() ([]byte, []int) {
-	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{4}
+	return file_stet_v1_records_cloudagent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AgentEventRecord) GetFormat() uint32 {
@@ -569,7 +634,7 @@ var File_stet_v1_records_cloudagent_proto protoreflect.FileDescriptor
 
 const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"\n" +
-	" stet/v1/records_cloudagent.proto\x12\astet.v1\x1a\x1daiserver/v1/cloud_agent.proto\x1a\x18anyrun/v1/snapshot.proto\"\xb2\x05\n" +
+	" stet/v1/records_cloudagent.proto\x12\astet.v1\x1a\x1daiserver/v1/cloud_agent.proto\x1a\x18anyrun/v1/snapshot.proto\"\xe0\x05\n" +
 	"\vAgentRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
@@ -591,10 +656,14 @@ const file_stet_v1_records_cloudagent_proto_rawDesc = "" +
 	"properties\x12,\n" +
 	"\aappends\x18\x0e \x03(\v2\x12.stet.v1.AppendKeyR\aappends\x127\n" +
 	"\bsnapshot\x18\x0f \x01(\v2\x1b.anyrun.v1.ExternalSnapshotR\bsnapshot\x12%\n" +
-	"\x0eforeign_offset\x18\x10 \x01(\tR\rforeignOffset\x1a9\n" +
+	"\x0eforeign_offset\x18\x10 \x01(\tR\rforeignOffset\x12,\n" +
+	"\x06origin\x18\x11 \x01(\v2\x14.stet.v1.AgentOriginR\x06origin\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"3\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"?\n" +
+	"\vAgentOrigin\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\tR\x06offset\"3\n" +
 	"\rAgentPosition\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x10\n" +
 	"\x03tag\x18\x02 \x01(\x04R\x03tag\"G\n" +
@@ -639,34 +708,36 @@ func file_stet_v1_records_cloudagent_proto_rawDescGZIP() []byte {
 	return file_stet_v1_records_cloudagent_proto_rawDescData
 }
 
-var file_stet_v1_records_cloudagent_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_stet_v1_records_cloudagent_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_stet_v1_records_cloudagent_proto_goTypes = []any{
 	(*AgentRecord)(nil),              // 0: stet.v1.AgentRecord
-	(*AgentPosition)(nil),            // 1: stet.v1.AgentPosition
-	(*AppendKey)(nil),                // 2: stet.v1.AppendKey
-	(*AgentProperties)(nil),          // 3: stet.v1.AgentProperties
-	(*AgentEventRecord)(nil),         // 4: stet.v1.AgentEventRecord
-	nil,                              // 5: stet.v1.AgentRecord.LabelsEntry
-	(v1.CloudAgentWorkflowStatus)(0), // 6: aiserver.v1.CloudAgentWorkflowStatus
-	(*v11.ExternalSnapshot)(nil),     // 7: anyrun.v1.ExternalSnapshot
-	(v1.BackgroundComposerSource)(0), // 8: aiserver.v1.BackgroundComposerSource
+	(*AgentOrigin)(nil),              // 1: stet.v1.AgentOrigin
+	(*AgentPosition)(nil),            // 2: stet.v1.AgentPosition
+	(*AppendKey)(nil),                // 3: stet.v1.AppendKey
+	(*AgentProperties)(nil),          // 4: stet.v1.AgentProperties
+	(*AgentEventRecord)(nil),         // 5: stet.v1.AgentEventRecord
+	nil,                              // 6: stet.v1.AgentRecord.LabelsEntry
+	(v1.CloudAgentWorkflowStatus)(0), // 7: aiserver.v1.CloudAgentWorkflowStatus
+	(*v11.ExternalSnapshot)(nil),     // 8: anyrun.v1.ExternalSnapshot
+	(v1.BackgroundComposerSource)(0), // 9: aiserver.v1.BackgroundComposerSource
 }
 var file_stet_v1_records_cloudagent_proto_depIdxs = []int32{
-	5,  // 0: stet.v1.AgentRecord.labels:type_name -> stet.v1.AgentRecord.LabelsEntry
-	1,  // 1: stet.v1.AgentRecord.head:type_name -> stet.v1.AgentPosition
-	1,  // 2: stet.v1.AgentRecord.state_at:type_name -> stet.v1.AgentPosition
-	6,  // 3: stet.v1.AgentRecord.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
-	3,  // 4: stet.v1.AgentRecord.properties:type_name -> stet.v1.AgentProperties
-	2,  // 5: stet.v1.AgentRecord.appends:type_name -> stet.v1.AppendKey
-	7,  // 6: stet.v1.AgentRecord.snapshot:type_name -> anyrun.v1.ExternalSnapshot
-	1,  // 7: stet.v1.AppendKey.end:type_name -> stet.v1.AgentPosition
-	8,  // 8: stet.v1.AgentProperties.initial_source:type_name -> aiserver.v1.BackgroundComposerSource
-	6,  // 9: stet.v1.AgentEventRecord.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 0: stet.v1.AgentRecord.labels:type_name -> stet.v1.AgentRecord.LabelsEntry
+	2,  // 1: stet.v1.AgentRecord.head:type_name -> stet.v1.AgentPosition
+	2,  // 2: stet.v1.AgentRecord.state_at:type_name -> stet.v1.AgentPosition
+	7,  // 3: stet.v1.AgentRecord.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
+	4,  // 4: stet.v1.AgentRecord.properties:type_name -> stet.v1.AgentProperties
+	3,  // 5: stet.v1.AgentRecord.appends:type_name -> stet.v1.AppendKey
+	8,  // 6: stet.v1.AgentRecord.snapshot:type_name -> anyrun.v1.ExternalSnapshot
+	1,  // 7: stet.v1.AgentRecord.origin:type_name -> stet.v1.AgentOrigin
+	2,  // 8: stet.v1.AppendKey.end:type_name -> stet.v1.AgentPosition
+	9,  // 9: stet.v1.AgentProperties.initial_source:type_name -> aiserver.v1.BackgroundComposerSource
+	7,  // 10: stet.v1.AgentEventRecord.status:type_name -> aiserver.v1.CloudAgentWorkflowStatus
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_records_cloudagent_proto_init() }
@@ -674,7 +745,7 @@ func file_stet_v1_records_cloudagent_proto_init() {
 	if File_stet_v1_records_cloudagent_proto != nil {
 		return
 	}
-	file_stet_v1_records_cloudagent_proto_msgTypes[4].OneofWrappers = []any{
+	file_stet_v1_records_cloudagent_proto_msgTypes[5].OneofWrappers = []any{
 		(*AgentEventRecord_Update)(nil),
 		(*AgentEventRecord_State)(nil),
 		(*AgentEventRecord_Status)(nil),
@@ -685,7 +756,7 @@ func file_stet_v1_records_cloudagent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_records_cloudagent_proto_rawDesc), len(file_stet_v1_records_cloudagent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/records_cloudagent.proto.
  */
 export const file_stet_v1_records_cloudagent: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2xvdWRhZ2VudC5wcm90bxIHc3RldC52MSKVBAoLQWdlbnRSZWNvcmQSDgoGZm9ybWF0GAEgASgNEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJEjAKBmxhYmVscxgFIAMoCzIgLnN0ZXQudjEuQWdlbnRSZWNvcmQuTGFiZWxzRW50cnkSEgoKY3JlYXRlZF9tcxgGIAEoAxISCgp1cGRhdGVkX21zGAcgASgDEg0KBWVwb2NoGAggASgEEiQKBGhlYWQYCSABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SDQoFc3RhdGUYCiABKAwSKAoIc3RhdGVfYXQYCyABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SNQoGc3RhdHVzGAwgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzEiwKCnByb3BlcnRpZXMYDSABKAsyGC5zdGV0LnYxLkFnZW50UHJvcGVydGllcxIjCgdhcHBlbmRzGA4gAygLMhIuc3RldC52MS5BcHBlbmRLZXkSLQoIc25hcHNob3QYDyABKAsyGy5hbnlydW4udjEuRXh0ZXJuYWxTbmFwc2hvdBIWCg5mb3JlaWduX29mZnNldBgQIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIikKDUFnZW50UG9zaXRpb24SCwoDc2VxGAEgASgEEgsKA3RhZxgCIAEoBCI9CglBcHBlbmRLZXkSCwoDa2V5GAEgASgJEiMKA2VuZBgCIAEoCzIWLnN0ZXQudjEuQWdlbnRQb3NpdGlvbiKZAgoPQWdlbnRQcm9wZXJ0aWVzEg4KBnByX3VybBgBIAEoCRISCgphZ2VudF9uYW1lGAIgASgJEhMKC2JyYW5jaF9uYW1lGAMgASgJEhEKCW51bV90dXJucxgEIAEoDRITCgtiYXNlX2JyYW5jaBgFIAEoCRIhChlvcmlnaW5hbF9yZXF1ZXN0X3N0YXJ0X21zGAYgASgDEj0KDmluaXRpYWxfc291cmNlGAcgASgOMiUuYWlzZXJ2ZXIudjEuQmFja2dyb3VuZENvbXBvc2VyU291cmNlEhUKDWVycm9yX21lc3NhZ2UYCCABKAkSEgoKZXJyb3JfY29kZRgJIAEoCRIYChBsYXN0X2ludGVyYWN0aW9uGAogASgJIrQBChBBZ2VudEV2ZW50UmVjb3JkEg4KBmZvcm1hdBgBIAEoDRILCgNzZXEYAiABKAQSDwoHdGltZV9tcxgDIAEoAxIQCgZ1cGRhdGUYBCABKAxIABIPCgVzdGF0ZRgFIAEoDEgAEjcKBnN0YXR1cxgGIAEoDjIlLmFpc2VydmVyLnYxLkNsb3VkQWdlbnRXb3JrZmxvd1N0YXR1c0gAEg0KBWJsb2JzGAcgAygMQgcKBWV2ZW50Qi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_aiserver_v1_cloud_agent, file_anyrun_v1_snapshot]);
+  fileDesc("CiBzdGV0L3YxL3JlY29yZHNfY2xvdWRhZ2VudC5wcm90bxIHc3RldC52MSK7BAoLQWdlbnRSZWNvcmQSDgoGZm9ybWF0GAEgASgNEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJEjAKBmxhYmVscxgFIAMoCzIgLnN0ZXQudjEuQWdlbnRSZWNvcmQuTGFiZWxzRW50cnkSEgoKY3JlYXRlZF9tcxgGIAEoAxISCgp1cGRhdGVkX21zGAcgASgDEg0KBWVwb2NoGAggASgEEiQKBGhlYWQYCSABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SDQoFc3RhdGUYCiABKAwSKAoIc3RhdGVfYXQYCyABKAsyFi5zdGV0LnYxLkFnZW50UG9zaXRpb24SNQoGc3RhdHVzGAwgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzEiwKCnByb3BlcnRpZXMYDSABKAsyGC5zdGV0LnYxLkFnZW50UHJvcGVydGllcxIjCgdhcHBlbmRzGA4gAygLMhIuc3RldC52MS5BcHBlbmRLZXkSLQoIc25hcHNob3QYDyABKAsyGy5hbnlydW4udjEuRXh0ZXJuYWxTbmFwc2hvdBIWCg5mb3JlaWduX29mZnNldBgQIAEoCRIkCgZvcmlnaW4YESABKAsyFC5zdGV0LnYxLkFnZW50T3JpZ2luGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLgoLQWdlbnRPcmlnaW4SDwoHYWRkcmVzcxgBIAEoCRIOCgZvZmZzZXQYAiABKAkiKQoNQWdlbnRQb3NpdGlvbhILCgNzZXEYASABKAQSCwoDdGFnGAIgASgEIj0KCUFwcGVuZEtleRILCgNrZXkYASABKAkSIwoDZW5kGAIgASgLMhYuc3RldC52MS5BZ2VudFBvc2l0aW9uIpkCCg9BZ2VudFByb3BlcnRpZXMSDgoGcHJfdXJsGAEgASgJEhIKCmFnZW50X25hbWUYAiABKAkSEwoLYnJhbmNoX25hbWUYAyABKAkSEQoJbnVtX3R1cm5zGAQgASgNEhMKC2Jhc2VfYnJhbmNoGAUgASgJEiEKGW9yaWdpbmFsX3JlcXVlc3Rfc3RhcnRfbXMYBiABKAMSPQoOaW5pdGlhbF9zb3VyY2UYByABKA4yJS5haXNlcnZlci52MS5CYWNrZ3JvdW5kQ29tcG9zZXJTb3VyY2USFQoNZXJyb3JfbWVzc2FnZRgIIAEoCRISCgplcnJvcl9jb2RlGAkgASgJEhgKEGxhc3RfaW50ZXJhY3Rpb24YCiABKAkitAEKEEFnZW50RXZlbnRSZWNvcmQSDgoGZm9ybWF0GAEgASgNEgsKA3NlcRgCIAEoBBIPCgd0aW1lX21zGAMgASgDEhAKBnVwZGF0ZRgEIAEoDEgAEg8KBXN0YXRlGAUgASgMSAASNwoGc3RhdHVzGAYgASgOMiUuYWlzZXJ2ZXIudjEuQ2xvdWRBZ2VudFdvcmtmbG93U3RhdHVzSAASDQoFYmxvYnMYByADKAxCBwoFZXZlbnRCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z", [file_aiserver_v1_cloud_agent, file_anyrun_v1_snapshot]);
 
 /**
  * AgentRecord is what is known about a cloud agent. Every change of the agent
@@ -125,6 +125,14 @@ export type AgentRecord = Message<"stet.v1.AgentRecord"> & {
    * @generated from field: string foreign_offset = 16;
    */
   foreignOffset: string;
+
+  /**
+   * Set if this is a copy of an agent that runs elsewhere. A copy takes no changes but
+   * those of its origin.
+   *
+   * @generated from field: stet.v1.AgentOrigin origin = 17;
+   */
+  origin?: AgentOrigin | undefined;
 };
 
 /**
@@ -133,6 +141,34 @@ export type AgentRecord = Message<"stet.v1.AgentRecord"> & {
  */
 export const AgentRecordSchema: GenMessage<AgentRecord> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_cloudagent, 0);
+
+/**
+ * AgentOrigin says where the agent of a copy runs, and how far it was copied.
+ *
+ * @generated from message stet.v1.AgentOrigin
+ */
+export type AgentOrigin = Message<"stet.v1.AgentOrigin"> & {
+  /**
+   * Address of the server.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * Offset there up to which the events are here; empty before the first.
+   *
+   * @generated from field: string offset = 2;
+   */
+  offset: string;
+};
+
+/**
+ * Describes the message stet.v1.AgentOrigin.
+ * Use `create(AgentOriginSchema)` to create a new message.
+ */
+export const AgentOriginSchema: GenMessage<AgentOrigin> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_cloudagent, 1);
 
 /**
  * AgentPosition is a place in an agent's log.
@@ -158,7 +194,7 @@ export type AgentPosition = Message<"stet.v1.AgentPosition"> & {
  * Use `create(AgentPositionSchema)` to create a new message.
  */
 export const AgentPositionSchema: GenMessage<AgentPosition> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_cloudagent, 1);
+  messageDesc(file_stet_v1_records_cloudagent, 2);
 
 /**
  * AppendKey records an append and where it ended.
@@ -182,7 +218,7 @@ export type AppendKey = Message<"stet.v1.AppendKey"> & {
  * Use `create(AppendKeySchema)` to create a new message.
  */
 export const AppendKeySchema: GenMessage<AppendKey> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_cloudagent, 2);
+  messageDesc(file_stet_v1_records_cloudagent, 3);
 
 /**
  * AgentProperties are read out of a state when it is saved.
@@ -252,7 +288,7 @@ export type AgentProperties = Message<"stet.v1.AgentProperties"> & {
  * Use `create(AgentPropertiesSchema)` to create a new message.
  */
 export const AgentPropertiesSchema: GenMessage<AgentProperties> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_cloudagent, 3);
+  messageDesc(file_stet_v1_records_cloudagent, 4);
 
 /**
  * AgentEventRecord is an event of an agent's log. Its row begins with eight bytes
@@ -320,5 +356,5 @@ export type AgentEventRecord = Message<"stet.v1.AgentEventRecord"> & {
  * Use `create(AgentEventRecordSchema)` to create a new message.
  */
 export const AgentEventRecordSchema: GenMessage<AgentEventRecord> = /*@__PURE__*/
-  messageDesc(file_stet_v1_records_cloudagent, 4);
+  messageDesc(file_stet_v1_records_cloudagent, 5);
 
