@@ -51,7 +51,7 @@ export function HomePage() {
   useListKeys("Conversations", ".home a.row");
   const day = Math.floor(now.value / 3_600_000);
   const lines = useMemo(() => grouped((rows ?? []).filter((r) => matches(r, filter)), Date.now()), [rows, filter, day]);
-  const active = (running.value ?? []).filter((a) => statusWord(a.status) === "running");
+  const active = (running.value ?? []).filter((a) => statusWord(a.status) === "running" || a.origin);
 
   if (all.problem && !rows) return <Trouble whole problem={all.problem} again={all.again} />;
   if (!rows) return <Waiting />;
@@ -137,17 +137,21 @@ function HomeLine({ line, size }: { line: Line<OverviewRow>; size?: Map<string, 
 
 function Running({ agents }: { agents: Agent[] }) {
   return (
-    <section class="running-agents" aria-label="Running agents">
-      {agents.map((a) => (
-        <a key={a.id} class="agent-card" href={to.live(a.id)}>
-          <span class="pulse" aria-hidden="true" />
-          <span class="title">{a.name || a.id}</span>
-          <span class="muted">
-            running · last event <Time ms={a.updatedMs} />
-          </span>
-          <span class="watch">Watch live</span>
-        </a>
-      ))}
+    <section class="running-agents" aria-label="Agents">
+      {agents.map((a) => {
+        const runs = statusWord(a.status) === "running";
+        return (
+          <a key={a.id} class="agent-card" href={to.live(a.id)}>
+            {runs && <span class="pulse" aria-hidden="true" />}
+            <span class="title">{a.name || a.agentName || a.id}</span>
+            <span class="muted">
+              {statusWord(a.status)}
+              {a.origin && ` · copy of the one at ${a.origin}`} · last event <Time ms={a.updatedMs} />
+            </span>
+            <span class="watch">{runs ? "Watch live" : "Events"}</span>
+          </a>
+        );
+      })}
     </section>
   );
 }

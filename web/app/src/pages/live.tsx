@@ -69,7 +69,7 @@ export default function LivePage({ id }: { id: string }) {
           </span>
         )}
         {agent.value && <span class="muted">{about(agent.value)}</span>}
-        {agent.value?.conversation && <a href={to.conversation(agent.value.conversation)}>Conversation</a>}
+        {agent.value?.conversation && !agent.value.origin && <a href={to.conversation(agent.value.conversation)}>Conversation</a>}
         <label>
           <input type="checkbox" checked={following} onChange={() => setFollowing(!following)} /> follow
         </label>
@@ -140,6 +140,7 @@ function about(agent: Agent): string {
     agent.startedMs > 0n ? `started ${new Date(Number(agent.startedMs)).toLocaleString()}` : "",
     agent.source ? `from ${source.toLowerCase().replaceAll("_", " ")}` : "",
     agent.branch,
+    agent.origin ? `copy of the one at ${agent.origin}` : "",
   ]
     .filter(Boolean)
     .join(" · ");
