@@ -20,6 +20,7 @@ func (a *app) commands() []*cobra.Command {
 		a.diffCommand(),
 		a.searchCommand(),
 		a.tailCommand(),
+		a.followCommand(),
 		a.snapshotCommand(),
 		a.checkpointCommand(),
 		a.rewindCommand(),

@@ -18,9 +18,10 @@ import (
 )
 
 type lsFlags struct {
-	here  bool
-	agent string
-	limit int
+	here   bool
+	agents bool
+	agent  string
+	limit  int
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -33,7 +34,10 @@ func (a *app) lsCommand() *cobra.Command {
 last change, turns, agent, workspace and title. Ids are shortened to unique prefixes;
 any unique prefix is accepted wherever a conversation is expected.
 Unreadable ones are listed after the others, with exit code 6.
---store may name a state.vscdb or store.db, which is read directly.`,
+--store may name a state.vscdb or store.db, which is read directly.
+
+--agents lists cloud agents instead: id, time of the last change, status, number of
+events and name, and for a copy ('stet follow') the server where the agent runs.`,
 		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls --json | jq -r 'select(.turns > 20) | .id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,11 +47,15 @@ Unreadable ones are listed after the others, with exit code 6.
 				return err
 			}
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
+				if flags.agents {
+					return a.lsAgents(ctx, db, flags.limit)
+				}
 				return a.listConversations(cmd.Context(), db, flags)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&flags.here, "here", false, "only conversations of this workspace (see -C)")
+	cmd.Flags().BoolVar(&flags.agents, "agents", false, "list cloud agents, also copies")
 	cmd.Flags().StringVar(&flags.agent, "agent", "", "only conversations of this agent")
 	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 0, "at most this many (0: all)")
 	return cmd

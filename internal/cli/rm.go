@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
 )
@@ -17,11 +20,13 @@ import (
 func (a *app) rmCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:     "rm CONVERSATION…",
-		Short:   "Remove conversations",
+		Use:     "rm NAME…",
+		Short:   "Remove conversations and agents",
 		GroupID: groupHouse,
-		Long: `Remove conversations with their histories and pins. This cannot be undone. Their
-content stays on disk until 'stet gc'; checkpoints of their files stay as well.
+		Long: `Remove conversations with their histories and pins, and cloud agents with their logs.
+This cannot be undone. Their content stays on disk until 'stet gc'; checkpoints of
+their files stay as well. Where a conversation and an agent have the same name, the
+conversation is removed.
 
 A conversation that is damaged or incomplete is removed, too;
 name it by its full id.`,
@@ -44,26 +49,25 @@ type rmJSON struct {
 }
 
 func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes bool) error {
-	var ids []string
-	for _, name := range names {
-		id, err := removableID(ctx, db, name)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
+	ids, agents, err := removable(ctx, db, names)
+	if err != nil {
+		return err
 	}
-	question := fmt.Sprintf("Remove %s (%s) permanently?", plural(int64(len(ids)), "conversation"), few(ids, 5))
+	all := slices.Concat(ids, agents)
+	question := fmt.Sprintf("Remove %s (%s) permanently?", counted(ids, agents), few(all, 5))
 	if err := a.agreed(ctx, yes, question); err != nil {
 		return err
 	}
 	value := rmJSON{Schema: "stet.rm.v1", Removed: []string{}}
 	text := ""
-	for _, id := range ids {
-		err := db.Conversations().Delete(ctx, id, &conversation.DeleteOptions{Extend: func(b *kv.Batch) error {
-			return db.Checkpoints().Append(ctx, &checkpoint.Operation{Kind: "delete", Author: author(), Conversation: id, Description: "remove conversation " + id}, b)
-		}})
+	for i, id := range all {
+		if i < len(ids) {
+			err = removeConversation(ctx, db, id)
+		} else {
+			err = db.Agents().Delete(ctx, id)
+		}
 		if err != nil {
-			a.say("%s removed before that", plural(int64(len(value.Removed)), "conversation"))
+			a.say("%d of %d removed before that", len(value.Removed), len(all))
 			return err
 		}
 		value.Removed = append(value.Removed, id)
@@ -72,12 +76,54 @@ func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes bool) err
 	return a.print(value, text)
 }
 
+// removable returns what names stand for: conversations, and agents for the others.
+func removable(ctx context.Context, db *stet.DB, names []string) (conversations, agents []string, err error) {
+	for _, name := range names {
+		id, err := removableID(ctx, db, name)
+		if err == nil {
+			conversations = append(conversations, id)
+			continue
+		}
+		if !absentName(err) {
+			return nil, nil, err
+		}
+		agent, agentErr := db.Agents().Find(ctx, name)
+		var several *cloudagent.AmbiguousError
+		switch {
+		case agentErr == nil:
+			agents = append(agents, agent.ID)
+		case errors.As(agentErr, &several):
+			return nil, nil, usage(fmt.Errorf("agent %w", several))
+		default:
+			return nil, nil, err
+		}
+	}
+	return conversations, agents, nil
+}
+
+// counted says how many conversations and agents there are.
+func counted(conversations, agents []string) string {
+	var parts []string
+	if n := len(conversations); n > 0 {
+		parts = append(parts, plural(int64(n), "conversation"))
+	}
+	if n := len(agents); n > 0 {
+		parts = append(parts, plural(int64(n), "agent"))
+	}
+	return strings.Join(parts, " and ")
+}
+
+func removeConversation(ctx context.Context, db *stet.DB, id string) error {
+	return db.Conversations().Delete(ctx, id, &conversation.DeleteOptions{Extend: func(b *kv.Batch) error {
+		return db.Checkpoints().Append(ctx, &checkpoint.Operation{Kind: "delete", Author: author(), Conversation: id, Description: "remove conversation " + id}, b)
+	}})
+}
+
 // removableID is conversationID, and also accepts the full id of a conversation of
 // which only parts are left.
 func removableID(ctx context.Context, db *stet.DB, name string) (string, error) {
 	id, err := conversationID(ctx, db, name)
-	var known *codedError
-	if !errors.As(err, &known) || known.code != ExitNotFound {
+	if !absentName(err) {
 		return id, err
 	}
 	left, leftErr := db.Conversations().Remains(ctx, name)
@@ -85,4 +131,10 @@ func removableID(ctx context.Context, db *stet.DB, name string) (string, error) 
 		return "", cmp.Or(leftErr, err)
 	}
 	return name, nil
+}
+
+// absentName reports whether an error says that nothing has a name.
+func absentName(err error) bool {
+	var known *codedError
+	return errors.As(err, &known) && known.code == ExitNotFound
 }

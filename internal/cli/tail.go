@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,7 +111,7 @@ func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent
 		if e.Initial && flags.after != "" {
 			a.warn("this store has no event at the offset %s: it begins with the state that it has", printable(flags.after))
 		}
-		if err := a.printEvent(e); err != nil {
+		if err := a.printEvent("stet.tail.v1", e); err != nil {
 			return err
 		}
 		if at, err := cloudagent.ParseOffset(e.Offset); flags.once && err == nil && at.Seq >= head {
@@ -122,8 +121,8 @@ func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent
 	return nil
 }
 
-func (a *app) printEvent(e cloudagent.Event) error {
-	value := map[string]any{"schema": "stet.tail.v1", "offset": e.Offset}
+func (a *app) printEvent(schema string, e cloudagent.Event) error {
+	value := map[string]any{"schema": schema, "offset": e.Offset}
 	text := ""
 	switch {
 	case e.Update != nil:
@@ -151,7 +150,7 @@ func (a *app) printEvent(e cloudagent.Event) error {
 		value["kind"] = "status"
 	}
 	if e.Status != 0 {
-		status := strings.ToLower(strings.TrimPrefix(e.Status.String(), "CLOUD_AGENT_WORKFLOW_STATUS_"))
+		status := statusName(e.Status)
 		value["status"] = status
 		text += fmt.Sprintf("\n-- %s --\n", status)
 	}
