@@ -145,7 +145,9 @@ func TestKilledAtEveryCall(t *testing.T) {
 					continue
 				}
 				points++
-				killAt(t, n, noSyncfs, afterwards)
+				if afterwards || points%testenv.Sizes(4, 1, 1) == 0 { // each commit, and a part of the rest
+					killAt(t, n, noSyncfs, afterwards)
+				}
 			}
 		}
 	}
@@ -216,7 +218,7 @@ func TestErrorAtEveryCall(t *testing.T) {
 		causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
 		for i, cause := range causes {
 			for n := 1; n <= base.calls; n++ {
-				if testenv.Long() || n%len(causes) == i {
+				if testenv.Long() || n%testenv.Sizes(4*len(causes), len(causes), 1) == i {
 					failAt(t, n, noSyncfs, cause)
 				}
 			}
