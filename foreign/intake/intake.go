@@ -108,6 +108,7 @@ type pass struct {
 	known  map[string]uint64          // turns that were copied: the latest save of each
 	shared map[string]bool            // turns of the origin of a fork that come again
 	exists bool
+	path   string // where the session was when it was copied last
 }
 
 func (p *pass) run(ctx context.Context) error {
@@ -127,7 +128,19 @@ func (p *pass) run(ctx context.Context) error {
 		return nil
 	}
 	p.result.Conversation = p.session.ID
+	if err := p.place(ctx); err != nil {
+		return err
+	}
 	return p.raw(ctx)
+}
+
+// place keeps where the session is: a conversation may have been created before its
+// record was there, and agents move records.
+func (p *pass) place(ctx context.Context) error {
+	if p.path == valid(p.session.Path) {
+		return nil
+	}
+	return p.store.SetLabel(ctx, p.session.ID, LabelPath, valid(p.session.Path))
 }
 
 // load reads what the store has of the session. It returns why the session is left alone,
@@ -144,7 +157,7 @@ func (p *pass) load(ctx context.Context) (string, error) {
 	if info.Labels[LabelSource] != p.session.Agent {
 		return skippedOther, nil
 	}
-	p.exists = true
+	p.exists, p.path = true, info.Labels[LabelPath]
 	for save, err := range p.store.History(ctx, p.session.ID, nil) {
 		if err != nil {
 			return "", err

@@ -398,3 +398,26 @@ func TestTwoProcessesCopyOneSession(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestAConversationThatWasThereFirstLearnsWhereItsSessionIs: agents report a turn before
+// its record exists, and move records later.
+func TestAConversationThatWasThereFirstLearnsWhereItsSessionIs(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	early := foreign.Session{Agent: "toy", ID: f.id, Workspace: "/ws"}
+	if _, err := f.store.Create(ctx, intake.Info(early, "hello")); err != nil {
+		t.Fatal(err)
+	}
+	f.write(toyLine{ID: "t1", Prompt: "hello", Reply: "hi"})
+	for _, name := range []string{"s.jsonl", "moved.jsonl"} {
+		path := filepath.Join(filepath.Dir(f.path), name)
+		if err := os.Rename(f.path, path); err != nil {
+			t.Fatal(err)
+		}
+		f.path = path
+		f.pass()
+		if s, err := intake.Session(ctx, f.store, f.id); err != nil || s.Path != path {
+			t.Errorf("the session is at %q (%v), want %q", s.Path, err, path)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func (p *pass) create(ctx context.Context, first foreign.Turn) error {
 		return err
 	}
 	p.conv, p.head = conv, conv.Head()
-	p.exists, p.result.Created = true, true
+	p.exists, p.result.Created, p.path = true, true, info.Labels[LabelPath]
 	return nil
 }
 
