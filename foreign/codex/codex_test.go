@@ -314,3 +314,17 @@ func TestLimitsOfHooks(t *testing.T) {
 		t.Errorf("got %s", last.Value)
 	}
 }
+
+// TestATurnWithoutAPromptHasNotBegun: Codex records that a turn begins before it reports
+// the prompt, and the prompt after that.
+func TestATurnWithoutAPromptHasNotBegun(t *testing.T) {
+	begun := []string{meta, event(map[string]any{"type": "task_started", "turn_id": "t1"}), payload("turn_context", map[string]any{"turn_id": "t1", "model": "m"})}
+	_, s := written(t, begun...)
+	if turns, err := read(s, ""); err != nil || len(turns) != 0 {
+		t.Errorf("%+v, %v", turns, err)
+	}
+	_, s = written(t, append(begun, message("user", "make a file"))...)
+	if turns, err := read(s, ""); err != nil || len(turns) != 1 || turns[0].ID != "t1" || turns[0].Prompt != "make a file" {
+		t.Errorf("%+v, %v", turns, err)
+	}
+}

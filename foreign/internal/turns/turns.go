@@ -165,9 +165,14 @@ func (b *Builder) Seen(at time.Time) {
 	}
 }
 
-// Close ends the last turn at the end of the record.
+// Close ends the last turn at the end of the record. A turn of which the record has only
+// the beginning, and neither prompt nor answer, is left for the next reading.
 func (b *Builder) Close(end int64) {
 	if b.turn == nil {
+		return
+	}
+	if !b.turn.Done && b.turn.Prompt == "" && len(b.turn.Steps) == 0 {
+		b.turn = nil
 		return
 	}
 	if !b.turn.Done {
