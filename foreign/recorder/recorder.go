@@ -126,7 +126,7 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	if err != nil {
 		return false, err
 	}
-	tip, err := intake.Tip(ctx, conversation.New(r.Blobs, r.Rows, nil), info.ID)
+	tip, err := r.lastBefore(ctx, info.ID, e)
 	if err != nil {
 		return false, err
 	}
@@ -157,6 +157,20 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 		return true, nil
 	}
 	return true, r.interrupted(ctx, space, last, previous, e, *req)
+}
+
+// lastBefore returns the last copied save before the turn that an event begins. Some
+// agents record a turn before they report it.
+func (r *Recorder) lastBefore(ctx context.Context, conv string, e foreign.Event) (conversation.Save, error) {
+	store := conversation.New(r.Blobs, r.Rows, nil)
+	tip, err := intake.Tip(ctx, store, conv)
+	for err == nil && e.Turn != "" && tip.MessageID == e.Turn {
+		if tip.Parent == 0 {
+			return conversation.Save{}, nil
+		}
+		tip, err = store.SaveAt(ctx, conv, tip.Parent)
+	}
+	return tip, err
 }
 
 // superseded reports whether another turn of the session has begun since an event that is

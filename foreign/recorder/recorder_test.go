@@ -252,3 +252,45 @@ func TestEventWithoutSession(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// early is an agent that records a turn before it reports the prompt.
+type early struct {
+	silent
+	turns []foreign.Turn
+}
+
+func (e early) Sessions(context.Context, foreign.Host) iter.Seq2[foreign.Session, error] {
+	return func(yield func(foreign.Session, error) bool) {
+		yield(foreign.Session{Agent: "silent", ID: "s", Path: "record"}, nil)
+	}
+}
+
+func (e early) Turns(context.Context, foreign.Session, foreign.Mark) iter.Seq2[foreign.Turn, error] {
+	return func(yield func(foreign.Turn, error) bool) {
+		for _, t := range e.turns {
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (early) Files(context.Context, foreign.Session) iter.Seq2[foreign.File, error] {
+	return func(func(foreign.File, error) bool) {}
+}
+
+func TestATurnThatIsRecordedBeforeItIsReportedIsCountedOnce(t *testing.T) {
+	f := newFixture(t)
+	var turns []foreign.Turn
+	for i, id := range []string{"t1", "t2"} {
+		turns = append(turns, foreign.Turn{ID: id, Prompt: "prompt " + id})
+		f.r.Adapter = early{turns: turns}
+		f.event("s", foreign.Event{Kind: foreign.TurnStart, Turn: id, Prompt: "prompt " + id})
+		f.write("a.txt", id)
+		turns[i].Done, turns[i].Steps = true, []foreign.Step{{Text: "done"}}
+		out := f.event("s", foreign.Event{Kind: foreign.TurnEnd, Turn: id})
+		if out.Checkpoint == nil || out.Checkpoint.Turn != uint64(i+1) || out.Checkpoint.MessageID != id {
+			t.Fatalf("the end of %s gives %+v", id, out.Checkpoint)
+		}
+	}
+}
