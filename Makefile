@@ -1,6 +1,7 @@
 # make run    builds the server and serves it with its page on an embedded store
 # make test   sets up and runs what every change must pass, in minutes
 # make check  runs the rest: lint, generated files, full sizes, the race detector
+# make test-agents  drives the coding agents themselves; downloads 1.5 GB once
 SHELL := /bin/sh
 export CGO_ENABLED ?= 0
 
@@ -13,6 +14,8 @@ SETUP       := internal/tools/setup.sh
 PARTS := git curl node browser postgres versitygw page typescript
 # What only the full sizes use.
 MORE  := postgres18 grpcurl
+# The coding agents, at the versions that internal/tools/agents.sh names.
+AGENTS := claude-code codex gemini opencode copilot qwen pi
 
 # Packages in which goroutines share data are tested under the race detector.
 RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
@@ -24,7 +27,7 @@ GOTEST := go test -vet=off -ldflags '-s -w' -timeout 30m
 # Compiles the packages and their tests, links nothing. The tests report what does not compile.
 COMPILE := go list -e -export -test -deps -f '' ./... >/dev/null 2>&1
 
-.PHONY: all build run test check full race test-long bench lint generate clean
+.PHONY: all build run test check full race test-long test-agents bench lint generate clean
 
 all: build
 
@@ -58,6 +61,12 @@ test-long:
 	$(SETUP) $(PARTS) $(MORE) rclone
 	STET_LONG=1 go test -timeout 12h ./...
 	@$(SETUP) --left-out $(PARTS) $(MORE) rclone
+
+# Drives the agents that people run against a scripted model.
+test-agents:
+	$(SETUP) git node $(AGENTS)
+	@code=0; STET_AGENTS=1 go test -vet=off -count=1 -timeout 2h -v ./internal/realagents || code=$$?; \
+		$(SETUP) --left-out git node $(AGENTS); exit $$code
 
 bench:
 	$(SETUP) $(PARTS) $(MORE)
