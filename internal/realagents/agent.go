@@ -98,14 +98,17 @@ func codex() Agent {
 		env: func(*Box) []string { return []string{"MODEL_KEY=x", "RUST_LOG=error"} },
 		args: func(resume []string, prompt string) []string {
 			// Nobody is there who could approve the hooks.
-			args := append([]string{"exec", "--dangerously-bypass-hook-trust"}, resume...)
-			return append(args, "--json", prompt)
+			args := []string{"exec", "--dangerously-bypass-hook-trust"}
+			if strings.Contains(prompt, "::task") { // the other model has edit tools, this one subagents
+				args = append(args, "-m", "gpt-5.1-codex")
+			}
+			return append(append(args, resume...), "--json", prompt)
 		},
 	}
 }
 
 func codexConfig(b *Box) string {
-	return fmt.Sprintf(`model = "gpt-5.1-codex"
+	return fmt.Sprintf(`model = "gpt-5.5"
 model_provider = "scripted"
 check_for_update_on_startup = false
 approval_policy = "never"

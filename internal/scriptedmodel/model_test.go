@@ -16,11 +16,11 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	text := "<reminder>\nbe kind\n</reminder>\n\"make a file\n::write a.txt one two\n::edit b.txt x y => z\n::task\n::> helper\n::> ::say hi\n::wait\n::say first done\"\nwords\n::unknown\nagain\n::bash ls\n"
+	text := "<reminder>\nbe kind\n</reminder>\n\"make a file\n::write a.txt one two\n::edit b.txt x y => z\n::task\n::> helper\n::> ::say hi\n::say first done\"\nwords\n::unknown\nagain\n::bash ls\n"
 	want := []scriptedmodel.Script{
 		{Title: "make a file", Say: "first done", Steps: []scriptedmodel.Step{
 			{Do: "write", Path: "a.txt", New: "one two\n"}, {Do: "edit", Path: "b.txt", Old: "x y", New: "z"},
-			{Do: "task", Text: "helper\n::say hi\n"}, {Do: "wait"},
+			{Do: "task", Text: "helper\n::say hi\n"},
 		}},
 		{Title: "again", Say: "done", Steps: []scriptedmodel.Step{{Do: "bash", Text: "ls"}}},
 	}
@@ -208,6 +208,18 @@ func TestAMissingToolIsSaid(t *testing.T) {
 		"tools":    []object{{"function": object{"name": "bash"}}},
 	})
 	if !strings.Contains(got, "no tool for task among bash") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestTheShellWritesWhereNoOtherToolDoes(t *testing.T) {
+	server := httptest.NewServer(scriptedmodel.New("/workspace"))
+	defer server.Close()
+	got := ask(t, server.URL+"/v1/chat/completions", object{
+		"messages": []object{{"role": "user", "content": "make a file\n::write a.txt one"}},
+		"tools":    []object{{"function": object{"name": "bash", "parameters": properties("command")}}},
+	})
+	if !strings.Contains(got, "printf %s 'one") || !strings.Contains(got, "a.txt") {
 		t.Errorf("got %s", got)
 	}
 }

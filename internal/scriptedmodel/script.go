@@ -4,7 +4,7 @@ import "strings"
 
 // Step is one thing that a script tells the model to do.
 type Step struct {
-	// Do is "write", "edit", "read", "bash", "task" or "wait".
+	// Do is "write", "edit", "read", "bash" or "task".
 	Do string
 	// Path is the file of write, edit and read.
 	Path string
@@ -26,13 +26,12 @@ type Script struct {
 // Parse finds the scripts in a text. A script is a line of words and the lines of steps
 // that follow it at once:
 //
-//	::write FILE TEXT        creates a file with one line
+//	::write FILE TEXT        creates a file with one line; without a tool for that, with the shell
 //	::edit FILE OLD => NEW   replaces a text in a file
 //	::read FILE              reads a file, where the agent has a tool for that
 //	::bash COMMAND           runs a command
 //	::task                   starts a subagent, whose prompt are the lines that follow
 //	::> LINE                 and begin with this
-//	::wait                   waits for the subagent, where the agent has a tool for that
 //	::say TEXT               the last answer; without it, "done"
 //
 // Agents put texts of their own around a prompt, also into the same message: they do not
@@ -63,7 +62,7 @@ func cutDirective(line string) (directive, rest string, found bool) {
 	}
 	directive, rest, _ = strings.Cut(line, " ")
 	switch directive {
-	case "write", "edit", "read", "bash", "task", "wait", "say", ">":
+	case "write", "edit", "read", "bash", "task", "say", ">":
 		return directive, rest, true
 	}
 	return "", "", false
@@ -138,7 +137,7 @@ func (e exchange) answer(dir string) answer {
 func (e exchange) step(s Script, done int, dir string) answer {
 	for _, step := range s.Steps {
 		c, ok := e.callFor(step, dir)
-		if !ok && (step.Do == "wait" || step.Do == "read") {
+		if !ok && step.Do == "read" {
 			continue // the agent does without
 		}
 		if done > 0 {

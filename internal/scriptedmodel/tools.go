@@ -63,7 +63,6 @@ var names = map[string][]string{
 	"read":  {"Read", "read_file", "read", "view"},
 	"bash":  {"Bash", "run_shell_command", "bash", "exec_command", "shell_command", "shell"},
 	"task":  {"Agent", "Task", "task", "agent", "spawn_agent", "invoke_agent"},
-	"wait":  {"wait_agent"},
 }
 
 // callFor returns the call that does a step.
@@ -79,6 +78,9 @@ func (e exchange) callFor(step Step, dir string) (*call, bool) {
 			return &call{tool: t, text: values["patch"].(string)}, true
 		}
 		return &call{tool: t, input: t.schema.fill(values)}, true
+	}
+	if step.Do == "write" {
+		return e.callFor(Step{Do: "bash", Text: "printf %s '" + step.New + "' > " + step.Path}, dir)
 	}
 	return nil, false
 }
