@@ -66,6 +66,8 @@ type Info struct {
 	Save uint64
 	// Root is the current root, zero if there is none.
 	Root blob.ID
+	// Turn is what is known about the last turn, nil if nothing is.
+	Turn *TurnDetails
 	// ForkedFrom and ForkedFromSave are the origin of a fork.
 	ForkedFrom     string
 	ForkedFromSave uint64
@@ -177,7 +179,7 @@ func infoOf(rec *stetv1.ConversationRecord, last Save) Info {
 		ForkedFrom: rec.ForkedFrom, ForkedFromSave: rec.ForkedFromSave,
 	}
 	if last.Seq > 0 {
-		info.Updated, info.Turns, info.Save, info.Root = last.Time, last.Turns, last.Seq, last.Root
+		info.Updated, info.Turns, info.Save, info.Root, info.Turn = last.Time, last.Turns, last.Seq, last.Root, last.Turn
 	}
 	return info
 }
