@@ -1,6 +1,6 @@
 // Package timeline shows the history of a workspace or a conversation as people see
 // it: checkpoints with the branches that rewinds left behind, the gaps where
-// checkpoints were forgotten, and what each turn asked for and changed.
+// checkpoints were forgotten, and what each turn asked for, changed and took.
 //
 // It only reads, and returns values: it prints nothing, and knows neither terminals
 // nor pages. The command line and the server show what it returns, so that both show
@@ -9,7 +9,7 @@
 //	reader := timeline.New(checkpoints, conversations)
 //	history, err := reader.Read(ctx, timeline.Scope{Conversation: id})
 //	for _, e := range history.Entries {  // newest first
-//		turn, err := reader.Turn(ctx, e.Record)
+//		turn, err := history.Turn(ctx, e)
 //		fmt.Println(e.Record.Name(), e.Left, turn.Text())
 //	}
 //

@@ -40,6 +40,9 @@ type History struct {
 	Damaged []*checkpoint.UnreadableError
 	// Truncated says that Scope.Limit left out older checkpoints.
 	Truncated bool
+
+	reader *Reader
+	saves  map[string]saves // of the conversations whose turns were read
 }
 
 // Entry is a checkpoint and its place in the history.
@@ -74,7 +77,7 @@ type Entry struct {
 // Read returns the history of a scope. A checkpoint that cannot be read is listed in
 // Damaged and does not hide the others.
 func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
-	h := &History{}
+	h := &History{reader: r}
 	if err := r.entries(ctx, scope, h); err != nil {
 		return nil, err
 	}

@@ -31,9 +31,12 @@ type Turn struct {
 	// models that were asked for with them, sorted.
 	Subagents int
 	Models    []string
-	// Started and Duration are zero where the state does not have them.
-	Started  time.Time
-	Duration time.Duration
+	// Started is zero where it is not known. Spent has the duration, and for a turn of a
+	// conversation what the agent's record says.
+	Started time.Time
+	Spent
+	// Interrupted means that the agent's record says so.
+	Interrupted bool
 	// ContextTokens is how much of the model's context was used when the state was saved,
 	// out of ContextLimit; 0 where the state does not say.
 	ContextTokens, ContextLimit uint32
@@ -72,10 +75,7 @@ func (t *Turn) ToolWords() []string {
 // Turn reads the turn that a checkpoint was taken in. It is empty for a checkpoint
 // before a turn, and for one at no turn.
 func (r *Reader) Turn(ctx context.Context, rec *checkpoint.Record) (*Turn, error) {
-	if rec.Side == checkpoint.Before {
-		return &Turn{}, nil
-	}
-	return r.TurnAt(ctx, rec.Root, rec.Turn)
+	return (&History{reader: r}).Turn(ctx, &Entry{Record: rec})
 }
 
 // TurnAt reads one turn, counted from 1, of a state. A turn that the state does not
