@@ -87,6 +87,11 @@ type pageTool struct {
 
 type pageLine struct{ Class, Text string }
 
+type pageTurn struct {
+	Number int
+	Note   string
+}
+
 func writeHTML(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Options) error {
 	if err := pages().ExecuteTemplate(w, "head", pageHead(t)); err != nil {
 		return err
@@ -98,7 +103,7 @@ func writeHTML(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Option
 		}
 		if m.Turn != turn && m.Turn > 0 && m.Subagent == "" {
 			turn = m.Turn
-			if err := pages().ExecuteTemplate(w, "turn", turn); err != nil {
+			if err := pages().ExecuteTemplate(w, "turn", pageTurn{turn, opts.note(turn)}); err != nil {
 				return err
 			}
 		}

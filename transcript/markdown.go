@@ -20,6 +20,9 @@ func writeMarkdown(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Op
 		if m.Turn != turn && m.Turn > 0 && m.Subagent == "" {
 			fmt.Fprintf(w, "## Turn %d\n\n", m.Turn)
 			turn = m.Turn
+			if note := opts.note(turn); note != "" {
+				fmt.Fprintf(w, "%s\n\n", codeSpan(note))
+			}
 		}
 		if m.Subagent != subagent && m.Subagent != "" {
 			fmt.Fprintf(w, "### Subagent %s\n\n", codeSpan(m.Subagent))

@@ -35,6 +35,17 @@ type Options struct {
 	// Lenient yields a message of kind Failure for lost or damaged parts and goes on.
 	// Without it reading ends with an error.
 	Lenient bool
+	// Note, if set, returns a line about a turn, counted from 1, or "". Markdown and HTML
+	// have it below the number of the turn.
+	Note func(turn int) string
+}
+
+// note returns the line about a turn.
+func (o *Options) note(turn int) string {
+	if o == nil || o.Note == nil {
+		return ""
+	}
+	return oneLine(o.Note(turn))
 }
 
 func (o *Options) or() Options {
