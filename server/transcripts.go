@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -12,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/internal/highlight"
 	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/server/page"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -77,7 +79,33 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 		}
 		res.Messages = append(res.Messages, out)
 	}
+	if m.GetSubagent() == "" && m.GetId() != "" {
+		if res.Turns, err = s.turnDetails(ctx, m.GetId(), t.Root, from, opts.TurnTo); err != nil {
+			return nil, err
+		}
+	}
 	return connect.NewResponse(res), nil
+}
+
+// turnDetails returns what is known about the turns of a part of a transcript.
+func (s *conversationService) turnDetails(ctx context.Context, id string, root blob.ID, from, to int) ([]*stetv1.TranscriptTurn, error) {
+	details, err := timeline.New(s.db.Checkpoints(), s.db.Conversations()).Details(ctx, id, root)
+	if err != nil {
+		return nil, err
+	}
+	var out []*stetv1.TranscriptTurn
+	for n := from + 1; n <= to; n++ {
+		d := details[uint64(n)]
+		if d == nil {
+			continue
+		}
+		turn := &stetv1.TranscriptTurn{Turn: uint32(n), Interrupted: d.Interrupted, Spent: page.Spent(timeline.SpentOf(d))}
+		if !d.Started.IsZero() {
+			turn.StartedMs = d.Started.UnixMilli()
+		}
+		out = append(out, turn)
+	}
+	return out, nil
 }
 
 func (s *conversationService) transcript(ctx context.Context, m *stetv1.TranscriptRequest) (*transcript.Transcript, error) {
@@ -136,8 +164,13 @@ func (s *conversationService) Export(ctx context.Context, req *connect.Request[s
 	if err != nil {
 		return err
 	}
+	details, err := timeline.New(s.db.Checkpoints(), s.db.Conversations()).Details(ctx, req.Msg.GetId(), t.Root)
+	if err != nil {
+		return err
+	}
 	w := &exportWriter{stream: stream}
-	if err := transcript.Write(ctx, w, t, format, nil); err != nil {
+	note := func(turn int) string { return strings.Join(timeline.SpentOf(details[uint64(turn)]).Words(), " · ") }
+	if err := transcript.Write(ctx, w, t, format, &transcript.Options{Note: note}); err != nil {
 		return err
 	}
 	return w.flush()

@@ -47,7 +47,7 @@ func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.Time
 	}
 	room := wire.MaxMessage / 2
 	for i, e := range history.Entries {
-		out, err := timelineEntry(ctx, reader, describe, e, i < timelineAsks)
+		out, err := timelineEntry(ctx, history, describe, e, i < timelineAsks)
 		if err != nil {
 			return nil, err
 		}
@@ -60,6 +60,11 @@ func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.Time
 			res.Entries = append(res.Entries, gapEntry(out, e.Forgotten))
 		}
 	}
+	spent, err := reader.Spent(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	res.Spent = Spent(spent)
 	forks, err := reader.Forks(ctx, id)
 	if err != nil {
 		return nil, err
@@ -71,7 +76,7 @@ func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.Time
 }
 
 // timelineEntry describes an entry, and its turn if it is asked for.
-func timelineEntry(ctx context.Context, reader *timeline.Reader, describe Describe, e *timeline.Entry, asks bool) (*stetv1.TimelineEntry, error) {
+func timelineEntry(ctx context.Context, history *timeline.History, describe Describe, e *timeline.Entry, asks bool) (*stetv1.TimelineEntry, error) {
 	rec, err := describe(ctx, e.Record)
 	if err != nil {
 		return nil, err
@@ -92,7 +97,7 @@ func timelineEntry(ctx context.Context, reader *timeline.Reader, describe Descri
 	if !asks || e.Quiet {
 		return out, nil
 	}
-	turn, err := reader.Turn(ctx, e.Record)
+	turn, err := history.Turn(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +107,20 @@ func timelineEntry(ctx context.Context, reader *timeline.Reader, describe Descri
 	}
 	if t := out.GetTurnTotal(); t != nil {
 		t.DurationMs, t.ContextTokens, t.ContextLimit = turn.Duration.Milliseconds(), turn.ContextTokens, turn.ContextLimit
+		t.Spent, t.Interrupted = Spent(turn.Spent), turn.Interrupted
 	}
 	return out, nil
+}
+
+// Spent encodes what turns took, nil if nothing is known.
+func Spent(s timeline.Spent) *stetv1.Spent {
+	if s.IsZero() {
+		return nil
+	}
+	return &stetv1.Spent{
+		Model: wire.Valid(s.Model), InputTokens: s.Input, OutputTokens: s.Output, CacheReadTokens: s.CacheRead, CacheWriteTokens: s.CacheWrite,
+		ReasoningTokens: s.Reasoning, CostUsd: s.CostUSD, DurationMs: s.Duration.Milliseconds(),
+	}
 }
 
 // gapEntry reports that n checkpoints before an entry are gone.

@@ -237,6 +237,111 @@ func (x *Unreadable) GetDetail() string {
 	return ""
 }
 
+// Spent is what a turn took, or several together, as far as the records of the agents
+// say. What they do not say is 0 or absent.
+type Spent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last model that answered.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// Tokens that were read and not found in a cache.
+	InputTokens      int64    `protobuf:"varint,2,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	OutputTokens     int64    `protobuf:"varint,3,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	CacheReadTokens  int64    `protobuf:"varint,4,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int64    `protobuf:"varint,5,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
+	ReasoningTokens  int64    `protobuf:"varint,6,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
+	CostUsd          *float64 `protobuf:"fixed64,7,opt,name=cost_usd,json=costUsd,proto3,oneof" json:"cost_usd,omitempty"`
+	// What the turns took, without the time between them.
+	DurationMs    int64 `protobuf:"varint,8,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spent) Reset() {
+	*x = Spent{}
+	mi := &file_stet_v1_common_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spent) ProtoMessage() {}
+
+func (x *Spent) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_common_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spent.ProtoReflect.Descriptor instead.
+func (*Spent) Descriptor() ([]byte, []int) {
+	return file_stet_v1_common_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Spent) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Spent) GetInputTokens() int64 {
+	if x != nil {
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *Spent) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *Spent) GetCacheReadTokens() int64 {
+	if x != nil {
+		return x.CacheReadTokens
+	}
+	return 0
+}
+
+func (x *Spent) GetCacheWriteTokens() int64 {
+	if x != nil {
+		return x.CacheWriteTokens
+	}
+	return 0
+}
+
+func (x *Spent) GetReasoningTokens() int64 {
+	if x != nil {
+		return x.ReasoningTokens
+	}
+	return 0
+}
+
+func (x *Spent) GetCostUsd() float64 {
+	if x != nil && x.CostUsd != nil {
+		return *x.CostUsd
+	}
+	return 0
+}
+
+func (x *Spent) GetDurationMs() int64 {
+	if x != nil {
+		return x.DurationMs
+	}
+	return 0
+}
+
 var File_stet_v1_common_proto protoreflect.FileDescriptor
 
 const file_stet_v1_common_proto_rawDesc = "" +
@@ -251,7 +356,18 @@ const file_stet_v1_common_proto_rawDesc = "" +
 	"\n" +
 	"Unreadable\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail*=\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail\"\xb8\x02\n" +
+	"\x05Spent\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12!\n" +
+	"\finput_tokens\x18\x02 \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\x03 \x01(\x03R\foutputTokens\x12*\n" +
+	"\x11cache_read_tokens\x18\x04 \x01(\x03R\x0fcacheReadTokens\x12,\n" +
+	"\x12cache_write_tokens\x18\x05 \x01(\x03R\x10cacheWriteTokens\x12)\n" +
+	"\x10reasoning_tokens\x18\x06 \x01(\x03R\x0freasoningTokens\x12\x1e\n" +
+	"\bcost_usd\x18\a \x01(\x01H\x00R\acostUsd\x88\x01\x01\x12\x1f\n" +
+	"\vduration_ms\x18\b \x01(\x03R\n" +
+	"durationMsB\v\n" +
+	"\t_cost_usd*=\n" +
 	"\x04Side\x12\x14\n" +
 	"\x10SIDE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSIDE_BEFORE\x10\x01\x12\x0e\n" +
@@ -271,12 +387,13 @@ func file_stet_v1_common_proto_rawDescGZIP() []byte {
 }
 
 var file_stet_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_stet_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_stet_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_stet_v1_common_proto_goTypes = []any{
 	(Side)(0),          // 0: stet.v1.Side
 	(*BlobRef)(nil),    // 1: stet.v1.BlobRef
 	(*Page)(nil),       // 2: stet.v1.Page
 	(*Unreadable)(nil), // 3: stet.v1.Unreadable
+	(*Spent)(nil),      // 4: stet.v1.Spent
 }
 var file_stet_v1_common_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -291,13 +408,14 @@ func file_stet_v1_common_proto_init() {
 	if File_stet_v1_common_proto != nil {
 		return
 	}
+	file_stet_v1_common_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_common_proto_rawDesc), len(file_stet_v1_common_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

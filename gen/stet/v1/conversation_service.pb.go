@@ -1282,10 +1282,12 @@ func (x *TranscriptRequest) GetHtml() bool {
 }
 
 type TranscriptResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Messages      []*TranscriptMessage   `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
-	TotalTurns    uint32                 `protobuf:"varint,2,opt,name=total_turns,json=totalTurns,proto3" json:"total_turns,omitempty"`
-	Subagents     []string               `protobuf:"bytes,3,rep,name=subagents,proto3" json:"subagents,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Messages   []*TranscriptMessage   `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	TotalTurns uint32                 `protobuf:"varint,2,opt,name=total_turns,json=totalTurns,proto3" json:"total_turns,omitempty"`
+	Subagents  []string               `protobuf:"bytes,3,rep,name=subagents,proto3" json:"subagents,omitempty"`
+	// What is known about the turns of these messages.
+	Turns         []*TranscriptTurn `protobuf:"bytes,4,rep,name=turns,proto3" json:"turns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1341,6 +1343,83 @@ func (x *TranscriptResponse) GetSubagents() []string {
 	return nil
 }
 
+func (x *TranscriptResponse) GetTurns() []*TranscriptTurn {
+	if x != nil {
+		return x.Turns
+	}
+	return nil
+}
+
+// TranscriptTurn is what the record of an agent says about a turn.
+type TranscriptTurn struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Counted from 1.
+	Turn          uint32 `protobuf:"varint,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	StartedMs     int64  `protobuf:"varint,2,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
+	Interrupted   bool   `protobuf:"varint,3,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
+	Spent         *Spent `protobuf:"bytes,4,opt,name=spent,proto3" json:"spent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TranscriptTurn) Reset() {
+	*x = TranscriptTurn{}
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TranscriptTurn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TranscriptTurn) ProtoMessage() {}
+
+func (x *TranscriptTurn) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TranscriptTurn.ProtoReflect.Descriptor instead.
+func (*TranscriptTurn) Descriptor() ([]byte, []int) {
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *TranscriptTurn) GetTurn() uint32 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *TranscriptTurn) GetStartedMs() int64 {
+	if x != nil {
+		return x.StartedMs
+	}
+	return 0
+}
+
+func (x *TranscriptTurn) GetInterrupted() bool {
+	if x != nil {
+		return x.Interrupted
+	}
+	return false
+}
+
+func (x *TranscriptTurn) GetSpent() *Spent {
+	if x != nil {
+		return x.Spent
+	}
+	return nil
+}
+
 // TranscriptMessage is one thing that was said or done. The HTML is sanitised and
 // refers to nothing outside.
 type TranscriptMessage struct {
@@ -1359,7 +1438,7 @@ type TranscriptMessage struct {
 
 func (x *TranscriptMessage) Reset() {
 	*x = TranscriptMessage{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[20]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1450,7 @@ func (x *TranscriptMessage) String() string {
 func (*TranscriptMessage) ProtoMessage() {}
 
 func (x *TranscriptMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[20]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1463,7 @@ func (x *TranscriptMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranscriptMessage.ProtoReflect.Descriptor instead.
 func (*TranscriptMessage) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{20}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TranscriptMessage) GetId() string {
@@ -1462,7 +1541,7 @@ type TranscriptTool struct {
 
 func (x *TranscriptTool) Reset() {
 	*x = TranscriptTool{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[21]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1553,7 @@ func (x *TranscriptTool) String() string {
 func (*TranscriptTool) ProtoMessage() {}
 
 func (x *TranscriptTool) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[21]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1566,7 @@ func (x *TranscriptTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranscriptTool.ProtoReflect.Descriptor instead.
 func (*TranscriptTool) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{21}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TranscriptTool) GetName() string {
@@ -1577,7 +1656,7 @@ type ExportConversationRequest struct {
 
 func (x *ExportConversationRequest) Reset() {
 	*x = ExportConversationRequest{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[22]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1668,7 @@ func (x *ExportConversationRequest) String() string {
 func (*ExportConversationRequest) ProtoMessage() {}
 
 func (x *ExportConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[22]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1681,7 @@ func (x *ExportConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportConversationRequest.ProtoReflect.Descriptor instead.
 func (*ExportConversationRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{22}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExportConversationRequest) GetId() string {
@@ -1628,7 +1707,7 @@ type ExportConversationResponse struct {
 
 func (x *ExportConversationResponse) Reset() {
 	*x = ExportConversationResponse{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[23]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1719,7 @@ func (x *ExportConversationResponse) String() string {
 func (*ExportConversationResponse) ProtoMessage() {}
 
 func (x *ExportConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[23]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1732,7 @@ func (x *ExportConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportConversationResponse.ProtoReflect.Descriptor instead.
 func (*ExportConversationResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{23}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExportConversationResponse) GetChunk() []byte {
@@ -1674,7 +1753,7 @@ type SearchRequest struct {
 
 func (x *SearchRequest) Reset() {
 	*x = SearchRequest{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[24]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1765,7 @@ func (x *SearchRequest) String() string {
 func (*SearchRequest) ProtoMessage() {}
 
 func (x *SearchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[24]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1778,7 @@ func (x *SearchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
 func (*SearchRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{24}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SearchRequest) GetQuery() string {
@@ -1740,7 +1819,7 @@ type SearchHit struct {
 
 func (x *SearchHit) Reset() {
 	*x = SearchHit{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[25]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1752,7 +1831,7 @@ func (x *SearchHit) String() string {
 func (*SearchHit) ProtoMessage() {}
 
 func (x *SearchHit) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[25]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1765,7 +1844,7 @@ func (x *SearchHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHit.ProtoReflect.Descriptor instead.
 func (*SearchHit) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{25}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SearchHit) GetConversation() string {
@@ -1836,7 +1915,7 @@ type SearchResponse struct {
 
 func (x *SearchResponse) Reset() {
 	*x = SearchResponse{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[26]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1927,7 @@ func (x *SearchResponse) String() string {
 func (*SearchResponse) ProtoMessage() {}
 
 func (x *SearchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[26]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1940,7 @@ func (x *SearchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
 func (*SearchResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{26}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SearchResponse) GetHits() []*SearchHit {
@@ -1896,7 +1975,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[27]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +1987,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[27]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2000,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{27}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *InspectRequest) GetId() []byte {
@@ -1953,7 +2032,7 @@ type InspectField struct {
 
 func (x *InspectField) Reset() {
 	*x = InspectField{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2044,7 @@ func (x *InspectField) String() string {
 func (*InspectField) ProtoMessage() {}
 
 func (x *InspectField) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2057,7 @@ func (x *InspectField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectField.ProtoReflect.Descriptor instead.
 func (*InspectField) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{28}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *InspectField) GetNumber() uint32 {
@@ -2038,7 +2117,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2050,7 +2129,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2063,7 +2142,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{29}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InspectResponse) GetKind() string {
@@ -2211,12 +2290,19 @@ const file_stet_v1_conversation_service_proto_rawDesc = "" +
 	"\x05turns\x18\x04 \x01(\rR\x05turns\x12\x14\n" +
 	"\x05light\x18\x05 \x01(\bR\x05light\x12\x1a\n" +
 	"\bsubagent\x18\x06 \x01(\tR\bsubagent\x12\x12\n" +
-	"\x04html\x18\a \x01(\bR\x04html\"\x8b\x01\n" +
+	"\x04html\x18\a \x01(\bR\x04html\"\xba\x01\n" +
 	"\x12TranscriptResponse\x126\n" +
 	"\bmessages\x18\x01 \x03(\v2\x1a.stet.v1.TranscriptMessageR\bmessages\x12\x1f\n" +
 	"\vtotal_turns\x18\x02 \x01(\rR\n" +
 	"totalTurns\x12\x1c\n" +
-	"\tsubagents\x18\x03 \x03(\tR\tsubagents\"\xcd\x01\n" +
+	"\tsubagents\x18\x03 \x03(\tR\tsubagents\x12-\n" +
+	"\x05turns\x18\x04 \x03(\v2\x17.stet.v1.TranscriptTurnR\x05turns\"\x8b\x01\n" +
+	"\x0eTranscriptTurn\x12\x12\n" +
+	"\x04turn\x18\x01 \x01(\rR\x04turn\x12\x1d\n" +
+	"\n" +
+	"started_ms\x18\x02 \x01(\x03R\tstartedMs\x12 \n" +
+	"\vinterrupted\x18\x03 \x01(\bR\vinterrupted\x12$\n" +
+	"\x05spent\x18\x04 \x01(\v2\x0e.stet.v1.SpentR\x05spent\"\xcd\x01\n" +
 	"\x11TranscriptMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\rR\x04turn\x12\x12\n" +
@@ -2308,7 +2394,7 @@ func file_stet_v1_conversation_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_conversation_service_proto_rawDescData
 }
 
-var file_stet_v1_conversation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_stet_v1_conversation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_stet_v1_conversation_service_proto_goTypes = []any{
 	(*Conversation)(nil),                  // 0: stet.v1.Conversation
 	(*CreateConversationRequest)(nil),     // 1: stet.v1.CreateConversationRequest
@@ -2330,72 +2416,76 @@ var file_stet_v1_conversation_service_proto_goTypes = []any{
 	(*SetConversationTitleResponse)(nil),  // 17: stet.v1.SetConversationTitleResponse
 	(*TranscriptRequest)(nil),             // 18: stet.v1.TranscriptRequest
 	(*TranscriptResponse)(nil),            // 19: stet.v1.TranscriptResponse
-	(*TranscriptMessage)(nil),             // 20: stet.v1.TranscriptMessage
-	(*TranscriptTool)(nil),                // 21: stet.v1.TranscriptTool
-	(*ExportConversationRequest)(nil),     // 22: stet.v1.ExportConversationRequest
-	(*ExportConversationResponse)(nil),    // 23: stet.v1.ExportConversationResponse
-	(*SearchRequest)(nil),                 // 24: stet.v1.SearchRequest
-	(*SearchHit)(nil),                     // 25: stet.v1.SearchHit
-	(*SearchResponse)(nil),                // 26: stet.v1.SearchResponse
-	(*InspectRequest)(nil),                // 27: stet.v1.InspectRequest
-	(*InspectField)(nil),                  // 28: stet.v1.InspectField
-	(*InspectResponse)(nil),               // 29: stet.v1.InspectResponse
-	nil,                                   // 30: stet.v1.Conversation.LabelsEntry
-	nil,                                   // 31: stet.v1.CreateConversationRequest.LabelsEntry
-	(*v1.ConversationStateStructure)(nil), // 32: agent.v1.ConversationStateStructure
-	(*v1.ConversationState)(nil),          // 33: agent.v1.ConversationState
-	(*Page)(nil),                          // 34: stet.v1.Page
-	(*Unreadable)(nil),                    // 35: stet.v1.Unreadable
+	(*TranscriptTurn)(nil),                // 20: stet.v1.TranscriptTurn
+	(*TranscriptMessage)(nil),             // 21: stet.v1.TranscriptMessage
+	(*TranscriptTool)(nil),                // 22: stet.v1.TranscriptTool
+	(*ExportConversationRequest)(nil),     // 23: stet.v1.ExportConversationRequest
+	(*ExportConversationResponse)(nil),    // 24: stet.v1.ExportConversationResponse
+	(*SearchRequest)(nil),                 // 25: stet.v1.SearchRequest
+	(*SearchHit)(nil),                     // 26: stet.v1.SearchHit
+	(*SearchResponse)(nil),                // 27: stet.v1.SearchResponse
+	(*InspectRequest)(nil),                // 28: stet.v1.InspectRequest
+	(*InspectField)(nil),                  // 29: stet.v1.InspectField
+	(*InspectResponse)(nil),               // 30: stet.v1.InspectResponse
+	nil,                                   // 31: stet.v1.Conversation.LabelsEntry
+	nil,                                   // 32: stet.v1.CreateConversationRequest.LabelsEntry
+	(*v1.ConversationStateStructure)(nil), // 33: agent.v1.ConversationStateStructure
+	(*v1.ConversationState)(nil),          // 34: agent.v1.ConversationState
+	(*Page)(nil),                          // 35: stet.v1.Page
+	(*Unreadable)(nil),                    // 36: stet.v1.Unreadable
+	(*Spent)(nil),                         // 37: stet.v1.Spent
 }
 var file_stet_v1_conversation_service_proto_depIdxs = []int32{
-	30, // 0: stet.v1.Conversation.labels:type_name -> stet.v1.Conversation.LabelsEntry
-	31, // 1: stet.v1.CreateConversationRequest.labels:type_name -> stet.v1.CreateConversationRequest.LabelsEntry
+	31, // 0: stet.v1.Conversation.labels:type_name -> stet.v1.Conversation.LabelsEntry
+	32, // 1: stet.v1.CreateConversationRequest.labels:type_name -> stet.v1.CreateConversationRequest.LabelsEntry
 	0,  // 2: stet.v1.CreateConversationResponse.conversation:type_name -> stet.v1.Conversation
-	32, // 3: stet.v1.SaveConversationRequest.structure:type_name -> agent.v1.ConversationStateStructure
-	33, // 4: stet.v1.SaveConversationRequest.inline:type_name -> agent.v1.ConversationState
+	33, // 3: stet.v1.SaveConversationRequest.structure:type_name -> agent.v1.ConversationStateStructure
+	34, // 4: stet.v1.SaveConversationRequest.inline:type_name -> agent.v1.ConversationState
 	5,  // 5: stet.v1.SaveConversationResponse.save:type_name -> stet.v1.Save
 	0,  // 6: stet.v1.GetConversationResponse.conversation:type_name -> stet.v1.Conversation
-	32, // 7: stet.v1.GetConversationResponse.structure:type_name -> agent.v1.ConversationStateStructure
-	34, // 8: stet.v1.ListConversationsRequest.page:type_name -> stet.v1.Page
+	33, // 7: stet.v1.GetConversationResponse.structure:type_name -> agent.v1.ConversationStateStructure
+	35, // 8: stet.v1.ListConversationsRequest.page:type_name -> stet.v1.Page
 	0,  // 9: stet.v1.ListConversationsResponse.conversations:type_name -> stet.v1.Conversation
-	35, // 10: stet.v1.ListConversationsResponse.damaged:type_name -> stet.v1.Unreadable
-	34, // 11: stet.v1.ConversationHistoryRequest.page:type_name -> stet.v1.Page
+	36, // 10: stet.v1.ListConversationsResponse.damaged:type_name -> stet.v1.Unreadable
+	35, // 11: stet.v1.ConversationHistoryRequest.page:type_name -> stet.v1.Page
 	5,  // 12: stet.v1.ConversationHistoryResponse.saves:type_name -> stet.v1.Save
 	0,  // 13: stet.v1.ForkConversationResponse.conversation:type_name -> stet.v1.Conversation
-	20, // 14: stet.v1.TranscriptResponse.messages:type_name -> stet.v1.TranscriptMessage
-	21, // 15: stet.v1.TranscriptMessage.tool:type_name -> stet.v1.TranscriptTool
-	34, // 16: stet.v1.SearchRequest.page:type_name -> stet.v1.Page
-	25, // 17: stet.v1.SearchResponse.hits:type_name -> stet.v1.SearchHit
-	28, // 18: stet.v1.InspectResponse.fields:type_name -> stet.v1.InspectField
-	1,  // 19: stet.v1.ConversationService.Create:input_type -> stet.v1.CreateConversationRequest
-	3,  // 20: stet.v1.ConversationService.Save:input_type -> stet.v1.SaveConversationRequest
-	6,  // 21: stet.v1.ConversationService.Get:input_type -> stet.v1.GetConversationRequest
-	8,  // 22: stet.v1.ConversationService.List:input_type -> stet.v1.ListConversationsRequest
-	10, // 23: stet.v1.ConversationService.History:input_type -> stet.v1.ConversationHistoryRequest
-	12, // 24: stet.v1.ConversationService.Fork:input_type -> stet.v1.ForkConversationRequest
-	14, // 25: stet.v1.ConversationService.Delete:input_type -> stet.v1.DeleteConversationRequest
-	16, // 26: stet.v1.ConversationService.SetTitle:input_type -> stet.v1.SetConversationTitleRequest
-	18, // 27: stet.v1.ConversationService.Transcript:input_type -> stet.v1.TranscriptRequest
-	22, // 28: stet.v1.ConversationService.Export:input_type -> stet.v1.ExportConversationRequest
-	24, // 29: stet.v1.ConversationService.Search:input_type -> stet.v1.SearchRequest
-	27, // 30: stet.v1.ConversationService.Inspect:input_type -> stet.v1.InspectRequest
-	2,  // 31: stet.v1.ConversationService.Create:output_type -> stet.v1.CreateConversationResponse
-	4,  // 32: stet.v1.ConversationService.Save:output_type -> stet.v1.SaveConversationResponse
-	7,  // 33: stet.v1.ConversationService.Get:output_type -> stet.v1.GetConversationResponse
-	9,  // 34: stet.v1.ConversationService.List:output_type -> stet.v1.ListConversationsResponse
-	11, // 35: stet.v1.ConversationService.History:output_type -> stet.v1.ConversationHistoryResponse
-	13, // 36: stet.v1.ConversationService.Fork:output_type -> stet.v1.ForkConversationResponse
-	15, // 37: stet.v1.ConversationService.Delete:output_type -> stet.v1.DeleteConversationResponse
-	17, // 38: stet.v1.ConversationService.SetTitle:output_type -> stet.v1.SetConversationTitleResponse
-	19, // 39: stet.v1.ConversationService.Transcript:output_type -> stet.v1.TranscriptResponse
-	23, // 40: stet.v1.ConversationService.Export:output_type -> stet.v1.ExportConversationResponse
-	26, // 41: stet.v1.ConversationService.Search:output_type -> stet.v1.SearchResponse
-	29, // 42: stet.v1.ConversationService.Inspect:output_type -> stet.v1.InspectResponse
-	31, // [31:43] is the sub-list for method output_type
-	19, // [19:31] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	21, // 14: stet.v1.TranscriptResponse.messages:type_name -> stet.v1.TranscriptMessage
+	20, // 15: stet.v1.TranscriptResponse.turns:type_name -> stet.v1.TranscriptTurn
+	37, // 16: stet.v1.TranscriptTurn.spent:type_name -> stet.v1.Spent
+	22, // 17: stet.v1.TranscriptMessage.tool:type_name -> stet.v1.TranscriptTool
+	35, // 18: stet.v1.SearchRequest.page:type_name -> stet.v1.Page
+	26, // 19: stet.v1.SearchResponse.hits:type_name -> stet.v1.SearchHit
+	29, // 20: stet.v1.InspectResponse.fields:type_name -> stet.v1.InspectField
+	1,  // 21: stet.v1.ConversationService.Create:input_type -> stet.v1.CreateConversationRequest
+	3,  // 22: stet.v1.ConversationService.Save:input_type -> stet.v1.SaveConversationRequest
+	6,  // 23: stet.v1.ConversationService.Get:input_type -> stet.v1.GetConversationRequest
+	8,  // 24: stet.v1.ConversationService.List:input_type -> stet.v1.ListConversationsRequest
+	10, // 25: stet.v1.ConversationService.History:input_type -> stet.v1.ConversationHistoryRequest
+	12, // 26: stet.v1.ConversationService.Fork:input_type -> stet.v1.ForkConversationRequest
+	14, // 27: stet.v1.ConversationService.Delete:input_type -> stet.v1.DeleteConversationRequest
+	16, // 28: stet.v1.ConversationService.SetTitle:input_type -> stet.v1.SetConversationTitleRequest
+	18, // 29: stet.v1.ConversationService.Transcript:input_type -> stet.v1.TranscriptRequest
+	23, // 30: stet.v1.ConversationService.Export:input_type -> stet.v1.ExportConversationRequest
+	25, // 31: stet.v1.ConversationService.Search:input_type -> stet.v1.SearchRequest
+	28, // 32: stet.v1.ConversationService.Inspect:input_type -> stet.v1.InspectRequest
+	2,  // 33: stet.v1.ConversationService.Create:output_type -> stet.v1.CreateConversationResponse
+	4,  // 34: stet.v1.ConversationService.Save:output_type -> stet.v1.SaveConversationResponse
+	7,  // 35: stet.v1.ConversationService.Get:output_type -> stet.v1.GetConversationResponse
+	9,  // 36: stet.v1.ConversationService.List:output_type -> stet.v1.ListConversationsResponse
+	11, // 37: stet.v1.ConversationService.History:output_type -> stet.v1.ConversationHistoryResponse
+	13, // 38: stet.v1.ConversationService.Fork:output_type -> stet.v1.ForkConversationResponse
+	15, // 39: stet.v1.ConversationService.Delete:output_type -> stet.v1.DeleteConversationResponse
+	17, // 40: stet.v1.ConversationService.SetTitle:output_type -> stet.v1.SetConversationTitleResponse
+	19, // 41: stet.v1.ConversationService.Transcript:output_type -> stet.v1.TranscriptResponse
+	24, // 42: stet.v1.ConversationService.Export:output_type -> stet.v1.ExportConversationResponse
+	27, // 43: stet.v1.ConversationService.Search:output_type -> stet.v1.SearchResponse
+	30, // 44: stet.v1.ConversationService.Inspect:output_type -> stet.v1.InspectResponse
+	33, // [33:45] is the sub-list for method output_type
+	21, // [21:33] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_conversation_service_proto_init() }
@@ -2415,7 +2505,7 @@ func file_stet_v1_conversation_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_conversation_service_proto_rawDesc), len(file_stet_v1_conversation_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -80,10 +80,12 @@ type OverviewRow struct {
 	// Where it was forked from, or empty.
 	Parent string `protobuf:"bytes,9,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Sums over the checkpoints of the conversation.
-	Checkpoints   uint32 `protobuf:"varint,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
-	Files         uint32 `protobuf:"varint,11,opt,name=files,proto3" json:"files,omitempty"`
-	Added         uint32 `protobuf:"varint,12,opt,name=added,proto3" json:"added,omitempty"`
-	Removed       uint32 `protobuf:"varint,13,opt,name=removed,proto3" json:"removed,omitempty"`
+	Checkpoints uint32 `protobuf:"varint,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	Files       uint32 `protobuf:"varint,11,opt,name=files,proto3" json:"files,omitempty"`
+	Added       uint32 `protobuf:"varint,12,opt,name=added,proto3" json:"added,omitempty"`
+	Removed     uint32 `protobuf:"varint,13,opt,name=removed,proto3" json:"removed,omitempty"`
+	// The model of the last turn, or empty.
+	Model         string `protobuf:"bytes,14,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -207,6 +209,13 @@ func (x *OverviewRow) GetRemoved() uint32 {
 		return x.Removed
 	}
 	return 0
+}
+
+func (x *OverviewRow) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
 }
 
 type OverviewResponse struct {
@@ -462,6 +471,9 @@ type TurnTotal struct {
 	// context_limit; 0 where it is not known.
 	ContextTokens uint32 `protobuf:"varint,7,opt,name=context_tokens,json=contextTokens,proto3" json:"context_tokens,omitempty"`
 	ContextLimit  uint32 `protobuf:"varint,8,opt,name=context_limit,json=contextLimit,proto3" json:"context_limit,omitempty"`
+	// What the turn took, where the agent's record says it.
+	Spent         *Spent `protobuf:"bytes,9,opt,name=spent,proto3" json:"spent,omitempty"`
+	Interrupted   bool   `protobuf:"varint,10,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -552,6 +564,20 @@ func (x *TurnTotal) GetContextLimit() uint32 {
 	return 0
 }
 
+func (x *TurnTotal) GetSpent() *Spent {
+	if x != nil {
+		return x.Spent
+	}
+	return nil
+}
+
+func (x *TurnTotal) GetInterrupted() bool {
+	if x != nil {
+		return x.Interrupted
+	}
+	return false
+}
+
 type TimelineFork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -629,7 +655,9 @@ type TimelineResponse struct {
 	Forks     []*TimelineFork `protobuf:"bytes,2,rep,name=forks,proto3" json:"forks,omitempty"`
 	Truncated bool            `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// Checkpoints that cannot be read.
-	Damaged       []*Unreadable `protobuf:"bytes,4,rep,name=damaged,proto3" json:"damaged,omitempty"`
+	Damaged []*Unreadable `protobuf:"bytes,4,rep,name=damaged,proto3" json:"damaged,omitempty"`
+	// What the conversation took in all.
+	Spent         *Spent `protobuf:"bytes,5,opt,name=spent,proto3" json:"spent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -688,6 +716,13 @@ func (x *TimelineResponse) GetTruncated() bool {
 func (x *TimelineResponse) GetDamaged() []*Unreadable {
 	if x != nil {
 		return x.Damaged
+	}
+	return nil
+}
+
+func (x *TimelineResponse) GetSpent() *Spent {
+	if x != nil {
+		return x.Spent
 	}
 	return nil
 }
@@ -1380,7 +1415,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1astet/v1/page_service.proto\x12\astet.v1\x1a stet/v1/checkpoint_service.proto\x1a\x14stet/v1/common.proto\x1a\x1bstet/v1/store_service.proto\"4\n" +
 	"\x0fOverviewRequest\x12!\n" +
-	"\x04page\x18\x01 \x01(\v2\r.stet.v1.PageR\x04page\"\xd1\x02\n" +
+	"\x04page\x18\x01 \x01(\v2\r.stet.v1.PageR\x04page\"\xe7\x02\n" +
 	"\vOverviewRow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1c\n" +
@@ -1397,7 +1432,8 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	" \x01(\rR\vcheckpoints\x12\x14\n" +
 	"\x05files\x18\v \x01(\rR\x05files\x12\x14\n" +
 	"\x05added\x18\f \x01(\rR\x05added\x12\x18\n" +
-	"\aremoved\x18\r \x01(\rR\aremoved\"\x8c\x01\n" +
+	"\aremoved\x18\r \x01(\rR\aremoved\x12\x14\n" +
+	"\x05model\x18\x0e \x01(\tR\x05model\"\x8c\x01\n" +
 	"\x10OverviewResponse\x12(\n" +
 	"\x04rows\x18\x01 \x03(\v2\x14.stet.v1.OverviewRowR\x04rows\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
@@ -1420,7 +1456,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x06branch\x18\n" +
 	" \x01(\rR\x06branch\x121\n" +
 	"\n" +
-	"turn_total\x18\v \x01(\v2\x12.stet.v1.TurnTotalR\tturnTotal\"\xfa\x01\n" +
+	"turn_total\x18\v \x01(\v2\x12.stet.v1.TurnTotalR\tturnTotal\"\xc2\x02\n" +
 	"\tTurnTotal\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\rR\x05files\x12\x14\n" +
 	"\x05added\x18\x02 \x01(\rR\x05added\x12\x18\n" +
@@ -1430,18 +1466,22 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\vduration_ms\x18\x06 \x01(\x03R\n" +
 	"durationMs\x12%\n" +
 	"\x0econtext_tokens\x18\a \x01(\rR\rcontextTokens\x12#\n" +
-	"\rcontext_limit\x18\b \x01(\rR\fcontextLimit\"i\n" +
+	"\rcontext_limit\x18\b \x01(\rR\fcontextLimit\x12$\n" +
+	"\x05spent\x18\t \x01(\v2\x0e.stet.v1.SpentR\x05spent\x12 \n" +
+	"\vinterrupted\x18\n" +
+	" \x01(\bR\vinterrupted\"i\n" +
 	"\fTimelineFork\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
 	"\x05turns\x18\x03 \x01(\rR\x05turns\x12\x1d\n" +
 	"\n" +
-	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\xbe\x01\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\xe4\x01\n" +
 	"\x10TimelineResponse\x120\n" +
 	"\aentries\x18\x01 \x03(\v2\x16.stet.v1.TimelineEntryR\aentries\x12+\n" +
 	"\x05forks\x18\x02 \x03(\v2\x15.stet.v1.TimelineForkR\x05forks\x12\x1c\n" +
 	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12-\n" +
-	"\adamaged\x18\x04 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"H\n" +
+	"\adamaged\x18\x04 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\x12$\n" +
+	"\x05spent\x18\x05 \x01(\v2\x0e.stet.v1.SpentR\x05spent\"H\n" +
 	"\fGraphRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -1539,8 +1579,9 @@ var file_stet_v1_page_service_proto_goTypes = []any{
 	(*Page)(nil),             // 17: stet.v1.Page
 	(*Unreadable)(nil),       // 18: stet.v1.Unreadable
 	(*Checkpoint)(nil),       // 19: stet.v1.Checkpoint
-	(*KindStats)(nil),        // 20: stet.v1.KindStats
-	(*ConversationSize)(nil), // 21: stet.v1.ConversationSize
+	(*Spent)(nil),            // 20: stet.v1.Spent
+	(*KindStats)(nil),        // 21: stet.v1.KindStats
+	(*ConversationSize)(nil), // 22: stet.v1.ConversationSize
 }
 var file_stet_v1_page_service_proto_depIdxs = []int32{
 	17, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
@@ -1548,30 +1589,32 @@ var file_stet_v1_page_service_proto_depIdxs = []int32{
 	18, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
 	19, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
 	5,  // 4: stet.v1.TimelineEntry.turn_total:type_name -> stet.v1.TurnTotal
-	4,  // 5: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
-	6,  // 6: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
-	18, // 7: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
-	9,  // 8: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
-	10, // 9: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
-	20, // 10: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
-	13, // 11: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
-	20, // 12: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
-	21, // 13: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
-	0,  // 14: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
-	3,  // 15: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
-	8,  // 16: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
-	12, // 17: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
-	15, // 18: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
-	2,  // 19: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
-	7,  // 20: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
-	11, // 21: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
-	14, // 22: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
-	16, // 23: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	20, // 5: stet.v1.TurnTotal.spent:type_name -> stet.v1.Spent
+	4,  // 6: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
+	6,  // 7: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
+	18, // 8: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
+	20, // 9: stet.v1.TimelineResponse.spent:type_name -> stet.v1.Spent
+	9,  // 10: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
+	10, // 11: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
+	21, // 12: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
+	13, // 13: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
+	21, // 14: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
+	22, // 15: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
+	0,  // 16: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
+	3,  // 17: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
+	8,  // 18: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
+	12, // 19: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
+	15, // 20: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
+	2,  // 21: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
+	7,  // 22: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
+	11, // 23: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
+	14, // 24: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
+	16, // 25: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_page_service_proto_init() }

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/common.proto.
  */
 export const file_stet_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChRzdGV0L3YxL2NvbW1vbi5wcm90bxIHc3RldC52MSIjCgdCbG9iUmVmEgoKAmlkGAEgASgMEgwKBHNpemUYAiABKAQiJQoEUGFnZRIOCgZjdXJzb3IYASABKAkSDQoFbGltaXQYAiABKA0iKAoKVW5yZWFkYWJsZRIKCgJpZBgBIAEoCRIOCgZkZXRhaWwYAiABKAkqPQoEU2lkZRIUChBTSURFX1VOU1BFQ0lGSUVEEAASDwoLU0lERV9CRUZPUkUQARIOCgpTSURFX0FGVEVSEAJCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z");
+  fileDesc("ChRzdGV0L3YxL2NvbW1vbi5wcm90bxIHc3RldC52MSIjCgdCbG9iUmVmEgoKAmlkGAEgASgMEgwKBHNpemUYAiABKAQiJQoEUGFnZRIOCgZjdXJzb3IYASABKAkSDQoFbGltaXQYAiABKA0iKAoKVW5yZWFkYWJsZRIKCgJpZBgBIAEoCRIOCgZkZXRhaWwYAiABKAkizQEKBVNwZW50Eg0KBW1vZGVsGAEgASgJEhQKDGlucHV0X3Rva2VucxgCIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAMgASgDEhkKEWNhY2hlX3JlYWRfdG9rZW5zGAQgASgDEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgFIAEoAxIYChByZWFzb25pbmdfdG9rZW5zGAYgASgDEhUKCGNvc3RfdXNkGAcgASgBSACIAQESEwoLZHVyYXRpb25fbXMYCCABKANCCwoJX2Nvc3RfdXNkKj0KBFNpZGUSFAoQU0lERV9VTlNQRUNJRklFRBAAEg8KC1NJREVfQkVGT1JFEAESDgoKU0lERV9BRlRFUhACQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw");
 
 /**
  * BlobRef has the id and the size of a blob, so that a reader can plan before it
@@ -96,6 +96,67 @@ export type Unreadable = Message<"stet.v1.Unreadable"> & {
  */
 export const UnreadableSchema: GenMessage<Unreadable> = /*@__PURE__*/
   messageDesc(file_stet_v1_common, 2);
+
+/**
+ * Spent is what a turn took, or several together, as far as the records of the agents
+ * say. What they do not say is 0 or absent.
+ *
+ * @generated from message stet.v1.Spent
+ */
+export type Spent = Message<"stet.v1.Spent"> & {
+  /**
+   * The last model that answered.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * Tokens that were read and not found in a cache.
+   *
+   * @generated from field: int64 input_tokens = 2;
+   */
+  inputTokens: bigint;
+
+  /**
+   * @generated from field: int64 output_tokens = 3;
+   */
+  outputTokens: bigint;
+
+  /**
+   * @generated from field: int64 cache_read_tokens = 4;
+   */
+  cacheReadTokens: bigint;
+
+  /**
+   * @generated from field: int64 cache_write_tokens = 5;
+   */
+  cacheWriteTokens: bigint;
+
+  /**
+   * @generated from field: int64 reasoning_tokens = 6;
+   */
+  reasoningTokens: bigint;
+
+  /**
+   * @generated from field: optional double cost_usd = 7;
+   */
+  costUsd?: number | undefined;
+
+  /**
+   * What the turns took, without the time between them.
+   *
+   * @generated from field: int64 duration_ms = 8;
+   */
+  durationMs: bigint;
+};
+
+/**
+ * Describes the message stet.v1.Spent.
+ * Use `create(SpentSchema)` to create a new message.
+ */
+export const SpentSchema: GenMessage<Spent> = /*@__PURE__*/
+  messageDesc(file_stet_v1_common, 3);
 
 /**
  * Side is the side of a message on which a checkpoint was taken.
