@@ -33,6 +33,43 @@ export function tokens(used: number, limit: number): string {
   return limit > 0 ? `${k(used)} of ${k(limit)} tokens` : `${k(used)} tokens`;
 }
 
+/** tokenCount formats a number of tokens, such as 12.3k; empty for none. */
+export function tokenCount(n: number | bigint): string {
+  const v = Number(n);
+  if (v <= 0) return "";
+  if (v < 1000) return String(v);
+  return v < 999_950 ? `${(v / 1e3).toFixed(1)}k` : `${(v / 1e6).toFixed(1)}M`;
+}
+
+/** cost formats dollars; empty where they are not known. */
+export function cost(usd: number | undefined): string {
+  if (usd === undefined || usd <= 0) return "";
+  return usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;
+}
+
+/** modelName shortens the name of a model: without the day on which it was made. */
+export function modelName(model: string): string {
+  return oneLine(model.replace(/-20\d{6}$/, ""), 40);
+}
+
+/** Spent is what turns took; see the message of that name. */
+export interface Spent {
+  model: string;
+  inputTokens: bigint;
+  outputTokens: bigint;
+  cacheReadTokens: bigint;
+  cacheWriteTokens: bigint;
+  costUsd?: number;
+  durationMs: bigint;
+}
+
+/** spentWords says what turns took, as far as it is known. */
+export function spentWords(s: Spent | undefined): string[] {
+  if (!s) return [];
+  const read = tokenCount(s.inputTokens + s.outputTokens + s.cacheReadTokens + s.cacheWriteTokens);
+  return [modelName(s.model), read && `${read} tokens`, cost(s.costUsd), s.durationMs > 0n ? duration(Number(s.durationMs)) : ""].filter(Boolean);
+}
+
 /** clock is the time of day. */
 export function clock(ms: number): string {
   const d = new Date(ms);

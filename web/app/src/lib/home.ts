@@ -37,8 +37,8 @@ export function merged<T extends { id: string }>(newest: readonly T[] | undefine
 }
 
 /** matches reports whether all words occur in a row. */
-export function matches(row: { title: string; workspace: string; agent: string; id: string }, words: string): boolean {
-  const text = `${row.title} ${row.workspace} ${row.agent} ${row.id}`.toLowerCase();
+export function matches(row: { title: string; workspace: string; agent: string; id: string; model?: string }, words: string): boolean {
+  const text = `${row.title} ${row.workspace} ${row.agent} ${row.model ?? ""} ${row.id}`.toLowerCase();
   return words
     .toLowerCase()
     .split(/\s+/)

@@ -3,7 +3,7 @@ import { lazy } from "../lazy.tsx";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
-import { count, hex, oneLine } from "../lib/format.ts";
+import { count, hex, oneLine, spentWords } from "../lib/format.ts";
 import { type Tab, tabs, to } from "../lib/route.ts";
 import { isGap } from "../lib/timeline.ts";
 import { useEvery, useLoad } from "../load.ts";
@@ -75,7 +75,7 @@ export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
   );
 }
 
-function Head({ shown: { info, entry }, tab, live }: { shown: Shown; tab: Tab; live: string | undefined }) {
+function Head({ shown: { info, entry, timeline }, tab, live }: { shown: Shown; tab: Tab; live: string | undefined }) {
   const at = entry?.checkpoint?.id;
   const [railOpen, setRailOpen] = useState(false);
   useEffect(() => {
@@ -93,6 +93,11 @@ function Head({ shown: { info, entry }, tab, live }: { shown: Shown; tab: Tab; l
           </span>
         )}
         <span>{count(info.turns, "turn")}</span>
+        {spentWords(timeline.spent).map((word) => (
+          <span key={word} class="spent">
+            {word}
+          </span>
+        ))}
         <span>
           changed <Time ms={info.updatedMs} />
         </span>

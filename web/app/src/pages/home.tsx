@@ -4,7 +4,7 @@ import type { OverviewRow } from "@gen/stet/v1/page_service_pb";
 import { useMemo, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useListKeys } from "../focus.ts";
-import { bytes, count, oneLine } from "../lib/format.ts";
+import { bytes, count, modelName, oneLine } from "../lib/format.ts";
 import { type Line, grouped, matches, merged } from "../lib/home.ts";
 import { to } from "../lib/route.ts";
 import { useEvery, useLoad } from "../load.ts";
@@ -122,6 +122,9 @@ function HomeLine({ line, size }: { line: Line<OverviewRow>; size?: Map<string, 
         {r.parent && <span class="tag">fork</span>}
       </span>
       <span class="agent">{r.agent}</span>
+      <span class="model" title={r.model}>
+        {modelName(r.model)}
+      </span>
       <span class="turns">{count(r.turns, "turn")}</span>
       <span class="changed">
         {r.files > 0 && `${count(r.files, "file")} `}

@@ -2,7 +2,7 @@ import type { TimelineEntry, TurnTotal } from "@gen/stet/v1/page_service_pb";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
-import { clock, count, duration, oneLine, tokens } from "../lib/format.ts";
+import { clock, count, duration, oneLine, spentWords, tokens } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
 import { type Lane, isGap, lanes } from "../lib/timeline.ts";
 import { go, setQuery } from "../nav.ts";
@@ -125,7 +125,12 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
 /** Whole shows what a turn of several checkpoints changed, and how long it took. */
 function Whole({ total, files }: { total: TurnTotal; files: number }) {
   const several = total.files > files;
-  if (!several && total.durationMs === 0n && total.contextTokens === 0) return null;
+  const spent = spentWords(total.spent);
+  if (total.interrupted) spent.push("interrupted");
+  // A record of the agent also has the time.
+  const took = total.durationMs > 0n && !total.spent;
+  if (spent.length > 0 && !several) return <span class="point-facts muted spent">{spent.join(" · ")}</span>;
+  if (!several && spent.length === 0 && !took && total.contextTokens === 0) return null;
   return (
     <span class="point-facts muted">
       {several && (
@@ -133,8 +138,8 @@ function Whole({ total, files }: { total: TurnTotal; files: number }) {
           turn: {count(total.files, "file")} <Lines added={total.added} removed={total.removed} />{" "}
         </>
       )}
-      {total.durationMs > 0n && <>took {duration(Number(total.durationMs))} </>}
-      {total.contextTokens > 0 && <>{tokens(total.contextTokens, total.contextLimit)}</>}
+      {took && <>took {duration(Number(total.durationMs))} </>}
+      {spent.length > 0 ? <span class="spent">{spent.join(" · ")}</span> : total.contextTokens > 0 && <>{tokens(total.contextTokens, total.contextLimit)}</>}
     </span>
   );
 }

@@ -1,10 +1,10 @@
-import type { TranscriptMessage } from "@gen/stet/v1/conversation_service_pb";
+import type { TranscriptMessage, TranscriptTurn } from "@gen/stet/v1/conversation_service_pb";
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
 import { parseUnified } from "../lib/diff.ts";
-import { hex, oneLine } from "../lib/format.ts";
+import { hex, oneLine, spentWords } from "../lib/format.ts";
 import { byTurn, pageTurns, pagesFor } from "../lib/turns.ts";
 import { Copy, Empty, Html, Lines, Time, Trouble, Waiting } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
@@ -26,11 +26,13 @@ interface Pages {
   key: string;
   total: number | undefined;
   turns: Map<number, TranscriptMessage[]>;
+  /** What is known about turns, by number from 1. */
+  known: Map<number, TranscriptTurn>;
   asked: Set<number>;
   problem: api.Problem | undefined;
 }
 
-const fresh = (key: string): Pages => ({ key, total: undefined, turns: new Map(), asked: new Set(), problem: undefined });
+const fresh = (key: string): Pages => ({ key, total: undefined, turns: new Map(), known: new Map(), asked: new Set(), problem: undefined });
 
 /** Transcript shows messages and tool calls. Turns are fetched when they become
  * visible. */
@@ -52,6 +54,7 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
       if (into !== pages.current) return;
       into.total = res.totalTurns;
       for (const [n, messages] of byTurn(res.messages, p * pageTurns)) into.turns.set(n, messages);
+      for (const t of res.turns) into.known.set(t.turn, t);
       into.problem = undefined;
     } catch (err) {
       into.asked.delete(p);
@@ -66,7 +69,7 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
     if (shownRoot.current !== rootKey) {
       shownRoot.current = rootKey;
       const old = pages.current;
-      pages.current = { ...fresh(key), total: old.total, turns: new Map(old.turns) };
+      pages.current = { ...fresh(key), total: old.total, turns: new Map(old.turns), known: new Map(old.known) };
     }
     const first = turn > 0 ? Math.floor((turn - 1) / pageTurns) : 0;
     void fetchPage(first);
@@ -112,12 +115,14 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
       handle={list}
       stick={live && turn === 0}
       onSpan={(from, to) => pagesFor(from, to).forEach((p) => void fetchPage(p))}
-      render={(i) => <Turn number={i + 1} messages={pages.current.turns.get(i)} wanted={turn === i + 1} />}
+      render={(i) => <Turn number={i + 1} messages={pages.current.turns.get(i)} known={pages.current.known.get(i + 1)} wanted={turn === i + 1} />}
     />
   );
 }
 
-function Turn({ number, messages, wanted }: { number: number; messages: TranscriptMessage[] | undefined; wanted: boolean }) {
+function Turn({ number, messages, known, wanted }: { number: number; messages: TranscriptMessage[] | undefined; known: TranscriptTurn | undefined; wanted: boolean }) {
+  const spent = spentWords(known?.spent);
+  if (known?.interrupted) spent.push("interrupted");
   return (
     <div class={wanted ? "turn wanted" : "turn"} id={`turn-${number}`}>
       <div class="turn-number">
@@ -125,7 +130,10 @@ function Turn({ number, messages, wanted }: { number: number; messages: Transcri
           {number}
         </a>
       </div>
-      <div class="turn-body">{messages ? messages.map((m, i) => <Message key={m.id || i} m={m} />) : <p class="placeholder" aria-hidden="true" />}</div>
+      <div class="turn-body">
+        {spent.length > 0 && <p class="turn-spent muted">{spent.join(" · ")}</p>}
+        {messages ? messages.map((m, i) => <Message key={m.id || i} m={m} />) : <p class="placeholder" aria-hidden="true" />}
+      </div>
     </div>
   );
 }
