@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -58,7 +60,10 @@ store.db, which is read directly.`,
 				if err != nil {
 					return err
 				}
-				return a.export(cmd.Context(), t, format, opts, flags.output)
+				if opts.Note, err = a.turnNotes(ctx, db, args[0], t.Root); err != nil {
+					return err
+				}
+				return a.export(ctx, t, format, opts, flags.output)
 			})
 		},
 	}
@@ -145,6 +150,16 @@ func (a *app) transcript(ctx context.Context, db *stet.DB, name, at string) (*tr
 		return nil, err
 	}
 	return reader.At(ctx, root)
+}
+
+// turnNotes returns what is known about the turns of a state.
+func (a *app) turnNotes(ctx context.Context, db *stet.DB, name string, root blob.ID) (func(int) string, error) {
+	id, err := conversationID(ctx, db, name)
+	if err != nil {
+		return nil, err
+	}
+	details, err := timeline.New(db.Checkpoints(), db.Conversations()).Details(ctx, id, root)
+	return func(turn int) string { return turnNote(details[uint64(turn)]) }, err
 }
 
 // export writes a transcript; a file gets its name once it is complete.

@@ -24,6 +24,9 @@ func (a *app) logCommand() *cobra.Command {
   x  one that a rewind left on its own branch; it is kept, and you can rewind
      to it like to any other
 
+Below the newest checkpoint of a turn is what the agent's record says about it: model,
+tokens, cost and time.
+
 Checkpoints without changes, such as most of those before a turn, are left out;
 --all shows them. With a conversation, only its checkpoints are shown.`,
 		Example:           "  stet log\n  stet log 01JCX4 -n 100\n  stet log --json | jq -r .id",
@@ -73,15 +76,17 @@ type turnJSON struct {
 	Removed       uint64 `json:"removed"`
 	Partial       bool   `json:"partial,omitempty"`
 	Checkpoints   int    `json:"checkpoints"`
-	DurationMS    int64  `json:"duration_ms,omitempty"`
+	Interrupted   bool   `json:"interrupted,omitempty"`
 	ContextTokens uint32 `json:"context_tokens,omitempty"`
 	ContextLimit  uint32 `json:"context_limit,omitempty"`
+	spentJSON
 }
 
 func newTurnJSON(total *timeline.Total, turn *timeline.Turn) *turnJSON {
 	return &turnJSON{
 		Files: total.Files, Added: total.Added, Removed: total.Removed, Partial: total.Partial, Checkpoints: len(total.Checkpoints),
-		DurationMS: turn.Duration.Milliseconds(), ContextTokens: turn.ContextTokens, ContextLimit: turn.ContextLimit,
+		Interrupted: turn.Interrupted, ContextTokens: turn.ContextTokens, ContextLimit: turn.ContextLimit,
+		spentJSON: newSpentJSON(turn.Spent),
 	}
 }
 
@@ -109,12 +114,11 @@ func (a *app) log(ctx context.Context, p *place, limit int, all bool) error {
 }
 
 // logLines prints the history as JSON.
-func (a *app) logLines(ctx context.Context, p *place, history *timeline.History) error {
-	reader := p.timeline()
+func (a *app) logLines(ctx context.Context, history *timeline.History) error {
 	for _, e := range history.Entries {
 		value := newLogJSON(e)
 		if e.Total != nil {
-			turn, err := reader.Turn(ctx, e.Record)
+			turn, err := history.Turn(ctx, e)
 			if err != nil {
 				return err
 			}
@@ -129,7 +133,7 @@ func (a *app) logLines(ctx context.Context, p *place, history *timeline.History)
 
 func (a *app) showLog(ctx context.Context, p *place, conv string, history *timeline.History, limit int, all bool) error {
 	if a.json {
-		return a.logLines(ctx, p, history)
+		return a.logLines(ctx, history)
 	}
 	shown, more := history.Entries, 0
 	if !all {
@@ -145,7 +149,7 @@ func (a *app) showLog(ctx context.Context, p *place, conv string, history *timel
 		a.say("no checkpoints in %s yet; 'stet checkpoint' makes one", tilde(p.space.Path()))
 		return a.tellMoved(ctx, p)
 	}
-	if err := a.printLog(ctx, p, shown); err != nil {
+	if err := a.printLog(ctx, p, history, shown); err != nil {
 		return err
 	}
 	if more > 0 {

@@ -97,3 +97,22 @@ func (a *app) glyphs(g *logGraph, i int, e *timeline.Entry) string {
 	}
 	return text.String()
 }
+
+// below draws the columns under an entry, and a remark about it.
+func (a *app) below(g *logGraph, i int, remark string) string {
+	ends := func(c int) bool { // no line goes on under the entry
+		return c > 0 && c == g.column[i] && g.last[i] && g.join(i) == "" || c == 0 && i+1 == len(g.column)
+	}
+	var text strings.Builder
+	for c := range g.width / 2 {
+		if open := c == 0 || c < len(g.open[i]) && g.open[i][c]; open && !ends(c) {
+			text.WriteString("| ")
+		} else {
+			text.WriteString("  ")
+		}
+	}
+	if isTerminal(a.out) {
+		remark = cut(remark, a.width()-g.width)
+	}
+	return a.paint().dim(text.String() + remark)
+}

@@ -16,7 +16,7 @@ import (
 )
 
 // printLog draws the tree.
-func (a *app) printLog(ctx context.Context, p *place, shown []*timeline.Entry) error {
+func (a *app) printLog(ctx context.Context, p *place, history *timeline.History, shown []*timeline.Entry) error {
 	heads, err := a.logHeads(ctx, p, shown)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (a *app) printLog(ctx context.Context, p *place, shown []*timeline.Entry) e
 	if err != nil {
 		return err
 	}
-	rows, err := a.logRows(ctx, p, shown)
+	rows, err := a.logRows(ctx, history, shown)
 	if err != nil {
 		return err
 	}
@@ -122,14 +122,15 @@ type logRow struct {
 }
 
 // logRows draws the entries, in columns.
-func (a *app) logRows(ctx context.Context, p *place, shown []*timeline.Entry) ([]logRow, error) {
+func (a *app) logRows(ctx context.Context, history *timeline.History, shown []*timeline.Entry) ([]logRow, error) {
 	texts := make([][]string, len(shown))
-	several, reader := severalConversations(shown), p.timeline()
+	turns, several := make([]*timeline.Turn, len(shown)), severalConversations(shown)
 	for i, e := range shown {
-		turn, err := reader.Turn(ctx, e.Record)
+		turn, err := history.Turn(ctx, e)
 		if err != nil {
 			return nil, err
 		}
+		turns[i] = turn
 		texts[i] = []string{e.Record.Name(), when(e.Record.Time, now()), placeText(e.Record), titleText(e, turn), fileCount(e.Record), lineCount(e.Record), tail(e, turn, several)}
 	}
 	graph := newGraph(shown)
@@ -145,6 +146,9 @@ func (a *app) logRows(ctx context.Context, p *place, shown []*timeline.Entry) ([
 	for i, e := range shown {
 		texts[i][3] = clip(texts[i][3], widths[3])
 		rows[i].line = a.logLine(e, a.glyphs(graph, i, e), graph.width, texts[i], widths)
+		if words := spentLine(e, turns[i]); words != "" {
+			rows[i].below = append(rows[i].below, a.below(graph, i, words))
+		}
 		if e.Forgotten > 0 {
 			rows[i].below = append(rows[i].below, a.paint().dim(pad(":", graph.width)+plural(int64(e.Forgotten), "checkpoint")+" no longer kept"))
 		}
@@ -229,7 +233,7 @@ func linesChanged(added, removed uint64, partial bool) string {
 }
 
 // turnWords describes the whole turn of its newest checkpoint: what several checkpoints
-// found together, and how long it took.
+// found together, and how long it took if no line below says it.
 func turnWords(e *timeline.Entry, turn *timeline.Turn) (words []string) {
 	total := e.Total
 	if total == nil {
@@ -238,10 +242,22 @@ func turnWords(e *timeline.Entry, turn *timeline.Turn) (words []string) {
 	if total.Files > e.Record.FilesChanged {
 		words = append(words, strings.TrimSpace("in all "+plural(int64(total.Files), "file")+" "+linesChanged(total.Added, total.Removed, total.Partial)))
 	}
-	if turn.Duration > 0 {
+	if turn.Duration > 0 && spentLine(e, turn) == "" {
 		words = append(words, "took "+duration(turn.Duration))
 	}
 	return words
+}
+
+// spentLine says what the whole turn of its newest checkpoint took, or "" if nothing but
+// its duration is known.
+func spentLine(e *timeline.Entry, turn *timeline.Turn) string {
+	if e.Total == nil || turn.Model == "" && turn.Tokens() == 0 && turn.CostUSD == nil {
+		return ""
+	}
+	if turn.Interrupted {
+		return spentWords(turn.Spent) + " · interrupted"
+	}
+	return spentWords(turn.Spent)
 }
 
 // tail returns the optional parts of a line.
@@ -287,17 +303,24 @@ func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 	if err != nil {
 		return err
 	}
-	paint := a.paint()
-	fmt.Fprintf(a.out, "%s  %q  %s  %s\n\n", paint.yellow(shorter(id)), clip(info.Title, 60), clip(info.Agent, 20), plural(int64(info.Turns), "turn"))
+	paint, reader := a.paint(), p.timeline()
+	spent, err := reader.Spent(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, a.conversationHead(info, spent))
 	for save, err := range p.db.Conversations().History(ctx, id, &conversation.HistoryOptions{Newest: true}) {
 		if err != nil {
 			return err
 		}
-		turn, err := p.timeline().TurnAt(ctx, save.Root, save.Turns)
+		turn, err := reader.TurnOf(ctx, save)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "o   %s  %s  %s  %s\n", paint.dim(when(save.Time, now())), pad(plural(int64(save.Turns), "turn"), 8), clip(turnText(turn), 60), paint.dim(save.Kind.String()))
+		if words := spentWords(turn.Spent); words != "" {
+			fmt.Fprintln(a.out, paint.dim("|   "+words))
+		}
 	}
 	return nil
 }

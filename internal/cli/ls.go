@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/timeline"
 )
 
 type lsFlags struct {
@@ -22,6 +24,7 @@ type lsFlags struct {
 	agents bool
 	agent  string
 	limit  int
+	long   bool
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -31,14 +34,16 @@ func (a *app) lsCommand() *cobra.Command {
 		Short:   "List conversations, last changed first",
 		GroupID: groupLook,
 		Long: `List the conversations of the store, last changed first: id, time of the
-last change, turns, agent, workspace and title. Ids are shortened to unique prefixes;
-any unique prefix is accepted wherever a conversation is expected.
+last change, turns, agent, model of the last turn, workspace and title; -l adds how
+many tokens the turns took and what they cost, where the agent's record says it. Ids are
+shortened to unique prefixes; any unique prefix is accepted wherever a conversation is
+expected. A narrow terminal shows fewer columns.
 Unreadable ones are listed after the others, with exit code 6.
 --store may name a state.vscdb or store.db, which is read directly.
 
 --agents lists cloud agents instead: id, time of the last change, status, number of
 events and name, and for a copy ('stet follow') the server where the agent runs.`,
-		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls --json | jq -r 'select(.turns > 20) | .id'",
+		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls -l --json | jq -r 'select(.cost_usd > 1) | .id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -58,6 +63,7 @@ events and name, and for a copy ('stet follow') the server where the agent runs.
 	cmd.Flags().BoolVar(&flags.agents, "agents", false, "list cloud agents, also copies")
 	cmd.Flags().StringVar(&flags.agent, "agent", "", "only conversations of this agent")
 	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 0, "at most this many (0: all)")
+	cmd.Flags().BoolVarP(&flags.long, "long", "l", false, "also show tokens and cost")
 	return cmd
 }
 
@@ -74,33 +80,55 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 	if err != nil {
 		return err
 	}
-	if err := a.printConversations(ctx, db, infos, len(damaged)); err != nil {
+	if err := a.printConversations(ctx, db, infos, len(damaged), flags.long); err != nil {
 		return err
 	}
 	return unreadable(damaged)
 }
 
-func (a *app) printConversations(ctx context.Context, db *stet.DB, infos []conversation.Info, damaged int) error {
-	if a.json {
-		for _, info := range infos {
-			if err := a.printJSON(infoJSON(info)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+func (a *app) printConversations(ctx context.Context, db *stet.DB, infos []conversation.Info, damaged int, long bool) error {
 	if len(infos) == 0 {
 		if damaged == 0 {
 			a.say("no conversations yet")
 		}
 		return nil
 	}
-	table, err := a.conversationTable(ctx, db, infos)
+	spent, err := spentBy(ctx, db, infos, long)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		for i, info := range infos {
+			if err := a.printJSON(withSpent(info, spent[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table, err := a.conversationTable(ctx, db, infos, spent)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(a.out, table)
 	return err
+}
+
+// spentBy returns what conversations took in all, or only the model of their last turns,
+// which is known without reading their histories.
+func spentBy(ctx context.Context, db *stet.DB, infos []conversation.Info, all bool) ([]timeline.Spent, error) {
+	spent := make([]timeline.Spent, len(infos))
+	reader := timeline.New(db.Checkpoints(), db.Conversations())
+	for i, info := range infos {
+		if last := timeline.SpentOf(info.Turn); !all {
+			spent[i].Model = last.Model
+			continue
+		}
+		var err error
+		if spent[i], err = reader.Spent(ctx, info.ID); err != nil {
+			return nil, err
+		}
+	}
+	return spent, nil
 }
 
 // conversations reads all pages of a list, or the first few entries, and the damaged
@@ -137,13 +165,14 @@ type conversationJSON struct {
 	Root       string            `json:"root,omitempty"`
 	ForkedFrom string            `json:"forked_from,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
+	spentJSON
 }
 
 func infoJSON(info conversation.Info) conversationJSON {
 	out := conversationJSON{
 		Schema: "stet.conversation.v1", ID: info.ID, Title: info.Title, Agent: info.Agent, Workspace: info.Workspace,
 		Turns: info.Turns, CreatedAt: stamp(info.Created), UpdatedAt: stamp(info.Updated), Save: info.Save,
-		ForkedFrom: info.ForkedFrom, Labels: info.Labels,
+		ForkedFrom: info.ForkedFrom, Labels: info.Labels, spentJSON: spentJSON{Model: timeline.SpentOf(info.Turn).Model},
 	}
 	if !info.Root.IsZero() {
 		out.Root = info.Root.String()
@@ -151,10 +180,17 @@ func infoJSON(info conversation.Info) conversationJSON {
 	return out
 }
 
+// withSpent is infoJSON with what the turns took.
+func withSpent(info conversation.Info, spent timeline.Spent) conversationJSON {
+	out := infoJSON(info)
+	out.spentJSON = newSpentJSON(spent)
+	return out
+}
+
 // conversationTable prints ids as short as the other verbs take them: what tells apart
 // the listed ones may fit one that is not listed.
-func (a *app) conversationTable(ctx context.Context, db *stet.DB, infos []conversation.Info) (string, error) {
-	p, now := a.paint(), time.Now()
+func (a *app) conversationTable(ctx context.Context, db *stet.DB, infos []conversation.Info, spent []timeline.Spent) (string, error) {
+	now := time.Now()
 	ids := make([]string, len(infos))
 	for i, info := range infos {
 		ids[i] = info.ID
@@ -164,32 +200,67 @@ func (a *app) conversationTable(ctx context.Context, db *stet.DB, infos []conver
 		return "", err
 	}
 	var rows [][]string
-	for _, info := range infos {
+	for i, info := range infos {
 		rows = append(rows, []string{
 			short[info.ID], when(info.Updated, now), plural(int64(info.Turns), "turn"),
-			clip(info.Agent, 16), clip(tilde(info.Workspace), 40), info.Title,
+			clip(info.Agent, 16), modelText(spent[i].Model), timeline.TokenText(spent[i].Tokens()), timeline.CostText(spent[i].CostUSD),
+			cutFront(printable(tilde(info.Workspace)), 40), info.Title,
 		})
 	}
-	widths := columnWidths(rows, 5)
+	widths := fitColumns(columnWidths(rows, 8), a.width()-20, []int{7, 4, 3, 1}, 14)
 	var text strings.Builder
 	for _, row := range rows {
 		left := a.width()
 		for i, width := range widths {
-			cell := pad(row[i], width)
-			left -= width + 2
-			switch i {
-			case 0:
-				cell = p.yellow(cell)
-			case 2:
-				cell = padLeft(row[i], width)
-			case 1, 3, 4:
-				cell = p.dim(cell)
+			if width == 0 {
+				continue
 			}
-			text.WriteString(cell + "  ")
+			left -= width + 2
+			text.WriteString(a.lsCell(i, row[i], width) + "  ")
 		}
-		text.WriteString(clip(row[5], max(left, 20)) + "\n")
+		text.WriteString(clip(row[8], max(left, 20)) + "\n")
 	}
 	return text.String(), nil
+}
+
+// lsCell is a cell of the table; numbers end at the same column.
+func (a *app) lsCell(column int, text string, width int) string {
+	p := a.paint()
+	switch column {
+	case 0:
+		return p.yellow(pad(text, width))
+	case 2, 5, 6:
+		return padLeft(text, width)
+	case 7:
+		text = cutFront(text, width)
+	}
+	return p.dim(pad(text, width))
+}
+
+// fitColumns makes columns fit into the room that a terminal has: it shortens the first one
+// of an order to what is left, if that is at least a number of characters, or else leaves
+// out columns in that order.
+func fitColumns(widths []int, room int, order []int, least int) []int {
+	widths = slices.Clone(widths)
+	for _, width := range widths {
+		if width > 0 {
+			room -= width + 2
+		}
+	}
+	if first := order[0]; room < 0 && widths[first]+room >= least {
+		widths[first] += room
+		return widths
+	}
+	for _, i := range order {
+		if room >= 0 {
+			break
+		}
+		if widths[i] > 0 {
+			room += widths[i] + 2
+			widths[i] = 0
+		}
+	}
+	return widths
 }
 
 // columnWidths measures the first n columns of a table.

@@ -86,6 +86,22 @@ func cut(line string, width int) string {
 	return line
 }
 
+// cutFront shortens a line to a number of columns and keeps its end, which says most about
+// a path.
+func cutFront(line string, width int) string {
+	room := columns(line) - width
+	if room <= 0 {
+		return line
+	}
+	for i, r := range line {
+		if room < 0 {
+			return "…" + line[i:]
+		}
+		room -= runeColumns(r)
+	}
+	return "…"
+}
+
 // printable replaces characters that could move the cursor or change the colours of a
 // terminal: titles, paths and labels come from agents and files.
 func printable(text string) string {

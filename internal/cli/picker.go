@@ -38,7 +38,7 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	}
 	plain := *a
 	plain.noColor = true // lines are cut to the width, which colours would break
-	rows, err := plain.logRows(ctx, p, shown)
+	rows, err := plain.logRows(ctx, history, shown)
 	if err != nil {
 		return "", err
 	}

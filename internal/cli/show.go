@@ -23,8 +23,11 @@ func (a *app) showCommand() *cobra.Command {
 		GroupID: groupLook,
 		Long: `Show everything about a checkpoint: where in which conversation it
 was taken, by whom, which files had changed, and what it could not capture.
-'stet help diff' lists the forms of REF; "@" shows the workspace now. A conversation is shown with
-its saves or, if --store names a state.vscdb or store.db, with its messages.`,
+'stet help diff' lists the forms of REF; "@" shows the workspace now.
+
+A conversation is shown turn by turn: what was said, which tools were called, and what
+the agent's record says about the turn: model, tokens, cost and time. 'stet export' has
+everything. --store may name a state.vscdb or store.db.`,
 		Example:           "  stet show c7\n  stet show turn:5\n  stet show pin:before-retry --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
@@ -46,6 +49,7 @@ type showJSON struct {
 	Parent      string              `json:"parent,omitempty"`
 	ParentGone  bool                `json:"parent_gone,omitempty"`
 	Pins        []string            `json:"pins,omitempty"`
+	Spent       *spentJSON          `json:"spent,omitempty"`
 	Files       []fileDiffJSON      `json:"files"`
 	NotCaptured []workspace.Skipped `json:"not_captured"`
 }
@@ -85,6 +89,10 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 	if err != nil {
 		return err
 	}
+	if !turn.Spent.IsZero() {
+		spent := newSpentJSON(turn.Spent)
+		value.Spent = &spent
+	}
 	return a.print(value, a.showText(rec, value, turn))
 }
 
@@ -98,18 +106,6 @@ func (p *place) pins(ctx context.Context) (map[string][]string, error) {
 		pins[pin.Checkpoint] = append(pins[pin.Checkpoint], pin.Name)
 	}
 	return pins, nil
-}
-
-// showConversation shows a conversation and its saves.
-func (a *app) showConversation(ctx context.Context, p *place, id string) error {
-	if a.json {
-		info, err := p.db.Conversations().Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		return a.printJSON(infoJSON(info))
-	}
-	return a.logSaves(ctx, p, id)
 }
 
 // changedFiles compares a checkpoint with the previous one. The error wraps
@@ -152,6 +148,7 @@ func (a *app) showText(rec *checkpoint.Record, v showJSON, turn *timeline.Turn) 
 	line("kind", v.Kind)
 	line("place", describe(rec))
 	line("about", clip(turnText(turn), 100))
+	line("took", spentWords(turn.Spent))
 	line("conversation", printable(rec.Conversation))
 	line("message", printable(rec.MessageID))
 	line("author", printable(rec.Author))

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stet-dev/stet/timeline"
 )
 
 // parseAge reads a duration that may also be in days, such as 90d; empty is 0.
@@ -27,16 +29,8 @@ func parseAge(text string) (time.Duration, error) {
 	return age, nil
 }
 
-// duration formats how long something took, to two figures or to the second.
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
-}
+// duration formats how long something took.
+func duration(d time.Duration) string { return timeline.DurationText(d) }
 
 var sizeUnits = []struct {
 	suffix string
