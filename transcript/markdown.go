@@ -25,7 +25,7 @@ func writeMarkdown(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Op
 			}
 		}
 		if m.Subagent != subagent && m.Subagent != "" {
-			fmt.Fprintf(w, "### Subagent %s\n\n", codeSpan(m.Subagent))
+			fmt.Fprintf(w, "### Subagent %s\n\n", CodeSpan(m.Subagent))
 		}
 		subagent = m.Subagent
 		mdMessage(w, m)
@@ -45,7 +45,7 @@ func mdHead(w *bufio.Writer, t *Transcript) {
 	fmt.Fprintf(w, "# %s\n\n", escapeMarkdown(title))
 	field := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "- %s: %s\n", name, codeSpan(value))
+			fmt.Fprintf(w, "- %s: %s\n", name, CodeSpan(value))
 		}
 	}
 	field("Conversation", a.ID)
@@ -90,7 +90,7 @@ func mdMessage(w *bufio.Writer, m Message) {
 	case ToolCall:
 		mdTool(w, m)
 	case Shell:
-		fmt.Fprintf(w, "### %s\n\n%s", heading(m), fence("sh", "$ "+m.Text))
+		fmt.Fprintf(w, "### %s\n\n%s", heading(m), Fence("sh", "$ "+m.Text))
 		mdResult(w, m.Tool)
 	case Text:
 		fmt.Fprintf(w, "### %s\n\n", heading(m))
@@ -106,9 +106,9 @@ func mdMessage(w *bufio.Writer, m Message) {
 
 func mdTool(w *bufio.Writer, m Message) {
 	t := m.Tool
-	fmt.Fprintf(w, "### Tool %s", codeSpan(t.Name))
+	fmt.Fprintf(w, "### Tool %s", CodeSpan(t.Name))
 	if t.Path != "" {
-		fmt.Fprintf(w, " %s", codeSpan(t.Path))
+		fmt.Fprintf(w, " %s", CodeSpan(t.Path))
 	}
 	if t.Added+t.Removed > 0 {
 		fmt.Fprintf(w, " (+%d −%d)", t.Added, t.Removed)
@@ -119,17 +119,17 @@ func mdTool(w *bufio.Writer, m Message) {
 	}
 	w.WriteString("\n\n")
 	if t.Input != nil {
-		w.WriteString(fence("json", indented(t.Input)))
+		w.WriteString(Fence("json", indented(t.Input)))
 	}
 	mdResult(w, t)
 }
 
 func mdResult(w *bufio.Writer, t *Tool) {
 	if t.Diff != "" {
-		w.WriteString("\n" + fence("diff", t.Diff))
+		w.WriteString("\n" + Fence("diff", t.Diff))
 	}
 	if t.Output != "" {
-		w.WriteString("\n" + fence("text", t.Output))
+		w.WriteString("\n" + Fence("text", t.Output))
 	}
 	if t.Exit != 0 {
 		fmt.Fprintf(w, "\nExit code %d\n", t.Exit)
@@ -139,8 +139,8 @@ func mdResult(w *bufio.Writer, t *Tool) {
 	}
 }
 
-// fence returns a code block that the text cannot end.
-func fence(language, text string) string {
+// Fence returns text as a code block of Markdown that the text cannot end.
+func Fence(language, text string) string {
 	text = Visible(text)
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -149,8 +149,8 @@ func fence(language, text string) string {
 	return ticks + language + "\n" + text + ticks + "\n"
 }
 
-// codeSpan returns text as code within a line.
-func codeSpan(text string) string {
+// CodeSpan returns text as code within a line of Markdown.
+func CodeSpan(text string) string {
 	text = oneLine(text)
 	ticks := strings.Repeat("`", longestRun(text, '`')+1)
 	if len(ticks) > 1 || strings.HasPrefix(text, " ") || strings.TrimSpace(text) == "" {
@@ -175,7 +175,7 @@ func longestRun(s string, c byte) int {
 // quote quotes text unchanged, so that it reads as typed.
 func quote(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(fence("text", text)) {
+	for line := range strings.Lines(Fence("text", text)) {
 		b.WriteString("> " + line)
 	}
 	return b.String()

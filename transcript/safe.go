@@ -60,7 +60,7 @@ func safeMarkdown(source string) string {
 	if safe, ok := neutral(source); ok && closed(safe) && !unsafeLinks(safe) {
 		return strings.TrimRight(safe, "\n") + "\n"
 	}
-	return fence("text", source)
+	return Fence("text", source)
 }
 
 // neutral escapes the HTML in Markdown. Escaping can change the meaning of what
