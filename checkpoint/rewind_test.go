@@ -43,3 +43,27 @@ func TestRewindUndoRedo(t *testing.T) {
 		t.Errorf("redo at the end: %v, want ErrNothing", err)
 	}
 }
+
+// An undo of a certain operation does not undo another one that came after it.
+func TestUndoOfACertainOperation(t *testing.T) {
+	f := newFixture(t)
+	f.write("a.txt", "one\n")
+	first := f.before("c", 1)
+	f.write("a.txt", "two\n", "b.txt", "b\n")
+	f.after("c", 1)
+	seen := f.rewind(RewindRequest{To: first.ID, Paths: []string{"a.txt"}})
+	f.rewind(RewindRequest{To: first.ID})
+	old := testenv.Snapshot(t, f.dir)
+
+	_, err := f.w.Undo(t.Context(), &UndoOptions{Operation: seen.Operation.Seq})
+	if !errors.Is(err, ErrStalePlan) {
+		t.Errorf("undo of %s: %v, want ErrStalePlan", seen.Operation.ID(), err)
+	}
+	f.expect(old)
+	if _, err := f.w.Undo(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.w.Undo(t.Context(), &UndoOptions{Operation: seen.Operation.Seq}); err != nil {
+		t.Errorf("undo of %s, which is the next now: %v", seen.Operation.ID(), err)
+	}
+}

@@ -14,10 +14,13 @@ import (
 // conflicts that the choice does not resolve, such as colliding lines in a merge, the
 // error is a ConflictError.
 type UndoOptions struct {
-	Choice   Choice
-	Choices  map[string]Choice
-	Author   string
-	Progress func(done, all int)
+	// Operation is the number of the one to undo or redo, for callers that have looked
+	// first. If another one is next, the error is ErrStalePlan. 0 means whichever is next.
+	Operation uint64
+	Choice    Choice
+	Choices   map[string]Choice
+	Author    string
+	Progress  func(done, all int)
 }
 
 // Undo reverts the last rewind of the workspace that was not undone yet, files and
@@ -114,6 +117,9 @@ func (w *Workspace) stack(ctx context.Context) (*stack, error) {
 func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind string, opts *UndoOptions) (*job, error) {
 	if opts == nil {
 		opts = &UndoOptions{}
+	}
+	if opts.Operation != 0 && opts.Operation != op.Seq {
+		return nil, fmt.Errorf("%w: the next one to %s is %s", ErrStalePlan, kind, op.ID())
 	}
 	from, to, rootTo := op.After, op.Before, op.RootBefore
 	if kind == OpRedo {

@@ -27,6 +27,22 @@ func ScopeOf(files, conversation bool, paths []string) Scope {
 	return ""
 }
 
+// Place says where in its conversation the checkpoint was taken, such as "after turn 5",
+// or "" if it is at no turn.
+func (r *Record) Place() string {
+	if r.Turn == 0 {
+		return ""
+	}
+	word := "turn"
+	switch r.Side {
+	case Before:
+		word = "before turn"
+	case After:
+		word = "after turn"
+	}
+	return fmt.Sprintf("%s %d", word, r.Turn)
+}
+
 // Moves reports whether the plan moves the conversation.
 func (p *Plan) Moves() bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
 

@@ -267,15 +267,8 @@ func (a *app) statusText(v statusJSON) string {
 // describe says briefly where a checkpoint was taken.
 func describe(rec *checkpoint.Record) string {
 	var parts []string
-	if rec.Turn > 0 {
-		word := "turn"
-		switch rec.Side {
-		case checkpoint.Before:
-			word = "before turn"
-		case checkpoint.After:
-			word = "after turn"
-		}
-		parts = append(parts, fmt.Sprintf("%s %d", word, rec.Turn))
+	if place := rec.Place(); place != "" {
+		parts = append(parts, place)
 	}
 	if rec.Label != "" {
 		parts = append(parts, fmt.Sprintf("%q", clip(rec.Label, 60)))
