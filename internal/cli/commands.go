@@ -54,6 +54,7 @@ func (a *app) commands() []*cobra.Command {
 		a.configCommand(),
 		a.migrateCommand(),
 		a.serveCommand(),
+		a.mcpCommand(),
 		a.tokensCommand(),
 		a.auditCommand(),
 		a.fleetCommand(),

@@ -74,11 +74,16 @@ func (a *app) fullFlag(cmd *cobra.Command) {
 // openPlace opens the workspace of -C or the one that contains the current directory.
 // It rolls back an interrupted rewind there and reports it.
 func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
-	service, _, err := a.checkpoints(db)
+	dir, err := a.findWorkspace(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := a.findWorkspace(ctx, db)
+	return a.openPlaceAt(ctx, db, dir)
+}
+
+// openPlaceAt is openPlace for a directory.
+func (a *app) openPlaceAt(ctx context.Context, db *stet.DB, dir string) (*place, error) {
+	service, _, err := a.checkpoints(db)
 	if err != nil {
 		return nil, err
 	}
