@@ -21,7 +21,7 @@ func writeMarkdown(ctx context.Context, w *bufio.Writer, t *Transcript, opts *Op
 			fmt.Fprintf(w, "## Turn %d\n\n", m.Turn)
 			turn = m.Turn
 			if note := opts.note(turn); note != "" {
-				fmt.Fprintf(w, "%s\n\n", codeSpan(note))
+				fmt.Fprintf(w, "%s\n\n", CodeSpan(note))
 			}
 		}
 		if m.Subagent != subagent && m.Subagent != "" {
