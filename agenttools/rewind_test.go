@@ -112,6 +112,18 @@ func TestRewindNeedsTheTokenOfThisPlan(t *testing.T) {
 	failed(t, text, err, "no plan has this token")
 }
 
+// The user agrees to a plan in the next turn.
+func TestTokenOutlivesTheTurn(t *testing.T) {
+	ctx, f := context.Background(), shared(t)
+	tools := f.tools("one")
+	text, err := tools.RewindPreview(ctx, agenttools.PreviewArgs{})
+	said(t, text, err)
+	f.end("one", 2, "take it back", "shall I?")
+	f.begin("one", 3)
+	text, err = tools.Rewind(ctx, agenttools.RewindArgs{Token: tokenOf(t, text)})
+	said(t, text, err, "Rewound 3 files")
+}
+
 func TestPreviewOfNothing(t *testing.T) {
 	ctx, f := context.Background(), shared(t)
 	text, err := f.tools("two").RewindPreview(ctx, agenttools.PreviewArgs{To: "turn:1"})

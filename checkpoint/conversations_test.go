@@ -200,3 +200,21 @@ func TestNeedsOfEachRow(t *testing.T) {
 		t.Errorf("trees %v, %d damaged", trees, bad)
 	}
 }
+
+// A plan that moves only files does not depend on the conversation: a user who agrees to
+// it in the next turn agrees to the same plan. One that moves both does.
+func TestPlanOfFilesOutlivesATurn(t *testing.T) {
+	f, _, c, _ := talk(t)
+	f.write("a", "0\n")
+	say(f, c, 1, "one", "a", "1\n")
+	say(f, c, 2, "two", "a", "2\n")
+	files := f.plan(RewindRequest{To: "turn:1", Scope: FilesOnly})
+	both := f.plan(RewindRequest{To: "turn:1"})
+	say(f, c, 3, "yes, please")
+	if _, err := f.w.Rewind(t.Context(), both.Request(), both.Token); !errors.Is(err, ErrStalePlan) {
+		t.Errorf("rewind of files and conversation: %v, want ErrStalePlan", err)
+	}
+	if _, err := f.w.Rewind(t.Context(), files.Request(), files.Token); err != nil || f.read("a") != "1\n" {
+		t.Errorf("rewind of files: %v, a has %q", err, f.read("a"))
+	}
+}

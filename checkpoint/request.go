@@ -152,7 +152,10 @@ func (p *Plan) sign(workspace string) {
 		}
 	}
 	put("stet plan 1", workspace, p.Conversation, string(p.request.Scope), string(p.request.Choice))
-	put(p.present.String(), p.RootBefore.String(), p.RootAfter.String())
+	put(p.present.String())
+	if !p.RootAfter.IsZero() { // else it does not matter where the conversation is
+		put(p.RootBefore.String(), p.RootAfter.String())
+	}
 	if p.Target != nil {
 		put(p.Target.ID, p.Target.Tree.String())
 	}
