@@ -216,7 +216,7 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	}
 	tasks, ended := e.Background, false
 	for _, entry := range current.Events {
-		req.Touched = append(req.Touched, edited(space.Path(), e.Workspace, entry)...)
+		req.Touched = append(req.Touched, r.edited(space.Path(), e.Workspace, entry)...)
 		ended = ended || entry.Kind == foreign.TurnEnd
 		if e.Kind == foreign.TaskEnd {
 			tasks += map[foreign.EventKind]int{foreign.TaskStart: 1, foreign.TaskEnd: -1}[entry.Kind]

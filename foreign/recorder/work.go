@@ -20,7 +20,7 @@ import (
 func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace, t checkpoint.Turn, events spool.Turn, e foreign.Event, req checkpoint.Request) error {
 	written := map[string]time.Time{}
 	for _, entry := range events.Events {
-		for _, path := range edited(space.Path(), e.Workspace, entry) {
+		for _, path := range r.edited(space.Path(), e.Workspace, entry) {
 			written[path] = entry.Time
 		}
 	}
@@ -111,11 +111,22 @@ func inside(root, dir string) bool {
 }
 
 // edited returns the paths that an edit tool wrote, relative to the workspace.
-func edited(root, dir string, entry spool.Entry) []string {
-	if entry.Kind != foreign.ToolEnd || entry.Tool != foreign.EditTool && entry.Tool != foreign.DeleteTool {
+func (r *Recorder) edited(root, dir string, entry spool.Entry) []string {
+	if entry.Kind != foreign.ToolEnd {
 		return nil
 	}
-	return within(root, dir, entry.Paths)
+	tool, paths := entry.Tool, entry.Paths
+	if entry.Bare {
+		e, err := r.Adapter.Event(entry.Name, entry.Payload)
+		if err != nil || e.Call == nil {
+			return nil // as if the event meant nothing
+		}
+		tool, paths = e.Call.Tool, e.Call.Paths
+	}
+	if tool != foreign.EditTool && tool != foreign.DeleteTool {
+		return nil
+	}
+	return within(root, dir, paths)
 }
 
 // within returns paths relative to a workspace, without those outside of it.

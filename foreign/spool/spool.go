@@ -49,6 +49,8 @@ type Entry struct {
 	Session   string          `json:"session,omitempty"`
 	Workspace string          `json:"workspace,omitempty"`
 	Payload   json.RawMessage `json:"payload,omitempty"`
+	// Bare means that the payload was not decoded: Tool and Paths are missing.
+	Bare bool `json:"bare,omitempty"`
 	// Recorded means that the store has the beginning of the turn. Such an entry is not an
 	// event.
 	Recorded bool `json:"recorded,omitempty"`

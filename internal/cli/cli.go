@@ -21,11 +21,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/internal/cli/shortcut"
 	"github.com/stet-dev/stet/internal/supervise"
 )
-
-// Version is set by releases; other builds show the module's version.
-var Version = ""
 
 // app is the state that every verb shares: the streams, the global flags, and the
 // store once it is open.
@@ -172,8 +170,8 @@ func (a *app) versionCommand() *cobra.Command {
 }
 
 func version() string {
-	if Version != "" {
-		return Version
+	if shortcut.Release != "" {
+		return shortcut.Release
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

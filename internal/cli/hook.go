@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/foreign/agents"
 	"github.com/stet-dev/stet/foreign/recorder"
 	"github.com/stet-dev/stet/foreign/spool"
+	"github.com/stet-dev/stet/internal/cli/shortcut"
 )
 
 // Limits of a hook. An agent waits for it.
@@ -86,7 +87,7 @@ func (a *app) hookPayload() ([]byte, error) {
 	}
 	done := make(chan read, 1)
 	go func() {
-		data, err := io.ReadAll(io.LimitReader(a.in, maxHookPayload+1))
+		data, err := io.ReadAll(io.LimitReader(shortcut.Stdin(a.in), maxHookPayload+1))
 		done <- read{data, err}
 	}()
 	select {
