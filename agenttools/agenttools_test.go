@@ -32,7 +32,7 @@ func TestHistory(t *testing.T) {
 	tools := f.tools("one")
 	text, err := tools.History(ctx, agenttools.HistoryArgs{})
 	said(t, text, err, "Calling session: `one` (claude-code), in turn 3", "Now: differs from c", "`a.txt`",
-		`after turn 2 "make it second"`, "2 files", "first checkpoint")
+		`after turn 2 "make it second"`, "2 files", "opus-5 · 1.3k tokens", "first checkpoint")
 
 	// A page ends with how to go on, and the next one goes on there.
 	text, err = tools.History(ctx, agenttools.HistoryArgs{Limit: 1})
@@ -82,10 +82,10 @@ func TestShow(t *testing.T) {
 	text, err := tools.Show(ctx, agenttools.ShowArgs{Ref: "turn:2"})
 	said(t, text, err, "Checkpoint `c4`", "make it second", "2 files changed", "modify `a.txt` +1 -1", "add `b.txt` +1", "`diff` with from=")
 	text, err = tools.Show(ctx, agenttools.ShowArgs{Ref: "one"})
-	said(t, text, err, "work of one", "## Turn 1", "make it first", "it is second now")
+	said(t, text, err, "work of one", "## Turn 1 · ", "opus-5 · 1.3k tokens", "make it first", "it is second now")
 	text, err = tools.Show(ctx, agenttools.ShowArgs{Ref: "own", Turn: 2})
 	said(t, text, err, "## Turn 2", "turn=1")
-	if strings.Contains(text, "## Turn 1\n") {
+	if strings.Contains(text, "## Turn 1 ") {
 		t.Errorf("turn 2 was asked for:\n%s", text)
 	}
 	text, err = tools.Show(ctx, agenttools.ShowArgs{Ref: "own", Turn: 9})

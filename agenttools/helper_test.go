@@ -91,7 +91,7 @@ func (f *fixture) end(session string, turn uint64, prompt, reply string) {
 		if err := c.AppendTurn(ctx, words); err != nil {
 			return err
 		}
-		saved, err := c.Save(ctx, nil)
+		saved, err := c.Save(ctx, &conversation.SaveOptions{Turn: &conversation.TurnDetails{Model: "opus-5", Input: 1200, Output: 100}})
 		if err != nil {
 			return err
 		}

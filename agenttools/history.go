@@ -67,7 +67,7 @@ func (t *Tools) history(ctx context.Context, p *Place, args HistoryArgs, most in
 	}
 	left := 0
 	for i, e := range shown {
-		line, err := p.entry(ctx, e, c)
+		line, err := entryLine(ctx, h, e, c)
 		if err != nil {
 			return "", err
 		}
@@ -149,10 +149,10 @@ func (a *answer) head(ctx context.Context, p *Place, c caller) error {
 	return nil
 }
 
-// entry is a checkpoint of a history on one line.
-func (p *Place) entry(ctx context.Context, e *timeline.Entry, c caller) (string, error) {
+// entryLine is a checkpoint of a history on one line.
+func entryLine(ctx context.Context, h *timeline.History, e *timeline.Entry, c caller) (string, error) {
 	rec := e.Record
-	turn, err := p.timeline().Turn(ctx, rec)
+	turn, err := h.Turn(ctx, e)
 	if err != nil {
 		return "", err
 	}
@@ -162,6 +162,12 @@ func (p *Place) entry(ctx context.Context, e *timeline.Entry, c caller) (string,
 	}
 	if words := turn.ToolWords(); len(words) > 0 {
 		parts = append(parts, strings.Join(words, ", "))
+	}
+	if e.Total != nil { // the last of its turn
+		parts = append(parts, turn.Spent.Words()...)
+	}
+	if turn.Interrupted {
+		parts = append(parts, "interrupted")
 	}
 	if rec.Conversation != "" && rec.Conversation != c.id {
 		parts = append(parts, "session "+code(rec.Conversation))

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/linediff"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/transcript"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -86,6 +87,9 @@ func (p *Place) showCheckpoint(ctx context.Context, rec *checkpoint.Record) (str
 	}
 	if words := turn.ToolWords(); len(words) > 0 {
 		a.line("Tools %s", strings.Join(words, ", "))
+	}
+	if words := turn.Spent.Words(); len(words) > 0 {
+		a.line("Took %s", strings.Join(words, " · "))
 	}
 	if rec.NotCaptured > 0 {
 		a.line("Not captured: %s", plural(int(rec.NotCaptured), "path"))
@@ -177,6 +181,10 @@ func (p *Place) showConversation(ctx context.Context, id string, args ShowArgs) 
 	if err != nil {
 		return "", err
 	}
+	details, err := p.timeline().Details(ctx, id, info.Root)
+	if err != nil {
+		return "", err
+	}
 	first := args.Turn
 	if first == 0 {
 		first = max(1, t.Turns()-lastTurns+1)
@@ -188,7 +196,11 @@ func (p *Place) showConversation(ctx context.Context, id string, args ShowArgs) 
 		a.line("Turns before %d: `show` with ref=%q and turn=1.", first, id)
 	}
 	for n := first; n <= t.Turns(); n++ {
-		text, err := turnText(ctx, t, n, args.Full)
+		var took []string
+		if d := details[uint64(n)]; d != nil {
+			took = timeline.SpentOf(d).Words()
+		}
+		text, err := turnText(ctx, t, n, took, args.Full)
 		if err != nil {
 			return "", err
 		}
@@ -203,11 +215,12 @@ func (p *Place) showConversation(ctx context.Context, id string, args ShowArgs) 
 
 // turnText is a turn as Markdown. A turn that is larger than an answer loses its middle
 // messages.
-func turnText(ctx context.Context, t *transcript.Transcript, n int, full bool) (string, error) {
-	head := fmt.Sprintf("## Turn %d\n", n)
+func turnText(ctx context.Context, t *transcript.Transcript, n int, took []string, full bool) (string, error) {
+	head := fmt.Sprintf("## Turn %d", n)
 	if at := when(t.TurnTime(n - 1)); at != "" {
-		head = fmt.Sprintf("## Turn %d · %s\n", n, at)
+		head += " · " + at
 	}
+	head = strings.Join(append([]string{head}, took...), " · ") + "\n"
 	var parts []string
 	size := 0
 	opts := &transcript.Options{TurnFrom: n - 1, TurnTo: n, WithoutHeavyOutput: true, WithoutSubagents: true, WithoutSummaries: true, Lenient: true}
