@@ -10,7 +10,7 @@ import (
 // The file is marked with "stSe" and the version of its tables.
 const (
 	applicationID = 0x73745365
-	schemaVersion = 2
+	schemaVersion = 3
 )
 
 const schemaSQL = `

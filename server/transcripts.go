@@ -128,7 +128,7 @@ func (s *conversationService) transcript(ctx context.Context, m *stetv1.Transcri
 
 func wireMessage(m transcript.Message) *stetv1.TranscriptMessage {
 	out := &stetv1.TranscriptMessage{
-		Id: m.ID, Turn: uint32(m.Turn), Role: string(m.Role), Kind: string(m.Kind), Text: part(m.Text),
+		Id: m.ID, Turn: uint32(m.Turn), Role: string(m.Speaker()), Kind: string(m.Kind), Text: part(m.Words()),
 	}
 	if !m.Time.IsZero() {
 		out.TimeMs = m.Time.UnixMilli()

@@ -25,6 +25,8 @@ type Turn struct {
 	// there is none, and if it cannot be read.
 	Ask     string
 	Command bool
+	// Automatic means that a program wrote the message in the place of the user.
+	Automatic bool
 	// Tools are the tools that were used, by name.
 	Tools []Tool
 	// Subagents is the number of tasks that were handed to subagents, and Models are the
@@ -52,10 +54,14 @@ type Tool struct {
 	Calls int
 }
 
-// Text returns the message, or the command behind a prompt.
+// Text returns the message, or the command behind a prompt. What a program wrote in the
+// place of the user is described in short words.
 func (t *Turn) Text() string {
-	if t.Command {
+	switch {
+	case t.Command:
 		return "$ " + t.Ask
+	case t.Automatic:
+		return transcript.AutomaticWords(t.Ask)
 	}
 	return t.Ask
 }
@@ -117,7 +123,7 @@ func read(in conversation.Turn) *Turn {
 		t.Ask, t.Command, t.Damaged = command.GetCommand(), err == nil, err != nil
 	case !in.UserMessage.ID().IsZero():
 		message, err := in.UserMessage.Decode()
-		t.Ask, t.Damaged = message.GetText(), err != nil
+		t.Ask, t.Automatic, t.Damaged = message.GetText(), message.GetIsSimulatedMsg(), err != nil
 	}
 	for _, item := range in.Steps {
 		step, err := item.Decode()

@@ -102,6 +102,17 @@ func TestACommandOfTheUser(t *testing.T) {
 	}
 }
 
+// What a program wrote in the place of the user is not shown as the user's words.
+func TestAnAutomaticPrompt(t *testing.T) {
+	f := newFixture(t)
+	raw := "<task-notification>\n<status>completed</status>\n<summary>tests found</summary>\n</task-notification>"
+	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: raw, IsSimulatedMsg: proto.Bool(true)})
+	f.must(err)
+	if got := f.turn(f.put(turn, nil), 1); got.Text() != "(background task finished: tests found)" || got.Ask != raw || !got.Automatic {
+		t.Errorf("turn %+v", got)
+	}
+}
+
 // A checkpoint before a turn was taken in no turn.
 func TestACheckpointBeforeATurnHasNone(t *testing.T) {
 	f := newFixture(t)

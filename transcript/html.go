@@ -138,7 +138,7 @@ func pageHead(t *Transcript) any {
 }
 
 func pageView(m Message) pageMessage {
-	v := pageMessage{Class: string(m.Role), Heading: heading(m), Subagent: oneLine(m.Subagent)}
+	v := pageMessage{Class: string(m.Speaker()), Heading: heading(m), Subagent: oneLine(m.Subagent)}
 	if m.Subagent != "" {
 		v.Class += " sub"
 	}
@@ -160,7 +160,7 @@ func pageView(m Message) pageMessage {
 			v.HTML, ok = renderMarkdown(m.Text)
 		}
 		if !ok {
-			v.Plain = Visible(m.Text)
+			v.Plain = Visible(m.Words())
 		}
 	}
 	return v

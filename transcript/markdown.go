@@ -77,7 +77,7 @@ func heading(m Message) string {
 	case m.Kind == Shell:
 		name = "User ran"
 	case m.Simulated:
-		name = "Message on the user's behalf"
+		name = "Automatic"
 	}
 	if at := clock(m.Time); at != "" {
 		name += " · " + at
@@ -97,7 +97,7 @@ func mdMessage(w *bufio.Writer, m Message) {
 		if m.Role == Assistant {
 			w.WriteString(safeMarkdown(m.Text))
 		} else {
-			w.WriteString(quote(m.Text))
+			w.WriteString(quote(m.Words()))
 		}
 	default:
 		fmt.Fprintf(w, "### %s\n\n%s", heading(m), quote(m.Text))

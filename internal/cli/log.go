@@ -77,6 +77,7 @@ type turnJSON struct {
 	Partial       bool   `json:"partial,omitempty"`
 	Checkpoints   int    `json:"checkpoints"`
 	Interrupted   bool   `json:"interrupted,omitempty"`
+	Automatic     bool   `json:"automatic,omitempty"`
 	ContextTokens uint32 `json:"context_tokens,omitempty"`
 	ContextLimit  uint32 `json:"context_limit,omitempty"`
 	spentJSON
@@ -85,7 +86,7 @@ type turnJSON struct {
 func newTurnJSON(total *timeline.Total, turn *timeline.Turn) *turnJSON {
 	return &turnJSON{
 		Files: total.Files, Added: total.Added, Removed: total.Removed, Partial: total.Partial, Checkpoints: len(total.Checkpoints),
-		Interrupted: turn.Interrupted, ContextTokens: turn.ContextTokens, ContextLimit: turn.ContextLimit,
+		Interrupted: turn.Interrupted, Automatic: turn.Automatic, ContextTokens: turn.ContextTokens, ContextLimit: turn.ContextLimit,
 		spentJSON: newSpentJSON(turn.Spent),
 	}
 }

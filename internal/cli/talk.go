@@ -18,6 +18,7 @@ type talkTurnJSON struct {
 	Turn        uint64 `json:"turn"`
 	StartedAt   string `json:"started_at,omitempty"`
 	Interrupted bool   `json:"interrupted,omitempty"`
+	Automatic   bool   `json:"automatic,omitempty"`
 	spentJSON
 }
 
@@ -48,7 +49,7 @@ func (a *app) showConversation(ctx context.Context, p *place, id string) error {
 		for n := uint64(1); n <= info.Turns; n++ {
 			if d := details[n]; d != nil {
 				value.EachTurn = append(value.EachTurn, talkTurnJSON{
-					Turn: n, StartedAt: stamp(d.Started), Interrupted: d.Interrupted, spentJSON: newSpentJSON(timeline.SpentOf(d)),
+					Turn: n, StartedAt: stamp(d.Started), Interrupted: d.Interrupted, Automatic: d.Automatic, spentJSON: newSpentJSON(timeline.SpentOf(d)),
 				})
 			}
 		}
@@ -138,6 +139,9 @@ func (a *app) messageText(m transcript.Message) string {
 		return paint.dim(indented("(summary) ", m.Text))
 	case transcript.Failure:
 		return paint.red("("+printable(m.Text)+")") + "\n"
+	}
+	if m.Simulated {
+		return paint.dim(indented("", m.Words()))
 	}
 	if m.Role == transcript.User {
 		return paint.cyan(indented("> ", m.Text))

@@ -107,7 +107,11 @@ func (f *follower) update(ctx context.Context, u *agentv1.InteractionUpdate) *st
 	case *agentv1.InteractionUpdate_ThinkingDelta:
 		return &stetv1.FollowResponse{Kind: "thinking", Text: shown(m.ThinkingDelta.GetText())}
 	case *agentv1.InteractionUpdate_UserMessageAppended:
-		return &stetv1.FollowResponse{Kind: "user", Text: shown(m.UserMessageAppended.GetUserMessage().GetText())}
+		message := m.UserMessageAppended.GetUserMessage()
+		if message.GetIsSimulatedMsg() {
+			return &stetv1.FollowResponse{Kind: "summary", Text: shown(transcript.AutomaticWords(message.GetText()))}
+		}
+		return &stetv1.FollowResponse{Kind: "user", Text: shown(message.GetText())}
 	case *agentv1.InteractionUpdate_ToolCallStarted:
 		return f.call(ctx, m.ToolCallStarted.GetCallId(), m.ToolCallStarted.GetToolCall(), string(transcript.Running))
 	case *agentv1.InteractionUpdate_ToolCallCompleted:

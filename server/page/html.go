@@ -90,7 +90,7 @@ func Message(ctx context.Context, m transcript.Message) string {
 	if m.Kind != transcript.Text && m.Kind != transcript.Summary {
 		return ""
 	}
-	return transcript.Fragment(m.Text, func(language, code string) string {
+	return transcript.Fragment(m.Words(), func(language, code string) string {
 		return strings.Join(highlighted(ctx, language, code), "\n")
 	})
 }

@@ -80,6 +80,7 @@ type Doc struct {
 // NewDoc converts a message to its indexed form.
 func NewDoc(m transcript.Message) Doc {
 	d := Doc{Message: m, Body: Indexed(bodyOf(m))}
+	d.Role = m.Speaker()
 	if m.Tool != nil {
 		d.Tool, d.Path = Cut(m.Tool.Name, maxField), Indexed(Cut(m.Tool.Path, maxField))
 	}
@@ -87,7 +88,7 @@ func NewDoc(m transcript.Message) Doc {
 		d.Time = m.Time.UnixMilli()
 	}
 	var b []byte
-	for _, s := range []string{m.ID, strconv.Itoa(m.Turn), string(m.Role), string(m.Kind), m.Subagent, d.Tool, d.Path, strconv.FormatInt(d.Time, 10), d.Body} {
+	for _, s := range []string{m.ID, strconv.Itoa(m.Turn), string(d.Role), string(m.Kind), m.Subagent, d.Tool, d.Path, strconv.FormatInt(d.Time, 10), d.Body} {
 		b = strconv.AppendInt(b, int64(len(s)), 10)
 		b = append(append(b, ':'), s...)
 	}

@@ -61,7 +61,10 @@ func Cut(s string, n int) string {
 
 // bodyOf returns the searchable text of a message.
 func bodyOf(m transcript.Message) string {
-	if m.Tool == nil {
+	switch {
+	case m.Simulated:
+		return Cut(m.Words()+"\n"+transcript.Untagged(m.Text), maxText)
+	case m.Tool == nil:
 		return Cut(m.Text, maxText)
 	}
 	var b strings.Builder

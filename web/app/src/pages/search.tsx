@@ -94,7 +94,7 @@ function Hit({ hit }: { hit: SearchHit }) {
       <span class="hit-head">
         <b>{oneLine(hit.title, 80) || hit.conversation}</b>
         <span class="muted">
-          {hit.turn > 0 ? `${hit.role === "user" ? "you" : hit.role} · turn ${hit.turn}` : "title"} · <Time ms={hit.timeMs} />
+          {hit.turn > 0 ? `${hit.role === "user" ? "you" : hit.role === "system" ? "automatic" : hit.role} · turn ${hit.turn}` : "title"} · <Time ms={hit.timeMs} />
         </span>
       </span>
       <span class="snippet">{marked(hit.snippet, hit.matches).map((p, i) => (p.hit ? <mark key={i}>{p.text}</mark> : p.text))}</span>

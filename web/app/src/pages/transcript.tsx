@@ -151,7 +151,7 @@ function Message({ m }: { m: TranscriptMessage }) {
   return (
     <div class={`message ${m.role}`}>
       <div class="message-head">
-        <span class="who">{m.kind === "summary" ? "summary" : m.role === "user" ? "you" : m.role}</span>
+        <span class="who">{m.kind === "summary" ? "summary" : m.role === "user" ? "you" : m.role === "system" ? "automatic" : m.role}</span>
         {m.timeMs > 0n && <Time ms={m.timeMs} />}
         <Copy text={m.text} label="text" />
       </div>
