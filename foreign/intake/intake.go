@@ -36,10 +36,9 @@ const (
 	LabelSource = "source"
 	// LabelPath is the path of the record.
 	LabelPath = "source_path"
-	// LabelParent is the conversation whose tool call started this one, and
-	// LabelSubagent is set if there is one.
-	LabelParent   = "parent"
-	LabelSubagent = "subagent"
+	// LabelParent and LabelSubagent are those of a session that a tool call started.
+	LabelParent   = conversation.LabelParent
+	LabelSubagent = conversation.LabelSubagent
 )
 
 // Intake copies sessions of one agent. It is safe for concurrent use.

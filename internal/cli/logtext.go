@@ -64,7 +64,7 @@ func (a *app) logHeads(ctx context.Context, p *place, shown []*timeline.Entry) (
 		if n := len(branches) - 1; n > 0 {
 			kept = fmt.Sprintf(" · %d kept %s", n, map[bool]string{true: "branch", false: "branches"}[n == 1])
 		}
-		fmt.Fprintf(&text, "%s  %s  %s  %s  %s%s\n", paint.yellow(shorter(id)), paint.bold(fmt.Sprintf("%q", clip(info.Title, 60))),
+		fmt.Fprintf(&text, "%s  %s  %s  %s  %s%s\n", paint.yellow(shorter(id)), paint.bold(fmt.Sprintf("%q", clip(titleOf(info), 60))),
 			clip(info.Agent, 20), tilde(printable(info.Workspace)), plural(int64(info.Turns), "turn"), kept)
 	}
 	if text.Len() > 0 {
@@ -308,7 +308,11 @@ func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out, a.conversationHead(info, spent))
+	head, err := a.conversationHead(ctx, p, info, spent)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, head)
 	for save, err := range p.db.Conversations().History(ctx, id, &conversation.HistoryOptions{Newest: true}) {
 		if err != nil {
 			return err

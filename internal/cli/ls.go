@@ -25,6 +25,7 @@ type lsFlags struct {
 	agent  string
 	limit  int
 	long   bool
+	all    bool
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -38,6 +39,8 @@ last change, turns, agent, model of the last turn, workspace and title; -l adds 
 many tokens the turns took and what they cost, where the agent's record says it. Ids are
 shortened to unique prefixes; any unique prefix is accepted wherever a conversation is
 expected. A narrow terminal shows fewer columns.
+Conversations of subagents are only counted, beside the one that started them; --all
+lists them below it.
 Unreadable ones are listed after the others, with exit code 6.
 --store may name a state.vscdb or store.db, which is read directly.
 
@@ -63,6 +66,7 @@ events and name, and for a copy ('stet follow') the server where the agent runs.
 	cmd.Flags().BoolVar(&flags.agents, "agents", false, "list cloud agents, also copies")
 	cmd.Flags().StringVar(&flags.agent, "agent", "", "only conversations of this agent")
 	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 0, "at most this many (0: all)")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "also show the conversations of subagents, below those that started them")
 	cmd.Flags().BoolVarP(&flags.long, "long", "l", false, "also show tokens and cost")
 	return cmd
 }
@@ -76,64 +80,43 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 		}
 		opts.Match = func(info conversation.Info) bool { return info.Workspace == dir }
 	}
-	infos, damaged, err := conversations(ctx, db, opts, flags.limit)
+	families, damaged, err := families(ctx, db, opts, flags.limit)
 	if err != nil {
 		return err
 	}
-	if err := a.printConversations(ctx, db, infos, len(damaged), flags.long); err != nil {
+	if err := a.printConversations(ctx, db, lsRows(families, flags.all, 0), len(damaged), flags.long); err != nil {
 		return err
 	}
 	return unreadable(damaged)
 }
 
-func (a *app) printConversations(ctx context.Context, db *stet.DB, infos []conversation.Info, damaged int, long bool) error {
-	if len(infos) == 0 {
-		if damaged == 0 {
-			a.say("no conversations yet")
-		}
-		return nil
-	}
-	spent, err := spentBy(ctx, db, infos, long)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		for i, info := range infos {
-			if err := a.printJSON(withSpent(info, spent[i])); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	table, err := a.conversationTable(ctx, db, infos, spent)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(a.out, table)
-	return err
+// lsRow is a conversation of the list.
+type lsRow struct {
+	conversation.Info
+	depth     int // below the conversation that started it
+	subagents int // that are not listed
+	spent     timeline.Spent
 }
 
-// spentBy returns what conversations took in all, or only the model of their last turns,
-// which is known without reading their histories.
-func spentBy(ctx context.Context, db *stet.DB, infos []conversation.Info, all bool) ([]timeline.Spent, error) {
-	spent := make([]timeline.Spent, len(infos))
-	reader := timeline.New(db.Checkpoints(), db.Conversations())
-	for i, info := range infos {
-		if last := timeline.SpentOf(info.Turn); !all {
-			spent[i].Model = last.Model
-			continue
+// lsRows lists families, with all subagents or only their number.
+func lsRows(families []*timeline.Family, all bool, depth int) []lsRow {
+	var rows []lsRow
+	for _, f := range families {
+		row := lsRow{Info: f.Info, depth: depth}
+		if !all {
+			row.subagents = f.Count()
 		}
-		var err error
-		if spent[i], err = reader.Spent(ctx, info.ID); err != nil {
-			return nil, err
+		rows = append(rows, row)
+		if all {
+			rows = append(rows, lsRows(f.Subagents, all, depth+1)...)
 		}
 	}
-	return spent, nil
+	return rows
 }
 
-// conversations reads all pages of a list, or the first few entries, and the damaged
-// ones.
-func conversations(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]conversation.Info, []conversation.Unreadable, error) {
+// families reads all pages of a list, or the first few families, and the damaged ones.
+// Where the list is not read to its end, a subagent whose parent comes later is left out.
+func families(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]*timeline.Family, []conversation.Unreadable, error) {
 	var infos []conversation.Info
 	var damaged []conversation.Unreadable
 	for {
@@ -142,14 +125,74 @@ func conversations(ctx context.Context, db *stet.DB, opts *conversation.ListOpti
 			return nil, nil, err
 		}
 		infos, damaged = append(infos, page.Conversations...), append(damaged, page.Damaged...)
-		if limit > 0 && len(infos) >= limit {
-			return infos[:limit], damaged, nil
-		}
-		if page.Next == "" {
-			return infos, damaged, nil
-		}
 		opts.Cursor = page.Next
+		if page.Next != "" && (limit == 0 || len(infos) < limit) {
+			continue
+		}
+		found := timeline.Families(infos)
+		if page.Next != "" {
+			found = slices.DeleteFunc(found, func(f *timeline.Family) bool {
+				parent := f.SubagentOf()
+				if parent == "" {
+					return false
+				}
+				there, err := db.Conversations().Exists(ctx, parent)
+				return err == nil && there
+			})
+		}
+		switch {
+		case limit > 0 && len(found) >= limit:
+			return found[:limit], damaged, nil
+		case page.Next == "":
+			return found, damaged, nil
+		}
 	}
+}
+
+func (a *app) printConversations(ctx context.Context, db *stet.DB, rows []lsRow, damaged int, long bool) error {
+	if len(rows) == 0 {
+		if damaged == 0 {
+			a.say("no conversations yet")
+		}
+		return nil
+	}
+	if err := spentBy(ctx, db, rows, long); err != nil {
+		return err
+	}
+	if a.json {
+		for _, row := range rows {
+			value := infoJSON(row.Info)
+			value.Subagents, value.spentJSON = row.subagents, newSpentJSON(row.spent)
+			if err := a.printJSON(value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table, err := a.conversationTable(ctx, db, rows)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.out, table)
+	return err
+}
+
+// spentBy adds what conversations took in all, or only the model of their last turns,
+// which is known without reading their histories.
+func spentBy(ctx context.Context, db *stet.DB, rows []lsRow, all bool) error {
+	reader := timeline.New(db.Checkpoints(), db.Conversations())
+	for i := range rows {
+		row := &rows[i]
+		if !all {
+			row.spent.Model = timeline.SpentOf(row.Turn).Model
+			continue
+		}
+		var err error
+		if row.spent, err = reader.Spent(ctx, row.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type conversationJSON struct {
@@ -165,6 +208,8 @@ type conversationJSON struct {
 	Root       string            `json:"root,omitempty"`
 	ForkedFrom string            `json:"forked_from,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
+	SubagentOf string            `json:"subagent_of,omitempty"`
+	Subagents  int               `json:"subagents,omitempty"`
 	spentJSON
 }
 
@@ -172,7 +217,7 @@ func infoJSON(info conversation.Info) conversationJSON {
 	out := conversationJSON{
 		Schema: "stet.conversation.v1", ID: info.ID, Title: info.Title, Agent: info.Agent, Workspace: info.Workspace,
 		Turns: info.Turns, CreatedAt: stamp(info.Created), UpdatedAt: stamp(info.Updated), Save: info.Save,
-		ForkedFrom: info.ForkedFrom, Labels: info.Labels, spentJSON: spentJSON{Model: timeline.SpentOf(info.Turn).Model},
+		ForkedFrom: info.ForkedFrom, Labels: info.Labels, SubagentOf: info.SubagentOf(), spentJSON: spentJSON{Model: timeline.SpentOf(info.Turn).Model},
 	}
 	if !info.Root.IsZero() {
 		out.Root = info.Root.String()
@@ -180,36 +225,29 @@ func infoJSON(info conversation.Info) conversationJSON {
 	return out
 }
 
-// withSpent is infoJSON with what the turns took.
-func withSpent(info conversation.Info, spent timeline.Spent) conversationJSON {
-	out := infoJSON(info)
-	out.spentJSON = newSpentJSON(spent)
-	return out
-}
-
 // conversationTable prints ids as short as the other verbs take them: what tells apart
 // the listed ones may fit one that is not listed.
-func (a *app) conversationTable(ctx context.Context, db *stet.DB, infos []conversation.Info, spent []timeline.Spent) (string, error) {
+func (a *app) conversationTable(ctx context.Context, db *stet.DB, list []lsRow) (string, error) {
 	now := time.Now()
-	ids := make([]string, len(infos))
-	for i, info := range infos {
-		ids[i] = info.ID
+	ids := make([]string, len(list))
+	for i, row := range list {
+		ids[i] = row.ID
 	}
 	short, err := db.Conversations().ShortIDs(ctx, ids...)
 	if err != nil {
 		return "", err
 	}
 	var rows [][]string
-	for i, info := range infos {
+	for _, row := range list {
 		rows = append(rows, []string{
-			short[info.ID], when(info.Updated, now), plural(int64(info.Turns), "turn"),
-			clip(info.Agent, 16), modelText(spent[i].Model), timeline.TokenText(spent[i].Tokens()), timeline.CostText(spent[i].CostUSD),
-			cutFront(printable(tilde(info.Workspace)), 40), info.Title,
+			printable(short[row.ID]), when(row.Updated, now), plural(int64(row.Turns), "turn"),
+			clip(row.Agent, 16), modelText(row.spent.Model), timeline.TokenText(row.spent.Tokens()), timeline.CostText(row.spent.CostUSD),
+			cutFront(printable(tilde(row.Workspace)), 40),
 		})
 	}
 	widths := fitColumns(columnWidths(rows, 8), a.width()-20, []int{7, 4, 3, 1}, 14)
 	var text strings.Builder
-	for _, row := range rows {
+	for n, row := range rows {
 		left := a.width()
 		for i, width := range widths {
 			if width == 0 {
@@ -218,9 +256,30 @@ func (a *app) conversationTable(ctx context.Context, db *stet.DB, infos []conver
 			left -= width + 2
 			text.WriteString(a.lsCell(i, row[i], width) + "  ")
 		}
-		text.WriteString(clip(row[8], max(left, 20)) + "\n")
+		text.WriteString(lsTitle(list[n], max(left, 20)) + "\n")
 	}
 	return text.String(), nil
+}
+
+// lsTitle is the title of a conversation, behind its depth and before the number of its
+// subagents.
+func lsTitle(row lsRow, width int) string {
+	front, behind := "", ""
+	if row.depth > 0 {
+		front = strings.Repeat("  ", row.depth-1) + "└ "
+	}
+	if row.subagents > 0 {
+		behind = " (+" + plural(int64(row.subagents), "subagent") + ")"
+	}
+	return front + clip(titleOf(row.Info), max(8, width-columns(front)-columns(behind))) + behind
+}
+
+// titleOf is the title of a conversation for people.
+func titleOf(info conversation.Info) string {
+	if info.Title == "" && info.SubagentOf() != "" {
+		return "(subagent)"
+	}
+	return info.Title
 }
 
 // lsCell is a cell of the table; numbers end at the same column.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
@@ -55,21 +56,35 @@ func (a *app) showConversation(ctx context.Context, p *place, id string) error {
 		}
 		return a.printJSON(value)
 	}
+	head, err := a.conversationHead(ctx, p, info, spent)
+	if err != nil {
+		return err
+	}
 	w := bufio.NewWriter(a.out)
-	fmt.Fprint(w, a.conversationHead(info, spent))
+	fmt.Fprint(w, head)
 	err = a.talk(ctx, p, w, id, details)
 	return errors.Join(err, w.Flush())
 }
 
-// conversationHead introduces a conversation.
-func (a *app) conversationHead(info conversation.Info, spent timeline.Spent) string {
+// conversationHead introduces a conversation, the one that started it and its subagents.
+func (a *app) conversationHead(ctx context.Context, p *place, info conversation.Info, spent timeline.Spent) (string, error) {
 	paint := a.paint()
-	head := fmt.Sprintf("%s  %s  %s  %s\n", paint.yellow(shorter(info.ID)), paint.bold(fmt.Sprintf("%q", clip(info.Title, 60))),
+	head := fmt.Sprintf("%s  %s  %s  %s\n", paint.yellow(shorter(info.ID)), paint.bold(fmt.Sprintf("%q", clip(titleOf(info), 60))),
 		clip(info.Agent, 20), plural(int64(info.Turns), "turn"))
 	if words := spentWords(spent); words != "" {
 		head += paint.dim(words) + "\n"
 	}
-	return head
+	related, err := p.timeline().Related(ctx, info.ID)
+	if err != nil {
+		return "", err
+	}
+	if parent := info.SubagentOf(); parent != "" {
+		head += "subagent of  " + paint.yellow(printable(parent)) + "\n"
+	}
+	for _, sub := range slices.Backward(related.Subagents) { // oldest first
+		head += "subagent     " + paint.yellow(printable(sub.ID)) + "  " + clip(titleOf(sub), 60) + "\n"
+	}
+	return head, nil
 }
 
 // talk writes the messages of a conversation: texts as they are, tool calls and thoughts
@@ -169,6 +184,9 @@ func callText(t *transcript.Tool) string {
 		words = append(words, fmt.Sprintf("(exit code %d)", t.Exit))
 	case t.Status != transcript.Succeeded:
 		words = append(words, "("+string(t.Status)+")")
+	}
+	if t.Subagent != "" {
+		words = append(words, "-> "+t.Subagent)
 	}
 	return strings.Join(words, " ")
 }

@@ -56,7 +56,7 @@ func (s *Service) Overview(ctx context.Context, req *connect.Request[stetv1.Over
 			row := &stetv1.OverviewRow{
 				Id: info.ID, Title: info.Title, Workspace: info.Workspace, Agent: info.Agent, Turns: uint32(info.Turns), Saves: info.Save,
 				CreatedMs: info.Created.UnixMilli(), UpdatedMs: info.Updated.UnixMilli(), Parent: info.ForkedFrom,
-				Model: timeline.SpentOf(info.Turn).Model,
+				Model: timeline.SpentOf(info.Turn).Model, SubagentOf: info.SubagentOf(),
 			}
 			var work timeline.Changes
 			for rec, err := range s.db.Checkpoints().ListConversation(ctx, info.ID) {

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/timeline"
@@ -65,14 +66,20 @@ func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.Time
 		return nil, err
 	}
 	res.Spent = Spent(spent)
-	forks, err := reader.Forks(ctx, id)
+	related, err := reader.Related(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	for _, info := range forks {
-		res.Forks = append(res.Forks, &stetv1.TimelineFork{Id: info.ID, Title: info.Title, Turns: uint32(info.Turns), CreatedMs: info.Created.UnixMilli()})
-	}
+	res.Forks, res.Subagents = wireRelated(related.Forks), wireRelated(related.Subagents)
 	return connect.NewResponse(res), nil
+}
+
+func wireRelated(infos []conversation.Info) []*stetv1.TimelineFork {
+	var out []*stetv1.TimelineFork
+	for _, info := range infos {
+		out = append(out, &stetv1.TimelineFork{Id: info.ID, Title: info.Title, Turns: uint32(info.Turns), CreatedMs: info.Created.UnixMilli()})
+	}
+	return out
 }
 
 // timelineEntry describes an entry, and its turn if it is asked for.

@@ -2000,9 +2000,12 @@ func (x *AtWorkProcess) GetCommand() string {
 }
 
 type RewindRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Plan          *PlanRewindRequest     `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
-	PlanToken     string                 `protobuf:"bytes,2,opt,name=plan_token,json=planToken,proto3" json:"plan_token,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Plan      *PlanRewindRequest     `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	PlanToken string                 `protobuf:"bytes,2,opt,name=plan_token,json=planToken,proto3" json:"plan_token,omitempty"`
+	// Go back although a turn with a living process is going on in the workspace. Without
+	// it the call fails with FAILED_PRECONDITION and names the process.
+	EvenIfRunning bool `protobuf:"varint,3,opt,name=even_if_running,json=evenIfRunning,proto3" json:"even_if_running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2049,6 +2052,13 @@ func (x *RewindRequest) GetPlanToken() string {
 		return x.PlanToken
 	}
 	return ""
+}
+
+func (x *RewindRequest) GetEvenIfRunning() bool {
+	if x != nil {
+		return x.EvenIfRunning
+	}
+	return false
 }
 
 type RewindResponse struct {
@@ -2129,8 +2139,10 @@ func (x *RewindResponse) GetLeft() []*PlannedFile {
 }
 
 type UndoRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Workspace     string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Workspace string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// As in RewindRequest.
+	EvenIfRunning bool `protobuf:"varint,2,opt,name=even_if_running,json=evenIfRunning,proto3" json:"even_if_running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2172,9 +2184,18 @@ func (x *UndoRequest) GetWorkspace() string {
 	return ""
 }
 
+func (x *UndoRequest) GetEvenIfRunning() bool {
+	if x != nil {
+		return x.EvenIfRunning
+	}
+	return false
+}
+
 type RedoRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Workspace     string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Workspace string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// As in RewindRequest.
+	EvenIfRunning bool `protobuf:"varint,2,opt,name=even_if_running,json=evenIfRunning,proto3" json:"even_if_running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2214,6 +2235,13 @@ func (x *RedoRequest) GetWorkspace() string {
 		return x.Workspace
 	}
 	return ""
+}
+
+func (x *RedoRequest) GetEvenIfRunning() bool {
+	if x != nil {
+		return x.EvenIfRunning
+	}
+	return false
 }
 
 type OperationsRequest struct {
@@ -2952,21 +2980,24 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\tprocesses\x18\x05 \x03(\v2\x16.stet.v1.AtWorkProcessR\tprocesses\";\n" +
 	"\rAtWorkProcess\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\rR\x03pid\x12\x18\n" +
-	"\acommand\x18\x02 \x01(\tR\acommand\"^\n" +
+	"\acommand\x18\x02 \x01(\tR\acommand\"\x86\x01\n" +
 	"\rRewindRequest\x12.\n" +
 	"\x04plan\x18\x01 \x01(\v2\x1a.stet.v1.PlanRewindRequestR\x04plan\x12\x1d\n" +
 	"\n" +
-	"plan_token\x18\x02 \x01(\tR\tplanToken\"\x9e\x01\n" +
+	"plan_token\x18\x02 \x01(\tR\tplanToken\x12&\n" +
+	"\x0feven_if_running\x18\x03 \x01(\bR\revenIfRunning\"\x9e\x01\n" +
 	"\x0eRewindResponse\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05saved\x18\x02 \x01(\tR\x05saved\x12\x14\n" +
 	"\x05files\x18\x03 \x01(\rR\x05files\x12\x18\n" +
 	"\apartial\x18\x04 \x01(\bR\apartial\x12(\n" +
-	"\x04left\x18\x05 \x03(\v2\x14.stet.v1.PlannedFileR\x04left\"+\n" +
+	"\x04left\x18\x05 \x03(\v2\x14.stet.v1.PlannedFileR\x04left\"S\n" +
 	"\vUndoRequest\x12\x1c\n" +
-	"\tworkspace\x18\x01 \x01(\tR\tworkspace\"+\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12&\n" +
+	"\x0feven_if_running\x18\x02 \x01(\bR\revenIfRunning\"S\n" +
 	"\vRedoRequest\x12\x1c\n" +
-	"\tworkspace\x18\x01 \x01(\tR\tworkspace\"T\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12&\n" +
+	"\x0feven_if_running\x18\x02 \x01(\bR\revenIfRunning\"T\n" +
 	"\x11OperationsRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12!\n" +
 	"\x04page\x18\x02 \x01(\v2\r.stet.v1.PageR\x04page\"\x88\x02\n" +

@@ -85,7 +85,9 @@ type OverviewRow struct {
 	Added       uint32 `protobuf:"varint,12,opt,name=added,proto3" json:"added,omitempty"`
 	Removed     uint32 `protobuf:"varint,13,opt,name=removed,proto3" json:"removed,omitempty"`
 	// The model of the last turn, or empty.
-	Model         string `protobuf:"bytes,14,opt,name=model,proto3" json:"model,omitempty"`
+	Model string `protobuf:"bytes,14,opt,name=model,proto3" json:"model,omitempty"`
+	// The conversation whose tool call started this one as a subagent, or empty.
+	SubagentOf    string `protobuf:"bytes,15,opt,name=subagent_of,json=subagentOf,proto3" json:"subagent_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -214,6 +216,13 @@ func (x *OverviewRow) GetRemoved() uint32 {
 func (x *OverviewRow) GetModel() string {
 	if x != nil {
 		return x.Model
+	}
+	return ""
+}
+
+func (x *OverviewRow) GetSubagentOf() string {
+	if x != nil {
+		return x.SubagentOf
 	}
 	return ""
 }
@@ -657,7 +666,9 @@ type TimelineResponse struct {
 	// Checkpoints that cannot be read.
 	Damaged []*Unreadable `protobuf:"bytes,4,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	// What the conversation took in all.
-	Spent         *Spent `protobuf:"bytes,5,opt,name=spent,proto3" json:"spent,omitempty"`
+	Spent *Spent `protobuf:"bytes,5,opt,name=spent,proto3" json:"spent,omitempty"`
+	// The conversations of its subagents, newest first.
+	Subagents     []*TimelineFork `protobuf:"bytes,6,rep,name=subagents,proto3" json:"subagents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,6 +734,13 @@ func (x *TimelineResponse) GetDamaged() []*Unreadable {
 func (x *TimelineResponse) GetSpent() *Spent {
 	if x != nil {
 		return x.Spent
+	}
+	return nil
+}
+
+func (x *TimelineResponse) GetSubagents() []*TimelineFork {
+	if x != nil {
+		return x.Subagents
 	}
 	return nil
 }
@@ -1415,7 +1433,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1astet/v1/page_service.proto\x12\astet.v1\x1a stet/v1/checkpoint_service.proto\x1a\x14stet/v1/common.proto\x1a\x1bstet/v1/store_service.proto\"4\n" +
 	"\x0fOverviewRequest\x12!\n" +
-	"\x04page\x18\x01 \x01(\v2\r.stet.v1.PageR\x04page\"\xe7\x02\n" +
+	"\x04page\x18\x01 \x01(\v2\r.stet.v1.PageR\x04page\"\x88\x03\n" +
 	"\vOverviewRow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1c\n" +
@@ -1433,7 +1451,9 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x05files\x18\v \x01(\rR\x05files\x12\x14\n" +
 	"\x05added\x18\f \x01(\rR\x05added\x12\x18\n" +
 	"\aremoved\x18\r \x01(\rR\aremoved\x12\x14\n" +
-	"\x05model\x18\x0e \x01(\tR\x05model\"\x8c\x01\n" +
+	"\x05model\x18\x0e \x01(\tR\x05model\x12\x1f\n" +
+	"\vsubagent_of\x18\x0f \x01(\tR\n" +
+	"subagentOf\"\x8c\x01\n" +
 	"\x10OverviewResponse\x12(\n" +
 	"\x04rows\x18\x01 \x03(\v2\x14.stet.v1.OverviewRowR\x04rows\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
@@ -1475,13 +1495,14 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
 	"\x05turns\x18\x03 \x01(\rR\x05turns\x12\x1d\n" +
 	"\n" +
-	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\xe4\x01\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\x99\x02\n" +
 	"\x10TimelineResponse\x120\n" +
 	"\aentries\x18\x01 \x03(\v2\x16.stet.v1.TimelineEntryR\aentries\x12+\n" +
 	"\x05forks\x18\x02 \x03(\v2\x15.stet.v1.TimelineForkR\x05forks\x12\x1c\n" +
 	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12-\n" +
 	"\adamaged\x18\x04 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\x12$\n" +
-	"\x05spent\x18\x05 \x01(\v2\x0e.stet.v1.SpentR\x05spent\"H\n" +
+	"\x05spent\x18\x05 \x01(\v2\x0e.stet.v1.SpentR\x05spent\x123\n" +
+	"\tsubagents\x18\x06 \x03(\v2\x15.stet.v1.TimelineForkR\tsubagents\"H\n" +
 	"\fGraphRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -1594,27 +1615,28 @@ var file_stet_v1_page_service_proto_depIdxs = []int32{
 	6,  // 7: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
 	18, // 8: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
 	20, // 9: stet.v1.TimelineResponse.spent:type_name -> stet.v1.Spent
-	9,  // 10: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
-	10, // 11: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
-	21, // 12: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
-	13, // 13: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
-	21, // 14: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
-	22, // 15: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
-	0,  // 16: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
-	3,  // 17: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
-	8,  // 18: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
-	12, // 19: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
-	15, // 20: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
-	2,  // 21: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
-	7,  // 22: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
-	11, // 23: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
-	14, // 24: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
-	16, // 25: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	6,  // 10: stet.v1.TimelineResponse.subagents:type_name -> stet.v1.TimelineFork
+	9,  // 11: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
+	10, // 12: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
+	21, // 13: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
+	13, // 14: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
+	21, // 15: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
+	22, // 16: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
+	0,  // 17: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
+	3,  // 18: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
+	8,  // 19: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
+	12, // 20: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
+	15, // 21: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
+	2,  // 22: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
+	7,  // 23: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
+	11, // 24: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
+	14, // 25: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
+	16, // 26: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
+	22, // [22:27] is the sub-list for method output_type
+	17, // [17:22] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_page_service_proto_init() }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseUnified, split, unified } from "../src/lib/diff.ts";
-import { ago, baseName, bytes, count, dayName, duration, hex, marked, oneLine, ratio, tokens, unhex } from "../src/lib/format.ts";
+import { ago, baseName, bytes, count, dayName, cost, duration, hex, marked, modelName, oneLine, ratio, spentWords, tokenCount, tokens, unhex } from "../src/lib/format.ts";
 import { box, curve, layout } from "../src/lib/graph.ts";
 import { Heights } from "../src/lib/heights.ts";
 import { grouped, matches, merged } from "../src/lib/home.ts";
@@ -192,9 +192,15 @@ test("a page that is left open does not grow for ever", () => {
 test("conversations are grouped by day and workspace", () => {
   const now = new Date(2026, 10, 15, 12, 0, 0).getTime();
   const row = (id: string, workspace: string, age: number) => ({ id, workspace, updatedMs: BigInt(now - age) });
+  const sub = { ...row("5", "/w/c", 500), subagentOf: "2" };
+  const family = [row("2", "/w/b", 2000), sub];
+  const shown = (unfolded: Set<string>) => grouped(family, now, unfolded).flatMap((l) => (l.kind === "row" ? [`${l.row.id}/${l.depth}`] : l.kind === "fold" ? [`+${l.count}`] : []));
+  assert.deepEqual(shown(new Set()), ["2/0", "+1"]);
+  assert.deepEqual(shown(new Set(["2"])), ["2/0", "+1", "5/1"]);
+  assert.deepEqual(grouped([sub], now).filter((l) => l.kind === "row").length, 1, "a subagent without its parent is listed");
   const lines = grouped([row("1", "/w/a", 1000), row("2", "/w/b", 2000), row("3", "/w/a", 3000), row("4", "", 26 * 3_600_000)], now);
   assert.deepEqual(
-    lines.map((l) => (l.kind === "row" ? l.row.id : l.name)),
+    lines.map((l) => (l.kind === "row" ? l.row.id : l.kind === "fold" ? l.key : l.name)),
     ["Today", "a", "1", "3", "b", "2", "Yesterday", "no workspace", "4"],
   );
   assert.equal(new Set(lines.map((l) => l.key)).size, lines.length);
@@ -202,6 +208,16 @@ test("conversations are grouped by day and workspace", () => {
   assert.ok(matches(r, "retry CODEX"));
   assert.ok(!matches(r, "retry cursor"));
   assert.ok(matches(r, ""));
+});
+
+test("what turns took is shown as far as it is known", () => {
+  assert.deepEqual([0, 999, 12_345, 999_949, 999_950, 2_000_000].map((n) => tokenCount(n)), ["", "999", "12.3k", "999.9k", "1.0M", "2.0M"]);
+  assert.deepEqual([undefined, 0, 0.004, 0.12, 3].map((n) => cost(n)), ["", "", "<$0.01", "$0.12", "$3.00"]);
+  assert.equal(modelName("claude-opus-5-20260501"), "claude-opus-5");
+  const spent = { model: "m", inputTokens: 10_000n, outputTokens: 1_000n, cacheReadTokens: 1_300n, cacheWriteTokens: 45n, costUsd: 0.12, durationMs: 41_000n };
+  assert.deepEqual(spentWords(spent), ["m", "12.3k tokens", "$0.12", "41 s"]);
+  assert.deepEqual(spentWords({ ...spent, model: "", inputTokens: 0n, outputTokens: 0n, cacheReadTokens: 0n, cacheWriteTokens: 0n, costUsd: undefined, durationMs: 0n }), []);
+  assert.deepEqual(spentWords(undefined), []);
 });
 
 test("new rows stand above those that are known", () => {

@@ -101,6 +101,11 @@ function Head({ shown: { info, entry, timeline }, tab, live }: { shown: Shown; t
         <span>
           changed <Time ms={info.updatedMs} />
         </span>
+        {info.labels.subagent && info.labels.parent && (
+          <span>
+            subagent of <a href={to.conversation(info.labels.parent)}>{info.labels.parent}</a>
+          </span>
+        )}
         {info.parent && (
           <span>
             forked from <a href={to.conversation(info.parent)}>{info.parent}</a>

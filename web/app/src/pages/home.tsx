@@ -44,13 +44,19 @@ export function HomePage() {
     return new Map(res.conversations.map((c) => [c.id, c.bytes]));
   }, []);
   const [filter, setFilter] = useState("");
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const fold = (id: string) => {
+    const next = new Set(unfolded);
+    if (!next.delete(id)) next.add(id);
+    setUnfolded(next);
+  };
   useEvery(4000, () => {
     newest.poll();
     running.poll();
   });
   useListKeys("Conversations", ".home a.row");
   const day = Math.floor(now.value / 3_600_000);
-  const lines = useMemo(() => grouped((rows ?? []).filter((r) => matches(r, filter)), Date.now()), [rows, filter, day]);
+  const lines = useMemo(() => grouped((rows ?? []).filter((r) => matches(r, filter)), Date.now(), unfolded), [rows, filter, day, unfolded]);
   const active = (running.value ?? []).filter((a) => statusWord(a.status) === "running" || a.origin);
 
   if (all.problem && !rows) return <Trouble whole problem={all.problem} again={all.again} />;
@@ -80,7 +86,7 @@ export function HomePage() {
           label="Conversations by day"
           class="conversations"
           keyOf={(i) => lines[i].key}
-          render={(i) => <HomeLine line={lines[i]} size={sizes.value} />}
+          render={(i) => <HomeLine line={lines[i]} size={sizes.value} unfolded={unfolded} fold={fold} />}
         />
       )}
     </>
@@ -104,7 +110,7 @@ function Damaged({ entries }: { entries: Unreadable[] }) {
   );
 }
 
-function HomeLine({ line, size }: { line: Line<OverviewRow>; size?: Map<string, bigint> }) {
+function HomeLine({ line, size, unfolded, fold }: { line: Line<OverviewRow>; size?: Map<string, bigint>; unfolded: ReadonlySet<string>; fold: (id: string) => void }) {
   if (line.kind === "day") return <h2 class="day">{line.name}</h2>;
   if (line.kind === "place") {
     return (
@@ -113,12 +119,20 @@ function HomeLine({ line, size }: { line: Line<OverviewRow>; size?: Map<string, 
       </h3>
     );
   }
+  if (line.kind === "fold") {
+    const open = unfolded.has(line.of);
+    return (
+      <button type="button" class="quiet fold-subagents" aria-expanded={open} onClick={() => fold(line.of)}>
+        {open ? "▾" : "▸"} {count(line.count, "subagent")}
+      </button>
+    );
+  }
   const r = line.row;
   const taken = size?.get(r.id);
   return (
-    <a class="row" href={to.conversation(r.id)}>
+    <a class={line.depth > 0 ? "row subagent" : "row"} href={to.conversation(r.id)}>
       <span class="title">
-        {oneLine(r.title) || <span class="muted">{r.id}</span>}
+        {oneLine(r.title) || <span class="muted">{line.depth > 0 ? "subagent" : r.id}</span>}
         {r.parent && <span class="tag">fork</span>}
       </span>
       <span class="agent">{r.agent}</span>

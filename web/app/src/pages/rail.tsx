@@ -58,6 +58,21 @@ export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
       ) : (
         <List count={rows.length} estimate={58} role="list" label="Checkpoints, newest first" class="points" handle={list} keyOf={(i) => rows[i].entry.checkpoint!.id} render={(i) => <Point row={rows[i]} shown={shown} reload={reload} />} />
       )}
+      {shown.timeline.subagents.length > 0 && (
+        <section class="forks" aria-label="Subagents">
+          <h3>Subagents</h3>
+          <ul>
+            {[...shown.timeline.subagents].reverse().map((s) => (
+              <li key={s.id}>
+                <a href={to.conversation(s.id)}>{oneLine(s.title) || "subagent"}</a>{" "}
+                <span class="muted">
+                  {count(s.turns, "turn")}, <Time ms={s.createdMs} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       {shown.timeline.forks.length > 0 && (
         <section class="forks" aria-label="Forks">
           <h3>Forks</h3>

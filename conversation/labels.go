@@ -1,0 +1,18 @@
+package conversation
+
+// Labels that relate a conversation to another one.
+const (
+	// LabelParent is the conversation whose tool call started this one, and
+	// LabelSubagent is set if there is one.
+	LabelParent   = "parent"
+	LabelSubagent = "subagent"
+)
+
+// SubagentOf returns the conversation whose tool call started this one as a subagent, or
+// "".
+func (i Info) SubagentOf() string {
+	if i.Labels[LabelSubagent] == "" || i.Labels[LabelParent] == i.ID {
+		return ""
+	}
+	return i.Labels[LabelParent]
+}

@@ -1,0 +1,96 @@
+package timeline
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stet-dev/stet/conversation"
+)
+
+// relatedPages bounds the search for related conversations to the newest 10,000.
+const relatedPages, relatedPage = 20, 500
+
+// Related are the conversations that came out of another one, newest first.
+type Related struct {
+	// Forks began as a fork of it.
+	Forks []conversation.Info
+	// Subagents were started by its tool calls.
+	Subagents []conversation.Info
+}
+
+// Related lists the forks and the subagents of a conversation.
+func (r *Reader) Related(ctx context.Context, id string) (Related, error) {
+	var out Related
+	opts := &conversation.ListOptions{Limit: relatedPage}
+	for range relatedPages {
+		page, err := r.conversations.List(ctx, opts)
+		if err != nil {
+			return out, err
+		}
+		for _, info := range page.Conversations {
+			switch {
+			case info.SubagentOf() == id:
+				out.Subagents = append(out.Subagents, info)
+			case info.ForkedFrom == id:
+				out.Forks = append(out.Forks, info)
+			}
+		}
+		if opts.Cursor = page.Next; opts.Cursor == "" {
+			break
+		}
+	}
+	return out, nil
+}
+
+// Family is a conversation and those of its subagents.
+type Family struct {
+	conversation.Info
+	// Subagents are those of the list, oldest first, with their own.
+	Subagents []*Family
+}
+
+// Families puts the conversations of subagents below those that started them. The others
+// stay in their order, and so do subagents whose parent is not in the list.
+func Families(infos []conversation.Info) []*Family {
+	all := make(map[string]*Family, len(infos))
+	for _, info := range infos {
+		all[info.ID] = &Family{Info: info}
+	}
+	var roots []*Family
+	for i := range infos {
+		f := all[infos[i].ID]
+		parent := all[f.SubagentOf()]
+		if parent == nil || circular(f, parent, all) {
+			roots = append(roots, f)
+			continue
+		}
+		parent.Subagents = append(parent.Subagents, f)
+	}
+	for _, f := range all {
+		slices.SortStableFunc(f.Subagents, func(a, b *Family) int { return a.Created.Compare(b.Created) })
+	}
+	return roots
+}
+
+// circular reports whether a conversation is above the one that is said to have started it,
+// so that they would go round in a circle.
+func circular(f, parent *Family, all map[string]*Family) bool {
+	for range len(all) {
+		if parent == f {
+			return true
+		}
+		if parent = all[parent.SubagentOf()]; parent == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Count counts the subagents, and theirs.
+func (f *Family) Count() int {
+	n := len(f.Subagents)
+	for _, s := range f.Subagents {
+		n += s.Count()
+	}
+	return n
+}
