@@ -127,6 +127,13 @@ func (ts Turns) conversations(lost bool) []string {
 	return slices.Compact(out)
 }
 
+// Running returns the turns of which a process is known to be alive.
+func (ts Turns) Running() Turns {
+	return slices.DeleteFunc(slices.Clone(ts), func(t Turn) bool {
+		return !slices.ContainsFunc(t.Holder.Processes, func(p Process) bool { return p.Life() == Alive })
+	})
+}
+
 // Living lists the visible running processes of the turn.
 func (t *Turn) Living() []Process {
 	return slices.DeleteFunc(slices.Clone(t.Holder.Processes), func(p Process) bool { return p.Life() == Gone })

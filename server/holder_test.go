@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -50,5 +51,65 @@ func TestATurnIsHeldByAProcess(t *testing.T) {
 		if connect.CodeOf(err) != want {
 			t.Errorf("got %v, want %v", err, want)
 		}
+	}
+}
+
+// Files are not changed under a process that is at work, unless the caller knows of it.
+func TestARewindUnderAProcessIsRefused(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("processes cannot be identified")
+	}
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	http, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
+	b := newBenchAt(t, http, base)
+	name := filepath.Join(b.dir, "held.txt")
+	create := func(text string, turn, pid uint32) string {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res, err := b.checkpoints.Create(t.Context(), connect.NewRequest(&stetv1.CreateCheckpointRequest{
+			Workspace: b.dir, Conversation: "held", Turn: turn, Side: checkpoint.Before, Author: "agent", Pid: pid,
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Msg.GetCheckpoint().GetId()
+	}
+	first := create("one", 1, 0)
+	create("two", 2, uint32(os.Getpid()))
+	plan := &stetv1.PlanRewindRequest{Ref: first, Workspace: b.dir, Files: true, Exact: true}
+	planned, err := b.checkpoints.PlanRewind(t.Context(), connect.NewRequest(plan))
+	if err != nil || len(planned.Msg.GetAtWork()) == 0 {
+		t.Fatalf("planned %v, %v", planned, err)
+	}
+	rewind := func(even bool) error {
+		_, err := b.checkpoints.Rewind(t.Context(), connect.NewRequest(&stetv1.RewindRequest{Plan: plan, PlanToken: planned.Msg.GetPlanToken(), EvenIfRunning: even}))
+		return err
+	}
+	undo := func(even bool) error {
+		_, err := b.checkpoints.Undo(t.Context(), connect.NewRequest(&stetv1.UndoRequest{Workspace: b.dir, EvenIfRunning: even}))
+		return err
+	}
+	for _, c := range []struct {
+		what string
+		err  error
+		code connect.Code
+	}{
+		{"rewind", rewind(false), connect.CodeFailedPrecondition},
+		{"rewind all the same", rewind(true), 0},
+		{"undo", undo(false), connect.CodeFailedPrecondition},
+		{"undo all the same", undo(true), 0},
+	} {
+		if c.code == 0 && c.err != nil || c.code != 0 && connect.CodeOf(c.err) != c.code {
+			t.Errorf("%s: %v, want %v", c.what, c.err, c.code)
+		}
+	}
+	if text, err := os.ReadFile(name); string(text) != "two" {
+		t.Errorf("the file is %q, %v", text, err)
 	}
 }

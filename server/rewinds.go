@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -144,16 +145,48 @@ func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[ste
 		if p.Changes() == 0 && !p.Moves() {
 			return &checkpoint.Applied{Plan: p}, nil
 		}
+		if err := notUnder(p.AtWork, req.Msg.GetEvenIfRunning()); err != nil {
+			return nil, err
+		}
 		return w.Rewind(ctx, p.Request(), token)
 	})
 }
 
 func (s *checkpointService) Undo(ctx context.Context, req *connect.Request[stetv1.UndoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
-	return s.back(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) { return w.Undo(ctx, nil) })
+	return s.back(ctx, req.Msg.GetWorkspace(), undoing(ctx, req.Msg.GetEvenIfRunning(), (*checkpoint.Workspace).Undo))
 }
 
 func (s *checkpointService) Redo(ctx context.Context, req *connect.Request[stetv1.RedoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
-	return s.back(ctx, req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) { return w.Redo(ctx, nil) })
+	return s.back(ctx, req.Msg.GetWorkspace(), undoing(ctx, req.Msg.GetEvenIfRunning(), (*checkpoint.Workspace).Redo))
+}
+
+// undoing runs an undo or a redo, unless that would change files under a running process.
+func undoing(ctx context.Context, even bool, run func(*checkpoint.Workspace, context.Context, *checkpoint.UndoOptions) (*checkpoint.Applied, error)) func(*checkpoint.Workspace) (*checkpoint.Applied, error) {
+	return func(w *checkpoint.Workspace) (*checkpoint.Applied, error) {
+		open, err := w.AtWork(ctx)
+		if err == nil {
+			err = notUnder(open, even)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return run(w, ctx, nil)
+	}
+}
+
+// notUnder refuses to change files under a process that is at work in the workspace,
+// unless the caller knows of it.
+func notUnder(open checkpoint.Turns, even bool) error {
+	running := open.Running()
+	if even || len(running) == 0 {
+		return nil
+	}
+	t := &running[0]
+	living := t.Living()
+	by := living[len(living)-1] // a run records its command after itself
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("at work in the workspace: %s (pid %d), turn %d of conversation %s, since %s; "+
+		"it may change files again at once, so nothing was changed; set even_if_running to go on all the same",
+		wire.Valid(by.Command), by.PID, t.Number, t.Conversation, t.Since.Format(time.DateTime)))
 }
 
 // back runs an operation that moves a workspace, and returns its result.

@@ -17,6 +17,8 @@ type appliedJSON struct {
 	Conflicts []string   `json:"conflicts"`
 	Partial   bool       `json:"partial"`
 	Left      []leftJSON `json:"left"`
+	// AtWork are the turns that were going on in the workspace.
+	AtWork []checkpoint.TurnJSON `json:"at_work,omitempty"`
 	// CarryOn is how the agent's own conversation continues.
 	CarryOn *continuationJSON `json:"carry_on,omitempty"`
 }
@@ -34,7 +36,7 @@ func newAppliedJSON(done *checkpoint.Applied) appliedJSON {
 	left := done.Plan.Left()
 	value := appliedJSON{
 		Schema: "stet.rewind.v1", Files: done.Files, Conflicts: append([]string{}, done.Plan.Conflicts()...),
-		Partial: len(left) > 0, Left: make([]leftJSON, len(left)),
+		Partial: len(left) > 0, Left: make([]leftJSON, len(left)), AtWork: done.Plan.AtWork.JSON(),
 	}
 	for i, act := range left {
 		value.Left[i] = leftJSON{act.Path, workspace.PathBytes(act.Path), act.Kind, act.Why, act.Reason}

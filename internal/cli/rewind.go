@@ -14,7 +14,7 @@ type rewindFlags struct {
 	files, conversation          bool
 	keepMine, theirs             bool
 	merge, markers, dryRun, sure bool
-	exact                        bool
+	exact, evenIfRunning         bool
 	plan                         string
 	turn                         uint64
 }
@@ -48,6 +48,9 @@ the checkpoint. Only what no checkpoint could capture stays, such as ignored fil
 were never captured. Without it, a rewind that leaves something unchanged although it
 differs from the checkpoint says "partial" and names it.
 
+If an agent or a 'stet run' is at work in the workspace, you are asked first; without a
+terminal nothing is changed and the exit code is 7, unless --even-if-running is given.
+
 --dry-run prints the plan and changes nothing. Pass its token to --plan to carry out
 exactly this plan.`,
 		Example: `  stet rewind c5
@@ -77,6 +80,7 @@ exactly this plan.`,
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	f.Uint64Var(&flags.turn, "turn", 0, "rewind only this turn, and keep what came after it")
 	choiceFlags(cmd, &flags)
+	evenIfRunningFlag(cmd, &flags.evenIfRunning)
 	a.fullFlag(cmd)
 	exclude(cmd, "files", "conversation")
 	for _, other := range []string{"conversation", "turn", "keep-mine", "theirs", "merge", "markers"} {
@@ -154,6 +158,11 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	}
 	if flags.plan != "" && flags.plan != plan.Token {
 		return fmt.Errorf("%w: the workspace or the request has changed since", checkpoint.ErrStalePlan)
+	}
+	if plan.Changes() > 0 || plan.Moves() || len(plan.Unchosen()) > 0 {
+		if err := a.notUnder(ctx, plan.AtWork, "Rewind", flags.evenIfRunning); err != nil {
+			return err
+		}
 	}
 	if plan, err = a.agree(ctx, p, plan, req, flags); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,8 @@ goes further back; 'stet redo' reverts an undo. The current state is saved
 first, so nothing is lost.
 
 If the undo would change a file that you have changed since, nothing happens and the
-exit code is 4: say --keep-mine, --theirs or --merge.`, (*checkpoint.Workspace).Undo, "redo")
+exit code is 4: say --keep-mine, --theirs or --merge. While an agent is at work here
+you are asked first, as with rewind.`, (*checkpoint.Workspace).Undo, "redo")
 }
 
 func (a *app) redoCommand() *cobra.Command {
@@ -38,6 +40,13 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withPlace(cmd.Context(), false, func(p *place) error {
+				open, err := p.space.AtWork(cmd.Context())
+				if err == nil {
+					err = a.notUnder(cmd.Context(), open, strings.ToUpper(name[:1])+name[1:], flags.evenIfRunning)
+				}
+				if err != nil {
+					return err
+				}
 				done, err := run(p.space, cmd.Context(), &checkpoint.UndoOptions{Choice: flags.choice(), Author: author()})
 				if errors.Is(err, checkpoint.ErrConflict) {
 					return coded(ExitConflict, "%w; nothing was changed; pass %s", err, flags.wayOut())
@@ -54,6 +63,7 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 		},
 	}
 	choiceFlags(cmd, &flags)
+	evenIfRunningFlag(cmd, &flags.evenIfRunning)
 	a.fullFlag(cmd)
 	return cmd
 }

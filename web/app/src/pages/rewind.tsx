@@ -19,6 +19,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
   const [scope, setScope] = useState<Scope>(stateless ? "files" : "both");
   const [chosen, setChosen] = useState<Record<string, Choice>>({});
   const [exactly, setExactly] = useState(false);
+  const [evenIfRunning, setEvenIfRunning] = useState(false);
   const exact = exactly && scope !== "conversation";
   const [doing, setDoing] = useState(false);
   const [failed, setFailed] = useState<api.Problem>();
@@ -37,7 +38,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
     setDoing(true);
     setFailed(undefined);
     try {
-      const done = await api.checkpoints.rewind({ plan: request, planToken: plan.value!.planToken });
+      const done = await api.checkpoints.rewind({ plan: request, planToken: plan.value!.planToken, evenIfRunning });
       onClose();
       reload();
       say(
@@ -54,6 +55,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
     setDoing(false);
   };
   const p = plan.value;
+  const running = p?.atWork.filter((t) => t.processes.length > 0) ?? [];
   const title = entry ? `Rewind to ${entry.name}` : "Rewind";
   return (
     <Dialog title={title} onClose={onClose} wide>
@@ -79,13 +81,19 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
       {plan.problem && <Trouble problem={plan.problem} again={plan.again} />}
       {!p && !plan.problem && <Waiting what="Planning" />}
       {p && <Plan plan={p} chosen={chosen} choose={(path, c) => setChosen({ ...chosen, [path]: c })} />}
+      {running.length > 0 && (
+        <label class="switch warn">
+          <input type="checkbox" checked={evenIfRunning} onChange={(e) => setEvenIfRunning(e.currentTarget.checked)} /> Rewind although {running.map((t) => `${t.processes[t.processes.length - 1].command} (pid ${t.processes[t.processes.length - 1].pid})`).join(", ")} is at work here{" "}
+          <span class="muted">It may change files again at once.</span>
+        </label>
+      )}
       <footer>
         {p?.needsChoice && <span class="warn">Choose a resolution for each conflict.</span>}
         <span class="spring" />
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <button type="button" class="primary" disabled={!p || p.needsChoice || doing || plan.busy || nothing(p)} onClick={apply}>
+        <button type="button" class="primary" disabled={!p || p.needsChoice || (running.length > 0 && !evenIfRunning) || doing || plan.busy || nothing(p)} onClick={apply}>
           {doing ? "Rewinding…" : p && nothing(p) ? "Nothing to do" : "Rewind"}
         </button>
       </footer>
@@ -99,27 +107,32 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
 const nothing = (p: PlanRewindResponse) => sorted(p.files).changes.length === 0 && !p.conversationEffect;
 
 /** undo undoes the last rewind of a workspace. */
-export async function undo(workspace: string, reload: () => void): Promise<void> {
+export async function undo(workspace: string, reload: () => void, evenIfRunning = false): Promise<void> {
   try {
-    const done = await api.checkpoints.undo({ workspace });
+    const done = await api.checkpoints.undo({ workspace, evenIfRunning });
     say({ text: `Undone: ${count(done.files, "file")} changed back.`, action: { label: "Redo", run: () => void redo(workspace, reload) } });
   } catch (err) {
-    const p = api.problemOf(err);
-    say({ text: `${p.title}: ${p.detail}`, bad: true });
+    refused(err, "Undo all the same", () => void undo(workspace, reload, true));
   }
   reload();
 }
 
 /** redo repeats what was undone. */
-export async function redo(workspace: string, reload: () => void): Promise<void> {
+export async function redo(workspace: string, reload: () => void, evenIfRunning = false): Promise<void> {
   try {
-    const done = await api.checkpoints.redo({ workspace });
+    const done = await api.checkpoints.redo({ workspace, evenIfRunning });
     say({ text: `Redone: ${count(done.files, "file")} changed.`, action: { label: "Undo", run: () => void undo(workspace, reload) } });
   } catch (err) {
-    const p = api.problemOf(err);
-    say({ text: `${p.title}: ${p.detail}`, bad: true });
+    refused(err, "Redo all the same", () => void redo(workspace, reload, true));
   }
   reload();
+}
+
+/** refused says why nothing was changed, and offers to go on where a process is at work. */
+function refused(err: unknown, label: string, again: () => void): void {
+  const p = api.problemOf(err);
+  if (p.detail.startsWith("at work in the workspace")) say({ text: `Not done, ${p.detail.split(";")[0]}.`, bad: true, action: { label, run: again } });
+  else say({ text: `${p.title}: ${p.detail}`, bad: true });
 }
 
 function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Record<string, Choice>; choose: (path: string, c: Choice) => void }) {
