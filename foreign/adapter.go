@@ -54,6 +54,10 @@ type Adapter interface {
 	// Event decodes what the agent gives to a hook. An event that means nothing to stet
 	// has the kind NoEvent.
 	Event(name string, payload []byte) (Event, error)
+
+	// Notice returns what the hook of a TurnStart prints so that the model is shown a
+	// line of text with the prompt. It is nil if the agent's hooks cannot do that.
+	Notice(text string) []byte
 }
 
 // Installation is an agent on a computer.

@@ -35,3 +35,6 @@ func automatic(prompt string) bool { return strings.HasPrefix(prompt, "<task-not
 
 // subagentID is the id of the session of a subagent.
 func subagentID(session, agent string) string { return session + "/agent-" + agent }
+
+// Notice adds a line to the context of a prompt.
+func (Adapter) Notice(text string) []byte { return hooks.Notice("UserPromptSubmit", text) }

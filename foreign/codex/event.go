@@ -73,3 +73,6 @@ func (p payload) call(ended bool) *foreign.Call {
 	}
 	return &c
 }
+
+// Notice adds a line to the context of a prompt.
+func (Adapter) Notice(text string) []byte { return hooks.Notice("UserPromptSubmit", text) }

@@ -30,6 +30,9 @@ func (c Config) events(t *testing.T) {
 			t.Errorf("%v has no call", p)
 		}
 	}
+	if notice := c.Adapter.Notice("one\n\"line\""); notice != nil && (!json.Valid(notice) || strings.Count(string(notice), "\n") != 1 || !strings.Contains(string(notice), `one\n\"line\"`)) {
+		t.Errorf("a notice is %q, which is not one line of JSON with the text", notice)
+	}
 	names := []string{"", "NoSuchEvent"}
 	for _, p := range c.Payloads {
 		names = append(names, p.Event)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/hooks"
 )
 
 // payload is what the CLI gives to a hook.
@@ -54,3 +55,6 @@ func (*Adapter) Event(event string, data []byte) (foreign.Event, error) {
 	}
 	return e, nil
 }
+
+// Notice adds a line to the context of a prompt.
+func (*Adapter) Notice(text string) []byte { return hooks.Notice("BeforeAgent", text) }

@@ -58,3 +58,6 @@ func (*Adapter) Event(event string, data []byte) (foreign.Event, error) {
 	}
 	return e, nil
 }
+
+// Notice returns nil: the plugin hands over what was said and reads no answer.
+func (*Adapter) Notice(string) []byte { return nil }

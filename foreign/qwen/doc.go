@@ -82,3 +82,6 @@ func (Adapter) Event(name string, payload []byte) (foreign.Event, error) {
 	}
 	return e, nil
 }
+
+// Notice adds a line to the context of a prompt.
+func (Adapter) Notice(text string) []byte { return hooks.Notice("UserPromptSubmit", text) }

@@ -31,7 +31,8 @@ type app struct {
 	args     []string
 	in       io.Reader
 	out, err io.Writer
-	command  string // the verb, as in "stet rewind"
+	notices  io.Writer // where a hook tells its agent of a rewind; nil elsewhere
+	command  string    // the verb, as in "stet rewind"
 
 	store        string // --store
 	blobs        string // --blobs

@@ -64,6 +64,9 @@ func (a *app) hook(ctx context.Context, args []string, late bool) {
 		}
 	}()
 	a.quiet = true
+	if !late {
+		a.notices = a.out
+	}
 	a.out, a.err = io.Discard, io.Discard
 	if len(args) != 2 {
 		a.hookFailed(name, fmt.Errorf("%w: stet hook needs an agent and an event", foreign.ErrEvent))
@@ -183,6 +186,7 @@ func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event fo
 				return a.hookSpace(ctx, db, host, dir)
 			},
 		}
+		noticed := a.hookNotice(ctx, db, adapter, event)
 		out, err := r.Record(ctx, event, agentProcess(adapter.Name())...)
 		if res := out.Result; err == nil && res != nil {
 			if bad := notIgnored(res.NotCaptured); len(bad) > 0 && event.Kind == foreign.TurnStart {
@@ -192,7 +196,7 @@ func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event fo
 		if event.Kind == foreign.SessionEnd {
 			err = errors.Join(err, spool.Prune(dir, now().Add(-spoolLife)))
 		}
-		return errors.Join(append(out.Unreadable, err)...)
+		return errors.Join(append(out.Unreadable, err, noticed)...)
 	})
 }
 
