@@ -40,6 +40,7 @@ type Agent struct {
 	Notes []string
 
 	changes []foreign.Change
+	made    made // directories that connecting made
 }
 
 // Options say how agents report.
@@ -56,7 +57,7 @@ type Options struct {
 
 // Look returns the state of an agent. It changes nothing and runs no program.
 func Look(ctx context.Context, a foreign.Adapter, o Options) (Agent, error) {
-	out := Agent{Name: a.Name(), State: NotFound, Last: spool.LastOf(o.Spool, a.Name())}
+	out := Agent{Name: a.Name(), State: NotFound, Last: spool.LastOf(o.Spool, a.Name()), made: madeIn(o.Spool)}
 	var err error
 	if out.Installation, err = a.Detect(ctx, o.Host); err != nil {
 		return out, err
@@ -111,10 +112,19 @@ type File struct {
 func (a Agent) Preview() ([]File, error) { return a.each(Plan) }
 
 // Connect makes the agent report its events.
-func (a Agent) Connect() ([]File, error) { return a.each(Apply) }
+func (a Agent) Connect() ([]File, error) {
+	if err := a.made.note(a.changes); err != nil {
+		return nil, err
+	}
+	return a.each(Apply)
+}
 
-// Disconnect takes everything of ours out of the agent's
-func (a Agent) Disconnect() ([]File, error) { return a.each(Revert) }
+// Disconnect takes everything of ours out of the agent's settings, and removes the
+// directories that Connect made and that are empty.
+func (a Agent) Disconnect() ([]File, error) {
+	files, err := a.each(Revert)
+	return files, errors.Join(err, a.made.remove(a.changes))
+}
 
 // each applies a step to all files, and returns those that it changed.
 func (a Agent) each(step func(foreign.Change) (Result, error)) ([]File, error) {
