@@ -79,10 +79,12 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 	}
 	out := Outcome{Conversation: e.Session}
 	unlock, err := r.spool(e).Lock(ctx) // an agent may report two events at once
-	if err != nil {
+	if ctx.Err() != nil {
 		return out, err
 	}
-	defer unlock()
+	if err == nil { // without a spool the checkpoint is taken all the same
+		defer unlock()
+	}
 	copied := r.copy(ctx, e, &out)
 	info, err := r.conversation(ctx, e)
 	if err != nil {
@@ -118,6 +120,16 @@ func (r *Recorder) spool(e foreign.Event) *spool.Spool {
 	return spool.Open(r.Spool, r.Adapter.Name(), e.Session)
 }
 
+// read reads a turn of the spool. One that cannot be read is empty: whoever adds events
+// reports that.
+func (r *Recorder) read(ctx context.Context, turn func(context.Context) (spool.Turn, error)) (spool.Turn, error) {
+	t, err := turn(ctx)
+	if err != nil && ctx.Err() == nil {
+		return spool.Turn{}, nil
+	}
+	return t, err
+}
+
 // begin asks for the checkpoint before a turn. A turn of the session that is still open
 // was interrupted: what its edit tools wrote is captured as its work first. What else
 // changed since its last checkpoint may be the work of others and is nobody's.
@@ -130,11 +142,11 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	if err != nil {
 		return false, err
 	}
-	current, err := r.spool(e).Turn(ctx)
+	current, err := r.read(ctx, r.spool(e).Turn)
 	if err != nil || current.Recorded || superseded(current, e) {
 		return false, err
 	}
-	previous, err := r.spool(e).Previous(ctx)
+	previous, err := r.read(ctx, r.spool(e).Previous)
 	if err != nil {
 		return false, err
 	}
@@ -184,7 +196,7 @@ func superseded(current spool.Turn, e foreign.Event) bool {
 // work. The event of the end is in the spool before it is handled, so that either it is
 // seen here, or its handler finds the turn open.
 func (r *Recorder) recorded(ctx context.Context, space *checkpoint.Workspace, e foreign.Event, req checkpoint.Request) error {
-	current, err := r.spool(e).Turn(ctx)
+	current, err := r.read(ctx, r.spool(e).Turn)
 	if err != nil {
 		return err
 	}
@@ -243,14 +255,14 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 
 // ending returns the turn that an event ends, or nil if the store has a later one.
 func (r *Recorder) ending(ctx context.Context, e foreign.Event) (*spool.Turn, error) {
-	current, err := r.spool(e).Turn(ctx)
+	current, err := r.read(ctx, r.spool(e).Turn)
 	if err != nil || !superseded(current, e) {
 		return &current, err
 	}
 	if current.Recorded {
 		return nil, nil
 	}
-	current, err = r.spool(e).Previous(ctx)
+	current, err = r.read(ctx, r.spool(e).Previous)
 	return &current, err
 }
 

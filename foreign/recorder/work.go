@@ -51,7 +51,7 @@ func (r *Recorder) beside(space *checkpoint.Workspace, e foreign.Event) func(con
 			return nil, err
 		}
 		workers, err := spool.Unrecorded(ctx, r.Spool, since, time.Now())
-		if err != nil {
+		if ctx.Err() != nil {
 			return nil, err
 		}
 		var out []string
@@ -89,11 +89,11 @@ func scanned(ctx context.Context, space *checkpoint.Workspace) (time.Time, error
 // ownWork reports whether the session itself worked since its last checkpoint although
 // the store has no turn of it: before a prompt that was lost, or since one that is late.
 func (r *Recorder) ownWork(ctx context.Context, e foreign.Event) (bool, error) {
-	current, err := r.spool(e).Turn(ctx)
+	current, err := r.read(ctx, r.spool(e).Turn)
 	if err != nil {
 		return false, err
 	}
-	previous, err := r.spool(e).Previous(ctx)
+	previous, err := r.read(ctx, r.spool(e).Previous)
 	started := slices.ContainsFunc(current.Events, func(e spool.Entry) bool {
 		return e.Kind == foreign.ToolStart || e.Kind == foreign.ToolEnd
 	})

@@ -118,13 +118,12 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	if err != nil {
 		return err
 	}
+	var lost error // of the spool; the checkpoint is taken all the same
 	if !late {
-		if err := spool.Open(dir, agent, event.Session).Add(name, event, now()); err != nil {
-			return err
-		}
+		lost = spool.Open(dir, agent, event.Session).Add(name, event, now())
 	}
 	if !recorder.Boundary(event) {
-		return nil
+		return lost
 	}
 	limit, err := a.hookLimit(event, late)
 	if err != nil {
@@ -134,12 +133,11 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	defer cancel()
 	err = a.recordEvent(within, adapter, event)
 	if errors.Is(err, context.DeadlineExceeded) && !late {
-		if err := a.hookBehind(agent, name, payload); err != nil || event.Kind != foreign.TurnStart {
-			return err
+		if err = a.hookBehind(agent, name, payload); err == nil && event.Kind == foreign.TurnStart {
+			err = errors.New("the checkpoint before the turn took longer than the agent waits; it is finished behind, so the start of the turn is not exact")
 		}
-		return errors.New("the checkpoint before the turn took longer than the agent waits; it is finished behind, so the start of the turn is not exact")
 	}
-	return err
+	return errors.Join(lost, err)
 }
 
 // hookLimit is how long an event may take.
