@@ -45,7 +45,7 @@ func TestCheckpointsStayWithinABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	for round := range testenv.Scale(60, 2000) {
+	for round := range testenv.Sizes(20, 60, 2000) {
 		write(t, filepath.Join(work, "large.bin"), large)
 		for i := range 5 {
 			write(t, filepath.Join(work, fmt.Sprintf("small%d.bin", i)), small)

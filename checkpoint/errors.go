@@ -13,6 +13,9 @@ import (
 var (
 	// ErrNotFound says that there is no checkpoint, pin or operation of that name.
 	ErrNotFound = fault.Named(fault.NotFound, "checkpoint-not-found", "checkpoint not found")
+	// ErrNoPath says that a rewind asks for a path that is neither in its target nor in the
+	// workspace.
+	ErrNoPath = fault.Named(fault.NotFound, "path-not-found", "path not found")
 	// ErrAmbiguous says that a prefix fits several checkpoints.
 	ErrAmbiguous = fault.Named(fault.Invalid, "ambiguous-reference", "ambiguous checkpoint")
 	// ErrBadRef says that a reference cannot be read.

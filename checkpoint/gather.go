@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -84,6 +86,9 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	if err := w.planConversation(ctx, p); err != nil {
 		return nil, err
 	}
+	if err := w.checkPaths(ctx, req.Paths, ref.Tree, present.tree); err != nil {
+		return nil, err
+	}
 	if req.Scope != ConversationOnly {
 		if present, err = w.planFiles(ctx, st, p, present); err != nil {
 			return nil, err
@@ -95,6 +100,29 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)
 	return &job{plan: p, present: present, kind: OpRewind, scope: req.Paths}, nil
+}
+
+// checkPaths rejects paths that are neither in one of several trees nor in the
+// workspace, where they may be ignored.
+func (w *Workspace) checkPaths(ctx context.Context, paths []string, trees ...blob.ID) error {
+	for _, path := range paths {
+		_, err := os.Lstat(filepath.Join(w.path, path))
+		found := err == nil
+		for _, tree := range trees {
+			if found {
+				break
+			}
+			entry, err := lookup(ctx, w.s.blobs, tree, path)
+			if err != nil {
+				return err
+			}
+			found = entry != nil
+		}
+		if !found {
+			return fmt.Errorf("%w: %q is neither in the checkpoint nor in the workspace", ErrNoPath, path)
+		}
+	}
+	return nil
 }
 
 // checkRequest rejects paths that no tree can hold.

@@ -9,11 +9,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet/fleet"
-	"github.com/stet-dev/stet/internal/cli/shortcut"
 	"github.com/stet-dev/stet/internal/supervise"
 )
 
@@ -83,6 +80,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 }
 
 func (a *app) root() *cobra.Command {
+	showVersion := false
 	root := &cobra.Command{
 		Use:   "stet",
 		Short: "Record what AI agents did, and undo any of it",
@@ -101,7 +99,12 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return a.printVersion()
+			}
+			return cmd.Help()
+		},
 
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.command = cmd.CommandPath() },
 	}
@@ -117,6 +120,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	flags.StringVar(&a.keyFile, "key-file", "", "key file of an encrypted store (env STET_KEY_FILE)")
 	flags.StringVar(&a.config, "config", "", "file of settings (env STET_CONFIG; default $XDG_CONFIG_HOME/stet/config.toml)")
 	_ = root.RegisterFlagCompletionFunc("conversation", a.completeConversationFlag) // fails for unknown flags only
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version, the commit and its date")
 	root.SetFlagErrorFunc(a.badFlag)
 	root.AddGroup(
 		&cobra.Group{ID: groupStart, Title: "Start"},
@@ -142,40 +146,3 @@ const (
 	groupServe    = "serve"
 	groupPlumbing = "plumbing"
 )
-
-// wrapUsage gives wrong arguments the exit code of a usage error.
-func wrapUsage(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
-			}
-			return nil
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		wrapUsage(sub)
-	}
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		GroupID: groupPlumbing,
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return a.print(map[string]any{"schema": "stet.version.v1", "version": version()}, version()+"\n")
-		},
-	}
-}
-
-func version() string {
-	if shortcut.Release != "" {
-		return shortcut.Release
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}

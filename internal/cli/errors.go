@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/fault"
@@ -130,17 +127,6 @@ func (a *app) fail(err error) int {
 		fmt.Fprintf(a.err, "stet: %s\n", printableLines(err.Error()))
 	}
 	return code
-}
-
-// badFlag explains an error in the flags. Parsing stops there, so a later --json must
-// be looked up.
-func (a *app) badFlag(cmd *cobra.Command, err error) error {
-	end := slices.Index(a.args, "--")
-	if end < 0 {
-		end = len(a.args)
-	}
-	a.json = a.json || slices.Contains(a.args[:end], "--json")
-	return usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
 }
 
 // interrupted describes what an interrupt left behind, if known.

@@ -43,7 +43,7 @@ unknown: a rewind keeps what changed meanwhile, unless you name the file. If the
 is killed, its turn ends with its command, and changes after its last checkpoint count
 as yours; 'stet status' shows a command that still runs.`,
 		Example: "  stet run -- claude\n  stet run -- make generate\n  stet -c 01JCX4 run -- codex exec 'add a test'",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    needsCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withPlace(cmd.Context(), true, func(p *place) error {
 				return a.runWith(cmd.Context(), p, agent, args)

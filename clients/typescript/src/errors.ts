@@ -110,6 +110,7 @@ export const reasons = [
   "other-workspace",
   "partial-state",
   "path-leads-out",
+  "path-not-found",
   "read-only",
   "rewind-interrupted",
   "rolled-back",

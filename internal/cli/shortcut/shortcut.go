@@ -61,7 +61,7 @@ type entry struct {
 
 func init() {
 	if len(os.Args) == 2 && os.Args[1] == "version" && Release != "" {
-		if _, err := os.Stdout.WriteString(Release + "\n"); err == nil {
+		if _, err := os.Stdout.WriteString(VersionLine(Release, Commit, Date, false) + "\n"); err == nil {
 			os.Exit(0)
 		}
 	}
@@ -76,8 +76,25 @@ func init() {
 	read = in
 }
 
-// Release is the version, which releases set.
-var Release = ""
+// Release is the version, Commit the revision of the sources and Date when it was made.
+// Releases set them.
+var Release, Commit, Date = "", "", ""
+
+// VersionLine returns a version in one line. Commit and date may be "".
+func VersionLine(version, commit, date string, changed bool) string {
+	line := "stet " + version
+	if commit == "" {
+		return line
+	}
+	line += " (commit " + commit[:min(12, len(commit))]
+	if len(date) >= len("2006-01-02") {
+		line += ", " + date[:len("2006-01-02")]
+	}
+	if changed {
+		line += ", changed"
+	}
+	return line + ")"
+}
 
 // hook is a call of the hook client that may be short.
 type hook struct {
