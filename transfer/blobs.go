@@ -30,6 +30,9 @@ type mover struct {
 	sent     map[blob.ID]struct{} // names sent in stored form
 	root     blob.ID              // the state being sent
 	before   blob.ID              // the previous state at the target
+	lacks    []blob.ID            // what a dry run would send
+	absent   []blob.ID            // what the source lacks
+	arrived  map[blob.ID]int64    // sizes of blobs that came with the rows, if any did
 }
 
 // forget drops all knowledge of the target, after an examined unit was not sent.
@@ -52,6 +55,7 @@ func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	roots := graph.Roots(graph.Root{Kind: graph.State, ID: root})
 	err := graph.Walk(ctx, m.from.Blobs, roots, &graph.Options{Seen: m.seen}, func(n graph.Node) error {
 		if errors.Is(n.Err, blob.ErrNotFound) {
+			m.absent = append(m.absent, n.ID)
 			return fmt.Errorf("%w: %s %s: %w", ErrIncomplete, n.Field, n.ID.Short(), n.Err)
 		}
 		if n.Err != nil {
@@ -106,6 +110,11 @@ func (m *mover) send(ctx context.Context, ids []blob.ID) error {
 		}
 		var lacking []blob.ID
 		for i, id := range batch {
+			if size, ok := m.arrived[id]; ok {
+				if err := m.checkSize(id, size); err != nil {
+					return err
+				}
+			}
 			if has[i] {
 				m.report.Present++
 			} else {
@@ -124,6 +133,7 @@ func (m *mover) send(ctx context.Context, ids []blob.ID) error {
 func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 	if m.opts.DryRun {
 		m.report.Blobs += len(ids)
+		m.lacks = append(m.lacks, ids...)
 		return nil
 	}
 	plain := &parcel{m: m, put: m.to.Blobs.Put}
@@ -136,8 +146,8 @@ func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 		if err != nil {
 			return incomplete(err)
 		}
-		if size, ok := m.sizes[id]; ok && size != int64(len(data)) {
-			return fmt.Errorf("%w: a tree claims %d bytes for %s, which has %d", workspace.ErrBadNode, size, id, len(data))
+		if err := m.checkSize(id, int64(len(data))); err != nil {
+			return err
 		}
 		if asStored != nil {
 			chain, err := m.stored(ctx, id)
@@ -165,6 +175,14 @@ func (m *mover) copy(ctx context.Context, ids []blob.ID) error {
 		}
 	}
 	return plain.send(ctx)
+}
+
+// checkSize compares the size of a content with the claims of trees.
+func (m *mover) checkSize(id blob.ID, size int64) error {
+	if claimed, ok := m.sizes[id]; ok && claimed != size {
+		return fmt.Errorf("%w: a tree claims %d bytes for %s, which has %d", workspace.ErrBadNode, claimed, id, size)
+	}
+	return nil
 }
 
 func incomplete(err error) error {

@@ -12,6 +12,10 @@
 //		fmt.Println(c.ID, c.Status, c.Saves)
 //	}
 //
+// Where the other side is a server that takes only whole conversations, one side sends
+// and the other one receives: Needed finds out what is lacking, Send emits it in parts, and
+// Receive takes the parts, examines the whole and moves it as Run does.
+//
 // Data of an encrypted store is not written to an unencrypted one, unless
 // Options.AllowPlain is set: the two sides seal with their own keys, and only the
 // connection protects the data in between.

@@ -138,8 +138,41 @@ func encoded(t *testing.T, m proto.Message) []byte {
 // What no reader accepts is refused before anything of its conversation is written,
 // and the other conversations are moved.
 func TestPoisonIsRefused(t *testing.T) {
-	long := strings.Repeat("x", 404)
-	cases := map[string]func(t *testing.T, db *stet.DB, at *checkpoint.Record) (rows map[string][]byte, bad, reason string){
+	for name, spoil := range poisons() {
+		t.Run(name, func(t *testing.T) {
+			from, at := source(t)
+			to := open(t)
+			rows, bad, reason := spoil(t, from, at)
+			hostileSide := side(from)
+			hostileSide.Rows = hostile{from.Rows(), rows}
+			report, err := transfer.Run(t.Context(), hostileSide, side(to), nil, nil)
+			var failed *transfer.FailedError
+			if !errors.As(err, &failed) || len(failed.Errs) != 1 || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), reason) {
+				t.Errorf("got %v, want one error that names %q and %q", err, bad, reason)
+			}
+			if got := statuses(report); got[bad] != transfer.Failed || got["good"] != transfer.Created {
+				t.Errorf("statuses %v", got)
+			}
+			if left := leftOf(t, to, bad, at.ID); bad != long && len(left) > 0 {
+				t.Errorf("rows that were left behind: %q", left)
+			}
+			if left := leftOf(t, to, long); len(left) > 0 {
+				t.Errorf("rows that were left behind: %q", left)
+			}
+			if _, err := to.Conversations().Get(t.Context(), "good"); err != nil {
+				t.Errorf("the good one: %v", err)
+			}
+			readable(t, to)
+		})
+	}
+}
+
+// long is an id that is too long.
+var long = strings.Repeat("x", 404)
+
+// poisons are ways to spoil the rows of a conversation.
+func poisons() map[string]func(t *testing.T, db *stet.DB, at *checkpoint.Record) (rows map[string][]byte, bad, reason string) {
+	return map[string]func(t *testing.T, db *stet.DB, at *checkpoint.Record) (rows map[string][]byte, bad, reason string){
 		"a save that is its own parent": func(t *testing.T, db *stet.DB, _ *checkpoint.Record) (map[string][]byte, string, string) {
 			rec := valueOf(t, db, keyspace.Save("bad", 2), new(stetv1.SaveRecord))
 			rec.Parent = 2
@@ -176,33 +209,6 @@ func TestPoisonIsRefused(t *testing.T) {
 		"a tree that claims another size": func(t *testing.T, db *stet.DB, at *checkpoint.Record) (map[string][]byte, string, string) {
 			return claiming(t, db, at, 7), "bad", "claims 7 bytes"
 		},
-	}
-	for name, spoil := range cases {
-		t.Run(name, func(t *testing.T) {
-			from, at := source(t)
-			to := open(t)
-			rows, bad, reason := spoil(t, from, at)
-			hostileSide := side(from)
-			hostileSide.Rows = hostile{from.Rows(), rows}
-			report, err := transfer.Run(t.Context(), hostileSide, side(to), nil, nil)
-			var failed *transfer.FailedError
-			if !errors.As(err, &failed) || len(failed.Errs) != 1 || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), reason) {
-				t.Errorf("got %v, want one error that names %q and %q", err, bad, reason)
-			}
-			if got := statuses(report); got[bad] != transfer.Failed || got["good"] != transfer.Created {
-				t.Errorf("statuses %v", got)
-			}
-			if left := leftOf(t, to, bad, at.ID); bad != long && len(left) > 0 {
-				t.Errorf("rows that were left behind: %q", left)
-			}
-			if left := leftOf(t, to, long); len(left) > 0 {
-				t.Errorf("rows that were left behind: %q", left)
-			}
-			if _, err := to.Conversations().Get(t.Context(), "good"); err != nil {
-				t.Errorf("the good one: %v", err)
-			}
-			readable(t, to)
-		})
 	}
 }
 

@@ -18,17 +18,17 @@ import (
 // Errors that callers branch on with errors.Is.
 var (
 	// ErrNotFound says that the source has no such conversation.
-	ErrNotFound = fault.New(fault.NotFound, "conversation not found")
+	ErrNotFound = fault.Named(fault.NotFound, "source-not-found", "conversation not found")
 	// ErrChanged says that somebody else wrote to the conversation meanwhile.
 	// Doing it again helps.
-	ErrChanged = fault.New(fault.Stale, "the conversation changed meanwhile")
+	ErrChanged = fault.Named(fault.Stale, "changed-while-moved", "the conversation changed meanwhile")
 	// ErrPlain says that contents of an encrypted store would be written to one that
 	// is not.
 	ErrPlain = fault.New(fault.Conflict, "the source is encrypted and the target is not")
 	// ErrNotAll says that everything was asked for and some conversations were named.
 	ErrNotAll = fault.New(fault.Invalid, "everything cannot be limited to some conversations")
 	// ErrIncomplete says that the source lacks a blob that it needs.
-	ErrIncomplete = fault.New(fault.Damaged, "the source is damaged")
+	ErrIncomplete = fault.Named(fault.Damaged, "source-incomplete", "the source is damaged")
 )
 
 // Side is one of the two stores.
