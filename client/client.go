@@ -44,6 +44,7 @@ type Client struct {
 	store         stetv1connect.StoreServiceClient
 	conversations stetv1connect.ConversationServiceClient
 	checkpoints   stetv1connect.CheckpointServiceClient
+	transfers     stetv1connect.TransferServiceClient
 	agents        stetv1connect.CloudAgentServiceClient
 	follow        aiserverv1connect.BackgroundComposerServiceClient
 }
@@ -73,6 +74,7 @@ func New(address string, opts *Options) (*Client, error) {
 	c.store = stetv1connect.NewStoreServiceClient(c.http, c.base)
 	c.conversations = stetv1connect.NewConversationServiceClient(c.http, c.base)
 	c.checkpoints = stetv1connect.NewCheckpointServiceClient(c.http, c.base)
+	c.transfers = stetv1connect.NewTransferServiceClient(c.http, c.base)
 	c.agents = stetv1connect.NewCloudAgentServiceClient(c.http, c.base)
 	// Events are small: compressing each one costs more than it saves.
 	c.follow = aiserverv1connect.NewBackgroundComposerServiceClient(c.http, c.base, connect.WithAcceptCompression("gzip", nil, nil))

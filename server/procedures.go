@@ -45,6 +45,9 @@ var scopes = map[string]access.Scope{
 	stetv1connect.ConversationServiceSetTitleProcedure:   access.Write,
 	stetv1connect.ConversationServiceDeleteProcedure:     access.Write,
 
+	stetv1connect.TransferServiceDownloadProcedure: access.Read,
+	stetv1connect.TransferServiceUploadProcedure:   access.Write, // examines what it stores
+
 	stetv1connect.CheckpointServiceListProcedure:       access.Read,
 	stetv1connect.CheckpointServiceGetProcedure:        access.Read,
 	stetv1connect.CheckpointServiceFilesProcedure:      access.Read,

@@ -21,7 +21,7 @@ import (
 // services are all served services.
 var services = []string{
 	stetv1connect.BlobServiceName, stetv1connect.RowServiceName, stetv1connect.StoreServiceName,
-	stetv1connect.ConversationServiceName, stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
+	stetv1connect.ConversationServiceName, stetv1connect.TransferServiceName, stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
 	stetv1connect.PageServiceName,
 	aiserverv1connect.BackgroundComposerServiceName, agentv1connect.AgentServiceName,
 }
@@ -196,6 +196,7 @@ func register(db *stet.DB, opts *Options, audit *auditing, handlerOpts []connect
 	add(stetv1connect.NewRowServiceHandler(&rowService{db: db, audit: audit}, handlerOpts...))
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
+	add(stetv1connect.NewTransferServiceHandler(&transferService{db}, handlerOpts...))
 	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
 	add(stetv1connect.NewPageServiceHandler(page.New(db, describers(db)), handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))

@@ -8,6 +8,7 @@ import { CheckpointService } from "./gen/stet/v1/checkpoint_service_pb.js";
 import { CloudAgentService } from "./gen/stet/v1/cloudagent_service_pb.js";
 import { ConversationService } from "./gen/stet/v1/conversation_service_pb.js";
 import { BlobService, StoreService } from "./gen/stet/v1/store_service_pb.js";
+import { TransferService } from "./gen/stet/v1/transfer_service_pb.js";
 
 export interface Options {
   /** Replaces the global fetch. */
@@ -28,6 +29,9 @@ export interface Stet {
   readonly agents: Agents;
   /** Maintenance. */
   readonly store: Client<typeof StoreService>;
+  /** Conversations with all that belongs to them, for other stores. Uploads need a transport
+   * that streams requests, which `fetch` does not: create a client of the service in `gen/`. */
+  readonly transfers: Client<typeof TransferService>;
 }
 
 /**
@@ -58,5 +62,6 @@ export function connect(address: string, token: string, options: Options = {}): 
     checkpoints: createClient(CheckpointService, transport),
     agents: new Agents(createClient(CloudAgentService, transport), createClient(BackgroundComposerService, transport), blobs),
     store: createClient(StoreService, transport),
+    transfers: createClient(TransferService, transport),
   };
 }
