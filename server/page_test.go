@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +10,8 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/memblob"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -279,6 +283,43 @@ func TestStorageCountsAgentsAsReferenced(t *testing.T) {
 	r := call(t, stetv1connect.NewPageServiceClient(http, base).Storage, &stetv1.StorageRequest{})
 	if r.GetUnreferenced().GetCount() != 0 || r.GetStoredBytes() == 0 {
 		t.Errorf("report %v", r)
+	}
+}
+
+// unreachable is a remote that cannot be reached.
+type unreachable struct{ blob.Store }
+
+func (unreachable) Has(context.Context, ...blob.ID) ([]bool, error) {
+	return nil, errors.New("no route")
+}
+
+func (unreachable) Put(context.Context, ...blob.Blob) error { return errors.New("no route") }
+
+// The page shows what the remote lacks and why, also if the rest of the report is older.
+func TestStorageShowsTheBacklogOfTheRemote(t *testing.T) {
+	ctx := t.Context()
+	db, err := stet.Open(ctx, t.TempDir(), &stet.Options{Remote: &stet.Remote{Name: "http://remote.example", Blobs: unreachable{memblob.New()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	http, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
+	page := stetv1connect.NewPageServiceClient(http, base)
+	if r := call(t, page.Storage, &stetv1.StorageRequest{}).GetRemote(); r.GetUrl() != "http://remote.example" || r.GetBlobs() != 0 {
+		t.Errorf("an empty store: %v", r)
+	}
+	if err := db.Blobs().Put(ctx, blob.New([]byte("waits"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Mirror().Send(ctx, nil); err == nil {
+		t.Fatal("the remote was reached")
+	}
+	if r := call(t, page.Storage, &stetv1.StorageRequest{}).GetRemote(); r.GetBlobs() != 1 || r.GetBytes() == 0 || !strings.Contains(r.GetError(), "no route") {
+		t.Errorf("got %v", r)
+	}
+	http, base = dial(t, start(t, nil), token).HTTP()
+	if r := call(t, stetv1connect.NewPageServiceClient(http, base).Storage, &stetv1.StorageRequest{}); r.GetRemote() != nil {
+		t.Errorf("without a remote: %v", r.GetRemote())
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	storageRead  = 1 << 30          // maximum bytes read
 	damagedShown = 100              // of what cannot be read
 	damagedText  = 500              // characters of each
+	shownBacklog = 100_000          // blobs of a remote's backlog that are counted
 )
 
 // storageReport is a measurement of a store.
@@ -42,7 +43,27 @@ func (s *Service) Storage(ctx context.Context, _ *connect.Request[stetv1.Storage
 		report.took = time.Since(began)
 		s.storage.Store(report)
 	}
-	return connect.NewResponse(proto.CloneOf(report.res)), nil
+	res := proto.CloneOf(report.res)
+	var err error
+	res.Remote, err = s.backlog(ctx)
+	return connect.NewResponse(res), err
+}
+
+// backlog returns what the remote may lack, or nil without a remote.
+func (s *Service) backlog(ctx context.Context) (*stetv1.RemoteBacklog, error) {
+	m := s.db.Mirror()
+	if m == nil {
+		return nil, nil
+	}
+	left, err := m.Backlog(ctx, shownBacklog)
+	if err != nil {
+		return nil, err
+	}
+	out := &stetv1.RemoteBacklog{Url: m.Name(), Blobs: left.Blobs, Bytes: left.Bytes, More: left.More}
+	if err := m.Err(); err != nil && left.Blobs > 0 {
+		out.Error = clipped(err.Error(), damagedText)
+	}
+	return out, nil
 }
 
 // fresh reports whether a report can be reused. A slow measurement lasts longer, so

@@ -1131,7 +1131,9 @@ type StorageResponse struct {
 	// The store is too large: only a part was measured.
 	Partial bool `protobuf:"varint,9,opt,name=partial,proto3" json:"partial,omitempty"`
 	// Rows and trees that could not be read. What they refer to was not measured.
-	Damaged       []string `protobuf:"bytes,10,rep,name=damaged,proto3" json:"damaged,omitempty"`
+	Damaged []string `protobuf:"bytes,10,rep,name=damaged,proto3" json:"damaged,omitempty"`
+	// Missing if the store has no remote. Not older than the answer.
+	Remote        *RemoteBacklog `protobuf:"bytes,11,opt,name=remote,proto3" json:"remote,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1236,6 +1238,94 @@ func (x *StorageResponse) GetDamaged() []string {
 	return nil
 }
 
+func (x *StorageResponse) GetRemote() *RemoteBacklog {
+	if x != nil {
+		return x.Remote
+	}
+	return nil
+}
+
+// RemoteBacklog is what the remote of a store may lack.
+type RemoteBacklog struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The remote's address, without secrets.
+	Url   string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	Blobs int64  `protobuf:"varint,2,opt,name=blobs,proto3" json:"blobs,omitempty"`
+	// Stored bytes of these blobs.
+	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// There are more; counting ended early.
+	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	// Why the last attempt to send failed, or empty.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoteBacklog) Reset() {
+	*x = RemoteBacklog{}
+	mi := &file_stet_v1_page_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoteBacklog) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoteBacklog) ProtoMessage() {}
+
+func (x *RemoteBacklog) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_page_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoteBacklog.ProtoReflect.Descriptor instead.
+func (*RemoteBacklog) Descriptor() ([]byte, []int) {
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RemoteBacklog) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *RemoteBacklog) GetBlobs() int64 {
+	if x != nil {
+		return x.Blobs
+	}
+	return 0
+}
+
+func (x *RemoteBacklog) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *RemoteBacklog) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *RemoteBacklog) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type FollowRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1247,7 +1337,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[15]
+	mi := &file_stet_v1_page_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1349,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[15]
+	mi := &file_stet_v1_page_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1362,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{15}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FollowRequest) GetId() string {
@@ -1315,7 +1405,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[16]
+	mi := &file_stet_v1_page_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1417,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[16]
+	mi := &file_stet_v1_page_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1430,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{16}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FollowResponse) GetOffsetKey() string {
@@ -1526,7 +1616,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x0eStorageRequest\"=\n" +
 	"\fStoragePoint\x12\x17\n" +
 	"\atime_ms\x18\x01 \x01(\x03R\x06timeMs\x12\x14\n" +
-	"\x05bytes\x18\x02 \x03(\x03R\x05bytes\"\xa3\x03\n" +
+	"\x05bytes\x18\x02 \x03(\x03R\x05bytes\"\xd3\x03\n" +
 	"\x0fStorageResponse\x12(\n" +
 	"\x05kinds\x18\x01 \x03(\v2\x12.stet.v1.KindStatsR\x05kinds\x12-\n" +
 	"\x06points\x18\x02 \x03(\v2\x15.stet.v1.StoragePointR\x06points\x12#\n" +
@@ -1539,7 +1629,14 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\rconversations\x18\b \x03(\v2\x19.stet.v1.ConversationSizeR\rconversations\x12\x18\n" +
 	"\apartial\x18\t \x01(\bR\apartial\x12\x18\n" +
 	"\adamaged\x18\n" +
-	" \x03(\tR\adamaged\">\n" +
+	" \x03(\tR\adamaged\x12.\n" +
+	"\x06remote\x18\v \x01(\v2\x16.stet.v1.RemoteBacklogR\x06remote\"w\n" +
+	"\rRemoteBacklog\x12\x10\n" +
+	"\x03url\x18\x01 \x01(\tR\x03url\x12\x14\n" +
+	"\x05blobs\x18\x02 \x01(\x03R\x05blobs\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\">\n" +
 	"\rFollowRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -1578,7 +1675,7 @@ func file_stet_v1_page_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_page_service_proto_rawDescData
 }
 
-var file_stet_v1_page_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_stet_v1_page_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_stet_v1_page_service_proto_goTypes = []any{
 	(*OverviewRequest)(nil),  // 0: stet.v1.OverviewRequest
 	(*OverviewRow)(nil),      // 1: stet.v1.OverviewRow
@@ -1595,48 +1692,50 @@ var file_stet_v1_page_service_proto_goTypes = []any{
 	(*StorageRequest)(nil),   // 12: stet.v1.StorageRequest
 	(*StoragePoint)(nil),     // 13: stet.v1.StoragePoint
 	(*StorageResponse)(nil),  // 14: stet.v1.StorageResponse
-	(*FollowRequest)(nil),    // 15: stet.v1.FollowRequest
-	(*FollowResponse)(nil),   // 16: stet.v1.FollowResponse
-	(*Page)(nil),             // 17: stet.v1.Page
-	(*Unreadable)(nil),       // 18: stet.v1.Unreadable
-	(*Checkpoint)(nil),       // 19: stet.v1.Checkpoint
-	(*Spent)(nil),            // 20: stet.v1.Spent
-	(*KindStats)(nil),        // 21: stet.v1.KindStats
-	(*ConversationSize)(nil), // 22: stet.v1.ConversationSize
+	(*RemoteBacklog)(nil),    // 15: stet.v1.RemoteBacklog
+	(*FollowRequest)(nil),    // 16: stet.v1.FollowRequest
+	(*FollowResponse)(nil),   // 17: stet.v1.FollowResponse
+	(*Page)(nil),             // 18: stet.v1.Page
+	(*Unreadable)(nil),       // 19: stet.v1.Unreadable
+	(*Checkpoint)(nil),       // 20: stet.v1.Checkpoint
+	(*Spent)(nil),            // 21: stet.v1.Spent
+	(*KindStats)(nil),        // 22: stet.v1.KindStats
+	(*ConversationSize)(nil), // 23: stet.v1.ConversationSize
 }
 var file_stet_v1_page_service_proto_depIdxs = []int32{
-	17, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
+	18, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
 	1,  // 1: stet.v1.OverviewResponse.rows:type_name -> stet.v1.OverviewRow
-	18, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
-	19, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
+	19, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
+	20, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
 	5,  // 4: stet.v1.TimelineEntry.turn_total:type_name -> stet.v1.TurnTotal
-	20, // 5: stet.v1.TurnTotal.spent:type_name -> stet.v1.Spent
+	21, // 5: stet.v1.TurnTotal.spent:type_name -> stet.v1.Spent
 	4,  // 6: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
 	6,  // 7: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
-	18, // 8: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
-	20, // 9: stet.v1.TimelineResponse.spent:type_name -> stet.v1.Spent
+	19, // 8: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
+	21, // 9: stet.v1.TimelineResponse.spent:type_name -> stet.v1.Spent
 	6,  // 10: stet.v1.TimelineResponse.subagents:type_name -> stet.v1.TimelineFork
 	9,  // 11: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
 	10, // 12: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
-	21, // 13: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
+	22, // 13: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
 	13, // 14: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
-	21, // 15: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
-	22, // 16: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
-	0,  // 17: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
-	3,  // 18: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
-	8,  // 19: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
-	12, // 20: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
-	15, // 21: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
-	2,  // 22: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
-	7,  // 23: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
-	11, // 24: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
-	14, // 25: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
-	16, // 26: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
-	22, // [22:27] is the sub-list for method output_type
-	17, // [17:22] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	22, // 15: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
+	23, // 16: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
+	15, // 17: stet.v1.StorageResponse.remote:type_name -> stet.v1.RemoteBacklog
+	0,  // 18: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
+	3,  // 19: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
+	8,  // 20: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
+	12, // 21: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
+	16, // 22: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
+	2,  // 23: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
+	7,  // 24: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
+	11, // 25: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
+	14, // 26: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
+	17, // 27: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_page_service_proto_init() }
@@ -1653,7 +1752,7 @@ func file_stet_v1_page_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_page_service_proto_rawDesc), len(file_stet_v1_page_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

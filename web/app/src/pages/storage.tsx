@@ -1,4 +1,4 @@
-import type { StorageResponse } from "@gen/stet/v1/page_service_pb";
+import type { RemoteBacklog, StorageResponse } from "@gen/stet/v1/page_service_pb";
 import type { CollectResponse, FsckResponse } from "@gen/stet/v1/store_service_pb";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
@@ -52,6 +52,7 @@ export default function StoragePage() {
         <Figure name="On disk" value={bytes(r.diskBytes)} about="all files of the store" />
         <Figure name="Stored" value={bytes(stored)} about="contents, compressed" />
         <Figure name="Deduplication" value={ratio(logical, content)} about={`${bytes(logical)} of states and trees, ${bytes(content)} of unique content`} />
+        {r.remote && <Figure name="Remote" value={r.remote.blobs === 0n ? "has everything" : `${count(Number(r.remote.blobs), "blob")}${r.remote.more ? " or more" : ""} waiting`} about={remoteText(r.remote)} />}
         <Figure name="Compression" value={ratio(content, stored)} about={`${bytes(content)} become ${bytes(stored)}`} />
       </dl>
       <section>
@@ -68,6 +69,11 @@ export default function StoragePage() {
       </div>
     </div>
   );
+}
+
+/** remoteText says where copies go, how much waits and why. */
+function remoteText(remote: RemoteBacklog): string {
+  return [remote.url, remote.blobs > 0n ? bytes(remote.bytes) : "", remote.error && `sending failed: ${oneLine(remote.error)}`].filter(Boolean).join(" · ");
 }
 
 function Figure({ name, value, about }: { name: string; value: string; about: string }) {
