@@ -17,7 +17,7 @@ var (
 	namedPackage = regexp.MustCompile("`([a-z0-9/]+)`")
 	namedVerb    = regexp.MustCompile("`stet ([a-z]+)")
 	namedCall    = regexp.MustCompile(`\b[A-Z]\w*Service/[A-Z]\w*`)
-	namedSetting = regexp.MustCompile("`([a-z]+\\.[a-z_]+)`")
+	namedSetting = regexp.MustCompile("`([a-z]+\\.[a-z0-9_]+)`")
 	evidenceItem = regexp.MustCompile("`([a-z0-9/]+)`:|\\b(root):|\\b((?:Test|Fuzz)[A-Z]\\w*)|\\b([a-z_-]+\\.txtar)")
 )
 

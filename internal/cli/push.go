@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/fleet"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/transfer"
@@ -34,7 +35,8 @@ func (f *moveFlags) add(cmd *cobra.Command, target string) {
 }
 
 const moveHelp = `REMOTE is a directory with a store, or the http(s) address of a server (with
-STET_TOKEN_FILE or STET_TOKEN). Only blobs that are missing there are sent. Each
+STET_TOKEN_FILE or STET_TOKEN; to push, a token with the write scope, and with
+--all one with the admin scope). Only blobs that are missing there are sent. Each
 save and each checkpoint becomes visible once all of it is durable; after an
 interruption, run it again: it resumes.
 
@@ -98,6 +100,9 @@ func (a *app) move(ctx context.Context, verb string, args []string, flags moveFl
 	case same:
 		return usage(errors.New("REMOTE is this store"))
 	}
+	if isRemote(args[0]) && !isRemote(a.storePlace()) && !flags.all && !flags.dryRun {
+		return a.moveOverWire(ctx, verb, args[0], args[1:], flags)
+	}
 	return a.withStore(ctx, !push, func(here *stet.DB) error {
 		return remote.withStore(ctx, push, func(there *stet.DB) error {
 			local, err := a.side(ctx, here)
@@ -145,12 +150,17 @@ func (a *app) side(ctx context.Context, db *stet.DB) (transfer.Side, error) {
 	if err != nil {
 		return s, err
 	}
+	s.Encrypted, err = encryptedThere(ctx, c)
+	return s, errors.Join(err, c.Close())
+}
+
+// encryptedThere asks whether the store of a server is encrypted.
+func encryptedThere(ctx context.Context, c *client.Client) (bool, error) {
 	info, err := c.Store().Info(ctx, connect.NewRequest(&stetv1.StoreInfoRequest{}))
-	if err = errors.Join(err, c.Close()); err != nil {
-		return s, fmt.Errorf("query the server's store: %w", err)
+	if err != nil {
+		return false, fmt.Errorf("query the server's store: %w", err)
 	}
-	s.Encrypted = info.Msg.GetEncrypted()
-	return s, nil
+	return info.Msg.GetEncrypted(), nil
 }
 
 func namedConversations(ctx context.Context, db *stet.DB, names []string) ([]string, error) {
@@ -196,6 +206,11 @@ func (a *app) transfer(ctx context.Context, verb string, from, to transfer.Side,
 		Progress: func(r transfer.Report) { sent.set(int64(r.Blobs)) },
 	})
 	sent.done()
+	return a.transferred(verb, report, flags, err)
+}
+
+// transferred prints the result of a transfer.
+func (a *app) transferred(verb string, report *transfer.Report, flags moveFlags, err error) error {
 	var failed *transfer.FailedError
 	if errors.As(err, &failed) {
 		return a.moved(verb, report, flags, failed)
