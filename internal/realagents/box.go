@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -18,7 +19,7 @@ import (
 )
 
 // limit is the time that a run of an agent may take on a busy machine.
-const limit = 4 * time.Minute
+const limit = 2 * time.Minute
 
 // Box is a home, a workspace and a model for one agent.
 type Box struct {
@@ -83,11 +84,25 @@ func (b *Box) dir() string {
 	return dir
 }
 
-// openCodePlugin gives OpenCode the package that it would otherwise wait for.
+// openCodePlugin gives OpenCode the packages that it would otherwise try to install at
+// each start.
 func (b *Box) openCodePlugin() error {
-	dir := filepath.Join(b.Home, ".config", "opencode")
-	link := filepath.Join(dir, "node_modules")
-	return os.Symlink(filepath.Dir(b.bin), link)
+	from, to := filepath.Join(filepath.Dir(filepath.Dir(b.bin)), "plugin"), filepath.Join(b.Home, ".config", "opencode")
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(to, strings.TrimPrefix(path, from))
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(name, 0o755)
+		case d.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			return errors.Join(err, os.Symlink(target, name))
+		}
+		data, err := os.ReadFile(path)
+		return errors.Join(err, os.WriteFile(name, data, 0o644))
+	})
 }
 
 // In returns the box for a part of its test: failures are those of the part.

@@ -18,7 +18,7 @@ import (
 const (
 	one   = "turn one: make files\n::write a.txt one\n::bash echo from-shell > b.txt\n::say first done"
 	two   = "turn two: change them\n::read a.txt\n::edit a.txt one => two\n::bash rm b.txt; echo x > c.txt\n::say second done"
-	three = "turn three: use a helper\n::task\n::> helper: write a file\n::> ::write sub.txt sub\n::> ::bash echo s > sub2.txt\n::> ::say sub done\n::bash until [ -e sub2.txt ]; do sleep 0.1; done\n::say third done"
+	three = "turn three: use a helper\n::task\n::> helper: write a file\n::> ::write sub.txt sub\n::> ::bash echo s > sub2.txt\n::> ::say sub done\n::bash for i in $(seq 300); do [ -e sub2.txt ] && break; sleep 0.1; done\n::say third done"
 	alone = "turn three: no helper\n::write sub.txt sub\n::bash echo s > sub2.txt\n::say third done"
 	again = "turn two again\n::bash true\n::say again done"
 )

@@ -223,3 +223,25 @@ func TestTheShellWritesWhereNoOtherToolDoes(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestASubagentIsOneThatCanDoAnything(t *testing.T) {
+	server := httptest.NewServer(scriptedmodel.New("/workspace"))
+	defer server.Close()
+	for _, c := range []struct {
+		tool object
+		want string
+	}{
+		{object{"name": "task", "description": "kinds: explore, general-purpose", "parameters": properties("prompt", "agent_type")}, `{\"agent_type\":\"general-purpose\",\"prompt\":`},
+		{object{"name": "invoke_agent", "parameters": properties("prompt", "agent_name")}, `{\"agent_name\":\"generalist\",\"prompt\":`},
+		{object{"name": "spawn_agent", "parameters": object{"properties": object{
+			"message": object{"type": "string"}, "items": object{"type": "array", "items": properties("path", "text")},
+		}}}, `{\"message\":\"helper\\n::say hi\\n\"}`},
+	} {
+		got := ask(t, server.URL+"/v1/chat/completions", object{
+			"messages": []object{{"role": "user", "content": "help\n::task\n::> helper\n::> ::say hi"}}, "tools": []object{{"function": c.tool}},
+		})
+		if !strings.Contains(got, c.want) {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}

@@ -91,10 +91,15 @@ func (s Step) values(t tool, dir string) map[string]any {
 	if path != "" && !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	return map[string]any{
+	values := map[string]any{"patch": s.patch(), "kind": t.general(), "mode": "sync"}
+	for meaning, text := range map[string]string{
 		"path": path, "content": s.New, "old": s.Old, "new": s.New, "command": s.Text, "prompt": s.Text,
-		"patch": s.patch(), "kind": t.general(), "mode": "sync",
+	} {
+		if text != "" {
+			values[meaning] = text
+		}
 	}
+	return values
 }
 
 // meanings are what agents call the arguments.
@@ -193,6 +198,9 @@ func (t tool) general() string {
 		if strings.Contains(said, kind) {
 			return kind
 		}
+	}
+	if _, ok := t.schema.Properties["agent_name"]; ok {
+		return "generalist" // named elsewhere
 	}
 	return "general"
 }

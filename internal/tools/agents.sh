@@ -7,14 +7,13 @@
 # version is there already. Needs node and npm.
 set -eu
 
-# packages prints what npm installs for an agent, the agent itself first.
-packages() {
+# package prints what npm installs for an agent.
+package() {
 	case "$1" in
 	claude-code) echo @anthropic-ai/claude-code@2.1.325 ;;
 	codex) echo @openai/codex@0.166.0 ;;
 	gemini) echo @google/gemini-cli@0.61.0 ;;
-	# The second is what OpenCode would install at its first start.
-	opencode) echo opencode-ai@1.18.33 @opencode-ai/plugin@1.18.33 ;;
+	opencode) echo opencode-ai@1.18.33 ;;
 	copilot) echo @github/copilot@1.0.102 ;;
 	qwen) echo @qwen-code/qwen-code@0.15.10 ;;
 	pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
@@ -22,14 +21,20 @@ packages() {
 }
 
 agent=${1:?usage: agents.sh AGENT}
-list=$(packages "$agent")
-if [ -z "$list" ]; then
+package=$(package "$agent")
+if [ -z "$package" ]; then
 	echo "agents.sh: there is no agent called $agent" >&2
 	exit 2
 fi
-first=${list%% *}
+version=${package##*@}
 cache=$(cd "$(dirname "$0")/../.." && pwd)/.cache/agents
-dir=$cache/$agent-${first##*@}
+dir=$cache/$agent-$version
+
+install() { # DIRECTORY PACKAGE
+	mkdir -p "$1"
+	echo '{"private": true}' >"$1/package.json"
+	npm install --prefix "$1" --save-exact --no-audit --no-fund --loglevel=error "$2" >&2
+}
 
 # The lock is for tests that run side by side; the stamp is written last.
 mkdir -p "$cache"
@@ -43,10 +48,9 @@ if [ ! -e "$dir/complete" ]; then
 		fi
 	done
 	rm -rf "$dir"
-	mkdir -p "$dir"
-	echo '{"private": true}' >"$dir/package.json"
-	# shellcheck disable=SC2086 # the list is meant to be split
-	npm install --prefix "$dir" --save-exact --no-audit --no-fund --loglevel=error $list >&2
+	install "$dir" "$package"
+	# OpenCode would install this in the home of its user when it starts.
+	[ "$agent" != opencode ] || install "$dir/plugin" "@opencode-ai/plugin@$version"
 	touch "$dir/complete"
 fi
 echo "$dir/node_modules/.bin"
