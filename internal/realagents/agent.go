@@ -162,7 +162,9 @@ func opencode() Agent {
 		Name: "opencode", program: "opencode", Subagents: true, Again: []string{"--continue"},
 		files: func(b *Box) map[string]string {
 			return map[string]string{
+				// OpenCode adds the schema itself if it is missing.
 				".config/opencode/opencode.json": fmt.Sprintf(`{
+  "$schema": "https://opencode.ai/config.json",
   "autoupdate": false, "share": "disabled", "model": "scripted/m", "small_model": "scripted/m",
   "permission": {"edit": "allow", "bash": "allow", "webfetch": "deny"}, "enabled_providers": ["scripted"],
   "provider": {"scripted": {"npm": "@ai-sdk/openai-compatible", "name": "Scripted", "options": {"baseURL": "%s/v1", "apiKey": "x"},
