@@ -18,7 +18,7 @@ MORE  := postgres18 grpcurl
 AGENTS := claude-code codex gemini opencode copilot qwen pi
 
 # Packages in which goroutines share data are tested under the race detector.
-RACE := ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
+RACE := ./agenttools/... ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
 
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.
