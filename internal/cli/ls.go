@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/timeline"
@@ -151,10 +152,16 @@ func families(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, 
 
 func (a *app) printConversations(ctx context.Context, db *stet.DB, rows []lsRow, damaged int, long bool) error {
 	if len(rows) == 0 {
-		if damaged == 0 {
-			a.say("no conversations yet")
+		if damaged > 0 {
+			return nil
 		}
-		return nil
+		agents, err := db.Agents().List(ctx, cloudagent.Page{Limit: 1})
+		if err == nil && len(agents.Agents)+len(agents.Damaged) > 0 {
+			a.say("no conversations; 'stet ls --agents' lists the cloud agents")
+			return nil
+		}
+		a.say("no conversations yet")
+		return err
 	}
 	if err := spentBy(ctx, db, rows, long); err != nil {
 		return err

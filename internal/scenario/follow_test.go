@@ -100,6 +100,9 @@ func TestKilledFollowersGoOn(t *testing.T) {
 	if out, _ := l.run(0, "ls", "--agents"); !strings.Contains(out, "copy of "+address) {
 		t.Errorf("ls: %s", out)
 	}
+	if _, said := l.run(0, "ls"); !strings.Contains(said, "stet ls --agents") {
+		t.Errorf("ls without conversations: %s", said)
+	}
 	if got := l.copied(t, "a1"); strings.Join(got, "") != strings.Join(want, "") {
 		t.Errorf("the copy says %q, want %q", got, want)
 	}
