@@ -51,6 +51,7 @@ func Tell(ctx context.Context, st Stage, dir string, s *Story) (_ *Told, err err
 type player struct {
 	Stage
 	agent string
+	model string
 	store *conversation.Store
 	space *checkpoint.Workspace
 	conv  *conversation.Conversation
@@ -66,7 +67,7 @@ func (st Stage) enter(ctx context.Context, dir string, s *Story) (*player, error
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	d := &player{Stage: st, agent: s.Agent, clock: time.Now().Add(-s.Ago)}
+	d := &player{Stage: st, agent: s.Agent, model: s.model, clock: time.Now().Add(-s.Ago)}
 	d.store = conversation.New(st.DB.Blobs(), st.DB.Rows(), &conversation.Options{Now: func() time.Time { return d.clock }})
 	opts := st.Options
 	opts.Now = func() time.Time { return d.clock }
@@ -161,13 +162,16 @@ func (d *player) contents(files map[string]string) map[string]string {
 	return old
 }
 
-// delegate lets a subagent have its own conversation, which becomes a part of this
-// one.
-func (d *player) delegate(ctx context.Context, s scene) error {
+// delegate lets a subagent have its own conversation, below this one. Its state becomes a
+// part of this one.
+func (d *player) delegate(ctx context.Context, s scene, began time.Time) error {
 	if s.sub == nil {
 		return nil
 	}
-	conv, err := d.store.Create(ctx, conversation.Info{Title: s.sub.ask, Agent: d.agent, Workspace: d.space.Path()})
+	conv, err := d.store.Create(ctx, conversation.Info{
+		ID: d.conv.ID() + "/agent-" + s.sub.id, Title: s.sub.ask, Agent: d.agent, Workspace: d.space.Path(),
+		Labels: map[string]string{conversation.LabelParent: d.conv.ID(), conversation.LabelSubagent: "true"},
+	})
 	if err != nil {
 		return err
 	}
@@ -178,13 +182,25 @@ func (d *player) delegate(ctx context.Context, s scene) error {
 	if err := conv.AppendTurn(ctx, turn); err != nil {
 		return err
 	}
-	save, err := conv.Save(ctx, nil)
+	save, err := conv.Save(ctx, &conversation.SaveOptions{Turn: d.took(s.sub.tokens, 0, began)})
 	if err != nil {
 		return err
 	}
-	// The state stays, named by the conversation that asked; the list of conversations
-	// is for those of people.
-	return errors.Join(d.conv.SetSubagent(ctx, s.sub.id, save.Root), d.store.Delete(ctx, conv.ID(), nil))
+	return d.conv.SetSubagent(ctx, s.sub.id, save.Root)
+}
+
+// took is what the agent's record would say about a turn, nil for an agent without one.
+func (d *player) took(tokens [3]int64, cost float64, began time.Time) *conversation.TurnDetails {
+	if d.model == "" {
+		return nil
+	}
+	out := &conversation.TurnDetails{
+		Model: d.model, Started: began, Ended: d.clock, Input: tokens[0], Output: tokens[1], CacheRead: tokens[2], Done: true,
+	}
+	if cost > 0 {
+		out.CostUSD = &cost
+	}
+	return out
 }
 
 // agentTurn lets the agent answer a message and change files.
@@ -194,12 +210,12 @@ func (d *player) agentTurn(ctx context.Context, s scene) error {
 	if err := d.checkpoint(ctx, checkpoint.Before, s); err != nil {
 		return err
 	}
-	old := d.contents(s.files)
+	began, old := d.clock, d.contents(s.files)
 	if err := d.write(s.files); err != nil {
 		return err
 	}
 	d.wait(s.minutes)
-	if err := d.delegate(ctx, s); err != nil {
+	if err := d.delegate(ctx, s, began); err != nil {
 		return err
 	}
 	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: s.ask, MessageId: s.message}, s.steps(old)...)
@@ -209,7 +225,7 @@ func (d *player) agentTurn(ctx context.Context, s scene) error {
 	if err := d.conv.AppendTurn(ctx, turn); err != nil {
 		return err
 	}
-	save, err := d.conv.Save(ctx, &conversation.SaveOptions{MessageID: s.message, Author: d.agent})
+	save, err := d.conv.Save(ctx, &conversation.SaveOptions{MessageID: s.message, Author: d.agent, Turn: d.took(s.tokens, s.cost, began)})
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,17 @@ func TestTell(t *testing.T) {
 		}
 	}
 	page, err := db.Conversations().List(t.Context(), &conversation.ListOptions{})
-	if err != nil || len(page.Conversations) != len(Stories())+1 {
-		t.Errorf("%d conversations, %v", len(page.Conversations), err)
+	subagents := 0
+	for _, info := range page.Conversations {
+		if info.SubagentOf() != "" {
+			subagents++
+		}
+		if info.Turn == nil || info.Turn.Model == "" || info.Turn.Input == 0 || info.Turn.Output == 0 || !info.Turn.Ended.After(info.Turn.Started) {
+			t.Errorf("%s, %q: the last turn is %+v", info.Agent, info.Title, info.Turn)
+		}
+	}
+	if want := len(Stories()) + 1 + subagents; err != nil || len(page.Conversations) != want || subagents != 1 { // with the fork
+		t.Errorf("%d conversations, %d of subagents, %v", len(page.Conversations), subagents, err)
 	}
 	notes := filepath.Join(dir, library()["live"].Place)
 	agent, err := stage.liveAgent(t.Context(), notes)

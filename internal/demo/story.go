@@ -19,6 +19,7 @@ type Story struct {
 	Title, Agent string
 	Ago          time.Duration // when it began
 	Place        string        // directory of the workspace
+	model        string
 
 	start  map[string]string // what is there before
 	scenes []scene
@@ -41,12 +42,15 @@ type scene struct {
 	runs    []string          // commands that it says it ran
 	fails   string            // a command that it says failed first
 	minutes int
-	back    uint64 // turn to which the user then goes back
+	tokens  [3]int64 // read, written, read from a cache
+	cost    float64  // in dollars, 0 if the agent does not say it
+	back    uint64   // turn to which the user then goes back
 }
 
 // helper is a subagent of a scene.
 type helper struct {
 	id, ask, think, say string
+	tokens              [3]int64
 	runs                []string
 }
 
@@ -84,7 +88,7 @@ var library = sync.OnceValue(func() map[string]*Story {
 // Shop returns the story of 'stet demo'.
 func Shop() *Story {
 	s := *library()["shop"]
-	s.Agent, s.pins, s.fork = "demo-agent", nil, nil
+	s.pins, s.fork = nil, nil
 	return &s
 }
 
@@ -134,6 +138,8 @@ func (s *Story) set(field, value string) (err error) {
 		s.Agent = value
 	case "place":
 		s.Place = value
+	case "model":
+		s.model = value
 	case "ago":
 		s.Ago, err = time.ParseDuration(value)
 	case "start":
@@ -230,6 +236,10 @@ func (s *scene) set(field, value string) (err error) {
 		s.files[value] = ""
 	case "minutes":
 		s.minutes, err = strconv.Atoi(value)
+	case "tokens":
+		s.tokens, err = parseTokens(value)
+	case "cost":
+		s.cost, err = strconv.ParseFloat(value, 64)
 	case "back":
 		s.back, err = strconv.ParseUint(value, 10, 64)
 	default:
@@ -238,18 +248,26 @@ func (s *scene) set(field, value string) (err error) {
 	return err
 }
 
-func (h *helper) set(field, value string) error {
+// parseTokens reads three numbers.
+func parseTokens(value string) (n [3]int64, err error) {
+	_, err = fmt.Sscan(value, &n[0], &n[1], &n[2])
+	return n, err
+}
+
+func (h *helper) set(field, value string) (err error) {
 	switch field {
 	case "id":
 		h.id = value
 	case "ask":
 		h.ask = value
+	case "tokens":
+		h.tokens, err = parseTokens(value)
 	case "run":
 		h.runs = append(h.runs, value)
 	default:
 		return fmt.Errorf("unknown field %q", field)
 	}
-	return nil
+	return err
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -39,7 +39,7 @@ func TestStories(t *testing.T) {
 			}
 		}
 	}
-	if s := Shop(); s.Agent != "demo-agent" || s.pins != nil || s.fork != nil || len(s.start) == 0 || len(s.end) == 0 {
+	if s := Shop(); s.Agent != "claude-code" || s.pins != nil || s.fork != nil || len(s.start) == 0 || len(s.end) == 0 {
 		t.Errorf("the story of the shop: %+v", s)
 	}
 	if first := Stories()[1]; !maps.Equal(first.start, library()["shop"].start) {
