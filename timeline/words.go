@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -63,5 +64,11 @@ func DurationText(d time.Duration) string {
 	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()
 	}
-	return d.Round(time.Second).String()
+	text := d.Round(time.Second).String()
+	for _, none := range []string{"m0s", "h0m"} { // 4m, not 4m0s
+		if strings.HasSuffix(text, none) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }

@@ -64,13 +64,28 @@ func (a *app) logHeads(ctx context.Context, p *place, shown []*timeline.Entry) (
 		if n := len(branches) - 1; n > 0 {
 			kept = fmt.Sprintf(" · %d kept %s", n, map[bool]string{true: "branch", false: "branches"}[n == 1])
 		}
-		fmt.Fprintf(&text, "%s  %s  %s  %s  %s%s\n", paint.yellow(shorter(id)), paint.bold(fmt.Sprintf("%q", clip(titleOf(info), 60))),
-			clip(info.Agent, 20), tilde(printable(info.Workspace)), plural(int64(info.Turns), "turn"), kept)
+		text.WriteString(a.logHead(info, kept))
 	}
 	if text.Len() > 0 {
 		text.WriteString("\n")
 	}
 	return text.String(), nil
+}
+
+// logHead is the line of a conversation above the log. Where the terminal is too narrow
+// for it, it lacks the directory, which is mostly this one, and the title is shortened.
+func (a *app) logHead(info conversation.Info, kept string) string {
+	paint := a.paint()
+	title, agent, turns := clip(titleOf(info), 60), clip(info.Agent, 20), plural(int64(info.Turns), "turn")+kept
+	place := tilde(printable(info.Workspace)) + "  "
+	if isTerminal(a.out) {
+		room := a.width() - columns(shorter(info.ID)+"    "+agent+"  "+turns) - 2 // beside the title with its quotes
+		if columns(title)+columns(place) > room {
+			place = ""
+		}
+		title = clip(title, max(6, room))
+	}
+	return fmt.Sprintf("%s  %s  %s  %s%s\n", paint.yellow(shorter(info.ID)), paint.bold(fmt.Sprintf("%q", title)), agent, place, turns)
 }
 
 // shorter shortens a stet id; it returns foreign ids unchanged.
@@ -140,6 +155,9 @@ func (a *app) logRows(ctx context.Context, history *timeline.History, shown []*t
 		if i != 3 {
 			room -= w + 2
 		}
+	}
+	if isTerminal(a.out) {
+		room -= min(14, slices.Max(columnWidths(texts, 7)[6:])) // so that the tools are not cut off by long titles
 	}
 	widths[3] = min(widths[3], max(20, min(room, 60)))
 	rows := make([]logRow, len(shown))

@@ -82,7 +82,11 @@ func (a *app) conversationHead(ctx context.Context, p *place, info conversation.
 		head += "subagent of  " + paint.yellow(printable(parent)) + "\n"
 	}
 	for _, sub := range slices.Backward(related.Subagents) { // oldest first
-		head += "subagent     " + paint.yellow(printable(sub.ID)) + "  " + clip(titleOf(sub), 60) + "\n"
+		room := 60
+		if isTerminal(a.out) {
+			room = min(room, max(10, a.width()-15-columns(printable(sub.ID))))
+		}
+		head += "subagent     " + paint.yellow(printable(sub.ID)) + "  " + clip(titleOf(sub), room) + "\n"
 	}
 	return head, nil
 }
