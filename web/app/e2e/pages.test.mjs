@@ -58,9 +58,15 @@ test("home lists running agents and conversations by day", async () => {
   assert.match(await row.innerText(), /claude-code[\s\S]*3 turns[\s\S]*files[\s\S]*\+\d+/);
   assert.match(await row.locator("time").getAttribute("title"), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
   await row.locator(".size", { hasText: /B$/ }).waitFor();
+  assert.equal(await row.locator(".model").innerText(), "claude-opus-4-5");
   await page.fill(".filter", "price codex");
   await page.locator("a.row").nth(1).waitFor({ state: "detached" });
   assert.equal(await page.locator("a.row").count(), 1);
+  // The subagent is below the conversation that started it.
+  await page.getByRole("button", { name: "1 subagent" }).click();
+  await page.locator("a.row.subagent", { hasText: "Where are prices read" }).waitFor();
+  await page.getByRole("button", { name: "1 subagent" }).click();
+  await page.locator("a.row.subagent").waitFor({ state: "detached" });
   await page.fill(".filter", "nothing like this");
   await page.getByText("No matches").waitFor();
 });
@@ -98,6 +104,20 @@ test("a conversation shows timeline, pins, forks and folded calls", async () => 
   await page.getByText("Orders now go through a queue").waitFor();
   await page.keyboard.press("u");
   await page.locator(".past").waitFor({ state: "detached" });
+});
+
+test("turns and conversations show model, tokens, cost and duration", async () => {
+  await page.goto(retry);
+  await page.locator(".turn-spent").first().waitFor();
+  assert.equal(await page.locator(".turn-spent").first().innerText(), "claude-opus-4-5 · 45.2k tokens · $0.31 · 3 min");
+  assert.match(await text(".facts"), /claude-opus-4-5[\s\S]*275\.5k tokens[\s\S]*\$1\.40[\s\S]*14 min/);
+  await page.locator(".point .spent", { hasText: "claude-opus-4-5 · 61.1k tokens · $0.24 · 2 min" }).waitFor();
+  await page.goto(prices); // its agent does not say the cost
+  await page.locator(".turn-spent").first().waitFor();
+  assert.doesNotMatch(await text(".facts"), /\$/);
+  await page.locator(".forks a", { hasText: "Where are prices read" }).click();
+  await page.locator(".facts", { hasText: "subagent of" }).waitFor();
+  assert.equal(await page.locator(".message .who").first().innerText(), "task");
 });
 
 test("a checkpoint is pinned and unpinned", async () => {

@@ -32,6 +32,8 @@ test("durations and tokens", () => {
   assert.equal(duration(1500), "1.5 s");
   assert.equal(duration(42_400), "42 s");
   assert.equal(duration(130_000), "2 min 10 s");
+  assert.equal(duration(120_000), "2 min");
+  assert.equal(duration(7_200_000), "2 h");
   assert.equal(duration(3_900_000), "1 h 5 min");
   assert.equal(tokens(12, 100), "12 of 100 tokens");
   assert.equal(tokens(34_200, 200_000), "34k of 200k tokens");

@@ -23,8 +23,9 @@ export function duration(ms: number): string {
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
   const s = Math.round(ms / 1000);
   if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
-  return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  const and = (n: number, unit: string) => (n > 0 ? ` ${n} ${unit}` : "");
+  if (s < 3600) return `${Math.floor(s / 60)} min${and(s % 60, "s")}`;
+  return `${Math.floor(s / 3600)} h${and(Math.floor((s % 3600) / 60), "min")}`;
 }
 
 /** tokens formats how much of a model's context was used, out of a limit or 0. */

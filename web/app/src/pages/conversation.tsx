@@ -167,7 +167,7 @@ function Content({ shown, tab }: { shown: Shown; tab: Tab }) {
       return <Raw shown={shown} />;
   }
   if (!shown.root.length) return <NoState />;
-  return <Transcript id={shown.info.id} root={shown.root} turn={turnWanted(shown)} live={!shown.entry} />;
+  return <Transcript id={shown.info.id} root={shown.root} turn={turnWanted(shown)} live={!shown.entry} asker={shown.info.labels.subagent ? "task" : "you"} />;
 }
 
 function NoState() {

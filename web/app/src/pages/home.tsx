@@ -67,7 +67,7 @@ export function HomePage() {
     <>
       <div class="page-head">
         <h1>Conversations</h1>
-        <span class="muted">{count(rows.length, "conversation")}</span>
+        <span class="muted">{count(rows.filter((r) => !r.subagentOf).length, "conversation")}</span>
         <input class="filter" type="search" placeholder="Filter by title, agent or path" aria-label="Filter conversations" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
       </div>
       {damaged.length > 0 && <Damaged entries={damaged} />}
@@ -135,7 +135,10 @@ function HomeLine({ line, size, unfolded, fold }: { line: Line<OverviewRow>; siz
         {oneLine(r.title) || <span class="muted">{line.depth > 0 ? "subagent" : r.id}</span>}
         {r.parent && <span class="tag">fork</span>}
       </span>
-      <span class="agent">{r.agent}</span>
+      <span class="agent">
+        {r.agent}
+        {r.model && <span class="with-model"> · {modelName(r.model)}</span>}
+      </span>
       <span class="model" title={r.model}>
         {modelName(r.model)}
       </span>

@@ -17,6 +17,8 @@ interface Props {
   turn: number;
   /** Whether the view follows new turns. */
   live: boolean;
+  /** Who wrote the prompts, "you" by default. */
+  asker?: string;
 }
 
 /** Unfolded parts stay unfolded while their turn is out of view. */
@@ -36,7 +38,7 @@ const fresh = (key: string): Pages => ({ key, total: undefined, turns: new Map()
 
 /** Transcript shows messages and tool calls. Turns are fetched when they become
  * visible. */
-export function Transcript({ id, root, subagent = "", turn, live }: Props) {
+export function Transcript({ id, root, subagent = "", turn, live, asker = subagent ? "task" : "you" }: Props) {
   const key = `${id} ${subagent}`;
   const pages = useRef<Pages>(fresh(key));
   if (pages.current.key !== key) pages.current = fresh(key);
@@ -115,12 +117,12 @@ export function Transcript({ id, root, subagent = "", turn, live }: Props) {
       handle={list}
       stick={live && turn === 0}
       onSpan={(from, to) => pagesFor(from, to).forEach((p) => void fetchPage(p))}
-      render={(i) => <Turn number={i + 1} messages={pages.current.turns.get(i)} known={pages.current.known.get(i + 1)} wanted={turn === i + 1} />}
+      render={(i) => <Turn number={i + 1} messages={pages.current.turns.get(i)} known={pages.current.known.get(i + 1)} wanted={turn === i + 1} asker={asker} />}
     />
   );
 }
 
-function Turn({ number, messages, known, wanted }: { number: number; messages: TranscriptMessage[] | undefined; known: TranscriptTurn | undefined; wanted: boolean }) {
+function Turn({ number, messages, known, wanted, asker }: { number: number; messages: TranscriptMessage[] | undefined; known: TranscriptTurn | undefined; wanted: boolean; asker: string }) {
   const spent = spentWords(known?.spent);
   if (known?.interrupted) spent.push("interrupted");
   return (
@@ -132,13 +134,13 @@ function Turn({ number, messages, known, wanted }: { number: number; messages: T
       </div>
       <div class="turn-body">
         {spent.length > 0 && <p class="turn-spent muted">{spent.join(" · ")}</p>}
-        {messages ? messages.map((m, i) => <Message key={m.id || i} m={m} />) : <p class="placeholder" aria-hidden="true" />}
+        {messages ? messages.map((m, i) => <Message key={m.id || i} m={m} asker={asker} />) : <p class="placeholder" aria-hidden="true" />}
       </div>
     </div>
   );
 }
 
-function Message({ m }: { m: TranscriptMessage }) {
+function Message({ m, asker }: { m: TranscriptMessage; asker: string }) {
   if (m.kind === "thinking") {
     return (
       <Fold id={m.id} class="thinking" summary={<span class="muted">Thinking · {oneLine(m.text, 80)}</span>}>
@@ -151,7 +153,7 @@ function Message({ m }: { m: TranscriptMessage }) {
   return (
     <div class={`message ${m.role}`}>
       <div class="message-head">
-        <span class="who">{m.kind === "summary" ? "summary" : m.role === "user" ? "you" : m.role === "system" ? "automatic" : m.role}</span>
+        <span class="who">{m.kind === "summary" ? "summary" : m.role === "user" ? asker : m.role === "system" ? "automatic" : m.role}</span>
         {m.timeMs > 0n && <Time ms={m.timeMs} />}
         <Copy text={m.text} label="text" />
       </div>
