@@ -134,6 +134,9 @@ func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
 func (r *rewinding) announce(ctx context.Context, root *swapdir.Root) error {
 	w := r.w
 	r.saved = w.safety(r.plan)
+	if err := w.describe(r.st, w.s.opts.Now()); err != nil {
+		return err
+	}
 	if len(r.changes) > 0 {
 		name, err := newStageName(r.st.row.Nonce)
 		if err != nil {

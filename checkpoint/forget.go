@@ -88,6 +88,11 @@ func (s *Service) forgettable(ctx context.Context, ws string, ids []string) ([]*
 		if err != nil {
 			return nil, err
 		}
+		if kept, err := s.keptWithConversation(ctx, rec); err != nil {
+			return nil, err
+		} else if kept {
+			continue
+		}
 		r := Retained{ID: rec.ID, Workspace: rec.Workspace, Time: rec.Time}
 		if rec.Workspace == ws && held.of(&r, s.opts.Now()) == "" {
 			out = append(out, rec)

@@ -72,7 +72,7 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	if ref == nil {
 		return nil, fmt.Errorf("%w: %q is the present", ErrBadRef, req.To)
 	}
-	if ref.Workspace != w.id {
+	if ref.Workspace != w.id && !(ref.Kind == Import && req.Elsewhere) {
 		return nil, fmt.Errorf("%w: %s", ErrOtherWorkspace, ref.ID)
 	}
 	present, err := w.captured(ctx, st, &Request{})
@@ -90,7 +90,11 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 		return nil, err
 	}
 	if req.Scope != ConversationOnly {
-		if present, err = w.planFiles(ctx, st, p, present); err != nil {
+		files := w.planFiles
+		if ref.Kind == Import {
+			files = w.planImported
+		}
+		if present, err = files(ctx, st, p, present); err != nil {
 			return nil, err
 		}
 		if err := w.nameIgnored(ctx, p); err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -205,6 +206,22 @@ func (w *Workspace) latest(ctx context.Context) (*Record, error) {
 	return nil, nil
 }
 
+// describe gives a workspace its row, if it has none yet. The row is stored with the
+// first checkpoint.
+func (w *Workspace) describe(st *state, at time.Time) error {
+	if st.row.Id != "" {
+		return nil
+	}
+	st.row = &stetv1.WorkspaceRecord{
+		Format: format, Id: w.id, Path: []byte(w.path),
+		Nonce: make([]byte, nonceSize), CreatedAtMs: at.UnixMilli(),
+	}
+	if _, err := rand.Read(st.row.Nonce); err != nil {
+		return fmt.Errorf("describe workspace: %w", err)
+	}
+	return nil
+}
+
 // advance records the turns that were active until a checkpoint made by by, and
 // returns the row of the workspace after it.
 func (w *Workspace) advance(ctx context.Context, st *state, rec *Record, by Holder) (kv.Set, error) {
@@ -214,16 +231,10 @@ func (w *Workspace) advance(ctx context.Context, st *state, rec *Record, by Hold
 	}
 	rec.AtWork, turns = turns.Observe(rec, by, w.s.opts.life)
 	rec.AtWork = rec.AtWork.with(rec.beside)
-	row := proto.CloneOf(st.row)
-	if row.Id == "" {
-		row = &stetv1.WorkspaceRecord{
-			Format: format, Id: w.id, Path: []byte(w.path),
-			Nonce: make([]byte, nonceSize), CreatedAtMs: rec.Time.UnixMilli(),
-		}
-		if _, err := rand.Read(row.Nonce); err != nil {
-			return kv.Set{}, fmt.Errorf("describe workspace: %w", err)
-		}
+	if err := w.describe(st, rec.Time); err != nil {
+		return kv.Set{}, err
 	}
+	row := proto.CloneOf(st.row)
 	row.LastCheckpoint, row.LastNumber, row.Turns = rec.ID, rec.Number, turns.encode()
 	if device, inode := identity(w.path); inode != 0 {
 		row.Device, row.Inode = device, inode

@@ -11,8 +11,12 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// format is the version of all rows of this package.
-const format = 1
+// format is the version of all rows of this package, but for imported checkpoints.
+// Releases that read only this one would take them for checkpoints of whole directories.
+const (
+	format         = 1
+	importedFormat = 2
+)
 
 // Side is the side of a turn or message on which a checkpoint was taken.
 type Side = stetv1.Side
@@ -81,6 +85,9 @@ type Record struct {
 	Hinted bool
 	// Received means that the checkpoint came from another store; see MarkReceived.
 	Received bool
+	// Source is the id of the checkpoint of another program that an imported one, of kind
+	// Import, was made from; see AddImported.
+	Source string
 
 	notCaptured blob.ID // blob of the list, or zero
 	version     uint64  // of the row, or 0
@@ -90,8 +97,14 @@ type Record struct {
 }
 
 // Name returns the short name of the checkpoint within its workspace, such as
-// "c7". It is as stable as the id.
-func (r *Record) Name() string { return fmt.Sprintf("c%d", r.Number) }
+// "c7", or that of an imported one within its conversation, such as "i7". It is as
+// stable as the id.
+func (r *Record) Name() string {
+	if r.Kind == Import {
+		return fmt.Sprintf("i%d", r.Number)
+	}
+	return fmt.Sprintf("c%d", r.Number)
+}
 
 func (r *Record) encode() ([]byte, error) {
 	m := &stetv1.CheckpointRecord{
@@ -101,7 +114,10 @@ func (r *Record) encode() ([]byte, error) {
 		TimeMs: r.Time.UnixMilli(), Touched: pathBytes(r.Touched), FilesChanged: r.FilesChanged,
 		LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
 		NotCaptured: idBytes(r.notCaptured), NotCapturedCount: r.NotCaptured, Hinted: r.Hinted,
-		LinesPartial: r.LinesPartial, Received: r.Received,
+		LinesPartial: r.LinesPartial, Received: r.Received, Source: r.Source,
+	}
+	if r.Kind == Import {
+		m.Format = importedFormat
 	}
 	if !r.unaware {
 		m.AtWork = r.AtWork.encode()
@@ -129,7 +145,7 @@ func decodeRecord(data []byte) (*Record, error) {
 		Touched: pathStrings(m.Touched), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
 		LinesRemoved: m.LinesRemoved, NotCaptured: m.NotCapturedCount, Hinted: m.Hinted, notCaptured: skipped,
 		LinesPartial: m.LinesPartial, AtWork: decodeTurns(m.AtWork), unaware: m.AtWork == nil,
-		Received: m.Received,
+		Received: m.Received, Source: m.Source,
 	}, nil
 }
 
@@ -149,11 +165,15 @@ func unmarshal(data []byte, m formatted) error {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w: %v", ErrBadRecord, err)
 	}
+	newest := uint32(format)
+	if _, ok := m.(*stetv1.CheckpointRecord); ok {
+		newest = importedFormat
+	}
 	switch f := m.GetFormat(); {
 	case f == 0:
 		return fmt.Errorf("%w: it has no format number", ErrBadRecord)
-	case f > format:
-		return fmt.Errorf("%w: %d; this release reads up to %d", ErrNewerFormat, f, format)
+	case f > newest:
+		return fmt.Errorf("%w: %d; this release reads up to %d", ErrNewerFormat, f, newest)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 //	@                 the workspace now; the record is nil
 //	01jcx4            an id or any unique prefix of one, first in the workspace, then in all
 //	c7                the checkpoint's number in the workspace
+//	i7                the number of an imported checkpoint in its conversation
 //	MESSAGE           a message id: the checkpoint after it, else the one before
 //	before:MESSAGE    the one before it
 //	turn:5            the state after the turn
@@ -120,6 +121,7 @@ func (w *Workspace) resolve(ctx context.Context, ref, conversation string) (*Rec
 		if other, findErr := w.s.Find(ctx, ref); !errors.Is(findErr, ErrNotFound) {
 			return other, findErr
 		}
+		return w.importedNamed(ctx, conversation, ref)
 	}
 	return rec, err
 }
@@ -205,11 +207,20 @@ func (w *Workspace) byTurn(ctx context.Context, conversation string, turn uint64
 		}
 	}
 	if side != Before {
-		return w.find(ctx, at(turn, false))
+		return w.findOf(ctx, conversation, at(turn, false))
 	}
-	rec, err := w.find(ctx, at(turn, true))
+	rec, err := w.findOf(ctx, conversation, at(turn, true))
 	if errors.Is(err, ErrNotFound) && turn > 0 {
-		return w.find(ctx, at(turn-1, false)) // after turn 5 is before turn 6
+		return w.findOf(ctx, conversation, at(turn-1, false)) // after turn 5 is before turn 6
+	}
+	return rec, err
+}
+
+// findOf is find, and finds imported checkpoints of a conversation, too.
+func (w *Workspace) findOf(ctx context.Context, conversation string, fits func(*Record) bool) (*Record, error) {
+	rec, err := w.find(ctx, fits)
+	if errors.Is(err, ErrNotFound) && conversation != "" {
+		return w.importedBy(ctx, conversation, "", fits)
 	}
 	return rec, err
 }
@@ -221,12 +232,19 @@ func (w *Workspace) byMessage(ctx context.Context, conversation, message string,
 				(conversation == "" || rec.Conversation == conversation)
 		}
 	}
-	if side == Before {
-		return w.find(ctx, at(true))
+	find := func(before bool) (*Record, error) {
+		rec, err := w.find(ctx, at(before))
+		if errors.Is(err, ErrNotFound) {
+			return w.importedBy(ctx, conversation, message, at(before))
+		}
+		return rec, err
 	}
-	rec, err := w.find(ctx, at(false))
+	if side == Before {
+		return find(true)
+	}
+	rec, err := find(false)
 	if errors.Is(err, ErrNotFound) && side == NoSide {
-		return w.find(ctx, at(true))
+		return find(true)
 	}
 	return rec, err
 }

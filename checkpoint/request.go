@@ -47,6 +47,9 @@ type RewindRequest struct {
 	// Exchange goes to a tree that no checkpoint has, such as one converted from
 	// another form. To is not used; conversations are not moved.
 	Exchange *Exchange
+	// Elsewhere accepts an imported checkpoint of another directory: its paths are
+	// taken as those of this one.
+	Elsewhere bool
 	// Choice is what to do about conflicts, and Choices the same for single paths.
 	Choice  Choice
 	Choices map[string]Choice
@@ -274,6 +277,7 @@ type RecordJSON struct {
 	LinesAdded   uint64 `json:"lines_added"`
 	LinesRemoved uint64 `json:"lines_removed"`
 	LinesPartial bool   `json:"lines_partial,omitempty"`
+	Source       string `json:"source,omitempty"`
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
@@ -284,6 +288,7 @@ func (r *Record) JSON() *RecordJSON {
 		ID: r.ID, Name: r.Name(), Conversation: r.Conversation, Tree: r.Tree.String(), MessageID: r.MessageID, Turn: r.Turn,
 		Author: r.Author, Label: r.Label, Tool: r.Tool, Time: stamp(r.Time),
 		FilesChanged: r.FilesChanged, LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved, LinesPartial: r.LinesPartial,
+		Source: r.Source,
 	}
 	if !r.Root.IsZero() {
 		out.Root = r.Root.String()

@@ -132,6 +132,11 @@ func (s *Service) Retainable(ctx context.Context, sizes blob.Lister) ([]Retained
 		if err != nil {
 			continue // it stays: its age is unknown
 		}
+		if kept, err := s.keptWithConversation(ctx, rec); err != nil {
+			return nil, fmt.Errorf("list checkpoints: %w", err)
+		} else if kept {
+			continue
+		}
 		all = append(all, Retained{
 			ID: rec.ID, Workspace: rec.Workspace, Number: rec.Number, Time: rec.Time, tree: rec.Tree, skipped: rec.notCaptured,
 		})

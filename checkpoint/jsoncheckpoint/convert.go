@@ -69,6 +69,19 @@ func ToTree(ctx context.Context, store blob.Store, base blob.ID, root string, t 
 	return tree, paths, c.outside, err
 }
 
+// Partial makes a tree of the files of a target alone. It returns the paths that must
+// not exist, sorted, folders among them, and what ToTree returns as outside.
+func Partial(ctx context.Context, store blob.Store, root string, t *Target) (tree blob.ID, absent, outside []string, err error) {
+	tree, _, outside, err = ToTree(ctx, store, blob.ID{}, root, t)
+	for _, uri := range slices.Concat(t.Absent, t.Folders) {
+		if rel, ok := relative(root, uri); ok {
+			absent = append(absent, rel)
+		}
+	}
+	slices.Sort(absent)
+	return tree, slices.Compact(absent), slices.Compact(outside), err
+}
+
 // conversion gathers the edits of one ToTree.
 type conversion struct {
 	ctx     context.Context // of the call

@@ -135,3 +135,51 @@ func (d *InlineDiff) InlineTexts(v0 string) (before, after string) {
 	after = text{Apply(from.lines, d.New), from.eol}.String()
 	return before, after
 }
+
+// Later joins a checkpoint with the later ones that rest stands for, so that Restore
+// takes both for one: of each file it has the first mention. A nil rest stands for none.
+// The result of Restore with a list of later checkpoints is the same as with the list
+// joined from its end.
+func Later(cp, rest *Checkpoint) *Checkpoint {
+	out := &Checkpoint{
+		Files: slices.Clone(cp.Files), NonExistent: slices.Clone(cp.NonExistent), NewFolders: slices.Clone(cp.NewFolders),
+		InlineNewFiles: slices.Clone(cp.InlineNewFiles), InlineNewFolders: slices.Clone(cp.InlineNewFolders),
+	}
+	if rest == nil {
+		return out
+	}
+	known := map[string]bool{}
+	for i := range cp.Files {
+		known[identity(cp.Files[i].URI.String())] = true
+	}
+	for _, u := range append(slices.Clone(cp.NonExistent), cp.InlineNewFiles...) {
+		known[identity(u.String())] = true
+	}
+	for i := range rest.Files {
+		if f := rest.Files[i]; !known[identity(f.URI.String())] {
+			out.Files = append(out.Files, f)
+		}
+	}
+	fresh := func(to, from []URI) []URI {
+		for _, u := range from {
+			if !known[identity(u.String())] {
+				to = append(to, u)
+			}
+		}
+		return to
+	}
+	out.NonExistent = fresh(out.NonExistent, rest.NonExistent)
+	out.InlineNewFiles = fresh(out.InlineNewFiles, rest.InlineNewFiles)
+	out.NewFolders = append(out.NewFolders, rest.NewFolders...)
+	out.InlineNewFolders = append(out.InlineNewFolders, rest.InlineNewFolders...)
+	return out
+}
+
+// URIs returns the files and folders that a checkpoint names.
+func (c *Checkpoint) URIs() []URI {
+	var out []URI
+	for i := range c.Files {
+		out = append(out, c.Files[i].URI)
+	}
+	return slices.Concat(out, c.NonExistent, c.NewFolders, c.InlineNewFiles, c.InlineNewFolders)
+}

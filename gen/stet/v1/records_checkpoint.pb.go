@@ -36,7 +36,7 @@ const (
 	CheckpointKind_CHECKPOINT_KIND_SAFETY CheckpointKind = 3
 	// The outcome of a rewind, an undo or a redo.
 	CheckpointKind_CHECKPOINT_KIND_REWIND CheckpointKind = 4
-	// Brought from another store.
+	// Made from a checkpoint of another program. It is listed under its conversation only.
 	CheckpointKind_CHECKPOINT_KIND_IMPORT CheckpointKind = 5
 )
 
@@ -569,7 +569,11 @@ type CheckpointRecord struct {
 	AtWork *TurnsAtWork `protobuf:"bytes,25,opt,name=at_work,json=atWork,proto3" json:"at_work,omitempty"`
 	// It came from another store or a caller of the row API, and was not captured by
 	// this store. A rewind does not take set-user-id, set-group-id and sticky bits from it.
-	Received      bool `protobuf:"varint,26,opt,name=received,proto3" json:"received,omitempty"`
+	Received bool `protobuf:"varint,26,opt,name=received,proto3" json:"received,omitempty"`
+	// Id of the checkpoint of another program that it was made from. Its kind is IMPORT, its
+	// format 2, and it knows only some paths: those of its tree, and those that the list of
+	// not_captured names as absent.
+	Source        string `protobuf:"bytes,27,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -786,6 +790,13 @@ func (x *CheckpointRecord) GetReceived() bool {
 	return false
 }
 
+func (x *CheckpointRecord) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 // NotCapturedList is the content of the blob that CheckpointRecord.not_captured
 // names, sorted by path.
 type NotCapturedList struct {
@@ -797,8 +808,10 @@ type NotCapturedList struct {
 	// At the end of a turn: ignored files that changed in it, and git repositories (paths
 	// that end in .git) that were deleted or replaced, as raw bytes.
 	ChangedIgnored [][]byte `protobuf:"bytes,3,rep,name=changed_ignored,json=changedIgnored,proto3" json:"changed_ignored,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Of an imported checkpoint: paths that did not exist, as raw bytes.
+	Absent        [][]byte `protobuf:"bytes,4,rep,name=absent,proto3" json:"absent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NotCapturedList) Reset() {
@@ -848,6 +861,13 @@ func (x *NotCapturedList) GetStamps() []*IgnoredStamp {
 func (x *NotCapturedList) GetChangedIgnored() [][]byte {
 	if x != nil {
 		return x.ChangedIgnored
+	}
+	return nil
+}
+
+func (x *NotCapturedList) GetAbsent() [][]byte {
+	if x != nil {
+		return x.Absent
 	}
 	return nil
 }
@@ -1588,7 +1608,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\rpid_namespace\x18\x02 \x01(\tR\fpidNamespace\x12\x10\n" +
 	"\x03pid\x18\x03 \x01(\x04R\x03pid\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x04R\x05start\x12\x18\n" +
-	"\acommand\x18\x05 \x01(\tR\acommand\"\x90\x06\n" +
+	"\acommand\x18\x05 \x01(\tR\acommand\"\xa8\x06\n" +
 	"\x10CheckpointRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -1618,11 +1638,13 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x06hinted\x18\x17 \x01(\bR\x06hinted\x12#\n" +
 	"\rlines_partial\x18\x18 \x01(\bR\flinesPartial\x12-\n" +
 	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\x12\x1a\n" +
-	"\breceived\x18\x1a \x01(\bR\breceived\"\x99\x01\n" +
+	"\breceived\x18\x1a \x01(\bR\breceived\x12\x16\n" +
+	"\x06source\x18\x1b \x01(\tR\x06source\"\xb1\x01\n" +
 	"\x0fNotCapturedList\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\x12-\n" +
 	"\x06stamps\x18\x02 \x03(\v2\x15.stet.v1.IgnoredStampR\x06stamps\x12'\n" +
-	"\x0fchanged_ignored\x18\x03 \x03(\fR\x0echangedIgnored\"x\n" +
+	"\x0fchanged_ignored\x18\x03 \x03(\fR\x0echangedIgnored\x12\x16\n" +
+	"\x06absent\x18\x04 \x03(\fR\x06absent\"x\n" +
 	"\fIgnoredStamp\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x14\n" +
