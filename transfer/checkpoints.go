@@ -142,6 +142,9 @@ func (m *mover) captured(ctx context.Context, rec *stetv1.CheckpointRecord) ([]b
 // conversation and its id.
 func (m *mover) place(ctx context.Context, one captured, b *kv.Batch) error {
 	rec := one.rec
+	if rec.GetKind() == stetv1.CheckpointKind_CHECKPOINT_KIND_IMPORT {
+		return nil // it is no part of the sequence
+	}
 	key := keyspace.Workspace(rec.GetWorkspace())
 	there := &stetv1.WorkspaceRecord{}
 	row, err := m.to.Rows.Get(ctx, key)
