@@ -12,6 +12,9 @@ import (
 func (r *Reader) gaps(ctx context.Context, scope Scope, h *History) error {
 	newer := make(map[string]*Entry) // by workspace
 	for _, e := range h.Entries {
+		if e.Record.Kind == checkpoint.Import {
+			continue // no policy removes them, and they have numbers of their own
+		}
 		after := newer[e.Record.Workspace]
 		newer[e.Record.Workspace] = e
 		if after == nil {

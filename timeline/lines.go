@@ -105,7 +105,7 @@ func follow(entries []*Entry, moves []*checkpoint.Operation) {
 			continue
 		}
 		t.line(e.Record.Conversation).add(e)
-		if e.Record.Kind != checkpoint.Safety {
+		if e.Record.Kind != checkpoint.Safety && e.Record.Kind != checkpoint.Import { // nobody knows what was done since
 			t.current = e.Record.ID
 		}
 	}
