@@ -32,8 +32,14 @@ type job struct {
 	plan     []restorePoint
 	final    blob.ID // the final root, or zero
 	sourceID blob.ID
-	damage   []Skipped
-	changed  bool
+	mentions []mention
+	// directory is what the checkpoints are about, or "".
+	directory string
+	order     []string        // messages
+	turn      uint64          // of the last message
+	readable  map[string]bool // JSON checkpoints: whether they can be stored
+	damage    []Skipped
+	changed   bool
 }
 
 // restorePoint is a message and its root.
@@ -72,7 +78,7 @@ func (im *importer) conversation(ctx context.Context, h cursor.Header) error {
 	}
 	run := func() (*job, error) {
 		j := &job{im: im, conv: conv, known: known, digest: digest, carry: im.carrier(), source: newSourceWriter(im),
-			seen: map[string]bool{}, contents: map[string]bool{}}
+			seen: map[string]bool{}, contents: map[string]bool{}, readable: map[string]bool{}}
 		return j, j.run(ctx)
 	}
 	j, err := run()
@@ -186,6 +192,7 @@ func (j *job) readMessages(ctx context.Context) error {
 			return nil
 		}
 		j.seen[m.ID] = true
+		j.mention(m)
 		key := cursor.MessagePrefix + j.conv.ID + ":" + m.ID
 		if m.Problem != nil {
 			j.lose(key, "%v", m.Problem)

@@ -13,7 +13,7 @@ import (
 
 // digestVersion changes when an import converts the same rows differently, so that a
 // newer release imports them again.
-const digestVersion = "1"
+const digestVersion = "2"
 
 // conversationPrefixes are the prefixes that a conversation id follows.
 var conversationPrefixes = []string{

@@ -120,7 +120,7 @@ func TestImportKeepsTimesAndMessageHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Title != "fixture" || info.Created.UnixMilli() != 1700000000000 || info.Updated.Year() != 2023 || info.Workspace != "ws-hash" {
+	if info.Title != "fixture" || info.Created.UnixMilli() != 1700000000000 || info.Updated.Year() != 2023 || info.Workspace != "/w" {
 		t.Errorf("info = %+v", info)
 	}
 	message := "aaaaaaaa-0000-4000-8000-000000000001"

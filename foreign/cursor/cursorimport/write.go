@@ -105,11 +105,13 @@ func (j *job) readRow(ctx context.Context, key string, fn func(context.Context, 
 // readCheckpoints reads the JSON checkpoints. An unreadable one stays a row of the
 // source.
 func (j *job) readCheckpoints(ctx context.Context) error {
-	note := func(string, []byte) error {
+	note := func(id string, _ []byte) error {
 		j.extras++
+		j.readable[id] = true
 		return nil
 	}
-	return j.checkpoints(ctx, note, func(id string, raw []byte, problem error) error {
+	err := j.checkpoints(ctx, note, func(id string, raw []byte, problem error) error {
+		j.readable[id] = false
 		key := cursor.CheckpointPrefix + j.conv.ID + ":" + id
 		j.lose(key, "%v", problem)
 		if raw == nil {
@@ -117,6 +119,11 @@ func (j *job) readCheckpoints(ctx context.Context) error {
 		}
 		return j.source.row(ctx, key, raw)
 	})
+	if err != nil {
+		return err
+	}
+	j.missCheckpoints()
+	return j.findDirectory(ctx)
 }
 
 // checkpoints calls good for each JSON checkpoint that can be stored, and bad for
@@ -207,8 +214,8 @@ func (j *job) writeCheckpoints(ctx context.Context) error {
 	return commit()
 }
 
-// write writes the rows: the record, the source, the checkpoints, a save for each
-// restore point, and finally the digest.
+// write writes the rows: the record, the source, the JSON checkpoints, a save for each
+// restore point, the checkpoints made from JSON ones, and finally the digest.
 func (j *job) write(ctx context.Context) error {
 	c, err := j.open(ctx)
 	if err != nil {
@@ -239,6 +246,9 @@ func (j *job) write(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := j.writeRecords(ctx); err != nil {
+		return err
+	}
 	if len(j.damage) > 0 || j.digest == "" {
 		return nil
 	}
@@ -254,7 +264,7 @@ func (j *job) open(ctx context.Context) (*conversation.Conversation, error) {
 	j.im.now = firstTime(j.conv.Created, j.conv.Updated)
 	j.changed = true
 	c, err := j.im.store.Create(ctx, conversation.Info{
-		ID: j.conv.ID, Title: j.conv.Title, Workspace: j.conv.WorkspacePath(), Agent: sourceName, Labels: j.labels(),
+		ID: j.conv.ID, Title: j.conv.Title, Workspace: cmp.Or(j.directory, j.conv.WorkspacePath()), Agent: sourceName, Labels: j.labels(),
 	})
 	return c, target(err)
 }
