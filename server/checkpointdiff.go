@@ -153,15 +153,18 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	}
 	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
 	defer look.Close()
-	from, err := s.treeAt(ctx, look, m, m.GetFrom())
+	from, fromRec, err := s.treeAt(ctx, look, m, m.GetFrom())
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.treeAt(ctx, look, m, cmp.Or(m.GetTo(), "@"))
+	to, toRec, err := s.treeAt(ctx, look, m, cmp.Or(m.GetTo(), "@"))
 	if err != nil {
 		return nil, err
 	}
 	changes, err := workspace.Diff(ctx, look, from, to)
+	if err == nil {
+		changes, err = s.db.Checkpoints().Comparable(ctx, changes, fromRec, toRec)
+	}
 	if err != nil {
 		return nil, lost(err)
 	}
@@ -184,15 +187,15 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	return connect.NewResponse(res), nil
 }
 
-// treeAt returns the tree that a reference names; the current workspace is scanned,
-// and its blobs are only in look.
-func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stetv1.DiffRequest, ref string) (tree blob.ID, err error) {
+// treeAt returns the tree that a reference names, and its checkpoint. The current
+// workspace is scanned, and its blobs are only in look.
+func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stetv1.DiffRequest, ref string) (tree blob.ID, rec *checkpoint.Record, err error) {
 	if ref != "@" {
 		rec, err := s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), ref)
 		if err != nil {
-			return tree, err
+			return tree, nil, err
 		}
-		return rec.Tree, nil
+		return rec.Tree, rec, nil
 	}
 	err = s.inBy(ctx, s.db.Checkpoints().Looking(look), m.GetWorkspace(), func(w *checkpoint.Workspace) error {
 		seen, err := w.Present(ctx)
@@ -201,7 +204,7 @@ func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stet
 		}
 		return err
 	})
-	return tree, err
+	return tree, nil, err
 }
 
 // wireDiff describes a file and as many of its lines as there is room for: in the text of

@@ -351,10 +351,24 @@ func (d *describer) path(ctx context.Context, id string) (string, error) {
 	return path, err
 }
 
+// importedFrom returns the directory of an imported checkpoint, which need not have one
+// of this store. Only its conversation knows it.
+func (d *describer) importedFrom(ctx context.Context, rec *checkpoint.Record) string {
+	info, err := d.db.Conversations().Get(ctx, rec.Conversation)
+	if err == nil && utf8.ValidString(info.Workspace) && checkpoint.WorkspaceID(info.Workspace) == rec.Workspace {
+		d.paths[rec.Workspace] = info.Workspace
+		return info.Workspace
+	}
+	return rec.Workspace
+}
+
 func (d *describer) checkpoint(ctx context.Context, rec *checkpoint.Record) (*stetv1.Checkpoint, error) {
 	path, err := d.path(ctx, rec.Workspace)
 	if err != nil {
 		return nil, err
+	}
+	if path == rec.Workspace && rec.Kind == checkpoint.Import {
+		path = d.importedFrom(ctx, rec)
 	}
 	out := &stetv1.Checkpoint{
 		Id: rec.ID, Conversation: rec.Conversation, Tree: rec.Tree.Bytes(), MessageId: rec.MessageID, Side: rec.Side, Parent: rec.Parent,

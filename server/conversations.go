@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/server/internal/wire"
 )
 
@@ -239,7 +240,11 @@ func (s *conversationService) Fork(ctx context.Context, req *connect.Request[ste
 }
 
 func (s *conversationService) Delete(ctx context.Context, req *connect.Request[stetv1.DeleteConversationRequest]) (*connect.Response[stetv1.DeleteConversationResponse], error) {
-	if err := s.db.Conversations().Delete(ctx, req.Msg.GetId(), nil); err != nil {
+	id := req.Msg.GetId()
+	err := s.db.Conversations().Delete(ctx, id, &conversation.DeleteOptions{Extend: func(b *kv.Batch) error {
+		return s.db.Checkpoints().ForgetImported(ctx, id, b)
+	}})
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
