@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/workspace"
 )
 
 const app = "../app"
@@ -176,6 +178,7 @@ func fill(t *testing.T, bin, store string) {
 	})
 	add(t, db, "<script>hacked=1</script> and others", 1, func(int) (string, string) { return hostile, hostile })
 	forget(t, db)
+	importTwo(t, db, store+"-imported")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -209,6 +212,42 @@ func forget(t *testing.T, db *stet.DB) {
 		}
 	}
 	if err := db.Rows().Commit(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// importTwo adds a conversation with two checkpoints of another program, which know one
+// file of their directory.
+func importTwo(t *testing.T, db *stet.DB, dir string) {
+	t.Helper()
+	ctx := t.Context()
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"a.txt": "one\ntwo\n", "mine.txt": "mine\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conv, err := db.Conversations().Create(ctx, conversation.Info{Title: "from the editor", Agent: "cursor", Workspace: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []checkpoint.Imported
+	for i, text := range []string{"one\n", "one\ntwo\n"} {
+		e, err := workspace.PutFile(ctx, db.Blobs(), strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Mode = 0o644
+		tree, err := workspace.Edit(ctx, db.Blobs(), blob.ID{}, map[string]*workspace.Entry{"a.txt": &e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, checkpoint.Imported{Source: fmt.Sprintf("cp-%d", i), Tree: tree, Time: time.Now().Add(-time.Hour)})
+	}
+	if _, err := db.Checkpoints().AddImported(ctx, conv.ID(), dir, "cursor", list); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -264,6 +264,28 @@ test("a rewind does what its plan says, and is undone and redone", async () => {
   assert.equal(readFileSync(file, "utf8"), before);
 });
 
+test("an imported checkpoint is shown, compared and gone back to", async () => {
+  const dir = process.env.STET_STORE + "-imported";
+  await page.goto(await find(page, server, "from the editor"));
+  await page.locator(".point-link", { hasText: "i2" }).waitFor();
+  await page.locator(".point-link", { hasText: "i1" }).click();
+  await page.keyboard.press("r");
+  const sheet = page.locator("dialog.sheet");
+  await sheet.locator(".verb.restore + code", { hasText: "a.txt" }).waitFor();
+  assert.ok(!(await sheet.innerText()).includes("mine.txt"), "it knows nothing about this file");
+  await sheet.getByRole("button", { name: "Rewind", exact: true }).click();
+  await page.locator(".notice", { hasText: "Rewound to" }).waitFor();
+  assert.equal(readFileSync(join(dir, "a.txt"), "utf8"), "one\n");
+  assert.equal(readFileSync(join(dir, "mine.txt"), "utf8"), "mine\n");
+  await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
+  await page.locator(".notice", { hasText: "Undone" }).waitFor();
+  assert.equal(readFileSync(join(dir, "a.txt"), "utf8"), "one\ntwo\n");
+  const conversation = await find(page, server, "from the editor");
+  await page.goto(`${conversation}/diff`);
+  await page.locator(".diff-line", { hasText: "two" }).first().waitFor();
+  assert.equal(await page.locator(".review-file", { hasText: "mine.txt" }).count(), 0);
+});
+
 test("a plan that has become stale is refused", async () => {
   const workspace = shop();
   const post = async (method, data) => {
