@@ -26,10 +26,13 @@ not given, A the last checkpoint. PATHs limit the view.
 A and B are references:
   @                 the workspace now
   01jcx4, c7        a checkpoint: its id, any unique prefix of it, or its number
+  i7                an imported checkpoint of a conversation (-c); its id there does, too
   MESSAGE           the state after a message; before:MESSAGE the one before it
   turn:5            after turn 5; before:turn:6 before turn 6
   pin:NAME          a pinned checkpoint
-  @{10m}, @{14:20}  ten minutes ago, at that time`,
+  @{10m}, @{14:20}  ten minutes ago, at that time
+
+An imported checkpoint knows only some files, and only these are compared.`,
 		Example:           "  stet diff\n  stet diff c5 --stat\n  stet diff turn:4 turn:6 -- checkout/",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeRefs(2),
@@ -92,6 +95,9 @@ func (a *app) diff(ctx context.Context, p *place, refs, paths []string, stat boo
 		}
 		changes, err := workspace.Diff(ctx, l.blobs, from.tree, to.tree)
 		if err != nil {
+			return err
+		}
+		if changes, err = p.service.Comparable(ctx, changes, from.rec, to.rec); err != nil {
 			return err
 		}
 		return a.printDiff(ctx, l.blobs, from, to, linediff.Files(changes, within), stat)

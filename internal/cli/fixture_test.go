@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
@@ -30,6 +32,8 @@ import (
 //	fixture killed ID TITLE TEXT… as chat, but the process ends before it closes the store
 //	fixture row KEY…              change a bit in the stored values of rows
 //	fixture lose KEY…             remove rows
+//	fixture loseroot ID           remove the blob of a conversation's current state
+//	fixture vscdb FILE KEY=TEXT…  add rows to a database of the editor, which is made if missing
 func fixtureMain(args []string) int {
 	err := errors.New("no such fixture")
 	switch args[0] {
@@ -56,6 +60,10 @@ func fixtureMain(args []string) int {
 		})
 	case "lose":
 		err = fixtureRows(args[1:], func(row kv.Row) *kv.Batch { return &kv.Batch{Delete: []string{row.Key}} })
+	case "loseroot":
+		err = fixtureLoseRoot(args[1])
+	case "vscdb":
+		err = fixtureVSCDB(args[1], args[2:])
 	case "truncate":
 		err = fixtureTruncate(args[1])
 	}
@@ -213,4 +221,43 @@ func randomBytes() []byte {
 	content := make([]byte, 300<<10)
 	rand.NewChaCha8([32]byte{1}).Read(content) // never fails
 	return content
+}
+
+// fixtureVSCDB adds rows as the editor does.
+func fixtureVSCDB(path string, rows []string) error {
+	db, err := sqlite3.Open(path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	err = db.Exec("CREATE TABLE IF NOT EXISTS ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB); " +
+		"CREATE TABLE IF NOT EXISTS cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)")
+	for _, row := range rows {
+		key, value, _ := strings.Cut(row, "=")
+		if err != nil {
+			return err
+		}
+		err = db.Exec("INSERT INTO cursorDiskKV VALUES (" + sqlite3.Quote(key) + ", " + sqlite3.Quote(value) + ")")
+	}
+	return err
+}
+
+// fixtureLoseRoot removes the root of a conversation, and no other blob.
+func fixtureLoseRoot(id string) error {
+	ctx := context.Background()
+	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	root, err := db.Conversations().Head(ctx, id)
+	if err != nil {
+		return err
+	}
+	gen, err := db.Engine().Blobs().Begin(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = db.Engine().Blobs().Sweep(ctx, gen, blob.SweepOptions{Live: func(one blob.ID) bool { return one != root }})
+	return err
 }

@@ -28,7 +28,8 @@ Below the newest checkpoint of a turn is what the agent's record says about it: 
 tokens, cost and time.
 
 Checkpoints without changes, such as most of those before a turn, are left out;
---all shows them. With a conversation, only its checkpoints are shown.`,
+--all shows them. With a conversation, only its checkpoints are shown, also those that
+were imported for a directory that is not on this machine.`,
 		Example:           "  stet log\n  stet log 01JCX4 -n 100\n  stet log --json | jq -r .id",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeConversations,
@@ -49,9 +50,26 @@ Checkpoints without changes, such as most of those before a turn, are left out;
 // timeline returns the reader of histories.
 func (p *place) timeline() *timeline.Reader { return timeline.New(p.service, p.db.Conversations()) }
 
-// history reads the checkpoints of the workspace, or those of a conversation in it.
+// history reads the checkpoints of the workspace, or those of a conversation in it. If a
+// conversation has none here, its imported ones of another directory are read.
 func (p *place) history(ctx context.Context, conversation string) (*timeline.History, error) {
-	return p.timeline().Read(ctx, timeline.Scope{Workspace: p.space.ID(), Conversation: conversation})
+	here, err := p.timeline().Read(ctx, timeline.Scope{Workspace: p.space.ID(), Conversation: conversation})
+	if err != nil || conversation == "" || len(here.Entries)+len(here.Damaged) > 0 {
+		return here, err
+	}
+	all, err := p.timeline().Read(ctx, timeline.Scope{Conversation: conversation})
+	if err != nil || len(all.Entries) == 0 || !p.ofImported(records(all)...) {
+		return here, err
+	}
+	return all, nil
+}
+
+func records(h *timeline.History) []*checkpoint.Record {
+	var out []*checkpoint.Record
+	for _, e := range h.Entries {
+		out = append(out, e.Record)
+	}
+	return out
 }
 
 type logJSON struct {

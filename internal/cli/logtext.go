@@ -21,9 +21,11 @@ func (a *app) printLog(ctx context.Context, p *place, history *timeline.History,
 	if err != nil {
 		return err
 	}
-	now, err := a.presentLine(ctx, p)
-	if err != nil {
-		return err
+	now := ""
+	if !p.ofImported(shown[0].Record) { // else the working tree is another one
+		if now, err = a.presentLine(ctx, p); err != nil {
+			return err
+		}
 	}
 	rows, err := a.logRows(ctx, history, shown)
 	if err != nil {
@@ -224,7 +226,7 @@ func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 		return turnText(turn)
 	case rec.Parent == "":
 		return "first checkpoint"
-	case rec.Side == checkpoint.Before && rec.FilesChanged > 0:
+	case rec.Side == checkpoint.Before && rec.FilesChanged > 0 && rec.Kind != checkpoint.Import:
 		return "found changed by you"
 	}
 	return ""

@@ -51,6 +51,9 @@ differs from the checkpoint says "partial" and names it.
 If an agent or a 'stet run' is at work in the workspace, you are asked first; without a
 terminal nothing is changed and the exit code is 7, unless --even-if-running is given.
 
+An imported checkpoint, such as i3, knows only some files, and a rewind to it changes
+only these. Its files are in the directory of its conversation, or in that of -C.
+
 --dry-run prints the plan and changes nothing. Pass its token to --plan to carry out
 exactly this plan.`,
 		Example: `  stet rewind c5
@@ -141,7 +144,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 		return p.withLook(ctx, func(l look) error {
 			plan, err := l.space.Plan(ctx, req)
 			if err != nil {
-				return err
+				return p.explainElsewhere(ctx, req, err)
 			}
 			if err := a.printPlan(ctx, p, plan); err != nil {
 				return err
@@ -154,7 +157,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	}
 	plan, err := p.space.Plan(ctx, req)
 	if err != nil {
-		return err
+		return p.explainElsewhere(ctx, req, err)
 	}
 	if flags.plan != "" && flags.plan != plan.Token {
 		return fmt.Errorf("%w: the workspace or the request has changed since", checkpoint.ErrStalePlan)
@@ -182,6 +185,7 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 
 func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) (checkpoint.RewindRequest, error) {
 	req := checkpoint.RewindRequest{OnlyTurn: flags.turn, Choice: flags.choice(), Exact: flags.exact, Author: author()}
+	req.Elsewhere = a.workspace != "" // -C says where the files of an imported checkpoint are
 	var err error
 	if req.Conversation, err = a.named(ctx, p.db); err != nil {
 		return req, err

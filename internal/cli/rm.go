@@ -115,6 +115,9 @@ func counted(conversations, agents []string) string {
 
 func removeConversation(ctx context.Context, db *stet.DB, id string) error {
 	return db.Conversations().Delete(ctx, id, &conversation.DeleteOptions{Extend: func(b *kv.Batch) error {
+		if err := db.Checkpoints().ForgetImported(ctx, id, b); err != nil {
+			return err
+		}
 		return db.Checkpoints().Append(ctx, &checkpoint.Operation{Kind: "delete", Author: author(), Conversation: id, Description: "remove conversation " + id}, b)
 	}})
 }

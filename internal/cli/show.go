@@ -113,14 +113,18 @@ func (p *place) pins(ctx context.Context) (map[string][]string, error) {
 func changedFiles(ctx context.Context, p *place, rec *checkpoint.Record) ([]fileDiffJSON, error) {
 	list := []fileDiffJSON{}
 	var before blob.ID
+	var parent *checkpoint.Record
 	if rec.Parent != "" {
-		parent, err := p.service.Get(ctx, rec.Parent)
-		if err != nil {
+		var err error
+		if parent, err = p.service.Get(ctx, rec.Parent); err != nil {
 			return list, err
 		}
 		before = parent.Tree
 	}
 	changes, err := workspace.Diff(ctx, p.db.Blobs(), before, rec.Tree)
+	if err == nil && parent != nil {
+		changes, err = p.service.Comparable(ctx, changes, parent, rec)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +157,7 @@ func (a *app) showText(rec *checkpoint.Record, v showJSON, turn *timeline.Turn) 
 	line("message", printable(rec.MessageID))
 	line("author", printable(rec.Author))
 	line("tool", printable(rec.Tool))
+	line("source", printable(rec.Source))
 	line("pins", few(v.Pins, 10))
 	line("tree", rec.Tree.String())
 	if !rec.Root.IsZero() {
@@ -162,7 +167,11 @@ func (a *app) showText(rec *checkpoint.Record, v showJSON, turn *timeline.Turn) 
 		line("not captured", skippedText(v.NotCaptured, 8))
 	}
 	if rec.Parent == "" {
-		line("files", fmt.Sprintf("%d, the first checkpoint of the workspace", len(v.Files)))
+		of := "workspace"
+		if rec.Kind == checkpoint.Import {
+			of = "conversation"
+		}
+		line("files", fmt.Sprintf("%d, the first checkpoint of the %s", len(v.Files), of))
 		return text.String()
 	}
 	if v.ParentGone {
