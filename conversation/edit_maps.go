@@ -3,7 +3,6 @@ package conversation
 import (
 	"bytes"
 	"context"
-	"errors"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -192,7 +191,7 @@ func (c *Conversation) SetStructure(ctx context.Context, raw []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.edit(ctx); err != nil {
+	if err := c.editWhole(ctx); err != nil {
 		return err
 	}
 	return c.replace(raw)
@@ -210,12 +209,7 @@ func (c *Conversation) SetRoot(ctx context.Context, root blob.ID) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.writable {
-		return ErrReadOnly
-	}
-	if err := c.ensure(ctx); errors.Is(err, ErrDataLoss) {
-		c.draft = newDraft(blob.NewBuilder()) // a damaged current state can still be replaced
-	} else if err != nil {
+	if err := c.editWhole(ctx); err != nil {
 		return err
 	}
 	if err := c.replace(raw); err != nil {

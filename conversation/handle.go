@@ -212,6 +212,17 @@ func (c *Conversation) edit(ctx context.Context) error {
 	return nil
 }
 
+// editWhole is edit for a change that replaces all of the state: a current state that is
+// lost need not be read. The history keeps the save that names it.
+func (c *Conversation) editWhole(ctx context.Context) error {
+	err := c.edit(ctx)
+	if !errors.Is(err, ErrDataLoss) {
+		return err
+	}
+	c.draft, c.exact = newDraft(blob.NewBuilder()), blob.ID{}
+	return nil
+}
+
 // loadRoot checks and parses a root.
 func loadRoot(id blob.ID, raw []byte) (*draft, error) {
 	if err := checkRoot(raw); err != nil {

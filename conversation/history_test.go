@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fault"
@@ -300,6 +302,49 @@ func TestLostRootIsDataLoss(t *testing.T) {
 	}
 	if _, err := f.Get(ctx, "d"); !errors.Is(err, conversation.ErrNotFound) {
 		t.Errorf("the fork of a lost state exists: %v", err)
+	}
+}
+
+// A conversation whose root is lost takes a complete new state, by each of the calls that
+// set one, and continues after it. The history keeps the save that was lost.
+func TestLostRootTakesACompleteState(t *testing.T) {
+	ctx := context.Background()
+	for name, set := range map[string]func(f *fixture, c *conversation.Conversation, s *conversation.State) error{
+		"state": func(_ *fixture, c *conversation.Conversation, s *conversation.State) error { return c.SetState(ctx, s) },
+		"structure": func(f *fixture, c *conversation.Conversation, s *conversation.State) error {
+			check(t, f.blobs.Put(ctx, s.Blobs()...))
+			raw := must(proto.Marshal(must(s.Structure())))
+			return c.SetStructure(ctx, raw)
+		},
+		"root": func(f *fixture, c *conversation.Conversation, s *conversation.State) error {
+			root := blob.New(must(proto.Marshal(must(s.Structure()))))
+			check(t, f.blobs.Put(ctx, append(s.Blobs(), root)...))
+			return c.SetRoot(ctx, root.ID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+			f.grow(t, c, "1", "2")
+			head := must(f.Head(ctx, "c"))
+			gen := must(f.mem.Begin(ctx))
+			must(f.mem.Sweep(ctx, gen, blob.SweepOptions{Live: func(id blob.ID) bool { return id != head }}))
+			c = must(f.Open(ctx, "c"))
+			turn := must(conversation.NewTurn(&agentv1.UserMessage{Text: "again", MessageId: "m"}))
+			if err := c.AppendTurn(ctx, turn); !errors.Is(err, conversation.ErrDataLoss) {
+				t.Fatalf("a turn after a lost state: %v", err)
+			}
+			check(t, set(f, c, &conversation.State{Turns: []conversation.Turn{turn}}))
+			must(c.Save(ctx, nil))
+			check(t, c.AppendTurn(ctx, must(conversation.NewTurn(&agentv1.UserMessage{Text: "more"}))))
+			must(c.Save(ctx, nil))
+			if got := must(f.Hydrate(ctx, "c", nil)); len(got.Turns) != 2 {
+				t.Errorf("%d turns", len(got.Turns))
+			}
+			if saves := must(f.SaveAt(ctx, "c", 2)); saves.Root != head {
+				t.Errorf("the lost save names %s", saves.Root)
+			}
+		})
 	}
 }
 

@@ -200,7 +200,7 @@ func (c *Conversation) SetState(ctx context.Context, s *State) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.edit(ctx); err != nil {
+	if err := c.editWhole(ctx); err != nil {
 		return err
 	}
 	s.parts(c.stage)
