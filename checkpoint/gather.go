@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -177,13 +178,41 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return fmt.Errorf("find conversation %q: %w", p.Conversation, err)
 	}
-	p.RootBefore = root
+	if p.RootBefore, err = w.unlessLost(ctx, root); err != nil {
+		return err
+	}
 	if moves {
 		p.RootAfter = p.Target.Root
+		return w.stateThere(ctx, p)
 	} else if scope == ConversationOnly || scope == Both {
 		return fmt.Errorf("%w: checkpoint %s names no state of conversation %q", ErrNoConversations, p.Target.ID, p.Conversation)
 	}
 	return nil
+}
+
+// unlessLost returns a root, or zero if it is lost: nothing can go back to it then, and it
+// must not keep a conversation from leaving it.
+func (w *Workspace) unlessLost(ctx context.Context, root blob.ID) (blob.ID, error) {
+	if root.IsZero() {
+		return root, nil
+	}
+	there, err := w.s.blobs.Has(ctx, root)
+	if err != nil || !there[0] {
+		return blob.ID{}, err
+	}
+	return root, nil
+}
+
+// stateThere fails if the state that a plan moves to is lost, before anything is done.
+func (w *Workspace) stateThere(ctx context.Context, p *Plan) error {
+	there, err := w.s.blobs.Has(ctx, p.RootAfter)
+	if err != nil || there[0] {
+		return err
+	}
+	return &conversation.HydrationError{
+		Conversation: p.Conversation, Source: "checkpoint " + p.Target.Name(),
+		Err: fmt.Errorf("state %s is lost; a rewind of the files alone does not need it", p.RootAfter.Short()),
+	}
 }
 
 // planFiles decides about every path that differs from the target. It returns the
