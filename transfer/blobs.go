@@ -33,6 +33,7 @@ type mover struct {
 	lacks    []blob.ID            // what a dry run would send
 	absent   []blob.ID            // what the source lacks
 	arrived  map[blob.ID]int64    // sizes of blobs that came with the rows, if any did
+	damaged  []error              // of what was left out because it is damaged
 }
 
 // forget drops all knowledge of the target, after an examined unit was not sent.

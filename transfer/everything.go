@@ -46,7 +46,13 @@ func (m *mover) otherCheckpoints(ctx context.Context) error {
 		}
 		one, err := m.lookAtAnyCheckpoint(ctx, keyspace.Last(row.Key))
 		if err != nil {
-			return fmt.Errorf("checkpoint %s: %w", keyspace.Last(row.Key), err)
+			err = fmt.Errorf("checkpoint %s: %w", keyspace.Last(row.Key), err)
+			if ctx.Err() != nil || !ofOne(err) {
+				return err
+			}
+			m.leave("checkpoint %s, which is damaged", keyspace.Last(row.Key))
+			m.damaged = append(m.damaged, err)
+			continue
 		}
 		if one == nil || skip[one.rec.GetConversation()] {
 			continue

@@ -162,6 +162,7 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 		if err := m.everything(ctx); err != nil {
 			return m.report, err
 		}
+		failed.Errs = append(failed.Errs, m.damaged...)
 	}
 	if len(failed.Errs) > 0 {
 		return m.report, failed
@@ -169,7 +170,7 @@ func Run(ctx context.Context, from, to Side, ids []string, opts *Options) (*Repo
 	return m.report, nil
 }
 
-// FailedError means that some conversations were not moved; the others were.
+// FailedError means that some conversations or checkpoints were not moved; the others were.
 type FailedError struct{ Errs []error }
 
 func (e *FailedError) Error() string {
