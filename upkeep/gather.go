@@ -178,6 +178,9 @@ func (g *gatherer) blobs(ctx context.Context) ([]blob.ID, error) {
 		if errors.Is(n.Err, blob.ErrCorrupt) {
 			return fmt.Errorf("%s is damaged: %w", n.Kind, n.Err)
 		}
+		if errors.Is(n.Err, blob.ErrNotFound) && n.Kind == graph.State { // a pack would hide that it is lost
+			return &conversation.HydrationError{Conversation: g.id, Source: "root " + n.ID.Short(), Err: n.Err}
+		}
 		if !known[n.ID] && !errors.Is(n.Err, blob.ErrNotFound) {
 			known[n.ID] = true
 			ids = append(ids, n.ID)
