@@ -30,7 +30,7 @@ func FuzzConversationRow(f *testing.F) {
 		if len(taken) != 0 || len(again) != len(doc) {
 			t.Errorf("migrating twice took %d more checkpoints", len(taken))
 		}
-		_, state, err := MigrateV11(doc)
+		state, err := parseState(doc["conversationState"])
 		if err == nil && state != nil && blob.Sum(state.Data) != state.ID {
 			t.Error("a state under a false id")
 		}

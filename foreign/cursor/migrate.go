@@ -3,7 +3,6 @@ package cursor
 import (
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -68,25 +67,4 @@ func takeCheckpoint(doc Document, field, idField string, taken map[string]json.R
 	taken[id] = doc[field]
 	out[idField] = encode(id)
 	return out, true
-}
-
-// MigrateV11 returns a conversation row in the form of version 11: the state inside
-// the row moves into a blob, whose id is the conversation's pointer. It does not
-// change the given row. The state is nil if the row has none; a row with an
-// unreadable state is returned unchanged, with the error.
-func MigrateV11(doc Document) (Document, *State, error) {
-	state, err := parseState(doc["conversationState"])
-	if err != nil {
-		return doc, nil, fmt.Errorf("migrate to version 11: %w",
-			&DataLossError{Source: "conversationState", Err: err})
-	}
-	if state == nil || len(state.Data) == 0 {
-		return doc, nil, nil
-	}
-	out := doc.clone()
-	delete(out, "conversationState")
-	if out.Integer("_v") < 11 {
-		out["_v"] = json.RawMessage("11")
-	}
-	return out, state, nil
 }

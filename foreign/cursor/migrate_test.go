@@ -53,24 +53,32 @@ func TestMigrateV1(t *testing.T) {
 	}
 }
 
-func TestMigrateV11(t *testing.T) {
+// Version 11 moved the state out of the row, behind a pointer. Rows of earlier versions are
+// read as if that had happened.
+func TestStatesInsideRowsAreRead(t *testing.T) {
 	state, err := hex.DecodeString(cursortest.ReadExpectation(t, "testdata/expected.json").State)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{hex.EncodeToString(state), "~" + base64.StdEncoding.EncodeToString(state)} {
-		doc, got, err := cursor.MigrateV11(document(t, `{"_v": 10, "name": "n", "conversationState": "`+text+`"}`))
-		if err != nil || got == nil || got.ID != blob.Sum(state) || string(doc["_v"]) != "11" || doc["conversationState"] != nil {
-			t.Errorf("MigrateV11 = %s, %v, %v", doc, got, err)
+	path := filepath.Join(t.TempDir(), "state.vscdb")
+	db := cursortest.Create(t, path, cursortest.EditorSchema)
+	for id, text := range map[string]string{
+		"hex": hex.EncodeToString(state), "inline": "~" + base64.StdEncoding.EncodeToString(state), "bad": "zz", "empty": "~",
+	} {
+		cursortest.Insert(t, db, "composerData:"+id, `{"_v": 10, "composerId": "`+id+`", "conversationState": "`+text+`"}`)
+	}
+	db.Close()
+	s := cursortest.Open(t, path, nil)
+	for _, id := range []string{"hex", "inline"} {
+		if c, err := s.Conversation(t.Context(), id); err != nil || c.StateErr != nil || c.State == nil || c.State.ID != blob.Sum(state) {
+			t.Errorf("%s: %+v, %v", id, c, err)
 		}
 	}
-	row := document(t, `{"_v": 10, "conversationState": "zz"}`)
-	doc, _, err := cursor.MigrateV11(row)
-	if !errors.Is(err, cursor.ErrDataLoss) || doc["conversationState"] == nil {
-		t.Errorf("a state that cannot be read: %s, %v", doc, err)
+	if c, err := s.Conversation(t.Context(), "bad"); err != nil || !errors.Is(c.StateErr, cursor.ErrDataLoss) || c.State != nil {
+		t.Errorf("a state that cannot be read: %+v, %v", c, err)
 	}
-	if doc, state, err := cursor.MigrateV11(document(t, `{"_v": 12, "conversationState": "~"}`)); err != nil || state != nil || len(doc) != 2 {
-		t.Errorf("an empty state: %s, %v, %v", doc, state, err)
+	if c, err := s.Conversation(t.Context(), "empty"); err != nil || c.StateErr != nil || c.State != nil && len(c.State.Data) > 0 {
+		t.Errorf("an empty state: %+v, %v", c, err)
 	}
 }
 
