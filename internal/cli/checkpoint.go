@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +212,7 @@ func notIgnored(skipped []workspace.Skipped) []workspace.Skipped {
 func skippedText(skipped []workspace.Skipped, most int) string {
 	var parts []string
 	for _, s := range skipped[:min(most, len(skipped))] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", printable(s.Path), s.Reason))
+		parts = append(parts, fmt.Sprintf("%s (%s)", cmp.Or(printable(s.Path), "everything else"), s.Reason))
 	}
 	text := strings.Join(parts, ", ")
 	if more := len(skipped) - len(parts); more > 0 {

@@ -32,7 +32,7 @@ is listed, and gives exit code 6.`,
 				if err != nil {
 					return err
 				}
-				return a.printDag(cmd.Context(), db.Blobs(), root, depth, dot)
+				return lostState(args[0], root, a.printDag(cmd.Context(), db.Blobs(), root, depth, dot))
 			})
 		},
 	}

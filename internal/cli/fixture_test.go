@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ import (
 //	fixture killed ID TITLE TEXT… as chat, but the process ends before it closes the store
 //	fixture row KEY…              change a bit in the stored values of rows
 //	fixture lose KEY…             remove rows
-//	fixture loseroot ID           remove the blob of a conversation's current state
+//	fixture loseroot ID [SAVE]    remove the blob of a conversation's current state, or that of a save
 //	fixture vscdb FILE KEY=TEXT…  add rows to a database of the editor, which is made if missing
 func fixtureMain(args []string) int {
 	err := errors.New("no such fixture")
@@ -61,7 +62,7 @@ func fixtureMain(args []string) int {
 	case "lose":
 		err = fixtureRows(args[1:], func(row kv.Row) *kv.Batch { return &kv.Batch{Delete: []string{row.Key}} })
 	case "loseroot":
-		err = fixtureLoseRoot(args[1])
+		err = fixtureLoseRoot(args[1], args[2:])
 	case "vscdb":
 		err = fixtureVSCDB(args[1], args[2:])
 	case "truncate":
@@ -243,7 +244,7 @@ func fixtureVSCDB(path string, rows []string) error {
 }
 
 // fixtureLoseRoot removes the root of a conversation, and no other blob.
-func fixtureLoseRoot(id string) error {
+func fixtureLoseRoot(id string, at []string) error {
 	ctx := context.Background()
 	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
 	if err != nil {
@@ -251,6 +252,12 @@ func fixtureLoseRoot(id string) error {
 	}
 	defer db.Close()
 	root, err := db.Conversations().Head(ctx, id)
+	if err == nil && len(at) > 0 {
+		seq, _ := strconv.ParseUint(at[0], 10, 64)
+		var save conversation.Save
+		save, err = db.Conversations().SaveAt(ctx, id, seq)
+		root = save.Root
+	}
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/timeline"
 )
@@ -129,7 +131,14 @@ func (a *app) log(ctx context.Context, p *place, limit int, all bool) error {
 	if err := a.showLog(ctx, p, conv, history, limit, all); err != nil {
 		return err
 	}
-	return unreadableCheckpoints(history.Damaged)
+	if err := unreadableCheckpoints(history.Damaged); err != nil {
+		return err
+	}
+	var roots []blob.ID
+	for _, rec := range records(history) {
+		roots = append(roots, rec.Root)
+	}
+	return lostRoots(ctx, p.db, cmp.Or(conv, tilde(p.space.Path())), roots...)
 }
 
 // logLines prints the history as JSON.

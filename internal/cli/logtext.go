@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/linediff"
@@ -333,10 +334,12 @@ func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 		return err
 	}
 	fmt.Fprintln(a.out, head)
+	var roots []blob.ID
 	for save, err := range p.db.Conversations().History(ctx, id, &conversation.HistoryOptions{Newest: true}) {
 		if err != nil {
 			return err
 		}
+		roots = append(roots, save.Root)
 		turn, err := reader.TurnOf(ctx, save)
 		if err != nil {
 			return err
@@ -346,7 +349,7 @@ func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 			fmt.Fprintln(a.out, paint.dim("|   "+words))
 		}
 	}
-	return nil
+	return lostRoots(ctx, p.db, id, roots...)
 }
 
 // turnText is the prompt of a turn.

@@ -66,5 +66,36 @@ func headOf(ctx context.Context, db *stet.DB, id string) (blob.ID, error) {
 	return root, err
 }
 
+// lostState says that the state which a conversation or checkpoint names is lost. A root
+// that was given as digits may never have been stored.
+func lostState(ref string, root blob.ID, err error) error {
+	if _, digits := blob.ParseID(ref); digits == nil || !errors.Is(err, blob.ErrNotFound) {
+		return err
+	}
+	return &conversation.HydrationError{Conversation: ref, Source: "root " + root.Short(), Err: err}
+}
+
+// lostRoots names, after everything else is done, the states that are lost among those
+// that a verb showed; the exit code is 6.
+func lostRoots(ctx context.Context, db *stet.DB, conversation string, roots ...blob.ID) error {
+	roots = slices.DeleteFunc(slices.Clone(roots), blob.ID.IsZero)
+	slices.SortFunc(roots, blob.ID.Compare)
+	roots = slices.Compact(roots)
+	there, err := db.Blobs().Has(ctx, roots...)
+	if err != nil {
+		return err
+	}
+	var lost []string
+	for i, found := range there {
+		if !found {
+			lost = append(lost, roots[i].Short())
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return coded(ExitDamage, "data loss: %s of %s cannot be read: %s; 'stet fsck' lists all damage", plural(int64(len(lost)), "state"), printable(conversation), few(lost, 5))
+}
+
 // sortedKeys lists the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

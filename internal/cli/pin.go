@@ -159,8 +159,11 @@ func (a *app) fork(ctx context.Context, p *place, ref string) error {
 // forkConversation forks the current state of a conversation.
 func (a *app) forkConversation(ctx context.Context, db *stet.DB, ref string) (string, error) {
 	id, err := conversationID(ctx, db, ref)
-	if err != nil {
+	if code, _ := Code(err); code == ExitNotFound {
 		return "", coded(ExitNotFound, "no checkpoint or conversation %q", ref)
+	}
+	if err != nil {
+		return "", err
 	}
 	if _, err := headOf(ctx, db, id); err != nil {
 		return "", err

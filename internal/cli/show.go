@@ -93,7 +93,10 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 		spent := newSpentJSON(turn.Spent)
 		value.Spent = &spent
 	}
-	return a.print(value, a.showText(rec, value, turn))
+	if err := a.print(value, a.showText(rec, value, turn)); err != nil {
+		return err
+	}
+	return lostRoots(ctx, p.db, rec.Name(), rec.Root)
 }
 
 // pins lists the names of pinned checkpoints.

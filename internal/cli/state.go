@@ -51,7 +51,7 @@ func (a *app) stateShow() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.showState(cmd.Context(), db, root)
+				return lostState(args[0], root, a.showState(cmd.Context(), db, root))
 			})
 		},
 	}

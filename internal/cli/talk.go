@@ -54,7 +54,10 @@ func (a *app) showConversation(ctx context.Context, p *place, id string) error {
 				})
 			}
 		}
-		return a.printJSON(value)
+		if err := a.printJSON(value); err != nil {
+			return err
+		}
+		return lostRoots(ctx, p.db, id, info.Root)
 	}
 	head, err := a.conversationHead(ctx, p, info, spent)
 	if err != nil {
