@@ -168,11 +168,11 @@ func (s *conversationService) Get(ctx context.Context, req *connect.Request[stet
 	if req.Msg.GetWithState() && !info.Root.IsZero() {
 		r, err := blob.Open(ctx, s.db.Blobs(), info.Root)
 		if err != nil {
-			return nil, err
+			return nil, lost(err)
 		}
 		raw, err := wire.ReadMessage(r, info.Root)
 		if err != nil {
-			return nil, err
+			return nil, lost(err)
 		}
 		res.Structure = new(agentv1.ConversationStateStructure)
 		if err := proto.Unmarshal(raw, res.Structure); err != nil {
