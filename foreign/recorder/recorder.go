@@ -155,17 +155,17 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 		req.Root = tip.Root
 	}
 	last := checkpoint.Turn{Number: tip.Turns}
-	unrecorded := !previous.Recorded && previous.Ends() == 0
+	interrupted := previous.Ends() == 0 // also if its agent was killed, so that it is not open
 	for _, t := range open {
 		if t.Conversation != info.ID {
 			continue
 		}
 		req.Turn = max(req.Turn, t.Number+1)
 		if t.Holder.ID == e.Session {
-			last, unrecorded = t, true
+			last, interrupted = t, true
 		}
 	}
-	if !unrecorded {
+	if !interrupted {
 		return true, nil
 	}
 	return true, r.interrupted(ctx, space, last, previous, e, *req)

@@ -294,3 +294,32 @@ func TestATurnThatIsRecordedBeforeItIsReportedIsCountedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAKilledTurnKeepsItsEdits: the process of the agent is gone, so its turn is not open
+// when the session goes on.
+func TestAKilledTurnKeepsItsEdits(t *testing.T) {
+	gone, ok := checkpoint.ProcessOf(os.Getpid(), "agent")
+	if !ok {
+		t.Skip("this system does not identify processes")
+	}
+	gone.Start++ // this id belongs to another process now
+	f := newFixture(t)
+	f.write("main.go", "v0")
+	first := foreign.Turn{ID: "t1", Prompt: "one"}
+	f.r.Adapter = early{turns: []foreign.Turn{first}}
+	start := foreign.Event{Kind: foreign.TurnStart, Session: "s", Workspace: f.dir, Turn: "t1", Prompt: "one"}
+	f.add("s", start)
+	if _, err := f.r.Record(context.Background(), start, gone); err != nil {
+		t.Fatal(err)
+	}
+	f.edit("s", "main.go", "v1")
+	f.write("mine.txt", "written by the user after the end")
+	f.r.Adapter = early{turns: []foreign.Turn{first, {ID: "t2", Prompt: "two"}}}
+	f.event("s", foreign.Event{Kind: foreign.TurnStart, Turn: "t2", Prompt: "two"})
+	f.edit("s", "two.txt", "2")
+	f.event("s", foreign.Event{Kind: foreign.TurnEnd, Turn: "t2"})
+	f.rewind("s", "before:turn:1")
+	f.want("main.go", "v0")
+	f.want("mine.txt", "written by the user after the end")
+	f.want("two.txt", "")
+}
