@@ -3,6 +3,7 @@
 //
 //	go run ./internal/tools/bench            all of them
 //	go run ./internal/tools/bench -match Put those whose name fits
+//	go run ./internal/tools/bench -import 1024 import 1 GB of sessions instead of 64 MB
 //
 // Only ratios count: ours and the baseline are measured alternately in one run,
 // because machines are shared and noisy. Nothing here fails a build.
@@ -38,6 +39,8 @@ var suites = []suite{
 	{"./postgres", "Commit", "10x"},
 	{"./postgres", "Wake", "300x"},
 	{"./fleet", "ArchivedCost", "3x"},
+	{"./internal/cli", "Hook", "100x"},
+	{"./internal/cli", "Import", "1x"},
 }
 
 // targets are the target metrics of benchmarks; the first match counts.
@@ -60,6 +63,8 @@ var targets = []struct {
 	{regexp.MustCompile(`^Commit/`), "ratio", "≥ 0.7"},
 	{regexp.MustCompile(`AcrossNodes|^Wake`), "p99-ms", "≤ 50"},
 	{regexp.MustCompile(`ArchivedCost`), "rows-after/conv", "≤ 4"},
+	{regexp.MustCompile(`^Hook`), "p50-ms", "≤ 10"},
+	{regexp.MustCompile(`^Import`), "peak-MiB", "≤ 64"},
 	{regexp.MustCompile(`FirstCapture|First`), "ours/git", "≤ 0.25"},
 	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
 	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
@@ -69,7 +74,9 @@ var targets = []struct {
 
 func main() {
 	match := flag.String("match", "", "run only benchmarks whose name matches this expression")
+	imported := flag.Int("import", 64, "import sessions of this many MB")
 	flag.Parse()
+	os.Setenv("STET_IMPORT_MB", strconv.Itoa(*imported))
 	if err := run(*match); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
