@@ -260,8 +260,8 @@ func messageText(m transcript.Message, full bool) string {
 	case transcript.Failure:
 		return "(a part cannot be read: " + clip(m.Text, 200) + ")\n"
 	}
-	name := map[transcript.Role]string{transcript.User: "User", transcript.Assistant: "Agent", transcript.System: "Note"}[m.Role]
-	return name + ":\n" + transcript.Fence("text", cut(m.Text, most))
+	name := map[transcript.Role]string{transcript.User: "User", transcript.Assistant: "Agent", transcript.System: "Note"}[m.Speaker()]
+	return name + ":\n" + transcript.Fence("text", cut(m.Words(), most))
 }
 
 func toolText(m transcript.Message, full bool, most int) string {

@@ -264,11 +264,13 @@ func mcpOutput(t *Tool, call *agentv1.McpToolCall) {
 			in[k] = v.AsInterface()
 		}
 		t.Input = in
+		t.Path = firstText(in, "file_path", "filePath", "absolute_path", "path")
 	}
 	s := call.GetResult().GetSuccess()
 	if s == nil {
 		return
 	}
+	t.replaced()
 	var texts []string
 	for _, item := range s.Content {
 		if image := item.GetImage(); image != nil {
@@ -283,6 +285,30 @@ func mcpOutput(t *Tool, call *agentv1.McpToolCall) {
 	if s.IsError {
 		t.Status = Failed
 	}
+}
+
+// replaced shows what an edit tool of another agent exchanged, if its input says that. The
+// place in the file is not known.
+func (t *Tool) replaced() {
+	in, _ := t.Input.(map[string]any)
+	for _, names := range [][2]string{{"old_string", "new_string"}, {"oldString", "newString"}, {"oldText", "newText"}} {
+		before, ok1 := in[names[0]].(string)
+		after, ok2 := in[names[1]].(string)
+		if ok1 && ok2 && t.Path != "" {
+			t.Diff, t.Added, t.Removed = Diff(t.Path, &before, &after)
+			return
+		}
+	}
+}
+
+// firstText returns the first of some arguments that is a text.
+func firstText(in map[string]any, names ...string) string {
+	for _, name := range names {
+		if text, ok := in[name].(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 // taskOutput names the subagent; its steps are separate messages.
