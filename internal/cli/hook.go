@@ -33,8 +33,9 @@ const (
 	spoolLife      = 30 * 24 * time.Hour
 )
 
-// hookCommand is what connected agents run. It prints nothing and returns 0, whatever
-// happens: agents show what hooks print, and some stop a tool when a hook fails.
+// hookCommand is what connected agents run. It returns 0, whatever happens, and prints
+// nothing but what hookNotice has for the agent: agents show what hooks print, and some
+// stop a tool when a hook fails.
 func (a *app) hookCommand() *cobra.Command {
 	var late bool
 	cmd := &cobra.Command{
@@ -43,8 +44,9 @@ func (a *app) hookCommand() *cobra.Command {
 		GroupID: groupPlumbing,
 		Hidden:  true,
 		Long: `Record an event of a connected agent. Agents run this; 'stet connect' sets it up.
-The event's payload is read from the standard input. Nothing is printed and the exit
-code is 0, so that the agent goes on whatever happens; 'stet status' shows failures.`,
+The event's payload is read from the standard input. The exit code is 0, so that the
+agent goes on whatever happens; 'stet status' shows failures. Nothing is printed, but for
+one line of context for the agent at the first prompt after a rewind.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.hook(cmd.Context(), args, late)
