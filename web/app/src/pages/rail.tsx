@@ -59,7 +59,7 @@ export function Rail({ shown, reload }: { shown: Shown; reload: () => void }) {
         <List count={rows.length} estimate={58} role="list" label="Checkpoints, newest first" class="points" handle={list} keyOf={(i) => rows[i].entry.checkpoint!.id} render={(i) => <Point row={rows[i]} shown={shown} reload={reload} />} />
       )}
       {shown.timeline.subagents.length > 0 && (
-        <section class="forks" aria-label="Subagents">
+        <section class="forks" aria-label="Conversations of subagents">
           <h3>Subagents</h3>
           <ul>
             {[...shown.timeline.subagents].reverse().map((s) => (
