@@ -7,7 +7,8 @@
 // Blobs and Rows fulfil the contracts of blob.Store and kv.Store; errors of the
 // server are returned as errors of those packages. Every service of stet runs on top
 // of them on this machine, including checkpoints of local directories. Agents are
-// followed over any number of connections, each event once and in order.
+// followed over any number of connections, each event once and in order, and copied into a
+// store of this machine. Upload and Download move conversations between two stores.
 // Conversations and Checkpoints are the services of the server itself: its
 // checkpoints are of directories on its own machine.
 package client
