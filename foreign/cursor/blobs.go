@@ -66,6 +66,9 @@ func (b *tableBlobs) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 		if plain, ok := b.unseal(ctx, id, v); ok {
 			return plain, nil
 		}
+		if !b.db.opts.Key.IsZero() && v.Class == ClassBlob && len(v.Data) >= sealedOverhead {
+			err = fmt.Errorf("%w: %w", ErrWrongKey, err)
+		}
 	}
 	return data, err
 }

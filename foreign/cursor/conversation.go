@@ -3,6 +3,7 @@ package cursor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -119,6 +120,11 @@ func (s *Store) Conversation(ctx context.Context, id string) (*Conversation, err
 		return s.lineConversation(ctx, id)
 	}
 	v, err := s.Value(ctx, ConversationPrefix+id)
+	if errors.Is(err, ErrNotFound) {
+		if conv, found, bareErr := s.bareConversation(ctx, id); found || bareErr != nil {
+			return conv, bareErr
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read conversation %s: %w", id, err)
 	}
@@ -133,6 +139,22 @@ func (s *Store) Conversation(ctx context.Context, id string) (*Conversation, err
 		return nil, err
 	}
 	return conv, s.fillOriginals(ctx, conv)
+}
+
+// bareConversation reads a conversation that has a pointer to a state and no row.
+func (s *Store) bareConversation(ctx context.Context, id string) (*Conversation, bool, error) {
+	pointed, err := s.present(ctx, HeadPrefix+id)
+	if err != nil || !pointed {
+		return nil, false, err
+	}
+	if deleted, err := s.exists(ctx, ConversationPrefix+id); err != nil || deleted {
+		return nil, false, err
+	}
+	conv := &Conversation{Header: Header{ID: id}, Agentic: true}
+	if err := s.fillHeader(ctx, conv); err != nil {
+		return nil, false, err
+	}
+	return conv, true, s.hydrate(ctx, conv, nil)
 }
 
 // decodeConversation reads a conversation row, without what is in other rows.

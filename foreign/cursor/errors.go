@@ -46,6 +46,9 @@ var (
 	// ErrNewerVersion says that a row was written by a release newer than those
 	// that are known. What could be read was read.
 	ErrNewerVersion = fault.New(fault.NewerFormat, "row has a newer version")
+	// ErrWrongKey says that the key of Options does not decrypt a blob, or that the blob
+	// is damaged.
+	ErrWrongKey = fault.New(fault.WrongKey, "the given key does not decrypt it")
 	// ErrDataLoss says that stored state cannot be brought back. It is always in
 	// the company of a DataLossError, which names the source.
 	ErrDataLoss = fault.New(fault.Damaged, "data loss")

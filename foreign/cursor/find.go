@@ -53,6 +53,42 @@ func Find(opts *FindOptions) []Location {
 	return out
 }
 
+// Places names the locations that Find searches, for people.
+func Places(opts *FindOptions) []string {
+	var o FindOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.complete()
+	return []string{
+		filepath.Join(o.Config, "Cursor", "User", "globalStorage", "state.vscdb"),
+		filepath.Join(o.Config, "Cursor", "User", "workspaceStorage", "*", "state.vscdb"),
+		filepath.Join(o.Config, "Cursor Nightly", "User"),
+		filepath.Join(o.Home, ".cursor", "chats", "*", "*", "store.db"),
+	}
+}
+
+// Inside returns the stores of the SDK in the subdirectories of a directory, in order.
+func Inside(dir string) []string {
+	var out []string
+	for _, sub := range subdirs(dir) {
+		if isSDK(sub) {
+			out = append(out, sub)
+		}
+	}
+	return out
+}
+
+// isSDK reports whether a directory has the files of an SDK store.
+func isSDK(dir string) bool {
+	for _, name := range []string{"index.db", "agents.ndjson", "checkpoints.ndjson"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // complete fills in the directories of the current user.
 func (o *FindOptions) complete() {
 	current := o.Home == ""

@@ -58,8 +58,49 @@ func (s *Store) editorHeaders(ctx context.Context) iter.Seq2[Header, error] {
 				return
 			}
 		}
-		s.missingHeaders(ctx, items, yield)
+		bare, err := s.bareHeads(ctx)
+		if err != nil {
+			yield(Header{}, err)
+			return
+		}
+		for _, id := range bare {
+			item := items[id]
+			delete(items, id)
+			h, _, err := s.tableHeader(ctx, id)
+			if err != nil && !OfRow(err) {
+				yield(Header{}, err)
+				return
+			}
+			h = mergeHeader(mergeHeader(Header{ID: id}, h), item)
+			if !yield(h, nil) {
+				return
+			}
+		}
+		s.missingHeaders(ctx, items, bare, yield)
 	}
+}
+
+// bareHeads returns, in order, the conversations that have a pointer to a state and no row.
+// One whose row is a tombstone was deleted.
+func (s *Store) bareHeads(ctx context.Context) ([]string, error) {
+	var out []string
+	for row, err := range s.scan(ctx, prefixRange(HeadPrefix), scanSizes) {
+		if err != nil {
+			return nil, err
+		}
+		id := row.key[len(HeadPrefix):]
+		if id == "" || row.value.Absent() {
+			continue
+		}
+		found, err := s.exists(ctx, ConversationPrefix+id)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			out = append(out, id)
+		}
+	}
+	return out, ctx.Err()
 }
 
 // editorHeader makes the header of one conversation, from the table of headers if it
@@ -92,6 +133,14 @@ func (s *Store) editorHeader(ctx context.Context, id string, items map[string]He
 	return h, true, nil
 }
 
+// exists reports whether there is a row, which may be a tombstone.
+func (s *Store) exists(ctx context.Context, key string) (bool, error) {
+	for _, err := range s.scan(ctx, keyRange{key, key + "\x00"}, scanSizes) {
+		return err == nil, err
+	}
+	return false, ctx.Err()
+}
+
 // present reports whether a row exists and is not a tombstone, without reading its
 // value.
 func (s *Store) present(ctx context.Context, key string) (bool, error) {
@@ -102,8 +151,11 @@ func (s *Store) present(ctx context.Context, key string) (bool, error) {
 }
 
 // missingHeaders yields conversations in the lists without a row.
-func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, yield func(Header, error) bool) {
+func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, bare []string, yield func(Header, error) bool) {
 	seen := map[string]bool{}
+	for _, id := range bare {
+		seen[id] = true
+	}
 	for h, err := range s.tableHeaders(ctx) {
 		if err != nil {
 			yield(Header{}, err)
@@ -115,7 +167,7 @@ func (s *Store) missingHeaders(ctx context.Context, items map[string]Header, yie
 			return
 		}
 		h.Missing = true
-		if !present {
+		if !present && !seen[h.ID] {
 			seen[h.ID] = true
 			if !yield(h, nil) {
 				return

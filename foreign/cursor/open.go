@@ -118,7 +118,7 @@ func IsStore(path string) bool {
 }
 
 // openDir opens a directory: an SDK store or, for convenience, a directory with a
-// single store file.
+// single store file, or with a single SDK store in a subdirectory.
 func (s *Store) openDir(ctx context.Context) error {
 	has := func(name string) bool {
 		_, err := os.Stat(filepath.Join(s.path, name))
@@ -147,7 +147,15 @@ func (s *Store) openDir(ctx context.Context) error {
 			return s.openFile(ctx)
 		}
 	}
-	return fmt.Errorf("open %s: %w", s.path, ErrMissingTable)
+	switch inside := Inside(s.path); len(inside) {
+	case 0:
+		return fmt.Errorf("open %s: %w", s.path, ErrMissingTable)
+	case 1:
+		s.path = inside[0]
+		return s.openDir(ctx)
+	default:
+		return fmt.Errorf("open %s: %w: it holds several stores, name one of %q", s.path, ErrMissingTable, inside)
+	}
 }
 
 // Kind returns the kind of the store.

@@ -10,6 +10,9 @@ type Options struct {
 	// Rescue reads the readable part of a truncated file instead of rejecting it.
 	// Damage is reported where it is found.
 	Rescue bool
+	// Key is the key string of blobs that are stored encrypted in a state.vscdb. The
+	// store.db of an agent has its own.
+	Key Secret
 	// BusyTimeout is how long to wait for a lock of another process; 5 seconds if
 	// zero.
 	BusyTimeout time.Duration

@@ -31,10 +31,16 @@ func openSealed(key Secret, data []byte) ([]byte, bool) {
 	return plain, err == nil
 }
 
-// unseal tries to decrypt a row with the key from an agent's store. The id must still
-// match.
+// unseal tries to decrypt a row with the key of Options or, in an agent's store, with
+// the key there. The id must still match.
 func (b *tableBlobs) unseal(ctx context.Context, id blob.ID, v Value) ([]byte, bool) {
-	if b.table != blobTable || v.Class != ClassBlob {
+	if v.Class != ClassBlob {
+		return nil, false
+	}
+	if plain, ok := openSealed(b.db.opts.Key, v.Data); ok && blob.Sum(plain) == id {
+		return plain, true
+	}
+	if b.table != blobTable {
 		return nil, false
 	}
 	meta, err := readAgentMeta(ctx, b.db)

@@ -8,6 +8,9 @@ const redacted = "[redacted]"
 // Secret is a string that is hidden when it is printed or encoded as JSON or text.
 type Secret struct{ value string }
 
+// NewSecret hides a string.
+func NewSecret(value string) Secret { return Secret{value} }
+
 // Reveal returns the secret. The caller must protect it.
 func (s Secret) Reveal() string { return s.value }
 

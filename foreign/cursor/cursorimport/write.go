@@ -80,7 +80,7 @@ func (j *job) readRest(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := j.source.endSegment(ctx); err != nil {
+	if err := j.source.endSegment(ctx); err != nil || j.conv.Raw == nil { // only a pointer names it
 		return err
 	}
 	return j.source.row(ctx, cursor.ConversationPrefix+j.conv.ID, j.conv.Raw)
