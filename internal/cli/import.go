@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/foreign/agents"
 	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
+	"github.com/stet-dev/stet/internal/private"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/sqlite"
 )
@@ -21,6 +22,7 @@ type importFlags struct {
 	from                 string
 	dryRun, rescue, sure bool
 	only                 []string
+	keyFile              string
 }
 
 func (a *app) importCommand() *cobra.Command {
@@ -38,7 +40,8 @@ For a coding agent, PATH is a session. Without PATH all its sessions are importe
 after you agreed: prompts, replies, thinking, tool calls, models and tokens as turns
 of a conversation, and the raw record beside them.
 
-For cursor, PATH is a state.vscdb, a store.db, or the directory of an SDK store.
+For cursor, PATH is a state.vscdb, a store.db, the directory of an SDK store, or the
+directory above such ones.
 Without PATH the usual locations are searched, and what is found is imported after
 you agreed.`,
 		Example: "  stet import --from " + agents.Names()[0] + "\n  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
@@ -54,6 +57,9 @@ you agreed.`,
 				}
 				args = found
 			}
+			if inside := cursor.Inside(args[0]); len(args) == 1 && len(inside) > 0 && !cursor.IsStore(args[0]) {
+				args = inside // the directory above stores of the SDK
+			}
 			return a.importPaths(cmd.Context(), args, flags)
 		},
 	}
@@ -63,6 +69,7 @@ you agreed.`,
 	f.BoolVar(&flags.dryRun, "dry-run", false, "read and count, write nothing")
 	f.BoolVar(&flags.rescue, "rescue", false, "read the readable part of a truncated file")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask before importing what was found")
+	f.StringVar(&flags.keyFile, "blob-key-file", "", "file with the key of blobs that are encrypted in the source (cursor)")
 	f.StringArrayVar(&flags.only, "only", nil, "only this conversation, by id or prefix (may be repeated)")
 	return cmd
 }
@@ -98,7 +105,15 @@ func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags
 
 // importPath imports one store and returns how much of it is damaged.
 func (a *app) importPath(ctx context.Context, dst cursorimport.Target, path string, flags importFlags) (int, error) {
-	src, err := cursor.Open(ctx, path, &cursor.Options{Rescue: flags.rescue})
+	opts := &cursor.Options{Rescue: flags.rescue}
+	if flags.keyFile != "" {
+		key, err := private.ReadFile(flags.keyFile)
+		if err != nil {
+			return 0, err
+		}
+		opts.Key = cursor.NewSecret(strings.TrimSpace(string(key)))
+	}
+	src, err := cursor.Open(ctx, path, opts)
 	if err != nil {
 		return 0, explainSource(err)
 	}
@@ -123,7 +138,7 @@ func explainSource(err error) error {
 func (a *app) sources(ctx context.Context, sure bool) ([]string, error) {
 	found := cursor.Find(nil)
 	if len(found) == 0 {
-		return nil, coded(ExitNotFound, "nothing found in the usual locations; give a PATH")
+		return nil, coded(ExitNotFound, "nothing found in %s; give a PATH", strings.Join(cursor.Places(nil), ", "))
 	}
 	var paths []string
 	for _, l := range found {
