@@ -7,11 +7,13 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 )
 
-// Connection returns the hooks of the settings. The CLI runs them in a shell. BeforeModel
-// and AfterModel hold the whole conversation and are not asked for.
+// Connection returns the hooks of the settings. The CLI runs them in a shell; a command that
+// is not found ends the turn before the model is asked. BeforeModel and AfterModel hold the
+// whole conversation and are not asked for.
 func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
 	const quick, long = 5 * time.Second, 10 * time.Second
-	change, err := hooks.Change(settingsPath(h, c.Project), c, hooks.Style{Unit: time.Millisecond, AllTools: ".*", Named: true}, []hooks.Subscription{
+	style := hooks.Style{Unit: time.Millisecond, AllTools: ".*", Named: true, Survives: true}
+	change, err := hooks.Change(settingsPath(h, c.Project), c, style, []hooks.Subscription{
 		{Event: "SessionStart", Timeout: quick},
 		{Event: "BeforeAgent", Timeout: long},
 		{Event: "BeforeTool", Timeout: quick, Tools: true},

@@ -2,9 +2,11 @@ package gemini_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -203,6 +205,28 @@ func TestConnectionAsksForNoModelEvents(t *testing.T) {
 	for _, e := range changes[0].Hooks {
 		if strings.Contains(e.List[1], "Model") || !strings.Contains(e.Value, `'/a b/stet' hook gemini `+e.List[1]) {
 			t.Errorf("%v: %s", e.List, e.Value)
+		}
+	}
+}
+
+// TestAMissingProgramDoesNotStopTheAgent runs the configured commands without their
+// program. Gemini CLI takes an exit code above 1 as a reason to stop.
+func TestAMissingProgramDoesNotStopTheAgent(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh here")
+	}
+	changes, err := gemini.New().Connection(foreign.Host{Home: "/h"}, foreign.Connect{Command: []string{"/not there/stet", "hook", "gemini"}})
+	if err != nil || len(changes) != 1 || len(changes[0].Hooks) == 0 {
+		t.Fatalf("%+v, %v", changes, err)
+	}
+	for _, hook := range changes[0].Hooks {
+		var entry struct{ Hooks []struct{ Command string } }
+		if err := json.Unmarshal([]byte(hook.Value), &entry); err != nil || len(entry.Hooks) != 1 {
+			t.Fatalf("%s: %v", hook.Value, err)
+		}
+		if err := exec.Command(shell, "-c", entry.Hooks[0].Command).Run(); err != nil {
+			t.Errorf("%s: %v", entry.Hooks[0].Command, err)
 		}
 	}
 }

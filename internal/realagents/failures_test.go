@@ -20,6 +20,9 @@ func goesOn(t *testing.T, b *realagents.Box) {
 	out := b.Prompt(nil, one)
 	want(t, "files", b.Tree(), afterOne)
 	requests := b.Model.Requests()
+	if len(requests) == 0 {
+		t.Fatalf("the model was not asked:\n%s", out)
+	}
 	if last := requests[len(requests)-1]; !strings.Contains(out, "first done") && last.Reply != "first done" {
 		t.Errorf("the agent ended with %q:\n%s", last.Reply, out)
 	}

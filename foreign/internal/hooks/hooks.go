@@ -103,6 +103,9 @@ type Style struct {
 	AllTools string
 	// Named entries have a name, which the agent shows.
 	Named bool
+	// Survives means that the agent stops where the program of a hook is missing, so that
+	// the command must succeed without it.
+	Survives bool
 }
 
 // Change returns the change of a settings file that runs a command for each event.
@@ -136,6 +139,9 @@ type handler struct {
 }
 
 func (s Style) entry(e Subscription, command string) group {
+	if s.Survives {
+		command += " || true"
+	}
 	h := handler{Type: "command", Command: command, Timeout: int64(e.Timeout / s.Unit)}
 	if s.Named {
 		h.Name = "stet " + e.Event
