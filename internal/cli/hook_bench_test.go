@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// build builds a program as releases are built.
-func build(b *testing.B, pkg string) string {
+// buildProgram builds a program as releases are built.
+func buildProgram(b *testing.B, pkg string) string {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "program")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, pkg)
@@ -32,12 +32,12 @@ func build(b *testing.B, pkg string) string {
 // BenchmarkHook compares the hook client inside a turn with git --version and with a Go
 // program that does nothing, one after the other.
 func BenchmarkHook(b *testing.B) {
-	stet := build(b, "../../cmd/stet")
+	stet := buildProgram(b, "../../cmd/stet")
 	noop := filepath.Join(b.TempDir(), "noop.go")
 	if err := os.WriteFile(noop, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	noop = build(b, noop)
+	noop = buildProgram(b, noop)
 	home := b.TempDir()
 	env := append(os.Environ(), "HOME="+home, "STET_STORE="+filepath.Join(home, "store"))
 	payload := func(event string) string {
@@ -79,7 +79,7 @@ func BenchmarkImport(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("STET_IMPORT_MB")); err == nil {
 		size = n
 	}
-	stet, home := build(b, "../../cmd/stet"), b.TempDir()
+	stet, home := buildProgram(b, "../../cmd/stet"), b.TempDir()
 	writeSessions(b, filepath.Join(home, ".claude", "projects", "-src-shop"), size)
 	env := append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, backgroundSetting+"=false")
 	var ours, plain time.Duration
