@@ -37,7 +37,6 @@ const (
 type storm struct {
 	t      *testing.T
 	dir    string // the workspace
-	env    []string
 	spool  string
 	agents []*stormAgent
 	mine   []string // files of the user

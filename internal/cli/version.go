@@ -9,8 +9,8 @@ import (
 	"github.com/stet-dev/stet/internal/cli/shortcut"
 )
 
-// build describes the program.
-type build struct {
+// programInfo describes the program.
+type programInfo struct {
 	Schema  string `json:"schema"`
 	Version string `json:"version"`
 	// Commit is the revision of the sources, and Date when it was made. They are "" if the
@@ -21,8 +21,8 @@ type build struct {
 	Changed bool `json:"changed,omitempty"`
 }
 
-func thisBuild() build {
-	b := build{Schema: "stet.version.v1", Version: "(devel)"}
+func thisProgram() programInfo {
+	b := programInfo{Schema: "stet.version.v1", Version: "(devel)"}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if info.Main.Version != "" {
 			b.Version = info.Main.Version
@@ -55,9 +55,9 @@ func (a *app) versionCommand() *cobra.Command {
 }
 
 func (a *app) printVersion() error {
-	b := thisBuild()
+	b := thisProgram()
 	return a.print(b, shortcut.VersionLine(b.Version, b.Commit, b.Date, b.Changed)+"\n")
 }
 
 // version returns the version alone.
-func version() string { return thisBuild().Version }
+func version() string { return thisProgram().Version }
