@@ -35,7 +35,8 @@ connections to a server are reopened; every event comes once and in order.
 
 An agent is followed until it has ended, a conversation until you stop. --after
 continues after an offset that an earlier run printed with --json; for a conversation it is
-the number of a save. --once prints the existing events and does not wait for more.`,
+the number of a save. --once prints the existing events, or the state of an agent that was
+imported without any, and does not wait for more.`,
 		Example: "  stet tail a1\n  stet tail 01JCX4 --json\n  stet --store http://127.0.0.1:7717 tail a1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,6 +99,13 @@ func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent
 			return &pulled{next: next, stop: stop}, nil
 		},
 	})
+	if flags.once && head == 0 && flags.after == "" && !agent.State.IsZero() {
+		// An import brings the state of an agent, and no events.
+		if err := a.printEvent("stet.tail.v1", cloudagent.Event{StateID: agent.State, Status: agent.Status}); err != nil {
+			return err
+		}
+		return lostRoots(ctx, db, agent.ID, agent.State)
+	}
 	if flags.once && (head == 0 || flags.after == agent.Head.String()) {
 		return nil
 	}
