@@ -34,6 +34,7 @@ type app struct {
 	store        string // --store
 	blobs        string // --blobs
 	forgetLog    bool   // fsck --forget-log
+	cache        int64  // bytes of content that an open store holds in memory; 0 for the default
 	workspace    string // -C
 	conversation string // -c
 	json         bool

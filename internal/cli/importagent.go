@@ -46,6 +46,7 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 		none := memblob.New()
 		err = run(intake.New(none, memkv.New(none), adapter))
 	} else {
+		a.cache = importCache
 		err = a.withStore(ctx, true, func(db *stet.DB) error {
 			if err := run(intake.New(db.Blobs(), db.Rows(), adapter)); err != nil {
 				return err
@@ -66,6 +67,10 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 	}
 	return err
 }
+
+// importCache is how much content an import holds in memory: it reads back only the state
+// to which it adds a turn.
+const importCache = 4 << 20
 
 type agentImportJSON struct {
 	Schema        string        `json:"schema"`
