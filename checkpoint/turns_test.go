@@ -102,7 +102,7 @@ func TestTurnOutlastsCheckpoints(t *testing.T) {
 		"of the same":      func(f *fixture) { f.save(Request{Conversation: "A", Label: "by hand"}) },
 		"of the same turn": func(f *fixture) { f.save(Request{Conversation: "A", Turn: 1, Auto: true}) },
 		"of another":       func(f *fixture) { f.save(Request{Conversation: "C"}) },
-		"rewind":           func(f *fixture) { f.rewind(RewindRequest{To: "c1", Conversation: "A", Paths: []string{"nothing"}}) },
+		"rewind":           func(f *fixture) { f.rewind(RewindRequest{To: "c1", Conversation: "A", Paths: []string{"a"}}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
