@@ -1,6 +1,7 @@
 // Package jsonl reads files of JSON lines that another program is writing: it promises
 // bounded memory, offsets at which reading can continue, and that a line which is still
-// being written is not taken for a damaged one.
+// being written is not taken for a damaged one. A file may be compressed: offsets are then
+// those of its text, so that a file which is compressed later is read on as before.
 package jsonl
 
 import (
@@ -12,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 
 	"github.com/stet-dev/stet/foreign"
 )
@@ -31,20 +31,23 @@ type Line struct {
 // Lines returns the lines of a file from an offset on that are not empty. A line that is
 // longer than MaxLine is an error that is foreign.ErrUnreadable, and the next line
 // follows. The last line of a file may lack its end; it is returned if it is a whole
-// JSON value. An offset behind the end of the file gives foreign.ErrMark.
+// JSON value. An offset behind the end of the file gives foreign.ErrMark. If a compressed
+// file is damaged, the lines before the damage are returned and then an error that is
+// foreign.ErrUnreadable.
 func Lines(ctx context.Context, path string, from int64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		f, err := os.Open(path)
+		f, err := Open(path)
 		if err != nil {
-			yield(Line{}, fmt.Errorf("%w: %w", foreign.ErrUnreadable, err))
-			return
-		}
-		defer f.Close()
-		if err := seek(f, from); err != nil {
 			yield(Line{}, err)
 			return
 		}
-		r := &reader{buf: bufio.NewReaderSize(f, 64<<10), at: from}
+		defer f.Close()
+		buf, err := seek(f, from)
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		r := &reader{buf: buf, at: from}
 		for ctx.Err() == nil {
 			line, err := r.next()
 			switch {
@@ -53,7 +56,7 @@ func Lines(ctx context.Context, path string, from int64) iter.Seq2[Line, error] 
 			case err == nil && len(bytes.TrimSpace(line.Data)) == 0:
 				continue
 			}
-			if !yield(line, err) || err != nil && !foreign.Unreadable(err) {
+			if !yield(line, err) || err != nil && !errors.Is(err, errLong) {
 				return
 			}
 		}
@@ -62,28 +65,34 @@ func Lines(ctx context.Context, path string, from int64) iter.Seq2[Line, error] 
 }
 
 // seek goes to the beginning of a line.
-func seek(f *os.File, from int64) error {
+func seek(f io.Reader, from int64) (*bufio.Reader, error) {
 	if from == 0 {
-		return nil
+		return bufio.NewReaderSize(f, bufferSize), nil
 	}
-	info, err := f.Stat()
+	if from < 0 {
+		return nil, fmt.Errorf("%w: offset %d", foreign.ErrMark, from)
+	}
+	if err := skip(f, from-1); err != nil {
+		return nil, err
+	}
+	buf := bufio.NewReaderSize(f, bufferSize)
+	before, err := buf.ReadByte()
+	if err == io.EOF {
+		return nil, fmt.Errorf("%w: offset %d is behind the end of the file", foreign.ErrMark, from)
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if from < 0 || from > info.Size() {
-		return fmt.Errorf("%w: offset %d in a file of %d bytes", foreign.ErrMark, from, info.Size())
+	if next, _ := buf.Peek(1); len(next) == 1 && before != '\n' && next[0] != '\n' && next[0] != '\r' {
+		return nil, fmt.Errorf("%w: no line begins at byte %d", foreign.ErrMark, from)
 	}
-	around := make([]byte, 2)
-	n, err := f.ReadAt(around, from-1)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	if n == 2 && around[0] != '\n' && around[1] != '\n' && around[1] != '\r' {
-		return fmt.Errorf("%w: no line begins at byte %d", foreign.ErrMark, from)
-	}
-	_, err = f.Seek(from, io.SeekStart)
-	return err
+	return buf, nil
 }
+
+const bufferSize = 64 << 10
+
+// errLong reports a line that is longer than MaxLine. The next one can be read.
+var errLong = fmt.Errorf("%w: a line is too long", foreign.ErrUnreadable)
 
 type reader struct {
 	buf  *bufio.Reader
@@ -110,7 +119,7 @@ func (r *reader) next() (Line, error) {
 		out.End = r.at
 		switch {
 		case err == nil && long:
-			return out, fmt.Errorf("%w: the line at byte %d has %d bytes", foreign.ErrUnreadable, out.Offset, out.End-out.Offset)
+			return out, fmt.Errorf("%w: the line at byte %d has %d bytes", errLong, out.Offset, out.End-out.Offset)
 		case err == nil:
 			out.Data = bytes.TrimRight(r.line, "\r\n")
 			return out, nil
@@ -118,7 +127,10 @@ func (r *reader) next() (Line, error) {
 			out.Data = r.line
 			return out, nil
 		default:
-			return out, err // at the end of the file: the line is still being written
+			// At the end of the file the line is still being written. Behind damage it is
+			// not known how it goes on.
+			out.End = out.Offset
+			return out, err
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc32"
-	"os"
+	"io"
 	"strconv"
 
 	"github.com/stet-dev/stet/foreign"
@@ -23,15 +23,23 @@ func Sum(line []byte) string {
 // Check returns foreign.ErrMark unless the line that ends at an offset of a file has a
 // sum: the file was replaced since.
 func Check(path string, at int64, sum string) error {
-	f, err := os.Open(path)
+	f, err := Open(path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", foreign.ErrUnreadable, err)
+		return err
 	}
 	defer f.Close()
 	const more = 64 // for empty lines behind it
 	from := max(0, at-sumSize-more)
+	if at < 0 {
+		return fmt.Errorf("%w: offset %d", foreign.ErrMark, at)
+	}
+	if err := skip(f, from); err != nil {
+		return err
+	}
 	buf := make([]byte, at-from)
-	if n, err := f.ReadAt(buf, from); n < len(buf) {
+	if _, err := io.ReadFull(f, buf); foreign.Unreadable(err) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("%w: offset %d: %w", foreign.ErrMark, at, err)
 	}
 	buf = bytes.TrimRight(buf, "\r\n")
