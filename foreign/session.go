@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"encoding/json"
+	"io"
 	"time"
 )
 
@@ -147,4 +148,7 @@ type File struct {
 	// Path is the file on disk. If it is "", Data is the content.
 	Path string
 	Data []byte
+	// Open opens the content if the file at Path holds it in another form, such as
+	// compressed. It is nil otherwise.
+	Open func() (io.ReadCloser, error)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -130,6 +129,10 @@ func (r *rawState) add(ctx context.Context, f foreign.File) error {
 			return fmt.Errorf("%w: %w", foreign.ErrUnreadable, err)
 		}
 		b := blob.New(bytes.Clone(buf[:n]))
+		if have[at] == b.ID {
+			at += int64(n)
+			continue // the end of a file whose size was not known
+		}
 		if err := r.put(ctx, b); err != nil {
 			return err
 		}
@@ -151,6 +154,7 @@ func (r *rawState) resume(ctx context.Context, src io.ReaderAt, size int64, have
 	}
 	data, err := r.blobs.Get(ctx, have[last])
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		delete(have, last)
 		return last, nil // stored again
 	}
 	if err != nil {
@@ -160,7 +164,9 @@ func (r *rawState) resume(ctx context.Context, src io.ReaderAt, size int64, have
 		return 0, foreign.ErrMark
 	}
 	now := make([]byte, len(data))
-	if _, err := src.ReadAt(now, last); err != nil && err != io.EOF || !bytes.Equal(now, data) {
+	if _, err := src.ReadAt(now, last); foreign.Unreadable(err) {
+		return 0, err // what was stored is more than what can be read
+	} else if err != nil && err != io.EOF || !bytes.Equal(now, data) {
 		return 0, foreign.ErrMark
 	}
 	if len(data) < smallSegment && last+int64(len(data)) < size {
@@ -191,30 +197,4 @@ func (r *rawState) commit(ctx context.Context) error {
 		Set:  []kv.Set{{Key: keyspace.MessageHead(r.conv, rawMessage), Value: []byte(root.ID.String())}},
 		Refs: r.fresh,
 	})
-}
-
-type source interface {
-	io.ReaderAt
-	io.Closer
-}
-
-type memory struct{ *bytes.Reader }
-
-func (memory) Close() error { return nil }
-
-// open opens a part of a record, with its size at this moment.
-func open(f foreign.File) (source, int64, error) {
-	if f.Path == "" {
-		return memory{bytes.NewReader(f.Data)}, int64(len(f.Data)), nil
-	}
-	file, err := os.Open(f.Path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		file.Close()
-		return nil, 0, err
-	}
-	return file, info.Size(), nil
 }
