@@ -144,19 +144,8 @@ func (c Config) memory(t *testing.T) {
 		data := load(t, s.Path)
 		ends := slices.Collect(lineEnds(data))
 		at := ends[len(ends)/2]
-		f, err := os.Create(s.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
 		pad := []byte(`{"type":"not-known-to-any-reader","a":"` + strings.Repeat("x", 1<<20) + "\"}\n")
-		f.Write(data[:at])
-		for range lines {
-			f.Write(pad)
-		}
-		f.Write(data[at:])
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		write(t, s.Path, slices.Concat([][]byte{data[:at]}, slices.Repeat([][]byte{pad}, lines), [][]byte{data[at:]})...)
 		before, most := alive(), uint64(0)
 		for _, err := range c.Adapter.Turns(context.Background(), s, "") {
 			if err != nil {
@@ -212,21 +201,5 @@ func lineEnds(data []byte) func(func(int) bool) {
 				return
 			}
 		}
-	}
-}
-
-func load(t testing.TB, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func save(t testing.TB, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
