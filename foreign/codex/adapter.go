@@ -2,11 +2,13 @@ package codex
 
 import (
 	"context"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
 	"github.com/stet-dev/stet/foreign/internal/npm"
 )
 
@@ -50,6 +52,7 @@ func (Adapter) Sessions(ctx context.Context, h foreign.Host) iter.Seq2[foreign.S
 // directory.
 func (Adapter) SessionAt(ctx context.Context, _ foreign.Host, path string) iter.Seq2[foreign.Session, error] {
 	return func(yield func(foreign.Session, error) bool) {
+		path = jsonl.Present(path)
 		info, err := os.Stat(path)
 		if err != nil {
 			yield(foreign.Session{}, unreadable(err))
@@ -142,7 +145,11 @@ func (Adapter) Files(ctx context.Context, s foreign.Session) iter.Seq2[foreign.F
 			return
 		}
 		for _, r := range own {
-			if !yield(foreign.File{Name: filepath.Base(r.path), Path: r.path}, nil) {
+			f := foreign.File{Name: r.name(), Path: r.path}
+			if f.Name != filepath.Base(r.path) {
+				f.Open = func() (io.ReadCloser, error) { return jsonl.Open(r.path) }
+			}
+			if !yield(f, nil) {
 				return
 			}
 		}

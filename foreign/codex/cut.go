@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
 	"github.com/stet-dev/stet/foreign/internal/newfile"
 	"github.com/stet-dev/stet/foreign/internal/turns"
 )
@@ -98,9 +99,9 @@ type copier struct {
 // piece copies the lines of a file until an offset, with the new id in the place of the
 // old one.
 func (c *copier) piece(ctx context.Context, p piece, end int64) error {
-	f, err := os.Open(p.path)
+	f, err := jsonl.Open(p.path)
 	if err != nil {
-		return unreadable(err)
+		return err
 	}
 	defer f.Close()
 	in := bufio.NewReaderSize(io.LimitReader(f, end), 64<<10)

@@ -7,7 +7,9 @@
 // goes on in a second file, rollout-TIME-ID_SEGMENT.jsonl, that names the line after
 // which it continues. It also promises that each text is read once although Codex records
 // most of them twice, as an item of the model's conversation and as an event for its own
-// screen, and that context which Codex adds by itself is not taken for a prompt.
+// screen, and that context which Codex adds by itself is not taken for a prompt. Codex
+// compresses old rollouts to rollout-TIME-ID.jsonl.zst; such a file is read like the one
+// that it was made from.
 //
 // A cut is a whole copy of the conversation up to a turn, under a new id. The database
 // beside the rollouts is neither read nor changed: Codex finds the copy by its name.

@@ -42,7 +42,7 @@ type position struct {
 	Ordinal int64  `json:"end_ordinal_exclusive"`
 }
 
-var rolloutName = regexp.MustCompile(`^rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9A-Za-z-]+?)(?:_([0-9A-Za-z-]+))?\.jsonl$`)
+var rolloutName = regexp.MustCompile(`^rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9A-Za-z-]+?)(?:_([0-9A-Za-z-]+))?\.jsonl(?:\.zst)?$`)
 
 // parseName returns what the name of a file says.
 func parseName(path string) (rollout, bool) {
@@ -52,6 +52,9 @@ func parseName(path string) (rollout, bool) {
 	}
 	return rollout{time: m[1], id: m[2], segment: m[3], path: path}, true
 }
+
+// name is the name of the file, which it keeps when Codex compresses it.
+func (r rollout) name() string { return jsonl.Name(filepath.Base(r.path)) }
 
 func unreadable(err error) error { return fmt.Errorf("%w: %w", foreign.ErrUnreadable, err) }
 
@@ -150,7 +153,8 @@ func libraryOf(path string) library {
 }
 
 // names returns the rollouts whose name contains a text, by the age of their sessions,
-// those of one session together. A session that was archived and is back is there once.
+// those of one session together. A session that was archived and is back is there once,
+// and so is a file that is there both plain and compressed.
 func (l library) names(contains string) ([]rollout, error) {
 	dirs := []string{filepath.Join(l.home, sessionsDir), filepath.Join(l.home, archiveDir)}
 	if l.flat {
@@ -219,7 +223,7 @@ func (l library) rollouts(ctx context.Context, s foreign.Session) ([]rollout, er
 	if err != nil || len(own) > 0 {
 		return own, err
 	}
-	r, err := readRollout(ctx, s.Path)
+	r, err := readRollout(ctx, jsonl.Present(s.Path))
 	if err != nil {
 		return nil, err
 	}

@@ -40,29 +40,33 @@ func mainSession() foreigntest.Session {
 	}
 }
 
+func plainSessions() []foreigntest.Session {
+	return []foreigntest.Session{mainSession(), {
+		ID: subID, Workspace: "/workspace", Parent: mainID, Prompts: []string{"helper"}, Tools: []string{"exec_command"},
+		Says: "sub done", Model: "gpt-5.1-codex", Tokens: true,
+	}}
+}
+
 func TestSuite(t *testing.T) {
 	foreigntest.Run(t, foreigntest.Config{
-		Adapter: codex.New(), Home: home("plain"), Lines: true, Payloads: payloads(t),
-		Sessions: []foreigntest.Session{mainSession(), {
-			ID: subID, Workspace: "/workspace", Parent: mainID, Prompts: []string{"helper"}, Tools: []string{"exec_command"},
-			Says: "sub done", Model: "gpt-5.1-codex", Tokens: true,
-		}},
+		Adapter: codex.New(), Home: home("plain"), Lines: true, Payloads: payloads(t), Sessions: plainSessions(),
 	})
+}
+
+func forkedSessions() []foreigntest.Session {
+	reverted := mainSession()
+	reverted.Prompts = append(reverted.Prompts, "turn two again")
+	reverted.Model, reverted.Says = "gpt-5.5", "redone"
+	return []foreigntest.Session{reverted, {
+		ID: forkID, Workspace: "/workspace", Prompts: []string{"turn one: make a file", "turn two again"},
+		Tools: []string{"apply_patch", "exec_command"}, Says: "redone", Model: "gpt-5.5", Tokens: true, Command: "codex",
+	}}
 }
 
 // TestSuiteForked runs the suite on a session that was forked after its first turn and then
 // reverted to it: both continuations hold only their own lines.
 func TestSuiteForked(t *testing.T) {
-	reverted := mainSession()
-	reverted.Prompts = append(reverted.Prompts, "turn two again")
-	reverted.Model, reverted.Says = "gpt-5.5", "redone"
-	foreigntest.Run(t, foreigntest.Config{
-		Adapter: codex.New(), Home: home("forked"),
-		Sessions: []foreigntest.Session{reverted, {
-			ID: forkID, Workspace: "/workspace", Prompts: []string{"turn one: make a file", "turn two again"},
-			Tools: []string{"apply_patch", "exec_command"}, Says: "redone", Model: "gpt-5.5", Tokens: true, Command: "codex",
-		}},
-	})
+	foreigntest.Run(t, foreigntest.Config{Adapter: codex.New(), Home: home("forked"), Sessions: forkedSessions()})
 }
 
 var kinds = map[string]foreign.EventKind{

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -56,7 +55,7 @@ func seek(parts []piece, from foreign.Mark) ([]piece, place, error) {
 		return nil, place{}, fmt.Errorf("%w: %q", foreign.ErrMark, from)
 	}
 	for i, p := range parts {
-		if filepath.Base(p.path) != words[0] {
+		if p.name() != words[0] {
 			continue
 		}
 		if words[2] != "-" {
@@ -89,7 +88,7 @@ type reader struct {
 // read reads parts of a session one after another.
 func (r *reader) read(ctx context.Context, parts []piece, at place) {
 	for i, p := range parts {
-		r.name, r.end, r.sum = filepath.Base(p.path), at.offset, firstOf(at.sum, "-")
+		r.name, r.end, r.sum = p.name(), at.offset, firstOf(at.sum, "-")
 		r.note()
 		if p.rewound && at.offset == 0 {
 			r.follows = firstOf(lastTurn(ctx, p.before), foreign.Beginning)
