@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			env.Vars = append(env.Vars,
 				"HOME="+home, "XDG_DATA_HOME="+filepath.Join(home, "data"), "XDG_CONFIG_HOME="+filepath.Join(home, "config"),
 				"STET_STORE="+filepath.Join(env.WorkDir, "store"), "FIXTURES="+fixtures, "USER=tester", "TZ=UTC", backgroundSetting+"=false", "NO_COLOR=", "TERM=xterm",
+				"STET_HOOK_WAIT_MS=600000", // a busy machine takes longer than an agent waits
 			)
 			return os.MkdirAll(home, 0o700)
 		},
