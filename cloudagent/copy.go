@@ -183,7 +183,7 @@ func ready(first Event, events <-chan Event) []Event {
 
 // store adds events to the copy in one commit and passes them on.
 func (c *copier) store(ctx context.Context, batch []Event) error {
-	if err := c.cache.settle(ctx); err != nil {
+	if err := c.cache.Flush(ctx); err != nil {
 		return err
 	}
 	next := c.after

@@ -10,8 +10,8 @@ import (
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 )
 
-// maxUnsettled is how many bytes of a copy may be written in the background.
-const maxUnsettled = 32 << 20
+// maxPending is how many bytes of a copy may be written in the background.
+const maxPending = 32 << 20
 
 // copyCache takes the blobs of a copied agent and writes them in the background, so that
 // the stream does not wait for them. Until they are written they are read from memory; the
@@ -33,7 +33,7 @@ func newCopyCache(s *Store, agent string) *copyCache {
 // Put implements blob.Store for whole blobs.
 func (c *copyCache) Put(ctx context.Context, blobs ...blob.Blob) error {
 	if c.full() {
-		if err := c.settle(ctx); err != nil {
+		if err := c.Flush(ctx); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func (c *copyCache) Put(ctx context.Context, blobs ...blob.Blob) error {
 func (c *copyCache) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.size > maxUnsettled
+	return c.size > maxPending
 }
 
 // Get implements blob.Store.
@@ -83,11 +83,9 @@ func (c *copyCache) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return has, nil
 }
 
-// Flush implements blob.Store.
-func (c *copyCache) Flush(ctx context.Context) error { return c.settle(ctx) }
-
-// settle waits until everything that was put before the call is written.
-func (c *copyCache) settle(ctx context.Context) error {
+// Flush implements blob.Store: it waits until everything that was put before the call is
+// written.
+func (c *copyCache) Flush(ctx context.Context) error {
 	c.mu.Lock()
 	ids := slices.Collect(maps.Keys(c.pending))
 	c.mu.Unlock()

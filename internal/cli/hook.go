@@ -129,7 +129,7 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	}
 	limit, err := a.hookLimit(event, late)
 	if err != nil {
-		return err
+		return errors.Join(lost, err)
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
