@@ -1,8 +1,9 @@
 // Package recorder turns the events of a connected agent into checkpoints and turns. It
 // promises that the checkpoint before a turn is taken before the agent goes on, that the
-// one after it holds what the turn left, that the turn's words are copied into the
-// store, and that what cannot be attributed is attributed to nobody. It knows no agent:
-// adapters decode events and read sessions.
+// one after it holds what the turn left, that the turn's words are copied into the store,
+// also if the agent records them after it reported the end, and that what cannot be
+// attributed is attributed to nobody. It knows no agent: adapters decode events and read
+// sessions.
 //
 // Events inside a turn only need package spool, which is fast. The events for which
 // Boundary is true need an open store.
@@ -51,6 +52,9 @@ type Outcome struct {
 	Result     *checkpoint.Result
 	// Turns counts turns that were copied.
 	Turns int
+	// Wordless means that a turn ended whose words the agent has not recorded yet. Words
+	// takes them later, as does the next event of the session.
+	Wordless bool
 	// Unreadable are parts of the session that could not be read.
 	Unreadable []error
 }
@@ -99,6 +103,9 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 		Holder: checkpoint.Holder{ID: e.Session, Processes: agent},
 		Beside: r.beside(space, e),
 	}
+	if _, err := r.completeWords(ctx, space, info.ID); err != nil {
+		copied = errors.Join(copied, err)
+	}
 	ask := r.begin
 	if e.Kind != foreign.TurnStart {
 		ask = r.end
@@ -112,6 +119,11 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 	}
 	if out.Result != nil {
 		out.Checkpoint = out.Result.Record
+	}
+	if err == nil && wanted && req.Side == checkpoint.After {
+		var have words
+		have, err = r.completeWords(ctx, space, info.ID)
+		out.Wordless = have == none
 	}
 	return out, errors.Join(copied, err, space.Close())
 }

@@ -37,7 +37,7 @@ const (
 // nothing but what hookNotice has for the agent: agents show what hooks print, and some
 // stop a tool when a hook fails.
 func (a *app) hookCommand() *cobra.Command {
-	var late bool
+	var late, words bool
 	cmd := &cobra.Command{
 		Use:     "hook AGENT EVENT",
 		Short:   "Record an event of a connected agent",
@@ -49,16 +49,21 @@ agent goes on whatever happens; 'stet status' shows failures. Nothing is printed
 one line of context for the agent at the first prompt after a rewind.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.hook(cmd.Context(), args, late)
+			a.hook(cmd.Context(), args, hookWay{late: late || words, words: words})
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&late, "late", false, "finish an event that took too long, behind the agent")
+	cmd.Flags().BoolVar(&words, "words", false, "copy the words of a turn that the agent records after its end")
 	return cmd
 }
 
+// hookWay says what is left of an event: late means that the agent does not wait, and
+// words that its checkpoint is taken.
+type hookWay struct{ late, words bool }
+
 // hook handles one event and logs what went wrong.
-func (a *app) hook(ctx context.Context, args []string, late bool) {
+func (a *app) hook(ctx context.Context, args []string, way hookWay) {
 	name := strings.Join(args, " ")
 	defer func() {
 		if r := recover(); r != nil {
@@ -66,7 +71,7 @@ func (a *app) hook(ctx context.Context, args []string, late bool) {
 		}
 	}()
 	a.quiet = true
-	if !late {
+	if !way.late {
 		a.notices = a.out
 	}
 	a.out, a.err = io.Discard, io.Discard
@@ -76,7 +81,7 @@ func (a *app) hook(ctx context.Context, args []string, late bool) {
 	}
 	payload, err := a.hookPayload()
 	if err == nil {
-		err = a.hookEvent(ctx, args[0], args[1], payload, late)
+		err = a.hookEvent(ctx, args[0], args[1], payload, way)
 	}
 	if err != nil {
 		a.hookFailed(name, err)
@@ -106,7 +111,7 @@ func (a *app) hookPayload() ([]byte, error) {
 	}
 }
 
-func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte, late bool) error {
+func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte, way hookWay) error {
 	adapter, err := agents.Find(agent)
 	if err != nil {
 		return err
@@ -120,22 +125,28 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	if err != nil {
 		return err
 	}
+	if way.words {
+		return a.hookWords(ctx, adapter, event)
+	}
 	var lost error // of the spool; the checkpoint is taken all the same
-	if !late {
+	if !way.late {
 		lost = spool.Open(dir, agent, event.Session).Add(name, event, now())
 	}
 	if !recorder.Boundary(event) {
 		return lost
 	}
-	limit, err := a.hookLimit(event, late)
+	limit, err := a.hookLimit(event, way.late)
 	if err != nil {
 		return errors.Join(lost, err)
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = a.recordEvent(within, adapter, event)
-	if errors.Is(err, context.DeadlineExceeded) && !late {
-		if err = a.hookBehind(agent, name, payload); err == nil && event.Kind == foreign.TurnStart {
+	wordless, err := a.recordEvent(within, adapter, event)
+	if wordless {
+		err = errors.Join(err, a.hookBehind("--words", agent, name, payload))
+	}
+	if errors.Is(err, context.DeadlineExceeded) && !way.late {
+		if err = a.hookBehind("--late", agent, name, payload); err == nil && event.Kind == foreign.TurnStart {
 			err = errors.New("the checkpoint before the turn took longer than the agent waits; it is finished behind, so the start of the turn is not exact")
 		}
 	}
@@ -169,8 +180,28 @@ func (a *app) hookDir() (string, error) {
 	return dir + ".hooks", err
 }
 
-// recordEvent takes the checkpoint of an event and copies the session.
-func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event foreign.Event) error {
+// recordEvent takes the checkpoint of an event and copies the session. It reports whether
+// a turn ended without words.
+func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event foreign.Event) (wordless bool, err error) {
+	err = a.withRecorder(ctx, adapter, func(db *stet.DB, r *recorder.Recorder) error {
+		noticed := a.hookNotice(ctx, db, adapter, event)
+		out, err := r.Record(ctx, event, agentProcess(adapter.Name())...)
+		wordless = out.Wordless
+		if res := out.Result; err == nil && res != nil {
+			if bad := notIgnored(res.NotCaptured); len(bad) > 0 && event.Kind == foreign.TurnStart {
+				a.hookFailed(adapter.Name(), fmt.Errorf("not captured: %s", skippedText(bad, 5)))
+			}
+		}
+		if event.Kind == foreign.SessionEnd {
+			err = errors.Join(err, spool.Prune(r.Spool, now().Add(-spoolLife)))
+		}
+		return errors.Join(append(out.Unreadable, err, noticed)...)
+	})
+	return wordless, err
+}
+
+// withRecorder opens the store for the events of an agent.
+func (a *app) withRecorder(ctx context.Context, adapter foreign.Adapter, use func(*stet.DB, *recorder.Recorder) error) error {
 	host, err := foreign.ThisHost()
 	if err != nil {
 		return err
@@ -180,23 +211,12 @@ func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event fo
 		return err
 	}
 	return a.withStore(ctx, true, func(db *stet.DB) error {
-		r := &recorder.Recorder{
+		return use(db, &recorder.Recorder{
 			Adapter: adapter, Host: host, Blobs: db.Blobs(), Rows: db.Rows(), Spool: dir, Author: adapter.Name(),
 			Space: func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {
 				return a.hookSpace(ctx, db, host, dir)
 			},
-		}
-		noticed := a.hookNotice(ctx, db, adapter, event)
-		out, err := r.Record(ctx, event, agentProcess(adapter.Name())...)
-		if res := out.Result; err == nil && res != nil {
-			if bad := notIgnored(res.NotCaptured); len(bad) > 0 && event.Kind == foreign.TurnStart {
-				a.hookFailed(adapter.Name(), fmt.Errorf("not captured: %s", skippedText(bad, 5)))
-			}
-		}
-		if event.Kind == foreign.SessionEnd {
-			err = errors.Join(err, spool.Prune(dir, now().Add(-spoolLife)))
-		}
-		return errors.Join(append(out.Unreadable, err, noticed)...)
+		})
 	})
 }
 

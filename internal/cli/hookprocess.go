@@ -10,9 +10,10 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 )
 
-// hookBehind finishes an event that took too long in a process of its own, so that the
-// agent goes on. What is changed meanwhile may be in its checkpoint.
-func (a *app) hookBehind(agent, event string, payload []byte) error {
+// hookBehind finishes an event in a process of its own, so that the agent goes on: one
+// that took too long (--late), or one whose words are not recorded yet (--words). What is
+// changed meanwhile may be in a late checkpoint.
+func (a *app) hookBehind(flag, agent, event string, payload []byte) error {
 	store, err := a.storeDir()
 	if err == nil {
 		store, err = filepath.Abs(store)
@@ -35,7 +36,7 @@ func (a *app) hookBehind(agent, event string, payload []byte) error {
 	if _, err := in.Seek(0, 0); err != nil {
 		return err
 	}
-	return a.behind(store, in, agentVariable+"="+strconv.Itoa(agentPID()), "hook", "--late", agent, event)
+	return a.behind(store, in, agentVariable+"="+strconv.Itoa(agentPID()), "hook", flag, agent, event)
 }
 
 // agentVariable says a late hook which process the agent is.
