@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 
 	"github.com/stet-dev/stet/fault"
 )
@@ -58,6 +59,12 @@ type Adapter interface {
 	// Notice returns what the hook of a TurnStart prints so that the model is shown a
 	// line of text with the prompt. It is nil if the agent's hooks cannot do that.
 	Notice(text string) []byte
+}
+
+// Cleaner is an adapter of an agent that deletes old sessions by itself.
+type Cleaner interface {
+	// Cleanup returns for how long the agent keeps a session after its last change.
+	Cleanup(h Host) time.Duration
 }
 
 // Installation is an agent on a computer.
