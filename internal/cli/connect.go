@@ -18,7 +18,7 @@ import (
 )
 
 type connectFlags struct {
-	project, list, sure bool
+	project, list, sure, noImport bool
 }
 
 func (a *app) connectCommand() *cobra.Command {
@@ -35,6 +35,9 @@ shown.
 The agents' settings get entries of stet; everything else in them stays byte for
 byte, and a copy of the file is kept beside it. Connecting again changes nothing.
 'stet disconnect' takes the entries out again.
+
+Then it offers to import the sessions that the agents have already ('stet import');
+-y imports them, --no-import does not. --project leaves them alone.
 
 --list shows which agents are connected and when the last event came.`,
 		Example:           "  stet connect\n  stet connect claude-code -y\n  stet connect --list",
@@ -53,6 +56,7 @@ byte, and a copy of the file is kept beside it. Connecting again changes nothing
 	}
 	f := cmd.Flags()
 	f.BoolVar(&flags.project, "project", false, "change the settings of this project, not yours")
+	f.BoolVar(&flags.noImport, "no-import", false, "do not offer to import the agents' earlier sessions")
 	f.BoolVar(&flags.list, "list", false, "show the agents and whether they are connected")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	return cmd
@@ -222,12 +226,19 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 		return err
 	}
 	var errs []error
+	names = nil
 	for _, agent := range wanted {
 		files, err := agent.Connect()
+		if err == nil {
+			names = append(names, agent.Name)
+		}
 		errs = append(errs, err, a.printChanged("connected", agent, files))
 		for _, note := range agent.Notes {
 			a.say("%s: %s", agent.Name, note)
 		}
+	}
+	if !flags.noImport && !flags.project {
+		errs = append(errs, a.importEarlier(ctx, names, flags.sure))
 	}
 	return errors.Join(errs...)
 }

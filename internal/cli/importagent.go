@@ -35,37 +35,48 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 	if err != nil {
 		return err
 	}
-	var totals intake.Totals
+	totals, err := a.copySessions(ctx, adapter, found, flags.dryRun)
+	value := agentImported(adapter, totals, flags.dryRun)
+	if err = errors.Join(err, a.print(value, a.agentImportText(value))); err == nil && value.Damaged > 0 {
+		return silentExit{ExitDamage}
+	}
+	return err
+}
+
+// copySessions copies sessions into the store, or into memory, and shows progress.
+func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *foundSessions, dryRun bool) (totals intake.Totals, err error) {
 	run := func(m *intake.Intake) error {
 		bar := a.progress("importing", max(1, found.bytes))
 		totals, err = m.Sessions(ctx, found.all(), func(t intake.Totals) { _ = bar.Set64(t.Read) })
 		_ = bar.Finish() // display only
 		return err
 	}
-	if flags.dryRun {
+	if dryRun {
 		none := memblob.New()
 		err = run(intake.New(none, memkv.New(none), adapter))
-	} else {
-		a.cache = importCache
-		err = a.withStore(ctx, true, func(db *stet.DB) error {
-			if err := run(intake.New(db.Blobs(), db.Rows(), adapter)); err != nil {
-				return err
-			}
-			return a.compact(ctx, db)
-		})
+		return totals, err
 	}
+	a.cache = importCache
+	err = a.withStore(ctx, true, func(db *stet.DB) error {
+		if err := run(intake.New(db.Blobs(), db.Rows(), adapter)); err != nil {
+			return err
+		}
+		return a.compact(ctx, db)
+	})
+	return totals, err
+}
+
+// agentImported describes what an import did.
+func agentImported(adapter foreign.Adapter, totals intake.Totals, dryRun bool) agentImportJSON {
 	value := agentImportJSON{
-		Schema: "stet.import.agent.v1", Agent: adapter.Name(), DryRun: flags.dryRun, Sessions: totals.Sessions,
+		Schema: "stet.import.agent.v1", Agent: adapter.Name(), DryRun: dryRun, Sessions: totals.Sessions,
 		Conversations: totals.Conversations, Turns: totals.Turns, Read: totals.Read, Stored: totals.Stored,
 		Damaged: totals.Damaged(), Skipped: []skippedJSON{},
 	}
 	for _, s := range totals.Skipped {
 		value.Skipped = append(value.Skipped, skippedJSON{s.Session, s.Reason, s.Damage})
 	}
-	if err = errors.Join(err, a.print(value, a.agentImportText(value))); err == nil && value.Damaged > 0 {
-		return silentExit{ExitDamage}
-	}
-	return err
+	return value
 }
 
 // importCache is how much content an import holds in memory: it reads back only the state
@@ -83,6 +94,7 @@ type agentImportJSON struct {
 	Stored        int64         `json:"stored_bytes"`
 	Damaged       int           `json:"damaged"`
 	Skipped       []skippedJSON `json:"skipped"`
+	Expiring      int           `json:"expiring,omitempty"` // of connect
 }
 
 func (a *app) agentImportText(v agentImportJSON) string {
@@ -140,16 +152,9 @@ func (a *app) agentSessions(ctx context.Context, adapter foreign.Adapter, host f
 		}
 		sessions = adapter.SessionAt(ctx, host, path)
 	}
-	found := &foundSessions{}
-	for s, err := range sessions {
-		switch {
-		case foreign.Unreadable(err):
-			found.errs = append(found.errs, err)
-		case err != nil:
-			return nil, err
-		case wantedSession(s, flags.only):
-			found.list, found.bytes = append(found.list, s), found.bytes+s.Size
-		}
+	found, err := findSessions(sessions, flags.only)
+	if err != nil {
+		return nil, err
 	}
 	if len(found.list)+len(found.errs) == 0 {
 		return nil, a.nothingOf(ctx, adapter, host, args)
@@ -158,6 +163,21 @@ func (a *app) agentSessions(ctx context.Context, adapter foreign.Adapter, host f
 		return found, nil
 	}
 	return found, a.agreed(ctx, flags.sure, fmt.Sprintf("Import %s of %s (%s)?", plural(int64(len(found.list)), "session"), adapter.Name(), byteSize(found.bytes)))
+}
+
+func findSessions(sessions iter.Seq2[foreign.Session, error], only []string) (*foundSessions, error) {
+	found := &foundSessions{}
+	for s, err := range sessions {
+		switch {
+		case foreign.Unreadable(err):
+			found.errs = append(found.errs, err)
+		case err != nil:
+			return nil, err
+		case wantedSession(s, only):
+			found.list, found.bytes = append(found.list, s), found.bytes+s.Size
+		}
+	}
+	return found, nil
 }
 
 func wantedSession(s foreign.Session, only []string) bool {
