@@ -7,6 +7,15 @@ import (
 	"syscall"
 )
 
+// lastingPlace is the location of the store for a process in another directory.
+func (a *app) lastingPlace() (string, error) {
+	dir, err := a.storeDir()
+	if err != nil {
+		return a.storePlace(), nil // a server or a database
+	}
+	return filepath.Abs(dir)
+}
+
 // behind starts a verb on a store in a process of its own, which goes on after this one.
 func (a *app) behind(store string, in *os.File, setting string, args ...string) error {
 	program, err := os.Executable()

@@ -37,7 +37,8 @@ byte, and a copy of the file is kept beside it. Connecting again changes nothing
 'stet disconnect' takes the entries out again.
 
 Then it offers to import the sessions that the agents have already ('stet import');
--y imports them, --no-import does not. --project leaves them alone.
+-y imports them, --no-import does not. --project leaves them alone. If you agreed, what
+is missing is copied once a day, when a session begins, before agents delete it.
 
 --list shows which agents are connected and when the last event came.`,
 		Example:           "  stet connect\n  stet connect claude-code -y\n  stet connect --list",
@@ -206,6 +207,11 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 			continue
 		case agent.State == connect.Connected:
 			a.say("%s is connected already", agent.Name)
+			if flags.noImport {
+				if err := a.declineEarlier(agent.Name); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		wanted, names = append(wanted, agent), append(names, agent.Name)
@@ -237,9 +243,7 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 			a.say("%s: %s", agent.Name, note)
 		}
 	}
-	if !flags.noImport && !flags.project {
-		errs = append(errs, a.importEarlier(ctx, names, flags.sure))
-	}
+	errs = append(errs, a.earlierOf(ctx, names, flags))
 	return errors.Join(errs...)
 }
 

@@ -46,10 +46,12 @@ func (a *app) importEarlier(ctx context.Context, names []string, sure bool) erro
 			return err
 		}
 		if answer != "" && answer != "y" && answer != "yes" {
+			var errs []error
 			for _, adapter := range wanted {
 				a.say("later: stet import --from %s", adapter.Name())
+				errs = append(errs, a.declineEarlier(adapter.Name()))
 			}
-			return nil
+			return errors.Join(errs...)
 		}
 	}
 	var errs []error
@@ -59,11 +61,31 @@ func (a *app) importEarlier(ctx context.Context, names []string, sure bool) erro
 	return errors.Join(errs...)
 }
 
+// earlierOf deals with the sessions of agents from before they were connected. Those of
+// agents that are connected for a project only are left alone.
+func (a *app) earlierOf(ctx context.Context, names []string, flags connectFlags) error {
+	if !flags.noImport && !flags.project {
+		return a.importEarlier(ctx, names, flags.sure)
+	}
+	var errs []error
+	for _, name := range names {
+		path, err := a.earlierPath(name)
+		if err == nil && (flags.noImport || !fileExists(path)) {
+			err = a.declineEarlier(name)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // importOf copies the earlier sessions of one agent and prints one line.
 func (a *app) importOf(ctx context.Context, adapter foreign.Adapter, host foreign.Host, found *foundSessions) error {
 	totals, err := a.copySessions(ctx, adapter, found, false)
 	if err != nil {
 		return fmt.Errorf("%s is connected, but its earlier sessions were not all imported; 'stet import --from %s' goes on: %w", adapter.Name(), adapter.Name(), err)
+	}
+	if err := a.wantedEarlier(adapter.Name(), totals.Damaged()); err != nil {
+		return err
 	}
 	value := agentImported(adapter, totals, false)
 	value.Expiring = expiring(adapter, host, found.list, now())

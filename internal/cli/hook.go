@@ -37,7 +37,7 @@ const (
 // nothing but what hookNotice has for the agent: agents show what hooks print, and some
 // stop a tool when a hook fails.
 func (a *app) hookCommand() *cobra.Command {
-	var late, words bool
+	var late, words, earlier bool
 	cmd := &cobra.Command{
 		Use:     "hook AGENT EVENT",
 		Short:   "Record an event of a connected agent",
@@ -49,12 +49,21 @@ agent goes on whatever happens; 'stet status' shows failures. Nothing is printed
 one line of context for the agent at the first prompt after a rewind.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.hook(cmd.Context(), args, hookWay{late: late || words, words: words})
+			if earlier {
+				a.hook(args, func() error { return a.hookEarlier(cmd.Context(), args) })
+				return nil
+			}
+			way := hookWay{late: late || words, words: words}
+			if !way.late {
+				a.notices = a.out
+			}
+			a.hook(args, func() error { return a.hookInput(cmd.Context(), args, way) })
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&late, "late", false, "finish an event that took too long, behind the agent")
 	cmd.Flags().BoolVar(&words, "words", false, "copy the words of a turn that the agent records after its end")
+	cmd.Flags().BoolVar(&earlier, "earlier", false, "copy the agent's sessions that hooks did not copy, behind the agent")
 	return cmd
 }
 
@@ -62,8 +71,8 @@ one line of context for the agent at the first prompt after a rewind.`,
 // words that its checkpoint is taken.
 type hookWay struct{ late, words bool }
 
-// hook handles one event and logs what went wrong.
-func (a *app) hook(ctx context.Context, args []string, way hookWay) {
+// hook runs the work of a hook in silence and logs what went wrong.
+func (a *app) hook(args []string, work func() error) {
 	name := strings.Join(args, " ")
 	defer func() {
 		if r := recover(); r != nil {
@@ -71,21 +80,22 @@ func (a *app) hook(ctx context.Context, args []string, way hookWay) {
 		}
 	}()
 	a.quiet = true
-	if !way.late {
-		a.notices = a.out
-	}
 	a.out, a.err = io.Discard, io.Discard
-	if len(args) != 2 {
-		a.hookFailed(name, fmt.Errorf("%w: stet hook needs an agent and an event", foreign.ErrEvent))
-		return
-	}
-	payload, err := a.hookPayload()
-	if err == nil {
-		err = a.hookEvent(ctx, args[0], args[1], payload, way)
-	}
-	if err != nil {
+	if err := work(); err != nil {
 		a.hookFailed(name, err)
 	}
+}
+
+// hookInput handles the event on the standard input.
+func (a *app) hookInput(ctx context.Context, args []string, way hookWay) error {
+	if len(args) != 2 {
+		return fmt.Errorf("%w: stet hook needs an agent and an event", foreign.ErrEvent)
+	}
+	payload, err := a.hookPayload()
+	if err != nil {
+		return err
+	}
+	return a.hookEvent(ctx, args[0], args[1], payload, way)
 }
 
 // hookPayload reads what the agent says. An agent that leaves the input open does not
@@ -131,6 +141,9 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	var lost error // of the spool; the checkpoint is taken all the same
 	if !way.late {
 		lost = spool.Open(dir, agent, event.Session).Add(name, event, now())
+	}
+	if event.Kind == foreign.SessionStart && !way.late {
+		lost = errors.Join(lost, a.earlierBehind(agent))
 	}
 	if !recorder.Boundary(event) {
 		return lost

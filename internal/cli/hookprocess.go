@@ -14,10 +14,7 @@ import (
 // that took too long (--late), or one whose words are not recorded yet (--words). What is
 // changed meanwhile may be in a late checkpoint.
 func (a *app) hookBehind(flag, agent, event string, payload []byte) error {
-	store, err := a.storeDir()
-	if err == nil {
-		store, err = filepath.Abs(store)
-	}
+	store, err := a.lastingPlace()
 	if err != nil {
 		return err
 	}

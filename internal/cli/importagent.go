@@ -36,6 +36,9 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 		return err
 	}
 	totals, err := a.copySessions(ctx, adapter, found, flags.dryRun)
+	if err == nil && len(args)+len(flags.only) == 0 && !flags.dryRun {
+		err = a.wantedEarlier(adapter.Name(), totals.Damaged())
+	}
 	value := agentImported(adapter, totals, flags.dryRun)
 	if err = errors.Join(err, a.print(value, a.agentImportText(value))); err == nil && value.Damaged > 0 {
 		return silentExit{ExitDamage}

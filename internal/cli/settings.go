@@ -48,7 +48,7 @@ var knownSettings = []setting{
 	{"agents.blob_storage_format_v1", "true", isBool, "Whether snapshots of cloud agents without a format are of format v1. Otherwise they are of the legacy format."},
 	{"run.quiet_ms", "1500", isNumber, "How long to wait after the last change, in milliseconds, before 'stet run' makes a checkpoint."},
 	{"hook.wait_ms", "2000", isNumber, "How long a connected agent waits for the checkpoint before a turn, in milliseconds. One that takes longer is finished while the agent works, and the start of the turn is then not exact."},
-	{"compact.background", "true", isBool, "Whether commands that stored much start a background process to compress it. Otherwise they do a part of it themselves."},
+	{"compact.background", "true", isBool, "Whether commands that stored much start a background process to compress it, and connected agents one that copies earlier sessions. Otherwise commands compress a part themselves, and earlier sessions are copied by 'stet import' only."},
 	{"gc.max_age", "", isAge, "Remove saves of conversations older than this at 'stet gc', such as 90d."},
 	{"gc.max_saves", "0", isNumber, "Keep this many of the newest saves of each conversation at 'stet gc'; 0 keeps all."},
 	{"gc.max_bytes", "", isSize, "Remove the oldest saves at 'stet gc' until conversations take no more than this, such as 2GiB."},

@@ -129,7 +129,8 @@ func (b *Box) Write(path, text string) {
 // environment is all that programs of the box see.
 func (b *Box) environment() []string {
 	path := filepath.Dir(b.StetPath) + ":" + b.bin + ":" + os.Getenv("PATH")
-	env := []string{"PATH=" + path, "HOME=" + b.Home, "TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "TMPDIR=" + os.TempDir()}
+	env := []string{"PATH=" + path, "HOME=" + b.Home, "TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "TMPDIR=" + os.TempDir(),
+		"STET_COMPACT_BACKGROUND=false"} // nothing runs when the box goes
 	if !Isolated() {
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 			env = append(env, name+"=http://127.0.0.1:9", strings.ToLower(name)+"=http://127.0.0.1:9")
