@@ -17,9 +17,12 @@ type Scene struct {
 	Originals map[string]Original
 	// Read returns the current content of a file, and false if it does not exist.
 	Read func(uri string) (content string, exists bool, err error)
-	// Keep stores a content that lines cannot represent, such as that of a binary file.
-	// Without it such files are left out of the checkpoint and reported.
+	// Keep stores a content that lines cannot represent, such as that of a binary file, or
+	// that is longer than MaxText. Without it such files are left out of the checkpoint
+	// and reported.
 	Keep func(content string) (blob.ID, error)
+	// MaxText is the longest content that is described by lines; 0 means any.
+	MaxText int
 	// NewFolders are the URIs of folders that the conversation has created.
 	NewFolders []string
 	// Edits are the edits that wait, or waited, for the user's decision.
@@ -80,9 +83,11 @@ func Create(scene Scene) (cp *Checkpoint, unsaid []string, err error) {
 func (s *Scene) file(uri, content string) (f File, said bool, err error) {
 	v0 := s.Originals[uri]
 	f = File{URI: URI{text: uri}, NewlyCreated: v0.NewlyCreated}
-	if changes, ok := changesTo(v0.text(), content); ok && utf8.ValidString(content) {
-		f.Changes = changes
-		return f, true, nil
+	if s.MaxText == 0 || len(content) <= s.MaxText {
+		if changes, ok := changesTo(v0.text(), content); ok && utf8.ValidString(content) {
+			f.Changes = changes
+			return f, true, nil
+		}
 	}
 	if s.Keep == nil {
 		return File{}, false, nil

@@ -40,7 +40,7 @@ func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 			if err != nil && (!yield(graph.Root{}, fmt.Errorf("read JSON checkpoints: %w", err)) || row.Key == "") {
 				return
 			}
-			for _, id := range cp.blobs() {
+			for _, id := range cp.Blobs() {
 				if !yield(graph.Root{Kind: graph.Bytes, ID: id}, nil) {
 					return
 				}
@@ -49,8 +49,8 @@ func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	}
 }
 
-// blobs returns the contents that a checkpoint keeps by reference.
-func (c *Checkpoint) blobs() []blob.ID {
+// Blobs returns the contents that a checkpoint keeps by reference.
+func (c *Checkpoint) Blobs() []blob.ID {
 	var ids []blob.ID
 	for _, f := range c.Files {
 		if !f.Blob.IsZero() {
@@ -77,7 +77,7 @@ func (s *Store) put(ctx context.Context, conversation, id string, cp *Checkpoint
 	err = s.rows.Commit(ctx, &kv.Batch{
 		Expect: expect,
 		Set:    []kv.Set{{Key: keyspace.JSONCheckpoint(conversation, id), Value: data}},
-		Refs:   cp.blobs(),
+		Refs:   cp.Blobs(),
 	})
 	if err != nil {
 		return fmt.Errorf("store JSON checkpoint %s: %w", id, err)
@@ -141,7 +141,7 @@ func (s *Store) List(ctx context.Context, conversation string) iter.Seq2[string,
 	}
 }
 
-// Clear removes all checkpoints of a conversationonly.
+// Clear removes all checkpoints of a conversation.
 func (s *Store) Clear(ctx context.Context, conversation string) error {
 	err := s.rows.Commit(ctx, &kv.Batch{DeleteRange: []kv.Range{keyspace.JSONCheckpoints(conversation)}})
 	if err != nil {
