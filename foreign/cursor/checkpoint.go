@@ -53,7 +53,11 @@ func (s *Store) Checkpoints(ctx context.Context, conv *Conversation) iter.Seq2[s
 				yield("", err)
 				return
 			}
-			if !row.value.Absent() && !yield(row.key[len(prefix):], nil) {
+			id := row.key[len(prefix):]
+			if _, inside := conv.inlineCheckpoints[id]; inside {
+				continue // CheckpointRow prefers that one
+			}
+			if !row.value.Absent() && !yield(id, nil) {
 				return
 			}
 		}

@@ -52,7 +52,7 @@ func (s *Store) CloudAgents(ctx context.Context) iter.Seq2[CloudAgent, error] {
 				case err == nil && v.Absent():
 					continue
 				case err == nil:
-					agent = decodeCloudAgent(id, v)
+					agent = DecodeCloudAgent(id, v.Data)
 				case OfRow(err):
 					agent, err = CloudAgent{ID: id, Problem: fmt.Errorf("read metadata of %s: %w", id, err)}, nil
 				}
@@ -64,8 +64,9 @@ func (s *Store) CloudAgents(ctx context.Context) iter.Seq2[CloudAgent, error] {
 	}
 }
 
-func decodeCloudAgent(id string, v Value) CloudAgent {
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(v.Data)))
+// DecodeCloudAgent decodes the metadata row of a cloud agent.
+func DecodeCloudAgent(id string, row []byte) CloudAgent {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(row)))
 	if err != nil {
 		return CloudAgent{ID: id, Problem: fmt.Errorf("read metadata of %s: %w: %w", id, ErrMalformed, err)}
 	}
@@ -75,6 +76,31 @@ func decodeCloudAgent(id string, v Value) CloudAgent {
 	}
 	agent.ID, agent.Raw = id, raw
 	return agent
+}
+
+// StateInAgent returns the conversation's state inside the state of a cloud agent, or nil
+// if there is none.
+func StateInAgent(data []byte) (*State, error) {
+	const stateField = 1
+	var state []byte // repeated fields are concatenated
+	for len(data) > 0 {
+		number, wire, n := protowire.ConsumeField(data)
+		if n < 0 {
+			return nil, fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+		}
+		if number == stateField && wire == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(data)
+			value, _ := protowire.ConsumeBytes(data[tag:])
+			state = append(state, value...)
+		}
+		data = data[n:]
+	}
+	if len(state) == 0 {
+		return nil, nil
+	}
+	root := NewState(state, "cloud agent")
+	_, err := root.Decode()
+	return root, err
 }
 
 // parseMetadata decodes a metadata message. An unknown version is an error: reading

@@ -72,7 +72,7 @@ func TestMetadata(t *testing.T) {
 	if _, err := parseMetadata([]byte{0x0a, 0x01, 0xff}); !errors.Is(err, ErrMalformed) {
 		t.Errorf("short id: %v", err)
 	}
-	if a := decodeCloudAgent("bc", Value{ClassText, []byte("***")}); !errors.Is(a.Problem, ErrMalformed) {
+	if a := DecodeCloudAgent("bc", []byte("***")); !errors.Is(a.Problem, ErrMalformed) {
 		t.Errorf("not base64: %v", a.Problem)
 	}
 }

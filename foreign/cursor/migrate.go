@@ -7,6 +7,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
+// InlineCheckpoint begins the ids of checkpoints that MigrateV1 found inside a row.
+const InlineCheckpoint = "inline-"
+
 // MigrateV1 returns a conversation row in the form of version 1: checkpoints inside
 // older rows are replaced by their ids, for the latest and for each message. It does
 // not change the given row.
@@ -62,7 +65,7 @@ func takeCheckpoint(doc Document, field, idField string, taken map[string]json.R
 	id := doc.Text(idField)
 	if id == "" {
 		sum := blob.Sum(doc[field])
-		id = "inline-" + hex.EncodeToString(sum[:16])
+		id = InlineCheckpoint + hex.EncodeToString(sum[:16])
 	}
 	taken[id] = doc[field]
 	out[idField] = encode(id)

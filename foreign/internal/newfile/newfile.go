@@ -63,6 +63,47 @@ func CreateDir(path string, fill func(dir string) error) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// CreateAt is Create for a file that fill writes under another name, such as a database,
+// which may have files beside it until it is closed. fill gets a path in a directory of its
+// own, where nothing is yet.
+func CreateAt(path string, fill func(temp string) error) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("create %s: %w", path, fs.ErrExist)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".stet-*.tmp") // 0700
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	defer os.RemoveAll(dir)
+	temp := filepath.Join(dir, filepath.Base(path))
+	if err := fill(temp); err != nil {
+		return err
+	}
+	if err := syncFile(temp); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := publish(temp, path); err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncFile makes the content of a file durable, and the file readable only by the user.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Chmod(0o600)
+	if err == nil || runtime.GOOS == "windows" {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
 // publish gives a file its name unless the name is taken. A file system without hard
 // links gets a placeholder first, which the rename replaces.
 func publish(from, to string) error {

@@ -85,3 +85,31 @@ func TestADirectoryAppearsWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+func TestAFileWrittenUnderAnotherName(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	fail := errors.New("no")
+	fill := func(temp string) error {
+		if filepath.Dir(temp) == dir || filepath.Base(temp) != "f" {
+			t.Errorf("written as %s", temp)
+		}
+		if err := os.WriteFile(temp+"-journal", nil, 0o600); err != nil {
+			return err
+		}
+		return os.WriteFile(temp, []byte("x"), 0o644)
+	}
+	err := newfile.CreateAt(path, func(temp string) error { return errors.Join(fill(temp), fail) })
+	if !errors.Is(err, fail) || entries(t, dir) != 0 {
+		t.Errorf("after an error: %v, %d files", err, entries(t, dir))
+	}
+	if err := newfile.CreateAt(path, fill); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || entries(t, dir) != 1 {
+		t.Errorf("made %v, %v, %d files", info, err, entries(t, dir))
+	}
+	if err := newfile.CreateAt(path, func(string) error { return nil }); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that is there: %v", err)
+	}
+}
