@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
@@ -107,28 +105,11 @@ func (im *importer) agentRoot(ctx context.Context, agent cursor.CloudAgent) (blo
 	if err != nil {
 		return blob.ID{}, err
 	}
-	const stateField = 1
-	var state []byte // repeated fields are concatenated
-	for len(data) > 0 {
-		number, wire, n := protowire.ConsumeField(data)
-		if n < 0 {
-			return blob.ID{}, fmt.Errorf("%w: %w", cursor.ErrMalformed, protowire.ParseError(n))
-		}
-		if number == stateField && wire == protowire.BytesType {
-			_, _, tag := protowire.ConsumeTag(data)
-			value, _ := protowire.ConsumeBytes(data[tag:])
-			state = append(state, value...)
-		}
-		data = data[n:]
-	}
-	if len(state) == 0 {
-		return blob.ID{}, nil
-	}
-	root := cursor.NewState(state, "cloud agent")
-	if _, err := root.Decode(); err != nil {
+	root, err := cursor.StateInAgent(data)
+	if err != nil || root == nil {
 		return blob.ID{}, err
 	}
-	return root.ID, im.putNew(ctx, blob.Blob{ID: root.ID, Data: state})
+	return root.ID, im.putNew(ctx, blob.Blob{ID: root.ID, Data: root.Data})
 }
 
 // agentConversation makes the agent's state the latest of its conversation. A
@@ -142,8 +123,16 @@ func (im *importer) agentConversation(ctx context.Context, agent cursor.CloudAge
 	if err != nil {
 		return err
 	}
+	if known != nil && known.Labels[labelKind] == "" { // it has a row, too, and was imported by it
+		if err := im.store.SetLabel(ctx, agent.ID, labelKind, j.kind); err != nil {
+			return target(err)
+		}
+	}
 	if root.IsZero() || c.Head().Root == root {
 		return nil
+	}
+	if own, err := im.src.Conversation(ctx, agent.ID); known != nil && err == nil && own.State != nil && own.Updated.After(agent.Saved) {
+		return nil // its own row has a newer state
 	}
 	return j.save(ctx, c, restorePoint{root: root, at: agent.Saved})
 }

@@ -39,6 +39,16 @@ const (
 	blobsPrefix    = "blobs/" // and the id
 )
 
+// OwnMessage reports whether a message id is one under which an import keeps something of
+// its own: no program that was imported knows it.
+func OwnMessage(id string) bool {
+	return id == sourceMessage || id == agentMessage || Alternate(id)
+}
+
+// Alternate reports whether an import keeps a state under a message id because a second
+// source of the conversation's state differs from the chosen one.
+func Alternate(id string) bool { return strings.HasPrefix(id, alternateMessage) }
+
 // segmentSize is the size at which a segment of rows ends. Segments are large enough
 // to compress well, and small enough that a growing conversation shares all but the
 // last.

@@ -105,8 +105,12 @@ func (j *job) readRow(ctx context.Context, key string, fn func(context.Context, 
 // readCheckpoints reads the JSON checkpoints. An unreadable one stays a row of the
 // source.
 func (j *job) readCheckpoints(ctx context.Context) error {
-	note := func(id string, _ []byte) error {
+	note := func(id string, raw []byte) error {
 		j.extras++
+		// A content that is lost is reported for each checkpoint that cannot be gone back to.
+		if err := j.im.copy(ctx, j.im.blobs, contentsOf(id, raw)); err != nil && fatal(ctx, err) {
+			return err
+		}
 		j.readable[id] = true
 		return nil
 	}
@@ -164,6 +168,15 @@ func checkCheckpoint(id string, raw []byte) error {
 	return err
 }
 
+// contentsOf returns the blobs with the contents that a checkpoint keeps by reference.
+func contentsOf(id string, raw []byte) []blob.ID {
+	cp, err := cursor.DecodeCheckpoint(id, raw)
+	if err != nil {
+		return nil
+	}
+	return cp.Blobs()
+}
+
 func (j *job) countCheckpoints(ctx context.Context) error {
 	return j.checkpoints(ctx, func(id string, raw []byte) error {
 		fresh, err := j.freshCheckpoint(ctx, id, raw)
@@ -203,6 +216,11 @@ func (j *job) writeCheckpoints(ctx context.Context) error {
 			return err
 		}
 		batch.Set = append(batch.Set, kv.Set{Key: keyspace.JSONCheckpoint(j.conv.ID, id), Value: raw})
+		refs, err := j.present(ctx, contentsOf(id, raw))
+		if err != nil {
+			return err
+		}
+		batch.Refs = append(batch.Refs, refs...)
 		if size += len(raw); size < putBatch && len(batch.Set) < hasBatch {
 			return nil
 		}
@@ -212,6 +230,25 @@ func (j *job) writeCheckpoints(ctx context.Context) error {
 		return err
 	}
 	return commit()
+}
+
+// present returns those of some blobs that the target has. A row may name others, which
+// the source had lost.
+func (j *job) present(ctx context.Context, ids []blob.ID) ([]blob.ID, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	have, err := j.im.dst.Blobs.Has(ctx, ids...)
+	if err != nil {
+		return nil, target(err)
+	}
+	var out []blob.ID
+	for i, id := range ids {
+		if have[i] {
+			out = append(out, id)
+		}
+	}
+	return out, nil
 }
 
 // write writes the rows: the record, the source, the JSON checkpoints, a save for each
