@@ -78,7 +78,10 @@ var importMap = map[string][]string{
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
 	"usage":             {"blob", "kv", "conversation/...", "checkpoint", "cloudagent", "workspace"},
 	"foreign/...":       {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
-	"foreign/cursor":    {"blob", "gen/...", "conversation/...", "checkpoint/jsoncheckpoint", "foreign/internal/readonly"}, // reads; cursorimport writes
+	"foreign/cursor":    {"blob", "gen/...", "conversation/...", "checkpoint/jsoncheckpoint", "foreign/internal/readonly", "foreign/internal/newfile"}, // reads, and writes new files; cursorimport and cursorexport know stet stores
+
+	// The export for the editor writes messages, which transcript reads.
+	"foreign/cursor/cursorexport": {"blob", "kv", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "transcript", "foreign/cursor/..."},
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
