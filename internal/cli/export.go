@@ -21,15 +21,15 @@ import (
 )
 
 type exportFlags struct {
-	format, output, at, turns string
-	light, lenient            bool
+	format, output, at, turns, base string
+	light, lenient, all             bool
 }
 
 func (a *app) exportCommand() *cobra.Command {
 	var flags exportFlags
 	cmd := &cobra.Command{
-		Use:     "export CONVERSATION",
-		Short:   "Write a conversation as Markdown, HTML, JSON or JSON lines",
+		Use:     "export CONVERSATION…",
+		Short:   "Write a conversation as Markdown, HTML, JSON, JSON lines or for the Cursor editor",
 		GroupID: groupMove,
 		Long: `Write a conversation for people or other programs, to standard output or with -o
 to a file, whose extension then selects the format. HTML is one page that loads nothing;
@@ -37,11 +37,25 @@ text of agents and tools can neither run code nor reach the network from it.
 
 --at takes an earlier state: a checkpoint, a message, or a root. --turns takes a
 part, such as 3-5, or -10 for the last ten. --store may name a state.vscdb or
-store.db, which is read directly.`,
-		Example:           "  stet export 01JCX4 > talk.md\n  stet export 01JCX4 -o talk.html\n  stet export 01JCX4 --format jsonl --turns -10",
-		Args:              cobra.ExactArgs(1),
+store.db, which is read directly.
+
+With -o FILE.vscdb one or more conversations, or --all, become a new database of the
+Cursor editor: states with their blobs, messages, checkpoints and cloud agents under the
+editor's own keys. --base copies an existing state.vscdb first and replaces in the copy
+what it has of these conversations; the copy holds everything else that the base holds,
+sign-in secrets included. A file that exists is never changed. 'stet import' reads the
+same conversations from it.`,
+		Example: "  stet export 01JCX4 > talk.md\n  stet export 01JCX4 -o talk.html\n  stet export 01JCX4 --format jsonl --turns -10\n" +
+			"  stet export --all -o copy.vscdb --base ~/.config/Cursor/User/globalStorage/state.vscdb",
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeConversations,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.editor() {
+				return a.exportEditor(cmd.Context(), args, flags)
+			}
+			if len(args) != 1 || flags.all || flags.base != "" {
+				return usage(errors.New("one CONVERSATION is needed; several, --all and --base are for -o FILE.vscdb"))
+			}
 			format, err := a.exportFormat(flags)
 			if err != nil {
 				return err
@@ -68,14 +82,16 @@ store.db, which is read directly.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.format, "format", "", "md, html, json or jsonl (default: by the file's name, else md)")
+	f.StringVar(&flags.format, "format", "", "md, html, json, jsonl or vscdb (default: by the file's name, else md)")
 	f.StringVarP(&flags.output, "output", "o", "", "write to this file instead of standard output")
 	f.StringVar(&flags.at, "at", "", "state to write instead of the current one: a checkpoint, a message, or a root")
 	f.StringVar(&flags.turns, "turns", "", "only these turns: 3-5, 3- or -10")
 	f.BoolVar(&flags.light, "light", false, "omit large outputs and diffs")
 	f.BoolVar(&flags.lenient, "lenient", false, "continue past lost or damaged parts, and mark them")
+	f.StringVar(&flags.base, "base", "", "state.vscdb to copy first (vscdb)")
+	f.BoolVar(&flags.all, "all", false, "all conversations; those with lost parts are listed and left out (vscdb)")
 	_ = cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"md", "html", "json", "jsonl"}, cobra.ShellCompDirectiveNoFileComp
+		return []string{"md", "html", "json", "jsonl", editorFormat}, cobra.ShellCompDirectiveNoFileComp
 	}) // fails only for a flag that does not exist
 	return cmd
 }

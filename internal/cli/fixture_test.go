@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
@@ -35,6 +40,7 @@ import (
 //	fixture lose KEY…             remove rows
 //	fixture loseroot ID [SAVE]    remove the blob of a conversation's current state, or that of a save
 //	fixture vscdb FILE KEY=TEXT…  add rows to a database of the editor, which is made if missing
+//	fixture sealed FILE KEYFILE   make a database of the editor with a conversation whose blobs are encrypted
 func fixtureMain(args []string) int {
 	err := errors.New("no such fixture")
 	switch args[0] {
@@ -65,6 +71,8 @@ func fixtureMain(args []string) int {
 		err = fixtureLoseRoot(args[1], args[2:])
 	case "vscdb":
 		err = fixtureVSCDB(args[1], args[2:])
+	case "sealed":
+		err = fixtureSealed(args[1], args[2])
 	case "truncate":
 		err = fixtureTruncate(args[1])
 	}
@@ -241,6 +249,54 @@ func fixtureVSCDB(path string, rows []string) error {
 		err = db.Exec("INSERT INTO cursorDiskKV VALUES (" + sqlite3.Quote(key) + ", " + sqlite3.Quote(value) + ")")
 	}
 	return err
+}
+
+// fixtureSealed makes a database of the editor with one conversation, whose blobs are
+// sealed with the key in a file.
+func fixtureSealed(path, keyFile string) error {
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(bytes.TrimSpace(key))
+	block, err := aes.NewCipher(sum[:])
+	if err != nil {
+		return err
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		return err
+	}
+	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: "a sealed question", MessageId: "m"})
+	if err != nil {
+		return err
+	}
+	state := &conversation.State{Turns: []conversation.Turn{turn}}
+	structure, err := state.Structure()
+	if err != nil {
+		return err
+	}
+	raw, err := proto.Marshal(structure)
+	if err != nil {
+		return err
+	}
+	root := blob.New(raw)
+	if err := fixtureVSCDB(path, []string{"agentKv:checkpoint:sealed-1=" + root.ID.String()}); err != nil {
+		return err
+	}
+	db, err := sqlite3.Open(path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, b := range append(state.Blobs(), root) {
+		nonce := b.ID[:gcm.NonceSize()]
+		sealed := gcm.Seal(bytes.Clone(nonce), nonce, b.Data, nil)
+		if err := db.Exec(fmt.Sprintf("INSERT INTO cursorDiskKV VALUES ('agentKv:blob:%s', x'%x')", b.ID, sealed)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fixtureLoseRoot removes the root of a conversation, and no other blob.
