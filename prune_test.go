@@ -74,7 +74,7 @@ func TestKeysThatAreNeededStay(t *testing.T) {
 			hold(t, dir, &unlock, func(db *DB) { must(t, db.Reencrypt(t.Context(), nil)) })
 			result, err = PruneKeys(t.Context(), dir, unlock)
 			if err != nil || len(result.Removed) != 2 || len(keysOf(t, dir, unlock)) != 1 {
-				t.Fatalf("after sealing anew: %v, removed %v, keys %v", err, result.Removed, keysOf(t, dir, unlock))
+				t.Fatalf("after re-encryption: %v, removed %v, keys %v", err, result.Removed, keysOf(t, dir, unlock))
 			}
 			hold(t, dir, &unlock, func(db *DB) { sound(t, db) })
 		})

@@ -24,8 +24,8 @@ func TestStoredBlobsOfALaterKey(t *testing.T) {
 	if _, err := kept.Get(ctx, kept.Name(after.ID)); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("after: %v, want that it is not found", err)
 	}
-	anew := db.Stored()
-	if _, err := anew.Get(ctx, anew.Name(after.ID)); err != nil || anew.Sealing() == kept.Sealing() {
-		t.Errorf("told anew: %v, sealing as before: %v", err, anew.Sealing() == kept.Sealing())
+	fresh := db.Stored()
+	if _, err := fresh.Get(ctx, fresh.Name(after.ID)); err != nil || fresh.Sealing() == kept.Sealing() {
+		t.Errorf("read again: %v, sealing as before: %v", err, fresh.Sealing() == kept.Sealing())
 	}
 }

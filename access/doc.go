@@ -67,7 +67,7 @@ func (s *Scope) UnmarshalText(text []byte) (err error) {
 // Errors of this package. None of them holds a token.
 var (
 	// ErrDenied says that a token is unknown, revoked, expired or malformed. It does
-	// not say which, since that is nobody's business who has no token.
+	// not say which, so that callers without a token learn nothing.
 	ErrDenied = fault.New(fault.Denied, "the token is not valid")
 	// ErrInvalid says that something that was asked for makes no sense.
 	ErrInvalid = fault.New(fault.Invalid, "invalid")

@@ -26,7 +26,7 @@ func (m *memory) Change(do func([]byte) ([]byte, error)) error {
 	return err
 }
 
-func TestTokensThatSomebodyElseKeeps(t *testing.T) {
+func TestTokensOfAnotherKeeper(t *testing.T) {
 	kept := &memory{}
 	here, there := KeepTokens(kept), KeepTokens(kept)
 	if empty, err := here.Empty(); err != nil || !empty {

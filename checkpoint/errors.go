@@ -48,7 +48,7 @@ var (
 	// the store cannot tell whether it took place. The next Open of the workspace,
 	// after one of the store, finishes it or takes it back.
 	ErrInterrupted = fault.Named(fault.Uncertain, "rewind-interrupted", "rewind interrupted: open the workspace again")
-	// ErrBusy says that somebody else works on the workspace.
+	// ErrBusy says that another process works on the workspace.
 	ErrBusy = fault.Named(fault.Busy, "workspace-busy", "workspace is busy")
 	// ErrNothing says that there is nothing to undo or to redo.
 	ErrNothing = fault.Named(fault.NotFound, "nothing-to-undo", "nothing to undo or redo")

@@ -58,7 +58,7 @@ func (s *Service) Comparable(ctx context.Context, changes []workspace.Change, co
 
 // planImported decides about the paths that an imported checkpoint knows. What a path
 // had in the latest imported checkpoint of the conversation is the agent's; if it has
-// something else now, somebody changed it since.
+// something else now, it was changed since.
 func (w *Workspace) planImported(ctx context.Context, st *state, p *Plan, present *capture) (*capture, error) {
 	known, err := w.s.Known(ctx, p.Target)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		{"agent then user, keep", "v0", "v2", "c:v1 user:v2", "c", KeepMine, Conflict, "v2"},
 		{"agent then user, theirs", "v0", "v2", "c:v1 user:v2", "c", Theirs, Restore, "v0"},
 		{"agent changed, user deleted", "v0", "", "c:v1 user:", "c", "", Conflict, ""},
-		{"agent deleted, user made anew", "v0", "v2", "c: user:v2", "c", "", Conflict, "v2"},
+		{"agent deleted, user created it again", "v0", "v2", "c: user:v2", "c", "", Conflict, "v2"},
 		{"other conversation", "v0", "v1", "d:v1", "c", "", Keep, "v1"},
 		{"other conversation created it", "", "v1", "d:v1", "c", "", Keep, "v1"},
 		{"both conversations", "v0", "v2", "d:v1 c:v2", "c", "", Conflict, "v2"},

@@ -173,7 +173,7 @@ func TestBatchesThatFitNoMessage(t *testing.T) {
 	}
 }
 
-func TestArchivedAgentsAreToldApart(t *testing.T) {
+func TestArchivedAgentsAreDistinguished(t *testing.T) {
 	_, srv := start(t)
 	agents := dial(t, srv.URL, token).Agents()
 	if _, err := agents.Create(t.Context(), "a1", "", ""); err != nil {

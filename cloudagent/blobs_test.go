@@ -113,7 +113,7 @@ func (f *failing) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return f.Store.Put(ctx, blobs...)
 }
 
-func TestQueuedWritesTellTheirErrors(t *testing.T) {
+func TestQueuedWritesReportTheirErrors(t *testing.T) {
 	ctx := t.Context()
 	f := &failing{Store: memblob.New()}
 	s := cloudagent.New(f, memkv.New(nil), nil)

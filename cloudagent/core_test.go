@@ -241,10 +241,10 @@ func TestStreamBeginsWithTheStateAndResumesAfterAnyOffset(t *testing.T) {
 			check(after, all[i:]...)
 		}
 		check(offsets[len(all)], all[len(all)-1]) // the end is told once more
-		anew := append([]string{"initial 1 turns " + cloudagent.StatusArchived.String(), "status " + cloudagent.StatusArchived.String()}, all[3:]...)
-		check("", anew...)
-		check("0000000000000002-1", anew...) // the right number of another history
-		check(cloudagent.Offset{Seq: 99, Tag: 5}.String(), anew...)
+		fresh := append([]string{"initial 1 turns " + cloudagent.StatusArchived.String(), "status " + cloudagent.StatusArchived.String()}, all[3:]...)
+		check("", fresh...)
+		check("0000000000000002-1", fresh...) // the right number of another history
+		check(cloudagent.Offset{Seq: 99, Tag: 5}.String(), fresh...)
 		for _, err := range s.Stream(ctx, "a", &cloudagent.StreamOptions{After: "nonsense"}) {
 			if !errors.Is(err, cloudagent.ErrInvalidOffset) {
 				t.Errorf("nonsense: %v, want ErrInvalidOffset", err)

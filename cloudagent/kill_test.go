@@ -25,15 +25,15 @@ const childEnv = "STET_CLOUDAGENT_CHILD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
-		fmt.Fprintln(os.Stderr, writeForEver(context.Background(), dir))
+		fmt.Fprintln(os.Stderr, writeUntilDone(context.Background(), dir))
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// writeForEver appends and saves, and acknowledges each by its offset on standard
+// writeUntilDone appends and saves, and acknowledges each by its offset on standard
 // output.
-func writeForEver(ctx context.Context, dir string) error {
+func writeUntilDone(ctx context.Context, dir string) error {
 	db, err := sqlite.Open(ctx, dir, nil)
 	if err != nil {
 		return err

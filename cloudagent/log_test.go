@@ -78,7 +78,7 @@ func TestAppendWithAKeyHappensOnce(t *testing.T) {
 }
 
 // A writer that is no longer the only one finds out and changes nothing.
-func TestStaleWriterIsToldSo(t *testing.T) {
+func TestStaleWriterGetsAConflict(t *testing.T) {
 	ctx, b := t.Context(), memory()
 	one, two := b.store(), b.store()
 	head := must[cloudagent.Agent](t)(one.Create(ctx, cloudagent.Spec{ID: "a"})).Head
@@ -231,7 +231,7 @@ func allRows(t *testing.T, b backend) []kv.Row {
 
 // A reader that knows events which the restored store does not have starts over,
 // also when the log has grown past the reader's place since.
-func TestRestoredStoreMakesReadersBeginAnew(t *testing.T) {
+func TestReadersOfARestoredStoreStartOver(t *testing.T) {
 	ctx, b := t.Context(), memory()
 	s := b.store()
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))

@@ -248,7 +248,7 @@ func TestStreamEndsWithItsReader(t *testing.T) {
 	cancel()
 }
 
-func TestSubscribersHearOfChanges(t *testing.T) {
+func TestSubscribersReceiveChanges(t *testing.T) {
 	ctx, b := t.Context(), memory()
 	s := b.store()
 	must[cloudagent.Agent](t)(s.Create(ctx, cloudagent.Spec{ID: "a", Status: running}))

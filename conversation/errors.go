@@ -16,7 +16,7 @@ var (
 	ErrNotFound = fault.Named(fault.NotFound, "conversation-not-found", "not found")
 	// ErrExists says that a conversation or pin of that name is there already.
 	ErrExists = fault.Named(fault.Exists, "conversation-exists", "already exists")
-	// ErrStale says that somebody else has opened the conversation for writing
+	// ErrStale says that another process has opened the conversation for writing
 	// since. Nothing was saved; open it again.
 	ErrStale = fault.Named(fault.Stale, "stale-writer", "stale writer")
 	// ErrReadOnly says that the handle was not opened for writing.

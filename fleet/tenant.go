@@ -28,7 +28,7 @@ const (
 var (
 	// ErrMigrating says that a migration into the tenant has not ended.
 	ErrMigrating = fault.Named(fault.Conflict, "migrating", "a migration into this store has not ended; run 'stet migrate' again to finish it")
-	// errNotOurs says that a store was opened by somebody else.
+	// errNotOurs says that a store was opened by another process.
 	errNotOurs = fault.New(fault.Invalid, "the store does not belong to this fleet")
 )
 

@@ -87,7 +87,7 @@ func TestEveryUnlockOpensWhatItLocked(t *testing.T) {
 	}
 }
 
-func TestWrongKeyIsToldFromDamage(t *testing.T) {
+func TestWrongKeyIsNotDamage(t *testing.T) {
 	r := create(t, Passphrase("right", floor))
 	for name, u := range map[string]Unlock{
 		"other passphrase": Passphrase("wrong", floor),

@@ -11,7 +11,7 @@
 //		Set:    []kv.Set{{Key: "head:c1", Value: newRoot}},
 //		Refs:   []blob.ID{newRootID},
 //	})
-//	if errors.Is(err, kv.ErrConflict) { … somebody else was faster … }
+//	if errors.Is(err, kv.ErrConflict) { … another writer was faster … }
 //
 // Blobs that were put before and are named in Refs become durable in the same commit.
 // The meaning of keys is left to internal/keyspace and the services.

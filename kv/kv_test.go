@@ -112,7 +112,7 @@ func TestBatchCheck(t *testing.T) {
 	}
 }
 
-func TestErrorsTellTheirStory(t *testing.T) {
+func TestErrorsSayWhatFailed(t *testing.T) {
 	conflict := error(&kv.ConflictError{Key: "head", Want: 3, Got: 4})
 	if !errors.Is(conflict, kv.ErrConflict) || !strings.Contains(conflict.Error(), `"head" is at version 4, expected 3`) {
 		t.Errorf("conflict reads %q", conflict)

@@ -70,17 +70,17 @@ func TestStaleWritersDisturbNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	anew := func() *client.Client { return dial(t, serveDB(t, db, &server.Options{Token: token}), token) }
-	first := anew().Conversations()
+	fresh := func() *client.Client { return dial(t, serveDB(t, db, &server.Options{Token: token}), token) }
+	first := fresh().Conversations()
 	conv := call(t, first.Create, &stetv1.CreateConversationRequest{Title: "two writers"}).GetConversation()
 	newest := call(t, first.Save, saveOf(conv.GetId(), "m1", 0)).GetEpoch()
-	second := anew().Conversations()
+	second := fresh().Conversations()
 	refuse(t, second.Save, saveOf(conv.GetId(), "m2", conv.GetEpoch()), connect.CodeAborted)
 	refuse(t, second.Save, saveOf(conv.GetId(), "m2", newest+7), connect.CodeAborted)
 	if got := call(t, first.Save, saveOf(conv.GetId(), "m3", newest)).GetEpoch(); got != newest {
 		t.Errorf("epoch %d, want %d", got, newest)
 	}
-	third := anew().Conversations()
+	third := fresh().Conversations()
 	if got := call(t, third.Save, saveOf(conv.GetId(), "m4", newest)).GetEpoch(); got != newest+1 {
 		t.Errorf("epoch %d after a new start, want %d", got, newest+1)
 	}

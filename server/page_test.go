@@ -364,8 +364,8 @@ func TestFollowSaysWhetherItGoesOn(t *testing.T) {
 	if again[0].GetKind() != "resumed" || again[0].GetSeq() != 2 || again[1].GetText() != "three" {
 		t.Errorf("resumed %v", again)
 	}
-	if anew := read("0000000000000009-123", 1); anew[0].GetKind() != "restarted" {
-		t.Errorf("an offset of another history: %v", anew)
+	if fresh := read("0000000000000009-123", 1); fresh[0].GetKind() != "restarted" {
+		t.Errorf("an offset of another history: %v", fresh)
 	}
 }
 

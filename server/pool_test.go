@@ -60,7 +60,7 @@ func TestStoresAreClosedWhenIdle(t *testing.T) {
 		time.Sleep(59 * time.Second)
 		again, leave, err := p.enter(t.Context(), "a")
 		if err != nil || again != s {
-			t.Errorf("a store that is open still was opened anew: %v", err)
+			t.Errorf("a store that is open still was opened again: %v", err)
 		}
 		leave()
 		leave() // counts once

@@ -79,9 +79,9 @@ func TestAnObjectFileThatWaitsForItsRow(t *testing.T) {
 	flushed(t, db.Blobs(), large)
 }
 
-// TestWhoFlushesHearsOfWhatIsLost has others use the store in between, who do not
+// TestFlushReportsLostBlobs has others use the store in between, who do not
 // ask for durability. A caller that puts it again gets no error.
-func TestWhoFlushesHearsOfWhatIsLost(t *testing.T) {
+func TestFlushReportsLostBlobs(t *testing.T) {
 	t.Run("lost", func(t *testing.T) { loseBase(t, false) })
 	t.Run("put again", func(t *testing.T) { loseBase(t, true) })
 }

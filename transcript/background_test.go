@@ -118,7 +118,7 @@ func TestBackgroundFollowsSaves(t *testing.T) {
 	}
 }
 
-func TestBackgroundTellsErrors(t *testing.T) {
+func TestBackgroundReportsErrors(t *testing.T) {
 	ctx := t.Context()
 	f := newFixture(t)
 	c := f.save(t, "c", turn(t, user("one")))

@@ -86,7 +86,7 @@ func TestSealedBlobsMoveAsTheyAre(t *testing.T) {
 	from := kept(t, a)
 	for name, got := range kept(t, b) {
 		if want, ok := from[name]; !ok || !bytes.Equal(got, want) {
-			t.Errorf("blob %s was sealed anew", name.Short())
+			t.Errorf("blob %s was encrypted again", name.Short())
 		}
 	}
 	// With another key only one side could read what the other one stores.

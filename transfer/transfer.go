@@ -19,7 +19,7 @@ import (
 var (
 	// ErrNotFound says that the source has no such conversation.
 	ErrNotFound = fault.Named(fault.NotFound, "source-not-found", "conversation not found")
-	// ErrChanged says that somebody else wrote to the conversation meanwhile.
+	// ErrChanged says that another writer changed the conversation in the meantime.
 	// Doing it again helps.
 	ErrChanged = fault.Named(fault.Stale, "changed-while-moved", "the conversation changed meanwhile")
 	// ErrPlain says that contents of an encrypted store would be written to one that

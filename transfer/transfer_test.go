@@ -271,7 +271,7 @@ func TestEncryptedStaysEncrypted(t *testing.T) {
 	must[*transfer.Report](t)(transfer.Run(t.Context(), from, side(b), nil, &transfer.Options{AllowPlain: true}))
 }
 
-func TestADamagedSourceIsTold(t *testing.T) {
+func TestDamagedSourceIsReported(t *testing.T) {
 	a, b := open(t), open(t)
 	say(t, a, "talk", "one")
 	from := side(a)

@@ -190,7 +190,7 @@ func TestChangingWhatIsArchived(t *testing.T) {
 				t.Errorf("a deleted agent: %v", err)
 			}
 		},
-		"create anew": func(t *testing.T, db *stet.DB, _ string) {
+		"create again": func(t *testing.T, db *stet.DB, _ string) {
 			if _, err := db.Agents().Create(t.Context(), cloudagent.Spec{ID: "c1"}); !errors.Is(err, cloudagent.ErrExists) {
 				t.Errorf("an agent is made twice: %v", err)
 			}

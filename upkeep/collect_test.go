@@ -150,7 +150,7 @@ func TestCollectWhileWritersSave(t *testing.T) {
 	}
 }
 
-func TestCheckNamesDamageAndWhomItAffects(t *testing.T) {
+func TestCheckNamesDamageAndWhatItAffects(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
 	a := got(f.Create(ctx, conversation.Info{ID: "a"}))

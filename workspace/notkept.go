@@ -14,7 +14,7 @@ type Lack string
 const (
 	// LackLinks: the file has other names, too. They come back as files of their own.
 	LackLinks Lack = "hard-links"
-	// LackOwner: the file belongs to somebody else than a restored one would.
+	// LackOwner: the file has another owner than a restored one would have.
 	LackOwner Lack = "owner"
 	// LackAttributes: the file has extended attributes, such as an ACL.
 	LackAttributes Lack = "attributes"

@@ -60,7 +60,7 @@ func TestScanReadsOnlyWhatChanged(t *testing.T) {
 		t.Errorf("unchanged: tree %s, want %s; read %d, changed %v", again.Tree, first.Tree, again.Stats.Read, again.Changed)
 	}
 	if again.Index.root != first.Index.root {
-		t.Error("unchanged: the index was built anew")
+		t.Error("unchanged: the index was built again")
 	}
 	write(t, root, map[string]string{"a/2": "TWO", "b/new": "5"})
 	if err := os.RemoveAll(filepath.Join(root, "b/c")); err != nil {

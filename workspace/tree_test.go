@@ -111,7 +111,7 @@ func TestLargeFilesAreChunked(t *testing.T) {
 	edited := append([]byte("inserted at the start"), data...)
 	b := newFile(t, store, string(edited))
 	if added := len(store.blobs) - before; added > 4 {
-		t.Errorf("an insertion stored %d of %d blobs anew", added, before)
+		t.Errorf("an insertion stored %d of %d blobs again", added, before)
 	}
 	for _, c := range []struct {
 		e    *Entry

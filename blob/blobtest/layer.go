@@ -269,7 +269,7 @@ func noWriteLost(ctx context.Context, open func(blob.Store) blob.Store) error {
 	return nil
 }
 
-// downIsReported puts many blobs while every call below fails. None waits for ever, and
+// downIsReported puts many blobs while every call below fails. None waits without end, and
 // nothing is acknowledged.
 func downIsReported(ctx context.Context, open func(blob.Store) blob.Store) error {
 	inner := memblob.New()

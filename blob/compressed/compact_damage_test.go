@@ -128,7 +128,7 @@ func (c *collected) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 func TestACollectorBetweenABlobAndItsBase(t *testing.T) {
 	content := noise(4, 20_000)
 	edited := append(bytes.Clone(content), noise(5, 200)...)
-	for name, want := range map[string]error{"gone": blob.ErrNotFound, "put anew": nil} {
+	for name, want := range map[string]error{"gone": blob.ErrNotFound, "put again": nil} {
 		b := newBench(t, nearReads)
 		base := b.put(version{content: content})[0]
 		id := b.put(version{content: edited, like: base})[0]

@@ -231,9 +231,9 @@ func TestCompactBesidePutsAndSweeps(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherProcessCompactedIsLookedAtAnew has a process put an edit of what it
+// TestBlobsCompactedByAnotherProcessAreReadAgain has a process put an edit of what it
 // put and read itself, and another process has compacted since.
-func TestWhatAnotherProcessCompactedIsLookedAtAnew(t *testing.T) {
+func TestBlobsCompactedByAnotherProcessAreReadAgain(t *testing.T) {
 	b := newBench(t, 0)
 	rng := rand.New(rand.NewPCG(8, 8))
 	first := version{content: paragraph(rng, 400)}

@@ -17,7 +17,7 @@ var (
 	ErrMalformed = fault.Named(fault.Damaged, "bad-json-checkpoint", "malformed JSON checkpoint")
 	// ErrNotFound says that there is no such checkpoint.
 	ErrNotFound = fault.Named(fault.NotFound, "json-checkpoint-not-found", "JSON checkpoint not found")
-	// ErrChanged says that a checkpoint was changed by somebody else meanwhile.
+	// ErrChanged says that a checkpoint was changed by another writer in the meantime.
 	ErrChanged = fault.Named(fault.Stale, "json-checkpoint-changed", "JSON checkpoint was changed meanwhile")
 )
 

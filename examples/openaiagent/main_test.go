@@ -136,7 +136,7 @@ func TestAConversationWithAModel(t *testing.T) {
 	}
 }
 
-func TestARefusalIsToldWithoutTheKey(t *testing.T) {
+func TestRefusalDoesNotShowTheKey(t *testing.T) {
 	_, _, err := talk(t, &endpoint{replies: []string{`401`}})
 	if err == nil || !strings.Contains(err.Error(), "status 401") || strings.Contains(err.Error(), secret) {
 		t.Errorf("the run ended with %v", err)

@@ -106,7 +106,7 @@ func TestOldRowsAreRead(t *testing.T) {
 	}
 }
 
-func TestNewerVersionIsReadAndTold(t *testing.T) {
+func TestNewerVersionIsReadAndReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.vscdb")
 	db := cursortest.Create(t, path, cursortest.EditorSchema)
 	cursortest.Insert(t, db, "composerData:n", `{"_v": 99, "composerId": "n", "name": "from tomorrow", "fullConversationHeadersOnly": [{"bubbleId": "m", "type": 1}]}`)

@@ -57,7 +57,7 @@ type app struct {
 
 // Main runs one command and returns its exit code.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), append(supervise.Heard(syscall.SIGHUP), os.Interrupt, syscall.SIGTERM)...)
+	ctx, stop := signal.NotifyContext(context.Background(), append(supervise.NotIgnored(syscall.SIGHUP), os.Interrupt, syscall.SIGTERM)...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends what ignores the first
 	a := &app{in: in, out: out, err: errOut, args: args}

@@ -142,7 +142,7 @@ func TestTerminalsAreSafeFromTitles(t *testing.T) {
 	}
 }
 
-func TestShortIDsTellApart(t *testing.T) {
+func TestShortIDsAreUnique(t *testing.T) {
 	ids := []string{"01JCX4AAAA", "01JCX4BBBB", "unique-one", "ab", "abcdefgh", "abcdefghij"}
 	short := shortIDs(ids)
 	seen := make(map[string]string)

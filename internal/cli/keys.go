@@ -242,7 +242,7 @@ which takes the same time for a large store as for a small one.`,
 					return err
 				}
 				if reencrypt {
-					bar := a.progress("sealing anew", -1)
+					bar := a.progress("re-encrypting", -1)
 					if err := db.Reencrypt(cmd.Context(), func() { bar.Add(1) }); err != nil {
 						return err
 					}

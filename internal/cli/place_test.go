@@ -19,7 +19,7 @@ import (
 )
 
 // Staged files that cannot be removed are named, once.
-func TestTellsWhatCannotBeCleanedUp(t *testing.T) {
+func TestReportsWhatCannotBeCleanedUp(t *testing.T) {
 	inWorkspace(t, func(a *app, p *place) {
 		if _, err := p.space.Checkpoint(t.Context(), checkpoint.Request{}); err != nil {
 			t.Fatal(err)

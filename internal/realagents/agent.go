@@ -53,7 +53,7 @@ func (a Agent) bin(tb testing.TB) string {
 	return strings.TrimSpace(string(out))
 }
 
-// other is the command of a hook that somebody else has configured.
+// other is the command of a hook that another tool has configured.
 func (b *Box) other() string { return "echo ran >> " + b.Others }
 
 func claudeCode() Agent {

@@ -62,13 +62,13 @@ func Find(name, dir string) (string, error) {
 // with nohup wants its command to go on, too. The caller calls stop.
 func Signals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)
-	signal.Notify(c, Heard(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
+	signal.Notify(c, NotIgnored(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
 	return c, func() { signal.Stop(c) }
 }
 
-// Heard returns the signals that are not ignored: after nohup the command must go on,
+// NotIgnored returns the signals that are not ignored: after nohup the command must go on,
 // too.
-func Heard(signals ...os.Signal) []os.Signal {
+func NotIgnored(signals ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(signals, signal.Ignored)
 }
 

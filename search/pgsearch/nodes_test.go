@@ -242,7 +242,7 @@ func TestOtherTables(t *testing.T) {
 	ix := s.index(t, db, "t")
 	update(t, ix)
 	if got := find(t, ix, "elephant", nil); len(got) != 1 {
-		t.Errorf("made anew: %q", got)
+		t.Errorf("created again: %q", got)
 	}
 	exec("CREATE SCHEMA other; CREATE TABLE other.doc (mine text); INSERT INTO other.doc VALUES ('kept')")
 	if _, err := pgsearch.Open(ctx, dsn, &pgsearch.Options{Schema: "other"}); err == nil {

@@ -49,12 +49,12 @@ type follower struct {
 
 func (f *follower) events(ctx context.Context, res *aiserverv1.StreamConversationResponse) []*stetv1.FollowResponse {
 	var out []*stetv1.FollowResponse
-	_, anew := res.GetMessage().(*aiserverv1.StreamConversationResponse_InitialState_)
+	_, initial := res.GetMessage().(*aiserverv1.StreamConversationResponse_InitialState_)
 	switch {
-	case anew && f.asked == "":
+	case initial && f.asked == "":
 		f.begun = true
 		return []*stetv1.FollowResponse{{Kind: "beat"}} // the stream is open
-	case anew:
+	case initial:
 		f.begun = true
 		return []*stetv1.FollowResponse{{Kind: "restarted"}}
 	case !f.begun && f.asked != "":

@@ -168,7 +168,7 @@ func backups(path string) (out []string) {
 	}
 }
 
-// write carries a plan out. If somebody else writes the file meanwhile, it plans again.
+// write carries a plan out. If another process writes the file in the meantime, it plans again.
 func write(path string, plan func() (Result, error)) (Result, error) {
 	const attempts = 5
 	for range attempts {

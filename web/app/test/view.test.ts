@@ -177,14 +177,14 @@ test("a follower that comes back sees each event once, and is told", () => {
   assert.deepEqual(log.items.map((i) => i.kind), ["text", "resumed", "text"]);
   assert.match(log.items[1].text, /after event 1/);
   assert.equal(log.items[2].text, "b");
-  const anew = fold(log, event("restarted", 0n));
-  assert.equal(anew.offset, "");
-  assert.deepEqual(anew.items.map((i) => i.kind), ["restarted"]);
+  const fresh = fold(log, event("restarted", 0n));
+  assert.equal(fresh.offset, "");
+  assert.deepEqual(fresh.items.map((i) => i.kind), ["restarted"]);
   assert.equal(pause(1), 250);
   assert.equal(pause(99), 5000);
 });
 
-test("a page that is left open does not grow for ever", () => {
+test("a page that is left open does not grow without limit", () => {
   let log = emptyLog;
   for (let n = 1n; n <= 2500n; n++) log = fold(log, event("user", n, { text: "x" }));
   assert.equal(log.items.length, 2000);
