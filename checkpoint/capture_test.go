@@ -214,7 +214,7 @@ func TestResolve(t *testing.T) {
 	if _, err := f.w.Resolve(t.Context(), a1.ID[:3], ""); !errors.As(err, &ambiguous) || len(ambiguous.Candidates) != 4 {
 		t.Errorf("short prefix: %v", err)
 	}
-	must(t, f.w.s.Unpin(t.Context(), "good: %one", "me"))
+	must(t, f.w.s.Unpin(t.Context(), f.w.ID(), "good: %one", "me"))
 	if _, err := f.w.Resolve(t.Context(), "pin:good: %one", ""); !errors.Is(err, ErrNotFound) {
 		t.Errorf("after unpin: %v", err)
 	}

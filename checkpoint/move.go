@@ -128,6 +128,9 @@ func (s *Service) move(ctx context.Context, m *Moved, from, to string, force boo
 	} else {
 		b.Delete = append(b.Delete, keyspace.Workspace(from))
 	}
+	if err := s.movePins(ctx, b, from, to, other.version != 0); err != nil {
+		return err
+	}
 	if err := s.renameOperations(ctx, b, map[string]string{from: to, to: from}); err != nil {
 		return err
 	}
@@ -176,6 +179,45 @@ func (s *Service) rename(ctx context.Context, b *kv.Batch, st *state, id, path s
 		checkpoints++
 	}
 	return checkpoints, nil
+}
+
+// movePins adds to a batch the changes that give the names of one workspace to another.
+// The other one's go the opposite way if the histories are exchanged, or if they are in
+// the way: a workspace without a history may have names for imported checkpoints.
+func (s *Service) movePins(ctx context.Context, b *kv.Batch, from, to string, exchange bool) error {
+	var pins []Pin
+	moved := make(map[string]bool) // names
+	for row, err := range s.rows.Scan(ctx, keyspace.CheckpointPins(), kv.ScanOptions{}) {
+		if err != nil {
+			return fmt.Errorf("list pins: %w", err)
+		}
+		pin, err := readPin(row)
+		if err != nil {
+			return fmt.Errorf("read pin: %w", err)
+		}
+		if pin.Workspace != from && pin.Workspace != to {
+			continue // or of an earlier release, which follows its checkpoint
+		}
+		pins = append(pins, pin)
+		if pin.Workspace == from {
+			moved[pin.Name] = true
+		}
+		b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
+	}
+	other := map[string]string{from: to, to: from}
+	for _, pin := range pins {
+		if pin.Workspace == to && !exchange && !moved[pin.Name] {
+			continue
+		}
+		b.Delete = append(b.Delete, keyspace.CheckpointPin(pin.Name, pin.Workspace))
+		pin.Workspace = other[pin.Workspace]
+		row, err := pin.Row()
+		if err != nil {
+			return err
+		}
+		b.Set = append(b.Set, kv.Set{Key: row.Key, Value: row.Value})
+	}
+	return nil
 }
 
 // renameOperations updates the entries of the log.

@@ -1,10 +1,12 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -12,15 +14,31 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Pin is a name for a checkpoint.
+// pinFormat is the version of pins that belong to a workspace. Those of format 1 belong
+// to the workspace of their checkpoint, and no two have the same name.
+const pinFormat = 2
+
+// Pin is a name for a checkpoint. It belongs to a workspace; others may have the same.
 type Pin struct {
-	Name       string
+	Name string
+	// Workspace is the id of the workspace that has the name, which is that of the
+	// checkpoint. It is empty if an earlier release wrote the pin and the checkpoint
+	// cannot be read.
+	Workspace  string
 	Checkpoint string
 	Time       time.Time
 }
 
-// Pin names a checkpoint. If another checkpoint has the name, it moves. Retention
-// policies keep pinned checkpoints.
+// Row returns the row that stores the pin.
+func (p Pin) Row() (kv.Row, error) {
+	data, err := marshal(&stetv1.CheckpointPin{
+		Format: pinFormat, Name: p.Name, Checkpoint: p.Checkpoint, TimeMs: p.Time.UnixMilli(), Workspace: p.Workspace,
+	})
+	return kv.Row{Key: keyspace.CheckpointPin(p.Name, p.Workspace), Value: data}, err
+}
+
+// Pin names a checkpoint in its workspace. If another checkpoint of the workspace has the
+// name, it moves. Retention policies keep pinned checkpoints.
 func (s *Service) Pin(ctx context.Context, name, id, author string) error {
 	if name == "" {
 		return fmt.Errorf("%w: empty pin", ErrBadRef)
@@ -30,14 +48,16 @@ func (s *Service) Pin(ctx context.Context, name, id, author string) error {
 		if err != nil {
 			return err
 		}
-		now := s.opts.Now()
-		data, err := marshal(&stetv1.CheckpointPin{Format: format, Name: name, Checkpoint: rec.ID, TimeMs: now.UnixMilli()})
+		row, err := Pin{Name: name, Workspace: rec.Workspace, Checkpoint: rec.ID, Time: s.opts.Now()}.Row()
 		if err != nil {
 			return err
 		}
 		b := &kv.Batch{
 			Expect: []kv.Expect{{Key: keyspace.Checkpoint(rec.ID), Version: rec.version}},
-			Set:    []kv.Set{{Key: keyspace.CheckpointPin(name), Value: data}},
+			Set:    []kv.Set{{Key: row.Key, Value: row.Value}},
+		}
+		if err := s.replaceShared(ctx, name, rec.Workspace, b); err != nil {
+			return err
 		}
 		op := &Operation{
 			Kind: OpPin, Author: author, Workspace: rec.Workspace, Conversation: rec.Conversation,
@@ -54,18 +74,49 @@ func (s *Service) Pin(ctx context.Context, name, id, author string) error {
 	return nil
 }
 
-// Unpin removes a name.
-func (s *Service) Unpin(ctx context.Context, name, author string) error {
+// replaceShared removes, in a batch, the name that an earlier release gave a checkpoint
+// of the workspace.
+func (s *Service) replaceShared(ctx context.Context, name, workspace string, b *kv.Batch) error {
+	row, err := s.rows.Get(ctx, keyspace.SharedCheckpointPin(name))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pin, err := readPin(row)
+	if err != nil {
+		return err
+	}
+	if pin, err = s.placed(ctx, pin); err == nil && pin.Workspace == workspace {
+		b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
+		b.Delete = append(b.Delete, row.Key)
+	}
+	return err
+}
+
+// Unpin removes the name that a workspace has. Without a workspace it removes the only
+// one of that name; the error is an *AmbiguousError if several workspaces have it.
+func (s *Service) Unpin(ctx context.Context, workspace, name, author string) error {
 	err := s.record(ctx, func(ctx context.Context) error {
-		row, err := s.rows.Get(ctx, keyspace.CheckpointPin(name))
-		if errors.Is(err, kv.ErrNotFound) {
-			return ErrNotFound
-		}
+		pin, err := s.PinNamed(ctx, workspace, name)
 		if err != nil {
 			return err
 		}
-		b := &kv.Batch{Expect: []kv.Expect{{Key: row.Key, Version: row.Version}}, Delete: []string{row.Key}}
-		if err := s.Append(ctx, &Operation{Kind: OpUnpin, Author: author, Description: "unpin " + name}, b); err != nil {
+		b := &kv.Batch{}
+		row, err := s.rows.Get(ctx, keyspace.CheckpointPin(name, pin.Workspace))
+		switch {
+		case err == nil:
+			b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
+			b.Delete = append(b.Delete, row.Key)
+		case !errors.Is(err, kv.ErrNotFound):
+			return err
+		}
+		if err := s.replaceShared(ctx, name, pin.Workspace, b); err != nil {
+			return err
+		}
+		op := &Operation{Kind: OpUnpin, Author: author, Workspace: pin.Workspace, Description: "unpin " + name}
+		if err := s.Append(ctx, op, b); err != nil {
 			return err
 		}
 		return s.rows.Commit(ctx, b)
@@ -76,34 +127,106 @@ func (s *Service) Unpin(ctx context.Context, name, author string) error {
 	return nil
 }
 
-// Pinned returns the checkpoint of a name.
-func (s *Service) Pinned(ctx context.Context, name string) (*Record, error) {
-	row, err := s.rows.Get(ctx, keyspace.CheckpointPin(name))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("%w: pin %q", ErrNotFound, name)
+// Pinned returns the checkpoint of a name: the one that the workspace gave it, else the
+// only one that any workspace did. The error wraps ErrNotFound, or is an *AmbiguousError.
+func (s *Service) Pinned(ctx context.Context, workspace, name string) (*Record, error) {
+	pin, err := s.PinNamed(ctx, workspace, name)
+	if workspace != "" && errors.Is(err, ErrNotFound) {
+		pin, err = s.PinNamed(ctx, "", name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read pin %q: %w", name, err)
-	}
-	pin, err := readPin(row)
-	if err != nil {
-		return nil, fmt.Errorf("read pin %q: %w", name, err)
+		return nil, err
 	}
 	return s.Get(ctx, pin.Checkpoint)
+}
+
+// PinNamed returns the pin of a name in a workspace. Without a workspace it returns the
+// only one of that name. The error wraps ErrNotFound, or is an *AmbiguousError.
+func (s *Service) PinNamed(ctx context.Context, workspace, name string) (Pin, error) {
+	shared := keyspace.SharedCheckpointPin(name)
+	found, err := s.pinsIn(ctx, keyspace.CheckpointPinsNamed(name), kv.Range{Start: shared, End: shared + "\x00"})
+	if err != nil {
+		return Pin{}, fmt.Errorf("read pin %q: %w", name, err)
+	}
+	if workspace != "" {
+		found = slices.DeleteFunc(found, func(p Pin) bool { return p.Workspace != workspace })
+	}
+	switch len(found) {
+	case 0:
+		return Pin{}, fmt.Errorf("%w: pin %q", ErrNotFound, name)
+	case 1:
+		return found[0], nil
+	}
+	several := &AmbiguousError{Ref: "pin:" + name}
+	for _, pin := range found {
+		several.Candidates = append(several.Candidates, pin.Checkpoint)
+	}
+	return Pin{}, several
 }
 
 // Pins yields all names, in order.
 func (s *Service) Pins(ctx context.Context) iter.Seq2[Pin, error] {
 	return func(yield func(Pin, error) bool) {
-		for row, err := range s.rows.Scan(ctx, keyspace.CheckpointPins(), kv.ScanOptions{}) {
-			if err != nil {
-				yield(Pin{}, fmt.Errorf("list pins: %w", err))
-				return
-			}
-			pin, err := readPin(row)
-			if !yield(pin, err) || err != nil {
+		pins, err := s.pinsIn(ctx, keyspace.CheckpointPins())
+		if err != nil {
+			yield(Pin{}, fmt.Errorf("list pins: %w", err))
+			return
+		}
+		for _, pin := range pins {
+			if !yield(pin, nil) {
 				return
 			}
 		}
 	}
+}
+
+// pinsIn returns the pins of some rows, in order. One that an earlier release wrote
+// counts only as long as its workspace did not give the name again.
+func (s *Service) pinsIn(ctx context.Context, ranges ...kv.Range) ([]Pin, error) {
+	var pins, shared []Pin
+	for _, r := range ranges {
+		for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			pin, err := readPin(row)
+			switch {
+			case err != nil:
+				return nil, err
+			case pin.Workspace == "":
+				shared = append(shared, pin)
+			default:
+				pins = append(pins, pin)
+			}
+		}
+	}
+	given := make(map[[2]string]bool)
+	for _, pin := range pins {
+		given[[2]string{pin.Name, pin.Workspace}] = true
+	}
+	for _, pin := range shared {
+		pin, err := s.placed(ctx, pin)
+		if err != nil {
+			return nil, err
+		}
+		if !given[[2]string{pin.Name, pin.Workspace}] {
+			pins = append(pins, pin)
+		}
+	}
+	slices.SortFunc(pins, func(a, b Pin) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Workspace, b.Workspace))
+	})
+	return pins, nil
+}
+
+// placed adds the workspace to a pin that an earlier release wrote.
+func (s *Service) placed(ctx context.Context, pin Pin) (Pin, error) {
+	rec, err := s.Get(ctx, pin.Checkpoint)
+	switch {
+	case err == nil:
+		pin.Workspace = rec.Workspace
+	case !errors.Is(err, ErrNotFound) && !kv.Damaged(err):
+		return Pin{}, err
+	}
+	return pin, nil
 }

@@ -166,8 +166,11 @@ func unmarshal(data []byte, m formatted) error {
 		return fmt.Errorf("%w: %v", ErrBadRecord, err)
 	}
 	newest := uint32(format)
-	if _, ok := m.(*stetv1.CheckpointRecord); ok {
+	switch m.(type) {
+	case *stetv1.CheckpointRecord:
 		newest = importedFormat
+	case *stetv1.CheckpointPin:
+		newest = pinFormat
 	}
 	switch f := m.GetFormat(); {
 	case f == 0:

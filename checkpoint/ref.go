@@ -22,7 +22,7 @@ import (
 //	before:MESSAGE    the one before it
 //	turn:5            the state after the turn
 //	before:turn:6     the state before the turn
-//	pin:NAME          a pinned checkpoint
+//	pin:NAME          a pinned checkpoint, first of the workspace, then the only one of all
 //	@{10m}, @{14:20}  the last checkpoint that old, or at that time
 //
 // Turns and messages are those of the given conversation or, if that is empty, of the
@@ -47,7 +47,7 @@ func (s *Service) Resolve(ctx context.Context, workspace, conversation, ref stri
 
 func (s *Service) resolve(ctx context.Context, workspace, conversation, ref string) (*Record, error) {
 	if pin, ok := strings.CutPrefix(ref, "pin:"); ok {
-		return s.Pinned(ctx, pin)
+		return s.resolvePin(ctx, workspace, conversation, pin)
 	}
 	if workspace == "" && ref != "" && ref != "@" {
 		if ValidID(ref) {
@@ -65,6 +65,17 @@ func (s *Service) resolve(ctx context.Context, workspace, conversation, ref stri
 		}
 	}
 	return (&Workspace{s: s, id: workspace}).resolve(ctx, ref, conversation)
+}
+
+// resolvePin finds a pin, without a workspace first in that of the conversation.
+func (s *Service) resolvePin(ctx context.Context, workspace, conversation, name string) (*Record, error) {
+	if workspace == "" && conversation != "" {
+		var err error
+		if workspace, err = s.lastWorkspace(ctx, conversation); err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	return s.Pinned(ctx, workspace, name)
 }
 
 // anywhere finds a checkpoint without knowing a workspace.

@@ -157,16 +157,26 @@ func readOperation(row kv.Row) (*Operation, error) {
 	return op, checkTime(op.Time)
 }
 
-// readPin reads the row of a pin.
+// readPin reads the row of a pin. One of an earlier release has no workspace.
 func readPin(row kv.Row) (Pin, error) {
 	var m stetv1.CheckpointPin
 	if err := unmarshal(row.Value, &m); err != nil {
 		return Pin{}, err
 	}
-	if keyspace.CheckpointPin(m.Name) != row.Key {
-		return Pin{}, bad("it has the name %q", m.Name)
+	key := keyspace.SharedCheckpointPin(m.Name)
+	if m.Format == pinFormat {
+		key = keyspace.CheckpointPin(m.Name, m.Workspace)
+		if err := checkKeyID("workspace", m.Workspace); err != nil {
+			return Pin{}, err
+		}
+	}
+	if key != row.Key {
+		return Pin{}, bad("it has the name %q in workspace %q", m.Name, m.Workspace)
 	}
 	pin := Pin{Name: m.Name, Checkpoint: m.Checkpoint, Time: time.UnixMilli(m.TimeMs)}
+	if m.Format == pinFormat {
+		pin.Workspace = m.Workspace
+	}
 	if err := checkTime(pin.Time); err != nil {
 		return Pin{}, err
 	}
@@ -189,7 +199,7 @@ func readJournal(row kv.Row) (*stetv1.JournalRecord, error) {
 // DecodeRecord reads the row of a checkpoint.
 func DecodeRecord(row kv.Row) (*Record, error) { return readRecord(row) }
 
-// DecodePin reads the row of a pin.
+// DecodePin reads the row of a pin. One of an earlier release has no workspace; Pins adds it.
 func DecodePin(row kv.Row) (Pin, error) { return readPin(row) }
 
 // LastOf returns the id of the latest checkpoint that the row of a workspace names,

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -30,7 +31,7 @@ func target(msg any) (string, bool) {
 	case *stetv1.RedoRequest:
 		return "workspace " + m.GetWorkspace(), true
 	case *stetv1.UnpinRequest:
-		return "pin " + m.GetName(), true
+		return strings.TrimSpace("pin " + m.GetName() + " " + m.GetWorkspace()), true
 	case *stetv1.ArchiveAgentRequest:
 		return "agent " + m.GetId(), true
 	}

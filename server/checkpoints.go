@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/server/internal/wire"
+	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -291,25 +292,29 @@ func (s *checkpointService) Pin(ctx context.Context, req *connect.Request[stetv1
 }
 
 func (s *checkpointService) Unpin(ctx context.Context, req *connect.Request[stetv1.UnpinRequest]) (*connect.Response[stetv1.UnpinResponse], error) {
-	if err := s.db.Checkpoints().Unpin(ctx, req.Msg.GetName(), ""); err != nil {
+	id, err := workspaceID(ctx, req.Msg.GetWorkspace())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.db.Checkpoints().Unpin(ctx, id, req.Msg.GetName(), ""); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&stetv1.UnpinResponse{}), nil
 }
 
 func (s *checkpointService) ListPins(ctx context.Context, _ *connect.Request[stetv1.ListPinsRequest]) (*connect.Response[stetv1.ListPinsResponse], error) {
+	pins, err := timeline.New(s.db.Checkpoints(), s.db.Conversations()).Pins(ctx)
+	if err != nil {
+		return nil, err
+	}
 	res := &stetv1.ListPinsResponse{}
-	for pin, err := range s.db.Checkpoints().Pins(ctx) {
-		if err != nil {
-			return nil, err
+	for _, pin := range pins {
+		info := &stetv1.PinInfo{Name: wire.Valid(pin.Name), Checkpoint: pin.Checkpoint, TimeMs: pin.Time.UnixMilli(), Workspace: pin.Path}
+		if !utf8.ValidString(pin.Path) {
+			info.Workspace = pin.Workspace
 		}
-		info := &stetv1.PinInfo{Name: pin.Name, Checkpoint: pin.Checkpoint, TimeMs: pin.Time.UnixMilli()}
-		rec, err := s.db.Checkpoints().Get(ctx, pin.Checkpoint)
-		switch {
-		case err == nil:
-			info.Conversation = rec.Conversation
-		case !errors.Is(err, checkpoint.ErrNotFound):
-			return nil, err
+		if pin.Record != nil {
+			info.Conversation, info.CheckpointName = pin.Record.Conversation, pin.Record.Name()
 		}
 		res.Pins = append(res.Pins, info)
 	}

@@ -474,7 +474,8 @@ func TestPinsOverTheWire(t *testing.T) {
 	b := newBench(t)
 	call(t, b.checkpoints.Pin, &stetv1.PinRequest{Name: "good", Ref: "before:turn:1", Workspace: b.dir, Conversation: b.conv})
 	pins := call(t, b.checkpoints.ListPins, &stetv1.ListPinsRequest{}).GetPins()
-	if len(pins) != 1 || pins[0].GetName() != "good" || pins[0].GetCheckpoint() != b.before.GetId() || pins[0].GetConversation() != b.conv || pins[0].GetTimeMs() == 0 {
+	if len(pins) != 1 || pins[0].GetName() != "good" || pins[0].GetCheckpoint() != b.before.GetId() || pins[0].GetConversation() != b.conv || pins[0].GetTimeMs() == 0 ||
+		pins[0].GetWorkspace() != b.dir || pins[0].GetCheckpointName() != "c1" {
 		t.Errorf("pins: %v", pins)
 	}
 	got := call(t, b.checkpoints.Get, &stetv1.GetCheckpointRequest{Ref: "pin:good"}).GetCheckpoint()
@@ -483,7 +484,8 @@ func TestPinsOverTheWire(t *testing.T) {
 	}
 	refuse(t, b.checkpoints.Pin, &stetv1.PinRequest{Ref: b.before.GetId()}, connect.CodeInvalidArgument)
 	refuse(t, b.checkpoints.Pin, &stetv1.PinRequest{Name: "now", Ref: "@", Workspace: b.dir}, connect.CodeInvalidArgument)
-	call(t, b.checkpoints.Unpin, &stetv1.UnpinRequest{Name: "good"})
+	refuse(t, b.checkpoints.Unpin, &stetv1.UnpinRequest{Name: "good", Workspace: t.TempDir()}, connect.CodeNotFound)
+	call(t, b.checkpoints.Unpin, &stetv1.UnpinRequest{Name: "good", Workspace: b.dir})
 	refuse(t, b.checkpoints.Unpin, &stetv1.UnpinRequest{Name: "good"}, connect.CodeNotFound)
 	if pins := call(t, b.checkpoints.ListPins, &stetv1.ListPinsRequest{}).GetPins(); len(pins) != 0 {
 		t.Errorf("pins after the last was removed: %v", pins)

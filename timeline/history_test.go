@@ -2,6 +2,7 @@ package timeline_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -82,6 +83,34 @@ func TestQuietEntries(t *testing.T) {
 	}
 	if len(h.Entries) != 7 || h.Entries[4].Forgotten != 0 {
 		t.Errorf("the history itself was changed: %s", text(h))
+	}
+}
+
+// Pins are listed with the checkpoints and directories that they belong to.
+func TestPinsOfAllWorkspaces(t *testing.T) {
+	f := newFixture(t)
+	other := f.open()
+	ids := []string{f.take("a", 1), f.takeIn(other, "b", 1)}
+	for _, id := range ids {
+		f.must(f.service.Pin(t.Context(), "works", id, ""))
+	}
+	f.must(f.service.Pin(t.Context(), "gone", f.take("a", 2), ""))
+	gone, err := f.service.Pinned(t.Context(), f.w.ID(), "gone")
+	f.must(err)
+	f.forget(gone.ID)
+	pins, err := f.Pins(t.Context())
+	f.must(err)
+	got := make(map[string]string)
+	for _, pin := range pins {
+		name := "nothing"
+		if pin.Record != nil {
+			name = pin.Record.Name()
+		}
+		got[pin.Name+" in "+pin.Path] = name
+	}
+	want := map[string]string{"works in " + f.w.Path(): "c1", "works in " + other.Path(): "c1", "gone in " + f.w.Path(): "nothing"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -3,11 +3,13 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -226,62 +228,82 @@ func lastRow(ctx context.Context, from kv.Store, in kv.Range) (last kv.Row, err 
 
 // pins moves names of saves and checkpoints that the target has too.
 func (m *mover) pins(ctx context.Context) error {
-	return m.named(ctx, map[kv.Range]func(kv.Row) (string, error){
-		keyspace.Pins(): func(row kv.Row) (string, error) {
-			rec := new(stetv1.PinRecord)
-			err := decode(row, rec)
-			return keyspace.Save(rec.GetConversation(), rec.GetSeq()), err
-		},
-		keyspace.CheckpointPins(): func(row kv.Row) (string, error) {
-			rec := new(stetv1.CheckpointPin)
-			err := decode(row, rec)
-			return keyspace.Checkpoint(rec.GetCheckpoint()), err
-		},
-	})
-}
-
-func (m *mover) named(ctx context.Context, kinds map[kv.Range]func(kv.Row) (string, error)) error {
-	for in, meant := range kinds {
-		for row, err := range m.from.Rows.Scan(ctx, in, kv.ScanOptions{}) {
-			if err != nil {
-				return err
-			}
-			key, err := meant(row)
-			if err != nil {
-				return err
-			}
-			if err := m.pin(ctx, row, key); err != nil {
-				return fmt.Errorf("pin %s: %w", keyspace.Last(row.Key), err)
-			}
+	for row, err := range m.from.Rows.Scan(ctx, keyspace.Pins(), kv.ScanOptions{}) {
+		if err != nil {
+			return err
+		}
+		if err := m.pin(ctx, row); err != nil {
+			return fmt.Errorf("pin %s: %w", keyspace.Last(row.Key), err)
+		}
+	}
+	for pin, err := range checkpoint.New(m.from.Blobs, m.from.Rows, nil).Pins(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := m.checkpointPin(ctx, pin); err != nil {
+			return fmt.Errorf("pin %s: %w", pin.Name, err)
 		}
 	}
 	return nil
 }
 
-// pin moves one name of what is under key.
-func (m *mover) pin(ctx context.Context, row kv.Row, key string) error {
+// pin moves one name of a save.
+func (m *mover) pin(ctx context.Context, row kv.Row) error {
 	old, err := get(ctx, m.to.Rows, row.Key)
 	if err != nil || bytes.Equal(old.Value, row.Value) {
 		return err
 	}
-	here, err := get(ctx, m.from.Rows, key)
+	rec := new(stetv1.PinRecord)
+	if err := decode(row, rec); err != nil {
+		return err
+	}
+	save := keyspace.Save(rec.GetConversation(), rec.GetSeq())
+	here, err := get(ctx, m.from.Rows, save)
 	if err != nil {
 		return err
 	}
-	there, err := get(ctx, m.to.Rows, key)
+	there, err := get(ctx, m.to.Rows, save)
 	if err != nil {
 		return err
 	}
-	same := there.Version != 0 && (bytes.Equal(here.Value, there.Value) || keyspace.Checkpoints().Contains(key))
-	if m.opts.DryRun {
-		same = true
-	}
+	same := there.Version != 0 && bytes.Equal(here.Value, there.Value) || m.opts.DryRun
 	if old.Version != 0 || !same {
 		m.leave("pin %s", keyspace.Last(row.Key))
 		return nil
 	}
 	m.report.Pins++
 	return m.commitRows(ctx, []kv.Row{{Key: row.Key, Value: row.Value}})
+}
+
+// checkpointPin moves one name of a checkpoint. The target may have it in the form of an
+// earlier release.
+func (m *mover) checkpointPin(ctx context.Context, pin checkpoint.Pin) error {
+	if pin.Workspace == "" { // its checkpoint cannot be read
+		m.leave("pin %s", pin.Name)
+		return nil
+	}
+	old, err := checkpoint.New(m.to.Blobs, m.to.Rows, nil).PinNamed(ctx, pin.Workspace, pin.Name)
+	if err == nil && old.Checkpoint == pin.Checkpoint {
+		return nil
+	}
+	taken := err == nil
+	if err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+		return err
+	}
+	there, err := get(ctx, m.to.Rows, keyspace.Checkpoint(pin.Checkpoint))
+	if err != nil {
+		return err
+	}
+	if taken || there.Version == 0 && !m.opts.DryRun {
+		m.leave("pin %s", pin.Name)
+		return nil
+	}
+	row, err := pin.Row()
+	if err != nil {
+		return err
+	}
+	m.report.Pins++
+	return m.commitRows(ctx, []kv.Row{row})
 }
 
 // operations continues the log of the target if it is the beginning of this one. Two

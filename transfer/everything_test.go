@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,4 +213,46 @@ func TestEverythingBringsRowsWithoutAConversation(t *testing.T) {
 	f.imported("nobody")
 	move(t, f.db, b, &transfer.Options{Everything: true})
 	compareStores(t, f.db, b)
+}
+
+// A pin is copied under its own workspace; the target's pin of that name in the workspace
+// stays and is named, in whichever form it is stored.
+func TestPinsOfTwoProjects(t *testing.T) {
+	f, b := newFull(t), open(t)
+	all := &transfer.Options{Everything: true}
+	move(t, f.db, b, all)
+	workspace := checkpoint.WorkspaceID(must[string](t)(filepath.EvalSymlinks(f.dir)))
+	first := must[*checkpoint.Record](t)(f.db.Checkpoints().Pinned(t.Context(), workspace, "start"))
+	second := f.capture("another", "")
+	f.dir = filepath.Join(t.TempDir(), "other")
+	other := f.capture("of another project", "")
+	for _, id := range []string{second.ID, other.ID} {
+		if err := f.db.Checkpoints().Pin(t.Context(), "start", id, "me"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, form := range []string{"its own", "shared"} {
+		t.Run(form, func(t *testing.T) {
+			if form == "shared" {
+				old := must[[]byte](t)(proto.Marshal(&stetv1.CheckpointPin{Format: 1, Name: "start", Checkpoint: first.ID, TimeMs: 1}))
+				err := b.Rows().Commit(t.Context(), &kv.Batch{
+					Delete: []string{keyspace.CheckpointPin("start", workspace)},
+					Set:    []kv.Set{{Key: keyspace.SharedCheckpointPin("start"), Value: old}},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			report := move(t, f.db, b, all)
+			if !slices.Contains(report.Left, "pin start") {
+				t.Errorf("left: %q, want the pin", report.Left)
+			}
+			for id, in := range map[string]string{first.ID: workspace, other.ID: other.Workspace} {
+				if got, err := b.Checkpoints().Pinned(t.Context(), in, "start"); err != nil || got.ID != id {
+					t.Errorf("pin in %s: %v, %v; want %s", in, got, err, id)
+				}
+			}
+			healthy(t, b)
+		})
+	}
 }

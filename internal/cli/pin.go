@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
-	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/timeline"
 )
 
 func (a *app) pinCommand() *cobra.Command {
@@ -18,9 +22,12 @@ func (a *app) pinCommand() *cobra.Command {
 		Short:   "Name a checkpoint, or list the names",
 		GroupID: groupBack,
 		Long: `Name a checkpoint. It is found as pin:NAME, and retention policies keep it.
-A name that another checkpoint has is moved. For
-"@" a checkpoint of the present is made first. Without arguments the names are
-listed. 'stet help diff' lists the forms of REF.`,
+A name belongs to the project of its checkpoint: each may have its own pin:works. A name
+that another checkpoint of the project has is moved. For "@" a checkpoint of the present
+is made first. 'stet help diff' lists the forms of REF.
+
+Without arguments the names of all projects are listed, this one's first: name,
+checkpoint, when it was taken, and project.`,
 		Example:           "  stet pin before-retry c2\n  stet pin works @\n  stet rewind pin:works",
 		Args:              cobra.MatchAll(cobra.MaximumNArgs(2), notOne),
 		ValidArgsFunction: a.completePinArgs,
@@ -55,8 +62,12 @@ func (a *app) pin(ctx context.Context, p *place, name, ref string) error {
 	if err := p.service.Pin(ctx, name, rec.ID, author()); err != nil {
 		return err
 	}
-	a.say("pin:%s is %s", name, rec.Name())
-	return a.print(map[string]any{"schema": "stet.pin.v1", "name": name, "id": rec.ID}, rec.ID+"\n")
+	of := ""
+	if rec.Workspace != p.space.ID() {
+		of = " of another project"
+	}
+	a.say("pin:%s is %s%s", name, rec.Name(), of)
+	return a.print(pinJSON{Schema: "stet.pin.v1", Name: name, ID: rec.ID, Checkpoint: rec.Name()}, rec.ID+"\n")
 }
 
 // record returns the checkpoint of a reference, and makes one of the present.
@@ -79,100 +90,138 @@ func (a *app) record(ctx context.Context, p *place, ref string) (*checkpoint.Rec
 	return res.Record, nil
 }
 
+type pinJSON struct {
+	Schema     string `json:"schema"`
+	Name       string `json:"name"`
+	ID         string `json:"id,omitempty"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Workspace  string `json:"workspace,omitempty"`
+	Time       string `json:"time,omitempty"`
+	Removed    bool   `json:"removed,omitempty"`
+}
+
+// listPins lists the names of all projects, those of this one first.
 func (a *app) listPins(ctx context.Context, db *stet.DB) error {
-	for pin, err := range db.Checkpoints().Pins(ctx) {
-		if err != nil {
-			return err
-		}
-		value := map[string]any{"schema": "stet.pin.v1", "name": pin.Name, "id": pin.Checkpoint, "time": stamp(pin.Time)}
-		if err := a.print(value, fmt.Sprintf("%s  %s  %s\n", pad(printable(pin.Name), 20), pin.Checkpoint, when(pin.Time, now()))); err != nil {
-			return err
-		}
+	pins, err := timeline.New(db.Checkpoints(), db.Conversations()).Pins(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
+	here := ""
+	if dir, err := a.findWorkspace(ctx, db); err == nil { // pins of others are listed without one
+		here = checkpoint.WorkspaceID(dir)
+	}
+	order := func(p timeline.Pinned) string {
+		if p.Workspace == here {
+			return ""
+		}
+		return p.Path
+	}
+	slices.SortStableFunc(pins, func(x, y timeline.Pinned) int { return cmp.Compare(order(x), order(y)) })
+	if a.json {
+		for _, pin := range pins {
+			if err := a.printJSON(newPinJSON(pin)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(pins) == 0 {
+		a.say("no checkpoint has a name yet; 'stet pin NAME REF' gives it one")
+	}
+	_, err = fmt.Fprint(a.out, a.pinTable(pins))
+	return err
+}
+
+func newPinJSON(pin timeline.Pinned) pinJSON {
+	v := pinJSON{Schema: "stet.pin.v1", Name: pin.Name, ID: pin.Checkpoint, Workspace: pin.Path, Time: stamp(pin.Time)}
+	if pin.Record != nil {
+		v.Checkpoint = pin.Record.Name()
+	}
+	return v
+}
+
+// pinTable has a line for each pin. On a narrow terminal names and projects are shortened.
+func (a *app) pinTable(pins []timeline.Pinned) string {
+	var rows [][]string
+	for _, pin := range pins {
+		row := []string{printable(pin.Name), "(gone)", "-", printable(tilde(pin.Path))}
+		if pin.Record != nil {
+			row[1], row[2] = pin.Record.Name(), when(pin.Record.Time, now())
+		}
+		rows = append(rows, row)
+	}
+	widths := columnWidths(rows, 3)
+	widths[0] = min(widths[0], max(12, a.width()-widths[1]-widths[2]-26))
+	room := a.width() - widths[0] - widths[1] - widths[2] - 6
+	paint := a.paint()
+	var text strings.Builder
+	for _, row := range rows {
+		if isTerminal(a.out) {
+			row[0], row[3] = cut(row[0], widths[0]), cutFront(row[3], max(8, room))
+		}
+		fmt.Fprintf(&text, "%s  %s  %s  %s\n", paint.bold(pad(row[0], widths[0])), paint.yellow(pad(row[1], widths[1])), paint.dim(pad(row[2], widths[2])), row[3])
+	}
+	return text.String()
 }
 
 func (a *app) unpinCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "unpin NAME",
-		Short:             "Remove a name; the checkpoint stays",
-		GroupID:           groupBack,
-		Example:           "  stet unpin before-retry",
+	var project string
+	cmd := &cobra.Command{
+		Use:     "unpin NAME",
+		Short:   "Remove a name; the checkpoint stays",
+		GroupID: groupBack,
+		Long: `Remove a name of this project. The checkpoint stays. The names of other projects
+stay, too; --project removes the name of another one, which need not exist any more.`,
+		Example:           "  stet unpin before-retry\n  stet unpin works --project ~/src/shop",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error {
-				err := db.Checkpoints().Unpin(cmd.Context(), args[0], author())
-				if errors.Is(err, checkpoint.ErrNotFound) {
-					return coded(ExitNotFound, "no pin %q; 'stet pin' lists all", args[0])
-				}
-				if err != nil {
-					return err
-				}
-				return a.print(map[string]any{"schema": "stet.pin.v1", "name": args[0], "removed": true}, "")
+				return a.unpin(cmd.Context(), db, args[0], project)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&project, "project", "", "the project that has the name, as 'stet pin' shows it")
+	return cmd
 }
 
-func (a *app) forkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "fork REF",
-		Short:   "Start a new conversation at a checkpoint",
-		GroupID: groupBack,
-		Long: `Start a new conversation with the state that another one had at a checkpoint, and
-print its id. Both share their common content. Files stay unchanged. REF may
-also be a conversation; then its current state is used.`,
-		Example:           "  stet fork c5\n  stet fork 01JCX4",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeRefs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.fork(cmd.Context(), p, args[0]) })
-		},
-	}
-}
-
-func (a *app) fork(ctx context.Context, p *place, ref string) error {
-	conv, err := a.named(ctx, p.db)
+func (a *app) unpin(ctx context.Context, db *stet.DB, name, project string) error {
+	pins, err := timeline.New(db.Checkpoints(), db.Conversations()).Pins(ctx)
 	if err != nil {
 		return err
 	}
-	id, err := p.space.Fork(ctx, ref, conv, author())
-	switch {
-	case errors.Is(err, checkpoint.ErrNotFound):
-		if id, err = a.forkConversation(ctx, p.db, ref); err != nil {
+	if project == "" {
+		if project, err = a.findWorkspace(ctx, db); err != nil {
 			return err
 		}
-	case errors.Is(err, checkpoint.ErrNoConversations):
-		return coded(ExitNotFound, "checkpoint %s has no saved state of a conversation, so there is nothing to fork", ref)
-	case err != nil:
-		return err
 	}
-	info, err := p.db.Conversations().Get(ctx, id)
-	if err != nil {
-		return err
+	var others []string
+	for _, pin := range pins {
+		switch {
+		case pin.Name != name:
+		case pin.Workspace == "" || pin.Path == project || pin.Workspace == projectID(project): // or of nobody
+			if err := db.Checkpoints().Unpin(ctx, pin.Workspace, name, author()); err != nil {
+				return err
+			}
+			return a.print(pinJSON{Schema: "stet.pin.v1", Name: name, Workspace: pin.Path, Removed: true}, "")
+		default:
+			others = append(others, tilde(pin.Path))
+		}
 	}
-	a.say("forked from %s with %s", info.ForkedFrom, plural(int64(info.Turns), "turn"))
-	return a.print(infoJSON(info), id+"\n")
+	if len(others) > 0 {
+		return coded(ExitNotFound, "no pin %q in %s; %s has one: 'stet unpin %s --project PATH' removes it", name, tilde(project), few(others, 3), name)
+	}
+	return coded(ExitNotFound, "no pin %q; 'stet pin' lists all", name)
 }
 
-// forkConversation forks the current state of a conversation.
-func (a *app) forkConversation(ctx context.Context, db *stet.DB, ref string) (string, error) {
-	id, err := conversationID(ctx, db, ref)
-	if code, _ := Code(err); code == ExitNotFound {
-		return "", coded(ExitNotFound, "no checkpoint or conversation %q", ref)
-	}
+// projectID returns the id of a directory, which need not exist.
+func projectID(dir string) string {
+	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return "", err
+		return ""
 	}
-	if _, err := headOf(ctx, db, id); err != nil {
-		return "", err
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
 	}
-	c, err := db.Conversations().Fork(ctx, id, 0, conversation.Info{})
-	if err != nil {
-		return "", err
-	}
-	return c.ID(), db.Checkpoints().Log(ctx, &checkpoint.Operation{
-		Kind: checkpoint.OpFork, Author: author(), Conversation: c.ID(), Description: "fork of " + id,
-	})
+	return checkpoint.WorkspaceID(abs)
 }

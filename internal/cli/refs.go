@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -32,13 +33,11 @@ func (a *app) refNames(cmd *cobra.Command) []string {
 			}
 			names = append(names, fmt.Sprintf("%s\t%s %s", rec.Name(), when(rec.Time, now()), describe(rec)))
 		}
-		for pin, err := range p.service.Pins(ctx) {
-			if err != nil {
-				return err
-			}
-			names = append(names, "pin:"+pin.Name)
+		pins, err := p.pinNames(ctx)
+		for _, name := range pins {
+			names = append(names, "pin:"+name)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil
@@ -46,7 +45,21 @@ func (a *app) refNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// completePins offers the names of pins.
+// pinNames lists the pins of the workspace.
+func (p *place) pinNames(ctx context.Context) ([]string, error) {
+	var names []string
+	for pin, err := range p.service.Pins(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if pin.Workspace == p.space.ID() {
+			names = append(names, pin.Name)
+		}
+	}
+	return names, nil
+}
+
+// completePins offers the names of the workspace's pins.
 func (a *app) completePins(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || a.useSettings() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -54,13 +67,9 @@ func (a *app) completePins(cmd *cobra.Command, args []string, _ string) ([]strin
 	a.json = true
 	var names []string
 	err := a.withPlace(cmd.Context(), false, func(p *place) error {
-		for pin, err := range p.service.Pins(cmd.Context()) {
-			if err != nil {
-				return err
-			}
-			names = append(names, pin.Name)
-		}
-		return nil
+		var err error
+		names, err = p.pinNames(cmd.Context())
+		return err
 	})
 	if err != nil {
 		names = nil

@@ -181,10 +181,21 @@ func ByTime(unixMS int64, conversation string) string {
 // ByTimes covers all rows of that order.
 func ByTimes() kv.Range { return Prefix("stet:bytime:") }
 
-// CheckpointPin is a named checkpoint.
-func CheckpointPin(name string) string { return key("stet:checkpoint-pin:", name) }
+// CheckpointPin is a name for a checkpoint of a workspace.
+func CheckpointPin(name, workspace string) string {
+	return key("stet:checkpoint-pin:", name, workspace)
+}
 
-// CheckpointPins covers all named checkpoints.
+// CheckpointPinsNamed covers the pins of one name in all workspaces.
+func CheckpointPinsNamed(name string) kv.Range {
+	return Prefix(key("stet:checkpoint-pin:", name) + ":")
+}
+
+// SharedCheckpointPin is a name for a checkpoint as earlier releases wrote it: one for
+// all workspaces.
+func SharedCheckpointPin(name string) string { return key("stet:checkpoint-pin:", name) }
+
+// CheckpointPins covers all named checkpoints, of both forms.
 func CheckpointPins() kv.Range { return Prefix("stet:checkpoint-pin:") }
 
 // Pin is a named save.

@@ -2464,6 +2464,7 @@ func (x *OperationsResponse) GetNextCursor() string {
 	return ""
 }
 
+// A name belongs to the workspace of its checkpoint. Other workspaces may have the same.
 type PinRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2569,8 +2570,10 @@ func (*PinResponse) Descriptor() ([]byte, []int) {
 }
 
 type UnpinRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The path or id of the workspace that has the name. It may be left out if only one has.
+	Workspace     string `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2608,6 +2611,13 @@ func (*UnpinRequest) Descriptor() ([]byte, []int) {
 func (x *UnpinRequest) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *UnpinRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
 	}
 	return ""
 }
@@ -2685,13 +2695,17 @@ func (*ListPinsRequest) Descriptor() ([]byte, []int) {
 }
 
 type PinInfo struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Checkpoint    string                 `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
-	Conversation  string                 `protobuf:"bytes,3,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	TimeMs        int64                  `protobuf:"varint,4,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Checkpoint   string                 `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Conversation string                 `protobuf:"bytes,3,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	TimeMs       int64                  `protobuf:"varint,4,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	// The path of the workspace that has the name, or its id if no path is known.
+	Workspace string `protobuf:"bytes,5,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// The name of the checkpoint in its workspace, such as c4; empty if it is gone.
+	CheckpointName string `protobuf:"bytes,6,opt,name=checkpoint_name,json=checkpointName,proto3" json:"checkpoint_name,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PinInfo) Reset() {
@@ -2750,6 +2764,20 @@ func (x *PinInfo) GetTimeMs() int64 {
 		return x.TimeMs
 	}
 	return 0
+}
+
+func (x *PinInfo) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *PinInfo) GetCheckpointName() string {
+	if x != nil {
+		return x.CheckpointName
+	}
+	return ""
 }
 
 type ListPinsResponse struct {
@@ -3025,18 +3053,21 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x1c\n" +
 	"\tworkspace\x18\x03 \x01(\tR\tworkspace\x12\"\n" +
 	"\fconversation\x18\x04 \x01(\tR\fconversation\"\r\n" +
-	"\vPinResponse\"\"\n" +
+	"\vPinResponse\"@\n" +
 	"\fUnpinRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x0f\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\tworkspace\x18\x02 \x01(\tR\tworkspace\"\x0f\n" +
 	"\rUnpinResponse\"\x11\n" +
-	"\x0fListPinsRequest\"z\n" +
+	"\x0fListPinsRequest\"\xc1\x01\n" +
 	"\aPinInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\x02 \x01(\tR\n" +
 	"checkpoint\x12\"\n" +
 	"\fconversation\x18\x03 \x01(\tR\fconversation\x12\x17\n" +
-	"\atime_ms\x18\x04 \x01(\x03R\x06timeMs\"8\n" +
+	"\atime_ms\x18\x04 \x01(\x03R\x06timeMs\x12\x1c\n" +
+	"\tworkspace\x18\x05 \x01(\tR\tworkspace\x12'\n" +
+	"\x0fcheckpoint_name\x18\x06 \x01(\tR\x0echeckpointName\"8\n" +
 	"\x10ListPinsResponse\x12$\n" +
 	"\x04pins\x18\x01 \x03(\v2\x10.stet.v1.PinInfoR\x04pins2\xc2\a\n" +
 	"\x11CheckpointService\x12M\n" +

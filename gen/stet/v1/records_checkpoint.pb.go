@@ -1498,7 +1498,8 @@ func (x *PathList) GetPaths() [][]byte {
 	return nil
 }
 
-// CheckpointPin is a name for a checkpoint, which no retention policy removes.
+// CheckpointPin is a name for a checkpoint, which no retention policy removes. In format
+// 1 a name is shared by all workspaces; in format 2 it belongs to one.
 type CheckpointPin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of this row's meaning. A reader refuses one that it does not know.
@@ -1506,7 +1507,9 @@ type CheckpointPin struct {
 	Name       string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Checkpoint string `protobuf:"bytes,3,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// Milliseconds since the Unix epoch.
-	TimeMs        int64 `protobuf:"varint,4,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	TimeMs int64 `protobuf:"varint,4,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	// The workspace that has the name; empty in format 1, where it is that of the checkpoint.
+	Workspace     string `protobuf:"bytes,5,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1567,6 +1570,13 @@ func (x *CheckpointPin) GetTimeMs() int64 {
 		return x.TimeMs
 	}
 	return 0
+}
+
+func (x *CheckpointPin) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
 }
 
 var File_stet_v1_records_checkpoint_proto protoreflect.FileDescriptor
@@ -1699,14 +1709,15 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x05paths\x18\x10 \x01(\fR\x05paths\x12\x14\n" +
 	"\x05scope\x18\x11 \x03(\fR\x05scope\" \n" +
 	"\bPathList\x12\x14\n" +
-	"\x05paths\x18\x01 \x03(\fR\x05paths\"t\n" +
+	"\x05paths\x18\x01 \x03(\fR\x05paths\"\x92\x01\n" +
 	"\rCheckpointPin\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\x03 \x01(\tR\n" +
 	"checkpoint\x12\x17\n" +
-	"\atime_ms\x18\x04 \x01(\x03R\x06timeMs*\xbb\x01\n" +
+	"\atime_ms\x18\x04 \x01(\x03R\x06timeMs\x12\x1c\n" +
+	"\tworkspace\x18\x05 \x01(\tR\tworkspace*\xbb\x01\n" +
 	"\x0eCheckpointKind\x12\x1f\n" +
 	"\x1bCHECKPOINT_KIND_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16CHECKPOINT_KIND_MANUAL\x10\x01\x12\x18\n" +

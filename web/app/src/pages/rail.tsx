@@ -213,7 +213,7 @@ function Actions({ entry, shown, reload }: { entry: TimelineEntry; shown: Shown;
         </a>
       )}
       {c.pins.length > 0 ? (
-        <button type="button" onClick={() => run(() => Promise.all(c.pins.map((name) => api.checkpoints.unpin({ name }))), "Unpinned; the checkpoint stays.")}>
+        <button type="button" onClick={() => run(() => Promise.all(c.pins.map((name) => api.checkpoints.unpin({ name, workspace: c.workspace }))), "Unpinned; the checkpoint stays.")}>
           Unpin
         </button>
       ) : (
