@@ -153,7 +153,7 @@ func (r *reader) finish(e event, at time.Time, raw jsonl.Line) {
 		r.b.Text(e.Last, at)
 	}
 	r.b.Seen(at)
-	r.end, r.sum, r.done = raw.End, jsonl.Sum(raw.Data), raw.End
+	r.end, r.sum, r.done = raw.End, raw.Sum(), raw.End
 	r.note()
 	r.b.Done(raw.End)
 }

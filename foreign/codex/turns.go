@@ -130,7 +130,7 @@ func (r *reader) piece(ctx context.Context, p piece, from int64) bool {
 		} else {
 			r.line(l, raw)
 		}
-		r.end, r.sum = raw.End, jsonl.Sum(raw.Data)
+		r.end, r.sum = raw.End, raw.Sum()
 		r.note()
 	}
 	return !r.b.Stopped()

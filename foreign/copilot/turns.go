@@ -67,7 +67,7 @@ func (r *reader) read(ctx context.Context, path string, from int64) {
 		case l.Type == "subagent.started":
 			r.started(l)
 		}
-		r.end, r.b.Note = raw.End, jsonl.Sum(raw.Data)
+		r.end, r.b.Note = raw.End, raw.Sum()
 	}
 	if !r.b.Stopped() {
 		r.b.Close(r.end)
@@ -168,7 +168,7 @@ func (r *reader) finish(l line, raw jsonl.Line) {
 	}
 	if !t.Done {
 		r.b.Seen(l.Timestamp)
-		r.b.Note = jsonl.Sum(raw.Data)
+		r.b.Note = raw.Sum()
 		r.b.Done(raw.End)
 	}
 	r.done = raw.End

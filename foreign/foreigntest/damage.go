@@ -94,7 +94,8 @@ func (c Config) damage(t *testing.T) {
 		{"empty lines", "\n\r\n\n", false},
 		{"garbage", "\x00\xff{]garbage\n", true},
 		{"half a line", `{"type":"user","message":{"role":` + "\n", true},
-		{"9 MB", `{"type":"x","a":"` + strings.Repeat("x", 9<<20) + "\"}\n", true},
+		{"a text of 9 MB", `{"type":"not-known-to-any-reader","a":"` + strings.Repeat("x", 9<<20) + "\"}\n", false},
+		{"9 MB of numbers", `{"type":"not-known-to-any-reader","a":[0` + strings.Repeat(",1", 9<<19) + "]}\n", true},
 	} {
 		t.Run(bad.name, func(t *testing.T) {
 			h := c.Home(t)

@@ -70,7 +70,7 @@ func branch(ctx context.Context, path, leaf string) ([]span, error) {
 			return nil, fmt.Errorf("%w: %w", foreign.ErrCannotCut, err)
 		}
 		if e, ok := decode(line.Data); ok && e.Type != "session" && e.ID != "" {
-			nodes[e.ID] = span{e.ParentID, line.Offset, line.Offset + int64(len(line.Data))}
+			nodes[e.ID] = span{e.ParentID, line.Offset, line.Offset + line.Size}
 		}
 	}
 	var found []span

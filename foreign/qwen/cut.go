@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/google/uuid"
@@ -74,13 +75,41 @@ func copyLines(ctx context.Context, w io.Writer, path string, spans []turns.Span
 		if err != nil {
 			return err
 		}
-		if turns.Within(spans, l.Offset) {
-			if _, err := w.Write(append(renamed(l.Data, old, id), '\n')); err != nil {
-				return err
-			}
+		if !turns.Within(spans, l.Offset) {
+			continue
+		}
+		if l.Short {
+			err = copyLong(w, path, l, old, id)
+		} else {
+			_, err = w.Write(append(renamed(l.Data, old, id), '\n'))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// copyLong copies a line of which only a short form was read.
+func copyLong(w io.Writer, path string, l jsonl.Line, old, id string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, min(l.Size, 64<<10)) // the id stands in it
+	if _, err := f.ReadAt(head, l.Offset); err != nil {
+		return err
+	}
+	if _, err := w.Write(renamed(head, old, id)); err != nil {
+		return err
+	}
+	rest := io.NewSectionReader(f, l.Offset+int64(len(head)), l.Size-int64(len(head)))
+	if _, err := io.Copy(w, rest); err != nil {
+		return err
+	}
+	_, err = w.Write([]byte{'\n'})
+	return err
 }
 
 // renamed returns a line with another session id. The id stands before all content.

@@ -13,27 +13,44 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 
 	"github.com/stet-dev/stet/foreign"
 )
 
-// MaxLine is the longest line that is read.
-const MaxLine = 8 << 20
+// Limits of a line, whatever its length in the file.
+const (
+	// LongLine is the length from which a line is shortened: of each text in it only
+	// LongText bytes are kept, and a note says how many there are more. So a line of any
+	// length is understood in bounded memory.
+	LongLine = 2 << 20
+	// LongText is less than the mebibyte of a text that package turns keeps, which then
+	// adds no second note.
+	LongText = 1<<20 - 1<<10
+	// MaxLine is the longest line that is read, after it was shortened.
+	MaxLine = 8 << 20
+)
 
 // Line is one line of a file.
 type Line struct {
 	// Offset is where the line begins, End where the next one does.
 	Offset, End int64
+	// Size is the length of the line in the file without its end.
+	Size int64
 	// Data is the line without its end. It is valid until the next line is read.
 	Data []byte
+	// Short means that Data is not what the file has: long texts were shortened.
+	Short bool
+
+	tail []byte // the end of a shortened line as the file has it
 }
 
 // Lines returns the lines of a file from an offset on that are not empty. A line that is
-// longer than MaxLine is an error that is foreign.ErrUnreadable, and the next line
-// follows. The last line of a file may lack its end; it is returned if it is a whole
-// JSON value. An offset behind the end of the file gives foreign.ErrMark. If a compressed
-// file is damaged, the lines before the damage are returned and then an error that is
-// foreign.ErrUnreadable.
+// longer than MaxLine, after it was shortened, is an error that is foreign.ErrUnreadable
+// and names file and line, and the next line follows. The last line of a file may lack its
+// end; it is returned if it is a whole JSON value. An offset behind the end of the file
+// gives foreign.ErrMark. If a compressed file is damaged, the lines before the damage are
+// returned and then an error that is foreign.ErrUnreadable.
 func Lines(ctx context.Context, path string, from int64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		f, err := Open(path)
@@ -47,7 +64,7 @@ func Lines(ctx context.Context, path string, from int64) iter.Seq2[Line, error] 
 			yield(Line{}, err)
 			return
 		}
-		r := &reader{buf: buf, at: from}
+		r := &reader{path: path, buf: buf, at: from}
 		for ctx.Err() == nil {
 			line, err := r.next()
 			switch {
@@ -95,6 +112,7 @@ const bufferSize = 64 << 10
 var errLong = fmt.Errorf("%w: a line is too long", foreign.ErrUnreadable)
 
 type reader struct {
+	path string
 	buf  *bufio.Reader
 	at   int64
 	line []byte
@@ -104,33 +122,77 @@ type reader struct {
 func (r *reader) next() (Line, error) {
 	out := Line{Offset: r.at}
 	r.line = r.line[:0]
-	long := false
+	var long *shortener
 	for {
 		part, err := r.buf.ReadSlice('\n')
 		r.at += int64(len(part))
-		if long = long || len(r.line)+len(part) > MaxLine; long {
-			r.line = r.line[:0]
-		} else {
+		switch {
+		case long != nil:
+			long.add(part)
+		case len(r.line)+len(part) > LongLine:
+			long = &shortener{}
+			long.add(r.line)
+			long.add(part)
+		default:
 			r.line = append(r.line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		out.End = r.at
-		switch {
-		case err == nil && long:
-			return out, fmt.Errorf("%w: the line at byte %d has %d bytes", errLong, out.Offset, out.End-out.Offset)
-		case err == nil:
-			out.Data = bytes.TrimRight(r.line, "\r\n")
-			return out, nil
-		case err == io.EOF && !long && json.Valid(r.line):
-			out.Data = r.line
-			return out, nil
-		default:
-			// At the end of the file the line is still being written. Behind damage it is
-			// not known how it goes on.
-			out.End = out.Offset
-			return out, err
+		return r.finish(out, long, err)
+	}
+}
+
+// finish returns a line that was read until its end, or until an error.
+func (r *reader) finish(out Line, long *shortener, err error) (Line, error) {
+	out.Data = r.line
+	if long != nil {
+		out.Data, out.Short, out.tail = long.out, long.cut, bytes.TrimRight(long.tail, "\r\n")
+	}
+	over := long != nil && long.over
+	switch {
+	case err == nil && over:
+		return out, r.tooLong(out)
+	case err == nil, err == io.EOF && !over && json.Valid(out.Data):
+		end := len(out.Data)
+		out.Data = bytes.TrimRight(out.Data, "\r\n")
+		out.Size = out.End - out.Offset - int64(end-len(out.Data))
+		return out, nil
+	default:
+		// At the end of the file the line is still being written. Behind damage it is
+		// not known how it goes on.
+		out.End = out.Offset
+		return out, err
+	}
+}
+
+// tooLong is the error for a line, which it names as editors count lines.
+func (r *reader) tooLong(l Line) error {
+	place := fmt.Sprintf("at byte %d", l.Offset)
+	if n, err := countLines(r.path, l.Offset); err == nil {
+		place = strconv.FormatInt(n+1, 10)
+	}
+	return fmt.Errorf("%w: %s, line %s: %d bytes, and more than %d MiB without its long texts; only the raw record has it",
+		errLong, r.path, place, l.End-l.Offset, MaxLine>>20)
+}
+
+// countLines counts the lines of a file before an offset.
+func countLines(path string, before int64) (n int64, err error) {
+	f, err := Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	in, buf := io.LimitReader(f, before), make([]byte, bufferSize)
+	for {
+		k, err := in.Read(buf)
+		n += int64(bytes.Count(buf[:k], []byte("\n")))
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
 		}
 	}
 }

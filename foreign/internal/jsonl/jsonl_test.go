@@ -50,14 +50,6 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestLongLineIsReportedAndTheNextIsRead(t *testing.T) {
-	long := `{"a":"` + strings.Repeat("x", jsonl.MaxLine) + `"}`
-	lines, _, errs := read(t, "{}\n"+long+"\n{\"b\":2}\n", 0)
-	if strings.Join(lines, "|") != `{}|{"b":2}` || len(errs) != 1 || !foreign.Unreadable(errs[0]) {
-		t.Errorf("got %d lines, %v", len(lines), errs)
-	}
-}
-
 func TestReadingContinuesAtEachEnd(t *testing.T) {
 	content := "{\"a\":1}\n{\"b\":2}\n{\"c\":3}"
 	_, marks, _ := read(t, content, 0)

@@ -20,6 +20,14 @@ func Sum(line []byte) string {
 	return strconv.FormatUint(uint64(crc32.ChecksumIEEE(line[max(0, len(line)-sumSize):])), 36)
 }
 
+// Sum is the Sum of the line as the file has it.
+func (l Line) Sum() string {
+	if l.Short {
+		return Sum(l.tail)
+	}
+	return Sum(l.Data)
+}
+
 // Check returns foreign.ErrMark unless the line that ends at an offset of a file has a
 // sum: the file was replaced since.
 func Check(path string, at int64, sum string) error {
