@@ -44,7 +44,10 @@ func newCodec(level int, maxBlob int64) *codec {
 		return must(zstd.NewReader(nil, opts...))
 	}
 	literals := zstd.WithAllLitEntropyCompression(true)
-	c := &codec{thorough: enc(literals), quick: enc(), decoder: dec(zstd.WithDecoderConcurrency(0))}
+	// An encoder keeps twice its window, and there is one for each processor. What is
+	// compressed as a whole is rarely larger than streamFrom.
+	whole := zstd.WithWindowSize(2 * streamFrom)
+	c := &codec{thorough: enc(literals, whole), quick: enc(whole), decoder: dec(zstd.WithDecoderConcurrency(0))}
 	// Each uses one goroutine; the pool holds one per caller. A dictionary is loaded
 	// into new tables every time, so small tables and the fastest level matter more
 	// than better matches.
@@ -55,7 +58,9 @@ func newCodec(level int, maxBlob int64) *codec {
 	}
 	c.smallDict.New, c.largeDict.New = withDict(2*smallDictUpTo), withDict(2*maxDict)
 	c.dictDecoders.New = func() any { return dec(zstd.WithDecoderConcurrency(1)) }
-	c.streamEncoders.New = func() any { return enc(literals, zstd.WithEncoderConcurrency(1)) }
+	c.streamEncoders.New = func() any {
+		return enc(literals, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(4*streamFrom))
+	}
 	c.streamDecoders.New = func() any {
 		return must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(16<<20)))
 	}
