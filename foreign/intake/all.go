@@ -41,7 +41,8 @@ func (t *Totals) Damaged() (n int) {
 
 // Sessions copies what is new in many sessions. One that cannot be copied is skipped and
 // named; only a failure of the store, or the end of ctx, ends the pass. progress, if not
-// nil, is called before each session.
+// nil, is called before each session, and from time to time while one is copied: Read then
+// has about what was read of it.
 func (m *Intake) Sessions(ctx context.Context, all iter.Seq2[foreign.Session, error], progress func(Totals)) (Totals, error) {
 	var t Totals
 	for s, err := range all {
@@ -56,7 +57,15 @@ func (m *Intake) Sessions(ctx context.Context, all iter.Seq2[foreign.Session, er
 			continue
 		}
 		t.Sessions++
-		result, err := m.Session(ctx, s)
+		var during func(int64)
+		if progress != nil {
+			during = func(read int64) {
+				now := t
+				now.Read += read
+				progress(now)
+			}
+		}
+		result, err := m.session(ctx, s, during)
 		t.Read += s.Size
 		t.Turns += result.Turns + result.Grown
 		t.Stored += result.Bytes

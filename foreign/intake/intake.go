@@ -6,7 +6,9 @@
 //
 // One session is one conversation under the session's own id. Each turn is one save: its
 // message id is the turn's id, its details say model, times, tokens and cost, what the
-// agent needs to continue after the turn, and where reading continues.
+// agent needs to continue after the turn, and where reading continues. The saves of many
+// turns are one commit, so that a pass stops between two turns wherever it is killed.
+// Memory does not depend on the size of a session.
 //
 //	m := intake.New(db.Blobs(), db.Rows(), adapter)
 //	for s, err := range adapter.Sessions(ctx, host) {
@@ -46,11 +48,13 @@ type Intake struct {
 	blobs   blob.Store
 	rows    kv.Store
 	adapter foreign.Adapter
+	// batch is how many bytes of turns share a commit.
+	batch int
 }
 
 // New returns an intake into the blobs and rows of a store.
 func New(blobs blob.Store, rows kv.Store, a foreign.Adapter) *Intake {
-	return &Intake{blobs: blobs, rows: rows, adapter: a}
+	return &Intake{blobs: blobs, rows: rows, adapter: a, batch: gatherBytes}
 }
 
 // Result is what a pass over one session did.
@@ -78,13 +82,18 @@ const (
 
 // Session copies what is new in a session.
 func (m *Intake) Session(ctx context.Context, s foreign.Session) (Result, error) {
-	const attempts = 3 // another process may copy the same session
+	return m.session(ctx, s, nil)
+}
+
+// session is Session, with a function that is called with about how many bytes of the
+// session were read.
+func (m *Intake) session(ctx context.Context, s foreign.Session, progress func(read int64)) (Result, error) {
+	const attempts = 3
 	for i := 0; ; i++ {
-		p := &pass{m: m, session: s}
-		p.store = conversation.New(m.blobs, m.rows, &conversation.Options{Now: func() time.Time { return p.now }})
+		p := &pass{m: m, session: s, rows: gather(m.rows), progress: progress}
+		p.store = conversation.New(m.blobs, p.rows, &conversation.Options{Now: func() time.Time { return p.now }})
 		err := p.run(ctx)
-		again := errors.Is(err, conversation.ErrStale) || errors.Is(err, conversation.ErrExists) || errors.Is(err, kv.ErrConflict)
-		if again && i < attempts {
+		if again(err) && i < attempts {
 			continue
 		}
 		if err != nil {
@@ -94,13 +103,29 @@ func (m *Intake) Session(ctx context.Context, s foreign.Session) (Result, error)
 	}
 }
 
+// again reports whether another attempt can help: another process copies the same session,
+// or a collector removed blobs before their commit.
+func again(err error) bool {
+	var missing *kv.MissingBlobsError
+	return errors.Is(err, conversation.ErrStale) || errors.Is(err, conversation.ErrExists) || errors.Is(err, kv.ErrConflict) ||
+		errors.As(err, &missing)
+}
+
 // pass is one pass over one session.
 type pass struct {
-	m       *Intake
-	session foreign.Session
-	store   *conversation.Store
-	now     time.Time // of what is copied
-	result  Result
+	m        *Intake
+	session  foreign.Session
+	rows     *gathered
+	store    *conversation.Store // over rows
+	now      time.Time           // of what is copied
+	progress func(read int64)    // nil if nobody looks
+	result   Result
+
+	waiting struct {
+		turns, grown, bytes int
+		since               time.Time
+	} // what was saved and not flushed
+	read int64 // bytes of turns so far
 
 	conv   *conversation.Conversation // nil until something is written
 	head   conversation.Save          // the current save
@@ -108,6 +133,9 @@ type pass struct {
 	shared map[string]bool            // turns of the origin of a fork that come again
 	exists bool
 	path   string // where the session was when it was copied last
+
+	origin   string // of a conversation that is a fork
+	forkedAt uint64 // save of the origin
 }
 
 func (p *pass) run(ctx context.Context) error {
@@ -139,7 +167,10 @@ func (p *pass) place(ctx context.Context) error {
 	if p.path == valid(p.session.Path) {
 		return nil
 	}
-	return p.store.SetLabel(ctx, p.session.ID, LabelPath, valid(p.session.Path))
+	if err := p.store.SetLabel(ctx, p.session.ID, LabelPath, valid(p.session.Path)); err != nil {
+		return err
+	}
+	return p.rows.flush(ctx)
 }
 
 // load reads what the store has of the session. It returns why the session is left alone,
@@ -157,6 +188,7 @@ func (p *pass) load(ctx context.Context) (string, error) {
 		return skippedOther, nil
 	}
 	p.exists, p.path = true, info.Labels[LabelPath]
+	p.origin, p.forkedAt = info.ForkedFrom, info.ForkedFromSave
 	for save, err := range p.store.History(ctx, p.session.ID, nil) {
 		if err != nil {
 			return "", err
@@ -183,8 +215,18 @@ func (p *pass) mark() foreign.Mark {
 	return foreign.Mark(p.head.Turn.Mark)
 }
 
-// turns copies the turns from a mark on.
+// turns copies the turns from a mark on. What was read before an error stays.
 func (p *pass) turns(ctx context.Context, from foreign.Mark) error {
+	err := p.copyTurns(ctx, from)
+	return cmp.Or(err, p.flush(ctx))
+}
+
+func (p *pass) copyTurns(ctx context.Context, from foreign.Mark) error {
+	if from == "" {
+		if err := p.recall(ctx); err != nil {
+			return err
+		}
+	}
 	for t, err := range p.m.adapter.Turns(ctx, p.session, from) {
 		if foreign.Unreadable(err) {
 			p.result.Unreadable = append(p.result.Unreadable, err)
@@ -225,7 +267,7 @@ func (p *pass) turn(ctx context.Context, t foreign.Turn) error {
 	if err := p.conv.AppendTurn(ctx, made); err != nil {
 		return err
 	}
-	p.result.Turns++
+	p.waiting.turns++
 	return p.save(ctx, t)
 }
 
@@ -247,7 +289,7 @@ func (p *pass) again(ctx context.Context, t foreign.Turn, made conversation.Turn
 		return err
 	}
 	if old != made.Structure.ID() {
-		p.result.Grown++
+		p.waiting.grown++
 		if err := p.dropLast(ctx); err != nil {
 			return err
 		}
@@ -270,7 +312,46 @@ func (p *pass) save(ctx context.Context, t foreign.Turn) error {
 		return err
 	}
 	p.head, p.known[t.ID] = save, save.Seq
+	return p.full(ctx, sizeOf(t))
+}
+
+// full flushes if enough waits, after a turn of some bytes was saved.
+func (p *pass) full(ctx context.Context, bytes int) error {
+	if p.waiting.bytes == 0 {
+		p.waiting.since = time.Now()
+	}
+	p.waiting.bytes += bytes
+	p.read += int64(bytes)
+	if p.waiting.bytes < p.m.batch && p.rows.commits < gatherSaves && time.Since(p.waiting.since) < gatherTime {
+		return nil
+	}
+	return p.flush(ctx)
+}
+
+// flush makes what was saved durable.
+func (p *pass) flush(ctx context.Context) error {
+	if err := p.rows.flush(ctx); err != nil {
+		return err
+	}
+	p.result.Turns += p.waiting.turns
+	p.result.Grown += p.waiting.grown
+	p.waiting.turns, p.waiting.grown, p.waiting.bytes = 0, 0, 0
+	if p.progress != nil {
+		p.progress(min(p.read, p.session.Size))
+	}
 	return nil
+}
+
+// sizeOf is about what a turn takes, at least 1.
+func sizeOf(t foreign.Turn) int {
+	n := 1 + len(t.Prompt)
+	for _, s := range t.Steps {
+		n += len(s.Text) + len(s.Thinking)
+		if s.Call != nil {
+			n += len(s.Call.Input) + len(s.Call.Output)
+		}
+	}
+	return n
 }
 
 // raw copies the raw record.

@@ -31,6 +31,9 @@ const (
 	// smallSegment is replaced by a longer one when the file grows.
 	segmentSize  = 1 << 20
 	smallSegment = 64 << 10
+	// rawBytes is how many bytes share a commit. A pass that is killed is continued
+	// behind the last one.
+	rawBytes = 32 << 20
 )
 
 // rawState is the raw record of a session in a store.
@@ -40,8 +43,9 @@ type rawState struct {
 	conv  string
 	root  blob.ID // as stored, zero if nothing is
 	state *agentv1.ConversationStateStructure
-	fresh []blob.ID // put in this pass
-	bytes int64
+	fresh []blob.ID // put and not committed
+	bytes int64     // put in this pass
+	after int64     // of bytes, before the last commit
 }
 
 func openRaw(ctx context.Context, blobs blob.Store, rows kv.Store, conv string) (*rawState, error) {
@@ -138,6 +142,11 @@ func (r *rawState) add(ctx context.Context, f foreign.File) error {
 		}
 		r.state.FileStatesV2[segmentKey(generation, valid(f.Name), at)] = &agentv1.FileStateStructure{Content: b.ID.Bytes()}
 		at += int64(n)
+		if r.bytes-r.after >= rawBytes {
+			if err := r.commit(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -193,8 +202,13 @@ func (r *rawState) commit(ctx context.Context) error {
 	if err := r.put(ctx, root); err != nil {
 		return err
 	}
-	return r.rows.Commit(ctx, &kv.Batch{
+	err = r.rows.Commit(ctx, &kv.Batch{
 		Set:  []kv.Set{{Key: keyspace.MessageHead(r.conv, rawMessage), Value: []byte(root.ID.String())}},
 		Refs: r.fresh,
 	})
+	if err != nil {
+		return err
+	}
+	r.root, r.fresh, r.after = root.ID, nil, r.bytes
+	return nil
 }

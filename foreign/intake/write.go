@@ -62,25 +62,49 @@ func (p *pass) fork(ctx context.Context, info conversation.Info) (*conversation.
 	if err != nil {
 		return nil, err
 	}
-	saves := map[uint64]conversation.Save{}
 	at := uint64(0)
-	for save, err := range p.store.History(ctx, from, nil) {
-		if err != nil {
-			return nil, err
-		}
-		saves[save.Seq] = save
+	err = p.share(ctx, from, func(save conversation.Save) uint64 {
 		if save.MessageID == after && save.Kind == conversation.KindImport {
 			at = max(at, save.Seq)
 		}
-	}
-	if at == 0 {
-		return nil, nil
-	}
-	p.shared = map[string]bool{}
-	for seq := at; seq != 0; seq = saves[seq].Parent {
-		p.shared[saves[seq].MessageID] = true
+		return at
+	})
+	if err != nil || at == 0 {
+		return nil, err
 	}
 	return p.store.Fork(ctx, from, at, info)
+}
+
+// share notes which turns of an origin come again in the record of its fork: those that
+// lead to a save. at is called with each save of the origin and returns the number of that
+// one as far as it is known.
+func (p *pass) share(ctx context.Context, origin string, at func(conversation.Save) uint64) error {
+	saves := map[uint64]conversation.Save{}
+	last := uint64(0)
+	for save, err := range p.store.History(ctx, origin, nil) {
+		if err != nil {
+			return err
+		}
+		saves[save.Seq] = save
+		last = at(save)
+	}
+	p.shared = map[string]bool{}
+	for seq := last; seq != 0; seq = saves[seq].Parent {
+		p.shared[saves[seq].MessageID] = true
+	}
+	return nil
+}
+
+// recall notes the turns that a fork shares which was begun by an earlier pass.
+func (p *pass) recall(ctx context.Context) error {
+	if p.origin == "" || p.shared != nil {
+		return nil
+	}
+	err := p.share(ctx, p.origin, func(conversation.Save) uint64 { return p.forkedAt })
+	if errors.Is(err, conversation.ErrNotFound) {
+		return nil // deleted since
+	}
+	return err
 }
 
 // open opens the conversation for writing. If another process has saved since it was

@@ -38,7 +38,10 @@ code is then 6; an import never leaves an incomplete state.
 
 For a coding agent, PATH is a session. Without PATH all its sessions are imported,
 after you agreed: prompts, replies, thinking, tool calls, models and tokens as turns
-of a conversation, and the raw record beside them.
+of a conversation, and the raw record beside them. A text of more than 1 MiB is
+shortened in its turn; the raw record has all of it. A line of a record with more than
+8 MiB besides such texts is skipped and listed, and the raw record has it too. What an
+import stored is compressed in the background.
 
 For cursor, PATH is a state.vscdb, a store.db, the directory of an SDK store, or the
 directory above such ones.

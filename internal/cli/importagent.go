@@ -60,12 +60,9 @@ func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *
 		return totals, err
 	}
 	a.cache = importCache
-	err = a.withStore(ctx, true, func(db *stet.DB) error {
-		if err := run(intake.New(db.Blobs(), db.Rows(), adapter)); err != nil {
-			return err
-		}
-		return a.compact(ctx, db)
-	})
+	// What was imported is compressed as after every verb: by a process in the background.
+	// Here it would take as long as the import.
+	err = a.withStore(ctx, true, func(db *stet.DB) error { return run(intake.New(db.Blobs(), db.Rows(), adapter)) })
 	return totals, err
 }
 

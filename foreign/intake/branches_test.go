@@ -1,0 +1,72 @@
+package intake_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stet-dev/stet/foreign"
+)
+
+func TestRewoundSessionKeepsBothBranches(t *testing.T) {
+	f := newFixture(t)
+	f.write(toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t2", Prompt: "two"})
+	f.pass()
+	f.write(toyLine{ID: "t3", Follows: "t1", Prompt: "other"}, toyLine{ID: "t4", Prompt: "more"})
+	f.pass()
+	if got := f.texts(); got != "one other more" {
+		t.Errorf("got %s", got)
+	}
+	if _, err := f.store.MessageHead(context.Background(), "s1", "t2"); err != nil {
+		t.Errorf("turn 2 is gone: %v", err)
+	}
+	f.write(toyLine{ID: "t5", Follows: foreign.Beginning, Prompt: "new"})
+	f.pass()
+	if got := f.texts(); got != "new" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestForkSharesItsOrigin(t *testing.T) {
+	f := newFixture(t)
+	f.write(toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t2", Prompt: "two"})
+	f.pass()
+	f.id, f.path = "s2", filepath.Join(t.TempDir(), "fork.jsonl")
+	f.write(toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t9", Prompt: "instead"})
+	s := f.session()
+	s.ForkedFrom, s.ForkedAfter = "s1", "t1"
+	if r := f.passOf(s); r.Turns != 1 {
+		t.Errorf("got %+v", r)
+	}
+	if got := f.texts(); got != "one instead" {
+		t.Errorf("got %s", got)
+	}
+	if info, err := f.store.Get(context.Background(), "s2"); err != nil || info.ForkedFrom != "s1" || info.ForkedFromSave != 1 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	f.write(toyLine{ID: "t10", Prompt: "on"})
+	if r := f.passOf(s); r.Turns != 1 || f.texts() != "one instead on" {
+		t.Errorf("got %+v, %s", r, f.texts())
+	}
+}
+
+// A record that its agent rewrote, shorter or not, loses nothing that was copied.
+func TestRewrittenRecord(t *testing.T) {
+	f := newFixture(t)
+	f.write(toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t2", Prompt: "two"}, toyLine{ID: "t3", Prompt: "three"})
+	f.pass()
+	before := f.source()
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
+	}
+	f.write(toyLine{ID: "t3", Prompt: "three"}, toyLine{ID: "t4", Prompt: "four"})
+	f.pass()
+	if got := f.texts(); got != "one two three four" {
+		t.Errorf("got %s", got)
+	}
+	f.sameSource()
+	if before == f.source() {
+		t.Error("the new record is not kept")
+	}
+}
