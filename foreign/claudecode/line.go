@@ -24,7 +24,7 @@ type line struct {
 	Sidechain        bool            `json:"isSidechain"`
 	Meta             bool            `json:"isMeta"`
 	CompactSummary   bool            `json:"isCompactSummary"`
-	Message          json.RawMessage `json:"message"`
+	Message          message         `json:"message"`
 	ToolUseResult    json.RawMessage `json:"toolUseResult"`
 	Summary          string          `json:"summary"`
 	CustomTitle      string          `json:"customTitle"`
@@ -80,23 +80,19 @@ type block struct {
 
 // blocks returns the parts of a message. A text is one part.
 func blocks(content json.RawMessage) []block {
-	var text string
-	if json.Unmarshal(content, &text) == nil {
+	if text, ok := jsonl.Text(content); ok {
 		return []block{{Type: "text", Text: text}}
 	}
-	var raw []json.RawMessage
-	if json.Unmarshal(content, &raw) != nil {
-		return nil
-	}
-	out := make([]block, len(raw))
-	for i := range raw {
-		_ = json.Unmarshal(raw[i], &out[i]) // what is not understood stays empty
-	}
+	var out []block
+	_ = json.Unmarshal(content, &out) // what is not understood stays empty
 	return out
 }
 
 // text joins the texts of a content; other parts are named.
 func text(content json.RawMessage) string {
+	if text, ok := jsonl.Text(content); ok {
+		return text
+	}
 	var parts []string
 	for _, b := range blocks(content) {
 		switch {

@@ -2,7 +2,6 @@ package claudecode
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
@@ -146,8 +145,7 @@ func (r *reader) line(raw jsonl.Line) {
 // user handles a line of the user: a prompt, results of tools, or what Claude Code writes
 // in the user's name.
 func (r *reader) user(l line, at int64) {
-	var m message
-	_ = json.Unmarshal(l.Message, &m)
+	m := l.Message
 	results := 0
 	for _, b := range blocks(m.Content) {
 		if b.Type == "tool_result" {
@@ -263,8 +261,7 @@ func (r *reader) result(l line, b block) {
 }
 
 func (r *reader) assistant(l line) {
-	var m message
-	_ = json.Unmarshal(l.Message, &m)
+	m := l.Message
 	r.flush()
 	if !r.b.Active() {
 		return

@@ -90,7 +90,8 @@ var exitLine = regexp.MustCompile(`(?m)^(?:Process exited with code|Exit code:) 
 // exitCode finds the exit code in an output, which has it in its first lines or, until
 // 2025, is an object.
 func exitCode(output string) *int {
-	head := output
+	const most = 4 << 10
+	head := output[:min(len(output), most)]
 	if cut := strings.Index(head, "\nOutput:"); cut >= 0 {
 		head = head[:cut]
 	}

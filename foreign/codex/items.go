@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -50,7 +51,9 @@ func (r *reader) item(payload json.RawMessage, at time.Time, raw jsonl.Line) {
 			if c.Tool == foreign.TaskTool && c.Subagent == "" {
 				c.Subagent = spawned(output)
 			}
-			_ = json.Unmarshal(i.Output, &o) // an object may say whether it succeeded
+			if bytes.HasPrefix(i.Output, []byte("{")) {
+				_ = json.Unmarshal(i.Output, &o) // it may say whether it succeeded
+			}
 			o.apply(c)
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
 )
 
 // line is one line of a rollout.
@@ -127,8 +129,7 @@ func isInjected(text string) bool {
 
 // text returns an output as the model saw it.
 func text(raw json.RawMessage) string {
-	var plain string
-	if json.Unmarshal(raw, &plain) == nil {
+	if plain, ok := jsonl.Text(raw); ok {
 		return plain
 	}
 	var parts []content

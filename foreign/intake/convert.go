@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/jsonl"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
@@ -145,6 +147,10 @@ func fields(input json.RawMessage) map[string]*structpb.Value {
 	}
 	out := make(map[string]*structpb.Value, len(object))
 	for name, raw := range object {
+		if text, ok := plain(raw); ok {
+			out[valid(name)] = structpb.NewStringValue(text)
+			continue
+		}
 		value := &structpb.Value{}
 		if err := protojson.Unmarshal(raw, value); err != nil {
 			value = structpb.NewStringValue(valid(string(raw))) // such as a number that does not fit
@@ -152,6 +158,15 @@ func fields(input json.RawMessage) map[string]*structpb.Value {
 		out[valid(name)] = value
 	}
 	return out
+}
+
+// plain returns the text of a JSON string, unless the parser of messages may read it
+// otherwise. Most inputs are long texts, of which that parser is slow.
+func plain(raw json.RawMessage) (string, bool) {
+	if !utf8.Valid(raw) || bytes.Contains(raw, []byte(`\u`)) {
+		return "", false
+	}
+	return jsonl.Text(raw)
 }
 
 // valid makes a text UTF-8, as the stored form requires.
