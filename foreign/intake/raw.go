@@ -72,6 +72,8 @@ func openRaw(ctx context.Context, blobs blob.Store, rows kv.Store, conv string) 
 	return r, nil
 }
 
+func unreadable(err error) error { return fmt.Errorf("%w: %w", foreign.ErrUnreadable, err) }
+
 // segments returns the segments of the newest generation of a file, by offset.
 func (r *rawState) segments(name string) (generation int, found map[int64]blob.ID) {
 	generation, found = 1, map[int64]blob.ID{}
@@ -113,7 +115,7 @@ func parseSegment(key string) (generation int, name string, at int64, ok bool) {
 func (r *rawState) add(ctx context.Context, f foreign.File) error {
 	src, size, err := open(f)
 	if err != nil {
-		return fmt.Errorf("%w: %w", foreign.ErrUnreadable, err)
+		return unreadable(err)
 	}
 	defer src.Close()
 	generation, have := r.segments(valid(f.Name))
@@ -130,7 +132,7 @@ func (r *rawState) add(ctx context.Context, f foreign.File) error {
 			if err == io.EOF {
 				return nil // it was cut meanwhile; the next pass sees that
 			}
-			return fmt.Errorf("%w: %w", foreign.ErrUnreadable, err)
+			return unreadable(err)
 		}
 		b := blob.New(bytes.Clone(buf[:n]))
 		if have[at] == b.ID {

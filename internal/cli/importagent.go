@@ -10,15 +10,13 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet"
-	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/agents"
 	"github.com/stet-dev/stet/foreign/intake"
-	"github.com/stet-dev/stet/kv/memkv"
 )
 
-// importAgent copies the sessions of an agent. A dry run copies them into memory, so that
-// it says what an import into an empty store would do.
+// importAgent copies the sessions of an agent. A dry run says what an import into an empty
+// store would do.
 func (a *app) importAgent(ctx context.Context, args []string, flags importFlags) error {
 	adapter, err := agents.Find(flags.from)
 	if err != nil {
@@ -46,23 +44,21 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 	return err
 }
 
-// copySessions copies sessions into the store, or into memory, and shows progress.
+// copySessions copies sessions into the store, or counts them, and shows progress.
 func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *foundSessions, dryRun bool) (totals intake.Totals, err error) {
-	run := func(m *intake.Intake) error {
-		bar := a.progress("importing", max(1, found.bytes))
-		totals, err = m.Sessions(ctx, found.all(), func(t intake.Totals) { _ = bar.Set64(t.Read) })
-		_ = bar.Finish() // display only
-		return err
-	}
+	bar := a.progress("importing", max(1, found.bytes))
+	show := func(t intake.Totals) { _ = bar.Set64(t.Read) } // display only
+	defer func() { _ = bar.Finish() }()
 	if dryRun {
-		none := memblob.New()
-		err = run(intake.New(none, memkv.New(none), adapter))
-		return totals, err
+		return intake.Count(ctx, adapter, found.all(), show)
 	}
 	a.cache = importCache
 	// What was imported is compressed as after every verb: by a process in the background.
 	// Here it would take as long as the import.
-	err = a.withStore(ctx, true, func(db *stet.DB) error { return run(intake.New(db.Blobs(), db.Rows(), adapter)) })
+	err = a.withStore(ctx, true, func(db *stet.DB) error {
+		totals, err = intake.New(db.Blobs(), db.Rows(), adapter).Sessions(ctx, found.all(), show)
+		return err
+	})
 	return totals, err
 }
 
