@@ -110,6 +110,9 @@ var (
 	ErrEvent = fault.New(fault.Invalid, "unknown event")
 	// ErrUnknownAgent reports a name that no adapter has.
 	ErrUnknownAgent = fault.New(fault.NotFound, "unknown agent")
+	// ErrImportOnly reports a program whose conversations can be imported, and that stet
+	// neither connects nor continues.
+	ErrImportOnly = fault.New(fault.Unsupported, "stet only imports from this program")
 )
 
 // Unreadable reports whether an error concerns only a part of what is read.

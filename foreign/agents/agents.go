@@ -1,9 +1,12 @@
 // Package agents lists the adapters: one for each agent that stet knows. It promises that
 // every name on the command line and in conversations leads to the adapter that reads it.
+// The editor Cursor has a name here and no adapter: package cursorimport copies its states
+// and checkpoints as they are, which is more than turns.
 package agents
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/foreign"
@@ -29,7 +32,17 @@ func All() []foreign.Adapter {
 	}
 }
 
-// Names returns the names of all agents, sorted.
+// Cursor is the name of the editor whose conversations are imported, and nothing else.
+const Cursor = "cursor"
+
+// Importable returns the names of all programs whose conversations can be imported, sorted.
+func Importable() []string {
+	names := append(Names(), Cursor)
+	slices.Sort(names)
+	return names
+}
+
+// Names returns the names of all agents that have an adapter, sorted.
 func Names() []string {
 	var names []string
 	for _, a := range All() {
@@ -46,8 +59,11 @@ func Find(name string) (foreign.Adapter, error) {
 			return a, nil
 		}
 	}
+	if name == Cursor {
+		return nil, fmt.Errorf("%w: 'stet import --from %s' copies what it keeps; stet has no hooks for it and does not continue its conversations", foreign.ErrImportOnly, Cursor)
+	}
 	if near := nearest(name); near != "" {
 		return nil, fmt.Errorf("%w %q; did you mean %q?", foreign.ErrUnknownAgent, name, near)
 	}
-	return nil, fmt.Errorf("%w %q; stet knows %s", foreign.ErrUnknownAgent, name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("%w %q; stet knows %s", foreign.ErrUnknownAgent, name, strings.Join(Importable(), ", "))
 }

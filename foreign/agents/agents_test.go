@@ -29,6 +29,17 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// Cursor is known by name, and the error says what works.
+func TestCursorIsImportedOnly(t *testing.T) {
+	if _, err := agents.Find(agents.Cursor); !errors.Is(err, foreign.ErrImportOnly) || errors.Is(err, foreign.ErrUnknownAgent) {
+		t.Errorf("got %v", err)
+	}
+	names := agents.Importable()
+	if !slices.IsSorted(names) || !slices.Contains(names, agents.Cursor) || len(names) != len(agents.Names())+1 {
+		t.Errorf("got %v", names)
+	}
+}
+
 func ExampleFind() {
 	adapter, err := agents.Find("pi")
 	fmt.Println(adapter.Name(), err)

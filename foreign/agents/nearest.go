@@ -9,7 +9,7 @@ func nearest(name string) string {
 		return ""
 	}
 	best, least := "", 3
-	for _, n := range Names() {
+	for _, n := range Importable() {
 		p := plain(n)
 		if strings.HasPrefix(p, name) && len(name) > 1 || strings.HasPrefix(name, p) && len(p) > 2 {
 			return n

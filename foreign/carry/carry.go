@@ -69,7 +69,7 @@ func At(ctx context.Context, store *conversation.Store, host foreign.Host, conv 
 		return foreign.Continuation{}, err
 	}
 	adapter, err := agents.Find(session.Agent)
-	if errors.Is(err, foreign.ErrUnknownAgent) {
+	if errors.Is(err, foreign.ErrUnknownAgent) || errors.Is(err, foreign.ErrImportOnly) {
 		return foreign.Continuation{}, ErrNoSession // imported by a release that knows more
 	}
 	if err != nil {

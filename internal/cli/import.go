@@ -50,7 +50,7 @@ you agreed.`,
 		Example: "  stet import --from " + agents.Names()[0] + "\n  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if flags.from != "cursor" {
+			if flags.from != agents.Cursor {
 				return a.importAgent(cmd.Context(), args, flags)
 			}
 			if len(args) == 0 {
@@ -67,8 +67,8 @@ you agreed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.from, "from", "cursor", "source program: cursor, "+strings.Join(agents.Names(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(append([]string{"cursor"}, agents.Names()...), cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&flags.from, "from", agents.Cursor, "source program: "+strings.Join(agents.Importable(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(agents.Importable(), cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&flags.dryRun, "dry-run", false, "read and count, write nothing")
 	f.BoolVar(&flags.rescue, "rescue", false, "read the readable part of a truncated file")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask before importing what was found")
