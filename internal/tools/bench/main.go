@@ -64,7 +64,7 @@ var targets = []struct {
 	{regexp.MustCompile(`AcrossNodes|^Wake`), "p99-ms", "≤ 50"},
 	{regexp.MustCompile(`ArchivedCost`), "rows-after/conv", "≤ 4"},
 	{regexp.MustCompile(`^Hook`), "p50-ms", "≤ 10"},
-	{regexp.MustCompile(`^Import`), "peak-MiB", "≤ 64"},
+	{regexp.MustCompile(`^Import`), "over-MiB", "≤ 64"},
 	{regexp.MustCompile(`FirstCapture|First`), "ours/git", "≤ 0.25"},
 	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
 	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
