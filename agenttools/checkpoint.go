@@ -50,6 +50,9 @@ func (t *Tools) checkpoint(ctx context.Context, p *Place, args CheckpointArgs) (
 	a.line("Saved as %s: %s changed since the checkpoint before it. `rewind_preview` with to=%q shows how to come back here.",
 		code(rec.Name()), plural(int(rec.FilesChanged), "file"), rec.Name())
 	a.notCaptured(res.NotCaptured)
+	if res.StateError != nil {
+		a.line("The state of the conversation is lost, so that the checkpoint has only the files: %v", res.StateError)
+	}
 	if c.turn == nil {
 		a.line("stet is not told about the turns of this session, so it cannot say which later changes are its work: a rewind to here will take back nothing unless `exact` is set. `stet connect` changes that.")
 	}

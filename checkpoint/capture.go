@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
@@ -76,6 +78,9 @@ type Result struct {
 	IgnoredChanged []string
 	// Recovered describes an interrupted rewind that was recovered first, or is nil.
 	Recovered *Recovery
+	// StateError is set if the state of the conversation, Request.Root, is lost: the files
+	// are captured, and the record names no state. It wraps conversation.ErrDataLoss.
+	StateError error
 	// IndexError is why the stat index could not be saved, or nil. The checkpoint is
 	// complete; the next one will take longer.
 	IndexError error
@@ -117,6 +122,9 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	if err == nil {
 		err = w.commit(ctx, st, cap, rec, req.Holder)
 	}
+	if res.StateError = dropLostRoot(rec, err); res.StateError != nil {
+		err = w.commit(ctx, st, cap, rec, req.Holder)
+	}
 	if isLost(err) {
 		// A collector removed blobs that the index has: read everything again.
 		req.Paths = nil
@@ -135,6 +143,18 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	res.NotKept = cap.notKept
 	res.IndexError = errors.Join(w.keepIndex(cap.index), w.keepRound(next, cap.stats))
 	return res, nil
+}
+
+// dropLostRoot removes the state from a record if that is what the store lacked, and
+// returns the loss.
+func dropLostRoot(rec *Record, err error) error {
+	var missing *kv.MissingBlobsError
+	if rec.Root.IsZero() || !errors.As(err, &missing) || !slices.Contains(missing.IDs, rec.Root) {
+		return nil
+	}
+	loss := &conversation.HydrationError{Conversation: rec.Conversation, Source: "pointer", Err: blob.NotFound(rec.Root)}
+	rec.Root = blob.ID{}
+	return loss
 }
 
 // capturedTurn is captured, and examines ignored files where a turn begins or ends.

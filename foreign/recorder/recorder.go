@@ -112,7 +112,9 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 	}
 	wanted, err := ask(ctx, space, info, e, &req)
 	if err == nil && wanted {
-		out.Result, err = space.Checkpoint(ctx, req)
+		if out.Result, err = space.Checkpoint(ctx, req); err == nil {
+			copied = errors.Join(copied, out.Result.StateError) // the files are captured
+		}
 	}
 	if err == nil && wanted && e.Kind == foreign.TurnStart {
 		err = r.recorded(ctx, space, e, req)

@@ -101,7 +101,19 @@ func (a *app) makeCheckpoint(ctx context.Context, p *place, flags checkpointFlag
 		return nil
 	}
 	a.say("%s", checkpointText(res))
-	return a.print(newCheckpointJSON(res), res.Record.ID+"\n")
+	if err := a.print(newCheckpointJSON(res), res.Record.ID+"\n"); err != nil {
+		return err
+	}
+	return stateLost(res)
+}
+
+// stateLost reports, after the files were captured, that the state of the conversation
+// is lost.
+func stateLost(res *checkpoint.Result) error {
+	if res.StateError == nil {
+		return nil
+	}
+	return fmt.Errorf("the files are captured, but not the state of the conversation: %w", res.StateError)
 }
 
 // request builds the request from the flags.
