@@ -166,20 +166,28 @@ func (s *conversationService) Get(ctx context.Context, req *connect.Request[stet
 	}
 	res := &stetv1.GetConversationResponse{Conversation: wireConversation(info)}
 	if req.Msg.GetWithState() && !info.Root.IsZero() {
+		var raw []byte
 		r, err := blob.Open(ctx, s.db.Blobs(), info.Root)
-		if err != nil {
-			return nil, lost(err)
+		if err == nil {
+			raw, err = wire.ReadMessage(r, info.Root)
 		}
-		raw, err := wire.ReadMessage(r, info.Root)
 		if err != nil {
-			return nil, lost(err)
+			return nil, lostState(info, err)
 		}
 		res.Structure = new(agentv1.ConversationStateStructure)
 		if err := proto.Unmarshal(raw, res.Structure); err != nil {
-			return nil, connect.NewError(connect.CodeDataLoss, err)
+			return nil, &conversation.HydrationError{Conversation: info.ID, Source: "pointer", Err: err}
 		}
 	}
 	return connect.NewResponse(res), nil
+}
+
+// lostState makes the loss of a conversation's current root data loss with its source.
+func lostState(info conversation.Info, err error) error {
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		return &conversation.HydrationError{Conversation: info.ID, Source: "pointer", Err: err}
+	}
+	return err
 }
 
 func (s *conversationService) List(ctx context.Context, req *connect.Request[stetv1.ListConversationsRequest]) (*connect.Response[stetv1.ListConversationsResponse], error) {

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
-	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/client"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -83,51 +81,5 @@ func TestStaleWritersDisturbNobody(t *testing.T) {
 	third := fresh().Conversations()
 	if got := call(t, third.Save, saveOf(conv.GetId(), "m4", newest)).GetEpoch(); got != newest+1 {
 		t.Errorf("epoch %d after a new start, want %d", got, newest+1)
-	}
-}
-
-// A lost root is data loss in every call that reads the state, and a complete new state is
-// taken. Nothing else is lost by it.
-func TestLostRoot(t *testing.T) {
-	ctx := t.Context()
-	db, err := stet.Open(ctx, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	serve := func() *client.Client { return dial(t, serveDB(t, db, &server.Options{Token: token}), token) }
-	c := serve()
-	conv := call(t, c.Conversations().Create, &stetv1.CreateConversationRequest{Title: "lost"}).GetConversation()
-	saved := call(t, c.Conversations().Save, saveOf(conv.GetId(), "m1", conv.GetEpoch())).GetSave()
-	gen, err := db.Engine().Blobs().Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost := func(id blob.ID) bool { return bytes.Equal(id.Bytes(), saved.GetRoot()) }
-	if _, err := db.Engine().Blobs().Sweep(ctx, gen, blob.SweepOptions{Live: func(id blob.ID) bool { return !lost(id) }}); err != nil {
-		t.Fatal(err)
-	}
-	dir := db.Engine().Dir()
-	if err := db.Close(); err != nil { // it has the state in memory
-		t.Fatal(err)
-	}
-	if db, err = stet.Open(ctx, dir, nil); err != nil {
-		t.Fatal(err)
-	}
-	c = serve()
-	id := conv.GetId()
-	refuse(t, c.Conversations().Get, &stetv1.GetConversationRequest{Id: id, WithState: true}, connect.CodeDataLoss)
-	refuse(t, c.Conversations().Fork, &stetv1.ForkConversationRequest{Id: id, Seq: 1}, connect.CodeDataLoss)
-	refuse(t, c.Conversations().Transcript, &stetv1.TranscriptRequest{Id: id}, connect.CodeDataLoss)
-	if got := call(t, c.Conversations().Get, &stetv1.GetConversationRequest{Id: id}).GetConversation().GetTitle(); got != "lost" {
-		t.Errorf("title %q", got)
-	}
-	call(t, c.Conversations().Save, saveOf(id, "m2", 0))
-	messages := call(t, c.Conversations().Transcript, &stetv1.TranscriptRequest{Id: id}).GetMessages()
-	if len(messages) != 1 || messages[0].GetText() != "m2" {
-		t.Errorf("the new state has %v", messages)
-	}
-	if saves := call(t, c.Conversations().History, &stetv1.ConversationHistoryRequest{Id: id}).GetSaves(); len(saves) != 2 {
-		t.Errorf("%d saves", len(saves))
 	}
 }
