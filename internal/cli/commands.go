@@ -21,6 +21,7 @@ func (a *app) commands() []*cobra.Command {
 		a.searchCommand(),
 		a.tailCommand(),
 		a.followCommand(),
+		a.askCommand(),
 		a.snapshotCommand(),
 		a.checkpointCommand(),
 		a.rewindCommand(),
