@@ -18,6 +18,8 @@ var (
 	namedVerb    = regexp.MustCompile("`stet ([a-z]+)")
 	namedCall    = regexp.MustCompile(`\b[A-Z]\w*Service/[A-Z]\w*`)
 	namedSetting = regexp.MustCompile("`([a-z]+\\.[a-z0-9_]+)`")
+	namedFlag    = regexp.MustCompile("`(?:stet [^`]*)?--([a-z-]+)")
+	namedFunc    = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*)`")
 	evidenceItem = regexp.MustCompile("`([a-z0-9/]+)`:|\\b(root):|\\b((?:Test|Fuzz)[A-Z]\\w*)|\\b([a-z_-]+\\.txtar)")
 )
 
@@ -28,7 +30,8 @@ func TestSeedsAreInTheProduct(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &seedsPage{t: t, verbs: verbsOfCLI(t), calls: callsOfProtos(t), settings: textOf(t, "internal/cli", ".go"), tests: make(map[string][]string)}
+	p := newSeedsPage(t)
+	p.fail = func(format string, args ...any) { t.Errorf(format, args...) }
 	rows := 0
 	for line := range strings.SplitSeq(string(page), "\n") {
 		cells := strings.Split(strings.Trim(line, "|"), "|")
@@ -46,23 +49,91 @@ func TestSeedsAreInTheProduct(t *testing.T) {
 	}
 }
 
+// TestSeedsWithoutAProductPathAreFound checks the check: a row fails if what it names does
+// not exist, or is not in the program.
+func TestSeedsWithoutAProductPathAreFound(t *testing.T) {
+	p := newSeedsPage(t)
+	const packages, shown = "`blob`", "`blob`: TestSumIsSHA256"
+	for _, row := range []struct{ packages, product, shown string }{
+		{packages, "", shown},
+		{packages, "every client", shown},
+		{packages, "`stet nothing`", shown},
+		{packages, "`stet command`", shown},
+		{packages, "`stet blob --nothing`", shown},
+		{packages, "BlobService/Nothing", shown},
+		{packages, "setting `remote.nothing`", shown},
+		{packages, "`stet blob`, by `blob.Nothing`", shown},
+		{packages, "`stet blob`, by `agentrun.NewScriptedNothing`", shown},
+		{"`blob/nothing`", "`stet blob`", shown},
+		{"`kv/kvtest`", "`stet blob`", shown}, // a suite, which the program does not contain
+		{packages, "`stet blob`", "`blob`: TestNothing"},
+		{packages, "`stet blob`", "`internal/cli`: nothing.txtar"},
+		{packages, "`stet blob`", ""},
+	} {
+		failed := false
+		p.fail = func(string, ...any) { failed = true }
+		if p.row("0", row.packages, row.product, row.shown); !failed {
+			t.Errorf("this row is accepted: %v", row)
+		}
+	}
+	p.fail = t.Errorf
+	p.row("0", packages, "`stet blob`, BlobService/Put, setting `remote.url`, `stet export --base`, by `jsoncheckpoint.Create`", shown)
+}
+
 type seedsPage struct {
 	t        *testing.T
+	fail     func(format string, args ...any)
 	verbs    []string
 	calls    []string
 	settings string
+	server   string
+	program  map[string]bool // the packages that the program contains
+	code     map[string]string
 	tests    map[string][]string
+}
+
+func newSeedsPage(t *testing.T) *seedsPage {
+	t.Helper()
+	p := &seedsPage{t: t, verbs: verbsOfCLI(t), calls: callsOfProtos(t), tests: make(map[string][]string), program: map[string]bool{}, code: map[string]string{}}
+	p.settings = codeOf(t, "internal/cli")
+	p.server = codeOf(t, "server") + codeOf(t, "agentrun") + codeOf(t, "cloudagent")
+	imports := ourImports(t)
+	var add func(pkg string)
+	add = func(pkg string) {
+		if p.program[pkg] {
+			return
+		}
+		p.program[pkg] = true
+		p.code[pkg] = codeIn(t, pkg)
+		for _, imported := range imports[pkg] {
+			add(imported)
+		}
+	}
+	add("cmd/stet")
+	return p
+}
+
+// called reports whether the program calls a function outside of its package.
+func (p *seedsPage) called(pkg, name string) bool {
+	for in, code := range p.code {
+		if filepath.Base(in) != pkg && strings.Contains(code, pkg+"."+name+"(") {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *seedsPage) row(number, packages, product, shown string) {
 	named := namedPackage.FindAllStringSubmatch(packages, -1)
 	for _, m := range named {
 		if files, err := filepath.Glob(filepath.Join(m[1], "*.go")); err != nil || len(files) == 0 {
-			p.t.Errorf("%s: there is no package %s", number, m[1])
+			p.fail("%s: there is no package %s", number, m[1])
+		} else if !p.program[m[1]] {
+			p.fail("%s: the program does not contain %s", number, m[1])
 		}
 	}
 	if len(named) == 0 {
-		p.t.Errorf("%s names no package", number)
+		p.fail("%s names no package", number)
 	}
 	p.product(number, product)
 	p.shown(number, shown)
@@ -72,21 +143,36 @@ func (p *seedsPage) product(number, product string) {
 	ways := 0
 	for _, m := range namedVerb.FindAllStringSubmatch(product, -1) {
 		if ways++; !slices.Contains(p.verbs, m[1]) {
-			p.t.Errorf("%s: there is no verb %s", number, m[1])
+			p.fail("%s: there is no verb %s", number, m[1])
 		}
 	}
 	for _, call := range namedCall.FindAllString(product, -1) {
 		if ways++; !slices.Contains(p.calls, call) {
-			p.t.Errorf("%s: there is no call %s", number, call)
+			p.fail("%s: there is no call %s", number, call)
+			continue
+		}
+		_, method, _ := strings.Cut(call, "/")
+		if !regexp.MustCompile(`func \(\w+ \*?\w+\) ` + method + `\(`).MatchString(p.server) {
+			p.fail("%s: nothing answers %s", number, call)
+		}
+	}
+	for _, m := range namedFlag.FindAllStringSubmatch(product, -1) {
+		if !strings.Contains(p.settings, `, "`+m[1]+`", `) {
+			p.fail("%s: there is no flag --%s", number, m[1])
+		}
+	}
+	for _, m := range namedFunc.FindAllStringSubmatch(product, -1) {
+		if !p.called(m[1], m[2]) {
+			p.fail("%s: the program does not call %s.%s", number, m[1], m[2])
 		}
 	}
 	for _, m := range namedSetting.FindAllStringSubmatch(product, -1) {
 		if ways++; !strings.Contains(p.settings, `{"`+m[1]+`",`) {
-			p.t.Errorf("%s: there is no setting %s", number, m[1])
+			p.fail("%s: there is no setting %s", number, m[1])
 		}
 	}
 	if ways == 0 {
-		p.t.Errorf("%s is not used by the product", number)
+		p.fail("%s is not used by the product", number)
 	}
 }
 
@@ -101,7 +187,7 @@ func (p *seedsPage) shown(number, shown string) {
 		case script != "":
 			found++
 			if _, err := os.Stat(filepath.Join(pkg, "testdata/script", script)); err != nil {
-				p.t.Errorf("%s: %v", number, err)
+				p.fail("%s: %v", number, err)
 			}
 		default:
 			found++
@@ -109,22 +195,69 @@ func (p *seedsPage) shown(number, shown string) {
 				p.tests[pkg] = testsOf(p.t, pkg)
 			}
 			if !slices.Contains(p.tests[pkg], test) {
-				p.t.Errorf("%s: %s has no %s", number, pkg, test)
+				p.fail("%s: %s has no %s", number, pkg, test)
 			}
 		}
 	}
 	if found == 0 {
-		p.t.Errorf("%s has no test", number)
+		p.fail("%s has no test", number)
 	}
 }
 
-// verbsOfCLI returns the verbs of the command line.
+// verbsOfCLI returns the verbs of the command line: those that its list of commands has
+// and that say how they are used.
 func verbsOfCLI(t *testing.T) (verbs []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`a\.([a-z]+)Command\(\)`).FindAllStringSubmatch(textOf(t, "internal/cli", ".go"), -1) {
-		verbs = append(verbs, m[1])
+	list, err := os.ReadFile("internal/cli/commands.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := codeOf(t, "internal/cli")
+	for _, m := range regexp.MustCompile(`\ta\.([a-z]+)Command\(\),`).FindAllStringSubmatch(string(list), -1) {
+		if regexp.MustCompile(`(Use:\s+|Command\()"` + m[1] + `[ "]`).MatchString(code) {
+			verbs = append(verbs, m[1])
+		}
 	}
 	return verbs
+}
+
+// codeOf returns the Go files of a tree that are not tests.
+func codeOf(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// codeIn returns the Go files of a package that are not tests.
+func codeIn(t *testing.T, pkg string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(data)
+	}
+	return all.String()
 }
 
 // callsOfProtos returns the calls of all services, as Service/Method.
