@@ -21,6 +21,9 @@ type Agent struct {
 	Subagents bool
 	// Again are the arguments that continue the last session.
 	Again []string
+	// Resume returns the arguments that continue a session. It is nil for an agent whose
+	// hooks cannot show the model a line of text.
+	Resume func(session string) []string
 
 	// files are what the user has below the home before stet is connected, among them
 	// hooks of others.
@@ -59,6 +62,7 @@ func (b *Box) other() string { return "echo ran >> " + b.Others }
 func claudeCode() Agent {
 	return Agent{
 		Name: "claude-code", program: "claude", Subagents: true, Again: []string{"--continue"},
+		Resume: func(session string) []string { return []string{"--resume", session} },
 		files: func(b *Box) map[string]string {
 			return map[string]string{".claude/settings.json": fmt.Sprintf(`{
     "cleanupPeriodDays": 365,
@@ -89,6 +93,7 @@ func claudeCode() Agent {
 func codex() Agent {
 	return Agent{
 		Name: "codex", program: "codex", Subagents: true, Again: []string{"resume", "--last"},
+		Resume: func(session string) []string { return []string{"resume", session} },
 		files: func(b *Box) map[string]string {
 			return map[string]string{
 				".codex/config.toml": codexConfig(b),
@@ -138,6 +143,7 @@ trust_level = "trusted"
 func gemini() Agent {
 	return Agent{
 		Name: "gemini", program: "gemini", Subagents: true, Again: []string{"--resume", "latest"},
+		Resume: func(session string) []string { return []string{"--resume", session} },
 		files: func(b *Box) map[string]string {
 			return map[string]string{".gemini/settings.json": fmt.Sprintf(`{
   "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
@@ -211,6 +217,7 @@ func copilot() Agent {
 func qwen() Agent {
 	return Agent{
 		Name: "qwen", program: "qwen", Subagents: true, Again: []string{"--continue"}, Rewrites: true,
+		Resume: func(session string) []string { return []string{"--resume", session} },
 		files: func(b *Box) map[string]string {
 			return map[string]string{".qwen/settings.json": fmt.Sprintf(`{
   "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},

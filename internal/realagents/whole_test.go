@@ -146,11 +146,13 @@ func (w *way) noFailures(t *testing.T) {
 	}
 }
 
+// conversation is a line of stet ls.
+type conversation struct {
+	ID, Agent, Workspace, Title string
+	Turns                       uint64
+}
+
 func (w *way) words(t *testing.T) {
-	type conversation struct {
-		ID, Agent, Workspace, Title string
-		Turns                       uint64
-	}
 	for _, c := range lines[conversation](t, w.Stet("ls", "--json")) {
 		if c.Turns >= 3 {
 			w.conv = c.ID
