@@ -56,7 +56,7 @@ func (r *Recorder) beside(space *checkpoint.Workspace, e foreign.Event) func(con
 		}
 		var out []string
 		for _, w := range workers {
-			in := slices.ContainsFunc(w.Workspaces, func(dir string) bool { return inside(space.Path(), dir) })
+			in := slices.ContainsFunc(w.Workspaces, func(dir string) bool { return Inside(space.Path(), dir) })
 			if in && w.Session != e.Session {
 				out = append(out, w.Session)
 			}
@@ -101,8 +101,8 @@ func (r *Recorder) ownWork(ctx context.Context, e foreign.Event) (bool, error) {
 	return !current.Recorded && (started || open || !last.IsZero()), err
 }
 
-// inside reports whether a directory is in a workspace.
-func inside(root, dir string) bool {
+// Inside reports whether a directory is in a workspace.
+func Inside(root, dir string) bool {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}

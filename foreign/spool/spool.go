@@ -8,6 +8,7 @@
 //
 //	{dir}/{agent}/{session}/{turn, eight hex digits}.jsonl
 //	{dir}/{agent}/{session}/lock
+//	{dir}/{agent}/{session}/process.json   the process that has the session open
 package spool
 
 import (

@@ -140,7 +140,8 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	}
 	var lost error // of the spool; the checkpoint is taken all the same
 	if !way.late {
-		lost = spool.Open(dir, agent, event.Session).Add(name, event, now())
+		session := spool.Open(dir, agent, event.Session)
+		lost = errors.Join(session.Add(name, event, now()), keepProcess(session, agent, event))
 	}
 	if event.Kind == foreign.SessionStart && !way.late {
 		lost = errors.Join(lost, a.earlierBehind(agent))

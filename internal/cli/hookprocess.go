@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/spool"
 )
 
 // hookBehind finishes an event in a process of its own, so that the agent goes on: one
@@ -49,6 +51,22 @@ func agentProcess(name string) []checkpoint.Process {
 		return []checkpoint.Process{p}
 	}
 	return nil
+}
+
+// keepProcess keeps which process has a session open, so that it is known between turns,
+// too. Events inside a turn do not come here.
+func keepProcess(session *spool.Spool, agent string, e foreign.Event) error {
+	if e.Subagent != "" || e.Kind != foreign.SessionStart && e.Kind != foreign.TurnStart && e.Kind != foreign.SessionEnd {
+		return nil
+	}
+	processes := agentProcess(agent)
+	switch {
+	case len(processes) == 0:
+		return nil
+	case e.Kind == foreign.SessionEnd:
+		return session.SetClosed(processes[0])
+	}
+	return session.SetOpen(spool.OpenSession{Agent: agent, Session: e.Session, Workspace: e.Workspace, Process: processes[0]})
 }
 
 // agentPID is the nearest process above this one that is not a shell: agents run hooks in

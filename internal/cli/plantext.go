@@ -41,6 +41,9 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) str
 	for i := range plan.AtWork {
 		fmt.Fprintf(&text, "At work  %s: may change files again\n", atWorkText(&plan.AtWork[i]))
 	}
+	for _, o := range a.idleAgents(p.space.Path(), plan.AtWork) {
+		fmt.Fprintf(&text, "Open     %s: %s\n", idleText(o), idleMeaning(o))
+	}
 	turns := timeline.New(p.service, p.db.Conversations())
 	if effect := plan.Effect(func(root blob.ID) (int, error) { return turns.Turns(ctx, root) }); effect != "" {
 		fmt.Fprintf(&text, "Conversation  %s\n", effect)

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/spool"
 	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -61,7 +62,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: `Show which store and workspace are in use, whether capture is on, the last
 checkpoint, active turns, what changed since, what cannot be captured, and
 the last operation. Active turns are commands of 'stet run', including those that continue
-after it was killed, and agents that reported the begin of a turn.`,
+after it was killed, and agents that reported the begin of a turn. Agents that are open
+between turns are named, too, and so are connected agents that do not run the hooks.`,
 		Example: "  stet status\n  stet status --json | jq '.changes[].path'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,12 +90,15 @@ type statusJSON struct {
 	Lost         []nameJSON             `json:"repositories_lost,omitempty"`
 	Operation    *operationJSON         `json:"operation,omitempty"`
 	AtWork       []checkpoint.TurnJSON  `json:"at_work"`
+	Idle         []idleJSON             `json:"idle,omitempty"`
 	HookFailures []hookFailure          `json:"hook_failures,omitempty"`
+	Blocked      []blockedJSON          `json:"agents_blocked,omitempty"`
 	Remote       *copiesJSON            `json:"remote,omitempty"`
 	ignored      []string
 	lost         []string // repositories
 	last         *checkpoint.Record
 	atWork       checkpoint.Turns
+	idle         []spool.OpenSession
 }
 
 type changeJSON struct {
@@ -110,7 +115,7 @@ func (a *app) status(ctx context.Context, p *place) error {
 	value := statusJSON{
 		Schema: "stet.status.v1", Store: shown(a.storePlace()), Encrypted: p.db.Ring() != nil, Workspace: p.space.Path(),
 		Capture: all.on("capture.enabled"), Rewind: all.on("rewind.enabled"), Changes: []changeJSON{},
-		HookFailures: a.hookFailures(now().Add(-24 * time.Hour)),
+		HookFailures: a.hookFailures(now().Add(-24 * time.Hour)), Blocked: a.blockedAgents(ctx),
 	}
 	if value.Remote, err = a.copyStatus(ctx, p.db); err != nil {
 		return err
@@ -125,6 +130,8 @@ func (a *app) status(ctx context.Context, p *place) error {
 		return err
 	}
 	value.AtWork = value.atWork.JSON()
+	value.idle = a.idleAgents(p.space.Path(), value.atWork)
+	value.Idle = idleValues(value.idle)
 	if value.last != nil {
 		value.Last = value.last.JSON()
 		changed, err := p.service.IgnoredChanges(ctx, value.last)
@@ -219,6 +226,9 @@ func (a *app) statusText(v statusJSON) string {
 		line("agents", "%s", p.red(fmt.Sprintf("%s of hooks in the last day; %s, %s: %s", plural(int64(n), "failure"),
 			when(last.Time, now()), printable(last.Event), clip(first, 200))))
 	}
+	for _, b := range v.Blocked {
+		line("agents", "%s", p.yellow(printable(b.Agent+" reports nothing: "+b.Why)))
+	}
 	if v.last == nil {
 		line("checkpoints", "none yet; create one with 'stet checkpoint'")
 		return text.String()
@@ -232,6 +242,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	if len(v.atWork) > 0 {
 		line("", "%s", atWorkMeaning(v.atWork))
+	}
+	for _, o := range v.idle {
+		line("open", "%s", idleText(o))
 	}
 	if op := v.Operation; op != nil {
 		line("operation", "%s  %s", op.ID, clip(op.Description, 60))

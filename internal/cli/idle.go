@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign/agents"
+	"github.com/stet-dev/stet/foreign/recorder"
+	"github.com/stet-dev/stet/foreign/spool"
+)
+
+// idleJSON is an agent that is open between turns.
+type idleJSON struct {
+	Agent     string `json:"agent"`
+	Session   string `json:"session"`
+	PID       int    `json:"pid"`
+	LastEvent string `json:"last_event,omitempty"`
+}
+
+// idleAgents returns the agents that are open in a workspace and wait for a prompt. Those
+// with a running turn are at work. What cannot be read names nobody.
+func (a *app) idleAgents(root string, atWork checkpoint.Turns) []spool.OpenSession {
+	dir, err := a.hookDir()
+	if err != nil {
+		return nil
+	}
+	open, err := spool.Opened(dir)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(open, func(o spool.OpenSession) bool {
+		working := slices.ContainsFunc(atWork, func(t checkpoint.Turn) bool { return t.Holder.ID == o.Session })
+		return working || !recorder.Inside(root, o.Workspace)
+	})
+}
+
+func idleText(o spool.OpenSession) string {
+	return fmt.Sprintf("%s (pid %d), session %s, between turns since %s", printable(o.Agent), o.Process.PID, shorter(o.Session), when(o.Last, now()))
+}
+
+// idleMeaning says what a rewind is to an agent that still holds the turns.
+func idleMeaning(o spool.OpenSession) string {
+	if adapter, err := agents.Find(o.Agent); err == nil && adapter.Notice("x") != nil {
+		return "its next prompt says what was taken back"
+	}
+	return "it does not learn what is taken back; continue with 'stet resume'"
+}
+
+func idleValues(open []spool.OpenSession) (out []idleJSON) {
+	for _, o := range open {
+		out = append(out, idleJSON{o.Agent, o.Session, o.Process.PID, stamp(o.Last)})
+	}
+	return out
+}
