@@ -3,6 +3,10 @@
 // never changes what OpenCode does: every error is caught, and nothing is waited for
 // longer than the limits below say.
 import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { closeSync, openSync, unlinkSync, writeSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 
 const command = ["stet", "hook", "opencode"]
 
@@ -14,6 +18,22 @@ const toolLimit = 1000
 const shorten = (_key, value) =>
   typeof value === "string" && value.length > 16384 ? value.slice(0, 16384) : value
 
+// OpenCode may end right after it reports the end of a turn, before a pipe is written. A
+// file is whole when the command starts; it has no name and goes with the command.
+function fileOf(text) {
+  try {
+    const name = join(tmpdir(), `stet-${process.pid}-${randomUUID()}`)
+    const fd = openSync(name, "wx+", 0o600)
+    try {
+      unlinkSync(name)
+      writeSync(fd, text, 0) // at an offset, so that the command reads from the start
+      return fd
+    } catch {
+      closeSync(fd)
+    }
+  } catch {}
+}
+
 function run(payload, limit) {
   return new Promise((resolve) => {
     try {
@@ -22,15 +42,22 @@ function run(payload, limit) {
         clearTimeout(timer)
         resolve()
       }
-      const child = spawn(command[0], [...command.slice(1), payload.event], {
-        stdio: ["pipe", "ignore", "ignore"],
-        detached: process.platform !== "win32",
-        windowsHide: true,
-      })
+      const text = JSON.stringify(payload, shorten)
+      const file = process.platform === "win32" ? undefined : fileOf(text)
+      let child
+      try {
+        child = spawn(command[0], [...command.slice(1), payload.event], {
+          stdio: [file ?? "pipe", "ignore", "ignore"],
+          detached: process.platform !== "win32",
+          windowsHide: true,
+        })
+      } finally {
+        if (file !== undefined) closeSync(file)
+      }
       child.on("error", done)
       child.on("exit", done)
-      child.stdin.on("error", () => {})
-      child.stdin.end(JSON.stringify(payload, shorten))
+      child.stdin?.on("error", () => {})
+      child.stdin?.end(text)
       child.unref()
     } catch {
       resolve()

@@ -171,7 +171,35 @@ func (b *Box) Prompt(resume []string, prompt string) string {
 	if err != nil {
 		b.tb.Fatalf("%s: %v\n%s", b.agent.Name, err, out)
 	}
+	b.awaitHooks()
 	return out
+}
+
+// awaitHooks waits until no hook of the box runs: OpenCode does not wait for its hooks
+// when it ends, and words that are recorded late are copied behind the agent.
+func (b *Box) awaitHooks() {
+	b.tb.Helper()
+	end := time.Now().Add(limit)
+	for b.hookRuns() {
+		if time.Now().After(end) {
+			b.tb.Fatalf("a hook runs for more than %v", limit)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// hookRuns reports whether a process is a hook of the box. It is false where processes
+// cannot be listed.
+func (b *Box) hookRuns() bool {
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		line, err := os.ReadFile(name)
+		args := strings.Split(string(line), "\x00")
+		if err == nil && args[0] == b.StetPath && slices.Contains(args, "hook") {
+			return true
+		}
+	}
+	return false
 }
 
 // Do runs a program of the agent that is not a prompt. A failure ends the test.
@@ -181,6 +209,11 @@ func (b *Box) Do(program string, args ...string) {
 	if err != nil {
 		b.tb.Fatalf("%s: %v\n%s", program, err, out)
 	}
+}
+
+// Command returns a command with a program of the agent.
+func (b *Box) Command(program string, args ...string) *exec.Cmd {
+	return b.command(filepath.Join(b.bin, program), args...)
 }
 
 // Run is an agent at work.
