@@ -52,6 +52,16 @@ type Adapter interface {
 	// running a command. The command has one argument more: the event's name.
 	Connection(h Host, c Connect) ([]Change, error)
 
+	// Tools returns what has to be in which file so that the agent starts a server of the
+	// Model Context Protocol and can use its tools. The command is the whole server. It is
+	// nil for an agent that has no such servers.
+	Tools(h Host, c Connect) ([]Change, error)
+
+	// Skips says why the agent does not run the hooks of Connection although they are in
+	// its settings, and what the user can do. It is "" if nothing is known to keep the
+	// agent from it. It reads settings and runs no program.
+	Skips(h Host, c Connect) (string, error)
+
 	// Event decodes what the agent gives to a hook. An event that means nothing to stet
 	// has the kind NoEvent.
 	Event(name string, payload []byte) (Event, error)

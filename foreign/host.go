@@ -94,15 +94,29 @@ type Change struct {
 	// Hooks are entries that are added to lists of a JSON file which may have others'
 	// entries.
 	Hooks []HookEntry
+	// Block is a table of a TOML file which may have others' tables.
+	Block *Block
 	// Note is what the user has to do besides, or "".
 	Note string
 }
 
-// HookEntry is one element of a list in a JSON settings file.
+// Block is a table in a TOML settings file.
+type Block struct {
+	// Table is the table's name, such as "mcp_servers.stet". A table of that name that is
+	// not ours stays as it is.
+	Table string
+	// Lines are its keys and values, one in a line.
+	Lines []string
+}
+
+// HookEntry is one element of a list in a JSON settings file, or one member of an object.
 type HookEntry struct {
 	// List is the keys from the top of the file to the list, such as "hooks",
 	// "PreToolUse". Missing objects and lists are created.
 	List []string
+	// Key, if not "", makes the entry the value of this key in the object that List names.
+	// A value of the key that is not ours stays as it is.
+	Key string
 	// Value is the element: one JSON value, which contains Ours.
 	Value string
 	// Ours is a text by which an element of the list is known to be ours, whatever the

@@ -23,6 +23,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 	"github.com/stet-dev/stet/foreign/internal/npm"
+	"github.com/stet-dev/stet/foreign/internal/servers"
 )
 
 // Name is the name of the agent.
@@ -70,3 +71,21 @@ func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, 
 	change, err := hooks.Change(path, c, hooks.Style{Unit: time.Second, AllTools: "*"}, hooks.Usual())
 	return []foreign.Change{change}, err
 }
+
+// Tools returns a server of the user's state file, or of a project's.
+func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
+	path := filepath.Join(h.Home, ".claude.json")
+	if own := h.Dir("CLAUDE_CONFIG_DIR", ".claude"); own != filepath.Join(h.Home, ".claude") {
+		path = filepath.Join(own, ".claude.json")
+	}
+	if c.Project != "" {
+		path = filepath.Join(c.Project, ".mcp.json")
+	}
+	return servers.Member(path, []string{"mcpServers"}, c, func(program string, args []string) any {
+		return servers.Server{Type: "stdio", Command: program, Args: args}
+	})
+}
+
+// Skips returns "": nothing is known to keep Claude Code from its hooks but its own
+// settings, which say so to the user.
+func (Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

@@ -306,7 +306,7 @@ func TestEventsOfASubagent(t *testing.T) {
 
 func TestLimitsOfHooks(t *testing.T) {
 	changes, err := codex.New().Connection(foreign.Host{Home: "/h"}, foreign.Connect{Command: []string{"/bin/stet", "hook", "codex"}})
-	if err != nil || len(changes) != 1 || changes[0].Path != filepath.Join("/h", ".codex", "hooks.json") || !strings.Contains(changes[0].Note, "/hooks") {
+	if err != nil || len(changes) != 1 || changes[0].Path != filepath.Join("/h", ".codex", "hooks.json") || !strings.Contains(changes[0].Note, "Trust all and continue") {
 		t.Fatalf("%+v, %v", changes, err)
 	}
 	want := `{"hooks":[{"type":"command","command":"/bin/stet hook codex SessionEnd","timeout":3}]}`

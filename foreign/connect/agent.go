@@ -3,6 +3,8 @@ package connect
 import (
 	"context"
 	"errors"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/foreign"
@@ -23,6 +25,9 @@ const (
 	// Outdated means that its settings run another command than they should, such as a
 	// stet that was moved or that of an earlier release.
 	Outdated State = "outdated"
+	// Blocked means that its settings are right and that the agent does not report all the
+	// same, until its user has done what Why says.
+	Blocked State = "blocked"
 	// Broken means that its settings cannot be changed. Why says it.
 	Broken State = "broken"
 )
@@ -32,12 +37,14 @@ type Agent struct {
 	Name         string
 	Installation foreign.Installation
 	State        State
-	// Why explains Broken.
+	// Why explains Blocked and Broken.
 	Why error
 	// Last is when the last event came, zero if none did.
 	Last time.Time
 	// Notes are what the user has to do besides.
 	Notes []string
+	// Tools means that the agent can start servers of tools.
+	Tools bool
 
 	changes []foreign.Change
 	made    made // directories that connecting made
@@ -49,6 +56,10 @@ type Options struct {
 	// Command is the program with its first arguments; the agent's name and the event
 	// follow.
 	Command []string
+	// Tools is the command of a server of tools for agents, and WithTools means that agents
+	// get it where they can. One that is there already is kept as it should be.
+	Tools     []string
+	WithTools bool
 	// Project, if not "", is the directory whose settings are used instead of the user's.
 	Project string
 	// Spool is the directory in which events arrive.
@@ -62,8 +73,12 @@ func Look(ctx context.Context, a foreign.Adapter, o Options) (Agent, error) {
 	if out.Installation, err = a.Detect(ctx, o.Host); err != nil {
 		return out, err
 	}
-	command := append(append([]string{}, o.Command...), a.Name())
-	if out.changes, err = a.Connection(o.Host, foreign.Connect{Command: command, Project: o.Project}); err != nil {
+	calls := foreign.Connect{Command: append(slices.Clone(o.Command), a.Name()), Project: o.Project}
+	if out.changes, err = a.Connection(o.Host, calls); err != nil {
+		return out, err
+	}
+	hooks := out.changes
+	if err := out.withTools(a, o); err != nil {
 		return out, err
 	}
 	applied, present := 0, 0
@@ -96,7 +111,64 @@ func Look(ctx context.Context, a foreign.Adapter, o Options) (Agent, error) {
 	case out.Installation.Found:
 		out.State = NotConnected
 	}
+	if out.State == Connected {
+		out.skips(a, o.Host, calls, hooks)
+	}
 	return out, nil
+}
+
+// withTools adds the changes that give the agent tools, if they are wanted or there.
+func (a *Agent) withTools(adapter foreign.Adapter, o Options) error {
+	if len(o.Tools) == 0 {
+		return nil
+	}
+	server := foreign.Connect{Command: append(slices.Clone(o.Tools), "--agent="+adapter.Name()), Project: o.Project}
+	changes, err := adapter.Tools(o.Host, server)
+	if err != nil {
+		return err
+	}
+	a.Tools = len(changes) > 0
+	wanted := o.WithTools
+	for _, c := range changes {
+		back, err := PlanRevert(c)
+		wanted = wanted || err == nil && back.Changed()
+	}
+	if wanted {
+		a.changes = merge(a.changes, changes)
+	}
+	return nil
+}
+
+// merge adds changes. Those of one JSON file become one.
+func merge(changes, more []foreign.Change) []foreign.Change {
+	out := slices.Clone(changes)
+	for _, c := range more {
+		i := slices.IndexFunc(out, func(o foreign.Change) bool { return o.Path == c.Path && o.Hooks != nil && c.Hooks != nil })
+		if i < 0 {
+			out = append(out, c)
+			continue
+		}
+		out[i].Hooks = slices.Concat(out[i].Hooks, c.Hooks)
+	}
+	return out
+}
+
+// skips finds out whether the agent runs its hooks. An event that came since they were
+// written shows that it does.
+func (a *Agent) skips(adapter foreign.Adapter, h foreign.Host, calls foreign.Connect, hooks []foreign.Change) {
+	if !slices.ContainsFunc(hooks, func(c foreign.Change) bool {
+		info, err := os.Stat(c.Path)
+		return err != nil || !a.Last.After(info.ModTime())
+	}) {
+		return
+	}
+	why, err := adapter.Skips(h, calls)
+	if err == nil && why != "" {
+		err = errors.New(why)
+	}
+	if err != nil {
+		a.State, a.Why = Blocked, err
+	}
 }
 
 // File is what happens, or has happened, to a file.
@@ -109,28 +181,30 @@ type File struct {
 }
 
 // Preview returns what Connect would change.
-func (a Agent) Preview() ([]File, error) { return a.each(Plan) }
+func (a Agent) Preview() ([]File, error) { return each(a.changes, Plan) }
 
 // Connect makes the agent report its events.
 func (a Agent) Connect() ([]File, error) {
 	if err := a.made.note(a.changes); err != nil {
 		return nil, err
 	}
-	return a.each(Apply)
+	return each(a.changes, Apply)
 }
 
 // Disconnect takes everything of ours out of the agent's settings, and removes the
 // directories that Connect made and that are empty.
 func (a Agent) Disconnect() ([]File, error) {
-	files, err := a.each(Revert)
+	back := slices.Clone(a.changes)
+	slices.Reverse(back)
+	files, err := each(back, Revert)
 	return files, errors.Join(err, a.made.remove(a.changes))
 }
 
 // each applies a step to all files, and returns those that it changed.
-func (a Agent) each(step func(foreign.Change) (Result, error)) ([]File, error) {
+func each(changes []foreign.Change, step func(foreign.Change) (Result, error)) ([]File, error) {
 	var files []File
 	var errs []error
-	for _, c := range a.changes {
+	for _, c := range changes {
 		r, err := step(c)
 		if err == nil && r.Changed() {
 			files = append(files, File{Path: c.Path, Before: r.Before, After: r.After, Backup: r.Backup})

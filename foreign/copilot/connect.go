@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/servers"
 )
 
 // timeout is the time limit of a hook in seconds.
@@ -41,3 +42,17 @@ func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, 
 	}
 	return []foreign.Change{{Path: filepath.Join(dir, "stet.json"), Content: append(content, '\n')}}, nil
 }
+
+// Tools returns a server of the user's servers. Which file of a project the CLI reads is not
+// known.
+func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
+	if c.Project != "" {
+		return nil, nil
+	}
+	return servers.Member(filepath.Join(home(h), "mcp-config.json"), []string{"mcpServers"}, c, func(program string, args []string) any {
+		return servers.Server{Type: "local", Command: program, Args: args, Tools: []string{"*"}}
+	})
+}
+
+// Skips returns "": nothing is known to keep the CLI from its hooks.
+func (Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

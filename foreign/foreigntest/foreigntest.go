@@ -76,6 +76,7 @@ func Run(t *testing.T, c Config) {
 	t.Run("cut", c.cut)
 	t.Run("events", c.events)
 	t.Run("connection", c.connection)
+	t.Run("tools", c.tools)
 	if c.Lines {
 		t.Run("growth", c.growth)
 		t.Run("torn", c.torn)

@@ -55,13 +55,23 @@ var existing = []string{
 	"{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"mine\"}]}]},\"version\":1}",
 }
 
+// tables are settings in TOML that a user may have.
+var tables = []string{
+	"", "\n", "model = \"x\"", "model = \"x\"\n", "# mine\n[a]\nb = 1\n\n\n", "[a]\r\nb = 1\r\n", "[mcp_servers.other]\ncommand = \"x\"\n",
+	"[hooks.state.\"/h/hooks.json:stop:0:0\"]\ntrusted_hash = \"sha256:0\"",
+}
+
 // roundTrip applies a change to each kind of settings and takes it back.
 func roundTrip(t *testing.T, change foreign.Change) {
 	t.Helper()
-	for i, content := range existing {
+	kinds := existing
+	if change.Block != nil {
+		kinds = tables
+	}
+	for i, content := range kinds {
 		dir := t.TempDir()
 		change.Path = filepath.Join(dir, filepath.Base(change.Path))
-		if content != "" && change.Hooks != nil {
+		if content != "" && change.Content == nil {
 			save(t, change.Path, []byte(content))
 		}
 		before := snapshot(t, dir)
@@ -106,6 +116,49 @@ func (c Config) connection(t *testing.T) {
 				}
 			}
 			roundTrip(t, change)
+		}
+	}
+}
+
+// tools registers a server of tools and takes it out. One of the same name that the user
+// registered stays.
+func (c Config) tools(t *testing.T) {
+	h, project := c.Home(t), t.TempDir()
+	for _, dir := range []string{"", project} {
+		con := foreign.Connect{Command: []string{"/opt/a b/stet", "mcp", "--agent=" + c.Adapter.Name()}, Project: dir}
+		changes, err := c.Adapter.Tools(h, con)
+		if err != nil {
+			t.Errorf("tools in %q: %v", dir, err)
+		}
+		below := h.Home
+		if dir != "" {
+			below = dir
+		}
+		for _, change := range changes {
+			if rel, err := filepath.Rel(below, change.Path); err != nil || strings.HasPrefix(rel, "..") {
+				t.Errorf("the file %s is not below %s", change.Path, below)
+			}
+			roundTrip(t, change)
+			own(t, change)
+		}
+	}
+}
+
+// own checks that a server which the user registered under our name stays.
+func own(t *testing.T, change foreign.Change) {
+	t.Helper()
+	change.Path = filepath.Join(t.TempDir(), filepath.Base(change.Path))
+	text := ""
+	if change.Block != nil {
+		text = "[" + change.Block.Table + "]\ncommand = \"mine\"\n"
+	} else {
+		e := change.Hooks[0]
+		text = `{"` + strings.Join(append(e.List, e.Key), `":{"`) + `":{"command":"mine"}` + strings.Repeat("}", len(e.List)+1)
+	}
+	save(t, change.Path, []byte(text))
+	for name, step := range map[string]func(foreign.Change) (settings.Result, error){"apply": settings.Apply, "revert": settings.Revert} {
+		if r, err := step(change); err != nil || r.Changed() {
+			t.Errorf("%s of a server that is the user's: %q, %v", name, r.After, err)
 		}
 	}
 }

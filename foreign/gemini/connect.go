@@ -5,6 +5,7 @@ import (
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/hooks"
+	"github.com/stet-dev/stet/foreign/internal/servers"
 )
 
 // Connection returns the hooks of the settings. The CLI runs them in a shell; a command that
@@ -23,3 +24,13 @@ func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change,
 	})
 	return []foreign.Change{change}, err
 }
+
+// Tools returns a server of the user's settings, or of a project's.
+func (*Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
+	return servers.Member(settingsPath(h, c.Project), []string{"mcpServers"}, c, func(program string, args []string) any {
+		return servers.Server{Command: program, Args: args}
+	})
+}
+
+// Skips returns "": nothing is known to keep the CLI from its hooks.
+func (*Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

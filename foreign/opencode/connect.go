@@ -5,9 +5,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/internal/servers"
 )
 
 // plugin runs a command at OpenCode's events. It needs no other package, catches every
@@ -35,3 +37,29 @@ func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change,
 	content := bytes.Replace(plugin, []byte(`["stet", "hook", "opencode"]`), command, 1)
 	return []foreign.Change{{Path: pluginPath(h, c.Project), Content: content}}, nil
 }
+
+// Tools returns a server of the user's settings, or of a project's.
+func (*Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
+	dir := c.Project
+	if dir == "" {
+		dir = filepath.Join(base(h, "XDG_CONFIG_HOME", ".config"), "opencode")
+	}
+	path := filepath.Join(dir, "opencode.json")
+	if other := path + "c"; exists(other) && !exists(path) { // with comments
+		path = other
+	}
+	return servers.Member(path, []string{"mcp"}, c, func(program string, args []string) any {
+		return struct {
+			Type    string   `json:"type"`
+			Command []string `json:"command"`
+		}{"local", append([]string{program}, args...)}
+	})
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Skips returns "": OpenCode runs every plugin that it finds.
+func (*Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

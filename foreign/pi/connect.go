@@ -35,3 +35,9 @@ func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change,
 	content := bytes.Replace(extension, []byte(`["stet", "hook", "pi"]`), command, 1)
 	return []foreign.Change{{Path: extensionPath(h, c.Project), Content: content}}, nil
 }
+
+// Tools returns nil: pi has no servers of the Model Context Protocol.
+func (*Adapter) Tools(foreign.Host, foreign.Connect) ([]foreign.Change, error) { return nil, nil }
+
+// Skips returns "": pi runs every extension that it finds.
+func (*Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 	"github.com/stet-dev/stet/foreign/internal/npm"
+	"github.com/stet-dev/stet/foreign/internal/servers"
 )
 
 // Name is the name of the agent.
@@ -53,13 +54,26 @@ func (Adapter) Detect(_ context.Context, h foreign.Host) (foreign.Installation, 
 
 // Connection returns the hooks of the user's settings, or of a project's.
 func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
-	path := filepath.Join(dir(h), "settings.json")
-	if c.Project != "" {
-		path = filepath.Join(c.Project, ".qwen", "settings.json")
-	}
-	change, err := hooks.Change(path, c, hooks.Style{Unit: time.Millisecond, AllTools: "*"}, hooks.Usual())
+	change, err := hooks.Change(settingsPath(h, c), c, hooks.Style{Unit: time.Millisecond, AllTools: "*"}, hooks.Usual())
 	return []foreign.Change{change}, err
 }
+
+func settingsPath(h foreign.Host, c foreign.Connect) string {
+	if c.Project != "" {
+		return filepath.Join(c.Project, ".qwen", "settings.json")
+	}
+	return filepath.Join(dir(h), "settings.json")
+}
+
+// Tools returns a server of the user's settings, or of a project's.
+func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
+	return servers.Member(settingsPath(h, c), []string{"mcpServers"}, c, func(program string, args []string) any {
+		return servers.Server{Command: program, Args: args}
+	})
+}
+
+// Skips returns "": nothing is known to keep Qwen Code from its hooks.
+func (Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }
 
 // Event decodes a hook's payload. Qwen Code reports a prompt without text after each round
 // of tools: that is not the start of a turn. Its ids of calls are not those of the

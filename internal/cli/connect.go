@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ import (
 )
 
 type connectFlags struct {
-	project, list, sure, noImport bool
+	project, list, sure, noImport, mcp bool
 }
 
 func (a *app) connectCommand() *cobra.Command {
@@ -40,12 +41,17 @@ Then it offers to import the sessions that the agents have already ('stet import
 -y imports them, --no-import does not. --project leaves them alone. If you agreed, what
 is missing is copied once a day, when a session begins, before agents delete it.
 
---list shows which agents are connected and when the last event came.`,
-		Example:           "  stet connect\n  stet connect claude-code -y\n  stet connect --list",
+--mcp also registers 'stet mcp' with the agents that can start such servers: the agent
+itself can then look at its history and take back its own work. A server named stet
+that you registered yourself stays as it is.
+
+--list shows which agents are connected, when the last event came, and what you have to
+do where an agent does not run the entries.`,
+		Example:           "  stet connect\n  stet connect claude-code --mcp -y\n  stet connect --list",
 		ValidArgsFunction: cobra.FixedCompletions(agents.Names(), cobra.ShellCompDirectiveNoFileComp),
 		Args:              cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := a.lookAtAgents(cmd.Context(), args, flags.project)
+			found, err := a.lookAtAgents(cmd.Context(), args, flags)
 			if err != nil {
 				return err
 			}
@@ -58,6 +64,7 @@ is missing is copied once a day, when a session begins, before agents delete it.
 	f := cmd.Flags()
 	f.BoolVar(&flags.project, "project", false, "change the settings of this project, not yours")
 	f.BoolVar(&flags.noImport, "no-import", false, "do not offer to import the agents' earlier sessions")
+	f.BoolVar(&flags.mcp, "mcp", false, "also give the agents the tools of 'stet mcp'")
 	f.BoolVar(&flags.list, "list", false, "show the agents and whether they are connected")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	return cmd
@@ -76,7 +83,7 @@ recorded stays in the store.`,
 		ValidArgsFunction: cobra.FixedCompletions(agents.Names(), cobra.ShellCompDirectiveNoFileComp),
 		Args:              cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := a.lookAtAgents(cmd.Context(), args, flags.project)
+			found, err := a.lookAtAgents(cmd.Context(), args, flags)
 			if err != nil {
 				return err
 			}
@@ -90,7 +97,7 @@ recorded stays in the store.`,
 }
 
 // lookAtAgents looks at the named agents, or at all.
-func (a *app) lookAtAgents(ctx context.Context, names []string, project bool) ([]connect.Agent, error) {
+func (a *app) lookAtAgents(ctx context.Context, names []string, flags connectFlags) ([]connect.Agent, error) {
 	adapters := agents.All()
 	if len(names) > 0 {
 		adapters = nil
@@ -102,10 +109,11 @@ func (a *app) lookAtAgents(ctx context.Context, names []string, project bool) ([
 			adapters = append(adapters, adapter)
 		}
 	}
-	opts, err := a.connectOptions(project)
+	opts, err := a.connectOptions(flags.project)
 	if err != nil {
 		return nil, err
 	}
+	opts.WithTools = flags.mcp
 	var out []connect.Agent
 	for _, adapter := range adapters {
 		agent, err := connect.Look(ctx, adapter, opts)
@@ -137,6 +145,7 @@ func (a *app) connectOptions(project bool) (connect.Options, error) {
 		}
 		opts.Command = append(opts.Command, "--store", store)
 	}
+	opts.Tools = append(slices.Clone(opts.Command), "mcp")
 	opts.Command = append(opts.Command, "hook")
 	if project {
 		if opts.Project, err = a.workspaceDir(); err != nil {
@@ -176,7 +185,7 @@ func (a *app) printAgents(found []connect.Agent) error {
 
 func (a *app) agentLine(agent connect.Agent) string {
 	p := a.paint()
-	state := map[connect.State]func(string) string{connect.Connected: p.green, connect.NotFound: p.dim}[agent.State]
+	state := map[connect.State]func(string) string{connect.Connected: p.green, connect.Blocked: p.yellow, connect.NotFound: p.dim}[agent.State]
 	if state == nil {
 		state = p.red
 	}
@@ -199,8 +208,14 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 	var wanted []connect.Agent
 	var names []string
 	for _, agent := range found {
+		if flags.mcp && !agent.Tools && (named || agent.State != connect.NotFound) {
+			a.say("%s starts no servers of tools here; it can run stet in its shell", agent.Name)
+		}
 		switch {
 		case agent.State == connect.NotFound && !named:
+			continue
+		case agent.State == connect.Blocked:
+			a.warn("%s is connected already, but %v", agent.Name, agent.Why)
 			continue
 		case agent.State == connect.Broken:
 			a.warn("%s: %v", agent.Name, agent.Why)
@@ -250,7 +265,7 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 // noneConnected says why there was nothing to do.
 func (a *app) noneConnected(found []connect.Agent, named bool) error {
 	for _, agent := range found {
-		if agent.State == connect.Connected {
+		if agent.State == connect.Connected || agent.State == connect.Blocked {
 			return nil
 		}
 		if agent.State == connect.Broken {
@@ -267,7 +282,7 @@ func (a *app) disconnectAgents(ctx context.Context, found []connect.Agent, flags
 		switch agent.State {
 		case connect.Broken:
 			a.warn("%s: %v", agent.Name, agent.Why)
-		case connect.Connected, connect.Outdated:
+		case connect.Connected, connect.Blocked, connect.Outdated:
 			wanted, names = append(wanted, agent), append(names, agent.Name)
 		}
 	}

@@ -29,7 +29,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short:   "Check that this machine and the store keep their promises",
 		GroupID: groupStart,
 		Long: `Check the store (it opens, only you can read it, there is room, the write-ahead
-log works, the database is intact, no rewind is unfinished) and the workspace.
+log works, the database is intact, no rewind is unfinished), the workspace, and whether
+connected agents run the hooks of stet.
 Then test every promise of a store on a scratch store on the same file system: what
 passes there also holds for your data. Your data is not changed.
 
@@ -125,6 +126,7 @@ func (d *doctor) close() error {
 
 func (d *doctor) examine(ctx context.Context, quick bool) error {
 	d.workspace()
+	d.agents(ctx)
 	d.space()
 	if _, err := os.Stat(d.dir); errors.Is(err, fs.ErrNotExist) {
 		d.report("store", "none at "+d.dir+" yet; it is created at first use", nil)

@@ -15,25 +15,33 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/agenttools"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/foreign/agents"
 	"github.com/stet-dev/stet/sqlite"
 )
 
 // sessionVariables are set by agents for the programs that they start.
 var sessionVariables = []string{"CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID", "CODEX_SESSION_ID"}
 
+// sessionVariableOf is the one that an agent sets for the servers that it starts. An agent
+// that another one started inherits that of the other.
+var sessionVariableOf = map[string]string{
+	"claude-code": "CLAUDE_CODE_SESSION_ID", "gemini": "GEMINI_SESSION_ID", "codex": "CODEX_SESSION_ID",
+}
+
 // directoryVariables name the directory that the agent works in, where that is not the
 // one in which it starts programs. Other agents set Claude's, too.
 var directoryVariables = []string{"GEMINI_CWD", "CLAUDE_PROJECT_DIR"}
 
 func (a *app) mcpCommand() *cobra.Command {
-	var session string
+	var session, agent string
 	cmd := &cobra.Command{
 		Use:     "mcp",
 		Short:   "Serve an agent its own history, and let it take back its own work",
 		GroupID: groupServe,
 		Long: `Serve tools to a coding agent over the Model Context Protocol, on the standard input
 and output: history, search, show, diff, checkpoint, rewind_preview, rewind, undo. The
-agent starts this; docs/agents/MCP.md says how to add it to each.
+agent starts this; 'stet connect --mcp' registers it, and docs/agents/MCP.md says how to
+add it by hand.
 
 A rewind needs the token of a preview and does exactly what the preview listed. By
 default it takes back only what the calling session changed; your files and those of
@@ -42,11 +50,14 @@ other sessions stay. The state before is saved, and 'stet undo' reverts it, too.
 The workspace is that of -C, of GEMINI_CWD or CLAUDE_PROJECT_DIR, or of the current
 directory. The session is that of --session, the one whose turn the agent that started
 this is working on, or that of CLAUDE_CODE_SESSION_ID, GEMINI_SESSION_ID or
-CODEX_SESSION_ID. It ends when the input ends.`,
-		Example: "  claude mcp add --scope user stet -- stet mcp\n  stet mcp -C ~/src/shop --session 7c1f",
+CODEX_SESSION_ID. --agent names the agent that starts this, so that only its own variable
+counts. It ends when the input ends.`,
+		Example: "  stet connect --mcp\n  claude mcp add --scope user stet -- stet mcp\n  stet mcp -C ~/src/shop --session 7c1f",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveTools(cmd.Context(), session) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveTools(cmd.Context(), session, agent) },
 	}
+	cmd.Flags().StringVar(&agent, "agent", "", "agent that starts this, such as claude-code")
+	_ = cmd.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(agents.Names(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&session, "session", "", "session that uses the tools (id or unique prefix)")
 	_ = cmd.RegisterFlagCompletionFunc("session", a.completeConversationFlag) // fails for unknown flags only
 	return cmd
@@ -54,11 +65,18 @@ CODEX_SESSION_ID. It ends when the input ends.`,
 
 // serveTools serves until the input ends. Only the protocol is written to the output, and
 // nobody can be asked for a passphrase.
-func (a *app) serveTools(ctx context.Context, session string) error {
+func (a *app) serveTools(ctx context.Context, session, agent string) error {
+	variables := sessionVariables
+	if agent != "" {
+		if _, err := agents.Find(agent); err != nil {
+			return usage(err)
+		}
+		variables = []string{sessionVariableOf[agent]}
+	}
 	in, out := a.in, a.out
 	a.in, a.out, a.quiet = strings.NewReader(""), io.Discard, true
 	opts := &agenttools.Options{
-		Session: cmp.Or(session, a.conversation), Started: firstVariable(sessionVariables), Version: version(),
+		Session: cmp.Or(session, a.conversation), Started: firstVariable(variables), Version: version(),
 		Explain: a.explainTool, Log: a.warn,
 	}
 	opts.Agent, _ = checkpoint.ProcessOf(agentPID(), "")

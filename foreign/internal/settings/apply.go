@@ -86,6 +86,9 @@ func apply(c foreign.Change, before []byte) ([]byte, error) {
 	if c.Hooks != nil {
 		return Add(before, c.Hooks)
 	}
+	if c.Block != nil {
+		return addBlock(before, *c.Block)
+	}
 	if before != nil && !ours(c, before) {
 		return nil, fmt.Errorf("%w: the file is there and is not stet's", foreign.ErrSettings)
 	}
@@ -103,13 +106,16 @@ func ours(c foreign.Change, have []byte) bool {
 }
 
 func revert(c foreign.Change, before []byte) ([]byte, error) {
-	if c.Hooks == nil {
+	if c.Hooks == nil && c.Block == nil {
 		if !ours(c, before) {
 			return before, nil
 		}
 		return nil, nil
 	}
 	after, err := Remove(before, c.Hooks)
+	if c.Block != nil {
+		after, err = removeBlock(before, *c.Block)
+	}
 	if err == nil && len(after) == 0 && len(before) > 0 {
 		for _, path := range backups(c.Path) { // there was an empty file
 			if info, err := os.Stat(path); err == nil && info.Size() == 0 {

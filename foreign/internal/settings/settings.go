@@ -66,19 +66,21 @@ func add(src []byte, e foreign.HookEntry) ([]byte, error) {
 	if root == nil {
 		return st.file(src, e), nil
 	}
-	path, err := walk(root, e.List)
+	path, err := walk(root, e)
 	if err != nil {
 		return nil, err
 	}
 	last := path[len(path)-1]
 	if missing := e.List[len(path)-1:]; len(missing) > 0 {
-		return st.insert(src, last, func(indent string) string { return st.member(missing, e.Value, indent) }), nil
+		return st.insert(src, last, func(indent string) string { return st.member(missing, e, indent) }), nil
 	}
-	ours := oursIn(src, last, e.Ours)
+	ours := oursOf(src, last, e)
 	switch {
+	case len(ours) == 0 && e.Key != "" && slices.ContainsFunc(last.parts, func(p part) bool { return p.key == e.Key }):
+		return src, nil // somebody else's
 	case len(ours) == 0:
-		return st.insert(src, last, func(indent string) string { return st.value(e.Value, indent) }), nil
-	case len(ours) == 1 && !mixed(src, last.parts[ours[0]].value, e.Ours):
+		return st.insert(src, last, func(indent string) string { return st.element(e, indent) }), nil
+	case len(ours) == 1 && (e.Key != "" || !mixed(src, last.parts[ours[0]].value, e.Ours)):
 		v := last.parts[ours[0]].value
 		if same(src[v.start:v.end], e.Value) {
 			return src, nil
@@ -97,9 +99,10 @@ func add(src []byte, e foreign.HookEntry) ([]byte, error) {
 	}
 }
 
-// walk returns the values on the way to a list, as far as they are there.
-func walk(root *node, keys []string) ([]*node, error) {
-	path := []*node{root}
+// walk returns the values on the way to the container of an entry, as far as they are
+// there.
+func walk(root *node, e foreign.HookEntry) ([]*node, error) {
+	path, keys := []*node{root}, e.List
 	for i, key := range keys {
 		at := path[len(path)-1]
 		if at.kind != '{' {
@@ -120,10 +123,19 @@ func walk(root *node, keys []string) ([]*node, error) {
 		}
 		path = append(path, found)
 	}
-	if path[len(path)-1].kind != '[' {
-		return nil, fmt.Errorf("%w: %q is not a list", foreign.ErrSettings, keys[len(keys)-1])
+	kind, what := byte('['), "a list"
+	if e.Key != "" {
+		kind, what = '{', "an object"
+	}
+	if path[len(path)-1].kind != kind {
+		return nil, fmt.Errorf("%w: %q is not %s", foreign.ErrSettings, keys[len(keys)-1], what)
 	}
 	return path, nil
+}
+
+// oursOf returns the parts of the container of an entry that are ours.
+func oursOf(src []byte, container *node, e foreign.HookEntry) []int {
+	return slices.DeleteFunc(oursIn(src, container, e.Ours), func(i int) bool { return e.Key != "" && container.parts[i].key != e.Key })
 }
 
 // oursIn returns the elements of a list that hold a text.
@@ -165,14 +177,17 @@ func takeOut(src []byte, e foreign.HookEntry) ([]byte, error) {
 	if err != nil || root == nil {
 		return src, err
 	}
-	path, err := walk(root, e.List)
+	path, err := walk(root, e)
 	if err != nil || len(path) <= len(e.List) {
 		return src, err
 	}
 	list := path[len(path)-1]
-	ours := oursIn(src, list, e.Ours)
+	ours := oursOf(src, list, e)
 	if len(ours) == 0 {
 		return src, nil
+	}
+	if e.Key != "" {
+		return cutPart(src, list, ours[0]), nil
 	}
 	if within := inner(src, list.parts[ours[0]].value, e.Ours); within != nil {
 		return cutPart(src, within, oursIn(src, within, e.Ours)[0]), nil
@@ -186,13 +201,13 @@ func removeOne(src []byte, e foreign.HookEntry) ([]byte, error) {
 	if err != nil || root == nil {
 		return src, err
 	}
-	path, err := walk(root, e.List)
+	path, err := walk(root, e)
 	if err != nil || len(path) <= len(e.List) {
 		return src, err
 	}
 	list := path[len(path)-1]
-	ours := oursIn(src, list, e.Ours)
-	if len(ours) != 1 || len(list.parts) != 1 || mixed(src, list.parts[0].value, e.Ours) || !made(src, list) {
+	ours := oursOf(src, list, e)
+	if len(ours) != 1 || len(list.parts) != 1 || e.Key == "" && mixed(src, list.parts[0].value, e.Ours) || !made(src, list) {
 		return takeOut(src, e)
 	}
 	for i := len(path) - 2; ; i-- { // the list was made for the entry

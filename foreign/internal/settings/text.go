@@ -57,19 +57,29 @@ func (st style) value(value, indent string) string {
 	return strings.ReplaceAll(out.String(), "\n", st.nl)
 }
 
-// member writes the first key, and inside it objects for the other keys and a list.
-func (st style) member(keys []string, value, indent string) string {
+// element writes an entry as a part of its container.
+func (st style) element(e foreign.HookEntry, indent string) string {
+	if e.Key == "" {
+		return st.value(e.Value, indent)
+	}
+	key, _ := json.Marshal(e.Key)
+	return string(key) + ": " + st.value(e.Value, indent)
+}
+
+// member writes the first key, and inside it objects for the other keys and the container
+// of an entry.
+func (st style) member(keys []string, e foreign.HookEntry, indent string) string {
 	key, _ := json.Marshal(keys[0])
 	open, end := "{", "}"
-	if len(keys) == 1 {
+	if len(keys) == 1 && e.Key == "" {
 		open, end = "[", "]"
 	}
 	deeper := indent + st.unit
 	inside := ""
 	if len(keys) == 1 {
-		inside = st.value(value, deeper)
+		inside = st.element(e, deeper)
 	} else {
-		inside = st.member(keys[1:], value, deeper)
+		inside = st.member(keys[1:], e, deeper)
 	}
 	if !st.pretty {
 		return string(key) + ": " + open + " " + inside + " " + end
@@ -81,7 +91,7 @@ func (st style) member(keys []string, value, indent string) string {
 func (st style) file(src []byte, e foreign.HookEntry) []byte {
 	var out bytes.Buffer
 	out.Write(src)
-	out.WriteString("{" + st.nl + st.unit + st.member(e.List, e.Value, st.unit))
+	out.WriteString("{" + st.nl + st.unit + st.member(e.List, e, st.unit))
 	for _, d := range e.Defaults {
 		key, _ := json.Marshal(d[0])
 		out.WriteString("," + st.nl + st.unit + string(key) + ": " + d[1])
