@@ -33,6 +33,8 @@ type Agent struct {
 	// args runs one prompt without a screen. resume is how a session is continued, as
 	// Again or as stet prints it; nil begins one.
 	args func(resume []string, prompt string) []string
+	// NoServers means that it starts no servers of the Model Context Protocol.
+	NoServers bool
 	// Rewrites means that the agent writes its settings itself when it starts.
 	Rewrites bool
 }
@@ -83,12 +85,26 @@ func claudeCode() Agent {
 		args: func(resume []string, prompt string) []string {
 			args := []string{
 				"-p", "--model", "claude-sonnet-4-5", "--permission-mode", "acceptEdits",
-				"--allowedTools", "Bash Edit Write Read Agent Task", "--output-format", "json",
+				"--allowedTools", "Bash Edit Write Read Agent Task mcp__stet__history", "--output-format", "json",
 			}
 			return append(append(args, resume...), prompt)
 		},
 	}
 }
+
+// CodexAsking returns Codex as a user starts it, so that it skips hooks that were not
+// approved.
+func CodexAsking() Agent {
+	a := codex()
+	trusting := a.args
+	a.args = func(resume []string, prompt string) []string {
+		return slices.DeleteFunc(trusting(resume, prompt), func(arg string) bool { return arg == bypass })
+	}
+	return a
+}
+
+// bypass makes Codex run hooks that nobody approved.
+const bypass = "--dangerously-bypass-hook-trust"
 
 func codex() Agent {
 	return Agent{
@@ -103,7 +119,7 @@ func codex() Agent {
 		env: func(*Box) []string { return []string{"MODEL_KEY=x", "RUST_LOG=error"} },
 		args: func(resume []string, prompt string) []string {
 			// Nobody is there who could approve the hooks.
-			args := []string{"exec", "--dangerously-bypass-hook-trust"}
+			args := []string{"exec", bypass}
 			if strings.Contains(prompt, "::task") { // the other model has edit tools, this one subagents
 				args = append(args, "-m", "gpt-5.1-codex")
 			}
@@ -240,7 +256,7 @@ func qwen() Agent {
 
 func pi() Agent {
 	return Agent{
-		Name: "pi", program: "pi", Again: []string{"--continue"},
+		Name: "pi", program: "pi", Again: []string{"--continue"}, NoServers: true,
 		files: func(b *Box) map[string]string {
 			return map[string]string{
 				".pi/agent/models.json": fmt.Sprintf(

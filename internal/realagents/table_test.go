@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 // columns are the steps of the whole way.
-var columns = []string{"connect", "capture", "words", "rewind", "carry on", "undo", "disconnect", "notice", "no program", "no store", "signal INT", "signal KILL"}
+var columns = []string{"connect", "capture", "words", "rewind", "carry on", "undo", "disconnect", "MCP", "notice", "approval", "no program", "no store", "signal INT", "signal KILL"}
 
 // table is what was seen to work.
 type table struct {

@@ -4,7 +4,7 @@ import "strings"
 
 // Step is one thing that a script tells the model to do.
 type Step struct {
-	// Do is "write", "edit", "read", "bash" or "task".
+	// Do is "write", "edit", "read", "bash", "task" or "history".
 	Do string
 	// Path is the file of write, edit and read.
 	Path string
@@ -30,6 +30,7 @@ type Script struct {
 //	::edit FILE OLD => NEW   replaces a text in a file
 //	::read FILE              reads a file, where the agent has a tool for that
 //	::bash COMMAND           runs a command
+//	::history                calls the tool history of 'stet mcp'
 //	::task                   starts a subagent, whose prompt are the lines that follow
 //	::> LINE                 and begin with this
 //	::say TEXT               the last answer; without it, "done"
@@ -62,7 +63,7 @@ func cutDirective(line string) (directive, rest string, found bool) {
 	}
 	directive, rest, _ = strings.Cut(line, " ")
 	switch directive {
-	case "write", "edit", "read", "bash", "task", "say", ">":
+	case "write", "edit", "read", "bash", "task", "history", "say", ">":
 		return directive, rest, true
 	}
 	return "", "", false

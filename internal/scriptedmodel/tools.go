@@ -62,7 +62,9 @@ var names = map[string][]string{
 	"edit":  {"Edit", "replace", "edit", "apply_patch"},
 	"read":  {"Read", "read_file", "read", "view"},
 	"bash":  {"Bash", "run_shell_command", "bash", "exec_command", "shell_command", "shell"},
-	"task":  {"Agent", "Task", "task", "agent", "spawn_agent", "invoke_agent"},
+	// Servers of tools have a name of their own, and agents put it before that of the tool.
+	"history": {"mcp__stet__history", "mcp_stet_history", "stet_history", "stet-history", "history"},
+	"task":    {"Agent", "Task", "task", "agent", "spawn_agent", "invoke_agent"},
 }
 
 // callFor returns the call that does a step.
