@@ -214,14 +214,13 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 		switch {
 		case agent.State == connect.NotFound && !named:
 			continue
-		case agent.State == connect.Blocked:
-			a.warn("%s is connected already, but %v", agent.Name, agent.Why)
-			continue
 		case agent.State == connect.Broken:
 			a.warn("%s: %v", agent.Name, agent.Why)
 			continue
-		case agent.State == connect.Connected:
-			a.say("%s is connected already", agent.Name)
+		case agent.State == connect.Connected, agent.State == connect.Blocked:
+			if a.say("%s is connected already", agent.Name); agent.Why != nil {
+				a.warn("%s: %v", agent.Name, agent.Why)
+			}
 			if flags.noImport {
 				if err := a.declineEarlier(agent.Name); err != nil {
 					return err
