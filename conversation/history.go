@@ -201,14 +201,29 @@ func (c *Conversation) Rewind(ctx context.Context, seq uint64, opts *RewindOptio
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.rewindLocked(ctx, seq, opts)
+	s, err := c.rewindLocked(ctx, opts, func() (Save, []kv.Expect, error) { return c.rewindTarget(ctx, seq) })
 	if err != nil {
 		return Save{}, fmt.Errorf("rewind conversation %s to save %d: %w", c.id, seq, err)
 	}
 	return s, nil
 }
 
-func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *RewindOptions) (Save, error) {
+// StartOver is Rewind to the state before the first save, which is empty. All saves stay
+// as a branch.
+func (c *Conversation) StartOver(ctx context.Context, opts *RewindOptions) (Save, error) {
+	if opts == nil {
+		opts = &RewindOptions{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.rewindLocked(ctx, opts, func() (Save, []kv.Expect, error) { return Save{Root: EmptyRoot()}, nil, nil })
+	if err != nil {
+		return Save{}, fmt.Errorf("start conversation %s over: %w", c.id, err)
+	}
+	return s, nil
+}
+
+func (c *Conversation) rewindLocked(ctx context.Context, opts *RewindOptions, to func() (Save, []kv.Expect, error)) (Save, error) {
 	switch {
 	case !c.writable:
 		return Save{}, ErrReadOnly
@@ -218,12 +233,9 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	if err := c.clearDoubt(ctx); err != nil {
 		return Save{}, err
 	}
-	target, version, err := c.store.saveAt(ctx, c.id, seq)
+	target, expect, err := to()
 	if err != nil {
 		return Save{}, err
-	}
-	if _, err := c.store.loadState(ctx, c.id, target.Root); err != nil {
-		return Save{}, err // do not rewind to an unreadable state
 	}
 	next, err := nextSeq(c.head.Seq)
 	if err != nil {
@@ -232,16 +244,15 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	c.discardLocked()
 	branch := opts.Branch
 	if branch == "" {
-		branch = fmt.Sprintf("after-%d", seq)
+		branch = fmt.Sprintf("after-%d", target.Seq)
 	}
 	a := &attempt{
 		save: Save{
-			Seq: next, Parent: seq, Root: target.Root, MessageID: target.MessageID,
+			Seq: next, Parent: target.Seq, Root: target.Root, MessageID: target.MessageID,
 			Author: opts.Author, Turns: target.Turns, Kind: KindRewind, Branch: branch, RewoundFrom: c.head.Seq, Turn: target.Turn,
 		},
-		root: blob.Blob{ID: target.Root},
-		// While the target exists, a collector keeps everything it reaches.
-		expect: []kv.Expect{{Key: keyspace.Save(c.id, seq), Version: version}},
+		root:   blob.Blob{ID: target.Root},
+		expect: expect,
 		extend: opts.Extend,
 	}
 	a.save.Time = c.store.now()
@@ -253,3 +264,19 @@ func (c *Conversation) rewindLocked(ctx context.Context, seq uint64, opts *Rewin
 	c.adopt(a)
 	return a.save, nil
 }
+
+// rewindTarget returns the save to go to, and what the commit expects.
+func (c *Conversation) rewindTarget(ctx context.Context, seq uint64) (Save, []kv.Expect, error) {
+	target, version, err := c.store.saveAt(ctx, c.id, seq)
+	if err != nil {
+		return Save{}, nil, err
+	}
+	if _, err := c.store.loadState(ctx, c.id, target.Root); err != nil {
+		return Save{}, nil, err // do not rewind to an unreadable state
+	}
+	// While the target exists, a collector keeps everything it reaches.
+	return target, []kv.Expect{{Key: keyspace.Save(c.id, seq), Version: version}}, nil
+}
+
+// EmptyRoot is the root of a state without turns, in which every conversation begins.
+func EmptyRoot() blob.ID { return blob.Sum(nil) }

@@ -74,6 +74,27 @@ func TestRewindKeepsTheOldBranch(t *testing.T) {
 	}
 }
 
+// A conversation starts over with an empty state, and everything stays as a branch.
+func TestStartOver(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	f.grow(t, c, "1", "2")
+	back := must(c.StartOver(ctx, nil))
+	if back.Seq != 3 || back.Parent != 0 || back.RewoundFrom != 2 || back.Root != conversation.EmptyRoot() || back.Turns != 0 || back.Kind != conversation.KindRewind {
+		t.Errorf("it made %+v", back)
+	}
+	f.expectTexts(t, "c")
+	c = must(f.Open(ctx, "c"))
+	f.grow(t, c, "other")
+	f.expectTexts(t, "c", "other")
+	if branches := must(f.Branches(ctx, "c")); len(branches) != 2 || branches[0].Tip.Seq != 2 || !branches[1].Current || branches[1].Base != 0 {
+		t.Errorf("branches %+v", branches)
+	}
+	must(c.Rewind(ctx, 2, nil))
+	f.expectTexts(t, "c", "1", "2")
+}
+
 func TestForkSharesBlobsAndGoesItsOwnWay(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
