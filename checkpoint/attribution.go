@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/kv"
@@ -203,7 +204,8 @@ func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change)
 	}
 	for _, was := range slices.Backward(h.past[c.Path]) { // as in an undo
 		if i := lastWith(was, c.After); i >= 0 {
-			h.writes[c.Path] = slices.Clip(was[:i+1])
+			h.writes[c.Path] = slices.Clone(was[:i+1])
+			h.writes[c.Path][i].Writer.Rewind = rec.wentBack()
 			return true, nil
 		}
 	}
@@ -212,6 +214,7 @@ func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change)
 		return false, err
 	}
 	by := from.by
+	by.Rewind = rec.wentBack()
 	if by.Class == ByConversation && rec.Conversation != "" && by.Conversation != rec.Conversation {
 		// Written by one and restored by another: neither may rewind it alone.
 		by = Writer{Class: BySeveral, Among: []string{by.Conversation, rec.Conversation}, Checkpoint: rec.ID}
@@ -220,6 +223,10 @@ func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change)
 	h.writes[c.Path] = append(writes, Write{Writer: by, After: c.After})
 	return true, nil
 }
+
+// wentBack reports whether a rewind made the checkpoint, rather than an undo or redo. Of
+// what a rewind did people say that the rewind did it, whoever was the first to do it.
+func (r *Record) wentBack() bool { return r.Kind == Rewound && strings.HasPrefix(r.Label, OpRewind) }
 
 // lastWith returns the last write that led to a state, or -1.
 func lastWith(writes []Write, after *workspace.Entry) int {

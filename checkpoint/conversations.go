@@ -26,17 +26,23 @@ func (k keeper) Current(ctx context.Context, id string) (blob.ID, error) {
 
 func (k keeper) Rewind(ctx context.Context, id string, root blob.ID, author string, extend func(*kv.Batch) error) error {
 	save, err := k.saveOf(ctx, id, root)
-	if err != nil {
+	begins := errors.Is(err, ErrNotFound) && root == conversation.EmptyRoot() // before the first save
+	if err != nil && !begins {
 		return err
 	}
 	c, err := k.store.Open(ctx, id)
 	if err != nil {
 		return fmt.Errorf("open conversation %q: %w", id, err)
 	}
-	_, err = c.Rewind(ctx, save.Seq, &conversation.RewindOptions{
+	opts := &conversation.RewindOptions{
 		Author: author,
 		Extend: func(_ conversation.Save, b *kv.Batch) error { return extend(b) },
-	})
+	}
+	if begins {
+		_, err = c.StartOver(ctx, opts)
+	} else {
+		_, err = c.Rewind(ctx, save.Seq, opts)
+	}
 	return err
 }
 

@@ -1,7 +1,9 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
@@ -69,6 +71,54 @@ func TestConversationMovesAlong(t *testing.T) {
 	must(t, err)
 	if head, err = store.Head(t.Context(), "talk"); err != nil || head != first.Root {
 		t.Errorf("after redo: head %s, %v", head.Short(), err)
+	}
+}
+
+// The checkpoint before the first turn was made when the conversation had no state. Going
+// there starts the conversation over.
+func TestRewindToBeforeTheFirstTurn(t *testing.T) {
+	f, store, c, _ := talk(t)
+	f.write("a", "0\n")
+	before := f.before("talk", 1)
+	last := say(f, c, 1, "one", "a", "1\n")
+	if !before.Root.IsZero() {
+		t.Fatalf("before the first turn there is the state %s", before.Root.Short())
+	}
+	plan := f.plan(RewindRequest{To: before.ID})
+	if got := plan.Effect(func(blob.ID) (int, error) { return 1, nil }); got != "starts over; turn 1 stays as a branch" {
+		t.Errorf("effect: %q", got)
+	}
+	f.rewind(RewindRequest{To: before.ID})
+	if head, err := store.Head(t.Context(), "talk"); err != nil || head != conversation.EmptyRoot() || f.read("a") != "0\n" {
+		t.Errorf("after the rewind: head %s, a %q, %v", head.Short(), f.read("a"), err)
+	}
+	must(t, undo(f))
+	if head, err := store.Head(t.Context(), "talk"); err != nil || head != last.Root || f.read("a") != "1\n" {
+		t.Errorf("after undo: head %s, a %q, %v", head.Short(), f.read("a"), err)
+	}
+	_, err := f.w.Redo(t.Context(), nil)
+	must(t, err)
+	if head, err := store.Head(t.Context(), "talk"); err != nil || head != conversation.EmptyRoot() {
+		t.Errorf("after redo: head %s, %v", head.Short(), err)
+	}
+}
+
+// A plan says why the conversation stays where the files go back.
+func TestPlanSaysWhyTheConversationStays(t *testing.T) {
+	f, _, c, _ := talk(t)
+	f.write("a", "0\n")
+	before := f.before("talk", 4) // whose earlier turns nobody recorded
+	say(f, c, 4, "four", "a", "1\n")
+	plan := f.plan(RewindRequest{To: before.ID})
+	want := "stays as it is, because c1 has no state of it"
+	if got := plan.Effect(func(blob.ID) (int, error) { return 4, nil }); got != want {
+		t.Errorf("effect: %q, want %q", got, want)
+	}
+	if data, err := json.Marshal(plan); err != nil || !strings.Contains(string(data), `"conversation_stays":"`+want+`"`) {
+		t.Errorf("JSON: %s, %v", data, err)
+	}
+	if got := f.plan(RewindRequest{To: before.ID, Scope: FilesOnly}).Effect(nil); got != "" {
+		t.Errorf("files only: %q", got)
 	}
 }
 

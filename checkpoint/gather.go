@@ -167,7 +167,6 @@ func choices(m map[string]Choice) []Choice {
 // planConversation determines the current and the new state of the conversation.
 func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	scope, convs := p.request.Scope, w.s.opts.Conversations
-	moves := scope != FilesOnly && !p.Target.Root.IsZero() && p.Target.Conversation != "" && p.Conversation == p.Target.Conversation
 	if convs == nil || p.Conversation == "" {
 		if scope == ConversationOnly || scope == Both {
 			return ErrNoConversations
@@ -181,13 +180,29 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	if p.RootBefore, err = w.unlessLost(ctx, root); err != nil {
 		return err
 	}
-	if moves {
-		p.RootAfter = p.Target.Root
+	if scope == FilesOnly {
+		return nil
+	}
+	if to := stateAt(p.Target, root); p.Conversation == p.Target.Conversation && !to.IsZero() {
+		p.RootAfter = to
 		return w.stateThere(ctx, p)
-	} else if scope == ConversationOnly || scope == Both {
+	}
+	if scope == ConversationOnly || scope == Both {
 		return fmt.Errorf("%w: checkpoint %s names no state of conversation %q", ErrNoConversations, p.Target.ID, p.Conversation)
 	}
+	if p.Conversation == p.Target.Conversation && !root.IsZero() {
+		p.stays = fmt.Sprintf("stays as it is, because %s has no state of it", p.Target.Name())
+	}
 	return nil
+}
+
+// stateAt returns the state of the conversation at a checkpoint, given its state now.
+// Before its first turn a conversation has not been saved, and is empty.
+func stateAt(rec *Record, now blob.ID) blob.ID {
+	if rec.Root.IsZero() && !now.IsZero() && rec.Side == Before && rec.Turn == 1 && rec.Kind != Import {
+		return conversation.EmptyRoot()
+	}
+	return rec.Root
 }
 
 // unlessLost returns a root, or zero if it is lost: nothing can go back to it then, and it
@@ -205,6 +220,9 @@ func (w *Workspace) unlessLost(ctx context.Context, root blob.ID) (blob.ID, erro
 
 // stateThere fails if the state that a plan moves to is lost, before anything is done.
 func (w *Workspace) stateThere(ctx context.Context, p *Plan) error {
+	if p.RootAfter == conversation.EmptyRoot() {
+		return nil // the rewind stores it
+	}
 	there, err := w.s.blobs.Has(ctx, p.RootAfter)
 	if err != nil || there[0] {
 		return err

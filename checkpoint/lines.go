@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"znkr.io/diff"
@@ -120,3 +121,18 @@ func (w *Workspace) count(ctx context.Context, changed []workspace.Change, rec *
 }
 
 func isDir(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.Dir }
+
+// Compare counts the files that differ between two checkpoints, and their lines. Of many
+// files it counts the lines of some, and says so with partial.
+func (s *Service) Compare(ctx context.Context, older, newer *Record) (files, added, removed uint64, partial bool, err error) {
+	changed, err := workspace.Diff(ctx, s.blobs, older.Tree, newer.Tree)
+	if err == nil {
+		changed, err = s.Comparable(ctx, changed, older, newer)
+	}
+	if err != nil {
+		return 0, 0, 0, false, fmt.Errorf("compare %s with %s: %w", older.ID, newer.ID, err)
+	}
+	var counted Record
+	err = (&Workspace{s: s}).count(ctx, changed, &counted)
+	return counted.FilesChanged, counted.LinesAdded, counted.LinesRemoved, counted.LinesPartial, err
+}

@@ -154,8 +154,9 @@ func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error
 		if sameState(now, inv.to) {
 			continue
 		}
-		next, err := w.mergeStep(ctx, now, inv, markers)
+		next, why, err := w.mergeStep(ctx, now, inv, markers)
 		if err != nil || next == nil {
+			a.Unmerged = why
 			return err
 		}
 		now, merged = next, true
@@ -170,33 +171,33 @@ func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error
 	return nil
 }
 
-// mergeStep reverts one change in the current content. It returns nil if that does
-// not merge.
-func (w *Workspace) mergeStep(ctx context.Context, now *workspace.Entry, inv inverse, markers bool) (*workspace.Entry, error) {
+// mergeStep reverts one change in the current content. If that does not merge, it returns
+// nil and the reason.
+func (w *Workspace) mergeStep(ctx context.Context, now *workspace.Entry, inv inverse, markers bool) (*workspace.Entry, string, error) {
 	if !isFile(now) || !isFile(inv.from) || !isFile(inv.to) {
-		return nil, nil
+		return nil, "it was created, removed or replaced, not only changed", nil
 	}
 	var texts [3][]byte
 	for i, e := range []*workspace.Entry{inv.from, now, inv.to} {
 		text, ok, err := textOf(ctx, w.s.blobs, e)
 		if err != nil || !ok {
-			return nil, err
+			return nil, "it is binary or too large", err
 		}
 		texts[i] = text
 	}
 	merged, collisions := MergeLines(texts[0], texts[1], texts[2])
 	if collisions > 0 && !markers {
-		return nil, nil
+		return nil, "the same lines were changed on both sides", nil
 	}
 	content := blob.New(merged)
 	if err := w.s.blobs.Put(ctx, content); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	mode := now.Mode
 	if now.Mode == inv.from.Mode {
 		mode = inv.to.Mode
 	}
-	return &workspace.Entry{Name: now.Name, Kind: workspace.File, Mode: mode, Size: int64(len(merged)), ID: content.ID}, nil
+	return &workspace.Entry{Name: now.Name, Kind: workspace.File, Mode: mode, Size: int64(len(merged)), ID: content.ID}, "", nil
 }
 
 func isFile(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.File }

@@ -89,8 +89,10 @@ type Action struct {
 	Why Why
 	// Writer is the last author of the path; nil if unknown.
 	Writer *Writer
-	// Merged means that After is merged from several versions.
-	Merged bool
+	// Merged means that After is merged from several versions, and Unmerged says why it
+	// could not be, although that was asked for.
+	Merged   bool
+	Unmerged string
 
 	undo []inverse // changes to revert, newest first, if the content must be merged
 }

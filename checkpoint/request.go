@@ -114,6 +114,7 @@ type Plan struct {
 	request RewindRequest
 	present blob.ID // tree
 	foreign bool    // the target is from another store
+	stays   string  // why the conversation does, although it was to move
 }
 
 // Request returns the request of the plan. Rewind with it and the plan's token does
@@ -206,7 +207,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Reason string     `json:"reason,omitempty"`
 		Why    Why        `json:"why,omitempty"`
 		Merged bool       `json:"merged,omitempty"`
-		Writer *Writer    `json:"writer,omitempty"`
+		// Unmerged says why a merge that was asked for cannot be done.
+		Unmerged string  `json:"unmerged,omitempty"`
+		Writer   *Writer `json:"writer,omitempty"`
 	}
 	type move struct {
 		ID   string  `json:"id"`
@@ -224,11 +227,12 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		NotCaptured  []workspace.Skipped `json:"not_captured"`
 		NotKept      *workspace.NotKept  `json:"not_kept,omitempty"`
 		Conversation *move               `json:"conversation,omitempty"`
+		Stays        string              `json:"conversation_stays,omitempty"`
 		AtWork       []TurnJSON          `json:"at_work,omitempty"`
 	}{
 		Schema: PlanSchema, Token: p.Token, Exact: p.request.Exact, Partial: p.Partial(), Untouched: p.Untouched,
 		Files: make([]file, 0, len(p.Actions)), NotCaptured: append([]workspace.Skipped{}, p.NotCaptured...),
-		AtWork: p.AtWork.JSON(),
+		AtWork: p.AtWork.JSON(), Stays: p.stays,
 	}
 	if !p.NotKept.None() {
 		out.NotKept = &p.NotKept
@@ -241,7 +245,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		f := file{Path: a.Path, Bytes: workspace.PathBytes(a.Path), Action: a.Kind, Add: a.Add, Del: a.Del, Reason: a.Reason, Why: a.Why, Merged: a.Merged, Writer: a.Writer}
+		f := file{Path: a.Path, Bytes: workspace.PathBytes(a.Path), Action: a.Kind, Add: a.Add, Del: a.Del, Reason: a.Reason, Why: a.Why, Merged: a.Merged, Unmerged: a.Unmerged, Writer: a.Writer}
 		if e := cmpEntry(a.Before, a.After); e != nil {
 			f.Kind = e.Kind.String()
 		}

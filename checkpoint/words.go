@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -87,6 +88,14 @@ func (a *Action) About() string {
 		return fmt.Sprintf("%s in turn %d", verb, w.Turn)
 	}
 	return a.Reason
+}
+
+// Fate says what becomes of a path in conflict.
+func (a *Action) Fate() string {
+	if a.Unmerged != "" {
+		return "cannot be merged, because " + a.Unmerged
+	}
+	return "kept"
 }
 
 func (a *Action) conflict() string {
@@ -217,13 +226,17 @@ func (p *Plan) LeftWords() string {
 	return strings.Join(parts, ", ")
 }
 
-// Effect says what becomes of the conversation, or "" if it stays. Turns counts the
-// turns of a state; one that cannot be read does not keep anybody from leaving it.
+// Effect says what becomes of the conversation, or why it stays although the files go
+// back; "" if nothing was to be expected. Turns counts the turns of a state; one that
+// cannot be read does not keep anybody from leaving it.
 func (p *Plan) Effect(turns func(root blob.ID) (int, error)) string {
 	if !p.Moves() {
-		return ""
+		return p.stays
 	}
-	then, err := turns(p.RootAfter)
+	then, err := 0, error(nil)
+	if p.RootAfter != conversation.EmptyRoot() { // the rewind stores it
+		then, err = turns(p.RootAfter)
+	}
 	if err != nil {
 		return "goes to another state; what came since stays as a branch"
 	}

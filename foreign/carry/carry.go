@@ -75,12 +75,14 @@ func At(ctx context.Context, store *conversation.Store, host foreign.Host, conv 
 	if err != nil {
 		return foreign.Continuation{}, err
 	}
-	if save == 0 {
-		return foreign.Continuation{}, fmt.Errorf("%w: it has no turn; start a new session of %s", foreign.ErrCannotCut, session.Agent)
+	var at conversation.Save
+	if save > 0 {
+		if at, err = store.SaveAt(ctx, conv, save); err != nil {
+			return foreign.Continuation{}, err
+		}
 	}
-	at, err := store.SaveAt(ctx, conv, save)
-	if err != nil {
-		return foreign.Continuation{}, err
+	if at.Turns == 0 {
+		return foreign.Continuation{}, fmt.Errorf("%w: it has no turn; start a new session of %s", foreign.ErrCannotCut, session.Agent)
 	}
 	if at.Turn == nil {
 		return foreign.Continuation{}, fmt.Errorf("%w: the turn was not copied from the agent", foreign.ErrCannotCut)
