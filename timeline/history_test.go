@@ -3,6 +3,9 @@ package timeline_test
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -165,5 +168,80 @@ func TestTotalsOfTurns(t *testing.T) {
 	cut := f.read(timeline.Scope{Conversation: "a", Limit: 6}).Turns() // without c1
 	if last := cut[len(cut)-1]; !last.Partial {
 		t.Errorf("the oldest turn of a truncated history is %+v", last)
+	}
+}
+
+// What is made on the way through a turn is counted in its end, and a file counts once.
+func TestATurnIsOneEntry(t *testing.T) {
+	f := newFixture(t)
+	f.take("a", 1)
+	_, err := f.w.Checkpoint(t.Context(), checkpoint.Request{Conversation: "a", Turn: 2, Side: checkpoint.Before, Auto: true})
+	f.must(err)
+	way := func(content string, req checkpoint.Request) string {
+		t.Helper()
+		f.must(os.WriteFile(filepath.Join(f.w.Path(), "way"), []byte(content), 0o600))
+		req.Conversation, req.Turn, req.Auto = "a", 2, true
+		res, err := f.w.Checkpoint(t.Context(), req)
+		f.must(err)
+		return res.Record.ID
+	}
+	way("1\n", checkpoint.Request{})
+	pinned := way("1\n2\n", checkpoint.Request{})
+	way("1\n2\n3\n", checkpoint.Request{})
+	f.must(f.service.Pin(t.Context(), "here", pinned, ""))
+	way("1\n2\n3\n4\n", checkpoint.Request{Side: checkpoint.After})
+	h := f.read(timeline.Scope{Conversation: "a"})
+	var got []string
+	for _, e := range h.Folded() {
+		changed, err := h.Whole(t.Context(), e)
+		f.must(err)
+		got = append(got, fmt.Sprintf("%s folded %d: %d files +%d", e.Record.Name(), e.Folded, changed.Files, changed.Added))
+	}
+	want := []string{"c6 folded 2: 1 files +4", "c4 folded 0: 1 files +1", "c1 folded 0: 1 files +0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if len(h.Shown()) != 5 || h.Entries[0].Folded != 0 {
+		t.Errorf("the history itself was changed: %s", text(h))
+	}
+}
+
+// A turn without words and changes is quiet, such as a command that did nothing.
+func TestAnEmptyTurnIsQuiet(t *testing.T) {
+	f := newFixture(t)
+	f.take("a", 1)
+	for _, side := range []checkpoint.Side{checkpoint.Before, checkpoint.After} {
+		_, err := f.w.Checkpoint(t.Context(), checkpoint.Request{Conversation: "a", Turn: 2, Side: side, Auto: true})
+		f.must(err)
+	}
+	shown := f.read(timeline.Scope{Conversation: "a"}).Shown()
+	if len(shown) != 1 || shown[0].Record.Name() != "c1" {
+		t.Errorf("%d entries are shown, want c1", len(shown))
+	}
+}
+
+// The newest files have an entry that is shown: the target of a rewind, or the checkpoint
+// after it if that is not the same.
+func TestTheNewestFilesAreShown(t *testing.T) {
+	f := newFixture(t)
+	c1 := f.take("a", 1)
+	f.take("a", 2)
+	f.rewind(c1, "a") // c3 and c4
+	like := func() string {
+		t.Helper()
+		h := f.read(timeline.Scope{Workspace: f.w.ID()})
+		if e := timeline.Like(h.Shown(), h.Entries[0].Record); e != nil {
+			return e.Record.Name()
+		}
+		return "none"
+	}
+	if got := like(); got != "c1" {
+		t.Errorf("after a rewind to c1: %s", got)
+	}
+	f.take("a", 2) // c5
+	f.must(os.WriteFile(filepath.Join(f.w.Path(), "yours"), []byte("yours\n"), 0o600))
+	f.rewind(c1, "a") // c6 and c7; your file stays
+	if got := like(); got != "c7" {
+		t.Errorf("after a rewind that left a file alone: %s", got)
 	}
 }

@@ -72,6 +72,9 @@ type Entry struct {
 	// Quiet says that the entry shows nothing that its neighbours do not show, such as a
 	// checkpoint before a turn that found nothing changed.
 	Quiet bool
+	// Folded is the number of checkpoints on the way to this one, in the same turn, that
+	// History.Folded left out.
+	Folded int
 }
 
 // Read returns the history of a scope. A checkpoint that cannot be read is listed in
@@ -96,8 +99,47 @@ func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
 	number(oldest)
 	for _, turn := range h.Turns() {
 		turn.Checkpoints[0].Total = turn
+		turn.hush()
 	}
+	h.reveal()
 	return h, nil
+}
+
+// reveal shows the newest checkpoint of each workspace if no other entry that is shown has
+// its files, such as one after a rewind that left something alone.
+func (h *History) reveal() {
+	newest, same := make(map[string]*Entry), make(map[string]bool)
+	for _, e := range h.Entries {
+		workspace := e.Record.Workspace
+		if newest[workspace] == nil && e.Record.Kind != checkpoint.Import {
+			newest[workspace] = e
+		}
+		if last := newest[workspace]; last != nil && !e.Quiet && e.Record.Tree == last.Record.Tree {
+			same[workspace] = true
+		}
+	}
+	for workspace, e := range newest {
+		if !same[workspace] {
+			e.Quiet = false
+		}
+	}
+}
+
+// Like returns the entry that stands for the files of a checkpoint among those that are
+// shown: the checkpoint itself, the one that the workspace continues, or the newest one
+// with the same files. It returns nil if there is none.
+func Like(shown []*Entry, rec *checkpoint.Record) *Entry {
+	var like *Entry
+	for _, e := range shown {
+		switch {
+		case e.Record.ID == rec.ID:
+			return e
+		case e.Record.Workspace != rec.Workspace || e.Record.Tree != rec.Tree:
+		case like == nil || e.Current:
+			like = e
+		}
+	}
+	return like
 }
 
 // entries lists the checkpoints of a scope.
@@ -174,13 +216,55 @@ func byWorkspace(entries []*Entry) map[string][]*Entry {
 }
 
 // Shown returns the entries without the quiet ones. The checkpoints that are no longer
-// kept before a quiet entry count for the entry after it.
+// kept before a quiet entry count for the entry after it, and what continues a quiet
+// entry continues the one before that.
 func (h *History) Shown() []*Entry {
+	return h.without(func(e *Entry) bool { return e.Quiet })
+}
+
+// Folded is Shown with one entry for each turn: the checkpoints that were made during it
+// are counted in the newest one. Those with a name or label, and the one that the
+// workspace continues, stay.
+func (h *History) Folded() []*Entry {
+	newest := make(map[string]string) // by checkpoint that is left out
+	for _, turn := range h.Turns() {
+		for _, e := range turn.Checkpoints[1:] {
+			if rec := e.Record; rec.Side != checkpoint.Before && rec.Kind == checkpoint.Auto && rec.Label == "" && len(e.Pins) == 0 && !e.Current {
+				newest[rec.ID] = turn.Checkpoints[0].Record.ID
+			}
+		}
+	}
+	count := make(map[string]int)
+	for _, id := range newest {
+		count[id]++
+	}
+	out := h.without(func(e *Entry) bool { return e.Quiet || newest[e.Record.ID] != "" })
+	for _, e := range out {
+		e.Folded = count[e.Record.ID]
+	}
+	return out
+}
+
+// without returns copies of the entries, but for some.
+func (h *History) without(hidden func(*Entry) bool) []*Entry {
+	quiet := make(map[string]*Entry)
+	for _, e := range h.Entries {
+		if hidden(e) {
+			quiet[e.Record.ID] = e
+		}
+	}
 	var out []*Entry
 	for _, e := range h.Entries {
 		switch last := len(out) - 1; {
-		case !e.Quiet:
+		case quiet[e.Record.ID] == nil:
 			shown := *e
+			for range quiet {
+				before := quiet[shown.Continues]
+				if before == nil {
+					break
+				}
+				shown.Continues = before.Continues
+			}
 			out = append(out, &shown)
 		case last >= 0:
 			out[last].Forgotten += e.Forgotten

@@ -1,6 +1,8 @@
 package timeline
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -69,4 +71,39 @@ func (h *History) Turns() []*Total {
 		out[len(out)-1].Partial = true
 	}
 	return out
+}
+
+// hush makes the end of a turn quiet in which nothing was said and nothing changed, such as
+// a command that did nothing.
+func (t *Total) hush() {
+	end, began := t.Checkpoints[0], t.Checkpoints[len(t.Checkpoints)-1].Record
+	if rec := end.Record; len(t.Checkpoints) == 2 && rec.Side == checkpoint.After && began.Side == checkpoint.Before &&
+		rec.Kind == checkpoint.Auto && rec.Label == "" && len(end.Pins) == 0 && rec.Root == began.Root && rec.Tree == began.Tree {
+		end.Quiet = true
+	}
+}
+
+// Whole returns what a turn changed in all, given its newest checkpoint: a file that
+// several of its checkpoints found changed counts once. For other entries, and where the
+// checkpoint before the turn is no longer kept, it returns what the checkpoints found.
+func (h *History) Whole(ctx context.Context, e *Entry) (Changes, error) {
+	if e.Total == nil || len(e.Total.Checkpoints) < 2 {
+		rec := e.Record
+		return Changes{Files: rec.FilesChanged, Added: rec.LinesAdded, Removed: rec.LinesRemoved, Partial: rec.LinesPartial}, nil
+	}
+	oldest := e.Total.Checkpoints[len(e.Total.Checkpoints)-1].Record
+	if oldest.Side != checkpoint.Before {
+		before, err := h.reader.checkpoints.Get(ctx, oldest.Parent)
+		if errors.Is(err, checkpoint.ErrNotFound) {
+			return e.Total.Changes, nil
+		}
+		if err != nil {
+			return Changes{}, err
+		}
+		oldest = before
+	}
+	var c Changes
+	var err error
+	c.Files, c.Added, c.Removed, c.Partial, err = h.reader.checkpoints.Compare(ctx, oldest, e.Record)
+	return c, err
 }

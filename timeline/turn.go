@@ -25,6 +25,8 @@ type Turn struct {
 	// there is none, and if it cannot be read.
 	Ask     string
 	Command bool
+	// Exit is the exit code of the command, 0 if it is not known.
+	Exit int
 	// Automatic means that a program wrote the message in the place of the user.
 	Automatic bool
 	// Tools are the tools that were used, by name.
@@ -121,6 +123,11 @@ func read(in conversation.Turn) *Turn {
 	case !in.ShellCommand.ID().IsZero():
 		command, err := in.ShellCommand.Decode()
 		t.Ask, t.Command, t.Damaged = command.GetCommand(), err == nil, err != nil
+		if in.ShellOutput.Loaded() {
+			if output, err := in.ShellOutput.Decode(); err == nil {
+				t.Exit = int(output.GetExitCode())
+			}
+		}
 	case !in.UserMessage.ID().IsZero():
 		message, err := in.UserMessage.Decode()
 		t.Ask, t.Automatic, t.Damaged = message.GetText(), message.GetIsSimulatedMsg(), err != nil
