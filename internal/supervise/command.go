@@ -72,6 +72,10 @@ func NotIgnored(signals ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(signals, signal.Ignored)
 }
 
+// pipeDelay is how long to read from the pipes of a command after its end: a process that
+// it left behind may hold them open. Files are handed to the command itself.
+const pipeDelay = 2 * time.Second
+
 // Command is a command to be run.
 type Command struct {
 	Path string   // of the program; see Find
@@ -122,6 +126,7 @@ func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
 	cmd := exec.Command(c.Path)
 	cmd.Args, cmd.Dir = c.Args, c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.In, c.Out, c.Err
+	cmd.WaitDelay = pipeDelay
 	if err := cmd.Start(); err != nil {
 		return 0, &StartError{ExitNotExecutable, err}
 	}
@@ -163,7 +168,7 @@ func (c *Command) forward(process *os.Process, over <-chan struct{}) {
 
 func exitCode(cmd *exec.Cmd, err error) (int, error) {
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return 0, err
 	}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
