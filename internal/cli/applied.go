@@ -51,7 +51,7 @@ func newAppliedJSON(done *checkpoint.Applied) appliedJSON {
 func (a *app) printApplied(done *checkpoint.Applied, back string, on *foreign.Continuation) error {
 	value := newAppliedJSON(done)
 	value.CarryOn = newContinuationJSON(on)
-	if done.Operation == nil {
+	if done.Operation == nil || a.quiet && !value.Partial {
 		return a.print(value, "")
 	}
 	head := a.paint().green("ok")

@@ -109,7 +109,7 @@ func (a *app) continuation(ctx context.Context, p *place, args []string) (foreig
 	if err != nil {
 		return foreign.Continuation{}, err
 	}
-	conv, err := a.named(ctx, p.db)
+	conv, err := a.known(ctx, p)
 	if err != nil {
 		return foreign.Continuation{}, err
 	}

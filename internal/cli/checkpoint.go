@@ -46,7 +46,7 @@ A turn whose end is never reported lasts until an hour after its last checkpoint
 --pid it ends with the agent's process.
 With PATHs only these are scanned, which is fast in large trees. A file whose time
 stamps did not change counts as unchanged, unless a process had it open for
-writing; --full reads all files.`,
+writing; --reread reads all files.`,
 		Example: "  stet checkpoint -m 'before the refactoring'\n  stet -c 01JCX4 checkpoint --turn 5 --before",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,7 +69,7 @@ writing; --full reads all files.`,
 	f.StringArrayVar(&flags.touched, "touched", nil, "path that the tool wrote; captured although it is ignored (may be repeated)")
 	f.IntVar(&flags.pid, "pid", 0, "process that works on the turn, with --before: the turn ends with it")
 	f.BoolVar(&flags.auto, "auto", false, "automatic checkpoint: may be skipped if it comes too soon")
-	a.fullFlag(cmd)
+	a.rereadFlag(cmd)
 	exclude(cmd, "before", "after")
 	return cmd
 }
@@ -202,8 +202,8 @@ func checkpointText(res *checkpoint.Result) string {
 
 // changeText describes how a checkpoint differs from the previous one.
 func changeText(rec *checkpoint.Record) string {
-	text := fileCount(rec)
-	if lines := lineCount(rec); lines != "" {
+	text := plural(int64(rec.FilesChanged), "file")
+	if lines := linesChanged(rec.LinesAdded, rec.LinesRemoved, rec.LinesPartial); lines != "" {
 		text += "  " + lines
 	}
 	return text

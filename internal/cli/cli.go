@@ -39,7 +39,9 @@ type app struct {
 	conversation string // -c
 	json         bool
 	noColor      bool
+	noPager      bool // --no-pager, or the setting
 	quiet        bool
+	reread       bool         // --reread
 	full         bool         // --full
 	keyFile      string       // --key-file
 	otherSide    bool         // store is the other side of a push or pull

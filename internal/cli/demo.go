@@ -66,7 +66,11 @@ func (a *app) demo(ctx context.Context, db *stet.DB, dir string) error {
 		return err
 	}
 	value := map[string]any{"schema": "stet.demo.v1", "dir": told.Dir, "conversation": told.Conversation, "checkpoints": told.Checkpoints}
-	return a.print(value, a.demoText(dir, told))
+	text := a.demoText(dir, told)
+	if a.quiet {
+		text = ""
+	}
+	return a.print(value, text)
 }
 
 // stage is where the stories of a demonstration are played.

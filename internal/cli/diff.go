@@ -32,11 +32,14 @@ A and B are references:
   pin:NAME          a pinned checkpoint
   @{10m}, @{14:20}  ten minutes ago, at that time
 
-An imported checkpoint knows only some files, and only these are compared.`,
+An imported checkpoint knows only some files, and only these are compared.
+
+More than 100 files are summed up by directory with --stat, and on a terminal also
+without it; --full shows all.`,
 		Example:           "  stet diff\n  stet diff c5 --stat\n  stet diff turn:4 turn:6 -- checkout/",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeRefs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.paged(func(cmd *cobra.Command, args []string) error {
 			refs, paths, err := splitArgs(cmd, args, 2)
 			if err != nil {
 				return err
@@ -44,9 +47,11 @@ An imported checkpoint knows only some files, and only these are compared.`,
 			return a.withPlace(cmd.Context(), false, func(p *place) error {
 				return a.diff(cmd.Context(), p, refs, paths, stat)
 			})
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&stat, "stat", false, "show only the names of changed files and line counts")
+	a.noPagerFlag(cmd)
+	a.fullFlag(cmd)
 	return cmd
 }
 
@@ -63,7 +68,7 @@ func splitArgs(cmd *cobra.Command, args []string, most int) (refs, paths []strin
 }
 
 func (a *app) diff(ctx context.Context, p *place, refs, paths []string, stat bool) error {
-	conv, err := a.named(ctx, p.db)
+	conv, err := a.known(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -127,6 +132,7 @@ type fileDiffJSON struct {
 
 func (a *app) printDiff(ctx context.Context, store blob.Store, from, to side, changes []workspace.Change, stat bool) error {
 	value := diffJSON{Schema: "stet.diff.v1", From: sideID(from), To: sideID(to), Files: []fileDiffJSON{}}
+	stat = stat || isTerminal(a.out) && !a.json && a.folds(len(changes))
 	for _, c := range changes {
 		file, err := fileDiff(ctx, store, c)
 		if err != nil {
@@ -257,11 +263,18 @@ func quoted(name string) string {
 
 // statText formats one line per file and a total.
 func (a *app) statText(list []fileDiffJSON) string {
+	if a.folds(len(list)) {
+		return a.foldedText(fileStats(list), "", 6, a.out)
+	}
 	p := a.paint()
 	width, add, del := 0, 0, 0
 	for _, f := range list {
 		width = max(width, columns(printable(f.Path)))
 		add, del = add+f.Add, del+f.Del
+	}
+	width = min(width, 60)
+	if isTerminal(a.out) {
+		width = min(width, max(12, a.width()-25))
 	}
 	var text strings.Builder
 	for _, f := range list {
@@ -272,7 +285,7 @@ func (a *app) statText(list []fileDiffJSON) string {
 		if f.TooLarge {
 			note = "    too large"
 		}
-		fmt.Fprintf(&text, "%s  %s  %s", pad(f.Op, 6), pad(printable(f.Path), min(width, 60)), note)
+		fmt.Fprintf(&text, "%s  %s  %s", pad(f.Op, 6), pad(a.pathOf(f.Path, width), width), note)
 		if f.Mode != "" {
 			text.WriteString("  mode " + f.Mode)
 		}
@@ -280,6 +293,22 @@ func (a *app) statText(list []fileDiffJSON) string {
 	}
 	fmt.Fprintf(&text, "%s  +%d -%d\n", plural(int64(len(list)), "file"), add, del)
 	return text.String()
+}
+
+// pathOf is a path for a table on a terminal, where it must not wrap.
+func (a *app) pathOf(path string, width int) string {
+	if isTerminal(a.out) {
+		return cutFront(printable(path), width)
+	}
+	return printable(path)
+}
+
+func fileStats(list []fileDiffJSON) []linediff.Stat {
+	stats := make([]linediff.Stat, len(list))
+	for i, f := range list {
+		stats[i] = linediff.Stat{Path: f.Path, Op: f.Op, Added: uint64(f.Add), Removed: uint64(f.Del)}
+	}
+	return stats
 }
 
 // errNoRef is the error of commands that need a reference.

@@ -29,7 +29,7 @@ also be a conversation; then its current state is used.`,
 }
 
 func (a *app) fork(ctx context.Context, p *place, ref string) error {
-	conv, err := a.named(ctx, p.db)
+	conv, err := a.known(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -29,23 +29,25 @@ func (a *app) logCommand() *cobra.Command {
 Below the newest checkpoint of a turn is what the agent's record says about it: model,
 tokens, cost and time.
 
-Checkpoints without changes, such as most of those before a turn, are left out;
+Each turn has one line, with what it changed in all. Checkpoints that were made during a
+turn, and those without changes, such as most of those before a turn, are left out;
 --all shows them. With a conversation, only its checkpoints are shown, also those that
 were imported for a directory that is not on this machine.`,
 		Example:           "  stet log\n  stet log 01JCX4 -n 100\n  stet log --json | jq -r .id",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeConversations,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.paged(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				a.conversation = args[0]
 			}
 			return a.withPlace(cmd.Context(), false, func(p *place) error {
 				return a.log(cmd.Context(), p, limit, all)
 			})
-		},
+		}),
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 30, "at most this many checkpoints (0: all)")
-	cmd.Flags().BoolVar(&all, "all", false, "include checkpoints without changes")
+	cmd.Flags().BoolVar(&all, "all", false, "include checkpoints without changes and those during a turn")
+	a.noPagerFlag(cmd)
 	return cmd
 }
 
@@ -165,7 +167,7 @@ func (a *app) showLog(ctx context.Context, p *place, conv string, history *timel
 	}
 	shown, more := history.Entries, 0
 	if !all {
-		shown = history.Shown()
+		shown = history.Folded()
 	}
 	if limit > 0 && len(shown) > limit {
 		shown, more = shown[:limit], len(shown)-limit

@@ -1,77 +1,131 @@
 package cli
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/timeline"
 )
 
-// logGraph lays out the entries of a log: current ones in the first column, and each
-// abandoned branch in its own column.
+// logGraph lays out the entries of a log: those that stand in the first column, and each
+// branch that was left behind in a column of its own, up to where it left another one.
 type logGraph struct {
-	column []int    // of each entry
-	open   [][]bool // by entry, the columns of the branches open there
-	last   []bool   // whether the entry is the oldest of its branch
-	width  int      // in characters
+	column []int          // of each entry
+	open   []map[int]bool // by entry, the columns of branches that have a line beside it
+	under  []map[int]bool // by entry, those that go on under it
+	merged [][]int        // by entry, the columns that end above it in its own
+	width  int            // in characters
 }
 
 func newGraph(shown []*timeline.Entry) *logGraph {
-	g := &logGraph{column: make([]int, len(shown)), open: make([][]bool, len(shown)), last: make([]bool, len(shown)), width: 4}
-	end := make(map[int]int) // place of the oldest entry of each branch
-	for i, e := range shown {
-		end[e.Branch] = i
+	g := &logGraph{column: make([]int, len(shown)), merged: make([][]int, len(shown)), width: 4}
+	left := make(map[string]bool)
+	for _, e := range shown {
+		left[e.Record.ID] = e.Left
 	}
-	columns := make(map[int]int) // of the open branches
+	leads := make(map[int]string) // by column, the entry that its line goes to
 	for i, e := range shown {
-		if e.Branch != 0 && columns[e.Branch] == 0 {
-			columns[e.Branch] = freeColumn(columns)
-		}
-		g.column[i] = columns[e.Branch]
-		for _, c := range columns {
-			for len(g.open[i]) <= c {
-				g.open[i] = append(g.open[i], false)
+		own := 0
+		if e.Left {
+			own, g.merged[i] = ownColumn(leads, e.Record.ID)
+			for _, c := range g.merged[i] {
+				delete(leads, c)
 			}
-			g.open[i][c] = true
-			g.width = max(g.width, 2*c+2)
+			leads[own] = e.Record.ID
 		}
-		if e.Branch != 0 && end[e.Branch] == i {
-			g.last[i] = true
-			delete(columns, e.Branch)
+		g.column[i] = own
+		g.open = append(g.open, openColumns(leads))
+		if own > 0 {
+			if delete(leads, own); left[e.Continues] {
+				leads[own] = e.Continues
+			}
+			g.width = max(g.width, 2*own+2)
 		}
+		g.under = append(g.under, openColumns(leads))
 	}
 	return g
 }
 
-func freeColumn(taken map[int]int) int {
-	used := make(map[int]bool)
-	for _, c := range taken {
-		used[c] = true
-	}
-	for c := 1; ; c++ {
-		if !used[c] {
-			return c
+// ownColumn returns the column of an entry: the first one that leads to it, or a free one.
+// The others that lead to it end there.
+func ownColumn(leads map[int]string, id string) (own int, others []int) {
+	var to []int
+	for c, next := range leads {
+		if next == id {
+			to = append(to, c)
 		}
 	}
+	if slices.Sort(to); len(to) > 0 {
+		return to[0], to[1:]
+	}
+	for own = 1; leads[own] != ""; own++ {
+	}
+	return own, nil
 }
 
-// join draws the end of a branch if another one follows, so that they look separate.
-func (g *logGraph) join(i int) string {
-	if !g.last[i] || i+1 == len(g.column) || g.column[i+1] == 0 {
-		return ""
+func openColumns(leads map[int]string) map[int]bool {
+	open := make(map[int]bool, len(leads))
+	for c := range leads {
+		open[c] = true
 	}
+	return open
+}
+
+// joins draws the ends of branches between an entry and the next one.
+func (g *logGraph) joins(i int) []string {
+	if i+1 == len(g.column) {
+		return nil
+	}
+	open, lines := maps.Clone(g.under[i]), []string(nil)
+	if g.parts(i) {
+		lines = append(lines, joinLine(g.column[i], 0, open))
+	}
+	for _, c := range slices.Backward(g.merged[i+1]) {
+		delete(open, c)
+		lines = append(lines, joinLine(c, g.column[i+1], open))
+	}
+	return lines
+}
+
+// parts reports whether the branch of an entry ends there and another one follows in its
+// column, so that only a line between them shows that they are two.
+func (g *logGraph) parts(i int) bool {
+	own := g.column[i]
+	return own > 0 && !g.under[i][own] && i+1 < len(g.column) && g.column[i+1] == own
+}
+
+// joinLine draws the line of a column that ends in another one, to its left.
+func joinLine(from, to int, open map[int]bool) string {
 	var text strings.Builder
-	text.WriteString("|")
-	for c := 1; c <= g.column[i]; c++ {
+	for c := range from {
+		bar, next := " ", " "
+		if c == 0 || open[c] {
+			bar = "|"
+		}
 		switch {
-		case c == g.column[i]:
-			text.WriteString("/")
-		case g.open[i][c]:
-			text.WriteString(" |")
-		default:
+		case c == from-1:
+			next = "/"
+		case c >= to:
+			next = "_"
+		}
+		if bar == " " && c > to {
+			bar = "_"
+		}
+		text.WriteString(bar + next)
+	}
+	last := from
+	for c := range open {
+		last = max(last, c)
+	}
+	for c := from; c <= last; c++ {
+		if open[c] {
+			text.WriteString("| ")
+		} else {
 			text.WriteString("  ")
 		}
 	}
-	return text.String()
+	return strings.TrimRight(text.String(), " ")
 }
 
 // glyphs draws the columns at an entry.
@@ -89,7 +143,7 @@ func (a *app) glyphs(g *logGraph, i int, e *timeline.Entry) string {
 		switch {
 		case c == g.column[i]:
 			text.WriteString(own + " ")
-		case c == 0 || c < len(g.open[i]) && g.open[i][c]:
+		case c == 0 || g.open[i][c]:
 			text.WriteString(p.dim("| "))
 		default:
 			text.WriteString("  ")
@@ -100,12 +154,9 @@ func (a *app) glyphs(g *logGraph, i int, e *timeline.Entry) string {
 
 // below draws the columns under an entry, and a remark about it.
 func (a *app) below(g *logGraph, i int, remark string) string {
-	ends := func(c int) bool { // no line goes on under the entry
-		return c > 0 && c == g.column[i] && g.last[i] && g.join(i) == "" || c == 0 && i+1 == len(g.column)
-	}
 	var text strings.Builder
 	for c := range g.width / 2 {
-		if open := c == 0 || c < len(g.open[i]) && g.open[i][c]; open && !ends(c) {
+		if c == 0 && i+1 < len(g.column) || g.under[i][c] || c == g.column[i] && g.parts(i) {
 			text.WriteString("| ")
 		} else {
 			text.WriteString("  ")

@@ -24,7 +24,7 @@ func (a *app) printLog(ctx context.Context, p *place, history *timeline.History,
 	}
 	now := ""
 	if !p.ofImported(shown[0].Record) { // else the working tree is another one
-		if now, err = a.presentLine(ctx, p); err != nil {
+		if now, err = a.presentLine(ctx, p, shown); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,9 @@ func shorter(id string) string {
 	return clip(id, 40)
 }
 
-// presentLine compares the workspace with its latest checkpoint.
-func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
+// presentLine compares the workspace with its latest checkpoint, and names the entry that
+// stands for it in the log.
+func (a *app) presentLine(ctx context.Context, p *place, log []*timeline.Entry) (string, error) {
 	paint := a.paint()
 	last, err := p.latest(ctx)
 	if err != nil || last == nil {
@@ -122,9 +123,13 @@ func (a *app) presentLine(ctx context.Context, p *place) (string, error) {
 	for _, c := range linediff.Files(changes, nil) {
 		names = append(names, c.Path)
 	}
-	note := "as in " + last.Name()
+	like := "the last checkpoint"
+	if e := timeline.Like(log, last); e != nil {
+		like = e.Record.Name()
+	}
+	note := "as in " + like
 	if len(names) > 0 {
-		note = fmt.Sprintf("differs from %s in %s (%s)", last.Name(), plural(int64(len(names)), "file"), few(names, 3))
+		note = fmt.Sprintf("differs from %s in %s (%s)", like, plural(int64(len(names)), "file"), few(names, 3))
 	}
 	at := when(now(), now()) + "  working tree  "
 	if width, _ := terminalSize(a.out); width > 0 {
@@ -148,8 +153,17 @@ func (a *app) logRows(ctx context.Context, history *timeline.History, shown []*t
 		if err != nil {
 			return nil, err
 		}
+		changed := timeline.Changes{Files: e.Record.FilesChanged, Added: e.Record.LinesAdded, Removed: e.Record.LinesRemoved, Partial: e.Record.LinesPartial}
+		if e.Folded > 0 {
+			if changed, err = history.Whole(ctx, e); err != nil {
+				return nil, err
+			}
+		}
 		turns[i] = turn
-		texts[i] = []string{e.Record.Name(), when(e.Record.Time, now()), placeText(e.Record), titleText(e, turn), fileCount(e.Record), lineCount(e.Record), tail(e, turn, several)}
+		texts[i] = []string{
+			e.Record.Name(), when(e.Record.Time, now()), placeText(e.Record), titleText(e, turn),
+			plural(int64(changed.Files), "file"), linesChanged(changed.Added, changed.Removed, changed.Partial), tail(e, turn, several),
+		}
 	}
 	graph := newGraph(shown)
 	widths := columnWidths(texts, 6)
@@ -173,7 +187,7 @@ func (a *app) logRows(ctx context.Context, history *timeline.History, shown []*t
 		if e.Forgotten > 0 {
 			rows[i].below = append(rows[i].below, a.paint().dim(pad(":", graph.width)+plural(int64(e.Forgotten), "checkpoint")+" no longer kept"))
 		}
-		if join := graph.join(i); join != "" {
+		for _, join := range graph.joins(i) {
 			rows[i].below = append(rows[i].below, a.paint().dim(join))
 		}
 	}
@@ -209,7 +223,7 @@ func (a *app) logLine(e *timeline.Entry, glyphs string, taken int, row []string,
 // placeText returns the turn of a checkpoint.
 func placeText(rec *checkpoint.Record) string {
 	switch {
-	case rec.Turn == 0:
+	case rec.Turn == 0 || rec.Kind == checkpoint.Rewound:
 		return ""
 	case rec.Side == checkpoint.Before:
 		return fmt.Sprintf("before %d", rec.Turn)
@@ -233,15 +247,8 @@ func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 	return ""
 }
 
-func fileCount(rec *checkpoint.Record) string { return plural(int64(rec.FilesChanged), "file") }
-
-// lineCount returns how many lines a checkpoint found changed. One of many files does not
-// count all.
-func lineCount(rec *checkpoint.Record) string {
-	return linesChanged(rec.LinesAdded, rec.LinesRemoved, rec.LinesPartial)
-}
-
-// linesChanged returns how many lines changed, or "" if none were counted.
+// linesChanged returns how many lines changed, or "" if none were counted. Of many files
+// not all are counted.
 func linesChanged(added, removed uint64, partial bool) string {
 	if added+removed == 0 {
 		return ""
@@ -253,14 +260,17 @@ func linesChanged(added, removed uint64, partial bool) string {
 	return text
 }
 
-// turnWords describes the whole turn of its newest checkpoint: what several checkpoints
-// found together, and how long it took if no line below says it.
+// turnWords describes the whole turn of its newest checkpoint: how its command failed, what
+// several checkpoints found together, and how long it took if no line below says it.
 func turnWords(e *timeline.Entry, turn *timeline.Turn) (words []string) {
 	total := e.Total
 	if total == nil {
 		return nil
 	}
-	if total.Files > e.Record.FilesChanged {
+	if turn.Exit != 0 {
+		words = append(words, fmt.Sprintf("exit %d", turn.Exit))
+	}
+	if total.Files > e.Record.FilesChanged && e.Folded == 0 {
 		words = append(words, strings.TrimSpace("in all "+plural(int64(total.Files), "file")+" "+linesChanged(total.Added, total.Removed, total.Partial)))
 	}
 	if turn.Duration > 0 && spentLine(e, turn) == "" {

@@ -49,7 +49,7 @@ func TestLookingStoresNothing(t *testing.T) {
 	looks := func(when string) {
 		t.Helper()
 		for _, verb := range []string{
-			"status", "status --json", "status --full", "log", "log --json", "diff", "diff --stat", "diff @ @", "diff c1 @", "diff @ c1",
+			"status", "status --json", "status --reread", "log", "log --json", "diff", "diff --stat", "diff @ @", "diff c1 @", "diff @ c1",
 			"show @", "show c1", "rewind c1 --dry-run", "rewind c1 --theirs --dry-run --json", "rewind c1 --exact --dry-run",
 		} {
 			before, rows := blobs()

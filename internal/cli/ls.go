@@ -263,7 +263,7 @@ func (a *app) conversationTable(ctx context.Context, db *stet.DB, list []lsRow) 
 			left -= width + 2
 			text.WriteString(a.lsCell(i, row[i], width) + "  ")
 		}
-		text.WriteString(lsTitle(list[n], max(left, 20)) + "\n")
+		text.WriteString(lsTitle(list[n], max(left, 10)) + "\n")
 	}
 	return text.String(), nil
 }

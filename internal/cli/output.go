@@ -38,7 +38,7 @@ func (a *app) say(format string, args ...any) {
 
 // isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := terminalOf(stream).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

@@ -133,7 +133,7 @@ func (a *app) width() int {
 
 // terminalSize returns the columns and rows of a terminal, or 0 for anything else.
 func terminalSize(stream any) (width, height int) {
-	f, ok := stream.(*os.File)
+	f, ok := terminalOf(stream).(*os.File)
 	if !ok {
 		return 0, 0
 	}

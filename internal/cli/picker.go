@@ -24,7 +24,7 @@ func (a *app) pick(ctx context.Context, p *place) (string, error) {
 	if !ok || a.json || !isTerminal(a.in) || !isTerminal(a.err) {
 		return "", usage(fmt.Errorf("%w; 'stet log' lists the checkpoints", errNoRef))
 	}
-	conv, err := a.named(ctx, p.db)
+	conv, err := a.known(ctx, p)
 	if err != nil {
 		return "", err
 	}

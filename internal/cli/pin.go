@@ -72,7 +72,7 @@ func (a *app) pin(ctx context.Context, p *place, name, ref string) error {
 
 // record returns the checkpoint of a reference, and makes one of the present.
 func (a *app) record(ctx context.Context, p *place, ref string) (*checkpoint.Record, error) {
-	conv, err := a.named(ctx, p.db)
+	conv, err := a.known(ctx, p)
 	if err != nil {
 		return nil, err
 	}

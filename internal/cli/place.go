@@ -31,7 +31,7 @@ func (a *app) checkpoints(db *stet.DB) (*checkpoint.Service, checkpoint.Options,
 	}
 	opts := db.CheckpointOptions()
 	all.tune(&opts)
-	opts.Scan.Full = a.full
+	opts.Scan.Full = a.reread
 	opts.Command = a.command
 	return checkpoint.New(db.Blobs(), db.Rows(), &opts), opts, nil
 }
@@ -66,9 +66,9 @@ func (a *app) storeOptions() (stet.Options, error) {
 	return stet.Options{Checkpoints: all.tune, LegacySnapshots: !all.on("agents.blob_storage_format_v1")}, nil
 }
 
-// fullFlag adds the flag that trusts no time stamps.
-func (a *app) fullFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.full, "full", false, "read every file, even if its time stamps did not change")
+// rereadFlag adds the flag that trusts no time stamps.
+func (a *app) rereadFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.reread, "reread", false, "read every file, even if its time stamps did not change")
 }
 
 // openPlace opens the workspace of -C or the one that contains the current directory.
@@ -189,6 +189,15 @@ func (a *app) named(ctx context.Context, db *stet.DB) (string, error) {
 	return id, err
 }
 
+// known is named for verbs that look for something: the conversation must exist.
+func (a *app) known(ctx context.Context, p *place) (string, error) {
+	conversation, err := a.named(ctx, p.db)
+	if err == nil && conversation != "" {
+		err = p.knows(ctx, conversation)
+	}
+	return conversation, err
+}
+
 // knows rejects a conversation without checkpoints here: it is probably misspelt, and
 // a rewind would do nothing.
 func (p *place) knows(ctx context.Context, conversation string) error {
@@ -209,7 +218,7 @@ func (a *app) checkpointRoot(ctx context.Context, db *stet.DB, ref string) (blob
 		return blob.ID{}, err
 	}
 	defer p.space.Close()
-	conv, err := a.named(ctx, db)
+	conv, err := a.known(ctx, p)
 	if err != nil {
 		return blob.ID{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -19,18 +20,18 @@ func (a *app) printPlan(ctx context.Context, p *place, plan *checkpoint.Plan) er
 	if a.json {
 		return a.printJSON(plan)
 	}
-	_, err := fmt.Fprintf(a.out, "%sPlan  %s\n", a.planText(ctx, p, plan), plan.Token)
+	_, err := fmt.Fprintf(a.out, "%sPlan  %s\n", a.planText(ctx, p, plan, a.out), plan.Token)
 	return err
 }
 
-// planText formats a plan as text.
-func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan) string {
+// planText formats a plan as text for a stream.
+func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to any) string {
 	var text strings.Builder
 	text.WriteString(a.planTarget(ctx, p.db, plan))
 	if plan.Exact() {
 		text.WriteString("Exact  reverts all changes, including yours; ignored files that were never captured stay\n")
 	}
-	text.WriteString(a.planChanges(plan))
+	text.WriteString(a.planChanges(plan, to))
 	text.WriteString(planLeft(p, plan))
 	if bad := notIgnored(plan.NotCaptured); len(bad) > 0 {
 		fmt.Fprintf(&text, "Not captured  %s\n", skippedText(bad, 5))
@@ -82,7 +83,7 @@ func turnOut(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
 }
 
 // planChanges lists what changes, and the conflicts.
-func (a *app) planChanges(plan *checkpoint.Plan) string {
+func (a *app) planChanges(plan *checkpoint.Plan, to any) string {
 	p := a.paint()
 	width := 0
 	for i := range plan.Actions {
@@ -91,31 +92,63 @@ func (a *app) planChanges(plan *checkpoint.Plan) string {
 		}
 	}
 	width = min(width, 50)
+	room, _ := terminalSize(to) // 0 if it is not a terminal
+	if room > 0 {
+		width = min(width, max(12, room-34))
+	}
+	note := func(text string, at int) string {
+		if text = printable(text); room > 0 {
+			return cut(text, max(8, room-at))
+		}
+		return text
+	}
 	var changes, conflicts strings.Builder
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
-		path := pad(printable(pathText(act)), width)
+		path := printable(pathText(act))
+		if room > 0 {
+			path = cutFront(path, width)
+		}
+		path = pad(path, width)
 		switch {
 		case act.Kind == checkpoint.Conflict:
-			fmt.Fprintf(&conflicts, "  %s         %s  %s: kept\n", p.bold(p.red("!")), path, act.About())
+			fmt.Fprintf(&conflicts, "  %s         %s  %s\n", p.bold(p.red("!")), path, note(act.About()+": "+act.Fate(), width+14))
 		case act.Changes():
-			verb := pad(string(act.Kind), 8)
-			switch act.Kind {
-			case checkpoint.Delete:
-				verb = p.red(verb)
-			case checkpoint.Create:
-				verb = p.green(verb)
-			default:
-				verb = p.cyan(verb)
-			}
-			line := fmt.Sprintf("  %s  %s  %s  %s", verb, path, pad(linesText(act), 10), p.dim(printable(act.About())))
+			line := fmt.Sprintf("  %s  %s  %s  %s", a.planVerb(act.Kind), path, pad(linesText(act), 10), p.dim(note(act.About(), width+26)))
 			changes.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	if conflicts.Len() > 0 {
-		return changes.String() + "Conflict\n" + conflicts.String()
+	listed := changes.String()
+	if stats := planStats(plan); a.folds(len(stats)) {
+		listed = a.foldedText(stats, "  ", 8, to)
 	}
-	return changes.String()
+	if conflicts.Len() > 0 {
+		return listed + "Conflict\n" + conflicts.String()
+	}
+	return listed
+}
+
+// planVerb is what a plan does with a path.
+func (a *app) planVerb(kind checkpoint.ActionKind) string {
+	p, verb := a.paint(), pad(string(kind), 8)
+	switch kind {
+	case checkpoint.Delete:
+		return p.red(verb)
+	case checkpoint.Create:
+		return p.green(verb)
+	}
+	return p.cyan(verb)
+}
+
+// planStats lists the files that a plan changes, without directories.
+func planStats(plan *checkpoint.Plan) []linediff.Stat {
+	var stats []linediff.Stat
+	for i := range plan.Actions {
+		if act := &plan.Actions[i]; act.Changes() && !strings.HasSuffix(pathText(act), "/") {
+			stats = append(stats, linediff.Stat{Path: act.Path, Op: string(act.Kind), Added: act.Add, Removed: act.Del, Note: act.About()})
+		}
+	}
+	return stats
 }
 
 func pathText(act *checkpoint.Action) string {
@@ -162,24 +195,50 @@ func planLeft(p *place, plan *checkpoint.Plan) string {
 	return "Left alone  " + strings.Join(parts, " · ") + "\n"
 }
 
-// chooseAll asks how to resolve each conflict.
-func (a *app) chooseAll(ctx context.Context, paths []string) (map[string]checkpoint.Choice, error) {
-	choices := make(map[string]checkpoint.Choice, len(paths))
-	for _, path := range paths {
-		answer, err := a.readLine(ctx, printable(path)+": [K]eep yours, take the [c]heckpoint's, [m]erge? ")
-		if err != nil {
-			return nil, err
+// chooseAll asks how to resolve each conflict. What cannot be merged is not offered again.
+func (a *app) chooseAll(ctx context.Context, plan *checkpoint.Plan, choices map[string]checkpoint.Choice) error {
+	for i := range plan.Actions {
+		act := &plan.Actions[i]
+		if act.Kind != checkpoint.Conflict || choices[act.Path] == checkpoint.KeepMine {
+			continue
 		}
-		switch answer {
-		case "", "k", "keep":
-			choices[path] = checkpoint.KeepMine
-		case "c", "checkpoint", "t", "theirs":
-			choices[path] = checkpoint.Theirs
-		case "m", "merge":
-			choices[path] = checkpoint.Merge
+		question := printable(act.Path) + ": [K]eep yours, take the [c]heckpoint's, [m]erge? "
+		if act.Unmerged != "" {
+			question = fmt.Sprintf("%s cannot be merged, because %s: [K]eep yours, take the [c]heckpoint's, or merge with [x] conflict markers? ", printable(act.Path), act.Unmerged)
+		}
+		answer, err := a.readLine(ctx, question)
+		if err != nil {
+			return err
+		}
+		switch {
+		case answer == "" || answer == "k" || answer == "keep":
+			choices[act.Path] = checkpoint.KeepMine
+		case answer == "c" || answer == "checkpoint" || answer == "t" || answer == "theirs":
+			choices[act.Path] = checkpoint.Theirs
+		case act.Unmerged == "" && (answer == "m" || answer == "merge"):
+			choices[act.Path] = checkpoint.Merge
+		case act.Unmerged != "" && (answer == "x" || answer == "markers"):
+			choices[act.Path] = checkpoint.MergeMarkers
 		default:
-			return nil, coded(ExitUsage, "invalid answer %q, want k, c or m; nothing was changed", answer)
+			return coded(ExitUsage, "invalid answer %q, want k, c or m; nothing was changed", answer)
 		}
 	}
-	return choices, nil
+	return nil
+}
+
+// planDiff shows how a plan changes files.
+func (a *app) planDiff(ctx context.Context, store blob.Store, plan *checkpoint.Plan) (string, error) {
+	var text strings.Builder
+	for i := range plan.Actions {
+		act := &plan.Actions[i]
+		if !act.Changes() || strings.HasSuffix(pathText(act), "/") {
+			continue
+		}
+		file, err := fileDiff(ctx, store, workspace.Change{Path: act.Path, Before: act.Before, After: act.After})
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(a.fileText(file))
+	}
+	return text.String(), nil
 }

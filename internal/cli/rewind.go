@@ -14,7 +14,7 @@ type rewindFlags struct {
 	files, conversation          bool
 	keepMine, theirs             bool
 	merge, markers, dryRun, sure bool
-	exact, evenIfRunning         bool
+	exact, evenIfRunning, diff   bool
 	plan                         string
 	turn                         uint64
 }
@@ -54,8 +54,9 @@ terminal nothing is changed and the exit code is 7, unless --even-if-running is 
 An imported checkpoint, such as i3, knows only some files, and a rewind to it changes
 only these. Its files are in the directory of its conversation, or in that of -C.
 
---dry-run prints the plan and changes nothing. Pass its token to --plan to carry out
-exactly this plan.`,
+--dry-run prints the plan and changes nothing; --diff adds how files change, also by a
+merge. Pass its token to --plan to carry out exactly this plan. A plan for more than 100
+files is summed up by directory; --full lists all.`,
 		Example: `  stet rewind c5
   stet rewind before:turn:6 --files -- src/
   stet rewind c5 --dry-run --json | jq -r .plan_token`,
@@ -79,11 +80,13 @@ exactly this plan.`,
 	_ = cmd.RegisterFlagCompletionFunc("of", a.completeConversationFlag) // fails for unknown flags only
 	f.BoolVar(&flags.exact, "exact", false, "make the files exactly those of the checkpoint, and keep nothing")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show the plan, change nothing")
+	f.BoolVar(&flags.diff, "diff", false, "with --dry-run, also show how files change")
 	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	f.Uint64Var(&flags.turn, "turn", 0, "rewind only this turn, and keep what came after it")
 	choiceFlags(cmd, &flags)
 	evenIfRunningFlag(cmd, &flags.evenIfRunning)
+	a.rereadFlag(cmd)
 	a.fullFlag(cmd)
 	exclude(cmd, "files", "conversation")
 	for _, other := range []string{"conversation", "turn", "keep-mine", "theirs", "merge", "markers"} {
@@ -149,6 +152,13 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 			if err := a.printPlan(ctx, p, plan); err != nil {
 				return err
 			}
+			if flags.diff && !a.json {
+				text, err := a.planDiff(ctx, l.blobs, plan)
+				if err != nil {
+					return err
+				}
+				fmt.Fprint(a.out, text)
+			}
 			if flags.sure && len(plan.Unchosen()) > 0 {
 				return silentExit{ExitConflict} // as without --dry-run
 			}
@@ -187,13 +197,8 @@ func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string,
 	req := checkpoint.RewindRequest{OnlyTurn: flags.turn, Choice: flags.choice(), Exact: flags.exact, Author: author()}
 	req.Elsewhere = a.workspace != "" // -C says where the files of an imported checkpoint are
 	var err error
-	if req.Conversation, err = a.named(ctx, p.db); err != nil {
+	if req.Conversation, err = a.known(ctx, p); err != nil {
 		return req, err
-	}
-	if req.Conversation != "" {
-		if err := p.knows(ctx, req.Conversation); err != nil {
-			return req, err
-		}
 	}
 	if req.Paths, err = p.inside(paths); err != nil {
 		return req, err
@@ -218,7 +223,7 @@ func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string,
 func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req checkpoint.RewindRequest, flags rewindFlags) (*checkpoint.Plan, error) {
 	ask := isTerminal(a.in) && !a.json && !flags.sure && flags.plan == ""
 	if !a.quiet && !a.json {
-		fmt.Fprint(a.err, a.planText(ctx, p, plan))
+		fmt.Fprint(a.err, a.planText(ctx, p, plan, a.err))
 	}
 	if conflicts := plan.Unchosen(); len(conflicts) > 0 {
 		if !ask {
@@ -228,20 +233,56 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 			err := &checkpoint.ConflictError{Paths: conflicts, Plan: plan}
 			return nil, coded(ExitConflict, "%w; nothing was changed; pass %s", err, flags.wayOut())
 		}
-		choices, err := a.chooseAll(ctx, conflicts)
-		if err != nil {
+		var err error
+		if plan, err = a.resolve(ctx, p, plan, req); err != nil {
 			return nil, err
 		}
-		req.Choices = choices
-		if plan, err = p.space.Plan(ctx, req); err != nil {
-			return nil, err
-		}
-		fmt.Fprint(a.err, a.planText(ctx, p, plan))
 	}
 	if plan.Changes() == 0 && !plan.Moves() {
 		return plan, nil
 	}
-	return plan, a.agreed(ctx, flags.sure || flags.plan != "", question(plan))
+	if !ask {
+		return plan, a.agreed(ctx, flags.sure || flags.plan != "", question(plan))
+	}
+	return plan, a.agreedTo(ctx, p, plan)
+}
+
+// resolve asks about the conflicts of a plan until all have an answer that can be carried
+// out, and shows the plan with these answers.
+func (a *app) resolve(ctx context.Context, p *place, plan *checkpoint.Plan, req checkpoint.RewindRequest) (*checkpoint.Plan, error) {
+	req.Choices = make(map[string]checkpoint.Choice)
+	for len(plan.Unchosen()) > 0 {
+		if err := a.chooseAll(ctx, plan, req.Choices); err != nil {
+			return nil, err
+		}
+		var err error
+		if plan, err = p.space.Plan(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Fprint(a.err, a.planText(ctx, p, plan, a.err))
+	return plan, nil
+}
+
+// agreedTo asks whether to carry out a plan, and shows how it changes files if that is
+// asked for.
+func (a *app) agreedTo(ctx context.Context, p *place, plan *checkpoint.Plan) error {
+	for {
+		answer, err := a.readLine(ctx, question(plan)+" [Y/n] (d shows the diff) ")
+		switch {
+		case err != nil:
+			return err
+		case answer == "" || answer == "y" || answer == "yes":
+			return nil
+		case answer != "d" && answer != "diff":
+			return coded(ExitUsage, "nothing was changed")
+		}
+		text, err := a.planDiff(ctx, p.db.Blobs(), plan)
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(a.err, text)
+	}
 }
 
 func question(plan *checkpoint.Plan) string {

@@ -1,14 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/supervise"
 	"github.com/stet-dev/stet/linediff"
@@ -23,9 +26,9 @@ import (
 )
 
 func (a *app) runCommand() *cobra.Command {
-	var agent string
+	var opts runOptions
 	cmd := &cobra.Command{
-		Use:     "run [--agent NAME] -- CMD [ARG…]",
+		Use:     "run [--agent NAME] [--output] -- CMD [ARG…]",
 		Short:   "Run any command with checkpoints before, during and after it",
 		GroupID: groupStart,
 		Long: `Run a command in the workspace, with a checkpoint before it, one after each burst
@@ -34,9 +37,13 @@ command's work: 'stet rewind' reverts them and keeps your own changes. This work
 any agent, script or generator.
 
 The command uses your terminal and gets your signals; its exit code is returned.
-Each run is a turn of a conversation: a new one, or the one of -c. A command that
-cannot be run returns exit code 127 or 126, as in a shell; if no checkpoint can be
+Each run is a turn of a conversation: the one of -c, or one that holds all runs of the
+day in this workspace. A run that changes nothing and ends well leaves no turn. A command
+that cannot be run returns exit code 127 or 126, as in a shell; if no checkpoint can be
 made, the command is not started.
+
+--output keeps what the command prints with its turn, at most the last MiB, for 'stet
+show' and 'stet search'. The command then writes to a pipe instead of your terminal.
 
 While several commands or agents work in one directory, the author of a change is
 unknown: a rewind keeps what changed meanwhile, unless you name the file. If the run
@@ -46,13 +53,20 @@ as yours; 'stet status' shows a command that still runs.`,
 		Args:    needsCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withPlace(cmd.Context(), true, func(p *place) error {
-				return a.runWith(cmd.Context(), p, agent, args)
+				return a.runWith(cmd.Context(), p, opts, args)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "name of the agent in lists (default: the command's name)")
+	cmd.Flags().StringVar(&opts.agent, "agent", "", "name of the agent in lists; its runs of a day are a conversation of their own")
+	cmd.Flags().BoolVar(&opts.output, "output", false, "keep what the command prints")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
+}
+
+// runOptions are the flags of a run.
+type runOptions struct {
+	agent  string
+	output bool
 }
 
 // runName is the name of a run's own process in the list of holders of a turn.
@@ -74,14 +88,16 @@ type supervised struct {
 	first *checkpoint.Record
 	last  *checkpoint.Record
 	made  bool // the conversation is new
+	empty bool // nothing was done
 	told  bool // a failed checkpoint was reported
 
-	command string   // as it was given
-	ignored []string // files that changed although no checkpoint has them
-	lost    []string // git repositories that are gone
+	command string      // as it was given
+	printed *keptOutput // nil unless it is kept
+	ignored []string    // files that changed although no checkpoint has them
+	lost    []string    // git repositories that are gone
 }
 
-func (a *app) runWith(ctx context.Context, p *place, agent string, args []string) error {
+func (a *app) runWith(ctx context.Context, p *place, opts runOptions, args []string) error {
 	path, err := supervise.Find(args[0], a.workspace)
 	if err != nil {
 		return started(err)
@@ -89,7 +105,7 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 	// Kept until the end, so that a second interrupt does not prevent the save.
 	signals, stop := supervise.Signals()
 	defer stop()
-	s, err := a.supervise(ctx, p, agent, args)
+	s, err := a.supervise(ctx, p, opts, args)
 	if err != nil {
 		return err
 	}
@@ -106,9 +122,9 @@ func (a *app) runWith(ctx context.Context, p *place, agent string, args []string
 		// The turn ends although nothing happened in it: later changes are not its
 		// work.
 		code, _ = Code(err)
-		return errors.Join(err, s.end(ctx, args, code))
+		return errors.Join(err, s.end(ctx, code))
 	}
-	if err := s.end(ctx, args, code); err != nil {
+	if err := s.end(ctx, code); err != nil {
 		a.warn("changes of the command since %s are not saved: %v", s.last.Name(), err)
 		if code == 0 {
 			code = ExitError
@@ -137,31 +153,27 @@ func started(err error) error {
 }
 
 // supervise opens the conversation that the run is a turn of.
-func (a *app) supervise(ctx context.Context, p *place, agent string, args []string) (*supervised, error) {
-	s := &supervised{app: a, p: p}
-	title := strings.Join(args, " ")
-	if agent == "" {
-		agent = filepath.Base(args[0])
-	}
-	id, err := a.named(ctx, p.db)
-	if err != nil {
-		return nil, err
-	}
-	if id != "" {
-		s.conv, err = p.db.Conversations().Open(ctx, id)
-	}
-	if id == "" || errors.Is(err, conversation.ErrNotFound) {
-		s.conv, err = p.db.Conversations().Create(ctx, conversation.Info{ID: id, Title: title, Agent: agent, Workspace: p.space.Path()})
-		s.made = true
-	}
-	if err != nil {
-		return nil, err
+func (a *app) supervise(ctx context.Context, p *place, opts runOptions, args []string) (*supervised, error) {
+	s := &supervised{app: a, p: p, command: foreign.CommandLine(args...)}
+	if opts.output {
+		s.printed = &keptOutput{}
 	}
 	open, err := p.space.AtWork(ctx)
 	if err != nil {
 		return nil, err
 	}
-	info := s.conv.Info()
+	id, err := a.named(ctx, p.db)
+	if err != nil {
+		return nil, err
+	}
+	info := conversation.Info{ID: id, Title: s.command, Agent: cmp.Or(opts.agent, filepath.Base(args[0])), Workspace: p.space.Path()}
+	if id == "" {
+		info = dayOfRuns(info, opts.agent, now(), open)
+	}
+	if s.conv, s.made, err = openOrCreate(ctx, p.db.Conversations(), info); err != nil {
+		return nil, err
+	}
+	info = s.conv.Info()
 	s.turn, s.root = info.Turns+1, info.Root
 	for _, t := range open {
 		if t.Conversation == info.ID && t.Number >= s.turn {
@@ -186,9 +198,49 @@ func (s *supervised) begin(ctx context.Context) error {
 	return err
 }
 
-// end saves the run and its changes as a turn.
-func (s *supervised) end(ctx context.Context, args []string, code int) error {
-	return errors.Join(s.record(ctx, args, code), s.save(ctx, checkpoint.After))
+// end saves the run and its changes as a turn. A run that did nothing leaves none.
+func (s *supervised) end(ctx context.Context, code int) error {
+	if code == 0 && !s.printed.any() && s.unchanged(ctx) {
+		// The checkpoint finds ignored files that changed.
+		if err := s.save(ctx, checkpoint.After); err != nil {
+			return err
+		}
+		if s.empty = s.last.Tree == s.first.Tree && len(s.ignored)+len(s.lost) == 0; s.empty {
+			return s.dropEmpty(ctx)
+		}
+	}
+	ignored, lost := s.ignored, s.lost // of the checkpoint that ended the turn
+	err := errors.Join(s.record(ctx, code), s.save(ctx, checkpoint.After))
+	if len(ignored)+len(lost) > 0 {
+		s.ignored, s.lost = ignored, lost
+	}
+	return err
+}
+
+// unchanged reports whether the run changed nothing so far.
+func (s *supervised) unchanged(ctx context.Context) bool {
+	if s.last != s.first {
+		return false
+	}
+	now, err := s.p.space.Present(ctx)
+	return err == nil && now.Tree == s.first.Tree // else the checkpoint after the run says what is wrong
+}
+
+// dropEmpty removes the conversation that was created for a run which left no turn, unless
+// another run uses it.
+func (s *supervised) dropEmpty(ctx context.Context) error {
+	if !s.made {
+		return nil
+	}
+	open, err := s.p.space.AtWork(ctx)
+	if err != nil || slices.ContainsFunc(open, func(t checkpoint.Turn) bool { return t.Conversation == s.conv.ID() }) {
+		return err
+	}
+	info, err := s.p.db.Conversations().Get(ctx, s.conv.ID())
+	if err != nil || info.Save > 0 {
+		return err
+	}
+	return s.p.db.Conversations().Delete(ctx, s.conv.ID(), nil)
 }
 
 // tellGone reports how to restore a workspace that the command removed.
@@ -244,9 +296,12 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 	if err != nil {
 		return 0, err
 	}
-	s.command = strings.Join(args, " ")
+	out, errOut := s.app.out, s.app.err
+	if s.printed != nil {
+		out, errOut = io.MultiWriter(out, s.printed.of(0)), io.MultiWriter(errOut, s.printed.of(1))
+	}
 	cmd := &supervise.Command{
-		Path: path, Args: args, Dir: s.app.workspace, In: s.app.in, Out: s.app.out, Err: s.app.err,
+		Path: path, Args: args, Dir: s.app.workspace, In: s.app.in, Out: out, Err: errOut,
 		Signals: signals, Terminal: isTerminal(s.app.in),
 		Watch: s.p.space.Path(), Quiet: time.Duration(settings.number("run.quiet_ms")) * time.Millisecond,
 		Beat: heartbeat,
@@ -279,9 +334,12 @@ func (s *supervised) hold(ctx context.Context, command checkpoint.Process) {
 }
 
 // record saves the run as a turn of the conversation.
-func (s *supervised) record(ctx context.Context, args []string, code int) error {
-	turn, err := conversation.NewShellTurn(
-		&agentv1.ShellCommand{Command: strings.Join(args, " ")}, &agentv1.ShellOutput{ExitCode: int32(code)})
+func (s *supervised) record(ctx context.Context, code int) error {
+	output := &agentv1.ShellOutput{ExitCode: int32(code)}
+	if s.printed != nil {
+		output.Stdout, output.Stderr = s.printed.text(0), s.printed.text(1)
+	}
+	turn, err := conversation.NewShellTurn(&agentv1.ShellCommand{Command: s.command}, output)
 	if err != nil {
 		return err
 	}
@@ -298,7 +356,7 @@ func (s *supervised) record(ctx context.Context, args []string, code int) error 
 		}
 		// Another run of the conversation began or ended meanwhile. Each writes once,
 		// so this ends.
-		if s.conv, err = s.p.db.Conversations().Open(ctx, s.conv.ID()); err != nil {
+		if s.conv, _, err = openOrCreate(ctx, s.p.db.Conversations(), s.conv.Info()); err != nil {
 			return err
 		}
 	}
@@ -314,8 +372,12 @@ func (s *supervised) report(ctx context.Context, code int) error {
 	n := len(linediff.Files(changes, nil))
 	s.tellGone()
 	if a.json {
+		conv, turn := s.conv.ID(), s.turn
+		if s.empty {
+			conv, turn = "", 0
+		}
 		return a.printJSON(map[string]any{
-			"schema": "stet.run.v1", "conversation": s.conv.ID(), "turn": s.turn, "before": s.first.ID, "after": s.last.ID,
+			"schema": "stet.run.v1", "conversation": conv, "turn": turn, "before": s.first.ID, "after": s.last.ID,
 			"files": n, "exit_code": code, "ignored_changed": namesJSON(s.ignored), "repositories_lost": namesJSON(s.lost),
 		})
 	}
@@ -324,6 +386,10 @@ func (s *supervised) report(ctx context.Context, code int) error {
 	}
 	if len(s.lost) > 0 {
 		a.warn("%s", repositoriesText(s.lost))
+	}
+	if s.empty {
+		a.say("stet: nothing changed")
+		return nil
 	}
 	a.say("stet: %s to %s  %s changed · revert: stet rewind %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.first.Name())
 	return nil

@@ -33,7 +33,7 @@ func TestInterruptedRunDoesNotStart(t *testing.T) {
 	inWorkspace(t, func(a *app, p *place) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		s, err := a.supervise(t.Context(), p, "", []string{"touch", "proof"})
+		s, err := a.supervise(t.Context(), p, runOptions{}, []string{"touch", "proof"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestInterruptedRunDoesNotStart(t *testing.T) {
 		if _, err := s.process(ctx, "/bin/true", []string{"true"}, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("process: %v, want cancelled", err)
 		}
-		if err := a.runWith(ctx, p, "", []string{"touch", "proof"}); !errors.Is(err, context.Canceled) {
+		if err := a.runWith(ctx, p, runOptions{}, []string{"touch", "proof"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("run: %v, want cancelled", err)
 		}
 		if _, err := os.Stat(filepath.Join(p.space.Path(), "proof")); err == nil {

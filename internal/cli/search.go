@@ -165,8 +165,11 @@ func (a *app) hitText(h search.Hit) string {
 	if h.Save > 0 {
 		where += fmt.Sprintf(" (rewound, save %d)", h.Save)
 	}
-	return fmt.Sprintf("%s  %s  %s  %s\n    %s\n", p.yellow(shorter(h.Conversation)), p.dim(when(h.Time, now())),
-		clip(h.Title, 50), p.dim(where), highlight(p, h.Snippet))
+	id, at, room := shorter(h.Conversation), when(h.Time, now()), 50
+	if isTerminal(a.out) {
+		room = min(room, max(10, a.width()-columns(id+at+where)-6))
+	}
+	return fmt.Sprintf("%s  %s  %s  %s\n    %s\n", p.yellow(id), p.dim(at), clip(h.Title, room), p.dim(where), highlight(p, h.Snippet))
 }
 
 // highlight marks the matches in a snippet, on one line.

@@ -35,6 +35,7 @@ var knownSettings = []setting{
 	{"remote.decrypt", "false", isBool, "Whether an encrypted store may copy its content to a server that is not encrypted."},
 	{"remote.wait_ms", "5000", isNumber, "How long a command waits at its end, in milliseconds, until the remote has what it lacks. The rest is sent by later commands."},
 	{"color", "auto", oneOf("auto", "never"), "When to use colour: auto (on a terminal) or never."},
+	{"pager", "auto", oneOf("auto", "never"), "When log, show and diff use a pager: auto (on a terminal: $PAGER, or less -FRX) or never."},
 	{"author", "", anything, "Name in the log of operations. The default is the login name."},
 	{"capture.enabled", "true", isBool, "Whether to make checkpoints."},
 	{"capture.ignore", "true", isBool, "Whether to respect .gitignore files; excluded files are not captured unless an agent wrote them or an earlier checkpoint has them."},
@@ -289,6 +290,9 @@ func (a *app) useSettings() error {
 	}
 	if all.text("color") == "never" {
 		a.noColor = true
+	}
+	if all.text("pager") == "never" {
+		a.noPager = true
 	}
 	return nil
 }

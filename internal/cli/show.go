@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,12 +18,14 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	return &cobra.Command{
+	var stat bool
+	cmd := &cobra.Command{
 		Use:     "show REF",
 		Short:   "Show a checkpoint and what changed in it, or a conversation",
 		GroupID: groupLook,
 		Long: `Show everything about a checkpoint: where in which conversation it
-was taken, by whom, which files had changed, and what it could not capture.
+was taken, by whom, what it could not capture, which files had changed, and how. More
+than 100 files are summed up by directory; --full lists all and shows how they changed.
 'stet help diff' lists the forms of REF; "@" shows the workspace now.
 
 A conversation is shown turn by turn: what was said, which tools were called, and what
@@ -31,15 +34,19 @@ everything. --store may name a state.vscdb or store.db.`,
 		Example:           "  stet show c7\n  stet show turn:5\n  stet show pin:before-retry --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.paged(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			done, err := a.withForeign(ctx, func(src *cursor.Store) error { return a.showForeign(ctx, src, args[0]) })
 			if done {
 				return err
 			}
-			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.show(cmd.Context(), p, args[0]) })
-		},
+			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.show(cmd.Context(), p, args[0], stat) })
+		}),
 	}
+	a.noPagerFlag(cmd)
+	a.fullFlag(cmd)
+	cmd.Flags().BoolVar(&stat, "stat", false, "show only the names of changed files and line counts")
+	return cmd
 }
 
 type showJSON struct {
@@ -54,8 +61,8 @@ type showJSON struct {
 	NotCaptured []workspace.Skipped `json:"not_captured"`
 }
 
-func (a *app) show(ctx context.Context, p *place, ref string) error {
-	conv, err := a.named(ctx, p.db)
+func (a *app) show(ctx context.Context, p *place, ref string, stat bool) error {
+	conv, err := a.known(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -81,7 +88,8 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 		return err
 	}
 	value.NotCaptured = append([]workspace.Skipped{}, skipped...)
-	value.Files, err = changedFiles(ctx, p, rec)
+	files, err := changedFiles(ctx, p, rec)
+	value.Files = withoutDiffs(files)
 	if value.ParentGone = errors.Is(err, checkpoint.ErrNotFound); err != nil && !value.ParentGone {
 		return err
 	}
@@ -93,10 +101,32 @@ func (a *app) show(ctx context.Context, p *place, ref string) error {
 		spent := newSpentJSON(turn.Spent)
 		value.Spent = &spent
 	}
-	if err := a.print(value, a.showText(rec, value, turn)); err != nil {
+	text := a.showText(rec, value, turn)
+	if !stat && rec.Parent != "" && !value.ParentGone && !a.folds(len(files)) {
+		text += a.diffText(files)
+	}
+	if err := a.print(value, text); err != nil {
 		return err
 	}
 	return lostRoots(ctx, p.db, rec.Name(), rec.Root)
+}
+
+// withoutDiffs returns what is known about files without their lines.
+func withoutDiffs(files []fileDiffJSON) []fileDiffJSON {
+	out := slices.Clone(files)
+	for i := range out {
+		out[i].Diff = ""
+	}
+	return out
+}
+
+// diffText shows how files changed.
+func (a *app) diffText(files []fileDiffJSON) string {
+	var text strings.Builder
+	for _, f := range files {
+		text.WriteString("\n" + a.fileText(f))
+	}
+	return text.String()
 }
 
 // pins lists the names of pinned checkpoints.
@@ -136,7 +166,6 @@ func changedFiles(ctx context.Context, p *place, rec *checkpoint.Record) ([]file
 		if err != nil {
 			return nil, err
 		}
-		file.Diff = ""
 		list = append(list, file)
 	}
 	return list, nil

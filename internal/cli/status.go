@@ -70,7 +70,7 @@ between turns are named, too, and so are connected agents that do not run the ho
 			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.status(cmd.Context(), p) })
 		},
 	}
-	a.fullFlag(cmd)
+	a.rereadFlag(cmd)
 	return cmd
 }
 
@@ -108,6 +108,9 @@ type changeJSON struct {
 }
 
 func (a *app) status(ctx context.Context, p *place) error {
+	if _, err := a.known(ctx, p); err != nil {
+		return err
+	}
 	all, err := a.settings()
 	if err != nil {
 		return err

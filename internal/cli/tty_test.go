@@ -54,7 +54,7 @@ func scriptTTY(ts *testscript.TestScript, _ bool, args []string) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "STET_STORE", "USER", "TZ", "TERM", "PATH", "NO_COLOR", "TESTSCRIPT_COMMAND", backgroundSetting} {
+	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "STET_STORE", "USER", "TZ", "TERM", "PATH", "NO_COLOR", "PAGER", "TESTSCRIPT_COMMAND", backgroundSetting} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	// Who started the tests may ignore hangups, as nohup does, and commands inherit

@@ -64,6 +64,7 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 	}
 	choiceFlags(cmd, &flags)
 	evenIfRunningFlag(cmd, &flags.evenIfRunning)
+	a.rereadFlag(cmd)
 	a.fullFlag(cmd)
 	return cmd
 }
@@ -73,7 +74,7 @@ func (a *app) tellDone(ctx context.Context, p *place, plan *checkpoint.Plan) {
 	if err := p.space.CountLines(ctx, plan); err != nil {
 		a.warn("lines were not counted: %v", err)
 	}
-	fmt.Fprint(a.err, a.planText(ctx, p, plan))
+	fmt.Fprint(a.err, a.planText(ctx, p, plan, a.err))
 }
 
 func (a *app) opCommand() *cobra.Command {
@@ -152,8 +153,11 @@ func (a *app) operations(ctx context.Context, db *stet.DB, limit int, everywhere
 		if op.After != "" {
 			changed = "  " + plural(int64(op.Files), "file")
 		}
-		line := fmt.Sprintf("%s  %s  %s  %s%s\n", p.yellow(pad(op.ID(), 5)), p.dim(when(op.Time, now())),
-			pad(printable(op.Author), 10), clip(op.Description, 80), changed)
+		at, by, room := when(op.Time, now()), pad(clip(op.Author, 20), 10), 80
+		if isTerminal(a.out) {
+			room = min(room, max(10, a.width()-columns(pad(op.ID(), 5)+at+by+changed)-6))
+		}
+		line := fmt.Sprintf("%s  %s  %s  %s%s\n", p.yellow(pad(op.ID(), 5)), p.dim(at), by, clip(op.Description, room), changed)
 		if err := a.print(value, line); err != nil {
 			return err
 		}
