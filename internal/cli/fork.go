@@ -33,10 +33,19 @@ func (a *app) fork(ctx context.Context, p *place, ref string) error {
 	if err != nil {
 		return err
 	}
-	id, err := p.space.Fork(ctx, ref, conv, author())
+	id := asPrinted(ctx, p.db, ref)
+	if id != "" {
+		id, err = a.forkConversation(ctx, p.db, id)
+	} else {
+		id, err = p.space.Fork(ctx, ref, conv, author())
+	}
 	switch {
-	case errors.Is(err, checkpoint.ErrNotFound):
-		if id, err = a.forkConversation(ctx, p.db, ref); err != nil {
+	case orConversation(err):
+		several := err
+		if id, err = a.forkConversation(ctx, p.db, ref); err != nil && errors.Is(several, checkpoint.ErrAmbiguous) {
+			return several
+		}
+		if err != nil {
 			return err
 		}
 	case errors.Is(err, checkpoint.ErrNoConversations):

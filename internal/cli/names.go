@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 )
 
@@ -27,6 +29,25 @@ func conversationID(ctx context.Context, db *stet.DB, name string) (string, erro
 		return "", coded(ExitNotFound, "no conversation %q", name)
 	}
 	return id, err
+}
+
+// asPrinted finds the conversation of an id that is written as lists print it: in upper
+// case, while the ids of checkpoints are in lower case. It returns "" for anything else.
+func asPrinted(ctx context.Context, db *stet.DB, name string) string {
+	if !strings.HasPrefix(name, "0") || name != strings.ToUpper(name) || name == strings.ToLower(name) {
+		return ""
+	}
+	id, err := conversationID(ctx, db, name)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// orConversation reports whether a reference that is no checkpoint, or not one alone, may
+// be a conversation.
+func orConversation(err error) bool {
+	return errors.Is(err, checkpoint.ErrNotFound) || errors.Is(err, checkpoint.ErrAmbiguous)
 }
 
 // shortIDs shortens ids of another program to unique prefixes of at least six

@@ -66,8 +66,11 @@ func (a *app) show(ctx context.Context, p *place, ref string, stat bool) error {
 	if err != nil {
 		return err
 	}
+	if id := asPrinted(ctx, p.db, ref); id != "" {
+		return a.showConversation(ctx, p, id)
+	}
 	rec, err := p.space.Resolve(ctx, ref, conv)
-	if errors.Is(err, checkpoint.ErrNotFound) {
+	if orConversation(err) {
 		if id, convErr := conversationID(ctx, p.db, ref); convErr == nil {
 			return a.showConversation(ctx, p, id)
 		}
