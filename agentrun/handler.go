@@ -94,6 +94,9 @@ func NewHandler(ctx context.Context, blobs blob.Store, conv *conversation.Conver
 		return h, nil
 	}
 	raw, err := blobs.Get(ctx, head.Root)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		err = &conversation.HydrationError{Conversation: conv.ID(), Source: "pointer", Err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load latest checkpoint of %s: %w", conv.ID(), err)
 	}
