@@ -85,6 +85,8 @@ var guideVaries = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "HASH"},
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "PLAN"},
 	{regexp.MustCompile(`\b01[0-9A-Za-z]{6,24}\b`), "ID"},
+	{regexp.MustCompile(`\brun-2[0-9a-z-]*`), "RUN"},
+	{regexp.MustCompile(`\b\d{1,2} [A-Z][a-z]{2} \d{4}\b`), "DAY"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d\b`), "DATE"},
 	{regexp.MustCompile(`\b\d\d:\d\d(:\d\d)?\b`), "TIME"},
 	{regexp.MustCompile(`\b[0-9.]+ ?(B|KiB|MiB|GiB|ms|s)\b`), "SIZE"},
