@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,12 +32,13 @@ type app struct {
 	notices  io.Writer // where a hook tells its agent of a rewind; nil elsewhere
 	command  string    // the verb, as in "stet rewind"
 
-	store        string // --store
-	blobs        string // --blobs
-	forgetLog    bool   // fsck --forget-log
-	cache        int64  // bytes of content that an open store holds in memory; 0 for the default
-	workspace    string // -C
-	conversation string // -c
+	store        string        // --store
+	blobs        string        // --blobs
+	forgetLog    bool          // fsck --forget-log
+	cache        int64         // bytes of content that an open store holds in memory; 0 for the default
+	busy         time.Duration // how long to wait for other processes that use the store; 0 for the default
+	workspace    string        // -C
+	conversation string        // -c
 	json         bool
 	noColor      bool
 	noPager      bool // --no-pager, or the setting

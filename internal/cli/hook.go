@@ -22,14 +22,16 @@ import (
 	"github.com/stet-dev/stet/foreign/recorder"
 	"github.com/stet-dev/stet/foreign/spool"
 	"github.com/stet-dev/stet/internal/cli/shortcut"
+	"github.com/stet-dev/stet/kv"
 )
 
 // Limits of a hook. An agent waits for it.
 const (
 	maxHookPayload = 16 << 20
-	hookPatience   = 2 * time.Second  // for the payload
-	endPatience    = 5 * time.Second  // while the agent has answered
-	lateLimit      = 10 * time.Minute // for what goes on behind
+	hookPatience   = 2 * time.Second        // for the payload
+	endPatience    = 5 * time.Second        // while the agent has answered
+	lateLimit      = 10 * time.Minute       // for what goes on behind
+	hookGrace      = 200 * time.Millisecond // for work to end when its time is over
 	spoolLife      = 30 * 24 * time.Hour
 )
 
@@ -76,7 +78,7 @@ func (a *app) hook(args []string, work func() error) {
 	name := strings.Join(args, " ")
 	defer func() {
 		if r := recover(); r != nil {
-			a.hookFailed(name, fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+			a.hookFailed(name, panicked(r))
 		}
 	}()
 	a.quiet = true
@@ -153,19 +155,57 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	if err != nil {
 		return errors.Join(lost, err)
 	}
-	within, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	wordless, err := a.recordEvent(within, adapter, event)
+	if way.late {
+		a.busy = limit
+	}
+	wordless, err := bounded(ctx, limit, func(ctx context.Context) (bool, error) {
+		return a.recordEvent(ctx, adapter, event)
+	})
 	if wordless {
 		err = errors.Join(err, a.hookBehind("--words", agent, name, payload))
 	}
-	if errors.Is(err, context.DeadlineExceeded) && !way.late {
+	if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kv.ErrBusy)) && !way.late {
 		if err = a.hookBehind("--late", agent, name, payload); err == nil && event.Kind == foreign.TurnStart {
 			err = errors.New("the checkpoint before the turn took longer than the agent waits; it is finished behind, so the start of the turn is not exact")
 		}
 	}
 	return errors.Join(lost, err)
 }
+
+// bounded runs work for a limited time. Work that a lock or a file system keeps does not end
+// with its context; it goes on until the process ends, which is as if it were killed.
+func bounded(ctx context.Context, limit time.Duration, work func(context.Context) (bool, error)) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	type result struct {
+		ok  bool
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- result{err: panicked(r)}
+			}
+		}()
+		ok, err := work(ctx)
+		done <- result{ok, err}
+	}()
+	var late <-chan time.Time
+	for over := ctx.Done(); ; {
+		select {
+		case r := <-done:
+			return r.ok, r.err
+		case <-over:
+			over, late = nil, time.After(hookGrace)
+		case <-late:
+			return false, fmt.Errorf("not finished within %v: %w", limit, ctx.Err())
+		}
+	}
+}
+
+// panicked is the error of a panic.
+func panicked(r any) error { return fmt.Errorf("panic: %v\n%s", r, debug.Stack()) }
 
 // hookLimit is how long an event may take.
 func (a *app) hookLimit(event foreign.Event, late bool) (time.Duration, error) {

@@ -72,7 +72,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.SQLite, opts.Remote = &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog}, a.copies(dir)
+	opts.SQLite, opts.Remote = &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog, BusyTimeout: a.busy}, a.copies(dir)
 	opts.CacheBytes = a.cache
 	if given := a.givenKey(); given != "" && !fileExists(filepath.Join(dir, stet.KeyringName)) {
 		return nil, a.keyForNothing(ctx, dir, given)
