@@ -41,6 +41,9 @@ var lookups = map[string]string{
 	"server: *access.Meter":          "a sync.Map gives back what this package put into it",
 	"sqlite: osFile":                 "SQLite's file system hands files back by its own interface",
 	"sqlite: *databaseFile":          "SQLite's file system hands files back by its own interface",
+	"internal/cli: *pager":           "a stream is asked whether it is a terminal, as os.File is",
+	"internal/cli: *pagedMessages":   "a stream is asked whether it is a terminal, as os.File is",
+	"internal/cli: foreign.Cleaner":  "an optional method of an adapter; without it the agent deletes no sessions",
 	"foreign/cursor: *DataLossError": "the error itself is asked for, not what it wraps: only it replaces a whole row",
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
-	"github.com/stet-dev/stet/kv"
 )
 
 // Pinned is a pin, with what it names.
@@ -28,7 +27,7 @@ func (r *Reader) Pins(ctx context.Context) ([]Pinned, error) {
 		}
 		p := Pinned{Pin: pin}
 		p.Record, err = r.checkpoints.Get(ctx, pin.Checkpoint)
-		if err != nil && !errors.Is(err, checkpoint.ErrNotFound) && !kv.Damaged(err) {
+		if err != nil && !errors.Is(err, checkpoint.ErrNotFound) && !conversation.Damaged(err) {
 			return nil, err
 		}
 		if p.Path, err = r.directory(ctx, pin.Workspace, p.Record); err != nil {
