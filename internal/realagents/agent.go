@@ -33,6 +33,9 @@ type Agent struct {
 	// args runs one prompt without a screen. resume is how a session is continued, as
 	// Again or as stet prints it; nil begins one.
 	args func(resume []string, prompt string) []string
+	// Defers means that it shows the model only the names of the tools of servers, until the
+	// model searches for one.
+	Defers bool
 	// NoServers means that it starts no servers of the Model Context Protocol.
 	NoServers bool
 	// Rewrites means that the agent writes its settings itself when it starts.
@@ -80,6 +83,7 @@ func claudeCode() Agent {
 			return []string{
 				"ANTHROPIC_API_KEY=x", "ANTHROPIC_BASE_URL=" + b.URL, "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 				"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_BUG_COMMAND=1",
+				"ENABLE_TOOL_SEARCH=false", // show the model the tools of servers at once
 			}
 		},
 		args: func(resume []string, prompt string) []string {
@@ -120,7 +124,8 @@ func codex() Agent {
 		args: func(resume []string, prompt string) []string {
 			// Nobody is there who could approve the hooks.
 			args := []string{"exec", bypass}
-			if strings.Contains(prompt, "::task") { // the other model has edit tools, this one subagents
+			// The other model has edit tools, this one subagents, and the tools of servers at once.
+			if strings.Contains(prompt, "::task") || strings.Contains(prompt, "::history") {
 				args = append(args, "-m", "gpt-5.1-codex")
 			}
 			return append(append(args, resume...), "--json", prompt)
@@ -232,7 +237,7 @@ func copilot() Agent {
 
 func qwen() Agent {
 	return Agent{
-		Name: "qwen", program: "qwen", Subagents: true, Again: []string{"--continue"}, Rewrites: true,
+		Name: "qwen", program: "qwen", Subagents: true, Again: []string{"--continue"}, Rewrites: true, Defers: true,
 		Resume: func(session string) []string { return []string{"--resume", session} },
 		files: func(b *Box) map[string]string {
 			return map[string]string{".qwen/settings.json": fmt.Sprintf(`{

@@ -12,7 +12,8 @@ import (
 )
 
 // TestTheAgentUsesTheTools registers 'stet mcp' by 'stet connect --mcp': the agent starts
-// it, the model calls a tool and is shown its answer, and disconnect takes it out.
+// it, the model calls a tool and is shown its answer, and disconnect takes it out. Of an
+// agent whose model has to search for tools first, only that it has them is seen.
 func TestTheAgentUsesTheTools(t *testing.T) {
 	each(t, func(t *testing.T, a realagents.Agent) {
 		if a.NoServers {
@@ -32,7 +33,7 @@ func useTools(t *testing.T, b *realagents.Box, a realagents.Agent) {
 	b.Prompt(nil, one)
 	known := len(b.Model.Requests())
 	out := b.Prompt(a.Again, "turn two: look back\n::history\n::say seen")
-	answered := false
+	answered := a.Defers && strings.Contains(out, "mcp__stet__history") // it has started the server
 	for _, r := range b.Model.Requests()[known:] {
 		answered = answered || strings.Contains(string(r.Body), "Calling session: ") && strings.Contains(string(r.Body), "turn one: make files")
 	}
