@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -251,6 +252,10 @@ func todos(list []*agentv1.TodoItem) string {
 	return b.String()
 }
 
+// patchFile finds the files that the patch of an apply_patch tool names. The first one
+// stands for all.
+var patchFile = regexp.MustCompile(`(?m)^\*\*\* (?:Add|Update|Delete) File: (.+?)\r?$`)
+
 func mcpOutput(t *Tool, call *agentv1.McpToolCall) {
 	args := call.GetArgs()
 	if name := args.GetToolName(); name != "" {
@@ -265,6 +270,9 @@ func mcpOutput(t *Tool, call *agentv1.McpToolCall) {
 		}
 		t.Input = in
 		t.Path = firstText(in, "file_path", "filePath", "absolute_path", "path")
+		if m := patchFile.FindStringSubmatch(firstText(in, "input", "patch", "command")); t.Path == "" && t.Name == "apply_patch" && m != nil {
+			t.Path = m[1]
+		}
 	}
 	s := call.GetResult().GetSuccess()
 	if s == nil {
