@@ -3,7 +3,12 @@ package intake_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/intake"
 )
 
 func TestSessionBecomesConversation(t *testing.T) {
@@ -71,5 +76,25 @@ func TestDoneTurnGrows(t *testing.T) {
 	}
 	if got := f.texts(); got != "one two:b:late" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// The progress of a large session is reported while it is copied, and never more than all
+// of it.
+func TestProgressInsideASession(t *testing.T) {
+	f := newFixture(t)
+	for i := range 10 {
+		f.write(toyLine{ID: fmt.Sprint("t", i), Prompt: strings.Repeat("p", 100), Reply: "r"})
+	}
+	s := f.session()
+	s.Size = 900 // less than what its turns say
+	all := func(yield func(foreign.Session, error) bool) { yield(s, nil) }
+	var seen []int64
+	totals, err := intake.New(f.blobs, f.rows, toy{}).WithBatch(200).Sessions(context.Background(), all, func(t intake.Totals) { seen = append(seen, t.Read) })
+	if err != nil || totals.Read != 900 {
+		t.Fatalf("got %+v, %v", totals, err)
+	}
+	if len(seen) < 5 || !slices.IsSorted(seen) || seen[1] == 0 || seen[len(seen)-1] > 900 {
+		t.Errorf("saw %v", seen)
 	}
 }

@@ -36,6 +36,8 @@ type app struct {
 	blobs        string        // --blobs
 	forgetLog    bool          // fsck --forget-log
 	cache        int64         // bytes of content that an open store holds in memory; 0 for the default
+	compactLater bool          // an open store leaves compressing to the verb
+	compacted    int64         // bytes of what a verb stored for which compressing was begun
 	busy         time.Duration // how long to wait for other processes that use the store; 0 for the default
 	workspace    string        // -C
 	conversation string        // -c

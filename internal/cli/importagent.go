@@ -52,14 +52,34 @@ func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *
 	if dryRun {
 		return intake.Count(ctx, adapter, found.all(), show)
 	}
-	a.cache = importCache
-	// What was imported is compressed as after every verb: by a process in the background.
-	// Here it would take as long as the import.
+	a.cache, a.compactLater = importCache, true
 	err = a.withStore(ctx, true, func(db *stet.DB) error {
-		totals, err = intake.New(db.Blobs(), db.Rows(), adapter).Sessions(ctx, found.all(), show)
-		return err
+		var failed error
+		totals, err = intake.New(db.Blobs(), db.Rows(), adapter).Sessions(ctx, found.all(), func(t intake.Totals) {
+			show(t)
+			failed = errors.Join(failed, a.compactMuch(ctx, db))
+		})
+		return errors.Join(err, failed)
 	})
 	return totals, err
+}
+
+// compactMuch keeps a store small while much is imported. Compressing takes as long as the
+// import, and as much memory again, so that a process in the background does it, now and
+// after the verb; where there can be none, it is done here.
+func (a *app) compactMuch(ctx context.Context, db *stet.DB) error {
+	const much = 256 << 20
+	if db.Uncompacted()-a.compacted < much {
+		return nil
+	}
+	a.compacted = db.Uncompacted()
+	dir, err := a.storeDir()
+	if err == nil && a.background && !a.asked {
+		_ = a.leaveBehind(dir) // see compactAfter
+		return nil
+	}
+	a.compacted = 0
+	return db.Compact(ctx, nil)
 }
 
 // agentImported describes what an import did.
