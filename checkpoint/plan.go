@@ -134,7 +134,7 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 		a.left(whyNotCaptured(p.NotCaptured), "not captured: "+string(p.NotCaptured))
 		return a, true
 	case p.NotCapturedThen != "" && p.Target == nil:
-		a.left(WhyNotCapturedThen, "not captured then: "+string(p.NotCapturedThen))
+		a.left(whyNotCapturedThen(p.NotCapturedThen))
 		return a, true
 	case rules.Exact:
 		a.become(p.Target)

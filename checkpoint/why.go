@@ -30,6 +30,8 @@ const (
 	WhyNotCaptured Why = "not-captured"
 	// WhyNotCapturedThen: it was there at the target and not captured.
 	WhyNotCapturedThen Why = "not-captured-then"
+	// WhyPurged: it was there at the target, and removed from the store since.
+	WhyPurged Why = "purged"
 	// WhyNotAsked: the request is about other paths.
 	WhyNotAsked Why = "not-asked"
 	// WhyHolds: a directory in which something stays.
@@ -49,6 +51,13 @@ func whyNotCaptured(r workspace.Reason) Why {
 		return WhySpecial
 	}
 	return WhyNotCaptured
+}
+
+func whyNotCapturedThen(r workspace.Reason) (Why, string) {
+	if r == workspace.ReasonPurged {
+		return WhyPurged, "purged from the store since"
+	}
+	return WhyNotCapturedThen, "not captured then: " + string(r)
 }
 
 // whose says who changed a path last.

@@ -139,7 +139,7 @@ func (a *Action) keptFor() Why {
 var (
 	keptOrder = []Why{
 		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhyRepository, WhySpecial, WhyNotCaptured,
-		WhyNotCapturedThen, WhyHolds, WhyInTheWay, WhyMasked, WhyNotAsked,
+		WhyNotCapturedThen, WhyPurged, WhyHolds, WhyInTheWay, WhyMasked, WhyNotAsked,
 	}
 	keptWords = map[Why]string{
 		whyRemoved:         "removed by you",
@@ -152,6 +152,7 @@ var (
 		WhySpecial:         "special file",
 		WhyNotCaptured:     "cannot be captured",
 		WhyNotCapturedThen: "there then, but not captured",
+		WhyPurged:          "purged from the store",
 		WhyHolds:           "holds what stays",
 		WhyInTheWay:        "something else is in its place",
 		WhyMasked:          "without set-id and sticky bits, which came from another store",
@@ -195,6 +196,7 @@ var countWords = map[Why]string{
 	WhySpecial:         "special",
 	WhyNotCaptured:     "not captured",
 	WhyNotCapturedThen: "not captured then",
+	WhyPurged:          "purged",
 	WhyNotAsked:        "not asked for",
 	WhyHolds:           "holding what stays",
 	WhyInTheWay:        "blocked",

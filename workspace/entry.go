@@ -111,6 +111,8 @@ const (
 	ReasonPathLength Reason = "path too long"
 	// ReasonIO: the disk or the file system failed; Err has the cause.
 	ReasonIO Reason = "read error"
+	// ReasonPurged: it was captured, and removed from the store since. No scan gives it.
+	ReasonPurged Reason = "purged"
 )
 
 // Skipped is a path that a scan saw and did not capture. A restore must leave such
