@@ -26,6 +26,8 @@ type Remote struct {
 	// Keep and Ready are those of mirror.Remote.
 	Keep  func(ctx context.Context, origin string, ids []blob.ID) (missing []blob.ID, err error)
 	Ready func(ctx context.Context) error
+	// Remove, if set, removes copies by the names that Blobs knows.
+	Remove func(ctx context.Context, names []blob.ID) error
 	// Close, if set, is called by DB.Close.
 	Close func() error
 }
@@ -54,9 +56,11 @@ func buildMirror(local blob.Store, arrivals blob.Arrivals, crypt *encrypted.Stor
 	measured := &metered.Options{MeterProvider: opts.MeterProvider}
 	var blobs blob.Store = metered.New(r.Blobs, metered.Remote, measured)
 	blobs = metered.New(retrying.New(blobs, &retrying.Options{MaxRetries: remoteRetries, Retryable: mayPass}), metered.Retry, measured)
+	name := func(id blob.ID) blob.ID { return id }
 	if r.Opaque {
 		if ring != nil {
-			blobs = encrypted.New(blobs, ring, &encrypted.Options{Tenant: opts.Tenant, Shared: true})
+			sealing := encrypted.New(blobs, ring, &encrypted.Options{Tenant: opts.Tenant, Shared: true})
+			blobs, name = sealing, sealing.Name
 		}
 		blobs = compressed.New(blobs, nil)
 	}
@@ -65,7 +69,21 @@ func buildMirror(local blob.Store, arrivals blob.Arrivals, crypt *encrypted.Stor
 	if crypt != nil {
 		out.Names = crypt.Name
 	}
-	return mirror.New(local, arrivals, mirror.Remote{Name: r.Name, Blobs: blobs, Keep: r.Keep, Ready: r.Ready}, out)
+	return mirror.New(local, arrivals, mirror.Remote{Name: r.Name, Blobs: blobs, Keep: r.Keep, Ready: r.Ready, Remove: r.removing(name)}, out)
+}
+
+// removing returns Remove for the ids that the local store knows; nil without it.
+func (r *Remote) removing(name func(blob.ID) blob.ID) func(context.Context, []blob.ID) error {
+	if r.Remove == nil {
+		return nil
+	}
+	return func(ctx context.Context, ids []blob.ID) error {
+		names := make([]blob.ID, len(ids))
+		for i, id := range ids {
+			names[i] = name(id)
+		}
+		return r.Remove(ctx, names)
+	}
 }
 
 // Mirror returns the copies of the store at its remote, or nil without one.

@@ -31,6 +31,8 @@ type Remote struct {
 	Keep func(ctx context.Context, origin string, ids []blob.ID) (missing []blob.ID, err error)
 	// Ready, if set, is called before the first write. An error keeps everything here.
 	Ready func(ctx context.Context) error
+	// Remove, if set, removes copies; ones that are not there are not an error.
+	Remove func(ctx context.Context, ids []blob.ID) error
 }
 
 // Options configure a mirror; nil and the zero value work.

@@ -10,8 +10,8 @@
 // put again is written again: its object then holds other bytes only if a sealing layer
 // chose another nonce, and both can be read.
 //
-// Putting and asking take one request for each blob, several at a time. Nothing is ever
-// removed; listing and removing are left to the tools of the bucket.
+// Putting and asking take one request for each blob, several at a time. Nothing is
+// removed unless Remove is called; listing is left to the tools of the bucket.
 package objectblob
 
 import (
@@ -145,6 +145,18 @@ func (s *Store) has(ctx context.Context, id blob.ID) (bool, error) {
 		return false, fmt.Errorf("look for blob %s: %w", id, err)
 	}
 	return true, r.Close()
+}
+
+// Remove removes the objects of blobs. Missing ones are not an error.
+func (s *Store) Remove(ctx context.Context, ids ...blob.ID) error {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = s.Key(id)
+	}
+	if err := s.bucket.RemoveObjects(ctx, keys...); err != nil {
+		return fmt.Errorf("remove %d blobs: %w", len(ids), err)
+	}
+	return nil
 }
 
 // Flush implements blob.Store. Put returns only when the bucket has the bytes.
