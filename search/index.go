@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fault"
@@ -165,6 +167,18 @@ func (h *handle) with(ctx context.Context, fn func(*conn) error) (used bool, err
 		return true, ctxErr // the library calls it an interrupt
 	}
 	return true, err
+}
+
+// Truncate empties the log of the index's file, in which removed text may remain.
+func (ix *Index) Truncate(ctx context.Context) error {
+	err := ix.update(ctx, func(c *conn) error {
+		_, _, err := c.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("empty the log of the search index: %w", err)
+	}
+	return nil
 }
 
 // Close releases the index. It waits for running calls.

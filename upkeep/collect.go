@@ -27,6 +27,8 @@ type CollectOptions struct {
 	// it nothing is removed in that case, because damage can often be repaired while
 	// the rest exists.
 	SkipDamaged bool
+	// Only, if set, limits the removal to the blobs for which it returns true.
+	Only func(blob.ID) bool
 	// Workers is the number of blobs that are read at once, 8 by default.
 	Workers int
 }
@@ -90,7 +92,7 @@ func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectRes
 	res.Live = live.Len()
 	withhold := len(res.Unreadable) > 0 && !opts.SkipDamaged
 	res.SweepResult, err = sweeper.Sweep(ctx, generation, blob.SweepOptions{
-		Live: live.Has, GraceSeconds: graceSeconds(opts.Grace), DryRun: opts.DryRun || withhold,
+		Live: opts.stays(live), GraceSeconds: graceSeconds(opts.Grace), DryRun: opts.DryRun || withhold,
 	})
 	if err != nil {
 		return CollectResult{}, fmt.Errorf("collect: %w", err)
@@ -101,6 +103,14 @@ func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectRes
 		res.Removed, res.RemovedBytes = 0, 0
 	}
 	return res, nil
+}
+
+// stays reports which blobs a sweep must not remove.
+func (o *CollectOptions) stays(live *graph.Set) func(blob.ID) bool {
+	if o.Only == nil {
+		return live.Has
+	}
+	return func(id blob.ID) bool { return !o.Only(id) || live.Has(id) }
 }
 
 func graceSeconds(grace time.Duration) int64 {
