@@ -87,14 +87,18 @@ var importMap = map[string][]string{
 	// layers that can exchange what is stored. It knows no driver and no front door.
 	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "workspace", "mirror", "internal/keyspace"},
 
+	// A purge asks the services and upkeep to change what they keep, and finds what must
+	// change by the bytes of blobs and rows.
+	"purge": {"fault", "blob", "kv", "kv/memkv", "conversation/...", "checkpoint/...", "cloudagent", "workspace", "mirror", "upkeep", "internal/keyspace"},
+
 	// A mirror knows the layer that writes through, and holds blobs for the collector.
 	"mirror": {"blob", "blob/writethrough", "kv", "conversation/graph", "internal/keyspace"},
 
 	// The front door, and those who come through it.
-	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror"},
+	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge"},
 	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},
-	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep", "mirror", "internal/cli/shortcut"},
+	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep", "mirror", "purge", "internal/cli/shortcut"},
 	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},

@@ -64,6 +64,7 @@ type stack struct {
 	crypt     *encrypted.Store  // nil unless encrypted
 	compactor *upkeep.Compactor // nil where blobs are compressed when they are put
 	mirror    *mirror.Store     // nil without a remote
+	repairer  blob.Repairer     // nil where stored blobs cannot be exchanged
 	seal      *sealed.Store
 	live      kv.Store // rows without those of archived conversations
 	upkeep    *upkeep.Service
@@ -129,7 +130,8 @@ func buildStack(b Backend, ring *keyring.Ring, opts *Options, unmarked bool) sta
 	layer := compressed.New(blobs, small)
 	checked := blob.Checked(layer)
 	if replacer != nil {
-		checked = blob.Repairing(layer, layer.Repairer(replacer))
+		s.repairer = layer.Repairer(replacer)
+		checked = blob.Repairing(layer, s.repairer)
 	}
 	s.mirror = buildMirror(checked, arrivals, s.crypt, ring, opts)
 	if s.mirror != nil {
