@@ -62,7 +62,7 @@ type askJSON struct {
 
 // askAgent runs the agent until it has answered.
 func (a *app) askAgent(ctx context.Context, db *stet.DB, address string, texts []string) error {
-	c, err := dialRemote(ctx, address)
+	c, err := a.dialRemote(ctx, address)
 	if err != nil {
 		return err
 	}

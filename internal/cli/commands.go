@@ -44,6 +44,8 @@ func (a *app) commands() []*cobra.Command {
 		a.duCommand(),
 		a.gcCommand(),
 		a.rmCommand(),
+		a.renameCommand(),
+		a.purgeCommand(),
 		a.compactCommand(),
 		earlier("settle", a.compactCommand()),
 		a.archiveCommand(),

@@ -76,7 +76,14 @@ func (a *app) copies(dir string) *stet.Remote {
 			}
 			return objectblob.New(bucket, "blobs/"), nil
 		}}
-		return &stet.Remote{Name: a.remote, Blobs: place, Opaque: true}
+		remove := func(ctx context.Context, names []blob.ID) error {
+			bucket, err := s3blob.Open(ctx, a.remote, nil)
+			if err != nil {
+				return err
+			}
+			return objectblob.New(bucket, "blobs/").Remove(ctx, names...)
+		}
+		return &stet.Remote{Name: a.remote, Blobs: place, Opaque: true, Remove: remove}
 	}
 	server := &copyServer{app: a, encrypted: fileExists(filepath.Join(dir, stet.KeyringName))}
 	place := &copyPlace{open: func(context.Context) (blob.Store, error) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +95,10 @@ func (a *app) fillDemo(ctx context.Context, db *stet.DB) error {
 	page, err := db.Conversations().List(ctx, &conversation.ListOptions{Limit: 1})
 	if err != nil {
 		return err
+	}
+	if len(page.Conversations) > 0 && !fileExists(dir) {
+		a.say("no demonstration: the store at %s has conversations of its own; see it with 'stet --store DIR serve --demo', where DIR is new", strings.TrimSuffix(dir, "-demo"))
+		return nil
 	}
 	if len(page.Conversations) == 0 {
 		for _, s := range demo.Stories() {

@@ -67,7 +67,7 @@ func (a *app) follow(ctx context.Context, db *stet.DB, name string, flags follow
 	if !isRemote(address) {
 		return usage(fmt.Errorf("--from: %q is not an http or https address", address))
 	}
-	c, err := dialRemote(ctx, address)
+	c, err := a.dialRemote(ctx, address)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (a *app) moveOverWire(ctx context.Context, verb, address string, names []st
 		if err != nil {
 			return err
 		}
-		c, err := dialRemote(ctx, address)
+		c, err := a.dialRemote(ctx, address)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/client"
 	"github.com/stet-dev/stet/fleet"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/transfer"
 )
 
@@ -103,26 +104,41 @@ func (a *app) move(ctx context.Context, verb string, args []string, flags moveFl
 	if isRemote(args[0]) && !isRemote(a.storePlace()) && !flags.all && !flags.dryRun {
 		return a.moveOverWire(ctx, verb, args[0], args[1:], flags)
 	}
-	return a.withStore(ctx, !push, func(here *stet.DB) error {
-		return remote.withStore(ctx, push, func(there *stet.DB) error {
-			local, err := a.side(ctx, here)
-			if err != nil {
-				return err
-			}
-			other, err := remote.side(ctx, there)
-			if err != nil {
-				return err
-			}
-			from, to, source := local, other, here
-			if !push {
-				from, to, source = other, local, there
-			}
-			ids, err := namedConversations(ctx, source, args[1:])
-			if err != nil {
-				return err
-			}
-			return a.transfer(ctx, verb, from, to, ids, flags)
+	// What may not exist is opened first, and nothing is created if it does not.
+	both := func(fn func(here, there *stet.DB) error) error {
+		if push {
+			return a.withStore(ctx, false, func(here *stet.DB) error {
+				return remote.withStore(ctx, true, func(there *stet.DB) error { return fn(here, there) })
+			})
+		}
+		absent := true
+		err := remote.withStore(ctx, false, func(there *stet.DB) error {
+			absent = false
+			return a.withStore(ctx, true, func(here *stet.DB) error { return fn(here, there) })
 		})
+		if absent && errors.Is(err, sqlite.ErrNoStore) {
+			return coded(ExitNotFound, "no store at %s, from which to pull", shown(args[0]))
+		}
+		return err
+	}
+	return both(func(here, there *stet.DB) error {
+		local, err := a.side(ctx, here)
+		if err != nil {
+			return err
+		}
+		other, err := remote.side(ctx, there)
+		if err != nil {
+			return err
+		}
+		from, to, source := local, other, here
+		if !push {
+			from, to, source = other, local, there
+		}
+		ids, err := namedConversations(ctx, source, args[1:])
+		if err != nil {
+			return err
+		}
+		return a.transfer(ctx, verb, from, to, ids, flags)
 	})
 }
 
@@ -146,7 +162,7 @@ func (a *app) side(ctx context.Context, db *stet.DB) (transfer.Side, error) {
 		}
 		return s, nil
 	}
-	c, err := dialRemote(ctx, a.storePlace())
+	c, err := a.dialRemote(ctx, a.storePlace())
 	if err != nil {
 		return s, err
 	}

@@ -47,7 +47,7 @@ func collectBy(c *client.Client) func(context.Context, *upkeep.CollectOptions) (
 // server examines a store that is on a server.
 func (d *doctor) server(ctx context.Context, quick bool) error {
 	d.workspace()
-	c, err := dialRemote(ctx, d.dir)
+	c, err := d.app.dialRemote(ctx, d.dir)
 	if errors.Is(err, client.ErrUnreachable) {
 		return err
 	}

@@ -125,7 +125,7 @@ func (a *app) openRemote(ctx context.Context, address string) (*stet.DB, error) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := dialRemote(ctx, address)
+	c, err := a.dialRemote(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (a *app) openRemote(ctx context.Context, address string) (*stet.DB, error) 
 
 // dialRemote makes a first call at once, so that a wrong address or token fails here
 // and not in the middle of a verb.
-func dialRemote(ctx context.Context, address string) (*client.Client, error) {
+func (a *app) dialRemote(ctx context.Context, address string) (*client.Client, error) {
 	token := os.Getenv("STET_TOKEN")
 	if path := os.Getenv("STET_TOKEN_FILE"); token == "" && path != "" {
 		data, err := private.ReadFile(path)
@@ -144,6 +144,9 @@ func dialRemote(ctx context.Context, address string) (*client.Client, error) {
 			return nil, fmt.Errorf("read the token: %w", err)
 		}
 		token = strings.TrimSpace(string(data))
+	}
+	if token == "" {
+		token = a.ownToken(address)
 	}
 	c, err := client.New(address, &client.Options{Token: token})
 	if err != nil {
