@@ -271,6 +271,9 @@ func (r *rewinding) operation() *Operation {
 	if p.Target != nil {
 		op.Target = p.Target.ID
 		op.Description = fmt.Sprintf("%s to %s", op.Kind, p.Target.Name())
+		if l := p.request.Lines; l != nil {
+			op.Description = fmt.Sprintf("%s of lines of %s to %s", op.Kind, l.Path, p.Target.Name())
+		}
 	} else if p.request.OnlyTurn != 0 {
 		op.Description = fmt.Sprintf("%s of turn %d", op.Kind, p.request.OnlyTurn)
 	}

@@ -66,6 +66,9 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	if req.Exchange != nil {
 		return w.planExchange(ctx, st, req)
 	}
+	if req.Lines != nil {
+		return w.planLines(ctx, st, req)
+	}
 	ref, err := w.Resolve(ctx, req.To, req.Conversation)
 	if err != nil {
 		return nil, err
@@ -139,6 +142,14 @@ func checkRequest(req *RewindRequest) error {
 	}
 	if req.Exact && (req.OnlyTurn != 0 || req.Exchange != nil || req.Choice != "" && req.Choice != Theirs || len(req.Choices) > 0) {
 		return fmt.Errorf("%w: exact leaves no choice, and goes to a checkpoint", ErrBadRef)
+	}
+	if l := req.Lines; l != nil {
+		if req.Exact || req.OnlyTurn != 0 || req.Exchange != nil || len(req.Paths) > 0 || req.Scope == ConversationOnly || req.Scope == Both || len(l.Ranges) == 0 {
+			return fmt.Errorf("%w: lines are put back from a checkpoint, and nothing else with them", ErrBadRef)
+		}
+		if err := workspace.CheckPath(l.Path); err != nil {
+			return err
+		}
 	}
 	req.Paths = slices.Clone(req.Paths)
 	for _, p := range req.Paths {

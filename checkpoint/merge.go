@@ -129,75 +129,120 @@ func equalLines(a, b []string) bool {
 }
 
 // mergeAll makes the contents of the actions that need merging. Files that do not
-// merge stay conflicts.
+// merge stay conflicts and say why. Conflicts that nobody wants to merge say whether
+// that would be possible.
 func (w *Workspace) mergeAll(ctx context.Context, actions []Action, choice func(string) Choice) error {
 	for i := range actions {
 		a := &actions[i]
-		if len(a.undo) == 0 {
-			continue
+		var err error
+		switch {
+		case len(a.undo) > 0:
+			err = w.mergeOne(ctx, a, choice(a.Path) == MergeMarkers)
+		case a.Kind == Conflict:
+			err = w.offerMerge(ctx, a)
 		}
-		if err := w.mergeOne(ctx, a, choice(a.Path) == MergeMarkers); err != nil {
+		if err != nil {
 			return fmt.Errorf("merge %q: %w", a.Path, err)
 		}
 	}
 	return nil
 }
 
+// draft is a version of a file, with its text if that was merged and is not stored.
+type draft struct {
+	entry *workspace.Entry
+	text  []byte
+	fresh bool
+}
+
 func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error {
-	now := a.Before
-	merged := false
-	for _, inv := range a.undo {
-		if sameState(now, inv.from) {
-			now = inv.to
-			continue
-		}
-		if sameState(now, inv.to) {
-			continue
-		}
-		next, why, err := w.mergeStep(ctx, now, inv, markers)
-		if err != nil || next == nil {
-			a.Unmerged = why
-			return err
-		}
-		now, merged = next, true
+	now, why, err := w.revert(ctx, a.Before, a.undo, markers)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		a.NoMerge, a.Unmerged = why, why
+		return nil
 	}
 	a.undo = nil
-	if sameState(now, a.Before) {
+	if sameState(now.entry, a.Before) {
 		a.Kind, a.Reason = Keep, "nothing is left to take back"
 		return nil
 	}
-	a.become(now)
-	a.Merged = merged
+	if now.fresh {
+		if err := w.s.blobs.Put(ctx, blob.New(now.text)); err != nil {
+			return err
+		}
+	}
+	a.become(now.entry)
+	a.Merged = now.fresh
 	return nil
 }
 
-// mergeStep reverts one change in the current content. If that does not merge, it returns
-// nil and the reason.
-func (w *Workspace) mergeStep(ctx context.Context, now *workspace.Entry, inv inverse, markers bool) (*workspace.Entry, string, error) {
-	if !isFile(now) || !isFile(inv.from) || !isFile(inv.to) {
-		return nil, "it was created, removed or replaced, not only changed", nil
+// offerMerge finds out whether a merge would resolve a conflict, and stores nothing.
+func (w *Workspace) offerMerge(ctx context.Context, a *Action) error {
+	if a.Why == WhyInTheWay || len(a.offer) == 0 {
+		a.NoMerge = "it is not known which lines to take back"
+		return nil
+	}
+	_, why, err := w.revert(ctx, a.Before, a.offer, false)
+	a.offer = nil
+	if isDamage(err) {
+		why, err = "a version of it is lost", nil
+	}
+	a.NoMerge = why
+	return err
+}
+
+// revert takes changes back, newest first, from what is there now. It returns why that
+// does not work, or nothing.
+func (w *Workspace) revert(ctx context.Context, from *workspace.Entry, changes []inverse, markers bool) (now draft, why string, err error) {
+	now.entry = from
+	for _, inv := range changes {
+		switch {
+		case sameState(now.entry, inv.from):
+			now = draft{entry: inv.to}
+		case sameState(now.entry, inv.to):
+		default:
+			if now, why, err = w.mergeStep(ctx, now, inv, markers); err != nil || why != "" {
+				return now, why, err
+			}
+		}
+	}
+	return now, "", nil
+}
+
+// mergeStep reverts one change in the current content, or returns why that does not
+// work.
+func (w *Workspace) mergeStep(ctx context.Context, now draft, inv inverse, markers bool) (draft, string, error) {
+	if !isFile(now.entry) || !isFile(inv.from) || !isFile(inv.to) {
+		return now, "it was created, removed or replaced, not only changed", nil
 	}
 	var texts [3][]byte
-	for i, e := range []*workspace.Entry{inv.from, now, inv.to} {
+	for i, e := range []*workspace.Entry{inv.from, now.entry, inv.to} {
+		if i == 1 && now.fresh {
+			texts[i] = now.text
+			continue
+		}
 		text, ok, err := textOf(ctx, w.s.blobs, e)
-		if err != nil || !ok {
-			return nil, "it is binary or too large", err
+		if err != nil {
+			return now, "", err
+		}
+		if !ok {
+			return now, "it is binary or too large", nil
 		}
 		texts[i] = text
 	}
 	merged, collisions := MergeLines(texts[0], texts[1], texts[2])
 	if collisions > 0 && !markers {
-		return nil, "the same lines were changed on both sides", nil
+		return now, "the same lines were changed on both sides", nil
 	}
-	content := blob.New(merged)
-	if err := w.s.blobs.Put(ctx, content); err != nil {
-		return nil, "", err
-	}
-	mode := now.Mode
-	if now.Mode == inv.from.Mode {
+	mode := now.entry.Mode
+	if now.entry.Mode == inv.from.Mode {
 		mode = inv.to.Mode
 	}
-	return &workspace.Entry{Name: now.Name, Kind: workspace.File, Mode: mode, Size: int64(len(merged)), ID: content.ID}, "", nil
+	entry := &workspace.Entry{Name: now.entry.Name, Kind: workspace.File, Mode: mode, Size: int64(len(merged)), ID: blob.Sum(merged)}
+	return draft{entry: entry, text: merged, fresh: true}, "", nil
 }
 
 func isFile(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.File }

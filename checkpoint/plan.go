@@ -93,8 +93,12 @@ type Action struct {
 	// could not be, although that was asked for.
 	Merged   bool
 	Unmerged string
+	// NoMerge is why a merge cannot resolve a conflict, for people, whether it was asked
+	// for or not. It is empty for a conflict that Merge resolves.
+	NoMerge string
 
-	undo []inverse // changes to revert, newest first, if the content must be merged
+	undo  []inverse // changes to revert, newest first, if the content must be merged
+	offer []inverse // the same, if nobody asked for a merge
 }
 
 // inverse is a change to revert: from its result to the state before.
@@ -173,6 +177,8 @@ func collide(a *Action, p *PathState, rules *Rules) {
 		return
 	case choice == Merge || choice == MergeMarkers || rules.Lift:
 		a.undo = inverses(p, rules)
+	default:
+		a.offer = inverses(p, rules)
 	}
 	a.Kind = Conflict
 	a.left(why, reason)

@@ -47,6 +47,10 @@ type RewindRequest struct {
 	// Exchange goes to a tree that no checkpoint has, such as one converted from
 	// another form. To is not used; conversations are not moved.
 	Exchange *Exchange
+	// Lines puts back lines of one file of the checkpoint, instead of whole files. What
+	// was changed in the file since stays; where the same lines were changed since, the
+	// plan has a conflict. Conversations are not moved. It combines only with To.
+	Lines *Lines
 	// Elsewhere accepts an imported checkpoint of another directory: its paths are
 	// taken as those of this one.
 	Elsewhere bool
@@ -168,6 +172,9 @@ func (p *Plan) sign(workspace string) {
 	}
 	if e := p.request.Exchange; e != nil {
 		put("exchange", e.To.String(), e.Last.String())
+	}
+	if l := p.request.Lines; l != nil {
+		put("lines", l.Path, l.From, fmt.Sprint(l.Ranges))
 	}
 	for _, path := range p.request.Paths {
 		put("path", path)
