@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"net"
+
+	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet/access"
 )
@@ -38,4 +41,14 @@ func newRequestID() string {
 	var raw [8]byte
 	rand.Read(raw[:])
 	return hex.EncodeToString(raw[:])
+}
+
+// onThisMachine reports whether a call came over a loopback address.
+func onThisMachine(peer connect.Peer) bool {
+	host, _, err := net.SplitHostPort(peer.Addr)
+	if err != nil {
+		host = peer.Addr
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
 }

@@ -72,6 +72,13 @@ func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stet
 	if top.Kind != workspace.Dir {
 		return nil, invalid("%q is a %s", req.Msg.GetPath(), top.Kind)
 	}
+	if req.Msg.GetShallow() || req.Msg.GetContains() != "" {
+		res, err := s.countFiles(ctx, top.ID, req.Msg)
+		if err != nil {
+			return nil, err
+		}
+		return connect.NewResponse(res), nil
+	}
 	type dir struct {
 		path string
 		node blob.ID

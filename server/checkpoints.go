@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,11 +171,7 @@ func holder(req *connect.Request[stetv1.CreateCheckpointRequest]) (checkpoint.Ho
 	if m.GetSide() != checkpoint.Before || m.GetConversation() == "" {
 		return checkpoint.Holder{}, invalid("pid needs a conversation and the side before")
 	}
-	host, _, err := net.SplitHostPort(req.Peer().Addr)
-	if err != nil {
-		host = req.Peer().Addr
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+	if !onThisMachine(req.Peer()) {
 		return checkpoint.Holder{}, invalid("pid is only for callers on the server's machine")
 	}
 	if m.GetPid() > math.MaxInt32 {

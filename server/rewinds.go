@@ -13,6 +13,8 @@ import (
 	"github.com/stet-dev/stet/blob/unsaved"
 	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/highlight"
+	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/server/internal/wire"
 	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/workspace"
@@ -28,6 +30,7 @@ func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequ
 		req.Choices[path] = checkpoint.Choice(choice)
 	}
 	req.Scope = checkpoint.ScopeOf(m.GetFiles(), m.GetWithConversation(), m.GetPaths())
+	req.Lines = wantedLines(m.GetLines())
 	switch {
 	case req.OnlyTurn != 0 && req.To != "":
 		return nil, invalid("name either a checkpoint or a turn")
@@ -42,6 +45,19 @@ func plan(ctx context.Context, w *checkpoint.Workspace, m *stetv1.PlanRewindRequ
 		return p, err
 	}
 	return w.Plan(ctx, req)
+}
+
+func wantedLines(m *stetv1.RestoreLines) *checkpoint.Lines {
+	if m == nil {
+		return nil
+	}
+	out := &checkpoint.Lines{Path: m.GetPath(), From: m.GetFrom()}
+	for _, r := range m.GetRanges() {
+		out.Ranges = append(out.Ranges, checkpoint.LineRange{
+			Line: int(r.GetLine()), Lines: int(r.GetLines()), FromLine: int(r.GetFromLine()), FromLines: int(r.GetFromLines()),
+		})
+	}
+	return out
 }
 
 // chooseShown adds choices for paths that are not valid text, which the caller names
@@ -70,6 +86,9 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 	res := &stetv1.PlanRewindResponse{
 		PlanToken: p.Token, Untouched: uint32(p.Untouched), NotCaptured: wireSkipped(p.NotCaptured), NeedsChoice: len(p.Unchosen()) > 0,
 		Files: wirePlanned(p.Actions), Partial: p.Partial(), NotKept: wireNotKept(&p.NotKept), AtWork: wireAtWork(p.AtWork),
+	}
+	if err := showMerged(ctx, look, p, res.Files); err != nil {
+		return nil, err
 	}
 	if p.Target != nil {
 		d, err := s.describer(ctx)
@@ -115,13 +134,31 @@ func wirePlanned(actions []checkpoint.Action) []*stetv1.PlannedFile {
 	for i, a := range actions {
 		files[i] = &stetv1.PlannedFile{
 			Path: wire.Valid(a.Path), PathBytes: workspace.PathBytes(a.Path), Action: string(a.Kind), Add: uint32(a.Add), Del: uint32(a.Del),
-			Reason: a.Reason, Why: string(a.Why), About: a.About(),
+			Reason: a.Reason, Why: string(a.Why), About: a.About(), Merged: a.Merged, NoMerge: a.NoMerge,
 		}
 		if a.Writer != nil {
 			files[i].ByConversation, files[i].ByTurn = a.Writer.Conversation, uint32(a.Writer.Turn)
 		}
 	}
 	return files
+}
+
+// showMerged adds what merges change in the present files: that is in no version yet.
+func showMerged(ctx context.Context, blobs blob.Store, p *checkpoint.Plan, files []*stetv1.PlannedFile) error {
+	room := maxDiffText
+	coloured, done := highlight.Request(ctx)
+	defer done()
+	for i, a := range p.Actions {
+		if !a.Merged {
+			continue
+		}
+		compared, err := linediff.Compare(ctx, blobs, workspace.Change{Path: a.Path, Before: a.Before, After: a.After})
+		if err != nil {
+			return lost(err)
+		}
+		files[i].Merge = wireDiff(coloured, compared, &room).GetHunks()
+	}
+	return nil
 }
 
 // Rewind makes the plan again; its token shows whether it is still the confirmed

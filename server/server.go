@@ -44,7 +44,7 @@ func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{db: db, handler: register(db, opts, g.audit, handlerOpts), where: where}
+	s := &site{db: db, handler: register(db, opts, g.audit, true, handlerOpts), where: where}
 	g.enter = func(context.Context, string) (*site, func(), error) { return s, func() {}, nil }
 	meter := access.NewMeter(access.Limits{}, nil)
 	g.meter = func(string) *access.Meter { return meter }
@@ -91,7 +91,7 @@ func NewTenants(tenants Tenants, verify func(token string) (access.Principal, er
 			if s.db, err = tenants.Open(ctx, s.tenant); err != nil {
 				return err
 			}
-			s.handler = register(s.db, opts, g.audit, handlerOpts)
+			s.handler = register(s.db, opts, g.audit, false, handlerOpts)
 			return nil
 		},
 	}
@@ -188,13 +188,13 @@ func operator(token string, metrics http.Handler) http.Handler {
 	})
 }
 
-// register returns the handlers of a store.
-func register(db *stet.DB, opts *Options, audit *auditing, handlerOpts []connect.HandlerOption) http.Handler {
+// register returns the handlers of a store; own means that the server has no other.
+func register(db *stet.DB, opts *Options, audit *auditing, own bool, handlerOpts []connect.HandlerOption) http.Handler {
 	mux := http.NewServeMux()
 	add := func(path string, handler http.Handler) { mux.Handle(path, handler) }
 	add(stetv1connect.NewBlobServiceHandler(&blobService{db: db, shared: opts.Shared}, handlerOpts...))
 	add(stetv1connect.NewRowServiceHandler(&rowService{db: db, audit: audit}, handlerOpts...))
-	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version}, handlerOpts...))
+	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version, own: own}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
 	add(stetv1connect.NewTransferServiceHandler(&transferService{db}, handlerOpts...))
 	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))

@@ -17,12 +17,16 @@ import (
 type storeService struct {
 	db      *stet.DB
 	version string
+	own     bool // the server has no other store
 }
 
-func (s *storeService) Info(context.Context, *connect.Request[stetv1.StoreInfoRequest]) (*connect.Response[stetv1.StoreInfoResponse], error) {
+func (s *storeService) Info(_ context.Context, req *connect.Request[stetv1.StoreInfoRequest]) (*connect.Response[stetv1.StoreInfoResponse], error) {
 	res := &stetv1.StoreInfoResponse{Version: s.version, Encrypted: s.db.Ring() != nil, Kind: "remote"}
 	if engine := s.db.Engine(); engine != nil {
 		res.StoreId, res.Kind = engine.ID(), "embedded"
+		if s.own && onThisMachine(req.Peer()) {
+			res.Dir = wire.Valid(engine.Dir())
+		}
 	}
 	return connect.NewResponse(res), nil
 }

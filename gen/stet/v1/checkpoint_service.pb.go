@@ -803,7 +803,12 @@ type CheckpointFilesRequest struct {
 	Ref       string                 `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	Workspace string                 `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	// A directory below the root; empty is the root.
-	Path          string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// List only what is directly in the directory. Directories then say how many files are
+	// below them.
+	Shallow bool `protobuf:"varint,4,opt,name=shallow,proto3" json:"shallow,omitempty"`
+	// List only files whose path contains this, in upper or lower case.
+	Contains      string `protobuf:"bytes,5,opt,name=contains,proto3" json:"contains,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -859,6 +864,20 @@ func (x *CheckpointFilesRequest) GetPath() string {
 	return ""
 }
 
+func (x *CheckpointFilesRequest) GetShallow() bool {
+	if x != nil {
+		return x.Shallow
+	}
+	return false
+}
+
+func (x *CheckpointFilesRequest) GetContains() string {
+	if x != nil {
+		return x.Contains
+	}
+	return ""
+}
+
 type CheckpointFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -867,7 +886,9 @@ type CheckpointFile struct {
 	Size  int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	Id    []byte                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
 	// The path as it is, where it is not text; path then shows it.
-	PathBytes     []byte `protobuf:"bytes,6,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
+	PathBytes []byte `protobuf:"bytes,6,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
+	// How many files are below a directory, in a shallow list.
+	Files         uint64 `protobuf:"varint,7,opt,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -944,10 +965,21 @@ func (x *CheckpointFile) GetPathBytes() []byte {
 	return nil
 }
 
+func (x *CheckpointFile) GetFiles() uint64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
 type CheckpointFilesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Files         []*CheckpointFile      `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
-	Truncated     bool                   `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Files     []*CheckpointFile      `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	Truncated bool                   `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// How many files there are, also where the list is truncated or shallow, and their bytes.
+	// Set where the request is shallow or has a filter.
+	Total         uint64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	TotalBytes    int64  `protobuf:"varint,4,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -994,6 +1026,20 @@ func (x *CheckpointFilesResponse) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
+}
+
+func (x *CheckpointFilesResponse) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *CheckpointFilesResponse) GetTotalBytes() int64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
 }
 
 type CheckpointFileRequest struct {
@@ -1516,7 +1562,10 @@ type PlanRewindRequest struct {
 	OnlyTurn uint32 `protobuf:"varint,9,opt,name=only_turn,json=onlyTurn,proto3" json:"only_turn,omitempty"`
 	// The files become exactly those of the checkpoint, no matter who changed them since.
 	// Ignored files that were never captured stay.
-	Exact         bool `protobuf:"varint,10,opt,name=exact,proto3" json:"exact,omitempty"`
+	Exact bool `protobuf:"varint,10,opt,name=exact,proto3" json:"exact,omitempty"`
+	// Put back these lines of one file instead of whole files; ref is the version that has
+	// them.
+	Lines         *RestoreLines `protobuf:"bytes,11,opt,name=lines,proto3" json:"lines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1621,6 +1670,146 @@ func (x *PlanRewindRequest) GetExact() bool {
 	return false
 }
 
+func (x *PlanRewindRequest) GetLines() *RestoreLines {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// RestoreLines names lines of one file, as a diff from ref to another version shows them.
+type RestoreLines struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// The other version: a checkpoint, or "@" for the file as it is now.
+	From          string       `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	Ranges        []*LineRange `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreLines) Reset() {
+	*x = RestoreLines{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreLines) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreLines) ProtoMessage() {}
+
+func (x *RestoreLines) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreLines.ProtoReflect.Descriptor instead.
+func (*RestoreLines) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RestoreLines) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *RestoreLines) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *RestoreLines) GetRanges() []*LineRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+// LineRange is lines of both versions, as the hunks of a diff count them: from 1, and a
+// range of no lines names the line before it. The lines of ref take the place of the
+// others.
+type LineRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Line          uint32                 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
+	Lines         uint32                 `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"`
+	FromLine      uint32                 `protobuf:"varint,3,opt,name=from_line,json=fromLine,proto3" json:"from_line,omitempty"`
+	FromLines     uint32                 `protobuf:"varint,4,opt,name=from_lines,json=fromLines,proto3" json:"from_lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LineRange) Reset() {
+	*x = LineRange{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LineRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LineRange) ProtoMessage() {}
+
+func (x *LineRange) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LineRange.ProtoReflect.Descriptor instead.
+func (*LineRange) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *LineRange) GetLine() uint32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *LineRange) GetLines() uint32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *LineRange) GetFromLine() uint32 {
+	if x != nil {
+		return x.FromLine
+	}
+	return 0
+}
+
+func (x *LineRange) GetFromLines() uint32 {
+	if x != nil {
+		return x.FromLines
+	}
+	return 0
+}
+
 type PlannedFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -1639,14 +1828,20 @@ type PlannedFile struct {
 	// The path as it is, where it is not text; path then shows it.
 	PathBytes []byte `protobuf:"bytes,9,opt,name=path_bytes,json=pathBytes,proto3" json:"path_bytes,omitempty"`
 	// Whose change is taken back, or why the path is left alone, in words for people.
-	About         string `protobuf:"bytes,10,opt,name=about,proto3" json:"about,omitempty"`
+	About string `protobuf:"bytes,10,opt,name=about,proto3" json:"about,omitempty"`
+	// The new content is merged: others' later lines stay.
+	Merged bool `protobuf:"varint,11,opt,name=merged,proto3" json:"merged,omitempty"`
+	// For a conflict: why a merge cannot resolve it, in words for people; empty if it can.
+	NoMerge string `protobuf:"bytes,12,opt,name=no_merge,json=noMerge,proto3" json:"no_merge,omitempty"`
+	// What a merge changes in the present content.
+	Merge         []*DiffHunk `protobuf:"bytes,13,rep,name=merge,proto3" json:"merge,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlannedFile) Reset() {
 	*x = PlannedFile{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1853,7 @@ func (x *PlannedFile) String() string {
 func (*PlannedFile) ProtoMessage() {}
 
 func (x *PlannedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1866,7 @@ func (x *PlannedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedFile.ProtoReflect.Descriptor instead.
 func (*PlannedFile) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{21}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PlannedFile) GetPath() string {
@@ -1744,6 +1939,27 @@ func (x *PlannedFile) GetAbout() string {
 	return ""
 }
 
+func (x *PlannedFile) GetMerged() bool {
+	if x != nil {
+		return x.Merged
+	}
+	return false
+}
+
+func (x *PlannedFile) GetNoMerge() string {
+	if x != nil {
+		return x.NoMerge
+	}
+	return ""
+}
+
+func (x *PlannedFile) GetMerge() []*DiffHunk {
+	if x != nil {
+		return x.Merge
+	}
+	return nil
+}
+
 type PlanRewindResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	PlanToken   string                 `protobuf:"bytes,1,opt,name=plan_token,json=planToken,proto3" json:"plan_token,omitempty"`
@@ -1769,7 +1985,7 @@ type PlanRewindResponse struct {
 
 func (x *PlanRewindResponse) Reset() {
 	*x = PlanRewindResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1997,7 @@ func (x *PlanRewindResponse) String() string {
 func (*PlanRewindResponse) ProtoMessage() {}
 
 func (x *PlanRewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +2010,7 @@ func (x *PlanRewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRewindResponse.ProtoReflect.Descriptor instead.
 func (*PlanRewindResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{22}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PlanRewindResponse) GetPlanToken() string {
@@ -1884,7 +2100,7 @@ type AtWork struct {
 
 func (x *AtWork) Reset() {
 	*x = AtWork{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +2112,7 @@ func (x *AtWork) String() string {
 func (*AtWork) ProtoMessage() {}
 
 func (x *AtWork) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +2125,7 @@ func (x *AtWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtWork.ProtoReflect.Descriptor instead.
 func (*AtWork) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{23}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AtWork) GetConversation() string {
@@ -1957,7 +2173,7 @@ type AtWorkProcess struct {
 
 func (x *AtWorkProcess) Reset() {
 	*x = AtWorkProcess{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2185,7 @@ func (x *AtWorkProcess) String() string {
 func (*AtWorkProcess) ProtoMessage() {}
 
 func (x *AtWorkProcess) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2198,7 @@ func (x *AtWorkProcess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtWorkProcess.ProtoReflect.Descriptor instead.
 func (*AtWorkProcess) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{24}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AtWorkProcess) GetPid() uint32 {
@@ -2012,7 +2228,7 @@ type RewindRequest struct {
 
 func (x *RewindRequest) Reset() {
 	*x = RewindRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2240,7 @@ func (x *RewindRequest) String() string {
 func (*RewindRequest) ProtoMessage() {}
 
 func (x *RewindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2253,7 @@ func (x *RewindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RewindRequest.ProtoReflect.Descriptor instead.
 func (*RewindRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{25}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RewindRequest) GetPlan() *PlanRewindRequest {
@@ -2075,7 +2291,7 @@ type RewindResponse struct {
 
 func (x *RewindResponse) Reset() {
 	*x = RewindResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +2303,7 @@ func (x *RewindResponse) String() string {
 func (*RewindResponse) ProtoMessage() {}
 
 func (x *RewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +2316,7 @@ func (x *RewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RewindResponse.ProtoReflect.Descriptor instead.
 func (*RewindResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{26}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RewindResponse) GetOperation() string {
@@ -2149,7 +2365,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2377,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2390,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{27}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UndoRequest) GetWorkspace() string {
@@ -2202,7 +2418,7 @@ type RedoRequest struct {
 
 func (x *RedoRequest) Reset() {
 	*x = RedoRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2430,7 @@ func (x *RedoRequest) String() string {
 func (*RedoRequest) ProtoMessage() {}
 
 func (x *RedoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2443,7 @@ func (x *RedoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedoRequest.ProtoReflect.Descriptor instead.
 func (*RedoRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{28}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RedoRequest) GetWorkspace() string {
@@ -2254,7 +2470,7 @@ type OperationsRequest struct {
 
 func (x *OperationsRequest) Reset() {
 	*x = OperationsRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2482,7 @@ func (x *OperationsRequest) String() string {
 func (*OperationsRequest) ProtoMessage() {}
 
 func (x *OperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2495,7 @@ func (x *OperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationsRequest.ProtoReflect.Descriptor instead.
 func (*OperationsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{29}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OperationsRequest) GetWorkspace() string {
@@ -2314,7 +2530,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2542,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2555,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{30}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Operation) GetId() string {
@@ -2422,7 +2638,7 @@ type OperationsResponse struct {
 
 func (x *OperationsResponse) Reset() {
 	*x = OperationsResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2650,7 @@ func (x *OperationsResponse) String() string {
 func (*OperationsResponse) ProtoMessage() {}
 
 func (x *OperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2663,7 @@ func (x *OperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationsResponse.ProtoReflect.Descriptor instead.
 func (*OperationsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{31}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OperationsResponse) GetOperations() []*Operation {
@@ -2477,7 +2693,7 @@ type PinRequest struct {
 
 func (x *PinRequest) Reset() {
 	*x = PinRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2705,7 @@ func (x *PinRequest) String() string {
 func (*PinRequest) ProtoMessage() {}
 
 func (x *PinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +2718,7 @@ func (x *PinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinRequest.ProtoReflect.Descriptor instead.
 func (*PinRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{32}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PinRequest) GetName() string {
@@ -2541,7 +2757,7 @@ type PinResponse struct {
 
 func (x *PinResponse) Reset() {
 	*x = PinResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2769,7 @@ func (x *PinResponse) String() string {
 func (*PinResponse) ProtoMessage() {}
 
 func (x *PinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2782,7 @@ func (x *PinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinResponse.ProtoReflect.Descriptor instead.
 func (*PinResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{33}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{35}
 }
 
 type UnpinRequest struct {
@@ -2580,7 +2796,7 @@ type UnpinRequest struct {
 
 func (x *UnpinRequest) Reset() {
 	*x = UnpinRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2808,7 @@ func (x *UnpinRequest) String() string {
 func (*UnpinRequest) ProtoMessage() {}
 
 func (x *UnpinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2821,7 @@ func (x *UnpinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpinRequest.ProtoReflect.Descriptor instead.
 func (*UnpinRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{34}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UnpinRequest) GetName() string {
@@ -2630,7 +2846,7 @@ type UnpinResponse struct {
 
 func (x *UnpinResponse) Reset() {
 	*x = UnpinResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2858,7 @@ func (x *UnpinResponse) String() string {
 func (*UnpinResponse) ProtoMessage() {}
 
 func (x *UnpinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2871,7 @@ func (x *UnpinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpinResponse.ProtoReflect.Descriptor instead.
 func (*UnpinResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{35}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{37}
 }
 
 type ListPinsRequest struct {
@@ -2666,7 +2882,7 @@ type ListPinsRequest struct {
 
 func (x *ListPinsRequest) Reset() {
 	*x = ListPinsRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2678,7 +2894,7 @@ func (x *ListPinsRequest) String() string {
 func (*ListPinsRequest) ProtoMessage() {}
 
 func (x *ListPinsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2691,7 +2907,7 @@ func (x *ListPinsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPinsRequest.ProtoReflect.Descriptor instead.
 func (*ListPinsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{36}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{38}
 }
 
 type PinInfo struct {
@@ -2710,7 +2926,7 @@ type PinInfo struct {
 
 func (x *PinInfo) Reset() {
 	*x = PinInfo{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2938,7 @@ func (x *PinInfo) String() string {
 func (*PinInfo) ProtoMessage() {}
 
 func (x *PinInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2951,7 @@ func (x *PinInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinInfo.ProtoReflect.Descriptor instead.
 func (*PinInfo) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{37}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PinInfo) GetName() string {
@@ -2789,7 +3005,7 @@ type ListPinsResponse struct {
 
 func (x *ListPinsResponse) Reset() {
 	*x = ListPinsResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +3017,7 @@ func (x *ListPinsResponse) String() string {
 func (*ListPinsResponse) ProtoMessage() {}
 
 func (x *ListPinsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +3030,7 @@ func (x *ListPinsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPinsResponse.ProtoReflect.Descriptor instead.
 func (*ListPinsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{38}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListPinsResponse) GetPins() []*PinInfo {
@@ -2904,11 +3120,13 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x15GetCheckpointResponse\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
-	"checkpoint\"\\\n" +
+	"checkpoint\"\x92\x01\n" +
 	"\x16CheckpointFilesRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\"\x8f\x01\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
+	"\ashallow\x18\x04 \x01(\bR\ashallow\x12\x1a\n" +
+	"\bcontains\x18\x05 \x01(\tR\bcontains\"\xa5\x01\n" +
 	"\x0eCheckpointFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -2916,10 +3134,14 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x0e\n" +
 	"\x02id\x18\x05 \x01(\fR\x02id\x12\x1d\n" +
 	"\n" +
-	"path_bytes\x18\x06 \x01(\fR\tpathBytes\"f\n" +
+	"path_bytes\x18\x06 \x01(\fR\tpathBytes\x12\x14\n" +
+	"\x05files\x18\a \x01(\x04R\x05files\"\x9d\x01\n" +
 	"\x17CheckpointFilesResponse\x12-\n" +
 	"\x05files\x18\x01 \x03(\v2\x17.stet.v1.CheckpointFileR\x05files\x12\x1c\n" +
-	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"[\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x04R\x05total\x12\x1f\n" +
+	"\vtotal_bytes\x18\x04 \x01(\x03R\n" +
+	"totalBytes\"[\n" +
 	"\x15CheckpointFileRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\x12\n" +
@@ -2958,7 +3180,7 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\fDiffResponse\x12'\n" +
 	"\x05files\x18\x01 \x03(\v2\x11.stet.v1.FileDiffR\x05files\x12\x14\n" +
 	"\x05added\x18\x02 \x01(\rR\x05added\x12\x18\n" +
-	"\aremoved\x18\x03 \x01(\rR\aremoved\"\x90\x03\n" +
+	"\aremoved\x18\x03 \x01(\rR\aremoved\"\xbd\x03\n" +
 	"\x11PlanRewindRequest\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\"\n" +
@@ -2970,10 +3192,21 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x05paths\x18\b \x03(\tR\x05paths\x12\x1b\n" +
 	"\tonly_turn\x18\t \x01(\rR\bonlyTurn\x12\x14\n" +
 	"\x05exact\x18\n" +
-	" \x01(\bR\x05exact\x1a:\n" +
+	" \x01(\bR\x05exact\x12+\n" +
+	"\x05lines\x18\v \x01(\v2\x15.stet.v1.RestoreLinesR\x05lines\x1a:\n" +
 	"\fChoicesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfe\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
+	"\fRestoreLines\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12*\n" +
+	"\x06ranges\x18\x03 \x03(\v2\x12.stet.v1.LineRangeR\x06ranges\"q\n" +
+	"\tLineRange\x12\x12\n" +
+	"\x04line\x18\x01 \x01(\rR\x04line\x12\x14\n" +
+	"\x05lines\x18\x02 \x01(\rR\x05lines\x12\x1b\n" +
+	"\tfrom_line\x18\x03 \x01(\rR\bfromLine\x12\x1d\n" +
+	"\n" +
+	"from_lines\x18\x04 \x01(\rR\tfromLines\"\xda\x02\n" +
 	"\vPlannedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x10\n" +
@@ -2986,7 +3219,10 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\n" +
 	"path_bytes\x18\t \x01(\fR\tpathBytes\x12\x14\n" +
 	"\x05about\x18\n" +
-	" \x01(\tR\x05about\"\xa0\x03\n" +
+	" \x01(\tR\x05about\x12\x16\n" +
+	"\x06merged\x18\v \x01(\bR\x06merged\x12\x19\n" +
+	"\bno_merge\x18\f \x01(\tR\anoMerge\x12'\n" +
+	"\x05merge\x18\r \x03(\v2\x11.stet.v1.DiffHunkR\x05merge\"\xa0\x03\n" +
 	"\x12PlanRewindResponse\x12\x1d\n" +
 	"\n" +
 	"plan_token\x18\x01 \x01(\tR\tplanToken\x12#\n" +
@@ -3100,7 +3336,7 @@ func file_stet_v1_checkpoint_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_checkpoint_service_proto_rawDescData
 }
 
-var file_stet_v1_checkpoint_service_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_stet_v1_checkpoint_service_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_stet_v1_checkpoint_service_proto_goTypes = []any{
 	(*Checkpoint)(nil),               // 0: stet.v1.Checkpoint
 	(*SkippedFile)(nil),              // 1: stet.v1.SkippedFile
@@ -3123,90 +3359,95 @@ var file_stet_v1_checkpoint_service_proto_goTypes = []any{
 	(*DiffLine)(nil),                 // 18: stet.v1.DiffLine
 	(*DiffResponse)(nil),             // 19: stet.v1.DiffResponse
 	(*PlanRewindRequest)(nil),        // 20: stet.v1.PlanRewindRequest
-	(*PlannedFile)(nil),              // 21: stet.v1.PlannedFile
-	(*PlanRewindResponse)(nil),       // 22: stet.v1.PlanRewindResponse
-	(*AtWork)(nil),                   // 23: stet.v1.AtWork
-	(*AtWorkProcess)(nil),            // 24: stet.v1.AtWorkProcess
-	(*RewindRequest)(nil),            // 25: stet.v1.RewindRequest
-	(*RewindResponse)(nil),           // 26: stet.v1.RewindResponse
-	(*UndoRequest)(nil),              // 27: stet.v1.UndoRequest
-	(*RedoRequest)(nil),              // 28: stet.v1.RedoRequest
-	(*OperationsRequest)(nil),        // 29: stet.v1.OperationsRequest
-	(*Operation)(nil),                // 30: stet.v1.Operation
-	(*OperationsResponse)(nil),       // 31: stet.v1.OperationsResponse
-	(*PinRequest)(nil),               // 32: stet.v1.PinRequest
-	(*PinResponse)(nil),              // 33: stet.v1.PinResponse
-	(*UnpinRequest)(nil),             // 34: stet.v1.UnpinRequest
-	(*UnpinResponse)(nil),            // 35: stet.v1.UnpinResponse
-	(*ListPinsRequest)(nil),          // 36: stet.v1.ListPinsRequest
-	(*PinInfo)(nil),                  // 37: stet.v1.PinInfo
-	(*ListPinsResponse)(nil),         // 38: stet.v1.ListPinsResponse
-	nil,                              // 39: stet.v1.PlanRewindRequest.ChoicesEntry
-	(Side)(0),                        // 40: stet.v1.Side
-	(*Page)(nil),                     // 41: stet.v1.Page
-	(*Unreadable)(nil),               // 42: stet.v1.Unreadable
+	(*RestoreLines)(nil),             // 21: stet.v1.RestoreLines
+	(*LineRange)(nil),                // 22: stet.v1.LineRange
+	(*PlannedFile)(nil),              // 23: stet.v1.PlannedFile
+	(*PlanRewindResponse)(nil),       // 24: stet.v1.PlanRewindResponse
+	(*AtWork)(nil),                   // 25: stet.v1.AtWork
+	(*AtWorkProcess)(nil),            // 26: stet.v1.AtWorkProcess
+	(*RewindRequest)(nil),            // 27: stet.v1.RewindRequest
+	(*RewindResponse)(nil),           // 28: stet.v1.RewindResponse
+	(*UndoRequest)(nil),              // 29: stet.v1.UndoRequest
+	(*RedoRequest)(nil),              // 30: stet.v1.RedoRequest
+	(*OperationsRequest)(nil),        // 31: stet.v1.OperationsRequest
+	(*Operation)(nil),                // 32: stet.v1.Operation
+	(*OperationsResponse)(nil),       // 33: stet.v1.OperationsResponse
+	(*PinRequest)(nil),               // 34: stet.v1.PinRequest
+	(*PinResponse)(nil),              // 35: stet.v1.PinResponse
+	(*UnpinRequest)(nil),             // 36: stet.v1.UnpinRequest
+	(*UnpinResponse)(nil),            // 37: stet.v1.UnpinResponse
+	(*ListPinsRequest)(nil),          // 38: stet.v1.ListPinsRequest
+	(*PinInfo)(nil),                  // 39: stet.v1.PinInfo
+	(*ListPinsResponse)(nil),         // 40: stet.v1.ListPinsResponse
+	nil,                              // 41: stet.v1.PlanRewindRequest.ChoicesEntry
+	(Side)(0),                        // 42: stet.v1.Side
+	(*Page)(nil),                     // 43: stet.v1.Page
+	(*Unreadable)(nil),               // 44: stet.v1.Unreadable
 }
 var file_stet_v1_checkpoint_service_proto_depIdxs = []int32{
-	40, // 0: stet.v1.Checkpoint.side:type_name -> stet.v1.Side
+	42, // 0: stet.v1.Checkpoint.side:type_name -> stet.v1.Side
 	1,  // 1: stet.v1.Checkpoint.not_captured:type_name -> stet.v1.SkippedFile
 	3,  // 2: stet.v1.NotKept.examples:type_name -> stet.v1.NotKeptFile
-	40, // 3: stet.v1.CreateCheckpointRequest.side:type_name -> stet.v1.Side
+	42, // 3: stet.v1.CreateCheckpointRequest.side:type_name -> stet.v1.Side
 	0,  // 4: stet.v1.CreateCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
 	2,  // 5: stet.v1.CreateCheckpointResponse.not_kept:type_name -> stet.v1.NotKept
-	41, // 6: stet.v1.ListCheckpointsRequest.page:type_name -> stet.v1.Page
+	43, // 6: stet.v1.ListCheckpointsRequest.page:type_name -> stet.v1.Page
 	0,  // 7: stet.v1.ListCheckpointsResponse.checkpoints:type_name -> stet.v1.Checkpoint
-	42, // 8: stet.v1.ListCheckpointsResponse.damaged:type_name -> stet.v1.Unreadable
+	44, // 8: stet.v1.ListCheckpointsResponse.damaged:type_name -> stet.v1.Unreadable
 	0,  // 9: stet.v1.GetCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
 	11, // 10: stet.v1.CheckpointFilesResponse.files:type_name -> stet.v1.CheckpointFile
 	11, // 11: stet.v1.CheckpointFileResponse.file:type_name -> stet.v1.CheckpointFile
 	17, // 12: stet.v1.FileDiff.hunks:type_name -> stet.v1.DiffHunk
 	18, // 13: stet.v1.DiffHunk.lines:type_name -> stet.v1.DiffLine
 	16, // 14: stet.v1.DiffResponse.files:type_name -> stet.v1.FileDiff
-	39, // 15: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
-	0,  // 16: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
-	21, // 17: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
-	1,  // 18: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
-	2,  // 19: stet.v1.PlanRewindResponse.not_kept:type_name -> stet.v1.NotKept
-	23, // 20: stet.v1.PlanRewindResponse.at_work:type_name -> stet.v1.AtWork
-	24, // 21: stet.v1.AtWork.processes:type_name -> stet.v1.AtWorkProcess
-	20, // 22: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
-	21, // 23: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
-	41, // 24: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
-	30, // 25: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
-	37, // 26: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
-	4,  // 27: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
-	6,  // 28: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
-	8,  // 29: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
-	10, // 30: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
-	13, // 31: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
-	15, // 32: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
-	20, // 33: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
-	25, // 34: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
-	27, // 35: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
-	28, // 36: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
-	29, // 37: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
-	32, // 38: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
-	34, // 39: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
-	36, // 40: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
-	5,  // 41: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
-	7,  // 42: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
-	9,  // 43: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
-	12, // 44: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
-	14, // 45: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
-	19, // 46: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
-	22, // 47: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
-	26, // 48: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
-	26, // 49: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
-	26, // 50: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
-	31, // 51: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
-	33, // 52: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
-	35, // 53: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
-	38, // 54: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
-	41, // [41:55] is the sub-list for method output_type
-	27, // [27:41] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	41, // 15: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
+	21, // 16: stet.v1.PlanRewindRequest.lines:type_name -> stet.v1.RestoreLines
+	22, // 17: stet.v1.RestoreLines.ranges:type_name -> stet.v1.LineRange
+	17, // 18: stet.v1.PlannedFile.merge:type_name -> stet.v1.DiffHunk
+	0,  // 19: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
+	23, // 20: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
+	1,  // 21: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
+	2,  // 22: stet.v1.PlanRewindResponse.not_kept:type_name -> stet.v1.NotKept
+	25, // 23: stet.v1.PlanRewindResponse.at_work:type_name -> stet.v1.AtWork
+	26, // 24: stet.v1.AtWork.processes:type_name -> stet.v1.AtWorkProcess
+	20, // 25: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
+	23, // 26: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
+	43, // 27: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
+	32, // 28: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
+	39, // 29: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
+	4,  // 30: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
+	6,  // 31: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
+	8,  // 32: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
+	10, // 33: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
+	13, // 34: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
+	15, // 35: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
+	20, // 36: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
+	27, // 37: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
+	29, // 38: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
+	30, // 39: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
+	31, // 40: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
+	34, // 41: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
+	36, // 42: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
+	38, // 43: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
+	5,  // 44: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
+	7,  // 45: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
+	9,  // 46: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
+	12, // 47: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
+	14, // 48: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
+	19, // 49: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
+	24, // 50: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
+	28, // 51: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
+	28, // 52: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
+	28, // 53: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
+	33, // 54: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
+	35, // 55: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
+	37, // 56: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
+	40, // 57: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
+	44, // [44:58] is the sub-list for method output_type
+	30, // [30:44] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_checkpoint_service_proto_init() }
@@ -3221,7 +3462,7 @@ func file_stet_v1_checkpoint_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_checkpoint_service_proto_rawDesc), len(file_stet_v1_checkpoint_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

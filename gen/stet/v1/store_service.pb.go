@@ -1553,12 +1553,15 @@ func (*StoreInfoRequest) Descriptor() ([]byte, []int) {
 }
 
 type StoreInfoResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	StoreId       string                 `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
-	Encrypted     bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`
-	ReadOnly      bool                   `protobuf:"varint,4,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
-	Kind          string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Version   string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	StoreId   string                 `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
+	Encrypted bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`
+	ReadOnly  bool                   `protobuf:"varint,4,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	Kind      string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The directory of the store. Only the owner of the one store of a server learns it, on
+	// the server's machine.
+	Dir           string `protobuf:"bytes,6,opt,name=dir,proto3" json:"dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1624,6 +1627,13 @@ func (x *StoreInfoResponse) GetReadOnly() bool {
 func (x *StoreInfoResponse) GetKind() string {
 	if x != nil {
 		return x.Kind
+	}
+	return ""
+}
+
+func (x *StoreInfoResponse) GetDir() string {
+	if x != nil {
+		return x.Dir
 	}
 	return ""
 }
@@ -2324,13 +2334,14 @@ const file_stet_v1_store_service_proto_rawDesc = "" +
 	"\fWatchRequest\x12'\n" +
 	"\x05range\x18\x01 \x01(\v2\x11.stet.v1.KeyRangeR\x05range\"\x0f\n" +
 	"\rWatchResponse\"\x12\n" +
-	"\x10StoreInfoRequest\"\x97\x01\n" +
+	"\x10StoreInfoRequest\"\xa9\x01\n" +
 	"\x11StoreInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x19\n" +
 	"\bstore_id\x18\x02 \x01(\tR\astoreId\x12\x1c\n" +
 	"\tencrypted\x18\x03 \x01(\bR\tencrypted\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
-	"\x04kind\x18\x05 \x01(\tR\x04kind\"\x0e\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03dir\x18\x06 \x01(\tR\x03dir\"\x0e\n" +
 	"\fStatsRequest\"K\n" +
 	"\tKindStats\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +

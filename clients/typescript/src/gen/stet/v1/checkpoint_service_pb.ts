@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/checkpoint_service.proto.
  */
 export const file_stet_v1_checkpoint_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHc3RldC52MSLnAgoKQ2hlY2twb2ludBIKCgJpZBgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSDAoEcm9vdBgDIAEoDBIMCgR0cmVlGAQgASgMEhIKCm1lc3NhZ2VfaWQYBSABKAkSGwoEc2lkZRgGIAEoDjINLnN0ZXQudjEuU2lkZRIOCgZwYXJlbnQYByABKAkSDwoHdGltZV9tcxgIIAEoAxIOCgZhdXRob3IYCSABKAkSDQoFbGFiZWwYCiABKAkSEQoJd29ya3NwYWNlGAsgASgJEgwKBHR1cm4YDCABKA0SFQoNZmlsZXNfY2hhbmdlZBgNIAEoDRITCgtsaW5lc19hZGRlZBgOIAEoDRIVCg1saW5lc19yZW1vdmVkGA8gASgNEioKDG5vdF9jYXB0dXJlZBgQIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSDAoEa2luZBgRIAEoCRIMCgRwaW5zGBIgAygJIj8KC1NraXBwZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnBhdGhfYnl0ZXMYAyABKAwiaQoHTm90S2VwdBISCgpoYXJkX2xpbmtzGAEgASgEEg4KBm93bmVycxgCIAEoBBISCgphdHRyaWJ1dGVzGAMgASgEEiYKCGV4YW1wbGVzGAQgAygLMhQuc3RldC52MS5Ob3RLZXB0RmlsZSI9CgtOb3RLZXB0RmlsZRIMCgRwYXRoGAEgASgJEgwKBHdoYXQYAiABKAkSEgoKcGF0aF9ieXRlcxgDIAEoDCLKAQoXQ3JlYXRlQ2hlY2twb2ludFJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhQKDGNvbnZlcnNhdGlvbhgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhsKBHNpZGUYBCABKA4yDS5zdGV0LnYxLlNpZGUSDgoGYXV0aG9yGAUgASgJEg0KBWxhYmVsGAYgASgJEgwKBHR1cm4YByABKA0SDQoFcGF0aHMYCCADKAkSDAoEdG9vbBgJIAEoCRILCgNwaWQYCiABKA0iZwoYQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEicKCmNoZWNrcG9pbnQYASABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSIgoIbm90X2tlcHQYAiABKAsyEC5zdGV0LnYxLk5vdEtlcHQiXgoWTGlzdENoZWNrcG9pbnRzUmVxdWVzdBIUCgxjb252ZXJzYXRpb24YASABKAkSEQoJd29ya3NwYWNlGAIgASgJEhsKBHBhZ2UYAyABKAsyDS5zdGV0LnYxLlBhZ2UifgoXTGlzdENoZWNrcG9pbnRzUmVzcG9uc2USKAoLY2hlY2twb2ludHMYASADKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSEwoLbmV4dF9jdXJzb3IYAiABKAkSJAoHZGFtYWdlZBgDIAMoCzITLnN0ZXQudjEuVW5yZWFkYWJsZSJMChRHZXRDaGVja3BvaW50UmVxdWVzdBILCgNyZWYYASABKAkSFAoMY29udmVyc2F0aW9uGAIgASgJEhEKCXdvcmtzcGFjZRgDIAEoCSJAChVHZXRDaGVja3BvaW50UmVzcG9uc2USJwoKY2hlY2twb2ludBgBIAEoCzITLnN0ZXQudjEuQ2hlY2twb2ludCJGChZDaGVja3BvaW50RmlsZXNSZXF1ZXN0EgsKA3JlZhgBIAEoCRIRCgl3b3Jrc3BhY2UYAiABKAkSDAoEcGF0aBgDIAEoCSJoCg5DaGVja3BvaW50RmlsZRIMCgRwYXRoGAEgASgJEgwKBGtpbmQYAiABKAkSDAoEbW9kZRgDIAEoDRIMCgRzaXplGAQgASgDEgoKAmlkGAUgASgMEhIKCnBhdGhfYnl0ZXMYBiABKAwiVAoXQ2hlY2twb2ludEZpbGVzUmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEhEKCXRydW5jYXRlZBgCIAEoCCJFChVDaGVja3BvaW50RmlsZVJlcXVlc3QSCwoDcmVmGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIMCgRwYXRoGAMgASgJIoEBChZDaGVja3BvaW50RmlsZVJlc3BvbnNlEiUKBGZpbGUYASABKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEg8KB2NvbnRlbnQYAiABKAwSDgoGYmluYXJ5GAMgASgIEhEKCXRydW5jYXRlZBgEIAEoCBIMCgRodG1sGAUgASgJInIKC0RpZmZSZXF1ZXN0EgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEhQKDGNvbnZlcnNhdGlvbhgEIAEoCRINCgVwYXRocxgFIAMoCRIRCglzdGF0X29ubHkYBiABKAgioQEKCEZpbGVEaWZmEgwKBHBhdGgYASABKAkSDgoGYWN0aW9uGAIgASgJEg0KBWFkZGVkGAMgASgNEg8KB3JlbW92ZWQYBCABKA0SDgoGYmluYXJ5GAUgASgIEiAKBWh1bmtzGAYgAygLMhEuc3RldC52MS5EaWZmSHVuaxIRCgl0cnVuY2F0ZWQYByABKAgSEgoKcGF0aF9ieXRlcxgIIAEoDCJQCghEaWZmSHVuaxIRCglmcm9tX2xpbmUYASABKA0SDwoHdG9fbGluZRgCIAEoDRIgCgVsaW5lcxgDIAMoCzIRLnN0ZXQudjEuRGlmZkxpbmUiMgoIRGlmZkxpbmUSCgoCb3AYASABKAkSDAoEdGV4dBgCIAEoCRIMCgRodG1sGAMgASgJIlAKDERpZmZSZXNwb25zZRIgCgVmaWxlcxgBIAMoCzIRLnN0ZXQudjEuRmlsZURpZmYSDQoFYWRkZWQYAiABKA0SDwoHcmVtb3ZlZBgDIAEoDSKhAgoRUGxhblJld2luZFJlcXVlc3QSCwoDcmVmGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIUCgxjb252ZXJzYXRpb24YAyABKAkSDQoFZmlsZXMYBCABKAgSGQoRd2l0aF9jb252ZXJzYXRpb24YBSABKAgSEQoJY29uZmxpY3RzGAYgASgJEjgKB2Nob2ljZXMYByADKAsyJy5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0LkNob2ljZXNFbnRyeRINCgVwYXRocxgIIAMoCRIRCglvbmx5X3R1cm4YCSABKA0SDQoFZXhhY3QYCiABKAgaLgoMQ2hvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirwEKC1BsYW5uZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGYWN0aW9uGAIgASgJEgsKA2FkZBgDIAEoDRILCgNkZWwYBCABKA0SDgoGcmVhc29uGAUgASgJEhcKD2J5X2NvbnZlcnNhdGlvbhgGIAEoCRIPCgdieV90dXJuGAcgASgNEgsKA3doeRgIIAEoCRISCgpwYXRoX2J5dGVzGAkgASgMEg0KBWFib3V0GAogASgJIrcCChJQbGFuUmV3aW5kUmVzcG9uc2USEgoKcGxhbl90b2tlbhgBIAEoCRIfCgJ0bxgCIAEoCzITLnN0ZXQudjEuQ2hlY2twb2ludBIjCgVmaWxlcxgDIAMoCzIULnN0ZXQudjEuUGxhbm5lZEZpbGUSEQoJdW50b3VjaGVkGAQgASgNEioKDG5vdF9jYXB0dXJlZBgFIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSGwoTY29udmVyc2F0aW9uX2VmZmVjdBgGIAEoCRIUCgxuZWVkc19jaG9pY2UYByABKAgSDwoHcGFydGlhbBgIIAEoCBIiCghub3Rfa2VwdBgJIAEoCzIQLnN0ZXQudjEuTm90S2VwdBIgCgdhdF93b3JrGAogAygLMg8uc3RldC52MS5BdFdvcmsiegoGQXRXb3JrEhQKDGNvbnZlcnNhdGlvbhgBIAEoCRIMCgR0dXJuGAIgASgNEhAKCHNpbmNlX21zGAMgASgDEg8KB3NlZW5fbXMYBCABKAMSKQoJcHJvY2Vzc2VzGAUgAygLMhYuc3RldC52MS5BdFdvcmtQcm9jZXNzIi0KDUF0V29ya1Byb2Nlc3MSCwoDcGlkGAEgASgNEg8KB2NvbW1hbmQYAiABKAkiZgoNUmV3aW5kUmVxdWVzdBIoCgRwbGFuGAEgASgLMhouc3RldC52MS5QbGFuUmV3aW5kUmVxdWVzdBISCgpwbGFuX3Rva2VuGAIgASgJEhcKD2V2ZW5faWZfcnVubmluZxgDIAEoCCJ2Cg5SZXdpbmRSZXNwb25zZRIRCglvcGVyYXRpb24YASABKAkSDQoFc2F2ZWQYAiABKAkSDQoFZmlsZXMYAyABKA0SDwoHcGFydGlhbBgEIAEoCBIiCgRsZWZ0GAUgAygLMhQuc3RldC52MS5QbGFubmVkRmlsZSI5CgtVbmRvUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSFwoPZXZlbl9pZl9ydW5uaW5nGAIgASgIIjkKC1JlZG9SZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIXCg9ldmVuX2lmX3J1bm5pbmcYAiABKAgiQwoRT3BlcmF0aW9uc1JlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhsKBHBhZ2UYAiABKAsyDS5zdGV0LnYxLlBhZ2UiswEKCU9wZXJhdGlvbhIKCgJpZBgBIAEoCRIMCgRraW5kGAIgASgJEg8KB3RpbWVfbXMYAyABKAMSDgoGYXV0aG9yGAQgASgJEhEKCXdvcmtzcGFjZRgFIAEoCRIUCgxjb252ZXJzYXRpb24YBiABKAkSDwoHc3VtbWFyeRgHIAEoCRIQCghjYW5fdW5kbxgIIAEoCBIQCghjYW5fcmVkbxgJIAEoCBINCgVzYXZlZBgKIAEoCSJRChJPcGVyYXRpb25zUmVzcG9uc2USJgoKb3BlcmF0aW9ucxgBIAMoCzISLnN0ZXQudjEuT3BlcmF0aW9uEhMKC25leHRfY3Vyc29yGAIgASgJIlAKClBpblJlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgNyZWYYAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEhQKDGNvbnZlcnNhdGlvbhgEIAEoCSINCgtQaW5SZXNwb25zZSIvCgxVbnBpblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIRCgl3b3Jrc3BhY2UYAiABKAkiDwoNVW5waW5SZXNwb25zZSIRCg9MaXN0UGluc1JlcXVlc3QifgoHUGluSW5mbxIMCgRuYW1lGAEgASgJEhIKCmNoZWNrcG9pbnQYAiABKAkSFAoMY29udmVyc2F0aW9uGAMgASgJEg8KB3RpbWVfbXMYBCABKAMSEQoJd29ya3NwYWNlGAUgASgJEhcKD2NoZWNrcG9pbnRfbmFtZRgGIAEoCSIyChBMaXN0UGluc1Jlc3BvbnNlEh4KBHBpbnMYASADKAsyEC5zdGV0LnYxLlBpbkluZm8ywgcKEUNoZWNrcG9pbnRTZXJ2aWNlEk0KBkNyZWF0ZRIgLnN0ZXQudjEuQ3JlYXRlQ2hlY2twb2ludFJlcXVlc3QaIS5zdGV0LnYxLkNyZWF0ZUNoZWNrcG9pbnRSZXNwb25zZRJOCgRMaXN0Eh8uc3RldC52MS5MaXN0Q2hlY2twb2ludHNSZXF1ZXN0GiAuc3RldC52MS5MaXN0Q2hlY2twb2ludHNSZXNwb25zZSIDkAIBEkkKA0dldBIdLnN0ZXQudjEuR2V0Q2hlY2twb2ludFJlcXVlc3QaHi5zdGV0LnYxLkdldENoZWNrcG9pbnRSZXNwb25zZSIDkAIBEk8KBUZpbGVzEh8uc3RldC52MS5DaGVja3BvaW50RmlsZXNSZXF1ZXN0GiAuc3RldC52MS5DaGVja3BvaW50RmlsZXNSZXNwb25zZSIDkAIBEkwKBEZpbGUSHi5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlUmVxdWVzdBofLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVSZXNwb25zZSIDkAIBEjgKBERpZmYSFC5zdGV0LnYxLkRpZmZSZXF1ZXN0GhUuc3RldC52MS5EaWZmUmVzcG9uc2UiA5ACARJFCgpQbGFuUmV3aW5kEhouc3RldC52MS5QbGFuUmV3aW5kUmVxdWVzdBobLnN0ZXQudjEuUGxhblJld2luZFJlc3BvbnNlEjkKBlJld2luZBIWLnN0ZXQudjEuUmV3aW5kUmVxdWVzdBoXLnN0ZXQudjEuUmV3aW5kUmVzcG9uc2USNQoEVW5kbxIULnN0ZXQudjEuVW5kb1JlcXVlc3QaFy5zdGV0LnYxLlJld2luZFJlc3BvbnNlEjUKBFJlZG8SFC5zdGV0LnYxLlJlZG9SZXF1ZXN0Ghcuc3RldC52MS5SZXdpbmRSZXNwb25zZRJKCgpPcGVyYXRpb25zEhouc3RldC52MS5PcGVyYXRpb25zUmVxdWVzdBobLnN0ZXQudjEuT3BlcmF0aW9uc1Jlc3BvbnNlIgOQAgESMAoDUGluEhMuc3RldC52MS5QaW5SZXF1ZXN0GhQuc3RldC52MS5QaW5SZXNwb25zZRI2CgVVbnBpbhIVLnN0ZXQudjEuVW5waW5SZXF1ZXN0GhYuc3RldC52MS5VbnBpblJlc3BvbnNlEkQKCExpc3RQaW5zEhguc3RldC52MS5MaXN0UGluc1JlcXVlc3QaGS5zdGV0LnYxLkxpc3RQaW5zUmVzcG9uc2UiA5ACAUItWitnaXRodWIuY29tL3N0ZXQtZGV2L3N0ZXQvZ2VuL3N0ZXQvdjE7c3RldHYxYgZwcm90bzM", [file_stet_v1_common]);
+  fileDesc("CiBzdGV0L3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHc3RldC52MSLnAgoKQ2hlY2twb2ludBIKCgJpZBgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSDAoEcm9vdBgDIAEoDBIMCgR0cmVlGAQgASgMEhIKCm1lc3NhZ2VfaWQYBSABKAkSGwoEc2lkZRgGIAEoDjINLnN0ZXQudjEuU2lkZRIOCgZwYXJlbnQYByABKAkSDwoHdGltZV9tcxgIIAEoAxIOCgZhdXRob3IYCSABKAkSDQoFbGFiZWwYCiABKAkSEQoJd29ya3NwYWNlGAsgASgJEgwKBHR1cm4YDCABKA0SFQoNZmlsZXNfY2hhbmdlZBgNIAEoDRITCgtsaW5lc19hZGRlZBgOIAEoDRIVCg1saW5lc19yZW1vdmVkGA8gASgNEioKDG5vdF9jYXB0dXJlZBgQIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSDAoEa2luZBgRIAEoCRIMCgRwaW5zGBIgAygJIj8KC1NraXBwZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnBhdGhfYnl0ZXMYAyABKAwiaQoHTm90S2VwdBISCgpoYXJkX2xpbmtzGAEgASgEEg4KBm93bmVycxgCIAEoBBISCgphdHRyaWJ1dGVzGAMgASgEEiYKCGV4YW1wbGVzGAQgAygLMhQuc3RldC52MS5Ob3RLZXB0RmlsZSI9CgtOb3RLZXB0RmlsZRIMCgRwYXRoGAEgASgJEgwKBHdoYXQYAiABKAkSEgoKcGF0aF9ieXRlcxgDIAEoDCLKAQoXQ3JlYXRlQ2hlY2twb2ludFJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhQKDGNvbnZlcnNhdGlvbhgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhsKBHNpZGUYBCABKA4yDS5zdGV0LnYxLlNpZGUSDgoGYXV0aG9yGAUgASgJEg0KBWxhYmVsGAYgASgJEgwKBHR1cm4YByABKA0SDQoFcGF0aHMYCCADKAkSDAoEdG9vbBgJIAEoCRILCgNwaWQYCiABKA0iZwoYQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEicKCmNoZWNrcG9pbnQYASABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSIgoIbm90X2tlcHQYAiABKAsyEC5zdGV0LnYxLk5vdEtlcHQiXgoWTGlzdENoZWNrcG9pbnRzUmVxdWVzdBIUCgxjb252ZXJzYXRpb24YASABKAkSEQoJd29ya3NwYWNlGAIgASgJEhsKBHBhZ2UYAyABKAsyDS5zdGV0LnYxLlBhZ2UifgoXTGlzdENoZWNrcG9pbnRzUmVzcG9uc2USKAoLY2hlY2twb2ludHMYASADKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSEwoLbmV4dF9jdXJzb3IYAiABKAkSJAoHZGFtYWdlZBgDIAMoCzITLnN0ZXQudjEuVW5yZWFkYWJsZSJMChRHZXRDaGVja3BvaW50UmVxdWVzdBILCgNyZWYYASABKAkSFAoMY29udmVyc2F0aW9uGAIgASgJEhEKCXdvcmtzcGFjZRgDIAEoCSJAChVHZXRDaGVja3BvaW50UmVzcG9uc2USJwoKY2hlY2twb2ludBgBIAEoCzITLnN0ZXQudjEuQ2hlY2twb2ludCJpChZDaGVja3BvaW50RmlsZXNSZXF1ZXN0EgsKA3JlZhgBIAEoCRIRCgl3b3Jrc3BhY2UYAiABKAkSDAoEcGF0aBgDIAEoCRIPCgdzaGFsbG93GAQgASgIEhAKCGNvbnRhaW5zGAUgASgJIncKDkNoZWNrcG9pbnRGaWxlEgwKBHBhdGgYASABKAkSDAoEa2luZBgCIAEoCRIMCgRtb2RlGAMgASgNEgwKBHNpemUYBCABKAMSCgoCaWQYBSABKAwSEgoKcGF0aF9ieXRlcxgGIAEoDBINCgVmaWxlcxgHIAEoBCJ4ChdDaGVja3BvaW50RmlsZXNSZXNwb25zZRImCgVmaWxlcxgBIAMoCzIXLnN0ZXQudjEuQ2hlY2twb2ludEZpbGUSEQoJdHJ1bmNhdGVkGAIgASgIEg0KBXRvdGFsGAMgASgEEhMKC3RvdGFsX2J5dGVzGAQgASgDIkUKFUNoZWNrcG9pbnRGaWxlUmVxdWVzdBILCgNyZWYYASABKAkSEQoJd29ya3NwYWNlGAIgASgJEgwKBHBhdGgYAyABKAkigQEKFkNoZWNrcG9pbnRGaWxlUmVzcG9uc2USJQoEZmlsZRgBIAEoCzIXLnN0ZXQudjEuQ2hlY2twb2ludEZpbGUSDwoHY29udGVudBgCIAEoDBIOCgZiaW5hcnkYAyABKAgSEQoJdHJ1bmNhdGVkGAQgASgIEgwKBGh0bWwYBSABKAkicgoLRGlmZlJlcXVlc3QSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJEg0KBXBhdGhzGAUgAygJEhEKCXN0YXRfb25seRgGIAEoCCKhAQoIRmlsZURpZmYSDAoEcGF0aBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSDQoFYWRkZWQYAyABKA0SDwoHcmVtb3ZlZBgEIAEoDRIOCgZiaW5hcnkYBSABKAgSIAoFaHVua3MYBiADKAsyES5zdGV0LnYxLkRpZmZIdW5rEhEKCXRydW5jYXRlZBgHIAEoCBISCgpwYXRoX2J5dGVzGAggASgMIlAKCERpZmZIdW5rEhEKCWZyb21fbGluZRgBIAEoDRIPCgd0b19saW5lGAIgASgNEiAKBWxpbmVzGAMgAygLMhEuc3RldC52MS5EaWZmTGluZSIyCghEaWZmTGluZRIKCgJvcBgBIAEoCRIMCgR0ZXh0GAIgASgJEgwKBGh0bWwYAyABKAkiUAoMRGlmZlJlc3BvbnNlEiAKBWZpbGVzGAEgAygLMhEuc3RldC52MS5GaWxlRGlmZhINCgVhZGRlZBgCIAEoDRIPCgdyZW1vdmVkGAMgASgNIscCChFQbGFuUmV3aW5kUmVxdWVzdBILCgNyZWYYASABKAkSEQoJd29ya3NwYWNlGAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRINCgVmaWxlcxgEIAEoCBIZChF3aXRoX2NvbnZlcnNhdGlvbhgFIAEoCBIRCgljb25mbGljdHMYBiABKAkSOAoHY2hvaWNlcxgHIAMoCzInLnN0ZXQudjEuUGxhblJld2luZFJlcXVlc3QuQ2hvaWNlc0VudHJ5Eg0KBXBhdGhzGAggAygJEhEKCW9ubHlfdHVybhgJIAEoDRINCgVleGFjdBgKIAEoCBIkCgVsaW5lcxgLIAEoCzIVLnN0ZXQudjEuUmVzdG9yZUxpbmVzGi4KDENob2ljZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk4KDFJlc3RvcmVMaW5lcxIMCgRwYXRoGAEgASgJEgwKBGZyb20YAiABKAkSIgoGcmFuZ2VzGAMgAygLMhIuc3RldC52MS5MaW5lUmFuZ2UiTwoJTGluZVJhbmdlEgwKBGxpbmUYASABKA0SDQoFbGluZXMYAiABKA0SEQoJZnJvbV9saW5lGAMgASgNEhIKCmZyb21fbGluZXMYBCABKA0i8wEKC1BsYW5uZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGYWN0aW9uGAIgASgJEgsKA2FkZBgDIAEoDRILCgNkZWwYBCABKA0SDgoGcmVhc29uGAUgASgJEhcKD2J5X2NvbnZlcnNhdGlvbhgGIAEoCRIPCgdieV90dXJuGAcgASgNEgsKA3doeRgIIAEoCRISCgpwYXRoX2J5dGVzGAkgASgMEg0KBWFib3V0GAogASgJEg4KBm1lcmdlZBgLIAEoCBIQCghub19tZXJnZRgMIAEoCRIgCgVtZXJnZRgNIAMoCzIRLnN0ZXQudjEuRGlmZkh1bmsitwIKElBsYW5SZXdpbmRSZXNwb25zZRISCgpwbGFuX3Rva2VuGAEgASgJEh8KAnRvGAIgASgLMhMuc3RldC52MS5DaGVja3BvaW50EiMKBWZpbGVzGAMgAygLMhQuc3RldC52MS5QbGFubmVkRmlsZRIRCgl1bnRvdWNoZWQYBCABKA0SKgoMbm90X2NhcHR1cmVkGAUgAygLMhQuc3RldC52MS5Ta2lwcGVkRmlsZRIbChNjb252ZXJzYXRpb25fZWZmZWN0GAYgASgJEhQKDG5lZWRzX2Nob2ljZRgHIAEoCBIPCgdwYXJ0aWFsGAggASgIEiIKCG5vdF9rZXB0GAkgASgLMhAuc3RldC52MS5Ob3RLZXB0EiAKB2F0X3dvcmsYCiADKAsyDy5zdGV0LnYxLkF0V29yayJ6CgZBdFdvcmsSFAoMY29udmVyc2F0aW9uGAEgASgJEgwKBHR1cm4YAiABKA0SEAoIc2luY2VfbXMYAyABKAMSDwoHc2Vlbl9tcxgEIAEoAxIpCglwcm9jZXNzZXMYBSADKAsyFi5zdGV0LnYxLkF0V29ya1Byb2Nlc3MiLQoNQXRXb3JrUHJvY2VzcxILCgNwaWQYASABKA0SDwoHY29tbWFuZBgCIAEoCSJmCg1SZXdpbmRSZXF1ZXN0EigKBHBsYW4YASABKAsyGi5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0EhIKCnBsYW5fdG9rZW4YAiABKAkSFwoPZXZlbl9pZl9ydW5uaW5nGAMgASgIInYKDlJld2luZFJlc3BvbnNlEhEKCW9wZXJhdGlvbhgBIAEoCRINCgVzYXZlZBgCIAEoCRINCgVmaWxlcxgDIAEoDRIPCgdwYXJ0aWFsGAQgASgIEiIKBGxlZnQYBSADKAsyFC5zdGV0LnYxLlBsYW5uZWRGaWxlIjkKC1VuZG9SZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIXCg9ldmVuX2lmX3J1bm5pbmcYAiABKAgiOQoLUmVkb1JlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhcKD2V2ZW5faWZfcnVubmluZxgCIAEoCCJDChFPcGVyYXRpb25zUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSGwoEcGFnZRgCIAEoCzINLnN0ZXQudjEuUGFnZSKzAQoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDwoHdGltZV9tcxgDIAEoAxIOCgZhdXRob3IYBCABKAkSEQoJd29ya3NwYWNlGAUgASgJEhQKDGNvbnZlcnNhdGlvbhgGIAEoCRIPCgdzdW1tYXJ5GAcgASgJEhAKCGNhbl91bmRvGAggASgIEhAKCGNhbl9yZWRvGAkgASgIEg0KBXNhdmVkGAogASgJIlEKEk9wZXJhdGlvbnNSZXNwb25zZRImCgpvcGVyYXRpb25zGAEgAygLMhIuc3RldC52MS5PcGVyYXRpb24SEwoLbmV4dF9jdXJzb3IYAiABKAkiUAoKUGluUmVxdWVzdBIMCgRuYW1lGAEgASgJEgsKA3JlZhgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSFAoMY29udmVyc2F0aW9uGAQgASgJIg0KC1BpblJlc3BvbnNlIi8KDFVucGluUmVxdWVzdBIMCgRuYW1lGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCSIPCg1VbnBpblJlc3BvbnNlIhEKD0xpc3RQaW5zUmVxdWVzdCJ+CgdQaW5JbmZvEgwKBG5hbWUYASABKAkSEgoKY2hlY2twb2ludBgCIAEoCRIUCgxjb252ZXJzYXRpb24YAyABKAkSDwoHdGltZV9tcxgEIAEoAxIRCgl3b3Jrc3BhY2UYBSABKAkSFwoPY2hlY2twb2ludF9uYW1lGAYgASgJIjIKEExpc3RQaW5zUmVzcG9uc2USHgoEcGlucxgBIAMoCzIQLnN0ZXQudjEuUGluSW5mbzLCBwoRQ2hlY2twb2ludFNlcnZpY2USTQoGQ3JlYXRlEiAuc3RldC52MS5DcmVhdGVDaGVja3BvaW50UmVxdWVzdBohLnN0ZXQudjEuQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEk4KBExpc3QSHy5zdGV0LnYxLkxpc3RDaGVja3BvaW50c1JlcXVlc3QaIC5zdGV0LnYxLkxpc3RDaGVja3BvaW50c1Jlc3BvbnNlIgOQAgESSQoDR2V0Eh0uc3RldC52MS5HZXRDaGVja3BvaW50UmVxdWVzdBoeLnN0ZXQudjEuR2V0Q2hlY2twb2ludFJlc3BvbnNlIgOQAgESTwoFRmlsZXMSHy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlc1JlcXVlc3QaIC5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlc1Jlc3BvbnNlIgOQAgESTAoERmlsZRIeLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVSZXF1ZXN0Gh8uc3RldC52MS5DaGVja3BvaW50RmlsZVJlc3BvbnNlIgOQAgESOAoERGlmZhIULnN0ZXQudjEuRGlmZlJlcXVlc3QaFS5zdGV0LnYxLkRpZmZSZXNwb25zZSIDkAIBEkUKClBsYW5SZXdpbmQSGi5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0Ghsuc3RldC52MS5QbGFuUmV3aW5kUmVzcG9uc2USOQoGUmV3aW5kEhYuc3RldC52MS5SZXdpbmRSZXF1ZXN0Ghcuc3RldC52MS5SZXdpbmRSZXNwb25zZRI1CgRVbmRvEhQuc3RldC52MS5VbmRvUmVxdWVzdBoXLnN0ZXQudjEuUmV3aW5kUmVzcG9uc2USNQoEUmVkbxIULnN0ZXQudjEuUmVkb1JlcXVlc3QaFy5zdGV0LnYxLlJld2luZFJlc3BvbnNlEkoKCk9wZXJhdGlvbnMSGi5zdGV0LnYxLk9wZXJhdGlvbnNSZXF1ZXN0Ghsuc3RldC52MS5PcGVyYXRpb25zUmVzcG9uc2UiA5ACARIwCgNQaW4SEy5zdGV0LnYxLlBpblJlcXVlc3QaFC5zdGV0LnYxLlBpblJlc3BvbnNlEjYKBVVucGluEhUuc3RldC52MS5VbnBpblJlcXVlc3QaFi5zdGV0LnYxLlVucGluUmVzcG9uc2USRAoITGlzdFBpbnMSGC5zdGV0LnYxLkxpc3RQaW5zUmVxdWVzdBoZLnN0ZXQudjEuTGlzdFBpbnNSZXNwb25zZSIDkAIBQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_stet_v1_common]);
 
 /**
  * @generated from message stet.v1.Checkpoint
@@ -434,6 +434,21 @@ export type CheckpointFilesRequest = Message<"stet.v1.CheckpointFilesRequest"> &
    * @generated from field: string path = 3;
    */
   path: string;
+
+  /**
+   * List only what is directly in the directory. Directories then say how many files are
+   * below them.
+   *
+   * @generated from field: bool shallow = 4;
+   */
+  shallow: boolean;
+
+  /**
+   * List only files whose path contains this, in upper or lower case.
+   *
+   * @generated from field: string contains = 5;
+   */
+  contains: string;
 };
 
 /**
@@ -478,6 +493,13 @@ export type CheckpointFile = Message<"stet.v1.CheckpointFile"> & {
    * @generated from field: bytes path_bytes = 6;
    */
   pathBytes: Uint8Array;
+
+  /**
+   * How many files are below a directory, in a shallow list.
+   *
+   * @generated from field: uint64 files = 7;
+   */
+  files: bigint;
 };
 
 /**
@@ -500,6 +522,19 @@ export type CheckpointFilesResponse = Message<"stet.v1.CheckpointFilesResponse">
    * @generated from field: bool truncated = 2;
    */
   truncated: boolean;
+
+  /**
+   * How many files there are, also where the list is truncated or shallow, and their bytes.
+   * Set where the request is shallow or has a filter.
+   *
+   * @generated from field: uint64 total = 3;
+   */
+  total: bigint;
+
+  /**
+   * @generated from field: int64 total_bytes = 4;
+   */
+  totalBytes: bigint;
 };
 
 /**
@@ -818,6 +853,14 @@ export type PlanRewindRequest = Message<"stet.v1.PlanRewindRequest"> & {
    * @generated from field: bool exact = 10;
    */
   exact: boolean;
+
+  /**
+   * Put back these lines of one file instead of whole files; ref is the version that has
+   * them.
+   *
+   * @generated from field: stet.v1.RestoreLines lines = 11;
+   */
+  lines?: RestoreLines | undefined;
 };
 
 /**
@@ -826,6 +869,73 @@ export type PlanRewindRequest = Message<"stet.v1.PlanRewindRequest"> & {
  */
 export const PlanRewindRequestSchema: GenMessage<PlanRewindRequest> = /*@__PURE__*/
   messageDesc(file_stet_v1_checkpoint_service, 20);
+
+/**
+ * RestoreLines names lines of one file, as a diff from ref to another version shows them.
+ *
+ * @generated from message stet.v1.RestoreLines
+ */
+export type RestoreLines = Message<"stet.v1.RestoreLines"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The other version: a checkpoint, or "@" for the file as it is now.
+   *
+   * @generated from field: string from = 2;
+   */
+  from: string;
+
+  /**
+   * @generated from field: repeated stet.v1.LineRange ranges = 3;
+   */
+  ranges: LineRange[];
+};
+
+/**
+ * Describes the message stet.v1.RestoreLines.
+ * Use `create(RestoreLinesSchema)` to create a new message.
+ */
+export const RestoreLinesSchema: GenMessage<RestoreLines> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 21);
+
+/**
+ * LineRange is lines of both versions, as the hunks of a diff count them: from 1, and a
+ * range of no lines names the line before it. The lines of ref take the place of the
+ * others.
+ *
+ * @generated from message stet.v1.LineRange
+ */
+export type LineRange = Message<"stet.v1.LineRange"> & {
+  /**
+   * @generated from field: uint32 line = 1;
+   */
+  line: number;
+
+  /**
+   * @generated from field: uint32 lines = 2;
+   */
+  lines: number;
+
+  /**
+   * @generated from field: uint32 from_line = 3;
+   */
+  fromLine: number;
+
+  /**
+   * @generated from field: uint32 from_lines = 4;
+   */
+  fromLines: number;
+};
+
+/**
+ * Describes the message stet.v1.LineRange.
+ * Use `create(LineRangeSchema)` to create a new message.
+ */
+export const LineRangeSchema: GenMessage<LineRange> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 22);
 
 /**
  * @generated from message stet.v1.PlannedFile
@@ -891,6 +1001,27 @@ export type PlannedFile = Message<"stet.v1.PlannedFile"> & {
    * @generated from field: string about = 10;
    */
   about: string;
+
+  /**
+   * The new content is merged: others' later lines stay.
+   *
+   * @generated from field: bool merged = 11;
+   */
+  merged: boolean;
+
+  /**
+   * For a conflict: why a merge cannot resolve it, in words for people; empty if it can.
+   *
+   * @generated from field: string no_merge = 12;
+   */
+  noMerge: string;
+
+  /**
+   * What a merge changes in the present content.
+   *
+   * @generated from field: repeated stet.v1.DiffHunk merge = 13;
+   */
+  merge: DiffHunk[];
 };
 
 /**
@@ -898,7 +1029,7 @@ export type PlannedFile = Message<"stet.v1.PlannedFile"> & {
  * Use `create(PlannedFileSchema)` to create a new message.
  */
 export const PlannedFileSchema: GenMessage<PlannedFile> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 21);
+  messageDesc(file_stet_v1_checkpoint_service, 23);
 
 /**
  * @generated from message stet.v1.PlanRewindResponse
@@ -971,7 +1102,7 @@ export type PlanRewindResponse = Message<"stet.v1.PlanRewindResponse"> & {
  * Use `create(PlanRewindResponseSchema)` to create a new message.
  */
 export const PlanRewindResponseSchema: GenMessage<PlanRewindResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 22);
+  messageDesc(file_stet_v1_checkpoint_service, 24);
 
 /**
  * AtWork is a turn of a conversation that is going on.
@@ -1015,7 +1146,7 @@ export type AtWork = Message<"stet.v1.AtWork"> & {
  * Use `create(AtWorkSchema)` to create a new message.
  */
 export const AtWorkSchema: GenMessage<AtWork> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 23);
+  messageDesc(file_stet_v1_checkpoint_service, 25);
 
 /**
  * @generated from message stet.v1.AtWorkProcess
@@ -1037,7 +1168,7 @@ export type AtWorkProcess = Message<"stet.v1.AtWorkProcess"> & {
  * Use `create(AtWorkProcessSchema)` to create a new message.
  */
 export const AtWorkProcessSchema: GenMessage<AtWorkProcess> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 24);
+  messageDesc(file_stet_v1_checkpoint_service, 26);
 
 /**
  * @generated from message stet.v1.RewindRequest
@@ -1067,7 +1198,7 @@ export type RewindRequest = Message<"stet.v1.RewindRequest"> & {
  * Use `create(RewindRequestSchema)` to create a new message.
  */
 export const RewindRequestSchema: GenMessage<RewindRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 25);
+  messageDesc(file_stet_v1_checkpoint_service, 27);
 
 /**
  * @generated from message stet.v1.RewindResponse
@@ -1106,7 +1237,7 @@ export type RewindResponse = Message<"stet.v1.RewindResponse"> & {
  * Use `create(RewindResponseSchema)` to create a new message.
  */
 export const RewindResponseSchema: GenMessage<RewindResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 26);
+  messageDesc(file_stet_v1_checkpoint_service, 28);
 
 /**
  * @generated from message stet.v1.UndoRequest
@@ -1130,7 +1261,7 @@ export type UndoRequest = Message<"stet.v1.UndoRequest"> & {
  * Use `create(UndoRequestSchema)` to create a new message.
  */
 export const UndoRequestSchema: GenMessage<UndoRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 27);
+  messageDesc(file_stet_v1_checkpoint_service, 29);
 
 /**
  * @generated from message stet.v1.RedoRequest
@@ -1154,7 +1285,7 @@ export type RedoRequest = Message<"stet.v1.RedoRequest"> & {
  * Use `create(RedoRequestSchema)` to create a new message.
  */
 export const RedoRequestSchema: GenMessage<RedoRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 28);
+  messageDesc(file_stet_v1_checkpoint_service, 30);
 
 /**
  * @generated from message stet.v1.OperationsRequest
@@ -1176,7 +1307,7 @@ export type OperationsRequest = Message<"stet.v1.OperationsRequest"> & {
  * Use `create(OperationsRequestSchema)` to create a new message.
  */
 export const OperationsRequestSchema: GenMessage<OperationsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 29);
+  messageDesc(file_stet_v1_checkpoint_service, 31);
 
 /**
  * @generated from message stet.v1.Operation
@@ -1238,7 +1369,7 @@ export type Operation = Message<"stet.v1.Operation"> & {
  * Use `create(OperationSchema)` to create a new message.
  */
 export const OperationSchema: GenMessage<Operation> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 30);
+  messageDesc(file_stet_v1_checkpoint_service, 32);
 
 /**
  * @generated from message stet.v1.OperationsResponse
@@ -1260,7 +1391,7 @@ export type OperationsResponse = Message<"stet.v1.OperationsResponse"> & {
  * Use `create(OperationsResponseSchema)` to create a new message.
  */
 export const OperationsResponseSchema: GenMessage<OperationsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 31);
+  messageDesc(file_stet_v1_checkpoint_service, 33);
 
 /**
  * A name belongs to the workspace of its checkpoint. Other workspaces may have the same.
@@ -1294,7 +1425,7 @@ export type PinRequest = Message<"stet.v1.PinRequest"> & {
  * Use `create(PinRequestSchema)` to create a new message.
  */
 export const PinRequestSchema: GenMessage<PinRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 32);
+  messageDesc(file_stet_v1_checkpoint_service, 34);
 
 /**
  * @generated from message stet.v1.PinResponse
@@ -1307,7 +1438,7 @@ export type PinResponse = Message<"stet.v1.PinResponse"> & {
  * Use `create(PinResponseSchema)` to create a new message.
  */
 export const PinResponseSchema: GenMessage<PinResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 33);
+  messageDesc(file_stet_v1_checkpoint_service, 35);
 
 /**
  * @generated from message stet.v1.UnpinRequest
@@ -1331,7 +1462,7 @@ export type UnpinRequest = Message<"stet.v1.UnpinRequest"> & {
  * Use `create(UnpinRequestSchema)` to create a new message.
  */
 export const UnpinRequestSchema: GenMessage<UnpinRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 34);
+  messageDesc(file_stet_v1_checkpoint_service, 36);
 
 /**
  * @generated from message stet.v1.UnpinResponse
@@ -1344,7 +1475,7 @@ export type UnpinResponse = Message<"stet.v1.UnpinResponse"> & {
  * Use `create(UnpinResponseSchema)` to create a new message.
  */
 export const UnpinResponseSchema: GenMessage<UnpinResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 35);
+  messageDesc(file_stet_v1_checkpoint_service, 37);
 
 /**
  * @generated from message stet.v1.ListPinsRequest
@@ -1357,7 +1488,7 @@ export type ListPinsRequest = Message<"stet.v1.ListPinsRequest"> & {
  * Use `create(ListPinsRequestSchema)` to create a new message.
  */
 export const ListPinsRequestSchema: GenMessage<ListPinsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 36);
+  messageDesc(file_stet_v1_checkpoint_service, 38);
 
 /**
  * @generated from message stet.v1.PinInfo
@@ -1403,7 +1534,7 @@ export type PinInfo = Message<"stet.v1.PinInfo"> & {
  * Use `create(PinInfoSchema)` to create a new message.
  */
 export const PinInfoSchema: GenMessage<PinInfo> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 37);
+  messageDesc(file_stet_v1_checkpoint_service, 39);
 
 /**
  * @generated from message stet.v1.ListPinsResponse
@@ -1420,7 +1551,7 @@ export type ListPinsResponse = Message<"stet.v1.ListPinsResponse"> & {
  * Use `create(ListPinsResponseSchema)` to create a new message.
  */
 export const ListPinsResponseSchema: GenMessage<ListPinsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 38);
+  messageDesc(file_stet_v1_checkpoint_service, 40);
 
 /**
  * CheckpointService takes restore points of workspaces on the server's machine
