@@ -178,7 +178,11 @@ func fill(t *testing.T, bin, store string) {
 	})
 	add(t, db, "<script>hacked=1</script> and others", 1, func(int) (string, string) { return hostile, hostile })
 	forget(t, db)
-	importTwo(t, db, store+"-imported")
+	importTwo(t, db, store+"-imported", "from the editor", time.Hour)
+	changedByBoth(t, db, store+"-both")
+	twoBranches(t, db, store+"-branches")
+	emptyRun(t, db)
+	importTwo(t, db, store+"-old", "long ago", 2*365*24*time.Hour)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +222,7 @@ func forget(t *testing.T, db *stet.DB) {
 
 // importTwo adds a conversation with two checkpoints of another program, which know one
 // file of their directory.
-func importTwo(t *testing.T, db *stet.DB, dir string) {
+func importTwo(t *testing.T, db *stet.DB, dir, title string, age time.Duration) {
 	t.Helper()
 	ctx := t.Context()
 	dir = filepath.Clean(dir)
@@ -230,7 +234,7 @@ func importTwo(t *testing.T, db *stet.DB, dir string) {
 			t.Fatal(err)
 		}
 	}
-	conv, err := db.Conversations().Create(ctx, conversation.Info{Title: "from the editor", Agent: "cursor", Workspace: dir})
+	conv, err := db.Conversations().Create(ctx, conversation.Info{Title: title, Agent: "cursor", Workspace: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +249,7 @@ func importTwo(t *testing.T, db *stet.DB, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, checkpoint.Imported{Source: fmt.Sprintf("cp-%d", i), Tree: tree, Time: time.Now().Add(-time.Hour)})
+		list = append(list, checkpoint.Imported{Source: fmt.Sprintf("cp-%d", i), Tree: tree, Time: time.Now().Add(-age)})
 	}
 	if _, err := db.Checkpoints().AddImported(ctx, conv.ID(), dir, "cursor", list); err != nil {
 		t.Fatal(err)

@@ -34,11 +34,15 @@ function views(retry, prices) {
     ["empty search", `${at}/search`, ".empty"],
     ["storage", `${at}/storage`, ".plot canvas"],
     ["operations", `${at}/operations`, ".operation"],
-    ["missing", `${at}/c/none`, ".trouble"],
+    ["missing", `${at}/c/none`, ".empty"],
     ["rewind", retry, ".point-link", async (page) => {
       await page.locator(".point-link", { hasText: "write tests" }).click();
       await page.keyboard.press("r");
       await page.locator(".chooser").first().waitFor();
+    }],
+    ["export and resume", retry, ".actions", async (page) => {
+      await page.locator(".actions summary").click();
+      await page.locator(".menu-items").waitFor();
     }],
     ["keys", `${at}/`, "a.row", async (page) => {
       await page.keyboard.press("?");

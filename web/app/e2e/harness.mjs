@@ -50,7 +50,7 @@ export function launch() {
 
 /** open logs a new browser context in, and watches what goes wrong in it. */
 export async function open(browser, server, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: "reduce", ...options });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 1200 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(45_000);
   page.wrong = [];
@@ -66,6 +66,7 @@ export async function open(browser, server, options = {}) {
 /** find returns the address of the conversation whose title contains some words. */
 export async function find(page, server, title) {
   await page.goto(server.address + "/");
+  await page.fill(".filter", title); // only what is in view is on the page
   const row = page.locator("a.row", { hasText: title }).first();
   await row.waitFor();
   return server.address + (await row.getAttribute("href"));

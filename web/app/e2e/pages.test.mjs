@@ -71,6 +71,29 @@ test("home lists running agents and conversations by day", async () => {
   await page.getByText("No matches").waitFor();
 });
 
+test("home is sorted by columns, grouped, and hides empty runs", async () => {
+  await page.goto(server.address + "/");
+  await page.locator("a.row").first().waitFor();
+  const titles = () => page.locator("a.row .title").allInnerTexts();
+  await page.getByLabel("Group by").selectOption("none");
+  await page.locator("h2.day").first().waitFor({ state: "detached" });
+  await page.locator(".row-head").getByRole("button", { name: "Turns" }).click();
+  await page.locator("a.row").first().filter({ hasText: "ten thousand turns" }).waitFor();
+  await page.locator(".row-head").getByRole("button", { name: "Conversation" }).click();
+  await page.waitForURL(/sort=title-up/);
+  const sorted = (await titles()).filter((t) => /^[a-z]/.test(t));
+  assert.deepEqual(sorted, [...sorted].sort());
+  await page.goto(`${server.address}/?group=agent`);
+  await page.locator("h2.day", { hasText: "claude-code" }).waitFor();
+  await page.getByLabel("Group by").selectOption("project");
+  await page.locator("h3.place", { hasText: "shop-api" }).waitFor();
+  assert.equal(await page.locator("h3.place", { hasText: "shop-api" }).count(), 1);
+  // A run that changed nothing is not in the way.
+  assert.equal(await page.locator("a.row", { hasText: "/bin/true" }).count(), 0);
+  await page.getByRole("button", { name: "show 1 empty run" }).click();
+  await page.locator("a.row", { hasText: "/bin/true" }).waitFor();
+});
+
 test("home names conversations that are damaged, and what to do", async () => {
   // The answer of a store with a damaged row: field 3 is added, with an id and a detail.
   const field = (n, bytes) => Buffer.concat([Buffer.from([(n << 3) | 2, bytes.length]), bytes]);
@@ -83,7 +106,7 @@ test("home names conversations that are damaged, and what to do", async () => {
   await page.goto(server.address + "/");
   const line = page.locator(".damaged");
   await line.waitFor();
-  assert.match(await line.innerText(), /1 conversation cannot be read: 01torn\. [\s\S]*stet fsck/);
+  assert.match(await line.innerText(), /1 conversation cannot be read: 01torn\. [\s\S]*stet --store \S+ fsck/);
   assert.equal(await line.locator("code[title]").getAttribute("title"), "row 7 is damaged");
   await page.locator("a.row", { hasText: "add retry to checkout" }).waitFor(); // the others are there
   await page.unroute(overview);
@@ -104,6 +127,31 @@ test("a conversation shows timeline, pins, forks and folded calls", async () => 
   await page.getByText("Orders now go through a queue").waitFor();
   await page.keyboard.press("u");
   await page.locator(".past").waitFor({ state: "detached" });
+});
+
+test("what can be done with a conversation is visible at once, with complete commands", async () => {
+  await page.goto(retry);
+  const actions = page.locator(".actions");
+  for (const name of ["Rewind…", "Undo…", "Fork", "Resume…"]) await actions.getByRole("button", { name, exact: true }).waitFor();
+  const saving = page.waitForEvent("download");
+  await actions.locator("summary", { hasText: "Export" }).click();
+  await actions.getByRole("button", { name: "md", exact: true }).click();
+  assert.match(readFileSync(await (await saving).path(), "utf8"), /add retry to checkout/);
+  // Without a selected checkpoint a rewind goes to before the newest, and can be sent elsewhere.
+  await actions.getByRole("button", { name: "Rewind…" }).click();
+  const sheet = page.locator("dialog.sheet");
+  const place = `--store ${process.env.STET_STORE} -C ${shop()}`;
+  await sheet.locator(".terminal code", { hasText: `stet ${place} rewind c` }).waitFor();
+  await sheet.locator("select").selectOption({ label: await sheet.locator("option", { hasText: "write tests for it" }).innerText() });
+  await sheet.locator(".verb.conflict").waitFor();
+  await sheet.getByRole("button", { name: "Files only" }).click();
+  await sheet.getByLabel("take the checkpoint's").check();
+  await sheet.locator(".terminal code", { hasText: /rewind c\d+ --files --theirs$/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await sheet.waitFor({ state: "detached" });
+  await actions.getByRole("button", { name: "Resume…" }).click();
+  await page.locator("dialog", { hasText: "No agent has a session" }).getByText(`cd ${shop()}`).waitFor();
+  await page.keyboard.press("Escape");
 });
 
 test("turns and conversations show model, tokens, cost and duration", async () => {
@@ -132,11 +180,24 @@ test("a checkpoint is pinned and unpinned", async () => {
 
 test("files of a checkpoint are highlighted", async () => {
   await page.goto(`${retry}/files`);
-  await page.locator("a.file", { hasText: "checkout/retry.go" }).click();
+  // A tree: each directory says how many files are below it.
+  const folder = page.locator(".folder", { hasText: "checkout/" });
+  await folder.waitFor();
+  const below = Number(/(\d+) file/.exec(await folder.innerText())[1]);
+  const all = Number(/Filter (\d+) file/.exec(await page.locator(".file-list input").getAttribute("placeholder"))[1]);
+  await folder.click();
+  await page.locator("a.file", { hasText: "retry.go" }).first().waitFor();
+  assert.equal(await page.locator('a.file[title^="checkout/"]').count(), below);
+  assert.ok(all > below);
+  await page.locator('a.file[title="checkout/retry.go"]').click();
   await page.locator(".code span.k", { hasText: "package" }).waitFor();
   assert.match(page.url(), /path=checkout%2Fretry.go/);
-  await page.reload();
+  await page.reload(); // and what is above the file is open
   await page.locator(".code span.k", { hasText: "package" }).waitFor();
+  await page.locator('a.file[aria-current="true"]', { hasText: "retry.go" }).waitFor();
+  await page.fill(".file-list input", "RETRY_T");
+  await page.locator(".file-count", { hasText: "1 file" }).waitFor();
+  assert.equal(await page.locator("a.file").innerText().then((t) => t.split("\n")[0]), "checkout/retry_test.go");
 });
 
 test("a diff is reviewed file by file with the keyboard", async () => {
@@ -185,6 +246,18 @@ test("raw lines can be read and saved", async () => {
   assert.match(readFileSync(path, "utf8"), /add retry to checkout/);
 });
 
+test("a comparison begins with two different points", async () => {
+  await page.goto(`${server.address}/compare`);
+  await page.locator(".side select").nth(1).waitFor();
+  const points = async () => [await page.locator(".side select").nth(0).inputValue(), await page.locator(".side select").nth(1).inputValue()];
+  for (const title of ["add retry to checkout", "notes as Markdown files", "the sync test is flaky"]) {
+    await page.goto(`${server.address}/compare?c=${new URL(await find(page, server, title)).pathname.slice(3)}`);
+    await page.locator(".side select").nth(1).waitFor();
+    const [from, to] = await points();
+    assert.notEqual(from, to, title);
+  }
+});
+
 test("two checkpoints are compared", async () => {
   await page.goto(retry);
   await page.locator(".point-link", { hasText: "try a queue instead" }).click();
@@ -206,6 +279,14 @@ test("search finds messages and leads to their turn", async () => {
   await hit.locator("mark").first().waitFor();
   await hit.click();
   await page.locator(".turn.wanted", { hasText: "also cover the timeout" }).waitFor();
+  // A fork has the same messages: they are listed once.
+  await page.goto(`${server.address}/search?q=retry`);
+  await page.locator(".hit-group", { hasText: "add retry to checkout" }).waitFor();
+  const found = page.locator(".found", { hasText: "turn 1 · you" });
+  assert.equal(await found.count(), 1);
+  await found.locator(".also a", { hasText: "retry with jitter" }).waitFor();
+  assert.doesNotMatch(await page.locator(".results").innerText(), /@@|\+\+\+/, "diffs are readable");
+  assert.match(await page.locator(".page-head").innerText(), /\d+ messages? in \d conversations/);
   await page.goto(`${server.address}/search?q=zzzyyyxxx`);
   await page.getByText("No matches").waitFor();
 });
@@ -213,6 +294,11 @@ test("search finds messages and leads to their turn", async () => {
 test("storage shows plots, sizes and what a collection would remove", async () => {
   await page.goto(`${server.address}/storage`);
   await page.locator(".plot canvas").waitFor();
+  // One conversation is years old: the plot shows the time in which the others are.
+  const range = page.locator(".plot-head .segments");
+  await range.getByRole("button", { name: /^Since .* 20\d\d$/, pressed: true }).waitFor();
+  await range.getByRole("button", { name: "All time" }).click();
+  await range.getByRole("button", { name: "All time", pressed: true }).waitFor();
   assert.match(await text(".figures"), /Deduplication\s+[\d.]+×/);
   await page.locator(".bars a", { hasText: "add retry to checkout" }).waitFor();
   await page.getByRole("button", { name: "Preview a collection" }).click();
@@ -262,6 +348,70 @@ test("a rewind does what its plan says, and is undone and redone", async () => {
   await page.locator("dialog").getByRole("button", { name: "Undo", exact: true }).click();
   await page.locator(".notice", { hasText: "Undone" }).waitFor();
   assert.equal(readFileSync(file, "utf8"), before);
+});
+
+test("a merge shows its result before it is done, and says why where it cannot be", async () => {
+  const dir = process.env.STET_STORE + "-both";
+  const read = (name) => readFileSync(join(dir, name), "utf8");
+  const [a, made] = [read("a.txt"), read("made.txt")];
+  await page.goto(await find(page, server, "changed by both"));
+  await page.locator(".point-link").last().click();
+  await page.locator(".actions").getByRole("button", { name: "Rewind…" }).click();
+  const sheet = page.locator("dialog.sheet");
+  const go = sheet.getByRole("button", { name: "Rewind", exact: true });
+  await sheet.getByText("No merge: the agent created it").waitFor();
+  const of = (name) => sheet.locator(".plan-files li", { hasText: name });
+  assert.ok(await of("made.txt").getByLabel("merge").isDisabled(), "it cannot be merged");
+  await of("made.txt").getByLabel("keep mine").check();
+  await of("a.txt").getByLabel("merge").check();
+  await of("a.txt").locator(".tag", { hasText: "merged" }).waitFor();
+  assert.match(await of("a.txt").locator(".hunks").innerText(), /agent two[\s\S]*line b[\s\S]*agent twenty[\s\S]*line t/);
+  assert.match(await sheet.innerText(), /Conversation\s+It stays as it is: c\d+ has no state of it, because it was made before the first turn/);
+  await go.click();
+  await page.locator(".notice", { hasText: "Rewound to" }).waitFor();
+  assert.equal(read("a.txt"), a.replace("agent two", "line b").replace("agent twenty", "line t"));
+  assert.equal(read("made.txt"), made);
+  await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
+  await page.locator(".notice", { hasText: "Undone" }).waitFor();
+  assert.equal(read("a.txt"), a);
+});
+
+test("one hunk and one file are restored from the diff", async () => {
+  const dir = process.env.STET_STORE + "-both";
+  const read = (name) => readFileSync(join(dir, name), "utf8");
+  const [a, made] = [read("a.txt"), read("made.txt")];
+  await page.goto(`${await find(page, server, "changed by both")}/diff`);
+  await page.getByRole("button", { name: "Restore these lines…" }).nth(1).click();
+  const sheet = page.locator("dialog.sheet");
+  await sheet.locator(".hunks", { hasText: "agent twenty" }).waitFor();
+  await sheet.getByRole("button", { name: "Restore", exact: true }).click();
+  await page.locator(".notice", { hasText: "Restored lines of a.txt" }).waitFor();
+  assert.equal(read("a.txt"), a.replace("agent twenty", "line t"), "the other lines stay");
+  await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
+  await page.locator(".notice", { hasText: "Undone" }).waitFor();
+  assert.equal(read("a.txt"), a);
+  await page.locator(".diff-file", { hasText: "made.txt" }).getByRole("button", { name: "Restore this file…" }).click();
+  const go = sheet.getByRole("button", { name: "Restore", exact: true });
+  await sheet.locator(".verb.conflict").waitFor();
+  assert.ok(await go.isDisabled(), "a conflict needs a choice");
+  await sheet.getByLabel("Exactly this version").check();
+  await sheet.locator(".verb.delete + code", { hasText: "made.txt" }).waitFor();
+  assert.match(await sheet.locator(".terminal").innerText(), /--store \S+ -C \S+ rewind c\d+ --exact -- made\.txt/);
+  await go.click();
+  await page.locator(".notice", { hasText: "Restored made.txt" }).waitFor();
+  assert.ok(!existsSync(join(dir, "made.txt")));
+  assert.equal(read("a.txt"), a, "other files stay");
+  await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
+  await page.locator(".notice", { hasText: "Undone" }).waitFor();
+  assert.equal(read("made.txt"), made);
+});
+
+test("two rewound branches are drawn as two", async () => {
+  await page.goto(await find(page, server, "rewound twice"));
+  await page.locator(".point.gone").nth(1).waitFor();
+  assert.equal(await page.locator(".point.gone").count(), 2);
+  assert.equal(await page.locator(".point.gone .track.joins").count(), 2, "each joins the line by itself");
+  assert.equal(await page.locator(".point.gone .track.branch-above").count(), 0, "none continues the other");
 });
 
 test("an imported checkpoint is shown, compared and gone back to", async () => {
@@ -366,7 +516,10 @@ test("hostile words do nothing", async () => {
 
 test("what is not there is said so", async () => {
   await page.goto(`${server.address}/c/none`);
-  await page.locator(".trouble", { hasText: "Not found" }).waitFor();
+  await page.locator(".empty", { hasText: "This conversation does not exist" }).getByRole("link", { name: "All conversations" }).waitFor();
+  assert.doesNotMatch(await text("main"), /not found/i, "words of the server are for programs");
+  await page.goto(`${server.address}/no/such/page`);
+  await page.locator(".empty", { hasText: "This page does not exist" }).waitFor();
   await page.goto(`${server.address}/inspect/xyz`);
   await page.getByText("Not a blob ID").waitFor();
   await page.goto(`${server.address}/live/none`);
@@ -410,6 +563,11 @@ test("nothing is wider than a telephone", async () => {
   const narrow = await context.newPage();
   await narrow.goto(`${server.address}/#${server.token}`);
   await narrow.locator("a.row").first().waitFor();
+  // The head takes one line; the other pages are behind a button.
+  assert.ok((await narrow.locator("header.top").boundingBox()).height < 50);
+  await narrow.locator("header.top summary").click();
+  await narrow.locator("header.top .menu").getByRole("link", { name: "Storage" }).click();
+  await narrow.waitForURL(/storage/);
   for (const path of ["/", "/compare", "/operations", "/storage", "/search?q=retry", new URL(retry).pathname, `${new URL(retry).pathname}/diff`]) {
     await narrow.goto(server.address + path);
     await narrow.locator("h1").first().waitFor();

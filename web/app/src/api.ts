@@ -5,6 +5,7 @@ import { CloudAgentService } from "@gen/stet/v1/cloudagent_service_pb";
 import { ConversationService } from "@gen/stet/v1/conversation_service_pb";
 import { PageService } from "@gen/stet/v1/page_service_pb";
 import { BlobService, StoreService } from "@gen/stet/v1/store_service_pb";
+import { signal } from "@preact/signals";
 import { type Verdict, bearer, close, state } from "./session.ts";
 
 // Every call sends the token; a token that the server refuses is dropped.
@@ -29,10 +30,13 @@ export const page = createClient(PageService, transport);
 export const store = createClient(StoreService, transport);
 export const blobs = createClient(BlobService, transport);
 
+/** storeDir is the directory of the store; empty if the server does not say it. */
+export const storeDir = signal("");
+
 /** check asks the server whether it accepts the current token. */
 export async function check(): Promise<Verdict> {
   try {
-    await store.info({});
+    storeDir.value = (await store.info({})).dir;
     return "open";
   } catch (err) {
     const { code } = ConnectError.from(err);

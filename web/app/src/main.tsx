@@ -12,7 +12,7 @@ import { Login } from "./pages/login.tsx";
 import * as session from "./session.ts";
 import "./style.css";
 import { cycleTheme, theme } from "./theme.ts";
-import { Dialog, Empty, Notices } from "./ui.tsx";
+import { Dialog, Menu, Missing, Notices } from "./ui.tsx";
 
 // Other views are loaded on demand.
 const later = {
@@ -91,11 +91,7 @@ function Page() {
       return <later.inspect id={at.id} />;
     case "missing":
       return (
-        <Empty whole title="Page not found">
-          <p>
-            The address may be mistyped. Go to <a href="/">all conversations</a>.
-          </p>
-        </Empty>
+        <Missing what="page" help="The address may be mistyped, or from another version of stet." />
       );
     default: {
       const Other = later[at.page];
@@ -104,22 +100,24 @@ function Page() {
   }
 }
 
+const names: Record<string, string> = { home: "Conversations", compare: "Compare", operations: "Operations", storage: "Storage" };
+
 function Header({ page }: { page: string }) {
   const link = (name: string, href: string, text: string) => (
-    <a href={href} aria-current={page === name ? "page" : undefined}>
+    <a key={name} href={href} aria-current={page === name ? "page" : undefined}>
       {text}
     </a>
   );
+  const links = () => [link("home", "/", names.home), link("compare", "/compare", names.compare), link("operations", "/operations", names.operations), link("storage", "/storage", names.storage)];
   return (
     <header class="top">
       <a href="/" class="brand" aria-label="stet, all conversations">
         stet
       </a>
       <nav aria-label="Pages">
-        {link("home", "/", "Conversations")}
-        {link("compare", "/compare", "Compare")}
-        {link("operations", "/operations", "Operations")}
-        {link("storage", "/storage", "Storage")}
+        {links()}
+        {/* One button where there is no room for all of them. */}
+        <Menu label={names[page] ?? "Pages"}>{links()}</Menu>
       </nav>
       <form
         role="search"

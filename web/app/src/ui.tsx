@@ -75,6 +75,39 @@ export function Trouble({ problem, again, whole }: { problem: Problem; again?: (
   );
 }
 
+/** Menu is a button that shows more; a choice, Escape and a click elsewhere close it. */
+export function Menu({ label, children }: { label: string; children: ComponentChildren }) {
+  const ref = useRef<HTMLDetailsElement>(null);
+  const close = () => (ref.current!.open = false);
+  useEffect(() => {
+    const outside = (e: Event) => {
+      if (ref.current?.open && !ref.current.contains(e.target as Node)) close();
+    };
+    addEventListener("pointerdown", outside);
+    return () => removeEventListener("pointerdown", outside);
+  }, []);
+  return (
+    <details class="menu" ref={ref} onKeyDown={(e) => e.key === "Escape" && close()}>
+      <summary class="button">{label}</summary>
+      <div class="menu-items" onClick={close}>
+        {children}
+      </div>
+    </details>
+  );
+}
+
+/** Missing is shown where an address leads nowhere. */
+export function Missing({ what, help }: { what: string; help: string }) {
+  return (
+    <Empty whole title={`This ${what} does not exist`}>
+      <p>{help}</p>
+      <p>
+        <a href="/">All conversations</a> · <a href="/search">Search everything</a>
+      </p>
+    </Empty>
+  );
+}
+
 /** Empty is shown in place of missing content, and says what to do. */
 export function Empty({ title, children, whole }: { title: string; children?: ComponentChildren; whole?: boolean }) {
   const Title = whole ? "h1" : "h2";

@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { command } from "../src/lib/command.ts";
 import { parseUnified, split, unified } from "../src/lib/diff.ts";
 import { ago, baseName, bytes, count, dayName, cost, duration, hex, marked, modelName, oneLine, ratio, spentWords, tokenCount, tokens, unhex } from "../src/lib/format.ts";
 import { box, curve, layout } from "../src/lib/graph.ts";
 import { Heights } from "../src/lib/heights.ts";
-import { grouped, matches, merged } from "../src/lib/home.ts";
+import { type Arrangement, grouped, isEmptyRun, matches, merged } from "../src/lib/home.ts";
 import { type Event, emptyLog, fold, pause } from "../src/lib/live.ts";
 import { sorted } from "../src/lib/plan.ts";
-import { stacked } from "../src/lib/plot.ts";
+import { begin, stacked } from "../src/lib/plot.ts";
 import { parse, to } from "../src/lib/route.ts";
-import { isGap, lanes } from "../src/lib/timeline.ts";
+import { excerpt, groups } from "../src/lib/search.ts";
+import { isGap, lanes, pair, target } from "../src/lib/timeline.ts";
+import { parents, treeRows } from "../src/lib/tree.ts";
 import { byTurn, pageTurns, pagesFor } from "../src/lib/turns.ts";
 
 test("times are told as people tell them", () => {
@@ -256,4 +259,90 @@ test("turns are fetched by the page", () => {
   const turns = byTurn([{ turn: 0, id: "s" }, { turn: 41, id: "a" }, { turn: 41, id: "b" }], 40);
   assert.deepEqual([...turns.keys()], [40]);
   assert.equal(turns.get(40)?.length, 3);
+});
+
+test("commands for a terminal are complete", () => {
+  assert.equal(command({ store: "/s", workspace: "/w" }, "rewind", "c8", "--files"), "stet --store /s -C /w rewind c8 --files");
+  assert.equal(command({ store: "" }, "fsck"), "stet fsck");
+  assert.equal(command({ store: "/my store", workspace: "/it's" }, "undo"), `stet --store '/my store' -C '/it'\\''s' undo`);
+});
+
+test("a rewind goes to the selected point, or to what stands before the newest", () => {
+  const at = (name: string, more = {}) => ({ name, gone: false, quiet: false, branch: 0, current: false, ...more });
+  const list = [at("c6", { current: true }), at("c5", { quiet: true }), at("c4", { gone: true, branch: 1 }), at("c3"), at("c1")];
+  assert.equal(target(list, undefined)?.name, "c3");
+  assert.equal(target(list, list[4])?.name, "c1");
+  assert.equal(target([at("c1", { current: true })], undefined)?.name, "c1");
+  assert.equal(target([], undefined), undefined);
+});
+
+test("a tree shows open folders, and folders before files", () => {
+  const file = (path: string) => ({ path, kind: "file", size: 1n, files: 0n });
+  const dir = (path: string, files: bigint) => ({ path, kind: "dir", size: 0n, files });
+  const read = new Map([["", [file("a.go"), dir("b", 2n)]], ["b", [dir("b/c", 1n), file("b/x.go")]], ["b/c", [file("b/c/y.go")]]]);
+  const shown = (open: string[]) => treeRows(read, new Set(open)).map((r) => `${" ".repeat(r.depth)}${r.entry.path}`);
+  assert.deepEqual(shown([]), ["b", "a.go"]);
+  assert.deepEqual(shown(["b", "b/c"]), ["b", " b/c", "  b/c/y.go", " b/x.go", "a.go"]);
+  assert.deepEqual(parents("b/c/y.go"), ["b", "b/c"]);
+  assert.deepEqual(parents("a.go"), []);
+});
+
+test("hits are grouped by conversation, and what forks share is listed once", () => {
+  const hit = (conversation: string, turn: number, snippet: string) => ({ conversation, title: conversation, turn, messageId: turn ? `m${turn}` : "", snippet, timeMs: 0n });
+  const list = groups([hit("fork", 0, "fork"), hit("fork", 1, "one"), hit("a", 1, "one"), hit("a", 1, "another"), hit("a", 2, "two"), hit("b", 1, "three")]);
+  assert.deepEqual(
+    list.map((g) => [g.conversation, !!g.inTitle, g.found.map((f) => [f.hit.snippet, f.also.map((o) => o.conversation)])]),
+    [
+      ["fork", true, []],
+      ["a", false, [["one", ["fork"]], ["another", []], ["two", []]]],
+      ["b", false, [["three", []]]],
+    ],
+  );
+});
+
+test("excerpts are formatted, and diffs lose their headers", () => {
+  const shown = (text: string, ...at: number[]) => excerpt(text, at).map((p) => `${p.hit ? "!" : ""}${p.code ? "c" : ""}${p.bold ? "b" : ""}[${p.text}]`).join("");
+  assert.equal(shown("call `Retry` **now**", 6, 11), "[call ]!c[Retry][ ]b[now]");
+  assert.equal(shown("x.go --- a/x.go +++ b/x.go @@ -1,2 +1,3 @@ +retry", 44, 49), "c[x.go +]!c[retry]");
+  assert.equal(shown("# Title"), "[Title]");
+});
+
+test("one old point does not take the width of a plot", () => {
+  const recent = Array.from({ length: 20 }, (_, i) => 1_000_000 + i * 10);
+  assert.equal(begin([10, ...recent]), 1_000_000);
+  assert.equal(begin([10, 20, 300_000, ...recent]), 1_000_000);
+  assert.equal(begin(recent), 1_000_000);
+  assert.equal(begin([1, 2, 3, 4, 1_000_000]), 1); // most of it is old
+  assert.equal(begin([]), 0);
+  assert.equal(begin([5]), 5);
+});
+
+test("a comparison begins with two different points", () => {
+  const at = (id: string, more = {}) => ({ checkpoint: { id }, gone: false, quiet: false, branch: 0, current: false, ...more });
+  const list = [at("c5", { current: true }), at("c4", { gone: true, branch: 1 }), at("c3", { quiet: true }), at("c2"), at("c1")];
+  const ids = (from: string | null, to: string | null, entries = list) => {
+    const { left, right } = pair(entries, from, to);
+    return [left?.checkpoint.id, right?.checkpoint.id ?? "@"];
+  };
+  assert.deepEqual(ids(null, null), ["c2", "c5"]);
+  assert.deepEqual(ids("c5", null), ["c5", "c2"]);
+  assert.deepEqual(ids("c4", null), ["c4", "c5"]);
+  assert.deepEqual(ids(null, "c1"), ["c5", "c1"]);
+  assert.deepEqual(ids("c2", "@"), ["c2", "@"]);
+  assert.deepEqual(ids(null, null, [at("c1", { current: true })]), ["c1", "@"]);
+});
+
+test("conversations are sorted and grouped, and empty runs are known", () => {
+  const row = (id: string, agent: string, workspace: string, turns: number, at: number) => ({ id, title: id, agent, workspace, turns, updatedMs: BigInt(at) });
+  const rows = [row("a", "codex", "/p/x", 1, 300), row("b", "claude", "/p/y", 3, 200), row("c", "codex", "/p/y", 2, 100)];
+  const shown = (how: Arrangement) => grouped(rows, 400, new Set(), how).map((l) => (l.kind === "row" ? l.row.id : l.kind === "fold" ? "" : `[${l.name}]`));
+  assert.deepEqual(shown({ group: "project", sort: "when", up: false }), ["[x]", "a", "[y]", "b", "c"]);
+  assert.deepEqual(shown({ group: "agent", sort: "when", up: false }), ["[codex]", "a", "c", "[claude]", "b"]);
+  assert.deepEqual(shown({ group: "none", sort: "turns", up: false }), ["b", "c", "a"]);
+  assert.deepEqual(shown({ group: "none", sort: "title", up: true }), ["a", "b", "c"]);
+  const run = { title: "/bin/true --x", agent: "true", turns: 1, files: 0, checkpoints: 2, model: "", parent: "" };
+  assert.ok(isEmptyRun(run));
+  assert.ok(!isEmptyRun({ ...run, files: 1 }));
+  assert.ok(!isEmptyRun({ ...run, title: "why is this slow?", agent: "codex" }));
+  assert.ok(isEmptyRun({ ...run, turns: 0, checkpoints: 0, title: "" }));
 });

@@ -21,7 +21,7 @@ export interface Cell {
 
 /** Row is a line of a unified diff (one cell) or of a split one (two, or one of them). */
 export type Row =
-  | { kind: "gap"; text: string }
+  | { kind: "gap"; text: string; hunk: Hunk }
   | { kind: "line"; before: number; after: number; cell: Cell }
   | { kind: "pair"; left: Cell | null; right: Cell | null };
 
@@ -29,7 +29,7 @@ export type Row =
 export function unified(hunks: readonly Hunk[]): Row[] {
   const rows: Row[] = [];
   for (const h of hunks) {
-    rows.push({ kind: "gap", text: header(h) });
+    rows.push({ kind: "gap", text: header(h), hunk: h });
     let [x, y] = [h.fromLine, h.toLine];
     for (const l of h.lines) {
       const number = l.op === "-" ? x : y;
@@ -50,7 +50,7 @@ export function unified(hunks: readonly Hunk[]): Row[] {
 export function split(hunks: readonly Hunk[]): Row[] {
   const rows: Row[] = [];
   for (const h of hunks) {
-    rows.push({ kind: "gap", text: header(h) });
+    rows.push({ kind: "gap", text: header(h), hunk: h });
     let [x, y] = [h.fromLine, h.toLine];
     let gone: Cell[] = [];
     let come: Cell[] = [];
@@ -74,9 +74,14 @@ export function split(hunks: readonly Hunk[]): Row[] {
 }
 
 function header(h: Hunk): string {
-  const removed = h.lines.filter((l) => l.op !== "+").length;
-  const added = h.lines.filter((l) => l.op !== "-").length;
-  return `@@ −${h.fromLine},${removed} +${h.toLine},${added} @@`;
+  const { line, lines, fromLine, fromLines } = ranges(h);
+  return `@@ −${line},${lines} +${fromLine},${fromLines} @@`;
+}
+
+/** ranges names the lines of a hunk: those of the left side, which can be put back in the
+ * place of those of the right side. */
+export function ranges(h: Hunk): { line: number; lines: number; fromLine: number; fromLines: number } {
+  return { line: h.fromLine, lines: h.lines.filter((l) => l.op !== "+").length, fromLine: h.toLine, fromLines: h.lines.filter((l) => l.op !== "-").length };
 }
 
 /** parseUnified reads a diff in text form, as tools report it, into lines with a class. */

@@ -22,3 +22,16 @@ export function stacked(points: readonly Point[], kinds: number): { times: numbe
   }
   return { times, series };
 }
+
+/** begin is where a plot begins unless everything is asked for: after the longest pause,
+ * if that takes most of the width and most points are after it. */
+export function begin(times: readonly number[]): number {
+  let from = 0;
+  for (;;) {
+    const span = times[times.length - 1] - times[from];
+    let gap = -1;
+    for (let i = from; i + 1 < times.length; i++) if (gap < 0 || times[i + 1] - times[i] > times[gap + 1] - times[gap]) gap = i;
+    if (gap < 0 || times[gap + 1] - times[gap] < span / 2 || (gap + 1) * 2 > times.length) return times[from] ?? 0;
+    from = gap + 1;
+  }
+}

@@ -47,3 +47,26 @@ export function lanes<T extends Point>(entries: readonly T[], all = false): Lane
     };
   });
 }
+
+/** target is where a rewind goes unless something else is chosen: the selected entry, or
+ * what stands before the newest. */
+export function target<T extends Point & { current: boolean }>(entries: readonly T[], selected: T | undefined): T | undefined {
+  if (selected) return selected;
+  const standing = entries.filter((e) => !e.gone && !e.quiet);
+  const here = standing.findIndex((e) => e.current);
+  return standing[here + 1] ?? standing[Math.max(here, 0)];
+}
+
+/** pair returns the two points to compare: those that are asked for or, where one is
+ * missing, another one than the other. An undefined right side is the files as they are
+ * now. */
+export function pair<T extends Point & { current: boolean; checkpoint?: { id: string } }>(entries: readonly T[], from: string | null, to: string | null): { left: T | undefined; right: T | undefined } {
+  const find = (id: string | null) => (id ? entries.find((e) => e.checkpoint?.id === id) : undefined);
+  const standing = entries.filter((e) => !e.gone && !e.quiet);
+  const asked = find(from);
+  const newest = standing.find((e) => e !== asked);
+  // One point alone is compared with the files now.
+  const right = to === "@" ? undefined : (find(to) ?? (asked || standing.length > 1 ? newest : undefined));
+  const older = standing.slice(right ? standing.indexOf(right) + 1 : 0);
+  return { left: asked ?? older[0] ?? standing.find((e) => e !== right) ?? entries.find((e) => e !== right), right };
+}

@@ -2,7 +2,7 @@ import type { TimelineEntry } from "@gen/stet/v1/page_service_pb";
 import * as api from "../api.ts";
 import { clock, count, hex, oneLine } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
-import { isGap } from "../lib/timeline.ts";
+import { isGap, pair } from "../lib/timeline.ts";
 import { useLoad } from "../load.ts";
 import { go, query } from "../nav.ts";
 import { Empty, Lines, Time, Trouble, Waiting } from "../ui.tsx";
@@ -14,7 +14,8 @@ export default function ComparePage() {
   document.title = "Compare · stet";
   const q = query.value;
   const list = useLoad((signal) => api.page.overview({}, { signal }).then((r) => r.rows.filter((row) => row.checkpoints > 0)), []);
-  const c = q.get("c") || list.value?.[0]?.id || "";
+  // Two points to compare are better than one.
+  const c = q.get("c") || (list.value?.find((r) => r.checkpoints > 1) ?? list.value?.[0])?.id || "";
   const timeline = useLoad(async (signal) => (c ? (await api.page.timeline({ conversation: c }, { signal })).entries.filter((e) => !isGap(e)) : []), [c]);
   if (list.problem) return <Trouble whole problem={list.problem} again={list.again} />;
   if (timeline.problem) return <Trouble whole problem={timeline.problem} again={timeline.again} />;
@@ -28,8 +29,7 @@ export default function ComparePage() {
   }
   const entries = timeline.value;
   const shown = entries.filter((e) => !e.quiet);
-  const left = find(entries, q.get("from")) ?? shown[Math.min(1, shown.length - 1)];
-  const right = q.get("to") === "@" ? undefined : (find(entries, q.get("to")) ?? shown[0]);
+  const { left, right } = pair(entries, q.get("from"), q.get("to"));
   const change = (part: Record<string, string>) => go(to.compare({ c, from: left?.checkpoint?.id, to: right?.checkpoint?.id ?? "@", ...part }), true);
   return (
     <>
@@ -54,12 +54,10 @@ export default function ComparePage() {
         <Side label="To" entries={shown} value={right} choose={(id) => change({ to: id })} now />
       </div>
       {left && <Turns left={left} right={right} conversation={c} />}
-      {left && <DiffReview from={left.checkpoint!.id} to={right?.checkpoint?.id ?? "@"} workspace={left.checkpoint!.workspace} />}
+      {left && <DiffReview from={left.checkpoint!.id} to={right?.checkpoint?.id ?? "@"} workspace={left.checkpoint!.workspace} name={left.name} conversation={c} reload={timeline.again} />}
     </>
   );
 }
-
-const find = (entries: TimelineEntry[], id: string | null) => entries.find((e) => e.checkpoint?.id === id);
 
 function Side({ label, entries, value, choose, now }: { label: string; entries: TimelineEntry[]; value: TimelineEntry | undefined; choose: (id: string) => void; now?: boolean }) {
   const c = value?.checkpoint;

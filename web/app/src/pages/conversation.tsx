@@ -5,10 +5,11 @@ import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
 import { count, hex, oneLine, spentWords } from "../lib/format.ts";
 import { type Tab, tabs, to } from "../lib/route.ts";
-import { isGap } from "../lib/timeline.ts";
+import { isGap, target } from "../lib/timeline.ts";
 import { useEvery, useLoad } from "../load.ts";
 import { go, query, setQuery } from "../nav.ts";
-import { Copy, Empty, Time, Trouble, Waiting } from "../ui.tsx";
+import { Copy, Empty, Missing, Time, Trouble, Waiting } from "../ui.tsx";
+import { Actions } from "./actions.tsx";
 import { Rail } from "./rail.tsx";
 import { statusWord } from "./home.tsx";
 import type { Shown } from "./shown.ts";
@@ -47,11 +48,22 @@ export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
     "Conversation",
     [
       ...tabs.map((t, i) => ({ keys: String(i + 1), about: tabNames[t], run: () => go(to.conversation(id, t, { at: at || undefined })) })),
-      { keys: "r", about: "Rewind to the selected checkpoint", run: () => at && setQuery({ rewind: at }, false) },
+      {
+        keys: "r",
+        about: "Rewind",
+        run: () => {
+          const back = target(timeline.value?.entries ?? [], entry);
+          if (back) setQuery({ rewind: back.checkpoint!.id }, false);
+        },
+      },
       { keys: "u", about: "Back to the newest", run: () => setQuery({ at: undefined }) },
     ],
   );
 
+  if (info.problem?.code === "NotFound" && !info.value) {
+    document.title = "Not found · stet";
+    return <Missing what="conversation" help="It may have been deleted, or it is in another store. The address may also be mistyped." />;
+  }
   if (info.problem && !info.value) return <Trouble whole problem={info.problem} again={info.again} />;
   if (!info.value || !timeline.value) return timeline.problem ? <Trouble whole problem={timeline.problem} again={timeline.again} /> : <Waiting />;
   document.title = `${oneLine(info.value.title, 60) || id} · stet`;
@@ -62,12 +74,12 @@ export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
   };
   return (
     <>
-      <Head shown={shown} tab={tab} live={live.value?.id} />
+      <Head shown={shown} tab={tab} live={live.value?.id} reload={reload} />
       <div class="columns">
         <Rail shown={shown} reload={reload} />
         <section class="content" aria-label={tabNames[tab]}>
           {entry && tab !== "diff" && <Past entry={entry} />}
-          <Content shown={shown} tab={tab} />
+          <Content shown={shown} tab={tab} reload={reload} />
         </section>
       </div>
       {rewind && <RewindSheet shown={shown} reference={rewind} onClose={() => setQuery({ rewind: undefined })} reload={reload} />}
@@ -75,7 +87,8 @@ export function ConversationPage({ id, tab }: { id: string; tab: Tab }) {
   );
 }
 
-function Head({ shown: { info, entry, timeline }, tab, live }: { shown: Shown; tab: Tab; live: string | undefined }) {
+function Head({ shown, tab, live, reload }: { shown: Shown; tab: Tab; live: string | undefined; reload: () => void }) {
+  const { info, entry, timeline } = shown;
   const at = entry?.checkpoint?.id;
   const [railOpen, setRailOpen] = useState(false);
   useEffect(() => {
@@ -84,7 +97,10 @@ function Head({ shown: { info, entry, timeline }, tab, live }: { shown: Shown; t
   }, [railOpen]);
   return (
     <div class="conversation-head">
-      <h1>{oneLine(info.title) || info.id}</h1>
+      <div class="head-line">
+        <h1>{oneLine(info.title) || info.id}</h1>
+        <Actions shown={shown} reload={reload} />
+      </div>
       <p class="facts">
         {info.agent && <span>{info.agent}</span>}
         {info.workspace && (
@@ -153,12 +169,12 @@ function Past({ entry }: { entry: TimelineEntry }) {
   );
 }
 
-function Content({ shown, tab }: { shown: Shown; tab: Tab }) {
+function Content({ shown, tab, reload }: { shown: Shown; tab: Tab; reload: () => void }) {
   switch (tab) {
     case "files":
       return <Files shown={shown} />;
     case "diff":
-      return <DiffTab shown={shown} />;
+      return <DiffTab shown={shown} reload={reload} />;
     case "subagents":
       return <Subagents shown={shown} />;
     case "state":

@@ -1,13 +1,17 @@
 import type { FileDiff } from "@gen/stet/v1/checkpoint_service_pb";
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import * as api from "../api.ts";
+import { type Diff, useDiff } from "../diffs.ts";
 import { useKeys } from "../keys.ts";
-import { type Cell, type Row, split, unified } from "../lib/diff.ts";
+import { lazy } from "../lazy.tsx";
+import { type Row, split, unified } from "../lib/diff.ts";
 import { count } from "../lib/format.ts";
-import { useLoad } from "../load.ts";
-import { Copy, Empty, Html, Lines, Trouble, Waiting } from "../ui.tsx";
+import { Copy, Empty, Lines, Trouble, Waiting } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
+import { DiffRow } from "./hunks.tsx";
+import type { Part } from "./restore.tsx";
+
+const RestoreSheet = lazy(() => import("./restore.tsx"));
 
 const mode = signal<"unified" | "split">(localStorage.getItem("stet-diff") === "split" ? "split" : "unified");
 
@@ -16,17 +20,29 @@ function setMode(m: "unified" | "split"): void {
   localStorage.setItem("stet-diff", m);
 }
 
-type Line = { kind: "file"; file: FileDiff; index: number } | { kind: "row"; row: Row } | { kind: "note"; text: string };
+type Line = { kind: "file"; file: FileDiff; index: number } | { kind: "row"; row: Row; file: FileDiff } | { kind: "note"; text: string };
+
+interface Props {
+  from: string;
+  to: string;
+  workspace: string;
+  /** The name of the left side and the conversation; files of it can be restored then. */
+  name?: string;
+  conversation?: string;
+  /** Called after something was restored. */
+  reload?: () => void;
+}
 
 /** DiffReview shows the difference of two checkpoints, file by file. */
-export function DiffReview({ from, to, workspace }: { from: string; to: string; workspace: string }) {
-  const diff = useLoad((signal) => api.checkpoints.diff({ from, to, workspace }, { signal }), [from, to, workspace]);
+export function DiffReview({ from, to, workspace, name, conversation = "", reload }: Props) {
+  const [part, setPart] = useState<Part>();
+  const diff = useDiff(from, to, workspace);
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
   const [current, setCurrent] = useState(0);
   const list = useRef<ListHandle>(null);
   const narrow = useNarrow();
   const shape = narrow ? "unified" : mode.value;
-  const lines = useMemo(() => flatten(diff.value?.files ?? [], shape, seen), [diff.value, shape, seen]);
+  const lines = useMemo(() => flatten(diff.value, shape, seen), [diff.value, shape, seen]);
   const places = useMemo(() => lines.flatMap((l, i) => (l.kind === "file" ? [i] : [])), [lines]);
   const show = (n: number) => {
     const file = Math.max(0, Math.min(n, places.length - 1));
@@ -94,9 +110,19 @@ export function DiffReview({ from, to, workspace }: { from: string; to: string; 
           label="Diff"
           class={`diff ${shape}`}
           handle={list}
-          render={(i) => <DiffLine line={lines[i]} seen={seen} toggle={toggleSeen} />}
+          render={(i) => <DiffLine line={lines[i]} seen={seen} toggle={toggleSeen} restore={name ? setPart : undefined} />}
         />
       </div>
+      {part && (
+        <RestoreSheet
+          {...{ part, from, name: name!, to, workspace, conversation }}
+          onClose={() => setPart(undefined)}
+          done={() => {
+            diff.again();
+            reload?.();
+          }}
+        />
+      )}
     </div>
   );
 }
@@ -118,20 +144,24 @@ function letter(action: string): string {
   return "M";
 }
 
-function flatten(files: readonly FileDiff[], shape: "unified" | "split", seen: ReadonlySet<string>): Line[] {
+function flatten(diff: Diff | undefined, shape: "unified" | "split", seen: ReadonlySet<string>): Line[] {
   const lines: Line[] = [];
-  files.forEach((file, index) => {
+  diff?.files.forEach((file, index) => {
     lines.push({ kind: "file", file, index });
     if (seen.has(file.path)) return;
+    if (!diff.read.has(file.path)) {
+      lines.push({ kind: "note", text: "Loading…" });
+      return;
+    }
     if (file.binary) lines.push({ kind: "note", text: "Not a text." });
     else if (file.hunks.length === 0) lines.push({ kind: "note", text: file.truncated ? "Too large to show." : "Only the mode differs." });
-    for (const row of shape === "split" ? split(file.hunks) : unified(file.hunks)) lines.push({ kind: "row", row });
+    for (const row of shape === "split" ? split(file.hunks) : unified(file.hunks)) lines.push({ kind: "row", row, file });
     if (file.truncated && file.hunks.length > 0) lines.push({ kind: "note", text: "The rest is too long to show." });
   });
   return lines;
 }
 
-function DiffLine({ line, seen, toggle }: { line: Line; seen: ReadonlySet<string>; toggle: (path: string) => void }) {
+function DiffLine({ line, seen, toggle, restore }: { line: Line; seen: ReadonlySet<string>; toggle: (path: string) => void; restore?: (part: Part) => void }) {
   if (line.kind === "note") return <p class="diff-note muted">{line.text}</p>;
   if (line.kind === "file") {
     const f = line.file;
@@ -141,51 +171,27 @@ function DiffLine({ line, seen, toggle }: { line: Line; seen: ReadonlySet<string
         <span class={`action ${f.action}`}>{f.action}</span>
         <Lines added={f.added} removed={f.removed} />
         <Copy text={f.path} label="path" />
+        {restore && f.pathBytes.length === 0 && (
+          <button type="button" class="quiet" onClick={() => restore({ path: f.path })}>
+            Restore this file…
+          </button>
+        )}
         <label>
           <input type="checkbox" checked={seen.has(f.path)} onChange={() => toggle(f.path)} /> seen
         </label>
       </div>
     );
   }
-  const row = line.row;
-  if (row.kind === "gap") return <div class="diff-gap">{row.text}</div>;
-  if (row.kind === "line") {
-    return (
-      <div class={`diff-line ${opClass(row.cell.op)}`}>
-        <span class="number">{row.before || ""}</span>
-        <span class="number">{row.after || ""}</span>
-        <Code cell={row.cell} />
-      </div>
-    );
-  }
+  const { row, file } = line;
+  if (row.kind !== "gap") return <DiffRow row={row} />;
   return (
-    <div class="diff-pair">
-      <Half cell={row.left} />
-      <Half cell={row.right} />
+    <div class="diff-gap">
+      <span>{row.text}</span>
+      {restore && file.action === "modify" && !file.truncated && (
+        <button type="button" class="quiet" onClick={() => restore({ path: file.path, hunk: row.hunk })}>
+          Restore these lines…
+        </button>
+      )}
     </div>
-  );
-}
-
-const opClass = (op: string) => (op === "+" ? "add" : op === "-" ? "del" : "");
-
-function Half({ cell }: { cell: Cell | null }) {
-  if (!cell) return <div class="half none" />;
-  return (
-    <div class={`half ${opClass(cell.op)}`}>
-      <span class="number">{cell.number}</span>
-      <Code cell={cell} />
-    </div>
-  );
-}
-
-function Code({ cell }: { cell: Cell }) {
-  return (
-    <span class="code-line">
-      <span class="op" aria-hidden="true">
-        {cell.op}
-      </span>
-      {cell.op !== " " && <span class="visually-hidden">{cell.op === "+" ? "added: " : "removed: "}</span>}
-      <Html as="code" html={cell.html} />
-    </span>
   );
 }

@@ -1,12 +1,12 @@
 import { to } from "../lib/route.ts";
-import { query } from "../nav.ts";
+import { query, setQuery } from "../nav.ts";
 import { Empty, Time } from "../ui.tsx";
 import type { Shown } from "./shown.ts";
 import { DiffReview } from "./diffreview.tsx";
 
 /** DiffTab shows what a checkpoint changed, or how it differs from the current files. */
-export default function DiffTab({ shown }: { shown: Shown }) {
-  const entry = shown.entry ?? shown.timeline.entries.find((e) => !e.gone && e.checkpoint!.filesChanged > 0) ?? shown.timeline.entries.find((e) => !e.gone);
+export default function DiffTab({ shown, reload }: { shown: Shown; reload: () => void }) {
+  const entry = shown.entry ?? shown.timeline.entries.find((e) => !e.gone && !e.quiet && e.checkpoint!.filesChanged > 0) ?? shown.timeline.entries.find((e) => !e.gone);
   const c = entry?.checkpoint;
   if (!entry || !c) {
     return (
@@ -21,6 +21,11 @@ export default function DiffTab({ shown }: { shown: Shown }) {
       {text}
     </a>
   );
+  // Restoring makes newer checkpoints; the diff stays where it is.
+  const changed = () => {
+    setQuery({ at: c.id });
+    reload();
+  };
   return (
     <div class="diff-tab">
       <nav class="choices" aria-label="Compare with">
@@ -30,7 +35,12 @@ export default function DiffTab({ shown }: { shown: Shown }) {
           <Time ms={c.timeMs} plain /> {entry.ask}
         </span>
       </nav>
-      <DiffReview from={mode === "now" ? c.id : c.parent} to={mode === "now" ? "@" : c.id} workspace={c.workspace} />
+      <DiffReview from={mode === "now" ? c.id : c.parent} to={mode === "now" ? "@" : c.id} workspace={c.workspace} name={mode === "now" ? entry.name : nameOf(shown, c.parent)} conversation={shown.info.id} reload={changed} />
     </div>
   );
+}
+
+/** nameOf names a checkpoint of the timeline, or "the version before". */
+function nameOf(shown: Shown, id: string): string {
+  return shown.timeline.entries.find((e) => e.checkpoint?.id === id)?.name ?? "the version before";
 }

@@ -1,9 +1,10 @@
-import type { CheckpointFile } from "@gen/stet/v1/checkpoint_service_pb";
-import { useMemo, useState } from "preact/hooks";
+import type { CheckpointFilesResponse } from "@gen/stet/v1/checkpoint_service_pb";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useListKeys } from "../focus.ts";
-import { bytes, count, hex } from "../lib/format.ts";
+import { baseName, bytes, count, hex } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
+import { parents, treeRows } from "../lib/tree.ts";
 import { useLoad } from "../load.ts";
 import { query } from "../nav.ts";
 import { Copy, Empty, Html, Trouble, Waiting } from "../ui.tsx";
@@ -15,12 +16,52 @@ export function checkpointOf(shown: Shown) {
   return (shown.entry ?? shown.timeline.entries.find((e) => e.current) ?? shown.timeline.entries.find((e) => !e.gone))?.checkpoint;
 }
 
+/** useTree reads directories when they are opened. */
+function useTree(ref: string | undefined, wanted: string) {
+  const [read, setRead] = useState<ReadonlyMap<string, CheckpointFilesResponse>>(new Map());
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [problem, setProblem] = useState<api.Problem>();
+  const shown = useRef(ref);
+  const load = async (dirs: string[]) => {
+    if (!ref) return;
+    try {
+      const found = await Promise.all(dirs.map(async (path) => [path, await api.checkpoints.files({ ref, path, shallow: true })] as const));
+      if (shown.current === ref) setRead((all) => new Map([...all, ...found]));
+    } catch (err) {
+      if (shown.current === ref) setProblem(api.problemOf(err));
+    }
+  };
+  // What was open stays open at another checkpoint, as far as it is there.
+  const start = () => {
+    shown.current = ref;
+    setProblem(undefined);
+    setRead(new Map());
+    setOpen(new Set(parents(wanted)));
+    void load(["", ...parents(wanted)]);
+  };
+  useEffect(start, [ref]);
+  const toggle = (dir: string) => {
+    const next = new Set(open);
+    if (!next.delete(dir)) {
+      next.add(dir);
+      if (!read.has(dir)) void load([dir]);
+    }
+    setOpen(next);
+  };
+  return { read, open, toggle, problem, again: start };
+}
+
 export default function Files({ shown }: { shown: Shown }) {
   const c = checkpointOf(shown);
   const [filter, setFilter] = useState("");
-  const files = useLoad(async (signal) => (c ? await api.checkpoints.files({ ref: c.id }, { signal }) : undefined), [c?.id]);
+  const wanted = query.value.get("path") ?? "";
+  const tree = useTree(c?.id, wanted);
+  const found = useLoad(async (signal) => (c && filter ? await api.checkpoints.files({ ref: c.id, contains: filter }, { signal }) : undefined), [c?.id, filter], true);
   useListKeys("Files", ".files a.file");
-  const list = useMemo(() => (files.value?.files ?? []).filter((f) => f.kind !== "directory" && f.kind !== "dir" && f.path.toLowerCase().includes(filter.toLowerCase())), [files.value, filter]);
+  const rows = useMemo(() => {
+    if (!filter) return treeRows(new Map([...tree.read].map(([dir, res]) => [dir, res.files])), tree.open);
+    return (found.value?.files ?? []).map((entry) => ({ entry, depth: 0, folder: false, open: false }));
+  }, [tree.read, tree.open, found.value, filter]);
   if (!c) {
     return (
       <Empty title="No files">
@@ -28,40 +69,55 @@ export default function Files({ shown }: { shown: Shown }) {
       </Empty>
     );
   }
-  if (files.problem) return <Trouble problem={files.problem} again={files.again} />;
-  if (!files.value) return <Waiting />;
-  const wanted = query.value.get("path") ?? "";
-  const path = list.some((f) => f.path === wanted) ? wanted : "";
+  const problem = tree.problem ?? found.problem;
+  if (problem) return <Trouble problem={problem} again={tree.again} />;
+  const root = tree.read.get("");
+  if (!root) return <Waiting />;
+  const link = (path: string) => to.conversation(shown.info.id, "files", { at: shown.entry?.checkpoint?.id, path });
   return (
     <div class="files">
       <div class="file-list">
-        <input type="search" placeholder={`Filter ${count(list.length, "file")}`} aria-label="Filter files" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+        <input type="search" placeholder={`Filter ${count(root.total, "file")}`} aria-label="Filter files" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+        {filter && found.value && <p class="muted file-count">{found.value.total === 0n ? "No file has this in its path." : `${count(found.value.total, "file")}${found.value.truncated ? ", the first are shown" : ""}`}</p>}
         <List
-          count={list.length}
+          count={rows.length}
           estimate={28}
           role="list"
           label="Files"
-          keyOf={(i) => list[i].path}
-          render={(i) => (
-            <a class="file" href={to.conversation(shown.info.id, "files", { at: shown.entry?.checkpoint?.id, path: list[i].path })} aria-current={list[i].path === path ? "true" : undefined}>
-              <span class="path">{list[i].path}</span>
-              <span class="muted">{bytes(list[i].size)}</span>
-            </a>
-          )}
+          keyOf={(i) => rows[i].entry.path}
+          render={(i) => {
+            const { entry, depth, folder, open } = rows[i];
+            const inset = { paddingLeft: `${8 + depth * 14}px` };
+            if (folder) {
+              return (
+                <button type="button" class="folder" style={inset} aria-expanded={open} onClick={() => tree.toggle(entry.path)}>
+                  <span class="path">
+                    <span aria-hidden="true">{open ? "▾" : "▸"}</span> {baseName(entry.path)}/
+                  </span>
+                  <span class="muted">{count(entry.files, "file")}</span>
+                </button>
+              );
+            }
+            return (
+              <a class="file" style={inset} href={link(entry.path)} title={entry.path} aria-current={entry.path === wanted ? "true" : undefined}>
+                <span class="path">{filter ? entry.path : baseName(entry.path)}</span>
+                <span class="muted">{bytes(entry.size)}</span>
+              </a>
+            );
+          }}
         />
-        {files.value.truncated && <p class="muted">The list is truncated: there are too many files.</p>}
+        {root.truncated && <p class="muted">The list is truncated: there are too many files.</p>}
       </div>
-      {path ? <FileView key={path + c.id} reference={c.id} path={path} /> : <Choose files={list} />}
+      {wanted ? <FileView key={wanted + c.id} reference={c.id} path={wanted} /> : <Choose files={root.total} size={root.totalBytes} />}
     </div>
   );
 }
 
-function Choose({ files }: { files: CheckpointFile[] }) {
-  const total = files.reduce((sum, f) => sum + Number(f.size), 0);
+function Choose({ files, size }: { files: bigint; size: bigint }) {
   return (
     <Empty title="Choose a file">
       <p>
-        {count(files.length, "file")}, {bytes(total)}, at this checkpoint.
+        {count(files, "file")}, {bytes(size)}, at this checkpoint.
       </p>
     </Empty>
   );

@@ -4,10 +4,12 @@ import type { OverviewRow } from "@gen/stet/v1/page_service_pb";
 import { useMemo, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useListKeys } from "../focus.ts";
+import { command } from "../lib/command.ts";
 import { bytes, count, modelName, oneLine } from "../lib/format.ts";
-import { type Line, grouped, matches, merged } from "../lib/home.ts";
+import { type Arrangement, type Column, type Line, grouped, isEmptyRun, matches, merged } from "../lib/home.ts";
 import { to } from "../lib/route.ts";
 import { useEvery, useLoad } from "../load.ts";
+import { query, setQuery } from "../nav.ts";
 import { Command, Copy, Empty, Lines, Time, Trouble, Waiting, now } from "../ui.tsx";
 import { List } from "../virtual.tsx";
 
@@ -56,7 +58,13 @@ export function HomePage() {
   });
   useListKeys("Conversations", ".home a.row");
   const day = Math.floor(now.value / 3_600_000);
-  const lines = useMemo(() => grouped((rows ?? []).filter((r) => matches(r, filter)), Date.now(), unfolded), [rows, filter, day, unfolded]);
+  const how = arrangement();
+  const withEmpty = query.value.get("empty") === "1";
+  const empty = useMemo(() => (rows ?? []).filter(isEmptyRun).length, [rows]);
+  const lines = useMemo(
+    () => grouped((rows ?? []).filter((r) => matches(r, filter) && (withEmpty || !isEmptyRun(r))), Date.now(), unfolded, how, sizes.value),
+    [rows, filter, day, unfolded, withEmpty, how.group, how.sort, how.up, how.sort === "size" && sizes.value],
+  );
   const active = (running.value ?? []).filter((a) => statusWord(a.status) === "running" || a.origin);
 
   if (all.problem && !rows) return <Trouble whole problem={all.problem} again={all.again} />;
@@ -67,11 +75,26 @@ export function HomePage() {
     <>
       <div class="page-head">
         <h1>Conversations</h1>
-        <span class="muted">{count(rows.filter((r) => !r.subagentOf).length, "conversation")}</span>
+        <span class="muted">{count(rows.filter((r) => !r.subagentOf && (withEmpty || !isEmptyRun(r))).length, "conversation")}</span>
+        {empty > 0 && (
+          <button type="button" class="quiet" aria-pressed={withEmpty} onClick={() => setQuery({ empty: withEmpty ? undefined : "1" })}>
+            {withEmpty ? "hide" : "show"} {count(empty, "empty run")}
+          </button>
+        )}
+        <label class="group-by">
+          Group by{" "}
+          <select value={how.group} onChange={(e) => setQuery({ group: e.currentTarget.value === "day" ? undefined : e.currentTarget.value })}>
+            <option value="day">day</option>
+            <option value="project">project</option>
+            <option value="agent">agent</option>
+            <option value="none">nothing</option>
+          </select>
+        </label>
         <input class="filter" type="search" placeholder="Filter by title, agent or path" aria-label="Filter conversations" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
       </div>
       {damaged.length > 0 && <Damaged entries={damaged} />}
       {active.length > 0 && <Running agents={active} />}
+      {lines.length > 0 && <Columns how={how} />}
       {lines.length === 0 ? (
         <Empty title="No matches">
           <p>
@@ -83,13 +106,54 @@ export function HomePage() {
           count={lines.length}
           estimate={44}
           role="list"
-          label="Conversations by day"
+          label="Conversations"
           class="conversations"
           keyOf={(i) => lines[i].key}
           render={(i) => <HomeLine line={lines[i]} size={sizes.value} unfolded={unfolded} fold={fold} />}
         />
       )}
     </>
+  );
+}
+
+const columns: readonly { column: Column; name: string }[] = [
+  { column: "title", name: "Conversation" },
+  { column: "agent", name: "Agent" },
+  { column: "model", name: "Model" },
+  { column: "turns", name: "Turns" },
+  { column: "changed", name: "Changed" },
+  { column: "size", name: "Size" },
+  { column: "when", name: "Last" },
+];
+
+/** arrangement reads from the address how the list is arranged. */
+function arrangement(): Arrangement {
+  const group = query.value.get("group") ?? "day";
+  const [sort, way] = (query.value.get("sort") ?? "when").split("-");
+  return {
+    group: group === "project" || group === "agent" || group === "none" ? group : "day",
+    sort: columns.find((c) => c.column === sort)?.column ?? "when",
+    up: way === "up",
+  };
+}
+
+/** Columns names the columns and sorts by them; a second click turns the order round. */
+function Columns({ how }: { how: Arrangement }) {
+  const sort = (column: Column) => {
+    const words = column === "title" || column === "agent" || column === "model";
+    const up = how.sort === column ? !how.up : words;
+    setQuery({ sort: column === "when" && !up ? undefined : `${column}${up ? "-up" : ""}` });
+  };
+  return (
+    <div class="row-head" role="group" aria-label="Sort by">
+      {columns.map(({ column, name }) => (
+        <button type="button" key={column} class={`quiet ${column}`} aria-pressed={how.sort === column} onClick={() => sort(column)}>
+          {name}
+          {how.sort === column && <span aria-hidden="true"> {how.up ? "↑" : "↓"}</span>}
+          {how.sort === column && <span class="visually-hidden">{how.up ? ", smallest first" : ", largest first"}</span>}
+        </button>
+      ))}
+    </div>
   );
 }
 
@@ -105,7 +169,7 @@ function Damaged({ entries }: { entries: Unreadable[] }) {
           <code title={e.detail}>{e.id}</code>
         </>
       ))}
-      {entries.length > named.length && ` and ${entries.length - named.length} more`}. <Command text="stet fsck" /> says what is damaged; <Command text="stet fsck --quarantine" /> sets it aside.
+      {entries.length > named.length && ` and ${entries.length - named.length} more`}. <Command text={command({ store: api.storeDir.value }, "fsck")} /> says what is damaged; <Command text={command({ store: api.storeDir.value }, "fsck", "--quarantine")} /> sets it aside.
     </p>
   );
 }
@@ -177,20 +241,21 @@ function Running({ agents }: { agents: Agent[] }) {
 }
 
 function FirstSteps() {
+  const at = { store: api.storeDir.value };
   return (
     <Empty whole title="No conversations yet">
       <p>This page shows what your agents do and can undo it. Start in a terminal with one of these:</p>
       <dl class="steps">
         <dt>
-          <Command text="stet demo" />
+          <Command text={command(at, "demo")} />
         </dt>
         <dd>a sample workspace with the work of a scripted agent</dd>
         <dt>
-          <Command text="stet run -- COMMAND" />
+          <Command text={command(at, "run", "--", "COMMAND")} />
         </dt>
         <dd>checkpoints around any command, in any directory</dd>
         <dt>
-          <Command text="stet import --from cursor" />
+          <Command text={command(at, "import", "--from", "cursor")} />
         </dt>
         <dd>the conversations of your editor</dd>
       </dl>

@@ -5,9 +5,9 @@ import { useKeys } from "../keys.ts";
 import { baseName } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
 import { useEvery, useLoad } from "../load.ts";
-import { Copy, Dialog, Empty, Time, Trouble, Waiting } from "../ui.tsx";
+import { Copy, Empty, Time, Trouble, Waiting } from "../ui.tsx";
 import { List } from "../virtual.tsx";
-import { redo, undo } from "./rewind.tsx";
+import Confirm from "./confirm.tsx";
 
 /** OperationsPage lists the operations on workspaces and conversations, and undoes
  * them. */
@@ -76,30 +76,5 @@ function OperationRow({ op, ask }: { op: Operation; ask: (what: "undo" | "redo")
         <Copy text={op.id} label="name of the operation" />
       </span>
     </div>
-  );
-}
-
-function Confirm({ op, what, onClose, reload }: { op: Operation; what: "undo" | "redo"; onClose: () => void; reload: () => void }) {
-  const run = async () => {
-    onClose();
-    await (what === "undo" ? undo : redo)(op.workspace, reload);
-  };
-  return (
-    <Dialog title={what === "undo" ? `Undo ${op.id}` : `Redo ${op.id}`} onClose={onClose}>
-      <p>{op.summary}</p>
-      <p class="muted">
-        {what === "undo" ? "The files and the conversation return to their state before it." : "It is applied again."} Files that changed since are left alone and reported. The current state is saved first, so you can undo this too.
-      </p>
-      <p class="path">{op.workspace}</p>
-      <footer>
-        <span class="spring" />
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="button" class="primary" onClick={run}>
-          {what === "undo" ? "Undo" : "Redo"}
-        </button>
-      </footer>
-    </Dialog>
   );
 }

@@ -5,7 +5,7 @@ import { useKeys } from "../keys.ts";
 import { clock, count, duration, oneLine, spentWords, tokens } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
 import { type Lane, isGap, lanes } from "../lib/timeline.ts";
-import { go, setQuery } from "../nav.ts";
+import { setQuery } from "../nav.ts";
 import { Empty, Lines, Time, say } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
 import type { Shown } from "./shown.ts";
@@ -229,29 +229,6 @@ function Actions({ entry, shown, reload }: { entry: TimelineEntry; shown: Shown;
           <input id="pin-name" name="name" placeholder="pin as…" aria-label="Name of the pin" size={9} autocomplete="off" />
         </form>
       )}
-      <button type="button" class="quiet" onClick={() => fork(entry, shown)}>
-        Fork
-      </button>
     </div>
   );
 }
-
-/** fork creates a conversation that continues from a checkpoint. */
-async function fork(entry: TimelineEntry, shown: Shown): Promise<void> {
-  try {
-    const history = await api.conversations.history({ id: shown.info.id, page: { limit: 1000 } });
-    const root = String(entry.checkpoint!.root);
-    const save = history.saves.find((s) => String(s.root) === root);
-    if (!save) {
-      say({ text: "This checkpoint has no state of the conversation to fork from.", bad: true });
-      return;
-    }
-    const res = await api.conversations.fork({ id: shown.info.id, seq: save.seq, title: `${shown.info.title} (fork)` });
-    say({ text: "Forked. This is the new conversation." });
-    go(to.conversation(res.conversation!.id));
-  } catch (err) {
-    const p = api.problemOf(err);
-    say({ text: `${p.title}: ${p.detail}`, bad: true });
-  }
-}
-

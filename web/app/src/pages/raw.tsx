@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
+import { formats, readExport, saveExport } from "../export.ts";
 import { count } from "../lib/format.ts";
 import { Copy, Empty, Trouble, Waiting } from "../ui.tsx";
 import { List } from "../virtual.tsx";
 import type { Shown } from "./shown.ts";
 
-const formats = ["md", "html", "json", "jsonl"] as const;
 const most = 16 << 20; // limit of the view; a download has everything
 
 /** Raw shows the export of a conversation, and saves it as a file. */
@@ -22,7 +22,7 @@ export default function Raw({ shown }: { shown: Shown }) {
     if (first.current) setLines(undefined);
     first.current = false;
     setProblem(undefined);
-    read(id, "jsonl", abort.signal, most).then(
+    readExport(id, "jsonl", abort.signal, most).then(
       ({ text, whole }) => {
         setLines(text.replace(/\n$/, "").split("\n"));
         setCut(!whole);
@@ -43,7 +43,7 @@ export default function Raw({ shown }: { shown: Shown }) {
         <span class="spring" />
         <span class="muted">Save as</span>
         {formats.map((f) => (
-          <button type="button" key={f} onClick={() => void save(id, f)}>
+          <button type="button" key={f} onClick={() => void saveExport(id, f)}>
             {f}
           </button>
         ))}
@@ -64,28 +64,4 @@ export default function Raw({ shown }: { shown: Shown }) {
       />
     </div>
   );
-}
-
-async function read(id: string, format: string, signal: AbortSignal, limit: number): Promise<{ text: string; whole: boolean }> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  let whole = true;
-  for await (const res of api.conversations.export({ id, format }, { signal })) {
-    parts.push(res.chunk);
-    size += res.chunk.length;
-    if (size > limit) {
-      whole = false;
-      break;
-    }
-  }
-  return { text: await new Blob(parts as BlobPart[]).text(), whole };
-}
-
-async function save(id: string, format: string): Promise<void> {
-  const { text } = await read(id, format, new AbortController().signal, Infinity);
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text]));
-  link.download = `${id.replace(/[^\w.-]+/g, "_")}.${format}`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

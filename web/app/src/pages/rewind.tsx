@@ -1,11 +1,15 @@
 import type { NotKept, PlanRewindResponse, PlannedFile } from "@gen/stet/v1/checkpoint_service_pb";
+import type { TimelineEntry } from "@gen/stet/v1/page_service_pb";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import * as api from "../api.ts";
+import { type Place, command } from "../lib/command.ts";
 import { clock, count, oneLine } from "../lib/format.ts";
 import { type Choice, choices, sorted } from "../lib/plan.ts";
 import { useLoad } from "../load.ts";
+import { setQuery } from "../nav.ts";
 import { Command, Dialog, Lines, Trouble, Waiting, say } from "../ui.tsx";
+import { Hunks } from "./hunks.tsx";
 import type { Shown } from "./shown.ts";
 
 type Scope = "both" | "files" | "conversation";
@@ -55,17 +59,24 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
     setDoing(false);
   };
   const p = plan.value;
+  // Nothing is left open: a plan also says why the conversation does not go along.
+  const stays = stateless ? `stays as it is: ${entry!.name} has no state of it${entry!.checkpoint!.turn <= 1 && entry!.checkpoint!.side === 1 ? ", because it was made before the first turn was saved" : ""}` : scope === "files" ? "stays as it is: only the files go back" : scope === "both" ? "is at this point already" : undefined;
   const running = p?.atWork.filter((t) => t.processes.length > 0) ?? [];
   const title = entry ? `Rewind to ${entry.name}` : "Rewind";
   return (
     <Dialog title={title} onClose={onClose} wide>
-      {entry && (
-        <p class="target">
-          To {entry.name}, {clock(Number(entry.checkpoint!.timeMs))}
-          {entry.checkpoint!.turn > 0 && `, ${entry.checkpoint!.side === 1 ? "before" : "after"} turn ${entry.checkpoint!.turn}`}
-          {entry.ask && <> “{oneLine(entry.ask, 80)}”</>}
-        </p>
-      )}
+      <label class="target">
+        To{" "}
+        <select value={reference} onChange={(e) => setQuery({ rewind: e.currentTarget.value })}>
+          {shown.timeline.entries
+            .filter((e) => !e.quiet || e.checkpoint!.id === reference)
+            .map((e) => (
+              <option key={e.checkpoint!.id} value={e.checkpoint!.id}>
+                {placeText(e)}
+              </option>
+            ))}
+        </select>
+      </label>
       <div class="segments" role="group" aria-label="What to rewind">
         {(["both", "files", "conversation"] as const).map((s) => (
           <button type="button" key={s} aria-pressed={scope === s} disabled={stateless && s !== "files"} onClick={() => setScope(s)}>
@@ -80,7 +91,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
       {failed && <Trouble problem={failed} />}
       {plan.problem && <Trouble problem={plan.problem} again={plan.again} />}
       {!p && !plan.problem && <Waiting what="Planning" />}
-      {p && <Plan plan={p} chosen={chosen} choose={(path, c) => setChosen({ ...chosen, [path]: c })} />}
+      {p && <Plan plan={p} chosen={chosen} choose={(path, c) => setChosen({ ...chosen, [path]: c })} stays={stays} />}
       {running.length > 0 && (
         <label class="switch warn">
           <input type="checkbox" checked={evenIfRunning} onChange={(e) => setEvenIfRunning(e.currentTarget.checked)} /> Rewind although {running.map((t) => `${t.processes[t.processes.length - 1].command} (pid ${t.processes[t.processes.length - 1].pid})`).join(", ")} is at work here{" "}
@@ -98,10 +109,28 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
         </button>
       </footer>
       <p class="muted terminal">
-        In a terminal: <Command text={`stet rewind ${entry?.name ?? reference}${scope === "files" ? " --files" : scope === "conversation" ? " --conversation" : ""}${exact ? " --exact" : ""}`} />
+        In a terminal: <Command text={terminal({ store: api.storeDir.value, workspace }, entry?.name ?? reference, shown.info.id, scope, exact, Object.values(chosen))} />
       </p>
     </Dialog>
   );
+}
+
+/** placeText says where a checkpoint is in the conversation. */
+function placeText(e: TimelineEntry): string {
+  const c = e.checkpoint!;
+  const turn = c.turn > 0 ? `, ${c.side === 1 ? "before" : "after"} turn ${c.turn}` : "";
+  return `${e.name}, ${clock(Number(c.timeMs))}${turn}${e.ask ? ` “${oneLine(e.ask, 60)}”` : ""}${e.gone ? " (rewound)" : ""}`;
+}
+
+/** terminal is the command that does the same; conflicts with several resolutions are
+ * asked about there. */
+function terminal(at: Place, name: string, conversation: string, scope: Scope, exact: boolean, chosen: Choice[]): string {
+  const words = ["rewind", name];
+  if (/^i\d/.test(name)) words.push("-c", conversation); // numbers of imported ones are the conversation's
+  if (scope !== "both") words.push(`--${scope}`);
+  if (exact) words.push("--exact");
+  else if (new Set(chosen).size === 1) words.push(`--${chosen[0]}`);
+  return command(at, ...words);
 }
 
 const nothing = (p: PlanRewindResponse) => sorted(p.files).changes.length === 0 && !p.conversationEffect;
@@ -135,7 +164,8 @@ function refused(err: unknown, label: string, again: () => void): void {
   else say({ text: `${p.title}: ${p.detail}`, bad: true });
 }
 
-function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Record<string, Choice>; choose: (path: string, c: Choice) => void }) {
+/** Plan shows what a rewind does. Without choose, conflicts cannot be resolved. */
+export function Plan({ plan, chosen, choose, stays }: { plan: PlanRewindResponse; chosen: Record<string, Choice>; choose?: (path: string, c: Choice) => void; stays?: string }) {
   const { changes, conflicts, kept } = sorted(plan.files);
   return (
     <div class="plan" tabIndex={0} role="region" aria-label="Plan">
@@ -146,7 +176,7 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
           <ul class="plan-files">
             {conflicts.map((f) => (
               <FileLine key={f.path} file={f}>
-                <Chooser path={f.path} chosen={chosen[f.path]} choose={choose} />
+                {choose && <Chooser file={f} chosen={chosen[f.path]} choose={choose} />}
               </FileLine>
             ))}
           </ul>
@@ -156,7 +186,8 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
         <ul class="plan-files">
           {changes.map((f) => (
             <FileLine key={f.path} file={f}>
-              {chosen[f.path] && <Chooser path={f.path} chosen={chosen[f.path]} choose={choose} />}
+              {choose && chosen[f.path] && <Chooser file={f} chosen={chosen[f.path]} choose={choose} />}
+              {f.merged && f.merge.length > 0 && <Hunks hunks={f.merge} />}
             </FileLine>
           ))}
         </ul>
@@ -187,10 +218,10 @@ function Plan({ plan, chosen, choose }: { plan: PlanRewindResponse; chosen: Reco
           ))}
         </section>
       )}
-      {plan.conversationEffect && (
+      {(plan.conversationEffect || stays) && (
         <section>
           <h3>Conversation</h3>
-          <p>It {plan.conversationEffect}.</p>
+          <p>It {plan.conversationEffect || stays}.</p>
         </section>
       )}
     </div>
@@ -220,19 +251,21 @@ function FileLine({ file, children }: { file: PlannedFile; children?: ComponentC
       <span class={`verb ${file.action}`}>{file.action === "conflict" ? "!" : file.action}</span>
       <code class="path">{file.path}</code>
       <Lines added={file.add} removed={file.del} />
+      {file.merged && <span class="tag good">merged</span>}
       <span class="muted why">{file.about}</span>
+      {file.action === "conflict" && file.noMerge && <span class="muted why">No merge: {file.noMerge}.</span>}
       {children}
     </li>
   );
 }
 
-function Chooser({ path, chosen, choose }: { path: string; chosen: Choice | undefined; choose: (path: string, c: Choice) => void }) {
+function Chooser({ file, chosen, choose }: { file: PlannedFile; chosen: Choice | undefined; choose: (path: string, c: Choice) => void }) {
   return (
     <fieldset class="chooser">
-      <legend class="visually-hidden">Resolution for {path}</legend>
+      <legend class="visually-hidden">Resolution for {file.path}</legend>
       {choices.map((c) => (
-        <label key={c.value} title={c.about}>
-          <input type="radio" name={`choice ${path}`} checked={chosen === c.value} onChange={() => choose(path, c.value)} /> {c.label}
+        <label key={c.value} title={c.value === "merge" && file.noMerge ? file.noMerge : c.about}>
+          <input type="radio" name={`choice ${file.path}`} checked={chosen === c.value} disabled={c.value === "merge" && !!file.noMerge} onChange={() => choose(file.path, c.value)} /> {c.label}
         </label>
       ))}
     </fieldset>

@@ -4,6 +4,7 @@ import * as api from "../api.ts";
 import { useListKeys } from "../focus.ts";
 import { count, marked, oneLine } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
+import { type Found, type Group, excerpt, groups } from "../lib/search.ts";
 import { useLoad } from "../load.ts";
 import { query, setQuery } from "../nav.ts";
 import { Empty, Time, Trouble, Waiting, say } from "../ui.tsx";
@@ -29,6 +30,9 @@ export default function SearchPage() {
   const added = more.key === key ? more.hits : [];
   const hits = [...(result.value?.hits ?? []), ...added];
   const cursor = more.key === key ? more.cursor : (result.value?.nextCursor ?? "");
+  const list = groups(hits);
+  const rows = lines(list, !!cursor);
+  const messages = list.reduce((n, g) => n + g.found.length, 0);
   const next = async () => {
     try {
       const res = await api.conversations.search({ query: q, conversation: within, page: { limit: 50, cursor } });
@@ -42,7 +46,7 @@ export default function SearchPage() {
       <div class="page-head">
         <h1>Search</h1>
         <input class="filter" type="search" aria-label="Words to find" placeholder="Words in messages and tool calls" value={text} onInput={(e) => setText(e.currentTarget.value)} ref={focusFirst} />
-        {result.value && <span class="muted">{hits.length === 0 ? "nothing" : count(hits.length, "message") + (cursor ? " and more" : "")}</span>}
+        {result.value && <span class="muted">{hits.length === 0 ? "nothing" : `${count(messages, "message")} in ${count(list.length, "conversation")}${cursor ? " and more" : ""}`}</span>}
         {within && (
           <button type="button" onClick={() => setQuery({ in: undefined })}>
             in one conversation ✕
@@ -63,20 +67,21 @@ export default function SearchPage() {
         </Empty>
       ) : (
         <List
-          count={hits.length + (cursor ? 1 : 0)}
-          estimate={84}
+          count={rows.length}
+          estimate={56}
           role="list"
           label="Messages found"
           class="results"
-          render={(i) =>
-            i < hits.length ? (
-              <Hit hit={hits[i]} />
-            ) : (
+          render={(i) => {
+            const row = rows[i];
+            if (row.kind === "head") return <Head group={row.group} />;
+            if (row.kind === "hit") return <Hit found={row.found} />;
+            return (
               <button type="button" onClick={next}>
                 More
               </button>
-            )
-          }
+            );
+          }}
         />
       )}
     </>
@@ -88,16 +93,59 @@ function focusFirst(el: HTMLInputElement | null): void {
   if (el && !el.value && document.activeElement === document.body) el.focus();
 }
 
-function Hit({ hit }: { hit: SearchHit }) {
+type Line = { kind: "head"; group: Group<SearchHit> } | { kind: "hit"; found: Found<SearchHit> } | { kind: "more" };
+
+/** lines flattens groups into the rows of the list. */
+function lines(list: Group<SearchHit>[], more: boolean): Line[] {
+  const out: Line[] = list.flatMap((group) => [{ kind: "head" as const, group }, ...group.found.map((found) => ({ kind: "hit" as const, found }))]);
+  return more ? [...out, { kind: "more" }] : out;
+}
+
+function Head({ group }: { group: Group<SearchHit> }) {
+  const title = group.inTitle ? marked(group.inTitle.snippet, group.inTitle.matches) : [{ text: oneLine(group.title, 80) || group.conversation, hit: false }];
+  const time = group.inTitle?.timeMs ?? group.found[0]?.hit.timeMs ?? 0n;
   return (
-    <a class="hit" href={to.conversation(hit.conversation, "transcript", { turn: hit.turn || undefined })}>
-      <span class="hit-head">
-        <b>{oneLine(hit.title, 80) || hit.conversation}</b>
-        <span class="muted">
-          {hit.turn > 0 ? `${hit.role === "user" ? "you" : hit.role === "system" ? "automatic" : hit.role} · turn ${hit.turn}` : "title"} · <Time ms={hit.timeMs} />
-        </span>
+    <h2 class="hit-group">
+      <a class="hit" href={to.conversation(group.conversation)}>
+        {title.map((p, i) => (p.hit ? <mark key={i}>{p.text}</mark> : p.text))}
+      </a>
+      <span class="muted">
+        {group.found.length > 0 && `${count(group.found.length, "message")} · `}
+        <Time ms={time} />
       </span>
-      <span class="snippet">{marked(hit.snippet, hit.matches).map((p, i) => (p.hit ? <mark key={i}>{p.text}</mark> : p.text))}</span>
-    </a>
+    </h2>
   );
+}
+
+function Hit({ found: { hit, also } }: { found: Found<SearchHit> }) {
+  return (
+    <div class="found">
+      <a class="hit" href={to.conversation(hit.conversation, "transcript", { turn: hit.turn })}>
+        <span class="muted hit-place">
+          turn {hit.turn} · {hit.role === "user" ? "you" : hit.role === "system" ? "automatic" : hit.role}
+        </span>
+        <span class="snippet">
+          {excerpt(hit.snippet, hit.matches).map((p, i) => (
+            <Piece key={i} {...p} />
+          ))}
+        </span>
+      </a>
+      {also.length > 0 && (
+        <p class="muted also">
+          Also in{" "}
+          {also.map((o, i) => (
+            <>
+              {i > 0 && ", "}
+              <a href={to.conversation(o.conversation, "transcript", { turn: hit.turn })}>{oneLine(o.title, 60) || o.conversation}</a>
+            </>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Piece({ text, hit, code, bold }: { text: string; hit: boolean; code: boolean; bold: boolean }) {
+  const marked = hit ? <mark>{text}</mark> : text;
+  return code ? <code>{marked}</code> : bold ? <b>{marked}</b> : <>{marked}</>;
 }

@@ -4,8 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import * as api from "../api.ts";
+import { command } from "../lib/command.ts";
 import { bytes, count, grouped, oneLine, ratio } from "../lib/format.ts";
-import { stacked } from "../lib/plot.ts";
+import { begin, stacked } from "../lib/plot.ts";
 import { to } from "../lib/route.ts";
 import { useLoad } from "../load.ts";
 import { theme } from "../theme.ts";
@@ -22,7 +23,7 @@ export default function StoragePage() {
     return (
       <Empty whole title="The store is empty">
         <p>
-          Nothing was saved yet. <Command text="stet demo" /> creates an example.
+          Nothing was saved yet. <Command text={command({ store: api.storeDir.value }, "demo")} /> creates an example.
         </p>
       </Empty>
     );
@@ -56,8 +57,7 @@ export default function StoragePage() {
         <Figure name="Compression" value={ratio(content, stored)} about={`${bytes(content)} become ${bytes(stored)}`} />
       </dl>
       <section>
-        <h2>Bytes by kind over time</h2>
-        <Plot report={r} />
+        <PlotOverTime report={r} />
       </section>
       <div class="two">
         <Kinds report={r} />
@@ -90,7 +90,34 @@ function Figure({ name, value, about }: { name: string; value: string; about: st
 
 const hues = ["--plot-1", "--plot-2", "--plot-3", "--plot-4", "--plot-5", "--plot-6", "--plot-7"];
 
-function Plot({ report }: { report: StorageResponse }) {
+/** PlotOverTime shows the time in which most happened, and all of it on request: one old
+ * conversation would leave no room for the rest. */
+function PlotOverTime({ report }: { report: StorageResponse }) {
+  const [all, setAll] = useState(false);
+  const times = stacked(report.points, 0).times;
+  const from = begin(times);
+  const short = from > times[0];
+  return (
+    <>
+      <div class="plot-head">
+        <h2>Bytes by kind over time</h2>
+        {short && (
+          <div class="segments" role="group" aria-label="Time shown">
+            <button type="button" aria-pressed={!all} onClick={() => setAll(false)}>
+              Since {new Date(from * 1000).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" })}
+            </button>
+            <button type="button" aria-pressed={all} onClick={() => setAll(true)}>
+              All time
+            </button>
+          </div>
+        )}
+      </div>
+      <Plot report={report} from={all ? undefined : from} />
+    </>
+  );
+}
+
+function Plot({ report, from }: { report: StorageResponse; from: number | undefined }) {
   const ref = useRef<HTMLDivElement>(null);
   const dark = theme.value;
   const [system, setSystem] = useState(0);
@@ -112,7 +139,7 @@ function Plot({ report }: { report: StorageResponse }) {
         height: 240,
         cursor: { y: false },
         legend: { live: false },
-        scales: { x: { time: true }, y: { range: (_, __, max) => [0, max * 1.08 || 1] } },
+        scales: { x: { time: true, ...(from === undefined ? {} : { range: () => [from, Math.max(from + 1, times[times.length - 1])] as [number, number] }) }, y: { range: (_, __, max) => [0, max * 1.08 || 1] } },
         axes: [axis, { ...axis, size: 72, values: (_, ticks) => ticks.map((t) => bytes(Math.round(t))) }],
         series: [
           {},
@@ -130,7 +157,7 @@ function Plot({ report }: { report: StorageResponse }) {
       resize.disconnect();
       plot.destroy();
     };
-  }, [report, dark, system]);
+  }, [report, dark, system, from]);
   return <div class="plot" ref={ref} role="img" aria-label={`Stored bytes over time, by kind: ${report.kinds.map((k) => `${k.kind} ${bytes(k.bytes)}`).join(", ")}`} />;
 }
 
@@ -229,7 +256,7 @@ function Garbage() {
       <div role="status">
         {state.res && (
           <p>
-            {state.res.removed === 0n ? "Nothing to remove" : `${count(state.res.removed, "blob")} (${bytes(state.res.removedBytes)}) to remove`}; {count(state.res.kept, "blob")} ({bytes(state.res.keptBytes)}) to keep. <Command text="stet gc" />
+            {state.res.removed === 0n ? "Nothing to remove" : `${count(state.res.removed, "blob")} (${bytes(state.res.removedBytes)}) to remove`}; {count(state.res.kept, "blob")} ({bytes(state.res.keptBytes)}) to keep. <Command text={command({ store: api.storeDir.value }, "gc")} />
           </p>
         )}
       </div>
