@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/stet-dev/stet/web"
 )
@@ -13,4 +14,17 @@ func mountPage(root *http.ServeMux) {
 		root.Handle("GET "+pattern, web.Handler())
 	}
 	root.Handle("GET /assets/", web.Assets())
+}
+
+// orPage shows the page to a person whose address leads nowhere. A program, which does
+// not ask for HTML, gets the answer of the calls.
+func orPage(calls http.Handler) http.Handler {
+	missing := web.Missing()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			missing.ServeHTTP(w, r)
+			return
+		}
+		calls.ServeHTTP(w, r)
+	})
 }

@@ -146,7 +146,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 // mux assembles all handlers.
 func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Context) error) http.Handler {
 	root := http.NewServeMux()
-	root.Handle("/", g.calls())
+	root.Handle("/", orPage(g.calls()))
 	for path, handler := range reflection(services) {
 		root.Handle(path, g.shared(handler))
 	}

@@ -41,7 +41,12 @@ func Patterns() []string {
 // Handler serves the page for every address; the page decides what to show. It holds
 // no data; it asks for the token and fetches everything with it. Browsers do not
 // store it, so a new release is visible at once.
-func Handler() http.Handler {
+func Handler() http.Handler { return serve(http.StatusOK) }
+
+// Missing serves the page for addresses that lead nowhere: it says so to a person.
+func Missing() http.Handler { return serve(http.StatusNotFound) }
+
+func serve(status int) http.Handler {
 	body, err := fs.ReadFile(dist, "dist/index.html")
 	if err != nil {
 		panic(err) // the file is embedded
@@ -49,6 +54,7 @@ func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
 		w.Write(body)
 	})
 }

@@ -114,3 +114,11 @@ func TestFirstLoadIsSmall(t *testing.T) {
 	}
 	t.Logf("first load: %d bytes", total)
 }
+
+// A person whose address leads nowhere gets the page, which says so; a program sees 404.
+func TestAnAddressThatLeadsNowhere(t *testing.T) {
+	res := get(t, web.Missing(), "/no/such/page", nil)
+	if res.StatusCode != 404 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+		t.Errorf("%s, %s", res.Status, res.Header.Get("Content-Type"))
+	}
+}

@@ -181,6 +181,7 @@ func fill(t *testing.T, bin, store string) {
 	importTwo(t, db, store+"-imported", "from the editor", time.Hour)
 	changedByBoth(t, db, store+"-both")
 	twoBranches(t, db, store+"-branches")
+	hundredFiles(t, db, store+"-hundred")
 	emptyRun(t, db)
 	importTwo(t, db, store+"-old", "long ago", 2*365*24*time.Hour)
 	if err := db.Close(); err != nil {

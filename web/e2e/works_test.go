@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,5 +119,18 @@ func emptyRun(t *testing.T, db *stet.DB) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// hundredFiles adds a conversation whose agent changed a hundred files.
+func hundredFiles(t *testing.T, db *stet.DB, dir string) {
+	t.Helper()
+	w := newWork(t, db, dir, "a hundred files")
+	text := func(more string) string { return "package files\n\n" + more + strings.Repeat("// the same\n", 50) }
+	for _, more := range []string{"", "var changed = true\n\n"} {
+		for i := range 100 {
+			w.write(fmt.Sprintf("f%03d.go", i), text(more))
+		}
+		w.take(1, checkpoint.After)
 	}
 }

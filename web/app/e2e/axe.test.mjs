@@ -42,7 +42,7 @@ function views(retry, prices) {
     }],
     ["export and resume", retry, ".actions", async (page) => {
       await page.locator(".actions summary").click();
-      await page.locator(".menu-items").waitFor();
+      await page.locator(".actions .menu-items").waitFor();
     }],
     ["keys", `${at}/`, "a.row", async (page) => {
       await page.keyboard.press("?");

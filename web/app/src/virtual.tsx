@@ -6,6 +6,8 @@ export interface ListHandle {
   /** show scrolls a row to the top of the view. */
   show: (index: number) => void;
   end: () => void;
+  /** held reports whether the row that show showed is still held at the top. */
+  held: () => boolean;
 }
 
 interface Props {
@@ -101,6 +103,7 @@ export function List({ count, estimate, render, keyOf, label, role, class: c, ha
         view.current.atEnd = true;
         outer.current!.scrollTop = outer.current!.scrollHeight;
       },
+      held: () => view.current.wanted >= 0,
     }),
     [count],
   );

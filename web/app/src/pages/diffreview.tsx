@@ -1,6 +1,6 @@
 import type { FileDiff } from "@gen/stet/v1/checkpoint_service_pb";
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Diff, useDiff } from "../diffs.ts";
 import { useKeys } from "../keys.ts";
 import { lazy } from "../lazy.tsx";
@@ -49,6 +49,10 @@ export function DiffReview({ from, to, workspace, name, conversation = "", reloa
     setCurrent(file);
     list.current?.show(places[file]);
   };
+  // Lines of files above may arrive later; the file stays in view.
+  useLayoutEffect(() => {
+    if (list.current?.held()) list.current.show(places[current]);
+  }, [places]);
   const toggleSeen = (path: string) => {
     const next = new Set(seen);
     if (!next.delete(path)) next.add(path);

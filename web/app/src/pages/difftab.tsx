@@ -6,7 +6,7 @@ import { DiffReview } from "./diffreview.tsx";
 
 /** DiffTab shows what a checkpoint changed, or how it differs from the current files. */
 export default function DiffTab({ shown, reload }: { shown: Shown; reload: () => void }) {
-  const entry = shown.entry ?? shown.timeline.entries.find((e) => !e.gone && !e.quiet && e.checkpoint!.filesChanged > 0) ?? shown.timeline.entries.find((e) => !e.gone);
+  const entry = shown.entry ?? shown.timeline.entries.find((e) => !e.gone && e.checkpoint!.kind !== "safety" && e.checkpoint!.filesChanged > 0) ?? shown.timeline.entries.find((e) => !e.gone);
   const c = entry?.checkpoint;
   if (!entry || !c) {
     return (

@@ -18,9 +18,9 @@ type Scope = "both" | "files" | "conversation";
  * refuses if anything has changed since the plan was made. */
 export default function RewindSheet({ shown, reference, onClose, reload }: { shown: Shown; reference: string; onClose: () => void; reload: () => void }) {
   const entry = shown.timeline.entries.find((e) => e.checkpoint?.id === reference);
-  // Some checkpoints have no state of the conversation: they restore only files.
+  // Some checkpoints name no state of the conversation: the plan decides whether it moves.
   const stateless = entry?.checkpoint?.root.length === 0;
-  const [scope, setScope] = useState<Scope>(stateless ? "files" : "both");
+  const [scope, setScope] = useState<Scope>("both");
   const [chosen, setChosen] = useState<Record<string, Choice>>({});
   const [exactly, setExactly] = useState(false);
   const [evenIfRunning, setEvenIfRunning] = useState(false);
@@ -32,8 +32,8 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
     ref: reference,
     workspace,
     conversation: shown.info.id,
-    files: scope !== "conversation",
-    withConversation: scope !== "files",
+    files: scope === "files" || (scope === "both" && !stateless),
+    withConversation: scope === "conversation" || (scope === "both" && !stateless),
     choices: exact ? {} : chosen, // exact leaves no choice
     exact,
   };
@@ -60,7 +60,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
   };
   const p = plan.value;
   // Nothing is left open: a plan also says why the conversation does not go along.
-  const stays = stateless ? `stays as it is: ${entry!.name} has no state of it${entry!.checkpoint!.turn <= 1 && entry!.checkpoint!.side === 1 ? ", because it was made before the first turn was saved" : ""}` : scope === "files" ? "stays as it is: only the files go back" : scope === "both" ? "is at this point already" : undefined;
+  const stays = scope === "files" ? "stays as it is: only the files go back" : stateless ? `stays as it is: ${entry!.name} has no state of it${entry!.checkpoint!.turn <= 1 && entry!.checkpoint!.side === 1 ? ", because it was made before the first turn was saved" : ""}` : scope === "both" ? "is at this point already" : undefined;
   const running = p?.atWork.filter((t) => t.processes.length > 0) ?? [];
   const title = entry ? `Rewind to ${entry.name}` : "Rewind";
   return (
@@ -79,7 +79,7 @@ export default function RewindSheet({ shown, reference, onClose, reload }: { sho
       </label>
       <div class="segments" role="group" aria-label="What to rewind">
         {(["both", "files", "conversation"] as const).map((s) => (
-          <button type="button" key={s} aria-pressed={scope === s} disabled={stateless && s !== "files"} onClick={() => setScope(s)}>
+          <button type="button" key={s} aria-pressed={scope === s} disabled={stateless && s === "conversation"} onClick={() => setScope(s)}>
             {s === "both" ? "Files and conversation" : s === "files" ? "Files only" : "Conversation only"}
           </button>
         ))}
