@@ -395,7 +395,7 @@ test("one hunk and one file are restored from the diff", async () => {
   const read = (name) => readFileSync(join(dir, name), "utf8");
   const [a, made] = [read("a.txt"), read("made.txt")];
   await page.goto(`${await find(page, server, "changed by both")}/diff`);
-  await page.locator(".point-link", { hasText: "changed by both" }).last().click();
+  await page.locator(".point-link").filter({ has: page.locator("b", { hasText: /^c2$/ }) }).click();
   await page.waitForURL(/at=/);
   await page.locator(".diff-line.add", { hasText: "agent twenty" }).waitFor();
   await page.getByRole("button", { name: "Restore these lines…" }).nth(1).click();
