@@ -373,7 +373,7 @@ test("a merge shows its result before it is done, and says why where it cannot b
   await page.locator(".actions").getByRole("button", { name: "Rewind…" }).click();
   const sheet = page.locator("dialog.sheet");
   const go = sheet.getByRole("button", { name: "Rewind", exact: true });
-  await sheet.getByText("No merge: the agent created it").waitFor();
+  await sheet.getByText("No merge: it was created, removed or replaced").waitFor();
   const of = (name) => sheet.locator(".plan-files li", { hasText: name });
   assert.ok(await of("made.txt").getByLabel("merge").isDisabled(), "it cannot be merged");
   await of("made.txt").getByLabel("keep mine").check();
