@@ -157,7 +157,11 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 		return nil, err
 	}
 	out.NotCaptured = wireSkipped(made.NotCaptured)
-	return connect.NewResponse(&stetv1.CreateCheckpointResponse{Checkpoint: out, NotKept: wireNotKept(&made.NotKept)}), nil
+	res := &stetv1.CreateCheckpointResponse{Checkpoint: out, NotKept: wireNotKept(&made.NotKept)}
+	if made.StateError != nil {
+		res.StateLost = made.StateError.Error()
+	}
+	return connect.NewResponse(res), nil
 }
 
 // holder returns what holds a turn open: the process that the caller names. A process of

@@ -141,9 +141,10 @@ func TestWorkGoesOnWithoutALostRoot(t *testing.T) {
 	if err := os.WriteFile(file, []byte("one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made := call(t, checkpoints.Create, &stetv1.CreateCheckpointRequest{Workspace: b.dir, Conversation: b.id, Turn: 2, Side: checkpoint.After}).GetCheckpoint()
-	if len(made.GetRoot()) != 0 || made.GetConversation() != b.id {
-		t.Errorf("the checkpoint is %v", made)
+	created := call(t, checkpoints.Create, &stetv1.CreateCheckpointRequest{Workspace: b.dir, Conversation: b.id, Turn: 2, Side: checkpoint.After})
+	made := created.GetCheckpoint()
+	if len(made.GetRoot()) != 0 || made.GetConversation() != b.id || !strings.Contains(created.GetStateLost(), "data loss") {
+		t.Errorf("the checkpoint is %v, the loss %q", made, created.GetStateLost())
 	}
 	refuse(t, checkpoints.PlanRewind, &stetv1.PlanRewindRequest{Workspace: b.dir, Ref: "c1", Files: true, WithConversation: true}, connect.CodeDataLoss)
 	if got, err := os.ReadFile(file); err != nil || string(got) != "one" {

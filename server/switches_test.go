@@ -76,4 +76,26 @@ func TestSwitchesHoldInTheServer(t *testing.T) {
 			t.Errorf("a checkpoint was made: %v", made.Msg)
 		}
 	})
+	t.Run("force", func(t *testing.T) {
+		t.Setenv("HOME", dir)
+		home := &stetv1.CreateCheckpointRequest{Workspace: dir, Label: "home"}
+		t.Run("off", func(t *testing.T) {
+			c := open(t, func(*checkpoint.Options) {})
+			if made, err := c.Create(t.Context(), connect.NewRequest(home)); err == nil {
+				t.Errorf("a checkpoint of the home directory was made: %v", made.Msg)
+			}
+		})
+		t.Run("on", func(t *testing.T) {
+			call(t, open(t, func(o *checkpoint.Options) { o.Force = true }).Create, home)
+		})
+	})
+	t.Run("rewind.fast_checkpoints", func(t *testing.T) {
+		c := open(t, func(o *checkpoint.Options) { o.OneByOne = true })
+		ask := &stetv1.PlanRewindRequest{Workspace: dir, Ref: first, Files: true, Exact: true}
+		plan := call(t, c.PlanRewind, ask)
+		call(t, c.Rewind, &stetv1.RewindRequest{Plan: ask, PlanToken: plan.GetPlanToken()})
+		if got, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(got) != "one\n" {
+			t.Errorf("after a rewind one by one: %q, %v", got, err)
+		}
+	})
 }

@@ -524,7 +524,10 @@ type CreateCheckpointResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Checkpoint *Checkpoint            `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// Counts the examined files; missing if everything of them is kept.
-	NotKept       *NotKept `protobuf:"bytes,2,opt,name=not_kept,json=notKept,proto3" json:"not_kept,omitempty"`
+	NotKept *NotKept `protobuf:"bytes,2,opt,name=not_kept,json=notKept,proto3" json:"not_kept,omitempty"`
+	// Set if the state of the conversation is lost: why. The checkpoint then has the files
+	// only.
+	StateLost     string `protobuf:"bytes,3,opt,name=state_lost,json=stateLost,proto3" json:"state_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -571,6 +574,13 @@ func (x *CreateCheckpointResponse) GetNotKept() *NotKept {
 		return x.NotKept
 	}
 	return nil
+}
+
+func (x *CreateCheckpointResponse) GetStateLost() string {
+	if x != nil {
+		return x.StateLost
+	}
+	return ""
 }
 
 type ListCheckpointsRequest struct {
@@ -3098,12 +3108,14 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x05paths\x18\b \x03(\tR\x05paths\x12\x12\n" +
 	"\x04tool\x18\t \x01(\tR\x04tool\x12\x10\n" +
 	"\x03pid\x18\n" +
-	" \x01(\rR\x03pid\"|\n" +
+	" \x01(\rR\x03pid\"\x9b\x01\n" +
 	"\x18CreateCheckpointResponse\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
 	"checkpoint\x12+\n" +
-	"\bnot_kept\x18\x02 \x01(\v2\x10.stet.v1.NotKeptR\anotKept\"}\n" +
+	"\bnot_kept\x18\x02 \x01(\v2\x10.stet.v1.NotKeptR\anotKept\x12\x1d\n" +
+	"\n" +
+	"state_lost\x18\x03 \x01(\tR\tstateLost\"}\n" +
 	"\x16ListCheckpointsRequest\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12!\n" +
