@@ -26,6 +26,7 @@ func (g *group) run() {
 		return
 	}
 	g.t.conclude(g, err)
+	g.discardUnused()
 	for _, r := range g.reqs {
 		g.answer(r, err)
 	}
@@ -40,6 +41,7 @@ func (g *group) runApart(err error) {
 		err = blobs.write()
 		g.recs, g.lost = blobs.recs, append(g.lost, blobs.lost...)
 		g.t.conclude(g, err)
+		blobs.discardUnused()
 	} else {
 		g.t.conclude(g, nil)
 	}
@@ -83,9 +85,9 @@ func (g *group) write() error {
 		a := db.newAttempt()
 		err := g.try(a)
 		if err == nil {
-			g.discardUnused()
 			return nil
 		}
+		g.unused = nil // the answer may be cut short
 		switch again, err := g.recover(a, err, deadline); {
 		case err != nil:
 			return err
@@ -169,8 +171,9 @@ func (g *group) connect() (*pgxpool.Conn, int64, error) {
 	return conn, generation, err
 }
 
-// discardUnused removes the objects of blobs that were stored already. If that fails,
-// they become orphans for a later sweep.
+// discardUnused removes the objects of blobs that were stored already. It comes after
+// conclude: a reader that finds a pending record takes its missing object for damage. If
+// it fails, the objects become orphans for a later sweep.
 func (g *group) discardUnused() {
 	if len(g.unused) == 0 {
 		return
