@@ -23,6 +23,8 @@ func collectUnhurriedly() {
 	first := &sentinel{}
 	runtime.AddCleanup(first, func(int) {
 		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
+		if debug.SetMemoryLimit(-1) == unhurried { // else the verb has set its own
+			debug.SetMemoryLimit(limit)
+		}
 	}, 0)
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/stet-dev/stet"
@@ -53,6 +54,9 @@ func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *
 		return intake.Count(ctx, adapter, found.all(), show)
 	}
 	a.cache, a.compactLater = importCache, true
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(importMemory)
+	}
 	err = a.withStore(ctx, true, func(db *stet.DB) error {
 		var failed error
 		totals, err = intake.New(db.Blobs(), db.Rows(), adapter).Sessions(ctx, found.all(), func(t intake.Totals) {
@@ -98,6 +102,10 @@ func agentImported(adapter foreign.Adapter, totals intake.Totals, dryRun bool) a
 // importCache is how much content an import holds in memory: it reads back only the state
 // to which it adds a turn.
 const importCache = 4 << 20
+
+// importMemory is the memory from which an import collects garbage more often. Live are
+// about 40 MiB, whatever the size of the sessions.
+const importMemory = 64 << 20
 
 type agentImportJSON struct {
 	Schema        string        `json:"schema"`
