@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/purge"
@@ -66,8 +67,8 @@ func (d dyingRows) Commit(ctx context.Context, b *kv.Batch) error {
 	return d.Store.Commit(ctx, b)
 }
 
-// TestKilledAtEveryChange ends a purge before each call that changes the store. The store
-// is whole, and another purge finishes the work.
+// TestKilledAtEveryChange ends a purge before each call that changes the store, before every
+// fifth in quick runs. The store is whole, and another purge finishes the work.
 func TestKilledAtEveryChange(t *testing.T) {
 	made := newWorld(t, false)
 	db := made.open()
@@ -77,7 +78,7 @@ func TestKilledAtEveryChange(t *testing.T) {
 	must(t, db.Compact(t.Context(), nil))
 	must(t, db.Close())
 	target := purge.Target{Secrets: [][]byte{[]byte(secret)}}
-	for n := 0; ; n++ {
+	for n := 0; ; n += testenv.Sizes(5, 1, 1) {
 		w := &world{t: t, store: filepath.Join(t.TempDir(), "store"), project: made.project, opts: &stet.Options{}}
 		must(t, os.CopyFS(w.store, os.DirFS(made.store)))
 		finished := w.dying(n, target)
