@@ -88,10 +88,9 @@ type Plan struct {
 	// finishes it.
 	Unfinished bool
 
-	target   Target
-	patterns *patterns
-	find     *finder
-	pending  []blob.ID
+	target  Target
+	find    *finder
+	pending []blob.ID
 }
 
 // Empty reports whether there is nothing to remove.

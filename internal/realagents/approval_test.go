@@ -15,8 +15,8 @@ import (
 // TestCodexHooksAreApproved: Codex skips hooks until its user approved them. stet says so
 // until then, and agrees with Codex about what was approved.
 func TestCodexHooksAreApproved(t *testing.T) {
-	each(t, func(t *testing.T, a realagents.Agent) {
-		a = realagents.CodexAsking()
+	each(t, func(t *testing.T, _ realagents.Agent) {
+		a := realagents.CodexAsking()
 		b := realagents.NewBox(t, a)
 		b.Stet("connect", a.Name, "-y")
 		step(t, a.Name, "approval", func(t *testing.T) { approval(t, b.In(t)) })
