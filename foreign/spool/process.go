@@ -77,24 +77,16 @@ func (s *Spool) opened() (o OpenSession, err error) {
 // Opened returns the sessions of all agents whose process is running.
 func Opened(dir string) ([]OpenSession, error) {
 	var out []OpenSession
-	agents, err := readDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, agent := range agents {
-		sessions, err := readDir(filepath.Join(dir, agent))
+	for s, err := range all(dir) {
 		if err != nil {
 			return nil, err
 		}
-		for _, session := range sessions {
-			s := &Spool{dir: filepath.Join(dir, agent, session)}
-			o, err := s.opened()
-			if err != nil || o.Process.Life() != checkpoint.Alive {
-				continue
-			}
-			o.Last = s.Last()
-			out = append(out, o)
+		o, err := s.opened()
+		if err != nil || o.Process.Life() != checkpoint.Alive {
+			continue
 		}
+		o.Last = s.Last()
+		out = append(out, o)
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,27 +107,19 @@ const workLife = time.Hour
 // beginning: work that goes on, and work with an event since a time.
 func Unrecorded(ctx context.Context, dir string, since, now time.Time) ([]Worker, error) {
 	var out []Worker
-	agents, err := readDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, agent := range agents {
-		sessions, err := readDir(filepath.Join(dir, agent))
+	for s, err := range all(dir) {
 		if err != nil {
 			return nil, err
 		}
-		for _, session := range sessions {
-			s := &Spool{dir: filepath.Join(dir, agent, session)}
-			if at := s.Last(); at.Before(since) && now.Sub(at) > workLife {
-				continue
-			}
-			t, err := s.Turn(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if open, last := t.Working(); open && now.Sub(last) <= workLife || !last.IsZero() && !last.Before(since) {
-				out = append(out, t.worker())
-			}
+		if at := s.Last(); at.Before(since) && now.Sub(at) > workLife {
+			continue
+		}
+		t, err := s.Turn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if open, last := t.Working(); open && now.Sub(last) <= workLife || !last.IsZero() && !last.Before(since) {
+			out = append(out, t.worker())
 		}
 	}
 	return out, nil
@@ -144,6 +137,29 @@ func (t Turn) worker() Worker {
 		}
 	}
 	return w
+}
+
+// all yields the spools of the sessions of all agents.
+func all(dir string) iter.Seq2[*Spool, error] {
+	return func(yield func(*Spool, error) bool) {
+		agents, err := readDir(dir)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, agent := range agents {
+			sessions, err := readDir(filepath.Join(dir, agent))
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, session := range sessions {
+				if !yield(&Spool{dir: filepath.Join(dir, agent, session)}, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // readDir returns the names of the directories in a directory, none if it is missing.
