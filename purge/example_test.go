@@ -56,7 +56,7 @@ func forgetKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("found in %d conversation\n", len(plan.Talks))
+	fmt.Printf("found in %d conversation\n", len(plan.Conversations))
 	result, err := p.Remove(ctx, plan)
 	if err != nil {
 		return err

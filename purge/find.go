@@ -85,7 +85,7 @@ func (p *Plan) look(ctx context.Context) error {
 	if err := p.lookAtTrees(ctx); err != nil {
 		return err
 	}
-	if err := p.lookAtTalks(ctx); err != nil {
+	if err := p.lookAtConversations(ctx); err != nil {
 		return err
 	}
 	p.Unread = p.find.unread

@@ -18,8 +18,8 @@ func (s *Service) prove(ctx context.Context, after *Plan, res *Result) error {
 			res.Remains = append(res.Remains, Remain{Where: "blob " + id.String(), Count: 1, Why: stored})
 		}
 	}
-	for _, talk := range after.Talks {
-		res.Remains = append(res.Remains, Remain{Where: "conversation " + talk.Conversation, Count: talk.Places, Why: stored})
+	for _, c := range after.Conversations {
+		res.Remains = append(res.Remains, Remain{Where: "conversation " + c.ID, Count: c.Places, Why: stored})
 	}
 	for _, key := range after.Rows {
 		res.Remains = append(res.Remains, Remain{Where: "row " + key, Count: 1, Why: "its key or its value cannot be changed"})

@@ -63,18 +63,20 @@ type File struct {
 	Checkpoints []string
 }
 
-// Talk is a conversation whose content holds the bytes.
-type Talk struct {
-	Conversation string
+// Conversation is one whose content holds the bytes.
+type Conversation struct {
+	ID string
+	// Title is its title, empty if that holds the bytes itself.
+	Title string
 	// Places counts the blobs: messages, steps, results of tools.
 	Places int
 }
 
 // Plan is what was found.
 type Plan struct {
-	// Files are removed from their checkpoints, Talks are masked.
-	Files []File
-	Talks []Talk
+	// Files are removed from their checkpoints, Conversations are masked.
+	Files         []File
+	Conversations []Conversation
 	// Rows are the keys of rows that hold the bytes, or names of contents that do.
 	Rows []string
 	// Contents is the number of stored blobs that hold the bytes, those without
@@ -95,7 +97,7 @@ type Plan struct {
 
 // Empty reports whether there is nothing to remove.
 func (p *Plan) Empty() bool {
-	return len(p.Files) == 0 && len(p.Talks) == 0 && len(p.Rows) == 0 && p.Contents == 0 && !p.Unfinished
+	return len(p.Files) == 0 && len(p.Conversations) == 0 && len(p.Rows) == 0 && p.Contents == 0 && !p.Unfinished
 }
 
 // Result is what Remove did.

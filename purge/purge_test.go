@@ -56,8 +56,8 @@ func TestASecretIsRemovedEverywhere(t *testing.T) {
 			t.Errorf("files %q in %v, want %q", paths, plan.Files, want)
 		}
 		var talks []string
-		for _, one := range plan.Talks {
-			talks = append(talks, one.Conversation)
+		for _, one := range plan.Conversations {
+			talks = append(talks, one.ID)
 		}
 		if want := []string{"idle", "shop"}; !slices.Equal(talks, want) {
 			t.Errorf("conversations %q, want %q", talks, want)

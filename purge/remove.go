@@ -29,7 +29,7 @@ func (s *Service) Remove(ctx context.Context, plan *Plan) (*Result, error) {
 			return res, err
 		}
 		plan = next
-		if plan.Contents == 0 && len(plan.Files) == 0 && len(plan.Talks) == 0 && len(plan.Rows) == 0 || round == rounds {
+		if plan.Contents == 0 && len(plan.Files) == 0 && len(plan.Conversations) == 0 && len(plan.Rows) == 0 || round == rounds {
 			break
 		}
 		res.Remains = nil

@@ -129,21 +129,21 @@ func (a *app) secretsIn(path string, lines bool) ([][]byte, error) {
 }
 
 type purgeJSON struct {
-	Schema        string           `json:"schema"`
-	DryRun        bool             `json:"dry_run"`
-	Files         []purgedFileJSON `json:"files"`
-	Conversations []purgedTalkJSON `json:"conversations"`
-	Rows          []string         `json:"rows"`
-	Contents      int              `json:"contents"`
-	Partly        []purgedFileJSON `json:"partly"`
-	Unread        []string         `json:"unread"`
-	Rewritten     rewrittenJSON    `json:"rewritten"`
-	Removed       countJSON        `json:"removed"`
-	Copies        int              `json:"copies_removed"`
-	Scanned       scannedJSON      `json:"scanned"`
-	StillThere    []string         `json:"still_in_workspace"`
-	Remains       []remainJSON     `json:"remains"`
-	Left          int              `json:"occurrences_left"`
+	Schema        string                   `json:"schema"`
+	DryRun        bool                     `json:"dry_run"`
+	Files         []purgedFileJSON         `json:"files"`
+	Conversations []purgedConversationJSON `json:"conversations"`
+	Rows          []string                 `json:"rows"`
+	Contents      int                      `json:"contents"`
+	Partly        []purgedFileJSON         `json:"partly"`
+	Unread        []string                 `json:"unread"`
+	Rewritten     rewrittenJSON            `json:"rewritten"`
+	Removed       countJSON                `json:"removed"`
+	Copies        int                      `json:"copies_removed"`
+	Scanned       scannedJSON              `json:"scanned"`
+	StillThere    []string                 `json:"still_in_workspace"`
+	Remains       []remainJSON             `json:"remains"`
+	Left          int                      `json:"occurrences_left"`
 }
 
 type purgedFileJSON struct {
@@ -152,7 +152,7 @@ type purgedFileJSON struct {
 	Checkpoints []string `json:"checkpoints"`
 }
 
-type purgedTalkJSON struct {
+type purgedConversationJSON struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Places int    `json:"places"`
@@ -232,7 +232,7 @@ func (a *app) purge(ctx context.Context, db *stet.DB, target purge.Target, flags
 func planned(ctx context.Context, db *stet.DB, plan *purge.Plan, dryRun bool) (*purgeJSON, error) {
 	v := &purgeJSON{
 		Schema: "stet.purge.v1", DryRun: dryRun, Rows: append([]string{}, plan.Rows...), Contents: plan.Contents,
-		Conversations: []purgedTalkJSON{}, Unread: []string{}, StillThere: []string{}, Remains: []remainJSON{},
+		Conversations: []purgedConversationJSON{}, Unread: []string{}, StillThere: []string{}, Remains: []remainJSON{},
 	}
 	var err error
 	if v.Files, err = purgedFiles(ctx, db, plan.Files); err != nil {
@@ -241,12 +241,8 @@ func planned(ctx context.Context, db *stet.DB, plan *purge.Plan, dryRun bool) (*
 	if v.Partly, err = purgedFiles(ctx, db, plan.Partly); err != nil {
 		return nil, err
 	}
-	for _, talk := range plan.Talks {
-		one := purgedTalkJSON{ID: talk.Conversation, Places: talk.Places}
-		if info, err := db.Conversations().Get(ctx, talk.Conversation); err == nil && !slices.Contains(plan.Rows, "stet:conversation:"+talk.Conversation) {
-			one.Title = info.Title
-		}
-		v.Conversations = append(v.Conversations, one)
+	for _, c := range plan.Conversations {
+		v.Conversations = append(v.Conversations, purgedConversationJSON{ID: c.ID, Title: c.Title, Places: c.Places})
 	}
 	for _, err := range plan.Unread {
 		v.Unread = append(v.Unread, err.Error())

@@ -137,7 +137,7 @@ func (r *rewriter) roots(ctx context.Context) (map[string][]blob.ID, error) {
 		}
 		return err
 	}
-	ofTalks := func(rows kv.Store) error {
+	ofConversations := func(rows kv.Store) error {
 		for row, err := range conversation.New(s.Blobs, rows, nil).RootRows(ctx) {
 			if err == nil {
 				err = one(row.Conversation, graph.Root{Kind: graph.State, ID: row.Root})
@@ -150,10 +150,10 @@ func (r *rewriter) roots(ctx context.Context) (map[string][]blob.ID, error) {
 		}
 		return each(ctx, jsoncheckpoint.NewStore(rows).Roots, func(root graph.Root) error { return one("", root) }, unread)
 	}
-	if err := ofTalks(s.Rows); err != nil {
+	if err := ofConversations(s.Rows); err != nil {
 		return nil, err
 	}
-	if err := r.find.archives(ctx, ofTalks); err != nil {
+	if err := r.find.archives(ctx, ofConversations); err != nil {
 		return nil, err
 	}
 	for needs, err := range s.Checkpoints.Needs(ctx) {
@@ -212,17 +212,22 @@ func (r *rewriter) places(roots []blob.ID) int {
 	return n
 }
 
-// lookAtTalks finds conversations and rows.
-func (p *Plan) lookAtTalks(ctx context.Context) error {
+// lookAtConversations finds conversations and rows.
+func (p *Plan) lookAtConversations(ctx context.Context) error {
 	r := newRewriter(p.find, false)
-	talks, err := r.roots(ctx)
+	found, err := r.roots(ctx)
 	if err != nil {
 		return fmt.Errorf("purge: %w", err)
 	}
-	for id, roots := range talks {
-		p.Talks = append(p.Talks, Talk{Conversation: id, Places: r.places(roots)})
+	for id, roots := range found {
+		c := Conversation{ID: id, Places: r.places(roots)}
+		// One whose row cannot be read is among the unread rows.
+		if info, err := p.find.s.stores.Conversations.Get(ctx, id); err == nil && !p.find.contents.in([]byte(info.Title)) {
+			c.Title = info.Title
+		}
+		p.Conversations = append(p.Conversations, c)
 	}
-	slices.SortFunc(p.Talks, func(a, b Talk) int { return cmp.Compare(a.Conversation, b.Conversation) })
+	slices.SortFunc(p.Conversations, func(a, b Conversation) int { return cmp.Compare(a.ID, b.ID) })
 	return p.find.eachRow(ctx, func(at rowAt) error {
 		if p.find.contents.in(at.plain) || p.find.contents.in([]byte(at.Key)) {
 			p.Rows = append(p.Rows, p.find.shown(at.Key))
