@@ -237,7 +237,7 @@ func (a *app) hookDir() (string, error) {
 // recordEvent takes the checkpoint of an event and copies the session. It reports whether
 // a turn ended without words.
 func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event foreign.Event) (wordless bool, err error) {
-	err = a.withRecorder(ctx, adapter, func(db *stet.DB, r *recorder.Recorder) error {
+	err = a.withRecorder(ctx, adapter, true, func(db *stet.DB, r *recorder.Recorder) error {
 		noticed := a.hookNotice(ctx, db, adapter, event)
 		out, err := r.Record(ctx, event, agentProcess(adapter.Name())...)
 		wordless = out.Wordless
@@ -254,8 +254,9 @@ func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event fo
 	return wordless, err
 }
 
-// withRecorder opens the store for the events of an agent.
-func (a *app) withRecorder(ctx context.Context, adapter foreign.Adapter, use func(*stet.DB, *recorder.Recorder) error) error {
+// withRecorder opens the store for the events of an agent. Only an event that begins
+// something makes a store: one that was removed since stays removed.
+func (a *app) withRecorder(ctx context.Context, adapter foreign.Adapter, create bool, use func(*stet.DB, *recorder.Recorder) error) error {
 	host, err := foreign.ThisHost()
 	if err != nil {
 		return err
@@ -264,7 +265,7 @@ func (a *app) withRecorder(ctx context.Context, adapter foreign.Adapter, use fun
 	if err != nil {
 		return err
 	}
-	return a.withStore(ctx, true, func(db *stet.DB) error {
+	return a.withStore(ctx, create, func(db *stet.DB) error {
 		return use(db, &recorder.Recorder{
 			Adapter: adapter, Host: host, Blobs: db.Blobs(), Rows: db.Rows(), Spool: dir, Author: adapter.Name(),
 			Space: func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/recorder"
+	"github.com/stet-dev/stet/sqlite"
 )
 
 // Limits of the wait for a record that the agent writes after the end of a turn. It looks
@@ -36,10 +38,13 @@ func (a *app) hookWords(ctx context.Context, adapter foreign.Adapter, event fore
 		if now := look.Changed(ctx, event); now != seen {
 			seen, pause = now, wordsPause
 			whole := false
-			err := a.withRecorder(ctx, adapter, func(_ *stet.DB, r *recorder.Recorder) (err error) {
+			err := a.withRecorder(ctx, adapter, false, func(_ *stet.DB, r *recorder.Recorder) (err error) {
 				whole, err = r.Words(ctx, event)
 				return err
 			})
+			if errors.Is(err, sqlite.ErrNoStore) {
+				return nil // it was removed since
+			}
 			if whole || err != nil && ctx.Err() == nil {
 				return err
 			}
