@@ -168,7 +168,9 @@ func (a *app) supervise(ctx context.Context, p *place, opts runOptions, args []s
 	}
 	info := conversation.Info{ID: id, Title: s.command, Agent: cmp.Or(opts.agent, filepath.Base(args[0])), Workspace: p.space.Path()}
 	if id == "" {
-		info = dayOfRuns(info, opts.agent, now(), open)
+		if info, err = dayOfRuns(ctx, p.db.Conversations(), info, opts.agent, now(), open); err != nil {
+			return nil, err
+		}
 	}
 	if s.conv, s.made, err = openOrCreate(ctx, p.db.Conversations(), info); err != nil {
 		return nil, err

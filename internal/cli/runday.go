@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -14,27 +15,32 @@ import (
 
 // dayOfRuns returns the conversation of a run that names none: the one of all runs of the
 // day in the workspace. While another run of it is at work, it is a new one: otherwise a
-// rewind of one run would take back the other's work.
-func dayOfRuns(alone conversation.Info, agent string, day time.Time, open checkpoint.Turns) conversation.Info {
-	id := "run-" + day.Format("2006-01-02") + "-" + checkpoint.WorkspaceID(alone.Workspace)[:6]
-	if agent != "" {
-		id += "-" + plainName(agent)
+// rewind of one run would take back the other's work. Its id has a random part, since
+// another machine may have a workspace of the same path, and the two may meet in one store.
+func dayOfRuns(ctx context.Context, store *conversation.Store, alone conversation.Info, agent string, day time.Time, open checkpoint.Turns) (conversation.Info, error) {
+	info := conversation.Info{Title: "runs of " + day.Format("2 Jan 2006"), Agent: cmp.Or(agent, runName), Workspace: alone.Workspace}
+	prefix := "run-" + day.Format("2006-01-02") + "-" + checkpoint.WorkspaceID(alone.Workspace)[:6] + "-"
+	ids, err := store.IDs(ctx, prefix, 0)
+	if err != nil {
+		return info, err
 	}
-	if slices.ContainsFunc(open, func(t checkpoint.Turn) bool { return t.Conversation == id }) {
-		return alone
-	}
-	return conversation.Info{ID: id, Title: "runs of " + day.Format("2 Jan 2006"), Agent: cmp.Or(agent, runName), Workspace: alone.Workspace}
-}
-
-// plainName makes a name a part of an id that people type.
-func plainName(name string) string {
-	plain := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
-			return r
+	for _, id := range ids {
+		have, err := store.Get(ctx, id)
+		switch {
+		case conversation.Damaged(err) || errors.Is(err, conversation.ErrNotFound):
+			continue
+		case err != nil:
+			return info, err
+		case have.Agent != info.Agent || have.Workspace != info.Workspace:
+			continue
+		case slices.ContainsFunc(open, func(t checkpoint.Turn) bool { return t.Conversation == id }):
+			return alone, nil
 		}
-		return '-'
-	}, name)
-	return plain[:min(len(plain), 40)]
+		info.ID = id
+		return info, nil
+	}
+	info.ID = prefix + strings.ToLower(rand.Text()[:6])
+	return info, nil
 }
 
 // openOrCreate opens a conversation, or creates it if it does not exist.
