@@ -161,7 +161,7 @@ func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error
 		return err
 	}
 	if why != "" {
-		a.NoMerge, a.Unmerged = why, why
+		a.NoMerge = why
 		return nil
 	}
 	a.undo = nil

@@ -89,10 +89,8 @@ type Action struct {
 	Why Why
 	// Writer is the last author of the path; nil if unknown.
 	Writer *Writer
-	// Merged means that After is merged from several versions, and Unmerged says why it
-	// could not be, although that was asked for.
-	Merged   bool
-	Unmerged string
+	// Merged means that After is merged from several versions.
+	Merged bool
 	// NoMerge is why a merge cannot resolve a conflict, for people, whether it was asked
 	// for or not. It is empty for a conflict that Merge resolves.
 	NoMerge string

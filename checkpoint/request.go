@@ -214,7 +214,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Reason string     `json:"reason,omitempty"`
 		Why    Why        `json:"why,omitempty"`
 		Merged bool       `json:"merged,omitempty"`
-		// Unmerged says why a merge that was asked for cannot be done.
+		// Unmerged says why a merge cannot resolve a conflict, whether it was asked for or not.
 		Unmerged string  `json:"unmerged,omitempty"`
 		Writer   *Writer `json:"writer,omitempty"`
 	}
@@ -252,7 +252,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		f := file{Path: a.Path, Bytes: workspace.PathBytes(a.Path), Action: a.Kind, Add: a.Add, Del: a.Del, Reason: a.Reason, Why: a.Why, Merged: a.Merged, Unmerged: a.Unmerged, Writer: a.Writer}
+		f := file{Path: a.Path, Bytes: workspace.PathBytes(a.Path), Action: a.Kind, Add: a.Add, Del: a.Del, Reason: a.Reason, Why: a.Why, Merged: a.Merged, Unmerged: a.NoMerge, Writer: a.Writer}
 		if e := cmpEntry(a.Before, a.After); e != nil {
 			f.Kind = e.Kind.String()
 		}

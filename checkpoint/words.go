@@ -92,8 +92,8 @@ func (a *Action) About() string {
 
 // Fate says what becomes of a path in conflict.
 func (a *Action) Fate() string {
-	if a.Unmerged != "" {
-		return "cannot be merged, because " + a.Unmerged
+	if a.NoMerge != "" {
+		return "kept; cannot be merged, because " + a.NoMerge
 	}
 	return "kept"
 }

@@ -195,7 +195,7 @@ func planLeft(p *place, plan *checkpoint.Plan) string {
 	return "Left alone  " + strings.Join(parts, " · ") + "\n"
 }
 
-// chooseAll asks how to resolve each conflict. What cannot be merged is not offered again.
+// chooseAll asks how to resolve each conflict. What cannot be done is not offered.
 func (a *app) chooseAll(ctx context.Context, plan *checkpoint.Plan, choices map[string]checkpoint.Choice) error {
 	for i := range plan.Actions {
 		act := &plan.Actions[i]
@@ -203,8 +203,12 @@ func (a *app) chooseAll(ctx context.Context, plan *checkpoint.Plan, choices map[
 			continue
 		}
 		question := printable(act.Path) + ": [K]eep yours, take the [c]heckpoint's, [m]erge? "
-		if act.Unmerged != "" {
-			question = fmt.Sprintf("%s cannot be merged, because %s: [K]eep yours, take the [c]heckpoint's, or merge with [x] conflict markers? ", printable(act.Path), act.Unmerged)
+		markers := act.NoMerge != "" && choices[act.Path] != checkpoint.MergeMarkers
+		if act.NoMerge != "" {
+			question = fmt.Sprintf("%s cannot be merged, because %s: [K]eep yours, take the [c]heckpoint's? ", printable(act.Path), act.NoMerge)
+		}
+		if markers {
+			question = strings.TrimSuffix(question, "? ") + ", or merge with [x] conflict markers? "
 		}
 		answer, err := a.readLine(ctx, question)
 		if err != nil {
@@ -215,12 +219,18 @@ func (a *app) chooseAll(ctx context.Context, plan *checkpoint.Plan, choices map[
 			choices[act.Path] = checkpoint.KeepMine
 		case answer == "c" || answer == "checkpoint" || answer == "t" || answer == "theirs":
 			choices[act.Path] = checkpoint.Theirs
-		case act.Unmerged == "" && (answer == "m" || answer == "merge"):
+		case act.NoMerge == "" && (answer == "m" || answer == "merge"):
 			choices[act.Path] = checkpoint.Merge
-		case act.Unmerged != "" && (answer == "x" || answer == "markers"):
+		case markers && (answer == "x" || answer == "markers"):
 			choices[act.Path] = checkpoint.MergeMarkers
 		default:
-			return coded(ExitUsage, "invalid answer %q, want k, c or m; nothing was changed", answer)
+			letters := "k or c"
+			if markers {
+				letters = "k, c or x"
+			} else if act.NoMerge == "" {
+				letters = "k, c or m"
+			}
+			return coded(ExitUsage, "invalid answer %q, want %s; nothing was changed", answer, letters)
 		}
 	}
 	return nil
