@@ -63,7 +63,7 @@ func (t *Tools) checkpoint(ctx context.Context, p *Place, args CheckpointArgs) (
 func (a *answer) notCaptured(skipped []workspace.Skipped) {
 	var paths []string
 	for _, s := range skipped {
-		if s.Reason != workspace.ReasonIgnored && s.Reason != workspace.ReasonRepository {
+		if !s.Reason.ByRule() && s.Reason != workspace.ReasonRepository {
 			paths = append(paths, s.Path)
 		}
 	}

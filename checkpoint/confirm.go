@@ -41,7 +41,7 @@ func (w *Workspace) confirm(ctx context.Context, job *job) (bool, error) {
 		paths = append(paths, path)
 	}
 	opts := w.s.opts.Scan
-	opts.Force, opts.Reread, opts.Full = w.s.opts.Force, files, false
+	opts.Force, opts.Reread, opts.Full, opts.Reveal = w.s.opts.Force, files, false, true
 	res, err := workspace.ScanPaths(ctx, w.s.blobs, w.path, job.present.index, paths, &opts)
 	if err != nil {
 		return false, err

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// IgnoredFiles says what to do about ignored files, such as a .env, that exist when a
-// turn begins.
+// IgnoredFiles says what to do about files that a rule leaves out, such as an ignored .env,
+// and that exist when a turn begins.
 type IgnoredFiles string
 
 // The ways. The empty one is NoticeIgnored.
@@ -20,7 +20,8 @@ const (
 	// NoticeIgnored: their stamps are recorded, and those that change during the turn
 	// are reported. Their contents are not read.
 	NoticeIgnored IgnoredFiles = "notice"
-	// CaptureIgnored: small ones are captured, and a rewind restores them.
+	// CaptureIgnored: small ones are captured, and a rewind restores them. Files that
+	// Options.Scan excludes, or has as secrets, are noticed only.
 	CaptureIgnored IgnoredFiles = "small"
 	// PassIgnored: nothing is done about them.
 	PassIgnored IgnoredFiles = "off"
@@ -44,7 +45,7 @@ func (w *Workspace) notice(ctx context.Context, st *state, c *capture, rec *Reco
 	switch rec.Side {
 	case Before:
 		var err error
-		if mode := w.s.opts.Ignored; mode != PassIgnored && !w.s.opts.Scan.NoIgnore {
+		if mode := w.s.opts.Ignored; mode != PassIgnored {
 			if c, err = w.noticeBegin(ctx, st, c, mode); err != nil {
 				return nil, err
 			}
@@ -76,7 +77,7 @@ func (w *Workspace) noticeBegin(ctx context.Context, st *state, c *capture, mode
 	if mode == CaptureIgnored {
 		var small []string
 		stamps = slices.DeleteFunc(stamps, func(s workspace.IgnoredStamp) bool {
-			fits := s.Size <= maxIgnoredBytes && len(small) < maxIgnoredFiles
+			fits := s.Size <= maxIgnoredBytes && len(small) < maxIgnoredFiles && w.s.opts.Scan.LeftOut(s.Path) == ""
 			if fits {
 				small = append(small, s.Path)
 			}
@@ -142,6 +143,7 @@ func wireStamps(stamps []workspace.IgnoredStamp) []*stetv1.IgnoredStamp {
 // nameIgnored adds to a plan the ignored files that changed, and the repositories that
 // were lost, in the rewound turns: they cannot be restored, and the plan must say so.
 func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
+	now := newBlind(p.NotCaptured)
 	listed := make(map[string]bool, len(p.Actions))
 	for i := range p.Actions {
 		listed[p.Actions[i].Path] = true
@@ -173,9 +175,14 @@ func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
 				continue // captured since, and compared
 			}
 			by := writerOf(rec, ByConversation)
+			reason := w.s.opts.Scan.LeftOut(path)
+			if k, ok := now.at(path); ok {
+				reason = k.Reason
+			}
+			reason = cmp.Or(reason, workspace.ReasonIgnored)
 			a := Action{
-				Path: path, Kind: Keep, Why: WhyIgnored, Writer: &by,
-				Reason: fmt.Sprintf("ignored, changed in turn %d and not captured before", rec.Turn),
+				Path: path, Kind: Keep, Why: whyNotCaptured(reason), Writer: &by,
+				Reason: fmt.Sprintf("%s, changed in turn %d and not captured before", reason, rec.Turn),
 			}
 			if workspace.IsRepository(path) {
 				a.Why, a.Reason = WhyRepository, fmt.Sprintf("git repository, deleted or replaced in turn %d and never captured", rec.Turn)

@@ -6,14 +6,14 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Ignore rules decide what is newly captured, never what may be restored. If a tree
+// Rules decide what is newly captured, never what may be restored. If a tree
 // has a path that a rule ignores now, the path is scanned anyway: the plan compares
 // contents, and the safety checkpoint holds what will be replaced.
 
 // reveal captures, in addition to what a scan captured, paths that a rule hides.
 func (w *Workspace) reveal(ctx context.Context, st *state, c *capture, paths []string) (*capture, error) {
 	opts := w.s.opts.Scan
-	opts.Touched, opts.Progress, opts.Force = paths, nil, w.s.opts.Force
+	opts.Touched, opts.Reveal, opts.Progress, opts.Force = paths, true, nil, w.s.opts.Force
 	res, err := workspace.ScanPaths(ctx, w.s.blobs, w.path, c.index, paths, &opts)
 	if err != nil {
 		return nil, err
@@ -37,15 +37,15 @@ func (w *Workspace) reveal(ctx context.Context, st *state, c *capture, paths []s
 // that was scanned despite a rule is missing if it is not in the tree.
 func (c *capture) hides(now blind, path string) (workspace.Skipped, bool) {
 	k, hidden := now.at(path)
-	if hidden && k.Reason == workspace.ReasonIgnored && k.Path != path && c.revealed[path] {
+	if hidden && k.Reason.ByRule() && k.Path != path && c.revealed[path] {
 		return workspace.Skipped{}, false
 	}
 	return k, hidden
 }
 
-// keepKnown reveals paths that the latest checkpoint has and a rule hides. A scan
-// based on the tree of that checkpoint keeps them by itself; one based on an older
-// index, or a newer one of a plan, does not.
+// keepKnown reveals paths that the latest checkpoint has and a rule hides, unless they
+// are excluded by the settings. A scan based on the tree of that checkpoint keeps them by
+// itself; one based on an older index, or a newer one of a plan, does not.
 func (w *Workspace) keepKnown(ctx context.Context, st *state, base *workspace.Index, c *capture) (*capture, error) {
 	if st.tip == nil || base == nil || base.Tree() == st.tip.Tree {
 		return c, nil
@@ -56,7 +56,7 @@ func (w *Workspace) keepKnown(ctx context.Context, st *state, base *workspace.In
 		if change.After != nil || isDir(change.Before) {
 			continue
 		}
-		if k, ok := c.hides(now, change.Path); ok && k.Reason == workspace.ReasonIgnored {
+		if k, ok := c.hides(now, change.Path); ok && k.Reason.ByRule() && k.Reason != workspace.ReasonExcluded {
 			lost = append(lost, change.Path)
 		}
 	}
@@ -93,7 +93,7 @@ func hidden(states []PathState, rules *Rules) []string {
 	var paths []string
 	for i := range states {
 		s := &states[i]
-		if s.NotCaptured != workspace.ReasonIgnored || s.Target == nil || isDir(s.Target) || s.Excluded {
+		if !s.NotCaptured.ByRule() || s.Target == nil || isDir(s.Target) || s.Excluded {
 			continue
 		}
 		if rules.Exact {

@@ -37,8 +37,8 @@ type Options struct {
 	// Conversations moves conversations along with files. Without it a rewind can
 	// move files only.
 	Conversations Conversations
-	// Scan configures captures. Touched, Force, Progress, Written, Reread, Share and
-	// NoContents are ignored.
+	// Scan configures captures. Touched, Reveal, Force, Progress, Written, Reread, Share
+	// and NoContents are ignored.
 	Scan workspace.Options
 	// RereadEvery is the time within which checkpoints read every file again, a share
 	// at a time, regardless of stamps: 7 days if 0, never if negative. Large trees
@@ -113,7 +113,7 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Service {
 	s := &Service{blobs: blobs, rows: rows, locks: map[string]chan struct{}{}}
 	if opts != nil {
 		s.opts = *opts
-		s.opts.Scan.NoContents = false
+		s.opts.Scan.NoContents, s.opts.Scan.Reveal = false, false
 	}
 	if s.opts.Now == nil {
 		s.opts.Now = time.Now

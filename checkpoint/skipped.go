@@ -111,7 +111,7 @@ func looksAt(p string, k workspace.Skipped) bool {
 		return true
 	}
 	dir, name := splitPath(p)
-	return k.Reason == workspace.ReasonIgnored && workspace.IsIgnoreFile(name) && within(k.Path, dir)
+	return k.Reason.ByRule() && workspace.IsIgnoreFile(name) && within(k.Path, dir)
 }
 
 // relative converts a caller's paths to those of trees. Paths outside the workspace

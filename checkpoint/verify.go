@@ -31,6 +31,7 @@ func (r *rewinding) recheck(ctx context.Context) error {
 func (r *rewinding) scan(ctx context.Context, with workspace.Options) (*workspace.Result, error) {
 	opts := r.w.s.opts.Scan
 	opts.Force, opts.Touched, opts.Written, opts.Reread = r.w.s.opts.Force, with.Touched, with.Written, with.Reread
+	opts.Reveal = true
 	opts.Full = false // parent directories were scanned when the plan was made
 	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, r.job.present.index, r.paths(), &opts)
 }

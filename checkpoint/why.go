@@ -22,6 +22,10 @@ const (
 	WhyUnknown Why = "unknown"
 	// WhyIgnored: an ignore rule leaves it out of the present.
 	WhyIgnored Why = "ignored"
+	// WhyExcluded: the settings exclude it.
+	WhyExcluded Why = "excluded"
+	// WhySecret: it usually holds secrets, and is captured only where an agent wrote it.
+	WhySecret Why = "secret"
 	// WhyRepository: it is a git repository that a turn deleted or replaced.
 	WhyRepository Why = "repository"
 	// WhySpecial: it is a pipe, a socket or a device.
@@ -47,6 +51,10 @@ func whyNotCaptured(r workspace.Reason) Why {
 	switch r {
 	case workspace.ReasonIgnored:
 		return WhyIgnored
+	case workspace.ReasonExcluded:
+		return WhyExcluded
+	case workspace.ReasonSecret:
+		return WhySecret
 	case workspace.ReasonSpecial:
 		return WhySpecial
 	}

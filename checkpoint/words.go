@@ -138,7 +138,7 @@ func (a *Action) keptFor() Why {
 // why.
 var (
 	keptOrder = []Why{
-		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhyRepository, WhySpecial, WhyNotCaptured,
+		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhyExcluded, WhySecret, WhyRepository, WhySpecial, WhyNotCaptured,
 		WhyNotCapturedThen, WhyPurged, WhyHolds, WhyInTheWay, WhyMasked, WhyNotAsked,
 	}
 	keptWords = map[Why]string{
@@ -148,6 +148,8 @@ var (
 		WhySeveral:         "author unknown, several conversations were active; name the file to include it",
 		WhyUnknown:         "author unknown",
 		WhyIgnored:         "ignored",
+		WhyExcluded:        "excluded",
+		WhySecret:          "secrets file",
 		WhyRepository:      "git repository, lost",
 		WhySpecial:         "special file",
 		WhyNotCaptured:     "cannot be captured",
@@ -192,6 +194,8 @@ var countWords = map[Why]string{
 	WhySeveral:         "of several conversations",
 	WhyUnknown:         "of unknown authors",
 	WhyIgnored:         "ignored",
+	WhyExcluded:        "excluded",
+	WhySecret:          "with secrets",
 	WhyRepository:      "lost with its git history",
 	WhySpecial:         "special",
 	WhyNotCaptured:     "not captured",

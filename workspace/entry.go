@@ -111,9 +111,19 @@ const (
 	ReasonPathLength Reason = "path too long"
 	// ReasonIO: the disk or the file system failed; Err has the cause.
 	ReasonIO Reason = "read error"
+	// ReasonExcluded: matches Options.Exclude.
+	ReasonExcluded Reason = "excluded"
+	// ReasonSecret: matches Options.Secrets, and no ignore file excludes it.
+	ReasonSecret Reason = "secret"
 	// ReasonPurged: it was captured, and removed from the store since. No scan gives it.
 	ReasonPurged Reason = "purged"
 )
+
+// ByRule reports whether the user's rules or settings leave a path out, so that it could
+// be captured otherwise.
+func (r Reason) ByRule() bool {
+	return r == ReasonIgnored || r == ReasonExcluded || r == ReasonSecret
+}
 
 // Skipped is a path that a scan saw and did not capture. A restore must leave such
 // paths alone: their absence from the tree means nothing.

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 
@@ -69,16 +70,16 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 	if !unknown && (kind == isUnknown || kind == isFile || kind == isLink) {
 		var err error
 		if kind != isUnknown && w.knownIgnored(j, prev, kind) {
-			return w.leave(j, i, kind, ReasonIgnored)
+			return w.leave(j, i, kind, cmp.Or(w.rule(j, name, kind), ReasonIgnored))
 		}
 		if st, err = j.fd.lstat(name); err != nil {
 			return w.leaveOut(j, name, false, err)
 		}
 		kind = st.kind
 	}
-	flags, capture := w.judge(j, name, kind, prev)
-	if !capture {
-		return w.leave(j, i, kind, ReasonIgnored)
+	flags, left := w.judge(j, name, kind, prev)
+	if left != "" {
+		return w.leave(j, i, kind, left)
 	}
 	if why := w.refused(j, name, prev); why != "" {
 		w.skip(j, name, Skipped{Reason: why, Dir: kind == isDir})
@@ -128,23 +129,29 @@ func (j *dirJob) sameRules() bool {
 	return j.prev != nil && !j.forced && !j.partial && j.prev.rules == j.rules.fingerprint()
 }
 
-// judge applies the ignore rules to a name. It returns the flags that a captured
-// entry gets.
-func (w *worker) judge(j *dirJob, name string, kind fileKind, prev *indexEntry) (flags entryFlags, capture bool) {
-	if j.forced || w.s.opts.NoIgnore {
-		return 0, true
+// judge applies the rules to a name. It returns the flags that a captured entry gets, or
+// why the name is left out.
+func (w *worker) judge(j *dirJob, name string, kind fileKind, prev *indexEntry) (entryFlags, Reason) {
+	if w.s.given.empty() && (j.forced || w.s.opts.NoIgnore) {
+		return 0, ""
 	}
-	touched := j.touched.kid(name)
+	known := prev != nil && prev.flags&flagBare == 0 && j.sameRules() && (prev.kind == Dir) == (kind == isDir)
+	if known && prev.flags&flagIgnored == 0 || j.rules == nil && !j.partial {
+		return prev.earlier(kind), ""
+	}
+	why := w.rule(j, name, kind)
 	switch {
-	case j.partial:
-	case prev != nil && prev.flags&flagBare == 0 && j.sameRules() && (prev.kind == Dir) == (kind == isDir):
-		if prev.flags&flagIgnored == 0 {
-			return prev.earlier(kind), true
-		}
-	case j.rules == nil || !j.rules.ignores(join(j.path, name), name, kind == isDir):
-		return prev.earlier(kind), true
+	case why == ReasonExcluded && !w.s.opts.Reveal:
+		return 0, why
+	case j.forced:
+		return 0, ""
+	case why == "":
+		return prev.earlier(kind), ""
 	}
-	return ignoredButCaptured(kind, prev, touched)
+	if flags, ok := ignoredButCaptured(kind, prev, j.touched.kid(name)); ok {
+		return flags, ""
+	}
+	return 0, why
 }
 
 // earlier returns the flags that an entry keeps from an earlier verdict although no
@@ -177,9 +184,10 @@ func ignoredButCaptured(kind fileKind, prev *indexEntry, touched *pathSet) (entr
 }
 
 // leave records a name that is not captured, by a rule or because it is a repository.
+// Where a tree may have had it, an excluded name must be listed: it was not removed.
 // The index keeps it, so that the next scan need not match it again.
 func (w *worker) leave(j *dirJob, i int, kind fileKind, why Reason) error {
-	if j.partial {
+	if j.partial && why != ReasonExcluded {
 		return nil // the ignored directory itself is listed
 	}
 	s := &j.slots[i]
@@ -221,7 +229,7 @@ func (w *worker) enter(j *dirJob, i int, flags entryFlags, prev *indexEntry) {
 		s.same = prev.flags == flags
 	}
 	if flags.partial() {
-		w.skip(j, name, Skipped{Reason: ReasonIgnored, Dir: true})
+		w.skip(j, name, Skipped{Reason: cmp.Or(w.rule(j, name, isDir), ReasonIgnored), Dir: true})
 	}
 	j.pending.Add(1)
 	w.s.queue.push(sub)

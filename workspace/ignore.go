@@ -83,6 +83,16 @@ func (r *rules) ignores(path, name string, isDir bool) bool {
 	return false
 }
 
+// allows reports whether a .stetignore file says that a file is not ignored.
+func (r *rules) allows(path, name string) bool {
+	for x := r; x != nil; x = x.parent {
+		if p := lastMatch(x.stet, x.base, path, name, false); p != nil {
+			return p.negative
+		}
+	}
+	return false
+}
+
 func lastMatch(list []pattern, base, path, name string, isDir bool) *pattern {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].matches(base, path, name, isDir) {

@@ -19,8 +19,8 @@ type IgnoredStamp struct {
 	Inode        uint64
 }
 
-// StampIgnored stamps the ignored files that a scan listed: each file, and the files
-// directly in each ignored directory. It stamps at most limit files and reports
+// StampIgnored stamps the files that a scan left out by a rule: each file, and the files
+// directly in each such directory. It stamps at most limit files and reports
 // whether there were more. It skips files for which captured returns true, and files
 // that cannot be read; the result is sorted by path.
 func StampIgnored(root string, skipped []Skipped, limit int, captured func(path string) bool) (stamps []IgnoredStamp, more bool, err error) {
@@ -44,7 +44,7 @@ func StampIgnored(root string, skipped []Skipped, limit int, captured func(path 
 	}
 	for _, k := range skipped {
 		switch {
-		case k.Reason != ReasonIgnored:
+		case !k.Reason.ByRule():
 			continue
 		case len(stamps) >= limit:
 			return sortStamps(stamps), true, nil

@@ -52,7 +52,7 @@ func StampRepositories(root string, skipped []Skipped, limit int) ([]IgnoredStam
 		switch {
 		case k.Reason == ReasonRepository:
 			add(k.Path)
-		case k.Reason == ReasonIgnored && k.Dir:
+		case k.Reason.ByRule() && k.Dir:
 			add(join(k.Path, gitName))
 		}
 	}

@@ -36,6 +36,17 @@ type Options struct {
 	// NoIgnore captures everything and disables ignore files. The index of such a
 	// scan does not record which paths were touched.
 	NoIgnore bool
+	// Exclude lists patterns, in the form of lines of an ignore file, of paths that are not
+	// captured, whoever wrote them and whatever the previous tree has. They apply with
+	// NoIgnore, too.
+	Exclude []string
+	// Secrets lists patterns of files that usually hold secrets, such as SecretFiles. They
+	// are captured only if they are Touched or in the previous tree. A line "!name" of a
+	// .stetignore file overrides a pattern.
+	Secrets []string
+	// Reveal lets Touched and the previous tree override Exclude, as they override ignore
+	// files: a rewind must read what it replaces.
+	Reveal bool
 	// Force accepts a root that RootAllowed refuses.
 	Force bool
 	// Workers is the number of directories that are scanned in parallel. 0 means one

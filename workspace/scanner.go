@@ -23,6 +23,7 @@ type scanner struct {
 	root    dirFD
 	maxFile int64
 	opts    Options
+	given   given
 	trust   trust
 	open    openFiles
 	owner   int64 // of restored files, -1 if that is not known
@@ -39,6 +40,7 @@ func scan(ctx context.Context, store blob.Store, root string, prev *Index, paths
 	s := &scanner{store: store, queue: newJobQueue()}
 	if opts != nil {
 		s.opts = *opts
+		s.given = opts.given()
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", root, err)
@@ -113,7 +115,7 @@ func usableIndex(ctx context.Context, store blob.Store, prev *Index) (*Index, er
 
 // rootJob makes the job for the root directory.
 func (s *scanner) rootJob(root string, prev *Index, paths []string) (*dirJob, error) {
-	job := &dirJob{}
+	job := &dirJob{rules: s.given.rules()}
 	if len(s.opts.Touched) > 0 {
 		job.touched = &pathSet{}
 		if err := job.touched.addAll(root, s.opts.Touched, false); err != nil {

@@ -1830,7 +1830,7 @@ type PlannedFile struct {
 	Reason         string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	ByConversation string `protobuf:"bytes,6,opt,name=by_conversation,json=byConversation,proto3" json:"by_conversation,omitempty"`
 	ByTurn         uint32 `protobuf:"varint,7,opt,name=by_turn,json=byTurn,proto3" json:"by_turn,omitempty"`
-	// Why the path is left alone: yours, conversation, several, unknown, ignored,
+	// Why the path is left alone: yours, conversation, several, unknown, ignored, excluded, secret,
 	// repository, special, not-captured, not-captured-then, not-asked, holds or in-the-way. With
 	// masked, the path may change, but gets no set-user-id, set-group-id or sticky bit:
 	// the checkpoint came from another store.

@@ -987,7 +987,7 @@ export type PlannedFile = Message<"stet.v1.PlannedFile"> & {
   byTurn: number;
 
   /**
-   * Why the path is left alone: yours, conversation, several, unknown, ignored,
+   * Why the path is left alone: yours, conversation, several, unknown, ignored, excluded, secret,
    * repository, special, not-captured, not-captured-then, not-asked, holds or in-the-way. With
    * masked, the path may change, but gets no set-user-id, set-group-id or sticky bit:
    * the checkpoint came from another store.
