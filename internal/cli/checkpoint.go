@@ -214,7 +214,7 @@ func changeText(rec *checkpoint.Record) string {
 func notIgnored(skipped []workspace.Skipped) []workspace.Skipped {
 	var out []workspace.Skipped
 	for _, s := range skipped {
-		if s.Reason != workspace.ReasonIgnored && s.Reason != workspace.ReasonRepository {
+		if !s.Reason.ByRule() && s.Reason != workspace.ReasonRepository {
 			out = append(out, s)
 		}
 	}

@@ -1,11 +1,38 @@
 package cli
 
-import "github.com/stet-dev/stet/workspace"
+import (
+	"fmt"
 
-// ignoredText names ignored files that changed during a turn and cannot be restored.
+	"github.com/stet-dev/stet/workspace"
+)
+
+// ignoredText names ignored, excluded and secrets files that changed during a turn and
+// cannot be restored.
 func ignoredText(paths []string) string {
-	return "ignored files that changed and were not captured before, so a rewind cannot restore them: " + few(paths, 10) +
+	return "changed files that checkpoints leave out, so a rewind cannot restore them: " + few(paths, 10) +
 		" ('stet config explain capture.ignored')"
+}
+
+// secretsText names the files that are left out and usually hold secrets, or returns "".
+func secretsText(skipped []workspace.Skipped) string {
+	usual := workspace.Options{Secrets: workspace.SecretFiles}
+	var paths []string
+	hint := ""
+	for _, k := range skipped {
+		if k.Reason == workspace.ReasonSecret {
+			hint = " ('stet config explain capture.secrets')"
+		}
+		if k.Reason == workspace.ReasonSecret || k.Reason == workspace.ReasonIgnored && !k.Dir && usual.LeftOut(k.Path) != "" {
+			paths = append(paths, k.Path)
+		}
+	}
+	switch len(paths) {
+	case 0:
+		return ""
+	case 1:
+		return "1 secrets file is not captured: " + few(paths, 1) + hint
+	}
+	return fmt.Sprintf("%d secrets files are not captured: %s%s", len(paths), few(paths, 4), hint)
 }
 
 // repositoriesText names git repositories that are gone.

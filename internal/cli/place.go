@@ -51,6 +51,10 @@ func (s settings) tune(opts *checkpoint.Options) {
 	}
 	opts.ThresholdMS = s.number("capture.threshold_ms")
 	opts.Scan = workspace.Options{MaxFile: s.size("capture.max_file"), NoIgnore: !s.on("capture.ignore"), Force: opts.Force}
+	opts.Scan.Exclude = s.list("capture.exclude")
+	if mode := s.text("capture.secrets"); mode == "skip" || mode == "auto" && opts.IndexSeal == nil && opts.Ignored != checkpoint.CaptureIgnored {
+		opts.Scan.Secrets = workspace.SecretFiles
+	}
 	opts.RereadEvery = time.Duration(s.number("capture.reread_days")) * 24 * time.Hour
 	if opts.RereadEvery == 0 {
 		opts.RereadEvery = -1

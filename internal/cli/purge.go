@@ -144,6 +144,7 @@ type purgeJSON struct {
 	StillThere    []string                 `json:"still_in_workspace"`
 	Remains       []remainJSON             `json:"remains"`
 	Left          int                      `json:"occurrences_left"`
+	again         []bool                   // by StillThere: the settings do not keep it from being captured again
 }
 
 type purgedFileJSON struct {
@@ -190,7 +191,7 @@ func (a *app) purge(ctx context.Context, db *stet.DB, target purge.Target, flags
 	if err != nil {
 		return err
 	}
-	value, err := planned(ctx, db, plan, flags.dryRun)
+	value, err := a.planned(ctx, db, plan, flags.dryRun)
 	if err != nil {
 		return err
 	}
@@ -229,12 +230,15 @@ func (a *app) purge(ctx context.Context, db *stet.DB, target purge.Target, flags
 }
 
 // planned describes what was found.
-func planned(ctx context.Context, db *stet.DB, plan *purge.Plan, dryRun bool) (*purgeJSON, error) {
+func (a *app) planned(ctx context.Context, db *stet.DB, plan *purge.Plan, dryRun bool) (*purgeJSON, error) {
+	_, opts, err := a.checkpoints(db)
+	if err != nil {
+		return nil, err
+	}
 	v := &purgeJSON{
 		Schema: "stet.purge.v1", DryRun: dryRun, Rows: append([]string{}, plan.Rows...), Contents: plan.Contents,
 		Conversations: []purgedConversationJSON{}, Unread: []string{}, StillThere: []string{}, Remains: []remainJSON{},
 	}
-	var err error
 	if v.Files, err = purgedFiles(ctx, db, plan.Files); err != nil {
 		return nil, err
 	}
@@ -250,6 +254,7 @@ func planned(ctx context.Context, db *stet.DB, plan *purge.Plan, dryRun bool) (*
 	for _, f := range v.Files {
 		if path := filepath.Join(f.Workspace, f.Path); filepath.IsAbs(f.Workspace) && fileExists(path) {
 			v.StillThere = append(v.StillThere, path)
+			v.again = append(v.again, opts.Scan.LeftOut(f.Path) == "")
 		}
 	}
 	return v, nil
@@ -313,8 +318,12 @@ func plannedText(v *purgeJSON, plan *purge.Plan) string {
 	for _, one := range v.Unread {
 		fmt.Fprintf(&text, "Unread    %s\n", printable(one))
 	}
-	for _, path := range v.StillThere {
-		fmt.Fprintf(&text, "Your file %s stays, and the next checkpoint captures it again unless .stetignore lists it\n", printable(path))
+	for i, path := range v.StillThere {
+		next := "checkpoints leave it out from now on"
+		if v.again[i] {
+			next = "the next checkpoint captures it again unless .stetignore or capture.exclude lists it"
+		}
+		fmt.Fprintf(&text, "Your file %s stays, and %s\n", printable(path), next)
 	}
 	return text.String()
 }

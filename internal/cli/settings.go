@@ -40,6 +40,8 @@ var knownSettings = []setting{
 	{"capture.enabled", "true", isBool, "Whether to make checkpoints."},
 	{"capture.ignore", "true", isBool, "Whether to respect .gitignore files; excluded files are not captured unless an agent wrote them or an earlier checkpoint has them."},
 	{"capture.ignored", "auto", oneOf("auto", "off", "notice", "small"), "What to do about ignored files, such as a .env, that exist when an agent's turn begins: notice (report those that change during it), small (capture those of up to 64 KiB, at most 200, so that a rewind restores them), off, or auto: small in an encrypted store, else notice, because they often hold secrets."},
+	{"capture.exclude", "", anything, "Patterns of paths that are not captured, separated by commas, as in .gitignore, such as \"*.log,/private/\". Unlike ignored files they leave later checkpoints even if an agent wrote them or an earlier one has them."},
+	{"capture.secrets", "auto", oneOf("auto", "skip", "capture"), "What to do about files that usually hold secrets, such as .env, private keys and credentials: skip (capture them only where an agent wrote them or an earlier checkpoint has them), capture, or auto: skip, unless the store is encrypted or capture.ignored is small. A line such as \"!.env\" in .stetignore captures a file all the same."},
 	{"capture.max_file", "256MiB", isSize, "Size above which a file is not captured but reported."},
 	{"capture.threshold_ms", "0", isNumber, "Minimum time in milliseconds between two automatic checkpoints."},
 	{"capture.reread_days", "7", isNumber, "Days within which checkpoints read every file again, a share at a time, regardless of time stamps; 0 for never."},
@@ -158,6 +160,16 @@ type settings map[string]decided
 
 func (s settings) text(key string) string { return s[key].value }
 func (s settings) on(key string) bool     { return s[key].value == "true" }
+
+// list splits a value at commas.
+func (s settings) list(key string) (out []string) {
+	for part := range strings.SplitSeq(s[key].value, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
 
 func (s settings) number(key string) int64 {
 	n, _ := strconv.ParseInt(s[key].value, 10, 64) // checked when it was read

@@ -180,10 +180,29 @@ func (v *statusJSON) present(ctx context.Context, l look) error {
 	if err != nil {
 		return err
 	}
+	left := make(map[string]bool, len(v.NotCaptured))
+	for _, k := range v.NotCaptured {
+		left[k.Path] = true
+	}
 	for _, c := range linediff.Files(changes, nil) {
+		if c.After == nil && leftOut(left, c.Path) {
+			continue // no longer captured, which is not a change of the file
+		}
 		v.Changes = append(v.Changes, changeJSON{c.Path, workspace.PathBytes(c.Path), c.Op()})
 	}
 	return nil
+}
+
+// leftOut reports whether a path, or a directory above it, is in a set.
+func leftOut(left map[string]bool, path string) bool {
+	for !left[path] {
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 {
+			return false
+		}
+		path = path[:i]
+	}
+	return true
 }
 
 // named adds the conversation of the last checkpoint.
@@ -234,6 +253,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	if v.last == nil {
 		line("checkpoints", "none yet; create one with 'stet checkpoint'")
+		if secrets := secretsText(v.NotCaptured); secrets != "" {
+			line("secrets", "%s", secrets)
+		}
 		return text.String()
 	}
 	line("last", "%s  %s  %s", p.yellow(v.last.Name()), when(v.last.Time, now()), describe(v.last))
@@ -270,6 +292,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	if len(v.lost) > 0 {
 		line("lost", "%s", p.red(repositoriesText(v.lost)))
+	}
+	if secrets := secretsText(v.NotCaptured); secrets != "" {
+		line("secrets", "%s", secrets)
 	}
 	if bad := notIgnored(v.NotCaptured); len(bad) > 0 {
 		line("not captured", "%s", skippedText(bad, 8))
