@@ -83,6 +83,9 @@ var importMap = map[string][]string{
 	// The export for the editor writes messages, which transcript reads.
 	"foreign/cursor/cursorexport": {"blob", "kv", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "transcript", "foreign/cursor/..."},
 
+	// Tests of both open stet stores by the front door.
+	"foreign/cursor/internal/cursortest": {".", "foreign/cursor/..."},
+
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
 	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "workspace", "mirror", "internal/keyspace"},

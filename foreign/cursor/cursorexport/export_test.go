@@ -27,20 +27,10 @@ const (
 	agentID = "bc-22222222-2222-4222-8222-222222222222"
 )
 
-func openDB(t testing.TB) (*stet.DB, cursorimport.Target) {
-	t.Helper()
-	db, err := stet.Open(t.Context(), t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db, cursorimport.Target{Blobs: db.Blobs(), Rows: db.Rows()}
-}
-
 // imported returns a new store with what is in a store of the editor.
 func imported(t testing.TB, path string) (*stet.DB, cursorimport.Target) {
 	t.Helper()
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	r, err := cursorimport.Import(t.Context(), cursortest.Open(t, path, nil), dst, nil)
 	if err != nil || r.Damaged() > 0 {
 		t.Fatalf("import %s: %+v, %v", path, r, err)
@@ -262,7 +252,7 @@ func TestCheckpointInsideARowAndBesideIt(t *testing.T) {
 
 // Agents of the SDK become conversations that the editor can show.
 func TestExportOfAnSDKStore(t *testing.T) {
-	db, src := openDB(t)
+	db, src := cursortest.OpenDB(t)
 	if _, err := cursorimport.Import(t.Context(), cursortest.Open(t, "../testdata/sdk-store/sqlite", nil), src, nil); err != nil {
 		t.Fatal(err)
 	}

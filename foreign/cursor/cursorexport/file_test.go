@@ -200,7 +200,7 @@ func TestLostPartsAreDataLoss(t *testing.T) {
 
 // Ids of which one looks like the beginning of another's keys cannot be in one file.
 func TestIDsThatLookAlike(t *testing.T) {
-	_, src := openDB(t)
+	_, src := cursortest.OpenDB(t)
 	_, err := cursorexport.Export(t.Context(), src, filepath.Join(t.TempDir(), "out.vscdb"), []string{"a", "a:b"}, nil)
 	if !errors.Is(err, cursor.ErrUnsupported) {
 		t.Error(err)

@@ -18,7 +18,7 @@ import (
 // A conversation of the store with checkpoints of files becomes one of the editor: its
 // messages, and before and after each turn the files that the conversation changed.
 func TestConversationOfTheStore(t *testing.T) {
-	db, src := openDB(t)
+	db, src := cursortest.OpenDB(t)
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()

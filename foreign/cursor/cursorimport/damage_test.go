@@ -38,7 +38,7 @@ func TestStateWithHolesStaysOutside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
 			cursortest.Create(t, path, fmt.Sprintf(change, blobOf(t, "ConversationStep.assistant"))).Close()
-			db, dst := openDB(t)
+			db, dst := cursortest.OpenDB(t)
 			r := importAll(t, cursortest.Open(t, path, nil), dst, nil)
 			why := reasons(r)
 			// The state is lost, the messages are not: they make a state.
@@ -63,7 +63,7 @@ func TestRepairedSourceIsImportedAfterAll(t *testing.T) {
 	step := blobOf(t, "ConversationStep.assistant")
 	other := cursortest.Create(t, path, "CREATE TABLE saved AS SELECT * FROM cursorDiskKV WHERE key = 'agentKv:blob:"+step+"';"+
 		"DELETE FROM cursorDiskKV WHERE key = 'agentKv:blob:"+step+"'")
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	importAll(t, cursortest.Open(t, path, nil), dst, nil)
 	cursortest.Run(t, other, "INSERT INTO cursorDiskKV SELECT * FROM saved; DROP TABLE saved")
 	r := importAll(t, cursortest.Open(t, path, nil), dst, nil)
@@ -85,7 +85,7 @@ func TestBrokenRowsDoNotStopTheRest(t *testing.T) {
 	cursortest.Insert(t, db, "bubbleId:"+cursortest.Current+":odd", "[]")
 	cursortest.Insert(t, db, "bc-x:cloudAgent:metadata", "KAc=") // version 7
 	db.Close()
-	store, dst := openDB(t)
+	store, dst := cursortest.OpenDB(t)
 	r := importAll(t, cursortest.Open(t, path, nil), dst, nil)
 	if r.Conversations != 2 || r.Checkpoints != 4 || r.Agents != 1 {
 		t.Errorf("result = %+v", r)

@@ -29,16 +29,6 @@ import (
 
 const agentID = "bc-22222222-2222-4222-8222-222222222222"
 
-func openDB(t testing.TB) (*stet.DB, cursorimport.Target) {
-	t.Helper()
-	db, err := stet.Open(t.Context(), t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db, cursorimport.Target{Blobs: db.Blobs(), Rows: db.Rows()}
-}
-
 func importAll(t testing.TB, src *cursor.Store, dst cursorimport.Target, opts *cursorimport.Options) cursorimport.Result {
 	t.Helper()
 	r, err := cursorimport.Import(t.Context(), src, dst, opts)
@@ -78,7 +68,7 @@ func reasons(r cursorimport.Result) map[string]string {
 func TestImportOfTheFixture(t *testing.T) {
 	want := cursortest.ReadExpectation(t, "../testdata/expected.json")
 	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	r := importAll(t, src, dst, nil)
 	if r.Conversations != 2 || r.Messages != 4 || r.Checkpoints != 4 || r.Agents != 1 || len(r.Skipped) != 0 {
 		t.Errorf("result = %+v", r)
@@ -114,7 +104,7 @@ func TestImportOfTheFixture(t *testing.T) {
 
 func TestImportKeepsTimesAndMessageHeads(t *testing.T) {
 	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	importAll(t, src, dst, nil)
 	info, err := db.Conversations().Get(t.Context(), cursortest.Current)
 	if err != nil {
@@ -138,7 +128,7 @@ func TestImportKeepsTimesAndMessageHeads(t *testing.T) {
 func TestImportKeepsCheckpointsAndOriginals(t *testing.T) {
 	want := cursortest.ReadExpectation(t, "../testdata/expected.json")
 	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
-	_, dst := openDB(t)
+	_, dst := cursortest.OpenDB(t)
 	importAll(t, src, dst, nil)
 	store := jsoncheckpoint.NewStore(dst.Rows)
 	ids := cursortest.Collect(t, store.List(t.Context(), cursortest.Current))
@@ -199,7 +189,7 @@ func jsonl(t testing.TB, db *stet.DB, id string) string {
 func TestImportTwiceAddsNothing(t *testing.T) {
 	for _, path := range []string{"../testdata/state.vscdb", sdkWithState(t), linesWithState(t)} {
 		src := cursortest.Open(t, path, nil)
-		_, dst := openDB(t)
+		_, dst := cursortest.OpenDB(t)
 		first := importAll(t, src, dst, nil)
 		before := allRows(t, dst.Rows)
 		r := importAll(t, src, dst, nil)
@@ -231,7 +221,7 @@ func allRows(t testing.TB, rows kv.Store) map[string]string {
 
 func TestDryRunWritesNothing(t *testing.T) {
 	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
-	_, dst := openDB(t)
+	_, dst := cursortest.OpenDB(t)
 	dry := importAll(t, src, dst, &cursorimport.Options{DryRun: true})
 	if rows := allRows(t, dst.Rows); len(rows) != 0 {
 		t.Errorf("rows after a dry run: %v", rows)
@@ -244,7 +234,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 
 func TestFilterAndProgress(t *testing.T) {
 	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	var told []cursorimport.Progress
 	r := importAll(t, src, dst, &cursorimport.Options{
 		Conversations: func(h cursor.Header) bool { return h.ID == cursortest.Current },
@@ -260,7 +250,7 @@ func TestFilterAndProgress(t *testing.T) {
 
 func TestImportEndsWithItsContext(t *testing.T) {
 	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
-	_, dst := openDB(t)
+	_, dst := cursortest.OpenDB(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := cursorimport.Import(ctx, src, dst, &cursorimport.Options{Progress: func(cursorimport.Progress) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
@@ -271,7 +261,7 @@ func TestImportEndsWithItsContext(t *testing.T) {
 func TestWhatWasContinuedHereStays(t *testing.T) {
 	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
 	src := cursortest.Open(t, path, nil)
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	importAll(t, src, dst, nil)
 	c, err := db.Conversations().Open(t.Context(), cursortest.Current)
 	if err != nil {
@@ -297,7 +287,7 @@ func TestWhatWasContinuedHereStays(t *testing.T) {
 
 func TestConversationOfTheSameIDStays(t *testing.T) {
 	src := cursortest.Open(t, "../testdata/state.vscdb", nil)
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	if _, err := db.Conversations().Create(t.Context(), conv.Info{ID: cursortest.Current, Title: "mine"}); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +303,7 @@ func TestConversationOfTheSameIDStays(t *testing.T) {
 func TestGrownConversationIsContinued(t *testing.T) {
 	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
 	src := cursortest.Open(t, path, nil)
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	importAll(t, src, dst, nil)
 	before, err := db.Conversations().Get(t.Context(), cursortest.Current)
 	if err != nil {
@@ -338,7 +328,7 @@ func TestGrownConversationIsContinued(t *testing.T) {
 func TestCloudAgentThatRunsHereStays(t *testing.T) {
 	path := cursortest.Copy(t, "../testdata/state.vscdb", "state.vscdb")
 	src := cursortest.Open(t, path, nil)
-	_, dst := openDB(t)
+	_, dst := cursortest.OpenDB(t)
 	importAll(t, src, dst, nil)
 	want, err := dst.Rows.Get(t.Context(), keyspace.AgentMetadata(agentID))
 	if err != nil {

@@ -46,7 +46,7 @@ func TestConversationWithoutStateIsBuiltFromMessages(t *testing.T) {
 		"bubbleId:c:7": `{"type": 2, "text": "You are welcome."}`,
 		"composer.content." + strings.Repeat("ab", 32): "text of a file",
 	})
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	r := importAll(t, src, dst, nil)
 	if r.Conversations != 1 || r.Messages != 7 || len(r.Skipped) != 0 {
 		t.Errorf("result = %+v", r)
@@ -95,7 +95,7 @@ func TestOldestRowsAreMigratedOnTheWay(t *testing.T) {
 			"originalFileStates": {"file:///w/a": {"content": "one\nend"}, "file:///w/new": {"isNewlyCreated": true}},
 			"conversation": [{"type": 1, "bubbleId": "m", "text": "hi", "checkpoint": {"files": []}}, {"type": 2, "text": "hello"}]}`,
 	})
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	r := importAll(t, src, dst, nil)
 	if r.Conversations != 1 || r.Messages != 2 || r.Checkpoints != 2 || len(r.Skipped) != 0 {
 		t.Errorf("result = %+v", r)
@@ -142,7 +142,7 @@ func TestSubagentsKnowTheirParents(t *testing.T) {
 	for _, id := range []string{"a-child", "b", "c-child"} {
 		rows["bubbleId:"+id+":m"] = `{"type": 1, "text": "x"}`
 	}
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	importAll(t, editorStore(t, rows), dst, nil)
 	for _, id := range []string{"a-child", "c-child"} {
 		info, err := db.Conversations().Get(t.Context(), id)

@@ -14,7 +14,7 @@ import (
 // Times that JSON cannot represent are dropped. They must not end an import.
 func TestTimesBeyondAllCalendars(t *testing.T) {
 	for _, when := range []string{"900000000000000", "-900000000000000", `"9999-12-31T23:59:59-23:00"`, `"0000-01-01T00:00:00+23:00"`} {
-		_, dst := openDB(t)
+		_, dst := cursortest.OpenDB(t)
 		src := editorStore(t, map[string]string{
 			"composerData:c": fmt.Sprintf(`{"_v":16,"composerId":"c","createdAt":%s,"lastUpdatedAt":%s,"fullConversationHeadersOnly":[{"bubbleId":"m","type":1}]}`, when, when),
 			"bubbleId:c:m":   fmt.Sprintf(`{"type":1,"text":"hello","createdAt":%s}`, when),
@@ -49,7 +49,7 @@ func TestARowThatIsTooLargeCostsNoOther(t *testing.T) {
 	rows["composerData:b"] = `{"_v":16,"composerId":"b","name":"` + large + `"}`
 	whole := editorStore(t, rows)
 	src := cursortest.Open(t, whole.Path(), &cursor.Options{MaxValue: 64 << 10})
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	r := importAll(t, src, dst, nil)
 	if r.Conversations != 1 {
 		t.Fatalf("result %+v", r)
@@ -92,9 +92,9 @@ func TestALineThatIsNoObjectCostsNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, want := openDB(t)
+	_, want := cursortest.OpenDB(t)
 	expected := importAll(t, cursortest.Open(t, linesWithState(t), nil), want, nil)
-	db, dst := openDB(t)
+	db, dst := cursortest.OpenDB(t)
 	r := importAll(t, cursortest.Open(t, dir, nil), dst, nil)
 	if r.Conversations != expected.Conversations || r.Blobs < expected.Blobs || r.Damaged() == 0 {
 		t.Errorf("result %+v, want the conversations of %+v, and the damage", r, expected)

@@ -19,7 +19,7 @@ import (
 func TestImportOfSDKStores(t *testing.T) {
 	for _, path := range []string{sdkWithState(t), linesWithState(t)} {
 		src := cursortest.Open(t, path, nil)
-		db, dst := openDB(t)
+		db, dst := cursortest.OpenDB(t)
 		r := importAll(t, src, dst, nil)
 		all := cursortest.Collect(t, src.All(t.Context()))
 		if r.Conversations != 1 || len(all) != 1 || len(r.Skipped) != 0 {
@@ -51,7 +51,7 @@ func TestImportOfSDKStores(t *testing.T) {
 func TestAgentWithoutReadableStateKeepsItsRuns(t *testing.T) {
 	for _, path := range []string{"../testdata/sdk-store/sqlite", "../testdata/sdk-store/jsonl"} {
 		src := cursortest.Open(t, path, nil)
-		db, dst := openDB(t)
+		db, dst := cursortest.OpenDB(t)
 		r := importAll(t, src, dst, nil)
 		all := cursortest.Collect(t, src.All(t.Context()))
 		if r.Conversations != len(all) || (r.Damaged() > 0) != (all[0].StateErr != nil) {

@@ -1,5 +1,6 @@
 // Package cursortest makes stores of the editor for tests, as another program would
-// make them, and reads what the recorded fixture must contain.
+// make them, opens the stet stores that they are copied into, and reads what the recorded
+// fixture must contain.
 //
 //	path := cursortest.Copy(t, "testdata/state.vscdb", "state.vscdb")
 //	db := cursortest.Create(t, path, "")
@@ -18,7 +19,9 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
 )
 
 // EditorSchema makes the tables of a state.vscdb.
@@ -103,6 +106,18 @@ func Open(t testing.TB, path string, opts *cursor.Options) *cursor.Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// OpenDB returns a new stet store, and the same as what imports write into and exports
+// read.
+func OpenDB(t testing.TB) (*stet.DB, cursorimport.Target) {
+	t.Helper()
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db, cursorimport.Target{Blobs: db.Blobs(), Rows: db.Rows()}
 }
 
 // Collect returns the items of a sequence.
