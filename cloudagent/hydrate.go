@@ -72,14 +72,18 @@ func (f *follower) complete(ctx context.Context, e *Event) error {
 		clear(f.have)
 	}
 	todo := []ref{{graph.CloudState, e.StateID}}
+	fetched := make(map[blob.ID]struct{})
 	for len(todo) > 0 {
-		missing, err := f.walk(ctx, todo)
+		missing, err := f.walk(ctx, todo, fetched)
 		if err != nil {
 			return err
 		}
 		lost, err := f.fetch(ctx, missing)
 		if err != nil {
 			return err
+		}
+		for _, r := range missing {
+			fetched[r.id] = struct{}{}
 		}
 		e.Missing = append(e.Missing, lost...)
 		todo = slices.DeleteFunc(missing, func(r ref) bool { return slices.Contains(lost, r.id) })
@@ -136,8 +140,10 @@ func (f *follower) stateBytes(ctx context.Context, id blob.ID) ([]byte, error) {
 	return nil, fmt.Errorf("%w: cannot fetch state %s", ErrDataLoss, id)
 }
 
-// walk follows references through the cache and returns the missing blobs.
-func (f *follower) walk(ctx context.Context, todo []ref) ([]ref, error) {
+// walk follows references through the cache and returns the missing blobs. A blob that is
+// damaged in the cache is missing, too: storing it again repairs it. One that is damaged
+// although it was fetched is an error of the cache.
+func (f *follower) walk(ctx context.Context, todo []ref, fetched map[blob.ID]struct{}) ([]ref, error) {
 	var missing, leaves []ref
 	seen := make(map[ref]struct{})
 	for len(todo) > 0 {
@@ -153,7 +159,8 @@ func (f *follower) walk(ctx context.Context, todo []ref) ([]ref, error) {
 			continue
 		}
 		data, err := f.opts.Cache.Get(ctx, r.id)
-		if errors.Is(err, blob.ErrNotFound) {
+		_, again := fetched[r.id]
+		if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) && !again {
 			missing = append(missing, r)
 			continue
 		}

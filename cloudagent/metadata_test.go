@@ -75,6 +75,42 @@ func TestMetadataTimes(t *testing.T) {
 	}
 }
 
+// Metadata without a version is older than the versions and means the same: it is read, and
+// the next change of the agent writes the current version.
+func TestMetadataWithoutAVersion(t *testing.T) {
+	ctx, b := t.Context(), memory()
+	s := b.store()
+	state, blobs := stateOf(2)
+	raw := marshal(state)
+	if err := s.StorePrefetchedBlobs(ctx, append(blobs, wireBlob(string(raw)))...); err != nil {
+		t.Fatal(err)
+	}
+	for name, version := range map[string][]byte{"absent": nil, "zero": varint(5, 0)} {
+		id := blob.Sum(raw)
+		value := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), id[:])
+		value = append(append(value, varint(4, uint64(idle))...), version...)
+		row := kv.Set{Key: keyspace.AgentMetadata(name), Value: []byte(base64.StdEncoding.EncodeToString(value))}
+		if err := b.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{row}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := must[cloudagent.Agent](t)(s.Get(ctx, name)); got.State != id || got.Status != idle || got.Properties.NumTurns != 2 {
+			t.Errorf("%s: agent is %+v", name, got)
+		}
+		if got := take(t, s, name, 1, &cloudagent.StreamOptions{MaxBlobsAfterPrefetch: -1}); describe(got[0]) != "initial 2 turns "+idle.String() {
+			t.Errorf("%s: stream begins with %s", name, describe(got[0]))
+		}
+		must[cloudagent.Saved](t)(s.SaveState(ctx, name, state, blobs, nil))
+		written, err := b.rows.Get(ctx, row.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		current, err := cloudagent.EncodeMetadata(must[cloudagent.Metadata](t)(s.Metadata(ctx, name)))
+		if err != nil || string(current) != string(written.Value) {
+			t.Errorf("%s: the next change wrote %s, want %s", name, written.Value, current)
+		}
+	}
+}
+
 func TestMetadataThatIsNotUnderstoodIsNeverAbsent(t *testing.T) {
 	ctx, b := t.Context(), memory()
 	s := b.store()
