@@ -208,8 +208,12 @@ func (a *app) importText(v importJSON) string {
 		verb = "would import"
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s with %s and %s, %s (%s)\n", verb, plural(int64(v.Conversations), "conversation"),
-		plural(int64(v.Messages), "message"), plural(int64(v.Checkpoints), "checkpoint"), plural(v.Blobs, "blob"), byteSize(v.Bytes))
+	fmt.Fprintf(&text, "%s %s with %s and %s, ", verb, plural(int64(v.Conversations), "conversation"),
+		plural(int64(v.Messages), "message"), plural(int64(v.Checkpoints), "checkpoint"))
+	if v.Agents > 0 {
+		fmt.Fprintf(&text, "%s, ", plural(int64(v.Agents), "cloud agent"))
+	}
+	fmt.Fprintf(&text, "%s (%s)\n", plural(v.Blobs, "blob"), byteSize(v.Bytes))
 	for _, s := range v.Skipped {
 		mark := p.dim("skipped")
 		if s.Damage {

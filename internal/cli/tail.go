@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
@@ -100,11 +101,7 @@ func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent
 		},
 	})
 	if flags.once && head == 0 && flags.after == "" && !agent.State.IsZero() {
-		// An import brings the state of an agent, and no events.
-		if err := a.printEvent("stet.tail.v1", cloudagent.Event{StateID: agent.State, Status: agent.Status}); err != nil {
-			return err
-		}
-		return lostRoots(ctx, db, agent.ID, agent.State)
+		return a.tailImported(ctx, db, agent)
 	}
 	if flags.once && (head == 0 || flags.after == agent.Head.String()) {
 		return nil
@@ -127,6 +124,15 @@ func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent
 		}
 	}
 	return nil
+}
+
+// tailImported prints the state of an agent: an import brings that, and no events.
+func (a *app) tailImported(ctx context.Context, db *stet.DB, agent cloudagent.Agent) error {
+	state, damage := db.Agents().State(ctx, agent.ID, agent.State)
+	if err := a.printEvent("stet.tail.v1", cloudagent.Event{StateID: agent.State, State: state, Status: agent.Status}); err != nil {
+		return err
+	}
+	return damage
 }
 
 func (a *app) printEvent(schema string, e cloudagent.Event) error {
@@ -170,6 +176,7 @@ const tailPoll = 2 * time.Second
 
 func (a *app) tailConversation(ctx context.Context, db *stet.DB, id string, flags tailFlags) error {
 	var last uint64
+	var roots []blob.ID
 	if flags.after != "" {
 		if _, err := fmt.Sscan(flags.after, &last); err != nil {
 			return usage(fmt.Errorf("--after: %q is not the number of a save", flags.after))
@@ -188,9 +195,12 @@ func (a *app) tailConversation(ctx context.Context, db *stet.DB, id string, flag
 				return err
 			}
 			last = save.Seq
+			if flags.once { // else there is no end of them
+				roots = append(roots, save.Root)
+			}
 		}
 		if flags.once {
-			return nil
+			return lostRoots(ctx, db, id, roots...)
 		}
 		select {
 		case <-hints:
