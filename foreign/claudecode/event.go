@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/foreign"
@@ -31,7 +32,14 @@ func (Adapter) Event(name string, payload []byte) (foreign.Event, error) {
 }
 
 // automatic reports whether Claude Code wrote a prompt itself.
-func automatic(prompt string) bool { return strings.HasPrefix(prompt, "<task-notification>") }
+func automatic(prompt string) bool {
+	return begins(prompt, "<task-notification>", "<teammate-message", "<cross-session-message", "<channel ")
+}
+
+// begins reports whether a text begins with one of several.
+func begins(text string, with ...string) bool {
+	return slices.ContainsFunc(with, func(begin string) bool { return strings.HasPrefix(text, begin) })
+}
 
 // subagentID is the id of the session of a subagent.
 func subagentID(session, agent string) string { return session + "/agent-" + agent }

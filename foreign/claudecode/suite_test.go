@@ -42,11 +42,15 @@ func rewound(t testing.TB) foreign.Host {
 
 var first = []string{"turn one: make a file", "turn two: change it", "turn three: use a helper", "<task-notification>"}
 
+// summary begins what replaces a compacted conversation.
+const summary = "This session is being continued from a previous conversation that ran out of context. " +
+	"The summary below covers the earlier portion of the conversation."
+
 func TestRecordedSessions(t *testing.T) {
 	foreigntest.Run(t, foreigntest.Config{
 		Adapter: claudecode.New(), Home: recorded, Lines: true, Payloads: payloads(t),
 		Sessions: []foreigntest.Session{{
-			ID: base, Workspace: "/workspace", Prompts: first, Tools: []string{"Write", "Bash", "Edit", "Bash", "Agent"},
+			ID: base, Workspace: "/workspace", Prompts: first, Automatic: first[3:], Tools: []string{"Write", "Bash", "Edit", "Bash", "Agent"},
 			Kinds: []foreign.Tool{foreign.EditTool, foreign.ShellTool, foreign.EditTool, foreign.ShellTool, foreign.TaskTool},
 			Says:  "second done", Model: "claude-sonnet-4-5", Tokens: true, Command: "claude",
 		}, {
@@ -54,8 +58,7 @@ func TestRecordedSessions(t *testing.T) {
 			Says: "sub done", Model: "claude-sonnet-4-5", Tokens: true,
 		}, {
 			ID: compact, Workspace: "/workspace", Tools: []string{"Write", "mcp__probe__ping", "Bash", "Edit", "Bash"},
-			Prompts: []string{"first", "second", "This session is being continued from a previous conversation that ran out of context. " +
-				"The summary below covers the earlier portion of the conversation.", "after compact"},
+			Prompts: []string{"first", "second", summary, "after compact"}, Automatic: []string{summary},
 			Says: "history 2", Model: "claude-sonnet-4-5", Tokens: true, Command: "claude",
 		}, {
 			ID: forked, Workspace: "/workspace", Prompts: []string{first[0], "turn two again"}, Tools: []string{"Write", "Bash"},
@@ -68,7 +71,7 @@ func TestRewoundSession(t *testing.T) {
 	foreigntest.Run(t, foreigntest.Config{
 		Adapter: claudecode.New(), Home: rewound, Lines: true,
 		Sessions: []foreigntest.Session{{
-			ID: base, Workspace: "/scratch", Prompts: append(append([]string{}, first...), "turn two again", "and now"),
+			ID: base, Workspace: "/scratch", Prompts: append(append([]string{}, first...), "turn two again", "and now"), Automatic: first[3:],
 			Tools: []string{"Write", "Bash", "Edit", "Bash", "Agent"}, Says: "redone", Model: "claude-sonnet-4-5", Tokens: true, Command: "claude",
 		}},
 	})

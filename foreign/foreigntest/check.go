@@ -16,11 +16,14 @@ import (
 // check compares the turns of a session with what is expected.
 func check(t *testing.T, want Session, turns []foreign.Turn) {
 	t.Helper()
-	var prompts, tools []string
+	var prompts, automatic, tools []string
 	var kinds []foreign.Tool
 	model, says, calls := "", false, map[string]bool{}
 	for _, turn := range turns {
 		prompts = append(prompts, firstLine(turn.Prompt))
+		if turn.Automatic {
+			automatic = append(automatic, firstLine(turn.Prompt))
+		}
 		if turn.Model != "" {
 			model = turn.Model
 		}
@@ -45,6 +48,9 @@ func check(t *testing.T, want Session, turns []foreign.Turn) {
 	}
 	if diff := cmp.Diff(want.Prompts, prompts); diff != "" {
 		t.Errorf("session %s: prompts:\n%s", want.ID, diff)
+	}
+	if diff := cmp.Diff(want.Automatic, automatic); diff != "" {
+		t.Errorf("session %s: prompts that no person typed:\n%s", want.ID, diff)
 	}
 	if diff := cmp.Diff(want.Tools, tools); diff != "" {
 		t.Errorf("session %s: tools:\n%s", want.ID, diff)

@@ -45,6 +45,9 @@ type Session struct {
 	ID, Workspace, Parent string
 	// Prompts are the first lines of the prompts, in order.
 	Prompts []string
+	// Automatic are those of the prompts that no person typed. A conversation is not
+	// named after them.
+	Automatic []string
 	// Tools are the names of the tools in the order of their calls.
 	Tools []string
 	// Kinds are the kinds of these tools; nil is not checked.

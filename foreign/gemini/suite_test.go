@@ -31,6 +31,9 @@ func payloads(t testing.TB) []foreigntest.Payload {
 	})
 }
 
+// lastChance is what the CLI says to a subagent that does not end.
+const lastChance = "You have stopped calling tools without finishing. You have one final chance to complete the task with a short grace period. You MUST call `complete_task` immediately with your best answer and explain that your investigation was interrupted. Do not call any other tools."
+
 func TestSuite(t *testing.T) {
 	foreigntest.Run(t, foreigntest.Config{
 		Adapter: gemini.New(), Home: home, Lines: true, Payloads: payloads(t),
@@ -42,9 +45,10 @@ func TestSuite(t *testing.T) {
 			Says:    "third done", Model: "gemini-2.5-pro", Tokens: true, Command: "gemini",
 		}, {
 			ID: subID, Workspace: "/workspace", Parent: mainID,
-			Prompts: []string{"helper", "You have stopped calling tools without finishing. You have one final chance to complete the task with a short grace period. You MUST call `complete_task` immediately with your best answer and explain that your investigation was interrupted. Do not call any other tools."},
-			Tools:   []string{"run_shell_command"},
-			Says:    "sub done", Model: "gemini-2.5-pro", Tokens: true,
+			Prompts:   []string{"helper", lastChance},
+			Automatic: []string{lastChance},
+			Tools:     []string{"run_shell_command"},
+			Says:      "sub done", Model: "gemini-2.5-pro", Tokens: true,
 		}},
 	})
 }

@@ -17,9 +17,9 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// turnOf converts a turn to the form in which conversations keep it. The same turn
+// NewTurn converts a turn to the form in which conversations keep it. The same turn
 // always gives the same bytes.
-func turnOf(agent string, t foreign.Turn) (conversation.Turn, error) {
+func NewTurn(agent string, t foreign.Turn) (conversation.Turn, error) {
 	user := &agentv1.UserMessage{Text: valid(t.Prompt), MessageId: t.ID}
 	if t.Automatic {
 		user.IsSimulatedMsg = proto.Bool(true)
@@ -171,17 +171,6 @@ func plain(raw json.RawMessage) (string, bool) {
 
 // valid makes a text UTF-8, as the stored form requires.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
-
-// title is the beginning of a prompt, in one line.
-func title(prompt string) string {
-	const most = 80
-	line := strings.Join(strings.Fields(valid(prompt)), " ")
-	runes := []rune(line)
-	if len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return line
-}
 
 func detailsOf(t foreign.Turn) *conversation.TurnDetails {
 	return &conversation.TurnDetails{

@@ -133,6 +133,7 @@ type pass struct {
 	shared map[string]bool            // turns of the origin of a fork that come again
 	exists bool
 	path   string // where the session was when it was copied last
+	title  string // of the conversation
 
 	origin   string // of a conversation that is a fork
 	forkedAt uint64 // save of the origin
@@ -187,7 +188,7 @@ func (p *pass) load(ctx context.Context) (string, error) {
 	if info.Labels[LabelSource] != p.session.Agent {
 		return skippedOther, nil
 	}
-	p.exists, p.path = true, info.Labels[LabelPath]
+	p.exists, p.path, p.title = true, info.Labels[LabelPath], info.Title
 	p.origin, p.forkedAt = info.ForkedFrom, info.ForkedFromSave
 	for save, err := range p.store.History(ctx, p.session.ID, nil) {
 		if err != nil {
@@ -245,11 +246,14 @@ func (p *pass) copyTurns(ctx context.Context, from foreign.Mark) error {
 // turn copies one turn, unless the store has it.
 func (p *pass) turn(ctx context.Context, t foreign.Turn) error {
 	p.now = cmp.Or(whole(t.Ended), whole(t.Started), whole(p.session.Updated), whole(p.session.Started), time.Now())
-	made, err := turnOf(p.session.Agent, t)
+	made, err := NewTurn(p.session.Agent, t)
 	if err != nil {
 		return fmt.Errorf("turn %s: %w", t.ID, err)
 	}
 	if err := p.create(ctx, t); err != nil {
+		return err
+	}
+	if err := p.entitle(ctx, t); err != nil {
 		return err
 	}
 	if p.shared[t.ID] {

@@ -34,7 +34,7 @@ func TestAConversationThatWasThereFirstLearnsWhereItsSessionIs(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()
 	early := foreign.Session{Agent: "toy", ID: f.id, Workspace: "/ws"}
-	if _, err := f.store.Create(ctx, intake.Info(early, "hello")); err != nil {
+	if _, err := f.store.Create(ctx, intake.Info(early, foreign.Turn{Prompt: "hello"})); err != nil {
 		t.Fatal(err)
 	}
 	f.write(toyLine{ID: "t1", Prompt: "hello", Reply: "hi"})

@@ -28,7 +28,7 @@ type toy struct{ foreign.Adapter }
 
 type toyLine struct {
 	ID, Follows, Prompt, Reply string
-	More, Open                 bool
+	More, Open, Automatic      bool
 }
 
 func (toy) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) iter.Seq2[foreign.Turn, error] {
@@ -52,7 +52,7 @@ func (toy) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) iter
 			end = line.End
 			when := time.UnixMilli(1_000_000 + line.Offset)
 			if !l.More {
-				b.Begin(foreign.Turn{ID: l.ID, Follows: l.Follows, Prompt: l.Prompt, Model: "toy-1", Cut: l.ID, Started: when,
+				b.Begin(foreign.Turn{ID: l.ID, Follows: l.Follows, Prompt: l.Prompt, Automatic: l.Automatic, Model: "toy-1", Cut: l.ID, Started: when,
 					Usage: foreign.Usage{Input: 10, Output: 2}}, line.Offset)
 			}
 			b.Text(l.Reply, when)

@@ -24,7 +24,7 @@ func (p *pass) create(ctx context.Context, first foreign.Turn) error {
 	turn := p.now
 	p.now = cmp.Or(whole(p.session.Started), whole(first.Started), turn)
 	defer func() { p.now = turn }()
-	info := Info(p.session, first.Prompt)
+	info := Info(p.session, first)
 	conv, err := p.fork(ctx, info)
 	if err == nil && conv == nil {
 		conv, err = p.store.Create(ctx, info)
@@ -33,18 +33,35 @@ func (p *pass) create(ctx context.Context, first foreign.Turn) error {
 		return err
 	}
 	p.conv, p.head = conv, conv.Head()
-	p.exists, p.result.Created, p.path = true, true, info.Labels[LabelPath]
+	p.exists, p.result.Created, p.path, p.title = true, true, info.Labels[LabelPath], info.Title
 	return nil
 }
 
-// Info returns what a new conversation says about a session that begins with a prompt.
-func Info(s foreign.Session, prompt string) conversation.Info {
+// entitle gives a conversation without a title that of a turn. It comes before the turn is
+// saved, so that a pass which is killed in between does it again. The conversation is
+// opened again, since its handle expects the record as it was.
+func (p *pass) entitle(ctx context.Context, t foreign.Turn) error {
+	if p.title != "" || p.shared[t.ID] {
+		return nil
+	}
+	if p.title = titleOf(p.session, t); p.title == "" {
+		return nil
+	}
+	if err := p.store.SetTitle(ctx, p.session.ID, p.title); err != nil {
+		return err
+	}
+	p.conv = nil
+	return p.rows.flush(ctx)
+}
+
+// Info returns what a new conversation says about a session that begins with a turn.
+func Info(s foreign.Session, first foreign.Turn) conversation.Info {
 	labels := map[string]string{LabelSource: s.Agent, LabelPath: valid(s.Path)}
 	if s.Parent != "" {
 		labels[LabelParent], labels[LabelSubagent] = valid(s.Parent), "true"
 	}
 	return conversation.Info{
-		ID: s.ID, Agent: s.Agent, Labels: labels, Workspace: valid(s.Workspace), Title: title(cmp.Or(s.Title, prompt)),
+		ID: s.ID, Agent: s.Agent, Labels: labels, Workspace: valid(s.Workspace), Title: titleOf(s, first),
 	}
 }
 

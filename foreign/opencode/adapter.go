@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -104,12 +105,22 @@ func sessions(ctx context.Context, path string) (list []foreign.Session, err err
 			FROM session AS s ORDER BY time_created, id`, func(r *sqlite3.Stmt) error {
 			list = append(list, foreign.Session{
 				Agent: name, Path: path, ID: r.ColumnText(0), Parent: r.ColumnText(1), Workspace: r.ColumnText(2),
-				Title: r.ColumnText(3), Started: when(r.ColumnInt64(4)), Updated: when(r.ColumnInt64(5)), Size: 1 + r.ColumnInt64(6),
+				Title: ownTitle(r.ColumnText(3)), Started: when(r.ColumnInt64(4)), Updated: when(r.ColumnInt64(5)), Size: 1 + r.ColumnInt64(6),
 			})
 			return nil
 		})
 	})
 	return list, err
+}
+
+// provisional is the title that a session has until the model has made one.
+var provisional = regexp.MustCompile(`^(New|Child) session - \d{4}-\d{2}-\d{2}T`)
+
+func ownTitle(title string) string {
+	if provisional.MatchString(title) {
+		return ""
+	}
+	return title
 }
 
 // when is a time in milliseconds.

@@ -97,6 +97,27 @@ func TestReadingWhileOpenCodeWrites(t *testing.T) {
 	}
 }
 
+// A session has a title of no meaning until the model has made one, and OpenCode writes
+// prompts of its own.
+func TestTitles(t *testing.T) {
+	h, exec, add := live(t)
+	exec("UPDATE session SET title = 'New session - 2026-11-16T12:00:00.000Z' WHERE id = '" + mainID + "'")
+	s := session(t, h, mainID)
+	if s.Title != "" {
+		t.Errorf("title %q", s.Title)
+	}
+	exec("UPDATE session SET title = 'New session - the plan' WHERE id = '" + mainID + "'")
+	if s = session(t, h, mainID); s.Title != "New session - the plan" {
+		t.Errorf("title %q", s.Title)
+	}
+	add("message", newUser)
+	add("part", strings.Replace(newText, `\"text\":`, `\"synthetic\":true,\"text\":`, 1))
+	turns, errs := read(s, "")
+	if len(turns) != 4 || errs != nil || turns[2].Automatic || !turns[3].Automatic || turns[3].Prompt != "four" {
+		t.Errorf("got %+v, %v", turns, errs)
+	}
+}
+
 func TestDeletedTurn(t *testing.T) {
 	h, exec, add := live(t)
 	s := session(t, h, mainID)

@@ -19,6 +19,7 @@ import (
 // line is what is read of a line.
 type line struct {
 	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
 	UUID    string `json:"uuid"`
 	Parent  string `json:"parentUuid"`
 	Session string `json:"sessionId"`
@@ -143,7 +144,8 @@ func (r *reader) user(l line, at int64) {
 		r.b.Fail(err)
 		return
 	}
-	t := foreign.Turn{ID: l.UUID, Follows: follows, Prompt: strings.Join(texts, "\n"), Cut: l.UUID}
+	// The subtypes are those of a timer and of the report of a background task.
+	t := foreign.Turn{ID: l.UUID, Follows: follows, Prompt: strings.Join(texts, "\n"), Automatic: l.Subtype != "", Cut: l.UUID}
 	if t.ID == "" {
 		t.ID = "byte-" + strconv.FormatInt(at, 10)
 	}

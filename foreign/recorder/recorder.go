@@ -301,7 +301,7 @@ func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversat
 	}
 	_, err = store.Create(ctx, intake.Info(foreign.Session{
 		Agent: r.Adapter.Name(), ID: e.Session, Path: e.Transcript, Workspace: e.Workspace,
-	}, e.Prompt))
+	}, foreign.Turn{Prompt: e.Prompt, Automatic: e.Automatic}))
 	if err != nil && !errors.Is(err, conversation.ErrExists) {
 		return info, err
 	}
