@@ -109,7 +109,7 @@ var importMap = map[string][]string{
 	"client/...":           {"blob", "kv", "cloudagent/...", "transfer", "gen/..."},
 	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
 	"internal/supervise":   {"workspace"},
-	"internal/demo":        {".", "blob", "cloudagent", "checkpoint", "conversation", "gen/..."},
+	"internal/demo":        {".", "blob", "cloudagent", "checkpoint", "conversation", "foreign", "foreign/intake", "gen/..."},
 	"cmd/stet":             {"internal/cli"},
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
@@ -91,12 +93,18 @@ func (a *app) logHead(info conversation.Info, kept string) string {
 	return fmt.Sprintf("%s  %s  %s  %s%s\n", paint.yellow(shorter(info.ID)), paint.bold(fmt.Sprintf("%q", title)), agent, place, turns)
 }
 
-// shorter shortens a stet id; it returns foreign ids unchanged.
+// shorter shortens an id to what tells it from others: a time, or random digits. Ids of
+// other forms stay.
 func shorter(id string) string {
 	if len(id) == 26 {
 		return id[:10]
 	}
-	return clip(id, 40)
+	if parsed, err := uuid.Parse(id); err != nil || len(id) != 36 {
+		return clip(id, 40)
+	} else if parsed.Version() == 4 {
+		return id[:8]
+	}
+	return id[:13]
 }
 
 // presentLine compares the workspace with its latest checkpoint, and names the entry that

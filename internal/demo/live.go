@@ -110,8 +110,8 @@ func (l *livePlay) turn(ctx context.Context, s scene) error {
 	for _, piece := range pieces(s.think) {
 		updates = append(updates, &agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_ThinkingDelta{ThinkingDelta: &agentv1.ThinkingDeltaUpdate{Text: piece}}})
 	}
-	for i, command := range s.runs {
-		updates = append(updates, callUpdates(fmt.Sprintf("%s-run%d", s.message, i), shellCall(command, printed(command)))...)
+	for i, r := range s.runs {
+		updates = append(updates, callUpdates(fmt.Sprintf("%s-run%d", s.message, i), shellCall(r.command, r.output))...)
 	}
 	for i, name := range sortedKeys(s.files) {
 		old, _ := os.ReadFile(filepath.Join(l.dir, name)) // treat an unreadable file as new

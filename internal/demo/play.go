@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/foreign/intake"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
@@ -76,7 +77,11 @@ func (st Stage) enter(ctx context.Context, dir string, s *Story) (*player, error
 	if d.space, err = checkpoint.New(st.DB.Blobs(), st.DB.Rows(), &opts).Open(ctx, dir); err != nil {
 		return nil, err
 	}
-	d.conv, err = d.store.Create(ctx, conversation.Info{Title: s.Title, Agent: s.Agent, Workspace: d.space.Path()})
+	info := conversation.Info{Title: s.Title, Agent: s.Agent, Workspace: d.space.Path()}
+	if l := dialects[s.Agent]; l != nil {
+		info.ID = l.session()
+	}
+	d.conv, err = d.store.Create(ctx, info)
 	if err != nil {
 		return nil, errors.Join(err, d.space.Close())
 	}
@@ -169,13 +174,14 @@ func (d *player) delegate(ctx context.Context, s scene, began time.Time) error {
 		return nil
 	}
 	conv, err := d.store.Create(ctx, conversation.Info{
-		ID: d.conv.ID() + "/agent-" + s.sub.id, Title: s.sub.ask, Agent: d.agent, Workspace: d.space.Path(),
+		ID: s.sub.id, Title: s.sub.ask, Agent: d.agent, Workspace: d.space.Path(),
 		Labels: map[string]string{conversation.LabelParent: d.conv.ID(), conversation.LabelSubagent: "true"},
 	})
 	if err != nil {
 		return err
 	}
-	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: s.sub.ask, MessageId: s.message + "-" + s.sub.id}, scene{think: s.sub.think, runs: s.sub.runs, say: s.sub.say}.steps(nil)...)
+	own := scene{message: s.sub.message, ask: s.sub.ask, think: s.sub.think, runs: s.sub.runs, say: s.sub.say}
+	turn, err := d.made(own, nil, began)
 	if err != nil {
 		return err
 	}
@@ -218,7 +224,7 @@ func (d *player) agentTurn(ctx context.Context, s scene) error {
 	if err := d.delegate(ctx, s, began); err != nil {
 		return err
 	}
-	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: s.ask, MessageId: s.message}, s.steps(old)...)
+	turn, err := d.made(s, old, began)
 	if err != nil {
 		return err
 	}
@@ -231,6 +237,15 @@ func (d *player) agentTurn(ctx context.Context, s scene) error {
 	}
 	d.root = save.Root
 	return d.checkpoint(ctx, checkpoint.After, s)
+}
+
+// made returns a turn that ends now in the form in which conversations keep those of the
+// agent.
+func (d *player) made(s scene, old map[string]string, began time.Time) (conversation.Turn, error) {
+	if l := dialects[d.agent]; l != nil {
+		return intake.NewTurn(d.agent, l.turn(s, d.space.Path(), old, began, d.clock))
+	}
+	return conversation.NewTurn(&agentv1.UserMessage{Text: s.ask, MessageId: s.message}, s.steps(old)...)
 }
 
 func (d *player) checkpoint(ctx context.Context, side checkpoint.Side, s scene) error {
@@ -266,7 +281,7 @@ func (d *player) goBack(ctx context.Context, turn uint64) error {
 
 // branchOff continues the story elsewhere after its first turn, in words only.
 func (d *player) branchOff(ctx context.Context, s scene) error {
-	fork, err := d.store.Fork(ctx, d.conv.ID(), 1, conversation.Info{Title: s.title, Agent: d.agent, Workspace: d.space.Path()})
+	fork, err := d.store.Fork(ctx, d.conv.ID(), 1, conversation.Info{ID: dialects[d.agent].session(), Title: s.title, Agent: d.agent, Workspace: d.space.Path()})
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,10 @@
 package demo
 
 import (
-	"strings"
-
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// steps returns the agent's work for the transcript; old holds the previous content of
+// steps returns the work of an agent that runs elsewhere; old holds the previous content of
 // the files.
 func (s scene) steps(old map[string]string) []*agentv1.ConversationStep {
 	var steps []*agentv1.ConversationStep
@@ -15,12 +13,6 @@ func (s scene) steps(old map[string]string) []*agentv1.ConversationStep {
 			ThinkingMessage: &agentv1.ThinkingMessage{Text: s.think},
 		}})
 	}
-	if s.sub != nil {
-		steps = append(steps, callStep(s.sub.call()))
-	}
-	if s.fails != "" {
-		steps = append(steps, callStep(failedShell(s.fails)))
-	}
 	for _, name := range sortedKeys(s.files) {
 		var before *string
 		if text, ok := old[name]; ok {
@@ -28,25 +20,12 @@ func (s scene) steps(old map[string]string) []*agentv1.ConversationStep {
 		}
 		steps = append(steps, callStep(editCall(name, before, s.files[name])))
 	}
-	for _, command := range s.runs {
-		steps = append(steps, callStep(shellCall(command, printed(command))))
+	for _, r := range s.runs {
+		steps = append(steps, callStep(shellCall(r.command, r.output)))
 	}
 	return append(steps, &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{
 		AssistantMessage: &agentv1.AssistantMessage{Text: s.say},
 	}})
-}
-
-// printed returns the output of a command that the agent did not really run.
-func printed(command string) string {
-	switch tool, _, _ := strings.Cut(command, " "); tool {
-	case "go":
-		return "ok  \tshop/checkout\t0.004s\n"
-	case "pytest":
-		return "............\n12 passed in 0.31s\n"
-	case "rg":
-		return "prices/list.go:14:\trows, err := db.Query(ids)\nprices/list.go:21:\t\terr = db.QueryRow(price, id).Scan(&cents)\n"
-	}
-	return ""
 }
 
 func callStep(call *agentv1.ToolCall) *agentv1.ConversationStep {
@@ -67,24 +46,6 @@ func shellCall(command, output string) *agentv1.ToolCall {
 		Args: &agentv1.ShellArgs{Command: command},
 		Result: &agentv1.ShellResult{Result: &agentv1.ShellResult_Success{
 			Success: &agentv1.ShellSuccess{Command: command, Stdout: output},
-		}},
-	}}}
-}
-
-func failedShell(command string) *agentv1.ToolCall {
-	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{
-		Args: &agentv1.ShellArgs{Command: command},
-		Result: &agentv1.ShellResult{Result: &agentv1.ShellResult_Failure{
-			Failure: &agentv1.ShellFailure{Command: command, ExitCode: 1, Stderr: "exit status 1\n"},
-		}},
-	}}}
-}
-
-func (h *helper) call() *agentv1.ToolCall {
-	return &agentv1.ToolCall{Tool: &agentv1.ToolCall_TaskToolCall{TaskToolCall: &agentv1.TaskToolCall{
-		Args: &agentv1.TaskArgs{Description: h.ask, Prompt: h.ask, AgentId: &h.id},
-		Result: &agentv1.TaskResult{Result: &agentv1.TaskResult_Success{
-			Success: &agentv1.TaskSuccess{AgentId: &h.id},
 		}},
 	}}}
 }

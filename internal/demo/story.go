@@ -2,6 +2,7 @@ package demo
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,19 +40,22 @@ type scene struct {
 	sub     *helper
 	say     string            // the agent's answer
 	files   map[string]string // what the agent writes; empty removes
-	runs    []string          // commands that it says it ran
-	fails   string            // a command that it says failed first
+	runs    []run             // commands that it says it ran
+	fails   *run              // a command that it says failed first
 	minutes int
 	tokens  [3]int64 // read, written, read from a cache
 	cost    float64  // in dollars, 0 if the agent does not say it
 	back    uint64   // turn to which the user then goes back
 }
 
+// run is a command and what it printed.
+type run struct{ command, output string }
+
 // helper is a subagent of a scene.
 type helper struct {
-	id, ask, think, say string
-	tokens              [3]int64
-	runs                []string
+	id, message, ask, think, say string
+	tokens                       [3]int64
+	runs                         []run
 }
 
 // library has every story by the name of its file. The files are part of the program,
@@ -80,7 +84,9 @@ var library = sync.OnceValue(func() map[string]*Story {
 		if !ok {
 			panic(fmt.Sprintf("story %s starts as %s, which does not exist", name, s.from))
 		}
-		s.start = from.start
+		start := maps.Clone(from.start)
+		maps.Copy(start, s.start)
+		s.start = start
 	}
 	return all
 })
@@ -193,6 +199,12 @@ func (s *scene) add(name, text string) error {
 	if strings.HasPrefix(name, "helper") && s.sub == nil {
 		s.sub = &helper{}
 	}
+	if n, ok := strings.CutPrefix(name, "helper/out/"); ok {
+		return printed(s.sub.runs, n, text)
+	}
+	if n, ok := strings.CutPrefix(name, "out/"); ok {
+		return printed(s.runs, n, text)
+	}
 	switch name {
 	case "scene":
 		for field, value := range fields(text) {
@@ -204,6 +216,11 @@ func (s *scene) add(name, text string) error {
 		s.think = line
 	case "say":
 		s.say = line
+	case "failure":
+		if s.fails == nil {
+			return errors.New("no command failed")
+		}
+		s.fails.output = text
 	case "helper":
 		for field, value := range fields(text) {
 			if err := s.sub.set(field, value); err != nil {
@@ -229,9 +246,9 @@ func (s *scene) set(field, value string) (err error) {
 	case "message":
 		s.message = value
 	case "run":
-		s.runs = append(s.runs, value)
+		s.runs = append(s.runs, run{command: value})
 	case "fail":
-		s.fails = value
+		s.fails = &run{command: value}
 	case "remove":
 		s.files[value] = ""
 	case "minutes":
@@ -248,6 +265,16 @@ func (s *scene) set(field, value string) (err error) {
 	return err
 }
 
+// printed takes in what a command printed, which has a number from 1 on.
+func printed(runs []run, number, output string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(runs) {
+		return fmt.Errorf("there is no command %q", number)
+	}
+	runs[n-1].output = output
+	return nil
+}
+
 // parseTokens reads three numbers.
 func parseTokens(value string) (n [3]int64, err error) {
 	_, err = fmt.Sscan(value, &n[0], &n[1], &n[2])
@@ -258,12 +285,14 @@ func (h *helper) set(field, value string) (err error) {
 	switch field {
 	case "id":
 		h.id = value
+	case "message":
+		h.message = value
 	case "ask":
 		h.ask = value
 	case "tokens":
 		h.tokens, err = parseTokens(value)
 	case "run":
-		h.runs = append(h.runs, value)
+		h.runs = append(h.runs, run{command: value})
 	default:
 		return fmt.Errorf("unknown field %q", field)
 	}

@@ -233,7 +233,7 @@ test("subagents have their own transcript", async () => {
   await page.locator("details.tool", { hasText: /where are prices/i }).locator("summary").click();
   await page.getByRole("link", { name: "What the subagent did" }).click();
   await page.getByText("asks the database once for").waitFor();
-  assert.match(page.url(), /subagents\?sub=explore-prices/);
+  assert.match(page.url(), /subagents\?sub=01a1d8b4-7d92-7c63-a1f8-5e3b0d9c4a87/);
 });
 
 test("the inspector walks from the state down to a blob and checks its hash", async () => {
