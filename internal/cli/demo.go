@@ -92,15 +92,15 @@ func (a *app) fillDemo(ctx context.Context, db *stet.DB) error {
 	if err != nil {
 		return err
 	}
-	page, err := db.Conversations().List(ctx, &conversation.ListOptions{Limit: 1})
+	used, err := holdsWork(ctx, db)
 	if err != nil {
 		return err
 	}
-	if len(page.Conversations) > 0 && !fileExists(dir) {
-		a.say("no demonstration: the store at %s has conversations of its own; see it with 'stet --store DIR serve --demo', where DIR is new", strings.TrimSuffix(dir, "-demo"))
+	if used && !fileExists(dir) {
+		a.warn("no demonstration: the store at %s holds work of its own; see it with 'stet --store DIR serve --demo', where DIR is new", strings.TrimSuffix(dir, "-demo"))
 		return nil
 	}
-	if len(page.Conversations) == 0 {
+	if !used {
 		for _, s := range demo.Stories() {
 			if _, err := demo.Tell(ctx, stage, filepath.Join(dir, s.Place), s); err != nil {
 				return fmt.Errorf("fill the demonstration: %w", err)
@@ -108,6 +108,18 @@ func (a *app) fillDemo(ctx context.Context, db *stet.DB) error {
 		}
 	}
 	return demo.GoOn(ctx, stage, dir, func(err error) { a.say("the agent of the demonstration stopped: %v", err) })
+}
+
+// holdsWork reports whether a store has a conversation or a checkpoint.
+func holdsWork(ctx context.Context, db *stet.DB) (bool, error) {
+	page, err := db.Conversations().List(ctx, &conversation.ListOptions{Limit: 1})
+	if err != nil || len(page.Conversations) > 0 {
+		return true, err
+	}
+	for _, err := range db.Checkpoints().List(ctx, nil) {
+		return true, err
+	}
+	return false, nil
 }
 
 // emptyDir creates a directory or accepts an empty one.

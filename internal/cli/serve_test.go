@@ -88,6 +88,66 @@ func testClient(t *testing.T, address, token string) *client.Client {
 	return c
 }
 
+// here runs a command in this process and returns what it printed and said.
+func here(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	a := &app{in: strings.NewReader(""), out: &out, err: &errOut}
+	root := a.root()
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), err
+}
+
+// The demonstration fills new stores only: work of the user's own is not mixed with it.
+func TestServeDemoOnAUsedStore(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv(backgroundSetting, "false")
+	dir, work := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	if err := os.WriteFile(filepath.Join(work, "a"), []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, said, err := here(t, "--store", dir, "-C", work, "checkpoint"); err != nil {
+		t.Fatal(err, said)
+	}
+	_, stop := serveHere(t, dir, "--demo")
+	if said := stop(); !strings.Contains(said, "no demonstration: the store at "+dir+" holds work of its own") {
+		t.Errorf("serve said %q", said)
+	}
+	if list, _, err := here(t, "--store", dir, "ls"); err != nil || list != "" {
+		t.Errorf("the store has %q, %v", list, err)
+	}
+	fresh := filepath.Join(t.TempDir(), "fresh")
+	_, stop = serveHere(t, fresh, "--demo")
+	if said := stop(); strings.Contains(said, "no demonstration") {
+		t.Errorf("serve said %q", said)
+	}
+	if list, _, err := here(t, "--store", fresh, "ls"); err != nil || !strings.Contains(list, "add retry to checkout") {
+		t.Errorf("the new store has %q, %v", list, err)
+	}
+}
+
+// The example of 'stet serve --help' works: the server of the same user on the same machine
+// needs no token from the command line.
+func TestOwnServerNeedsNoToken(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv(backgroundSetting, "false")
+	t.Setenv("STET_TOKEN", "")
+	dir := filepath.Join(t.TempDir(), "store")
+	address, _ := serveHere(t, dir, "--demo")
+	t.Setenv("STET_STORE", dir)
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		list, said, err := here(t, "--store", strings.Replace(address, "127.0.0.1", host, 1), "ls")
+		if err != nil || !strings.Contains(list, "add retry to checkout") {
+			t.Errorf("%s: %q, %q, %v", host, list, said, err)
+		}
+	}
+	t.Setenv("STET_STORE", t.TempDir())
+	if _, _, err := here(t, "--store", address, "ls"); err == nil {
+		t.Error("the server let in a caller without its token")
+	}
+}
+
 func TestServeTenants(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := t.TempDir()
