@@ -98,6 +98,35 @@ func asked(paths []string, path string) bool {
 	})
 }
 
+// Shown returns the beginnings of both versions up to the last line that the hunks take
+// from each: removed lines from the old one, the others from the new one. Highlighting takes
+// a while and begins at the first line, so nothing else needs it.
+func (f *File) Shown() (before, after []byte) {
+	from, to := 0, 0
+	for _, h := range f.Hunks {
+		for _, l := range h.Lines {
+			if l.Op == Delete {
+				from = max(from, l.From+1)
+			} else {
+				to = max(to, l.To+1)
+			}
+		}
+	}
+	return firstLines(f.Old, from), firstLines(f.New, to)
+}
+
+func firstLines(text []byte, n int) []byte {
+	end := 0
+	for range n {
+		i := bytes.IndexByte(text[end:], '\n')
+		if i < 0 {
+			return text
+		}
+		end += i + 1
+	}
+	return text[:end]
+}
+
 // Binary reports whether the beginning of a content is not text.
 func Binary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), looksBinary)], 0) >= 0 }
 

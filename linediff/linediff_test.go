@@ -107,3 +107,21 @@ func TestFilesOfAChange(t *testing.T) {
 		}
 	}
 }
+
+func TestShownPartOfAFile(t *testing.T) {
+	file := &linediff.File{Old: []byte("1\n2\n3\n4\n"), New: []byte("1\nX\n3\n4")}
+	for _, c := range []struct {
+		lines         []linediff.Line
+		before, after string
+	}{
+		{nil, "", ""},
+		{[]linediff.Line{{Op: linediff.Same, From: 0, To: 0}, {Op: linediff.Insert, From: -1, To: 1}}, "", "1\nX\n"},
+		{[]linediff.Line{{Op: linediff.Delete, From: 1, To: -1}}, "1\n2\n", ""},
+		{[]linediff.Line{{Op: linediff.Delete, From: 3, To: -1}, {Op: linediff.Insert, From: -1, To: 3}}, "1\n2\n3\n4\n", "1\nX\n3\n4"},
+	} {
+		file.Hunks = []linediff.Hunk{{Lines: c.lines}}
+		if before, after := file.Shown(); string(before) != c.before || string(after) != c.after {
+			t.Errorf("%v: %q and %q, want %q and %q", c.lines, before, after, c.before, c.after)
+		}
+	}
+}
