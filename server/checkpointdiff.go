@@ -181,6 +181,9 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 	}
 	coloured, done := highlight.Request(ctx)
 	defer done()
+	if m.GetPlain() {
+		done() // nothing is highlighted after the time is over
+	}
 	for _, c := range linediff.Files(changes, m.GetPaths()) {
 		compared, err := linediff.Compare(ctx, look, c)
 		if err != nil {
@@ -225,7 +228,8 @@ func wireDiff(coloured context.Context, f *linediff.File, room *int) *stetv1.Fil
 	if *room < 0 || len(f.Hunks) == 0 {
 		return out
 	}
-	text, shade := maxShown, page.NewShades(coloured, f.Path, f.Old, f.New)
+	before, after := f.Shown()
+	text, shade := maxShown, page.NewShades(coloured, f.Path, before, after)
 	for _, h := range f.Hunks {
 		hunk := &stetv1.DiffHunk{FromLine: uint32(linediff.FirstLine(h.From, h.FromLen)), ToLine: uint32(linediff.FirstLine(h.To, h.ToLen))}
 		for _, l := range h.Lines {

@@ -398,4 +398,10 @@ func TestDiffsAreHighlighted(t *testing.T) {
 	if got := lines[2].GetHtml(); got != `<span class="c">// &#34;&lt;b&gt;&#34;</span>` {
 		t.Errorf("third line %q", got)
 	}
+	// A page of many files asks for the lines first.
+	diff = call(t, b.checkpoints.Diff, &stetv1.DiffRequest{From: b.after.GetId(), Workspace: b.dir, Paths: []string{"page.go"}, Plain: true})
+	lines = diff.GetFiles()[0].GetHunks()[0].GetLines()
+	if got := lines[0].GetHtml() + lines[2].GetHtml(); got != "package page// &#34;&lt;b&gt;&#34;" {
+		t.Errorf("plain lines %q", got)
+	}
 }

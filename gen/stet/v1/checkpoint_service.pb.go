@@ -1197,7 +1197,9 @@ type DiffRequest struct {
 	Conversation string   `protobuf:"bytes,4,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	Paths        []string `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
 	// Omit the hunks.
-	StatOnly      bool `protobuf:"varint,6,opt,name=stat_only,json=statOnly,proto3" json:"stat_only,omitempty"`
+	StatOnly bool `protobuf:"varint,6,opt,name=stat_only,json=statOnly,proto3" json:"stat_only,omitempty"`
+	// Do not highlight lines: html is the escaped text. Highlighting takes most of the time.
+	Plain         bool `protobuf:"varint,7,opt,name=plain,proto3" json:"plain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1270,6 +1272,13 @@ func (x *DiffRequest) GetPaths() []string {
 func (x *DiffRequest) GetStatOnly() bool {
 	if x != nil {
 		return x.StatOnly
+	}
+	return false
+}
+
+func (x *DiffRequest) GetPlain() bool {
+	if x != nil {
+		return x.Plain
 	}
 	return false
 }
@@ -3163,14 +3172,15 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x16\n" +
 	"\x06binary\x18\x03 \x01(\bR\x06binary\x12\x1c\n" +
 	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x12\n" +
-	"\x04html\x18\x05 \x01(\tR\x04html\"\xa6\x01\n" +
+	"\x04html\x18\x05 \x01(\tR\x04html\"\xbc\x01\n" +
 	"\vDiffRequest\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x1c\n" +
 	"\tworkspace\x18\x03 \x01(\tR\tworkspace\x12\"\n" +
 	"\fconversation\x18\x04 \x01(\tR\fconversation\x12\x14\n" +
 	"\x05paths\x18\x05 \x03(\tR\x05paths\x12\x1b\n" +
-	"\tstat_only\x18\x06 \x01(\bR\bstatOnly\"\xe4\x01\n" +
+	"\tstat_only\x18\x06 \x01(\bR\bstatOnly\x12\x14\n" +
+	"\x05plain\x18\a \x01(\bR\x05plain\"\xe4\x01\n" +
 	"\bFileDiff\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +

@@ -214,9 +214,9 @@ test("a diff is reviewed file by file with the keyboard", async () => {
   await page.locator(".review-file", { hasText: "README.md" }).waitFor();
 });
 
-test("a diff of a hundred files shows all of them, and reads their lines in parts", async () => {
-  let asked = 0;
-  const count = (r) => (asked += r.url().endsWith("/Diff") ? 1 : 0);
+test("a diff of a hundred files shows all of them, and highlights those in view", async () => {
+  const asked = [];
+  const count = (r) => r.url().endsWith("/Diff") && asked.push(r.postDataBuffer()?.toString("latin1") ?? "");
   page.on("request", count);
   await page.goto(`${await find(page, server, "a hundred files")}/diff`);
   await page.locator(".review-file").nth(99).waitFor();
@@ -224,8 +224,11 @@ test("a diff of a hundred files shows all of them, and reads their lines in part
   await page.locator(".review-file", { hasText: "f099.go" }).click();
   await page.locator(".diff-file", { hasText: "f099.go" }).waitFor();
   await page.getByText("Loading…").first().waitFor({ state: "detached" });
+  await page.locator(".diff-line span.k", { hasText: "var" }).first().waitFor();
   page.off("request", count);
-  assert.ok(asked > 2, "one answer has everything");
+  const named = (name) => asked.filter((body) => body.includes(name)).length;
+  assert.equal(named("f099.go"), 2, "the file in view is asked for plain and highlighted");
+  assert.equal(named("f050.go"), 1, "a file that was never in view is not highlighted");
 });
 
 test("subagents have their own transcript", async () => {

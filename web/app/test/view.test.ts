@@ -9,6 +9,7 @@ import { type Arrangement, grouped, isEmptyRun, matches, merged } from "../src/l
 import { type Event, emptyLog, fold, pause } from "../src/lib/live.ts";
 import { sorted } from "../src/lib/plan.ts";
 import { begin, stacked } from "../src/lib/plot.ts";
+import { Queue } from "../src/lib/queue.ts";
 import { parse, to } from "../src/lib/route.ts";
 import { excerpt, groups } from "../src/lib/search.ts";
 import { isGap, lanes, pair, target } from "../src/lib/timeline.ts";
@@ -345,4 +346,26 @@ test("conversations are sorted and grouped, and empty runs are known", () => {
   assert.ok(!isEmptyRun({ ...run, files: 1 }));
   assert.ok(!isEmptyRun({ ...run, title: "why is this slow?", agent: "codex" }));
   assert.ok(isEmptyRun({ ...run, turns: 0, checkpoints: 0, title: "" }));
+});
+
+test("a queue asks for what is in view, a few at a time and once", async () => {
+  const asked: string[][] = [];
+  let answer = () => {};
+  const queue = new Queue((some) => {
+    asked.push(some);
+    return new Promise((done) => (answer = done));
+  }, 2);
+  const next = async () => {
+    answer();
+    await new Promise((done) => setImmediate(done));
+  };
+  queue.want(["a", "b", "c"]);
+  queue.want(["b", "x", "x", "y", "z"]); // scrolled away from c
+  assert.deepEqual(asked, [["a", "b"]]);
+  await next();
+  assert.deepEqual(asked, [["a", "b"], ["x", "y"]]);
+  queue.want(["a", "y"]);
+  await next();
+  queue.want(["c"]);
+  assert.deepEqual(asked, [["a", "b"], ["x", "y"], ["c"]]);
 });

@@ -49,6 +49,9 @@ export function DiffReview({ from, to, workspace, name, conversation = "", reloa
     setCurrent(file);
     list.current?.show(places[file]);
   };
+  const span = useRef([0, 0]);
+  const colour = () => diff.colour(lines.slice(...span.current).flatMap((l) => (l.kind === "row" ? [l.file] : [])));
+  useEffect(colour, [lines]);
   // Lines of files above may arrive later; the file stays in view.
   useLayoutEffect(() => {
     if (list.current?.held()) list.current.show(places[current]);
@@ -114,6 +117,10 @@ export function DiffReview({ from, to, workspace, name, conversation = "", reloa
           label="Diff"
           class={`diff ${shape}`}
           handle={list}
+          onSpan={(from, to) => {
+            span.current = [from, to];
+            colour();
+          }}
           render={(i) => <DiffLine line={lines[i]} seen={seen} toggle={toggleSeen} restore={name ? setPart : undefined} />}
         />
       </div>
