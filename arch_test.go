@@ -110,6 +110,7 @@ var importMap = map[string][]string{
 	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
 	"internal/supervise":   {"workspace"},
 	"internal/demo":        {".", "blob", "cloudagent", "checkpoint", "conversation", "foreign", "foreign/intake", "gen/..."},
+	"internal/populate":    {"conversation/...", "gen/..."},
 	"cmd/stet":             {"internal/cli"},
 }
 
