@@ -117,7 +117,11 @@ func (s *Store) remains(ctx context.Context, id string) (remains, error) {
 	}
 	r.expect = []kv.Expect{{Key: record, Version: version}, {Key: keyspace.Save(id, next)}}
 	var err error
-	r.listed, err = s.listedAt(ctx, id)
+	if r.listed, err = s.listedAt(ctx, id); err != nil {
+		return r, err
+	}
+	filed, err := s.filedAt(ctx, id)
+	r.listed = append(r.listed, filed...)
 	return r, err
 }
 
@@ -137,8 +141,12 @@ func (s *Store) listedAt(ctx context.Context, id string) ([]string, error) {
 	if !Damaged(err) && !errors.Is(err, ErrNotFound) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
-	var keys []string
-	for row, err := range s.rows.Scan(ctx, keyspace.ByTimes(), kv.ScanOptions{KeysOnly: true}) {
+	return s.keysOf(ctx, keyspace.ByTimes(), id)
+}
+
+// keysOf returns the keys of a range that end with an id.
+func (s *Store) keysOf(ctx context.Context, in kv.Range, id string) (keys []string, err error) {
+	for row, err := range s.rows.Scan(ctx, in, kv.ScanOptions{KeysOnly: true}) {
 		if err != nil {
 			return nil, err
 		}

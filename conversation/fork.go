@@ -82,7 +82,7 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 			return nil, err
 		}
 	}
-	err = s.rows.Commit(ctx, b)
+	err = s.commitNew(ctx, rec, b, s.rows.Commit)
 	if conflict := new(kv.ConflictError); errors.As(err, &conflict) {
 		switch conflict.Key {
 		case keyspace.Save(id, seq):

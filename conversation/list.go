@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -27,8 +29,8 @@ type ListOptions struct {
 // Page is a part of a list.
 type Page struct {
 	Conversations []Info
-	// Damaged are the unreadable conversations of the page, whatever the options
-	// select.
+	// Damaged are the unreadable conversations of the page, and those of which the
+	// options would select the readable ones.
 	Damaged []Unreadable
 	// Next is the cursor of the following page, empty at the end.
 	Next string
@@ -53,14 +55,28 @@ func (s *Store) List(ctx context.Context, opts *ListOptions) (Page, error) {
 		}
 		r.End = end
 	}
+	chosen, err := s.chosen(ctx, opts)
+	if err != nil {
+		return Page{}, err
+	}
+	if chosen != nil && len(chosen) <= few {
+		return s.listFew(ctx, chosen, opts, r, limit)
+	}
 	var page Page
+	size := limit
+	if chosen != nil {
+		size = 1000 // most are passed over unread
+	}
 	for {
-		keys, err := s.listed(ctx, r, limit)
+		keys, err := s.listed(ctx, r, size)
 		if err != nil {
 			return Page{}, err
 		}
 		for _, key := range keys {
 			r.End = key
+			if chosen != nil && !chosen[keyspace.Last(key)] {
+				continue
+			}
 			info, err := s.Get(ctx, keyspace.Last(key))
 			if errors.Is(err, ErrNotFound) {
 				continue // deleted since the keys were read
@@ -81,7 +97,7 @@ func (s *Store) List(ctx context.Context, opts *ListOptions) (Page, error) {
 				return page, nil
 			}
 		}
-		if len(keys) < limit {
+		if len(keys) < size {
 			return page, nil
 		}
 	}
@@ -91,6 +107,72 @@ func (o *ListOptions) matches(info Info) bool {
 	return (o.Workspace == "" || o.Workspace == info.Workspace) &&
 		(o.Agent == "" || o.Agent == info.Agent) &&
 		(o.Match == nil || o.Match(info))
+}
+
+// chosen returns the ids of the conversations that a workspace and an agent select, or
+// nil if all must be read.
+func (s *Store) chosen(ctx context.Context, opts *ListOptions) (map[string]bool, error) {
+	if opts.Workspace == "" && opts.Agent == "" {
+		return nil, nil
+	}
+	f, err := s.readFilters(ctx)
+	if err != nil || f == nil || !f.built {
+		return nil, err
+	}
+	var chosen map[string]bool
+	for _, sum := range f.sums(opts.Workspace, opts.Agent) {
+		both := make(map[string]bool)
+		for row, err := range s.rows.Scan(ctx, keyspace.ConversationsOf(sum), kv.ScanOptions{KeysOnly: true}) {
+			if err != nil {
+				return nil, fmt.Errorf("list conversations: %w", err)
+			}
+			if id := keyspace.Last(row.Key); chosen == nil || chosen[id] {
+				both[id] = true
+			}
+		}
+		chosen = both
+	}
+	return chosen, nil
+}
+
+// few is up to how many conversations it is cheaper to read and sort them than to look
+// for them in the list of all.
+var few = 200
+
+// listFew is List for a few conversations.
+func (s *Store) listFew(ctx context.Context, chosen map[string]bool, opts *ListOptions, r kv.Range, limit int) (Page, error) {
+	type listed struct {
+		key string
+		Info
+	}
+	var page Page
+	var all []listed
+	for _, id := range slices.Sorted(maps.Keys(chosen)) {
+		info, err := s.Get(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound): // deleted since the keys were read
+		case Damaged(err):
+			if opts.Cursor == "" { // its place is unknown
+				page.Damaged = append(page.Damaged, Unreadable{id, err})
+			}
+		case err != nil:
+			return Page{}, err
+		default:
+			key := keyspace.ByTime(info.Updated.UnixMilli(), id)
+			if r.Contains(key) && opts.matches(info) {
+				all = append(all, listed{key, info})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(b.key, a.key) })
+	if len(all) > limit {
+		all = all[:limit]
+		page.Next = base64.RawURLEncoding.EncodeToString([]byte(all[limit-1].key))
+	}
+	for _, one := range all {
+		page.Conversations = append(page.Conversations, one.Info)
+	}
+	return page, nil
 }
 
 func parseCursor(cursor string, r kv.Range) (string, error) {

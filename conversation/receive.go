@@ -110,10 +110,10 @@ func (r *Receiver) Create(ctx context.Context, from *stetv1.ConversationRecord) 
 		return err
 	}
 	key := keyspace.Conversation(rec.GetId())
-	err = r.apply(ctx, &kv.Batch{
+	err = r.store.commitNew(ctx, rec, &kv.Batch{
 		Expect: []kv.Expect{{Key: key}, {Key: keyspace.Head(rec.GetId())}},
 		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ByTime(rec.GetCreatedAtMs(), rec.GetId())}},
-	})
+	}, r.apply)
 	if err != nil {
 		return err
 	}

@@ -61,8 +61,12 @@ func (s *Store) rewriting(ctx context.Context, id string, change Rewriting) (*kv
 		return nil, 0, err
 	}
 	if value != nil {
+		before := proto.CloneOf(rec)
 		if err := proto.Unmarshal(value, rec); err != nil {
 			return nil, 0, invalid("the new record of conversation %s: %v", id, err)
+		}
+		if err := s.refiled(ctx, before, rec, b); err != nil {
+			return nil, 0, err
 		}
 		b.Refs = append(b.Refs, refs...)
 		n++

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -22,6 +23,8 @@ type Store struct {
 	blobs blob.Store
 	rows  kv.Store
 	opts  Options
+
+	filters atomic.Pointer[filters] // as last read for a commit; nil until then
 }
 
 // Options configure a Store; nil gives the defaults.
@@ -95,13 +98,13 @@ func (s *Store) Create(ctx context.Context, info Info) (*Conversation, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.rows.Commit(ctx, &kv.Batch{
+	err = s.commitNew(ctx, rec, &kv.Batch{
 		Expect: []kv.Expect{{Key: keyspace.Conversation(rec.Id)}, {Key: keyspace.Head(rec.Id)}},
 		Set: []kv.Set{
 			{Key: keyspace.Conversation(rec.Id), Value: value},
 			{Key: keyspace.ByTime(rec.CreatedAtMs, rec.Id)},
 		},
-	})
+	}, s.rows.Commit)
 	if errors.Is(err, kv.ErrConflict) {
 		return nil, fmt.Errorf("create conversation %s: %w", rec.Id, ErrExists)
 	}

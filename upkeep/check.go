@@ -175,7 +175,7 @@ func conversationOf(key string) []string {
 			return []string{parts[2]}
 		}
 	}
-	if keyspace.ByTimes().Contains(key) {
+	if keyspace.ByTimes().Contains(key) || keyspace.AllConversationsOf().Contains(key) {
 		return []string{keyspace.Last(key)}
 	}
 	return nil

@@ -135,6 +135,17 @@ func (k *checker) compare(ctx context.Context, info conversation.Info) error {
 	} else if err != nil {
 		return err
 	}
+	filed, err := k.conversations.Filed(ctx, info)
+	if err != nil {
+		return err
+	}
+	for _, key := range filed {
+		if ok, err := (&related{rows: k.stores.Rows}).has(ctx, key); err != nil {
+			return err
+		} else if !ok {
+			return &pointerError{key, "it is missing, so a list by workspace or agent lacks the conversation"}
+		}
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ func relations() []relation {
 		{rows: keyspace.AllMessageHeads(), of: conversationOf},
 		{rows: keyspace.AllJSONCheckpoints(), of: func(key string) []string { return []string{keyspace.Conversation(keyspace.Parts(key)[1])} }},
 		{rows: keyspace.ByTimes(), of: func(key string) []string { return []string{keyspace.Conversation(keyspace.Last(key))} }},
+		{rows: keyspace.AllConversationsOf(), of: func(key string) []string { return []string{keyspace.Conversation(keyspace.Last(key))} }},
 		{rows: keyspace.Pins(), read: func(row kv.Row) ([]string, error) {
 			pin, err := conversation.DecodePin(row)
 			return []string{keyspace.Save(pin.Conversation, pin.Seq)}, err

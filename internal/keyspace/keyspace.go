@@ -44,10 +44,20 @@ func CheckID(id string) error {
 }
 
 // Escape makes an identifier safe as a part of a key.
-func Escape(id string) string { return escaper.Replace(id) }
+func Escape(id string) string {
+	if !strings.ContainsAny(id, "%:\x00") {
+		return id // nearly all
+	}
+	return escaper.Replace(id)
+}
 
 // Unescape is the inverse of Escape.
-func Unescape(part string) string { return unescaper.Replace(part) }
+func Unescape(part string) string {
+	if strings.IndexByte(part, '%') < 0 {
+		return part
+	}
+	return unescaper.Replace(part)
+}
 
 // Prefix returns the range of all keys with prefix p, which must not be empty or end
 // in 0xff bytes only.
@@ -180,6 +190,18 @@ func ByTime(unixMS int64, conversation string) string {
 
 // ByTimes covers all rows of that order.
 func ByTimes() kv.Range { return Prefix("stet:bytime:") }
+
+// ConversationOf lists a conversation under its workspace or its agent, for which a sum
+// stands. The row's value is empty.
+func ConversationOf(sum, conversation string) string {
+	return key("stet:conv-of:", sum, conversation)
+}
+
+// ConversationsOf covers the conversations that are listed under a sum.
+func ConversationsOf(sum string) kv.Range { return Prefix(key("stet:conv-of:", sum) + ":") }
+
+// AllConversationsOf covers the conversations under all sums.
+func AllConversationsOf() kv.Range { return Prefix("stet:conv-of:") }
 
 // CheckpointPin is a name for a checkpoint of a workspace.
 func CheckpointPin(name, workspace string) string {

@@ -1,0 +1,315 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// all returns the ids of a list, page by page.
+func (f *fixture) all(t testing.TB, opts conversation.ListOptions) []string {
+	t.Helper()
+	ids := []string{}
+	for {
+		page, err := f.List(t.Context(), &opts)
+		check(t, err)
+		for _, info := range page.Conversations {
+			ids = append(ids, info.ID)
+		}
+		if page.Next == "" {
+			return ids
+		}
+		opts.Cursor = page.Next
+	}
+}
+
+var (
+	someWorkspaces = []string{"", "/a", "/b"}
+	someAgents     = []string{"", "x", "y"}
+)
+
+// agree compares filtered lists with a look at every conversation.
+func (f *fixture) agree(t testing.TB) {
+	t.Helper()
+	for _, workspace := range someWorkspaces {
+		for _, agent := range someAgents {
+			var want []string
+			match := func(info conversation.Info) bool {
+				return (workspace == "" || info.Workspace == workspace) && (agent == "" || info.Agent == agent)
+			}
+			want = f.all(t, conversation.ListOptions{Limit: 1000, Match: match})
+			for _, few := range []int{0, 1000} {
+				restore := conversation.SetFew(few)
+				got := f.all(t, conversation.ListOptions{Limit: 2, Workspace: workspace, Agent: agent})
+				restore()
+				if !slices.Equal(got, want) {
+					t.Errorf("workspace %q, agent %q, few %d: listed %q, want %q", workspace, agent, few, got, want)
+				}
+			}
+		}
+	}
+}
+
+// sound reports rows that belong together and do not.
+func (f *fixture) sound(t testing.TB) {
+	t.Helper()
+	report, err := f.Check(t.Context(), nil)
+	check(t, err)
+	for _, d := range report.Damage {
+		t.Errorf("damage: %v %s", d.Key, d.Err)
+	}
+}
+
+// TestFilteredListsEqualAFullScan changes conversations at random, in a store of this
+// release or of an earlier one, and compares every filtered list with all conversations.
+func TestFilteredListsEqualAFullScan(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ctx := context.Background()
+		f, other := newFixture(t), newFixture(t)
+		made := 0
+		info := func(rt *rapid.T) conversation.Info {
+			made++
+			return conversation.Info{
+				ID:        fmt.Sprintf("%d:%d", rapid.IntRange(0, 9).Draw(rt, "id"), made),
+				Workspace: rapid.SampledFrom(someWorkspaces).Draw(rt, "workspace"), Agent: rapid.SampledFrom(someAgents).Draw(rt, "agent"),
+			}
+		}
+		one := func(rt *rapid.T) string {
+			ids := f.all(t, conversation.ListOptions{})
+			if len(ids) == 0 {
+				rt.Skip("no conversation")
+			}
+			return rapid.SampledFrom(ids).Draw(rt, "which")
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"create": func(rt *rapid.T) { must(f.Create(ctx, info(rt))) },
+			"save": func(rt *rapid.T) {
+				c := must(f.Open(ctx, one(rt)))
+				check(t, c.AppendTurn(ctx, newTurn(t, fmt.Sprint(made))))
+				must(c.Save(ctx, nil))
+			},
+			"rename": func(rt *rapid.T) { check(t, f.SetTitle(ctx, one(rt), fmt.Sprint("title ", made))) },
+			"delete": func(rt *rapid.T) { check(t, f.Delete(ctx, one(rt), nil)) },
+			"fork": func(rt *rapid.T) {
+				id := one(rt)
+				if must(f.Get(ctx, id)).Save > 0 {
+					must(f.Fork(ctx, id, 0, info(rt)))
+				}
+			},
+			"import": func(rt *rapid.T) {
+				c := must(other.Create(ctx, info(rt)))
+				records := must(other.Records(ctx, c.ID()))
+				check(t, f.Receive(&conversation.Records{ID: c.ID()}, nil).Create(ctx, records.Conversation))
+			},
+			"purge": func(rt *rapid.T) {
+				to := rapid.SampledFrom(someWorkspaces).Draw(rt, "to")
+				must(f.Rewrite(ctx, one(rt), func(row kv.Row) ([]byte, []blob.ID, error) {
+					rec := new(stetv1.ConversationRecord)
+					if !keyspace.Conversations().Contains(row.Key) || proto.Unmarshal(row.Value, rec) != nil || rec.GetWorkspace() == to {
+						return nil, nil, nil
+					}
+					rec.Workspace = to
+					value, err := proto.Marshal(rec)
+					return value, nil, err
+				}))
+			},
+			"an earlier release": func(rt *rapid.T) { f.unfile(t) },
+			"file all":           func(rt *rapid.T) { check(t, f.FileAll(ctx, nil)) },
+			"":                   func(rt *rapid.T) { f.agree(t) },
+		})
+		f.sound(t)
+		check(t, f.FileAll(ctx, nil))
+		f.agree(t)
+		f.sound(t)
+	})
+}
+
+// unfile makes the store one of an earlier release, which has no rows of filters.
+func (f *fixture) unfile(t testing.TB) {
+	t.Helper()
+	check(t, f.rows.Commit(t.Context(), &kv.Batch{Delete: []string{conversation.FiltersKey}, DeleteRange: []kv.Range{keyspace.AllConversationsOf()}}))
+}
+
+// fill makes conversations.
+func (f *fixture) fill(t testing.TB, n int) {
+	t.Helper()
+	for i := range n {
+		must(f.Create(t.Context(), conversation.Info{
+			ID: fmt.Sprintf("c%04d", i), Workspace: someWorkspaces[i%2], Agent: someAgents[i%3],
+		}))
+	}
+}
+
+// failing is a store whose commits fail after some.
+type failing struct {
+	kv.Store
+	left int
+}
+
+var errKilled = errors.New("killed")
+
+func (f *failing) Commit(ctx context.Context, b *kv.Batch) error {
+	if f.left--; f.left < 0 {
+		return errKilled
+	}
+	return f.Store.Commit(ctx, b)
+}
+
+// TestFilingContinues ends the filing of an old store at each commit, and lets the next
+// one go on, with writers in between.
+func TestFilingContinues(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	f.fill(t, 1200)
+	f.unfile(t)
+	f.Store = conversation.New(f.blobs, f.rows, nil) // a process that has not read the row
+	commits := 0
+	for {
+		var read int
+		rows := &failing{f.rows, 2}
+		err := conversation.New(f.blobs, rows, nil).FileAll(ctx, func(done int) { read = done })
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		if commits++; commits > 5 || read > 1000 {
+			t.Fatalf("%d attempts, the last read %d", commits, read)
+		}
+		must(f.Create(ctx, conversation.Info{ID: fmt.Sprint("b", commits), Workspace: "/a", Agent: "x"}))
+		check(t, f.Delete(ctx, fmt.Sprintf("c%04d", commits), nil))
+		f.sound(t)
+		f.agree(t)
+	}
+	if commits == 0 {
+		t.Error("everything was one commit")
+	}
+	f.agree(t)
+	f.sound(t)
+}
+
+// TestFilingAtOnce lets several processes do it, and writers create and delete.
+func TestFilingAtOnce(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	f.fill(t, 700)
+	f.unfile(t)
+	done := make(chan error)
+	for n := range 4 {
+		store := conversation.New(f.blobs, f.rows, nil)
+		go func() {
+			if n < 2 {
+				done <- store.FileAll(ctx, nil)
+				return
+			}
+			var errs []error
+			for i := range 40 {
+				_, err := store.Create(ctx, conversation.Info{ID: fmt.Sprintf("d%d-%d", n, i), Workspace: "/b", Agent: "y"})
+				errs = append(errs, err, store.Delete(ctx, fmt.Sprintf("c%04d", i*4+n), nil))
+			}
+			done <- errors.Join(errs...)
+		}()
+	}
+	for range 4 {
+		check(t, <-done)
+	}
+	check(t, f.FileAll(ctx, nil))
+	f.agree(t)
+	f.sound(t)
+}
+
+// TestFilteredListReadsOnlyWhatItSelects counts the rows that a filtered list reads.
+func TestFilteredListReadsOnlyWhatItSelects(t *testing.T) {
+	f := newFixture(t)
+	f.fill(t, 600)
+	must(f.Create(t.Context(), conversation.Info{ID: "rare", Workspace: "/rare"}))
+	reads := &counting{Store: f.rows}
+	store := conversation.New(f.blobs, reads, nil)
+	for _, c := range []struct {
+		opts conversation.ListOptions
+		want int
+	}{
+		{conversation.ListOptions{Agent: "nobody"}, 1},
+		{conversation.ListOptions{Workspace: "/rare"}, 2},
+		{conversation.ListOptions{Workspace: "/a", Limit: 10}, 11},
+	} {
+		reads.n = 0
+		must(store.List(t.Context(), &c.opts))
+		if reads.n > c.want {
+			t.Errorf("%+v: %d rows were read, want %d", c.opts, reads.n, c.want)
+		}
+	}
+}
+
+// counting counts the rows that are read by their keys.
+type counting struct {
+	kv.Store
+	n int
+}
+
+func (c *counting) Get(ctx context.Context, key string) (kv.Row, error) {
+	c.n++
+	return c.Store.Get(ctx, key)
+}
+
+// TestDamagedFilters damages the row with the salt: lists are whole, and conversations
+// can be created and removed.
+func TestDamagedFilters(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	f.fill(t, 20)
+	check(t, f.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: conversation.FiltersKey, Value: []byte("?")}}}))
+	f.Store = conversation.New(f.blobs, f.rows, nil)
+	must(f.Create(ctx, conversation.Info{ID: "new", Workspace: "/a", Agent: "x"}))
+	check(t, f.Delete(ctx, "c0003", nil))
+	f.agree(t)
+	check(t, f.rows.Commit(ctx, &kv.Batch{Delete: []string{conversation.FiltersKey}})) // set aside
+	must(f.Create(ctx, conversation.Info{ID: "newer", Workspace: "/a", Agent: "x"}))
+	f.agree(t)
+	check(t, f.FileAll(ctx, nil))
+	f.agree(t)
+	f.sound(t)
+}
+
+// TestLostFilingIsMissed removes the row of one conversation.
+func TestLostFilingIsMissed(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	f.fill(t, 6)
+	for row, err := range f.rows.Scan(ctx, keyspace.AllConversationsOf(), kv.ScanOptions{KeysOnly: true, Limit: 1}) {
+		check(t, err)
+		check(t, f.rows.Commit(ctx, &kv.Batch{Delete: []string{row.Key}}))
+	}
+	report := must(f.Check(ctx, nil))
+	if len(report.Damage) != 1 || !strings.Contains(report.Damage[0].Err.Error(), "lacks the conversation") {
+		t.Errorf("damage %v", report.Damage)
+	}
+}
+
+// TestUnreadableConversationLeavesNoFiling removes one whose record cannot be read.
+func TestUnreadableConversationLeavesNoFiling(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	f.fill(t, 6)
+	check(t, f.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: keyspace.Conversation("c0001"), Value: []byte("\xff")}}}))
+	page := must(f.List(ctx, &conversation.ListOptions{Agent: "x"}))
+	if len(page.Damaged) != 1 || len(page.Conversations) != 1 {
+		t.Errorf("listed %v, damaged %v", page.Conversations, page.Damaged)
+	}
+	check(t, f.Delete(ctx, "c0001", nil))
+	f.sound(t)
+	f.agree(t)
+}
