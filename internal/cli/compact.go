@@ -40,10 +40,10 @@ func (a *app) compactCommand() *cobra.Command {
 		Use:     "compact",
 		Short:   "Compress recently stored content",
 		GroupID: groupHouse,
-		Long: `Compress recently stored content and return the space to the file system. You need
-not run it: a command that stored much starts a background process for it, a server
-does it when it is idle, and gc does it at its end. It can be interrupted at any time
-and runs beside other commands.
+		Long: `Compress recently stored content and return the space to the file system, and bring
+the indexes of the store up to date. You need not run it: a command that stored much
+starts a background process for it, a server does it when it is idle, and gc does it at
+its end. It can be interrupted at any time and runs beside other commands.
 
 Set compact.background = false to start no background process; commands then do a
 part of the work themselves.`,
@@ -88,6 +88,9 @@ func (a *app) compactNow(ctx context.Context, db *stet.DB, dir string) error {
 		looked.set(int64(done))
 	})
 	looked.done()
+	read := a.counter("listing conversations")
+	err = errors.Join(err, db.UpdateIndexes(ctx, func(done int) { read.set(int64(done)) }))
+	read.done()
 	if err = errors.Join(err, noteFailure(dir, err)); err != nil {
 		return err
 	}
@@ -110,10 +113,14 @@ func (a *app) compact(ctx context.Context, db *stet.DB) error {
 // only larger.
 func (a *app) compactAfter(ctx context.Context, db *stet.DB, took time.Duration) {
 	own := db.Uncompacted()
+	dir, err := a.storeDir()
+	if err == nil && a.background && !a.asked && indexesWait(ctx, db) {
+		_ = a.leaveBehind(dir)
+		return
+	}
 	if own == 0 {
 		return
 	}
-	dir, err := a.storeDir()
 	if err != nil || !a.background || a.asked { // a background process cannot ask for the passphrase
 		compactAWhile(ctx, db, compactTime(took))
 		return
@@ -121,6 +128,11 @@ func (a *app) compactAfter(ctx context.Context, db *stet.DB, took time.Duration)
 	if own >= worthAProcess || oneOfMany() && muchWaits(ctx, db) {
 		_ = a.leaveBehind(dir)
 	}
+}
+
+func indexesWait(ctx context.Context, db *stet.DB) bool {
+	waits, err := db.IndexesWait(ctx)
+	return err == nil && waits
 }
 
 // oneOfMany selects one of share short verbs at random.
@@ -169,8 +181,8 @@ func (a *app) leaveBehind(dir string) error {
 	return a.behind(dir, nil, "GOMAXPROCS=1", "compact", "--background")
 }
 
-// compactBehind compresses with low priority if no other process does, and records a
-// failure in a file, because its output is not shown.
+// compactBehind compresses with low priority if no other process does, brings indexes up
+// to date, and records a failure in a file, because its output is not shown.
 func (a *app) compactBehind(ctx context.Context, dir string) error {
 	lock := flock.New(filepath.Join(dir, compactLock))
 	free, err := lock.TryLock()
@@ -182,7 +194,9 @@ func (a *app) compactBehind(ctx context.Context, dir string) error {
 	}
 	defer lock.Close()
 	standBack()
-	err = a.withStore(ctx, false, func(db *stet.DB) error { return db.Compact(ctx, nil) })
+	err = a.withStore(ctx, false, func(db *stet.DB) error {
+		return errors.Join(db.Compact(ctx, nil), db.UpdateIndexes(ctx, nil))
+	})
 	return errors.Join(err, noteFailure(dir, err))
 }
 

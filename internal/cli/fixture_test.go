@@ -23,12 +23,14 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/populate"
 	"github.com/stet-dev/stet/kv"
 )
 
 // fixtureMain does what scripts cannot do with the command line:
 //
 //	fixture chat ID TITLE TEXT…   save a conversation with a turn for each text
+//	fixture many NUMBER           save that many conversations of one turn
 //	fixture aged FILE TEXT…       a checkpoint for each content of a file, a day apart
 //	fixture flip FILE…            change the last byte but a few of files
 //	fixture objects               print the paths of all object files
@@ -50,6 +52,8 @@ func fixtureMain(args []string) int {
 		if err = fixtureChatIn(args[1], args[2], args[3:], func(*stet.DB) {}); err == nil {
 			os.Exit(0)
 		}
+	case "many":
+		err = fixtureMany(args[1])
 	case "aged":
 		err = fixtureAged(args[1], args[2:])
 	case "flip":
@@ -101,6 +105,19 @@ func fixtureRows(keys []string, change func(kv.Row) *kv.Batch) error {
 		}
 	}
 	return nil
+}
+
+func fixtureMany(number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(populate.Conversations(ctx, db.Conversations(), n), db.Close())
 }
 
 func fixtureChat(id, title string, texts []string) error {

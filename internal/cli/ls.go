@@ -27,7 +27,11 @@ type lsFlags struct {
 	limit  int
 	long   bool
 	all    bool
+	latest bool // limit was not given
 }
+
+// latestListed is how many conversations people see without asking for more.
+const latestListed = 100
 
 func (a *app) lsCommand() *cobra.Command {
 	var flags lsFlags
@@ -37,9 +41,10 @@ func (a *app) lsCommand() *cobra.Command {
 		GroupID: groupLook,
 		Long: `List the conversations of the store, last changed first: id, time of the
 last change, turns, agent, model of the last turn, workspace and title; -l adds how
-many tokens the turns took and what they cost, where the agent's record says it. Ids are
-shortened to unique prefixes; any unique prefix is accepted wherever a conversation is
-expected. A narrow terminal shows fewer columns.
+many tokens the turns took and what they cost, where the agent's record says it. The
+latest 100 are listed, unless -n says otherwise; --json lists all. Ids are shortened
+to unique prefixes; any unique prefix is accepted wherever a conversation is expected. A
+narrow terminal shows fewer columns.
 Conversations of subagents are only counted, beside the one that started them; --all
 lists them below it.
 Unreadable ones are listed after the others, with exit code 6.
@@ -59,6 +64,9 @@ events and name, and for a copy ('stet follow') the server where the agent runs.
 				if flags.agents {
 					return a.lsAgents(ctx, db, flags.limit)
 				}
+				if !cmd.Flags().Changed("limit") && !a.json {
+					flags.limit, flags.latest = latestListed, true
+				}
 				return a.listConversations(cmd.Context(), db, flags)
 			})
 		},
@@ -66,7 +74,7 @@ events and name, and for a copy ('stet follow') the server where the agent runs.
 	cmd.Flags().BoolVar(&flags.here, "here", false, "only conversations of this workspace (see -C)")
 	cmd.Flags().BoolVar(&flags.agents, "agents", false, "list cloud agents, also copies")
 	cmd.Flags().StringVar(&flags.agent, "agent", "", "only conversations of this agent")
-	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 0, "at most this many (0: all)")
+	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 0, "at most this many; 0 lists all (default 100, with --json all)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "also show the conversations of subagents, below those that started them")
 	cmd.Flags().BoolVarP(&flags.long, "long", "l", false, "also show tokens and cost")
 	return cmd
@@ -79,11 +87,17 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 		if err != nil {
 			return err
 		}
-		opts.Match = func(info conversation.Info) bool { return info.Workspace == dir }
+		opts.Workspace = dir
 	}
-	families, damaged, err := families(ctx, db, opts, flags.limit)
+	if flags.limit > 0 {
+		opts.Limit = min(opts.Limit, flags.limit+1)
+	}
+	families, more, damaged, err := families(ctx, db, opts, flags.limit)
 	if err != nil {
 		return err
+	}
+	if more && flags.latest {
+		defer a.say("the latest %d are listed; 'stet ls -n 0' lists all", flags.limit)
 	}
 	if err := a.printConversations(ctx, db, lsRows(families, flags.all, 0), len(damaged), flags.long); err != nil {
 		return err
@@ -115,19 +129,20 @@ func lsRows(families []*timeline.Family, all bool, depth int) []lsRow {
 	return rows
 }
 
-// families reads all pages of a list, or the first few families, and the damaged ones.
-// Where the list is not read to its end, a subagent whose parent comes later is left out.
-func families(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]*timeline.Family, []conversation.Unreadable, error) {
+// families reads all pages of a list, or the first few families and whether there are
+// more, and the damaged ones. Where the list is not read to its end, a subagent whose
+// parent comes later is left out.
+func families(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, limit int) ([]*timeline.Family, bool, []conversation.Unreadable, error) {
 	var infos []conversation.Info
 	var damaged []conversation.Unreadable
 	for {
 		page, err := db.Conversations().List(ctx, opts)
 		if err != nil {
-			return nil, nil, err
+			return nil, false, nil, err
 		}
 		infos, damaged = append(infos, page.Conversations...), append(damaged, page.Damaged...)
 		opts.Cursor = page.Next
-		if page.Next != "" && (limit == 0 || len(infos) < limit) {
+		if page.Next != "" && (limit == 0 || len(infos) <= limit) {
 			continue
 		}
 		found := timeline.Families(infos)
@@ -142,10 +157,10 @@ func families(ctx context.Context, db *stet.DB, opts *conversation.ListOptions, 
 			})
 		}
 		switch {
-		case limit > 0 && len(found) >= limit:
-			return found[:limit], damaged, nil
+		case limit > 0 && len(found) > limit:
+			return found[:limit], true, damaged, nil
 		case page.Next == "":
-			return found, damaged, nil
+			return found, false, damaged, nil
 		}
 	}
 }
