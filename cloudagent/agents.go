@@ -271,10 +271,10 @@ func (s *Store) Delete(ctx context.Context, agent string) error {
 	}
 	l := s.lane(agent)
 	defer s.release(l)
-	if err := l.begin(ctx); err != nil {
+	if err := l.Begin(ctx); err != nil {
 		return err
 	}
-	defer l.end()
+	defer l.End()
 	for range attempts {
 		now, err := s.load(ctx, l)
 		if err != nil {

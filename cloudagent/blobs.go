@@ -92,50 +92,50 @@ func (s *Store) checkOwner(ctx context.Context, agent string, id blob.ID) error 
 
 // owns reports whether a blob belongs to an agent. Results are cached and extended as
 // the log grows.
-func (s *Store) owns(ctx context.Context, l *lane, id blob.ID) (bool, error) {
-	l.reachMu.Lock()
-	defer l.reachMu.Unlock()
+func (s *Store) owns(ctx context.Context, l *agentLane, id blob.ID) (bool, error) {
+	l.Value.reachMu.Lock()
+	defer l.Value.reachMu.Unlock()
 	now, err := s.load(ctx, l)
 	if err != nil {
 		return false, err
 	}
-	if l.reach != nil {
-		if ok, err := s.inLog(ctx, now.rec, l.reached); err != nil {
+	if l.Value.reach != nil {
+		if ok, err := s.inLog(ctx, now.rec, l.Value.reached); err != nil {
 			return false, err
 		} else if !ok {
-			l.reach = nil // another history: drop the old results
+			l.Value.reach = nil // another history: drop the old results
 		}
 	}
-	if l.reach == nil {
-		l.reach, l.reached = new(graph.Set), Offset{Tag: now.rec.Epoch}
+	if l.Value.reach == nil {
+		l.Value.reach, l.Value.reached = new(graph.Set), Offset{Tag: now.rec.Epoch}
 		if err := s.extend(ctx, l, rootsOfRecord(now.rec)); err != nil {
-			l.reach = nil
+			l.Value.reach = nil
 			return false, err
 		}
 	}
-	for !l.reach.Has(id) && l.reached.Seq < now.rec.Head.GetSeq() {
-		events, _, err := s.read(ctx, l.agent, l.reached)
+	for !l.Value.reach.Has(id) && l.Value.reached.Seq < now.rec.Head.GetSeq() {
+		events, _, err := s.read(ctx, l.Name, l.Value.reached)
 		if err != nil {
 			return false, err
 		}
 		if len(events) == 0 {
-			return false, dataLoss(l.agent, "event %d of %d is missing", l.reached.Seq+1, now.rec.Head.GetSeq())
+			return false, dataLoss(l.Name, "event %d of %d is missing", l.Value.reached.Seq+1, now.rec.Head.GetSeq())
 		}
 		var roots []graph.Root
 		for _, e := range events {
 			roots = append(roots, rootsOfEvent(e.rec)...)
 		}
 		if err := s.extend(ctx, l, roots); err != nil {
-			l.reach = nil
+			l.Value.reach = nil
 			return false, err
 		}
-		l.reached = events[len(events)-1].at
+		l.Value.reached = events[len(events)-1].at
 	}
-	return l.reach.Has(id), nil
+	return l.Value.reach.Has(id), nil
 }
 
-func (s *Store) extend(ctx context.Context, l *lane, roots []graph.Root) error {
-	return graph.Walk(ctx, s.blobs, graph.Roots(roots...), &graph.Options{Seen: l.reach}, func(graph.Node) error { return nil })
+func (s *Store) extend(ctx context.Context, l *agentLane, roots []graph.Root) error {
+	return graph.Walk(ctx, s.blobs, graph.Roots(roots...), &graph.Options{Seen: l.Value.reach}, func(graph.Node) error { return nil })
 }
 
 func rootsOfRecord(rec *stetv1.AgentRecord) []graph.Root {

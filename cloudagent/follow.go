@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/fault"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	"github.com/stet-dev/stet/internal/lane"
 )
 
 // Receiver is one connection to a stream.
@@ -139,7 +140,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		// Half of the wait is random, so that followers of a restarted server do not
 		// all reconnect at once.
-		if err := pause(ctx, wait/2+rand.N(wait/2+1)); err != nil {
+		if err := lane.Pause(ctx, wait/2+rand.N(wait/2+1)); err != nil {
 			return err
 		}
 		wait = min(2*wait, f.opts.MaxBackoff)

@@ -137,13 +137,13 @@ func (s *Store) metadata(ctx context.Context, agent string) (Metadata, uint64, e
 	}
 	l := s.lane(agent)
 	defer s.release(l)
-	if m, ok := l.cachedMetadata(row.Version); ok {
+	if m, ok := l.Value.cachedMetadata(row.Version); ok {
 		return m, row.Version, nil
 	}
 	m, err := ParseMetadata(row.Value)
 	if err != nil {
 		return Metadata{}, 0, fmt.Errorf("agent %s: %w", agent, err)
 	}
-	l.keepMetadata(m, row.Version)
+	l.Value.keepMetadata(m, row.Version)
 	return m, row.Version, nil
 }

@@ -14,6 +14,7 @@ import (
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/lane"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -148,7 +149,7 @@ func (s *Store) Subscribe(ctx context.Context, agent string) iter.Seq2[Agent, er
 				}
 				last = &now
 			}
-			if err := s.wait(ctx, hints, s.opts.Poll); err != nil {
+			if err := lane.Wait(ctx, hints, s.opts.Poll); err != nil {
 				yield(Agent{}, err)
 				return
 			}
@@ -163,16 +164,4 @@ func sameExceptLog(a, b Agent) bool {
 		one.Head, one.Updated, one.Labels, one.Origin.Offset = Offset{}, time.Time{}, nil, ""
 	}
 	return sameLabels && reflect.DeepEqual(a, b)
-}
-
-// wait returns after a hint, or after d.
-func (s *Store) wait(ctx context.Context, hints <-chan struct{}, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-hints:
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
 }

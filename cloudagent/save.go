@@ -94,7 +94,7 @@ func (s *Store) saveState(ctx context.Context, agent string, p *save, blobs []*a
 	}
 	l := s.lane(agent)
 	defer s.release(l)
-	l.keepState(p.id, p.state)
+	l.Value.keepState(p.id, p.state)
 	return Saved{State: p.id, Offset: offsetOf(rec.Head)}, nil
 }
 
@@ -284,7 +284,7 @@ func (s *Store) State(ctx context.Context, agent string, id blob.ID) (*aiserverv
 func (s *Store) sharedState(ctx context.Context, agent string, id blob.ID) (*aiserverv1.CloudAgentState, error) {
 	l := s.lane(agent)
 	defer s.release(l)
-	if state := l.cachedState(id); state != nil {
+	if state := l.Value.cachedState(id); state != nil {
 		return state, nil
 	}
 	data, err := s.blobs.Get(ctx, id)
@@ -298,6 +298,6 @@ func (s *Store) sharedState(ctx context.Context, agent string, id blob.ID) (*ais
 	if err := wirelimit.Unmarshal(data, state, stateLimits); err != nil {
 		return nil, fmt.Errorf("%w: state of agent %s: %w", ErrDataLoss, agent, err)
 	}
-	l.keepState(id, state)
+	l.Value.keepState(id, state)
 	return state, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/lane"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -21,7 +22,7 @@ type Store struct {
 	blobs  blob.Store
 	rows   kv.Store
 	opts   Options
-	lanes  lanes
+	lanes  lane.Set[cache]
 	queues queues
 	// conversations are those that agents work on.
 	conversations *conversation.Store
@@ -57,6 +58,7 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 	if s.opts.CachedAgents <= 0 {
 		s.opts.CachedAgents = 256
 	}
+	s.lanes.Keep = s.opts.CachedAgents
 	s.conversations = conversation.New(blobs, rows, &conversation.Options{Now: s.opts.Now})
 	return s
 }
@@ -79,24 +81,24 @@ type loaded struct {
 
 // load reads the record of an agent. An imported agent has only metadata; it gets a
 // record with its first change.
-func (s *Store) load(ctx context.Context, l *lane) (loaded, error) {
-	key := keyspace.Agent(l.agent)
+func (s *Store) load(ctx context.Context, l *agentLane) (loaded, error) {
+	key := keyspace.Agent(l.Name)
 	row, err := s.rows.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return s.adopt(ctx, l.agent)
+		return s.adopt(ctx, l.Name)
 	}
 	if err != nil {
-		return loaded{}, fmt.Errorf("read agent %s: %w", l.agent, err)
+		return loaded{}, fmt.Errorf("read agent %s: %w", l.Name, err)
 	}
 	expect := []kv.Expect{{Key: key, Version: row.Version}}
-	if rec, version := l.cachedRecord(); version == row.Version {
+	if rec, version := l.Value.cachedRecord(); version == row.Version {
 		return loaded{rec: rec, expect: expect}, nil
 	}
 	rec, err := decodeRecord(row)
 	if err != nil {
 		return loaded{}, err
 	}
-	l.keepRecord(rec, row.Version)
+	l.Value.keepRecord(rec, row.Version)
 	return loaded{rec: rec, expect: expect}, nil
 }
 

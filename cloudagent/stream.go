@@ -13,6 +13,7 @@ import (
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/lane"
 )
 
 // StreamOptions configure a stream; nil gives the defaults.
@@ -232,7 +233,7 @@ func (r *reader) sleep(ctx context.Context) error {
 	if r.opts.Heartbeat > 0 {
 		d = min(d, max(0, r.opts.Heartbeat-time.Since(r.last)))
 	}
-	if err := r.s.wait(ctx, r.hints, d); err != nil {
+	if err := lane.Wait(ctx, r.hints, d); err != nil {
 		return err
 	}
 	if r.opts.Heartbeat > 0 && time.Since(r.last) >= r.opts.Heartbeat {

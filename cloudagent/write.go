@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/lane"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -68,24 +68,19 @@ func (s *Store) change(ctx context.Context, agent string, fn func(*change) error
 	}
 	l := s.lane(agent)
 	defer s.release(l)
-	if err := l.begin(ctx); err != nil {
+	if err := l.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer l.end()
-	var err error
-	for i := range attempts {
-		var rec *stetv1.AgentRecord
-		if rec, err = s.tryUpdate(ctx, l, fn); !errors.Is(err, kv.ErrConflict) {
-			return rec, err
-		}
-		if err := pause(ctx, rand.N(min(time.Millisecond<<min(i, 6), 50*time.Millisecond))); err != nil {
-			return nil, err
-		}
-	}
-	return nil, err
+	defer l.End()
+	var rec *stetv1.AgentRecord
+	err := lane.Retry(ctx, func() (err error) {
+		rec, err = s.tryUpdate(ctx, l, fn)
+		return err
+	})
+	return rec, err
 }
 
-func (s *Store) tryUpdate(ctx context.Context, l *lane, fn func(*change) error) (*stetv1.AgentRecord, error) {
+func (s *Store) tryUpdate(ctx context.Context, l *agentLane, fn func(*change) error) (*stetv1.AgentRecord, error) {
 	now, err := s.load(ctx, l)
 	if err != nil {
 		return nil, err
@@ -103,7 +98,7 @@ func (s *Store) tryUpdate(ctx context.Context, l *lane, fn func(*change) error) 
 		return nil, err
 	}
 	if err := s.rows.Commit(ctx, b); err != nil {
-		return nil, fmt.Errorf("change agent %s: %w", l.agent, err)
+		return nil, fmt.Errorf("change agent %s: %w", l.Name, err)
 	}
 	return c.rec, nil
 }
@@ -128,17 +123,6 @@ func (c *change) batch(expect []kv.Expect) (*kv.Batch, error) {
 		b.Set = append(b.Set, kv.Set{Key: keyspace.AgentMetadata(c.rec.Id), Value: value})
 	}
 	return b, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // AppendOptions configure an append; nil gives the defaults.
