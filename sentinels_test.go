@@ -23,6 +23,8 @@ var unclassed = map[string]string{
 	"blob/encrypted.errEnough":         "ends a walk, and its caller takes it away",
 	"blob/encrypted.errPageFull":       "ends a walk, and its caller takes it away",
 	"cloudagent.errUnchanged":          "ends an update, and its caller takes it away",
+	"server/streams.errSilent":         "ends a wait, and its caller takes it away",
+	"stream.errUnchanged":              "ends a write, and its caller takes it away",
 	"pack.errEnough":                   "ends a walk, and its caller takes it away",
 	"postgres.errNotSent":              "marks another error, which has the class",
 	"search.errFar":                    "ends a walk, and its caller takes it away",

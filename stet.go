@@ -23,6 +23,7 @@ import (
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/stream"
 	"github.com/stet-dev/stet/upkeep"
 )
 
@@ -87,8 +88,10 @@ type DB struct {
 	checkpoints     *checkpoint.Service // set by checkpointsOnce
 	agentsOnce      sync.Once
 	agents          *cloudagent.Store // set by agentsOnce
-	searchMu        sync.Mutex        // guards search
-	search          search.Searcher   // nil until first used
+	streamsOnce     sync.Once
+	streams         *stream.Store   // set by streamsOnce
+	searchMu        sync.Mutex      // guards search
+	search          search.Searcher // nil until first used
 	openSearch      func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
 }
 

@@ -354,3 +354,37 @@ func Quarantine() kv.Range { return Prefix(quarantine) }
 
 // Setting is a store-wide setting, such as an epoch or a retention policy.
 func Setting(name string) string { return key("stet:setting:", name) }
+
+// Stream is the record of the stream under a path.
+func Stream(path string) string { return key("stet:stream:", path) }
+
+// Streams covers the records of all streams.
+func Streams() kv.Range { return Prefix("stet:stream:") }
+
+// StreamAppend is one append of a stream, by the id of the stream.
+func StreamAppend(id string, seq uint64) string { return key("stet:stream-append:", id, Number(seq)) }
+
+// StreamAppends covers the appends of a stream from seq.
+func StreamAppends(id string, seq uint64) kv.Range {
+	p := Prefix(key("stet:stream-append:", id) + ":")
+	p.Start = StreamAppend(id, seq)
+	return p
+}
+
+// AllStreamAppends covers the appends of all streams.
+func AllStreamAppends() kv.Range { return Prefix("stet:stream-append:") }
+
+// StreamProducer is the last append of a producer to a stream.
+func StreamProducer(id, producer string) string { return key("stet:stream-producer:", id, producer) }
+
+// StreamProducers covers the producers of a stream.
+func StreamProducers(id string) kv.Range { return Prefix(key("stet:stream-producer:", id) + ":") }
+
+// AllStreamProducers covers the producers of all streams.
+func AllStreamProducers() kv.Range { return Prefix("stet:stream-producer:") }
+
+// StreamAccess is the last read of a stream that expires without reads.
+func StreamAccess(id string) string { return key("stet:stream-access:", id) }
+
+// AllStreamAccesses covers the last reads of all streams.
+func AllStreamAccesses() kv.Range { return Prefix("stet:stream-access:") }
