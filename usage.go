@@ -9,6 +9,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/sqlite"
+	"github.com/stet-dev/stet/stream"
 	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/usage"
 )
@@ -20,6 +21,7 @@ func (db *DB) Usage() *usage.Store {
 		Conversations: conversation.New(db.blobs, db.live, nil),
 		Checkpoints:   checkpoint.New(db.blobs, db.live, nil),
 		Agents:        cloudagent.New(db.blobs, db.live, nil),
+		Streams:       stream.New(db.blobs, db.live, nil),
 	}
 	if engine := db.engine; engine != nil {
 		s.Dir = engine.Dir()

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation/graph"
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/stream"
 )
 
 // ErrEntangled says that bytes cannot be masked in a blob without changing its structure.
@@ -170,8 +171,12 @@ func (r *rewriter) roots(ctx context.Context) (map[string][]blob.ID, error) {
 			}
 		}
 	}
-	err := each(ctx, cloudagent.New(s.Blobs, s.Rows, nil).Roots, func(root graph.Root) error { return one("", root) }, unread)
-	return talks, err
+	for _, roots := range []conversation.Roots{cloudagent.New(s.Blobs, s.Rows, nil).Roots, stream.New(s.Blobs, s.Rows, nil).Roots} {
+		if err := each(ctx, roots, func(root graph.Root) error { return one("", root) }, unread); err != nil {
+			return nil, err
+		}
+	}
+	return talks, nil
 }
 
 // each calls fn for every root, and failed for what cannot be read.

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/stream"
 )
 
 // relation says which other rows must be there because of a row of a kind. Rows that
@@ -75,6 +76,8 @@ func relations() []relation {
 			}
 			return needs, nil
 		}},
+		{rows: keyspace.Streams(), read: stream.Needs},
+		{rows: keyspace.AllStreamAppends(), read: stream.Needs},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/kv/sealed"
 	"github.com/stet-dev/stet/mirror"
 	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/stream"
 )
 
 // ErrNoInventory says that the store cannot enumerate what it holds.
@@ -86,7 +87,7 @@ func (s *Service) holders(rows kv.Store) Holders {
 		Conversations: conversation.New(s.stores.Blobs, rows, nil).Roots,
 		Checkpoints:   both(checkpoint.New(s.stores.Blobs, rows, nil).Roots, jsoncheckpoint.NewStore(rows).Roots),
 		Agents:        cloudagent.New(s.stores.Blobs, rows, nil).Roots,
-		Others:        s.stores.Roots,
+		Others:        append([]conversation.Roots{stream.New(s.stores.Blobs, rows, nil).Roots}, s.stores.Roots...),
 	}
 }
 
@@ -132,7 +133,7 @@ func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, 
 // CheckRow returns the error that the readers of a row would return. It accepts
 // unknown rows.
 func CheckRow(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, mirror.CheckRow} {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, mirror.CheckRow} {
 		if err := check(row); err != nil {
 			return err
 		}

@@ -268,6 +268,11 @@ func (s *Store) rest(ctx context.Context, m *meter) error {
 	if err := m.walk(ctx, s.Agents.Roots(ctx)); err != nil {
 		return err
 	}
+	if s.Streams != nil {
+		if err := m.walk(ctx, s.Streams.Roots(ctx)); err != nil {
+			return err
+		}
+	}
 	return m.walk(ctx, s.checkpointRoots(ctx, m))
 }
 
