@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/server/streams"
 )
 
 // gate admits calls: it identifies the caller, checks scope and limits, and passes
@@ -54,7 +55,7 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 			end()
 		}
 	}
-	if g.streams[r.URL.Path] {
+	if g.lasting(r) {
 		end, err := g.stream(r, c)
 		if err != nil {
 			return nil, nil, err
@@ -122,18 +123,26 @@ func (g *gate) calls() http.Handler {
 			return
 		}
 		defer leave()
-		patient(w, r)
-		if g.streams[r.URL.Path] {
-			ctx, left := g.revoked.watch(w, r)
-			defer left()
-			r = r.WithContext(ctx)
-		}
-		c := callOf(r.Context())
-		c.where, c.memory = s.where, &allowance{memory: g.memory}
-		defer c.memory.end() // the answer is written
-		s.handler.ServeHTTP(w, r.WithContext(blob.WithReserve(r.Context(), c.memory.reserve)))
+		g.pass(w, r, s)
 	})
 }
+
+// pass lets the site of a caller answer.
+func (g *gate) pass(w http.ResponseWriter, r *http.Request, s *site) {
+	patient(w, r)
+	if g.lasting(r) {
+		ctx, left := g.revoked.watch(w, r)
+		defer left()
+		r = r.WithContext(ctx)
+	}
+	c := callOf(r.Context())
+	c.where, c.memory = s.where, &allowance{memory: g.memory}
+	defer c.memory.end() // the answer is written
+	s.handler.ServeHTTP(w, r.WithContext(blob.WithReserve(r.Context(), c.memory.reserve)))
+}
+
+// lasting reports whether a request may stay open.
+func (g *gate) lasting(r *http.Request) bool { return g.streams[r.URL.Path] || streams.Live(r) }
 
 // shared serves what belongs to no tenant, such as reflection, to any caller with a
 // token.

@@ -56,6 +56,9 @@ type Options struct {
 	// StallTime is how long a peer may block a write, or delay the rest of a request;
 	// 30 seconds by default.
 	StallTime time.Duration
+	// StreamWait is how long a read of a stream waits for data, 20 seconds by default. A
+	// proxy in front must wait longer.
+	StreamWait time.Duration
 	// Audit records destructive calls; nil keeps no log.
 	Audit *access.Audit
 	// Shared means that other servers serve the same stores: blobs are then durable,

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 	"github.com/stet-dev/stet/server/page"
+	"github.com/stet-dev/stet/server/streams"
 )
 
 // services are all served services.
@@ -44,7 +45,7 @@ func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{db: db, handler: register(db, opts, g.audit, true, handlerOpts), where: where}
+	s := &site{db: db, handler: register(db, opts, g, true, handlerOpts), where: where}
 	g.enter = func(context.Context, string) (*site, func(), error) { return s, func() {}, nil }
 	meter := access.NewMeter(access.Limits{}, nil)
 	g.meter = func(string) *access.Meter { return meter }
@@ -91,7 +92,7 @@ func NewTenants(tenants Tenants, verify func(token string) (access.Principal, er
 			if s.db, err = tenants.Open(ctx, s.tenant); err != nil {
 				return err
 			}
-			s.handler = register(s.db, opts, g.audit, false, handlerOpts)
+			s.handler = register(s.db, opts, g, false, handlerOpts)
 			return nil
 		},
 	}
@@ -160,6 +161,7 @@ func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Conte
 		}
 		w.Write([]byte("ok\n"))
 	})
+	g.mountStreams(root)
 	mountPage(root)
 	return opts.logged(unstalled(g.streams, opts.StallTime, g.guard.protect(root)))
 }
@@ -189,11 +191,11 @@ func operator(token string, metrics http.Handler) http.Handler {
 }
 
 // register returns the handlers of a store; own means that the server has no other.
-func register(db *stet.DB, opts *Options, audit *auditing, own bool, handlerOpts []connect.HandlerOption) http.Handler {
+func register(db *stet.DB, opts *Options, g *gate, own bool, handlerOpts []connect.HandlerOption) http.Handler {
 	mux := http.NewServeMux()
 	add := func(path string, handler http.Handler) { mux.Handle(path, handler) }
 	add(stetv1connect.NewBlobServiceHandler(&blobService{db: db, shared: opts.Shared}, handlerOpts...))
-	add(stetv1connect.NewRowServiceHandler(&rowService{db: db, audit: audit}, handlerOpts...))
+	add(stetv1connect.NewRowServiceHandler(&rowService{db: db, audit: g.audit}, handlerOpts...))
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version, own: own}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
 	add(stetv1connect.NewTransferServiceHandler(&transferService{db}, handlerOpts...))
@@ -201,6 +203,7 @@ func register(db *stet.DB, opts *Options, audit *auditing, own bool, handlerOpts
 	add(stetv1connect.NewPageServiceHandler(page.New(db, describers(db)), handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
 	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
+	add(streams.Prefix, streams.New(db.Streams(), g.streamOptions(opts)))
 	agent := opts.Agent
 	if agent == nil {
 		agent = noAgent{}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -31,7 +32,7 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 	opts := &server.Options{
 		Version: version(), Logger: logger, Hosts: list(all.text("serve.hosts")), Workspaces: list(all.text("serve.workspaces")),
 		StreamsPerPeer: int(all.number("serve.streams_per_peer")), OpenStores: int(all.number("serve.open_stores")),
-		AnswerBytes: all.size("serve.answer_bytes"),
+		AnswerBytes: all.size("serve.answer_bytes"), StreamWait: time.Duration(all.number("serve.stream_wait_ms")) * time.Millisecond,
 		Limits: access.Limits{
 			Bytes: all.size("serve.quota_bytes"), Requests: float64(all.number("serve.quota_requests")), Streams: int(all.number("serve.quota_streams")),
 		},

@@ -1,0 +1,76 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/stream"
+)
+
+// errRequest says that a request is not one of the protocol.
+var errRequest = fault.New(fault.Invalid, "bad request")
+
+func badRequest(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errRequest, fmt.Sprintf(format, args...))
+}
+
+// statuses are the answers that the protocol gives to the errors of package stream. The
+// first that fits counts. Other errors are those of the server.
+var statuses = []struct {
+	err    error
+	status int
+}{
+	{stream.ErrDataLoss, http.StatusInternalServerError},
+	{stream.ErrGone, http.StatusGone},
+	{stream.ErrNotFound, http.StatusNotFound},
+	{stream.ErrExists, http.StatusConflict},
+	{stream.ErrClosed, http.StatusConflict},
+	{stream.ErrContentType, http.StatusConflict},
+	{stream.ErrSeq, http.StatusConflict},
+	{stream.ErrGap, http.StatusConflict},
+	{stream.ErrFenced, http.StatusForbidden},
+	{stream.ErrTooLarge, http.StatusRequestEntityTooLarge},
+	{stream.ErrInvalid, http.StatusBadRequest},
+	{errRequest, http.StatusBadRequest},
+}
+
+// statusOf returns the status for an error, 0 if it is not in the table.
+func statusOf(r *http.Request, err error) int {
+	for _, s := range statuses {
+		if !errors.Is(err, s.err) {
+			continue
+		}
+		if s.err == stream.ErrGone && r.Method == http.MethodPut {
+			return http.StatusConflict // the path is in use, or the source cannot be forked
+		}
+		return s.status
+	}
+	return 0
+}
+
+// fail answers with an error.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(r, err)
+	if status == 0 || status >= http.StatusInternalServerError {
+		h.opts.Fail(w, r, err)
+		return
+	}
+	var closed *stream.ClosedError
+	if errors.As(err, &closed) {
+		w.Header().Set(headerClosed, "true")
+		w.Header().Set(headerNext, closed.Tail.String())
+	}
+	var producer *stream.ProducerError
+	if errors.As(err, &producer) {
+		if status == http.StatusForbidden {
+			w.Header().Set(headerEpoch, strconv.FormatUint(producer.Epoch, 10))
+		} else {
+			w.Header().Set(headerExpected, strconv.FormatUint(producer.Expected, 10))
+			w.Header().Set(headerReceived, strconv.FormatUint(producer.Received, 10))
+		}
+	}
+	http.Error(w, err.Error(), status)
+}
