@@ -2,6 +2,7 @@
 # make test   sets up and runs what every change must pass, in minutes
 # make check  runs the rest: lint, generated files, full sizes, the race detector
 # make test-agents  drives the coding agents themselves; downloads 1.5 GB once
+# make test-suites  runs the conformance suites of others in full, on every kind of store
 SHELL := /bin/sh
 export CGO_ENABLED ?= 0
 
@@ -9,9 +10,9 @@ CACHE       := $(CURDIR)/.cache
 STATICCHECK := $(CACHE)/bin/staticcheck-v0.8.2
 SETUP       := internal/tools/setup.sh
 
-# What tests use besides Go; setup.sh knows where it comes from. The last two bring
+# What tests use besides Go; setup.sh knows where it comes from. The last three bring
 # npm's modules.
-PARTS := git curl node browser postgres versitygw page typescript
+PARTS := git curl node browser postgres versitygw page typescript suites
 # What only the full sizes use.
 MORE  := postgres18 grpcurl
 # The coding agents, at the versions that internal/tools/agents.sh names.
@@ -30,7 +31,7 @@ GOTEST := go test -toolexec '$(LAZYGC)' -vet=off -ldflags '-s -w' -timeout 30m
 # Compiles the packages and their tests, links nothing. The tests report what does not compile.
 COMPILE := go list -toolexec '$(LAZYGC)' -e -export -test -deps -f '' ./... >/dev/null 2>&1
 
-.PHONY: all build run test check full race test-long test-agents bench lint generate clean
+.PHONY: all build run test check full race test-long test-agents test-suites bench lint generate clean
 
 all: build
 
@@ -71,6 +72,13 @@ test-agents:
 	$(SETUP) git node $(AGENTS)
 	@code=0; STET_AGENTS=1 go test -vet=off -count=1 -timeout 2h -v ./internal/realagents || code=$$?; \
 		$(SETUP) --left-out git node $(AGENTS); exit $$code
+
+# Runs the suites that protocols and frameworks publish against the built server. Each prints
+# what the suite says: passed, failed, skipped.
+test-suites:
+	$(SETUP) node suites postgres versitygw
+	@code=0; STET_SUITES=1 go test -vet=off -count=1 -timeout 1h -v ./internal/suites/... || code=$$?; \
+		$(SETUP) --left-out node suites postgres versitygw; exit $$code
 
 bench:
 	$(SETUP) $(PARTS) $(MORE)

@@ -47,6 +47,7 @@ script() {
 	versitygw | grpcurl | rclone | postgres18) "$tools/$1.sh" ;;
 	page) "$tools/npm.sh" web/app ;;
 	typescript) "$tools/npm.sh" clients/typescript ;;
+	suites) "$tools/npm.sh" internal/suites/durablestreams ;;
 	claude-code | codex | gemini | opencode | copilot | qwen | pi) "$tools/agents.sh" "$1" ;;
 	esac
 }
@@ -138,7 +139,7 @@ for part in "$@"; do
 	else
 		case "$part" in
 		versitygw | grpcurl | rclone) built="$built $part" ;;
-		postgres18 | page | typescript) modules="$modules $part" ;;
+		postgres18 | page | typescript | suites) modules="$modules $part" ;;
 		claude-code | codex | gemini | opencode | copilot | qwen | pi) modules="$modules $part" ;;
 		*)
 			echo "setup: there is no part called $part" >&2

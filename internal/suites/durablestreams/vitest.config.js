@@ -1,0 +1,3 @@
+export default {
+  test: { include: ["*.test.js"], testTimeout: 30000, watch: false, isolate: false },
+}
