@@ -288,8 +288,8 @@ func TestDiskStaysFull(t *testing.T) {
 	}
 }
 
-// The settling of a killed rewind can be killed too, at any of its changes.
-func TestKilledWhileSettling(t *testing.T) {
+// The recovery of a killed rewind can be killed too, at any of its changes.
+func TestKilledWhileRecovering(t *testing.T) {
 	base := countCalls(t, false)
 	first := base.calls * 3 / 4 // most steps taken
 	for n := 1; ; n++ {
@@ -403,8 +403,8 @@ func TestSettlingCannotCleanUp(t *testing.T) {
 	}
 }
 
-// What others do between a crash and the settling is not undone.
-func TestSettlingLeavesLaterWork(t *testing.T) {
+// What others do between a crash and the recovery is not undone.
+func TestRecoveryLeavesLaterWork(t *testing.T) {
 	f := killedAfterSteps(t)
 	f.write("a", "the user's a\n", "c", "the user's c\n")
 	f.reopen()

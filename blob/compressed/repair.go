@@ -10,7 +10,7 @@ import (
 
 // Repairer returns what exchanges damaged blobs of s; below exchanges those of the
 // store below. A repaired blob leans on no other one, since its base may be what is
-// damaged. Settle compresses it later.
+// damaged. Compacting compresses it later.
 func (s *Store) Repairer(below blob.Replacer) blob.Repairer { return repairer{s, below} }
 
 type repairer struct {

@@ -98,9 +98,9 @@ func TestReencryptBesideCollectorAndWriter(t *testing.T) {
 	}
 }
 
-// TestReencryptBesideSettling has a large blob exchanged for another form between two
+// TestReencryptBesideCompacting has a large blob exchanged for another form between two
 // looks at it.
-func TestReencryptBesideSettling(t *testing.T) {
+func TestReencryptBesideCompacting(t *testing.T) {
 	ctx := t.Context()
 	below, ring := newBetween(t), newRing(t)
 	s, other := newStore(below, ring, nil), newStore(below.Blobs, ring, nil)

@@ -135,7 +135,7 @@ func (d *doctor) examine(ctx context.Context, quick bool) error {
 		if err := d.store(ctx); err != nil {
 			return err
 		}
-		d.settling()
+		d.background()
 	}
 	if quick {
 		return nil
@@ -143,8 +143,8 @@ func (d *doctor) examine(ctx context.Context, quick bool) error {
 	return d.promises(ctx)
 }
 
-// settling reports a failure in the background.
-func (d *doctor) settling() {
+// background reports a failure in the background.
+func (d *doctor) background() {
 	if why, at := lastFailure(d.dir); why != "" {
 		d.report("compressing", "", fmt.Errorf("failed in the background %s: %s; 'stet compact' tries again", when(at, now()), why))
 	}

@@ -269,8 +269,8 @@ func TestKilledAtEveryCall(t *testing.T) {
 	}
 }
 
-// killAt kills a change at its n-th call, and the first settling at another. It reports
-// whether the settling ended before that.
+// killAt kills a change at its n-th call, and the first recovery at another. It reports
+// whether the recovery ended before that.
 func killAt(t *testing.T, n, again int) (ended bool) {
 	t.Helper()
 	r := newTrial(t)
@@ -289,9 +289,9 @@ func killAt(t *testing.T, n, again int) (ended bool) {
 	defer root.Close()
 	left, err := r.recover(root, journal)
 	if err != nil || len(left) > 0 {
-		t.Fatalf("killed at %d (%s), settling at %d: left %q, %v", n, killed.log[n-1], again, left, err)
+		t.Fatalf("killed at %d (%s), recovery at %d: left %q, %v", n, killed.log[n-1], again, left, err)
 	}
-	r.expect(fmt.Sprintf("killed at %d (%s), settling at %d", n, killed.log[n-1], again), r.old)
+	r.expect(fmt.Sprintf("killed at %d (%s), recovery at %d", n, killed.log[n-1], again), r.old)
 	return ended
 }
 
