@@ -305,6 +305,37 @@ func Exec(conversation, call string, part uint64) string {
 // Execs covers the tool calls of a conversation's runs.
 func Execs(conversation string) kv.Range { return Prefix(key("stet:exec:", conversation) + ":") }
 
+// Frame is one frame of a thread of a graph. The namespace may be empty.
+func Frame(thread, namespace, id string) string { return key("stet:frame:", thread, namespace, id) }
+
+// Frames covers the frames of one namespace of a thread.
+func Frames(thread, namespace string) kv.Range {
+	return Prefix(key("stet:frame:", thread, namespace) + ":")
+}
+
+// ThreadFrames covers the frames of a thread.
+func ThreadFrames(thread string) kv.Range { return Prefix(key("stet:frame:", thread) + ":") }
+
+// AllFrames covers the frames of all threads.
+func AllFrames() kv.Range { return Prefix("stet:frame:") }
+
+// FrameWrite is what a task wrote on top of a frame. Indexes keep their order, negative
+// ones come first.
+func FrameWrite(thread, namespace, id, task string, index int32) string {
+	return key("stet:frame-write:", thread, namespace, id, task, Number(uint64(int64(index)+1<<31)))
+}
+
+// FrameWrites covers the writes on top of a frame.
+func FrameWrites(thread, namespace, id string) kv.Range {
+	return Prefix(key("stet:frame-write:", thread, namespace, id) + ":")
+}
+
+// ThreadWrites covers the writes of a thread.
+func ThreadWrites(thread string) kv.Range { return Prefix(key("stet:frame-write:", thread) + ":") }
+
+// AllFrameWrites covers the writes of all threads.
+func AllFrameWrites() kv.Range { return Prefix("stet:frame-write:") }
+
 // Mirrored is the mark of what was sent to a remote.
 func Mirrored(remote string) string { return key("stet:mirrored:", remote) }
 

@@ -1,0 +1,26 @@
+// Package thread keeps the states of graphs for agent frameworks, frame by frame.
+//
+// A framework that runs a graph of tasks stores, after each round of them, the values of
+// all channels of the graph. Such a state is a [Frame] here; frameworks call it a
+// checkpoint. Frames belong to a thread, and in it to a namespace for each graph inside a
+// graph. Ids are given by the framework and grow with time. A frame has opaque contents,
+// JSON metadata that can be searched, and the writes of tasks that ended before the next
+// frame was made.
+//
+//	store := thread.New(blobs, rows, nil)
+//	err := store.Put(ctx, thread.NewFrame{
+//		Key:      thread.Key{Thread: "t1", ID: "0002"},
+//		Parent:   "0001",
+//		Versions: map[string]string{"messages": "2", "mode": "1"},
+//		Values:   map[string]thread.Value{"messages": {Type: "json", Data: messages}},
+//	})
+//	frame, err := store.Get(ctx, thread.Key{Thread: "t1"}) // the latest
+//
+// Put takes the values that changed. The others are those of the parent. Every value is
+// a blob that is stored as the difference from the one before it, so that a thread of
+// 1,000 frames takes the space of what changed. A frame names all its values, so any
+// other frame can be removed.
+//
+// A frame and its values are stored in one commit: all of it, or nothing. The meaning
+// of contents is left to frameworks, access control to the server.
+package thread
