@@ -1,6 +1,9 @@
 package stet
 
-import "github.com/stet-dev/stet/cloudagent"
+import (
+	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/thread"
+)
 
 // Agents returns the cloud agents of the store.
 func (db *DB) Agents() *cloudagent.Store {
@@ -9,3 +12,6 @@ func (db *DB) Agents() *cloudagent.Store {
 	})
 	return db.agents
 }
+
+// Threads returns the states of graphs that frameworks keep in the store.
+func (db *DB) Threads() *thread.Store { return thread.New(db.blobs, db.rows, nil) }

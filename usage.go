@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/stream"
+	"github.com/stet-dev/stet/thread"
 	"github.com/stet-dev/stet/upkeep"
 	"github.com/stet-dev/stet/usage"
 )
@@ -21,7 +22,7 @@ func (db *DB) Usage() *usage.Store {
 		Conversations: conversation.New(db.blobs, db.live, nil),
 		Checkpoints:   checkpoint.New(db.blobs, db.live, nil),
 		Agents:        cloudagent.New(db.blobs, db.live, nil),
-		Streams:       stream.New(db.blobs, db.live, nil),
+		Others:        []conversation.Roots{stream.New(db.blobs, db.live, nil).Roots, thread.New(db.blobs, db.live, nil).Roots},
 	}
 	if engine := db.engine; engine != nil {
 		s.Dir = engine.Dir()

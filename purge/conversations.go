@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/stream"
+	"github.com/stet-dev/stet/thread"
 )
 
 // ErrEntangled says that bytes cannot be masked in a blob without changing its structure.
@@ -171,7 +172,7 @@ func (r *rewriter) roots(ctx context.Context) (map[string][]blob.ID, error) {
 			}
 		}
 	}
-	for _, roots := range []conversation.Roots{cloudagent.New(s.Blobs, s.Rows, nil).Roots, stream.New(s.Blobs, s.Rows, nil).Roots} {
+	for _, roots := range []conversation.Roots{cloudagent.New(s.Blobs, s.Rows, nil).Roots, stream.New(s.Blobs, s.Rows, nil).Roots, thread.New(s.Blobs, s.Rows, nil).Roots} {
 		if err := each(ctx, roots, func(root graph.Root) error { return one("", root) }, unread); err != nil {
 			return nil, err
 		}

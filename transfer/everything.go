@@ -21,7 +21,7 @@ func (m *mover) everything(ctx context.Context) error {
 		what string
 		move func(context.Context) error
 	}{
-		{"checkpoints", m.otherCheckpoints}, {"lists of checkpoints", m.lists}, {"agents", m.agents}, {"pins", m.pins},
+		{"checkpoints", m.otherCheckpoints}, {"lists of checkpoints", m.lists}, {"agents", m.agents}, {"threads", m.threads}, {"pins", m.pins},
 		{"operations", m.operations}, {"blobs that are held for others", m.kept}, {"rows without a conversation", m.orphans},
 	} {
 		if err := step.move(ctx); err != nil {
@@ -211,6 +211,20 @@ func (m *mover) agent(ctx context.Context, id string) error {
 	}
 	if moved+len(rows) > 0 {
 		m.report.Agents++
+	}
+	return nil
+}
+
+// threads moves the threads of graphs: writes first, so that no frame is without them.
+func (m *mover) threads(ctx context.Context) error {
+	for _, in := range []kv.Range{keyspace.AllFrameWrites(), keyspace.AllFrames()} {
+		_, left, err := m.copyRows(ctx, in, false)
+		if err != nil {
+			return err
+		}
+		for _, key := range left {
+			m.leave("%s, which differs there", strings.Join(keyspace.Parts(key)[1:], " "))
+		}
 	}
 	return nil
 }

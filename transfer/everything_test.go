@@ -21,6 +21,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/thread"
 	"github.com/stet-dev/stet/transfer"
 )
 
@@ -113,7 +114,8 @@ func (f *full) capture(content, of string) *checkpoint.Record {
 	return must[*checkpoint.Result](f.t)(w.Checkpoint(f.t.Context(), checkpoint.Request{Conversation: of, Label: content})).Record
 }
 
-// work adds an event to the agent and an entry to the log of operations.
+// work adds an event to the agent, an entry to the log of operations and a frame to a
+// thread.
 func (f *full) work() {
 	f.t.Helper()
 	// Two stores that append the same text in the same millisecond have the same event.
@@ -122,6 +124,14 @@ func (f *full) work() {
 		f.t.Fatal(err)
 	}
 	if err := f.db.Checkpoints().Log(f.t.Context(), &checkpoint.Operation{Kind: checkpoint.OpForget, Author: rand.Text(), Description: "forgot"}); err != nil {
+		f.t.Fatal(err)
+	}
+	frame := thread.NewFrame{
+		Key: thread.Key{Thread: "trip", ID: rand.Text()}, Body: thread.Value{Type: "json", Data: []byte(strings.Repeat(rand.Text(), 10))},
+		Versions: map[string]string{"city": "1"}, Values: map[string]thread.Value{"city": {Type: "json", Data: []byte(`"Oslo"`)}},
+	}
+	err := errors.Join(f.db.Threads().Put(f.t.Context(), frame), f.db.Threads().PutWrites(f.t.Context(), frame.Key, "task", "", []thread.Write{{Channel: "city", Value: frame.Body}}))
+	if err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet/mirror"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/stream"
+	"github.com/stet-dev/stet/thread"
 )
 
 // ErrNoInventory says that the store cannot enumerate what it holds.
@@ -87,7 +88,7 @@ func (s *Service) holders(rows kv.Store) Holders {
 		Conversations: conversation.New(s.stores.Blobs, rows, nil).Roots,
 		Checkpoints:   both(checkpoint.New(s.stores.Blobs, rows, nil).Roots, jsoncheckpoint.NewStore(rows).Roots),
 		Agents:        cloudagent.New(s.stores.Blobs, rows, nil).Roots,
-		Others:        append([]conversation.Roots{stream.New(s.stores.Blobs, rows, nil).Roots}, s.stores.Roots...),
+		Others:        append([]conversation.Roots{stream.New(s.stores.Blobs, rows, nil).Roots, thread.New(s.stores.Blobs, rows, nil).Roots}, s.stores.Roots...),
 	}
 }
 
@@ -133,7 +134,7 @@ func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, 
 // CheckRow returns the error that the readers of a row would return. It accepts
 // unknown rows.
 func CheckRow(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, mirror.CheckRow} {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, thread.CheckRow, mirror.CheckRow} {
 		if err := check(row); err != nil {
 			return err
 		}

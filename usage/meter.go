@@ -268,8 +268,8 @@ func (s *Store) rest(ctx context.Context, m *meter) error {
 	if err := m.walk(ctx, s.Agents.Roots(ctx)); err != nil {
 		return err
 	}
-	if s.Streams != nil {
-		if err := m.walk(ctx, s.Streams.Roots(ctx)); err != nil {
+	for _, roots := range s.Others {
+		if err := m.walk(ctx, roots(ctx)); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
-	"github.com/stet-dev/stet/stream"
 )
 
 // Store is a store that can be measured. The services see what keeps blobs of the
@@ -22,8 +21,8 @@ type Store struct {
 	Conversations *conversation.Store
 	Checkpoints   *checkpoint.Service
 	Agents        *cloudagent.Store
-	// Streams is nil where there are none.
-	Streams *stream.Store
+	// Others are further services that keep blobs alive.
+	Others []conversation.Roots
 
 	// Lister enumerates the stored blobs. If it is nil, sizes are those of contents,
 	// and unreferenced blobs are unknown.
