@@ -34,6 +34,12 @@ func target(msg any) (string, bool) {
 		return strings.TrimSpace("pin " + m.GetName() + " " + m.GetWorkspace()), true
 	case *stetv1.ArchiveAgentRequest:
 		return "agent " + m.GetId(), true
+	case *stetv1.DeleteThreadRequest:
+		return "thread " + m.GetThread(), true
+	case *stetv1.PruneThreadsRequest:
+		return "threads " + strings.Join(m.GetThreads(), " "), true
+	case *stetv1.DeleteRunsRequest:
+		return "runs " + strings.Join(m.GetRuns(), " "), true
 	}
 	return "", false // for raw rows see rowService
 }

@@ -80,6 +80,16 @@ var scopes = map[string]access.Scope{
 	stetv1connect.CloudAgentServiceArchiveProcedure:      access.Write,
 	stetv1connect.CloudAgentServiceSnapshotProcedure:     access.Write, // may store an upload
 
+	stetv1connect.ThreadServiceGetProcedure:        access.Read,
+	stetv1connect.ThreadServiceListProcedure:       access.Read,
+	stetv1connect.ThreadServiceThreadsProcedure:    access.Read,
+	stetv1connect.ThreadServicePutProcedure:        access.Write,
+	stetv1connect.ThreadServicePutWritesProcedure:  access.Write,
+	stetv1connect.ThreadServiceDeleteProcedure:     access.Write,
+	stetv1connect.ThreadServiceCopyProcedure:       access.Write,
+	stetv1connect.ThreadServicePruneProcedure:      access.Write,
+	stetv1connect.ThreadServiceDeleteRunsProcedure: access.Write,
+
 	aiserverv1connect.BackgroundComposerServiceStreamConversationProcedure:              access.Read,
 	aiserverv1connect.BackgroundComposerServiceGetLatestAgentConversationStateProcedure: access.Read,
 	aiserverv1connect.BackgroundComposerServiceGetBlobForAgentKVProcedure:               access.Read,

@@ -161,6 +161,7 @@ func TestNothingOfOtherTenantsShows(t *testing.T) {
 	ahttp, base := a.HTTP()
 	conv := call(t, stetv1connect.NewConversationServiceClient(ahttp, base).Create, &stetv1.CreateConversationRequest{Id: "conv-of-a", Title: "secret"}).GetConversation()
 	call(t, stetv1connect.NewCloudAgentServiceClient(ahttp, base).Create, &stetv1.CreateAgentRequest{Id: "agent-of-a"})
+	call(t, stetv1connect.NewThreadServiceClient(ahttp, base).Put, &stetv1.PutFrameRequest{Key: &stetv1.FrameKey{Thread: "thread-of-a", Id: "1"}})
 	if err := a.Rows().Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: "row-of-a", Value: []byte("secret")}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +181,10 @@ func TestNothingOfOtherTenantsShows(t *testing.T) {
 		{"/stet.v1.ConversationService/History", `{"id":"` + some + `"}`, conv.GetId(), "conv-of-x"},
 		{"/stet.v1.ConversationService/Save", `{"id":"` + some + `","root":"` + base64ID(secret.ID) + `"}`, conv.GetId(), "conv-of-x"},
 		{"/stet.v1.CloudAgentService/Get", `{"id":"` + some + `"}`, "agent-of-a", "agent-of-x"},
+		{"/stet.v1.ThreadService/Get", `{"key":{"thread":"` + some + `"}}`, "thread-of-a", "thread-of-x"},
+		{"/stet.v1.ThreadService/List", `{"thread":"` + some + `"}`, "thread-of-a", "thread-of-x"},
+		{"/stet.v1.ThreadService/Put", `{"key":{"thread":"t","id":"1"},"body":{"blob":"` + some + `"}}`, base64ID(secret.ID), base64ID(nobody.ID)},
+		{"/stet.v1.ThreadService/Threads", `{}`, "", ""},
 		{"/aiserver.v1.BackgroundComposerService/GetBlobForAgentKV", `{"bcId":"agent-of-b","blobId":"` + some + `"}`, base64ID(secret.ID), base64ID(nobody.ID)},
 		{"/aiserver.v1.BackgroundComposerService/GetLatestAgentConversationState", `{"bcId":"` + some + `"}`, "agent-of-a", "agent-of-x"},
 		{"/stet.v1.RowService/Get", `{"key":"` + some + `"}`, base64Text("row-of-a"), base64Text("row-of-x")},
@@ -195,7 +200,8 @@ func TestNothingOfOtherTenantsShows(t *testing.T) {
 		)
 		theirs.body, absent.body = hide.Replace(theirs.body), hide.Replace(absent.body)
 		// The ids of missing blobs come back as detail, in base64.
-		if test.procedure != "/stet.v1.RowService/Commit" && theirs != absent || theirs.status != absent.status || len(theirs.body) != len(absent.body) {
+		commits := test.procedure == "/stet.v1.RowService/Commit" || test.procedure == "/stet.v1.ThreadService/Put"
+		if !commits && theirs != absent || theirs.status != absent.status || len(theirs.body) != len(absent.body) {
 			t.Errorf("%s\n theirs %+v\n absent %+v", test.procedure, theirs, absent)
 		}
 		if strings.Contains(theirs.body, "what only a knows") || strings.Contains(theirs.body, "secret") {
