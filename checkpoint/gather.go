@@ -11,6 +11,8 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
+	prefixes "github.com/stet-dev/stet/internal/lookup"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -269,6 +271,24 @@ func (w *Workspace) chooseActions(ctx context.Context, p *Plan, states []PathSta
 		mask(actions)
 	}
 	p.Actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == Keep && !p.request.asks(a.Path) })
+	return w.nameWriters(ctx, p.Actions)
+}
+
+// nameWriters finds out how to name the conversations of conflicts, so that every verb
+// takes the name.
+func (w *Workspace) nameWriters(ctx context.Context, actions []Action) error {
+	for i := range actions {
+		a := &actions[i]
+		if a.Kind != Conflict || a.Writer == nil || a.Writer.Conversation == "" {
+			continue
+		}
+		id := a.Writer.Conversation
+		short, err := prefixes.Short(ctx, w.s.rows, keyspace.Conversation, keyspace.Conversations(), []string{id}, 6)
+		if err != nil {
+			return fmt.Errorf("shorten ids: %w", err)
+		}
+		a.writerName = short[id]
+	}
 	return nil
 }
 

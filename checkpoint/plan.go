@@ -95,6 +95,9 @@ type Action struct {
 	// for or not. It is empty for a conflict that Merge resolves.
 	NoMerge string
 
+	// writerName is the beginning of the writer's id that tells it from others.
+	writerName string
+
 	undo  []inverse // changes to revert, newest first, if the content must be merged
 	offer []inverse // the same, if nobody asked for a merge
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -106,17 +107,9 @@ func (a *Action) conflict() string {
 	case w.Class == ByConversation && w.Rewind:
 		return "changed since by a rewind"
 	case w.Class == ByConversation && w.Turn > 0:
-		return fmt.Sprintf("changed since in turn %d of %s", w.Turn, shortID(w.Conversation))
+		return fmt.Sprintf("changed since in turn %d of %s", w.Turn, cmp.Or(a.writerName, w.Conversation))
 	}
 	return a.Reason
-}
-
-// shortID shortens an id of ours; the ids of others are shown as they are.
-func shortID(id string) string {
-	if len(id) == 26 {
-		return id[:10]
-	}
-	return id
 }
 
 // whyRemoved is WhyYours for a path that the user removed.

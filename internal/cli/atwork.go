@@ -8,8 +8,8 @@ import (
 )
 
 // atWorkText names a running turn: its command, or else its conversation.
-func atWorkText(t *checkpoint.Turn) string {
-	turn := "of " + shorter(t.Conversation)
+func (a *app) atWorkText(t *checkpoint.Turn) string {
+	turn := "of " + a.short(t.Conversation)
 	if t.Number > 0 {
 		turn = fmt.Sprintf("turn %d %s", t.Number, turn)
 	}
@@ -57,7 +57,7 @@ func (a *app) tellAtWork(ctx context.Context, p *place) error {
 		if isLeft(&open[i]) {
 			left = "; its 'stet run' was killed"
 		}
-		a.say("stet: also active here: %s%s", atWorkText(&open[i]), left)
+		a.say("stet: also active here: %s%s", a.atWorkText(&open[i]), left)
 	}
 	a.say("stet: a rewind leaves alone what changes while several are active, unless you name the file")
 	return nil

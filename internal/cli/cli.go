@@ -45,6 +45,7 @@ type app struct {
 	noColor      bool
 	noPager      bool // --no-pager, or the setting
 	quiet        bool
+	shorten      func(id string) string // what 'short' does in the open store
 	reread       bool         // --reread
 	full         bool         // --full
 	keyFile      string       // --key-file

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/foreign/agents"
 	"github.com/stet-dev/stet/foreign/recorder"
@@ -36,7 +38,7 @@ func (a *app) idleAgents(root string, atWork checkpoint.Turns) []spool.OpenSessi
 }
 
 func idleText(o spool.OpenSession) string {
-	return fmt.Sprintf("%s (pid %d), session %s, between turns since %s", printable(o.Agent), o.Process.PID, shorter(o.Session), when(o.Last, now()))
+	return fmt.Sprintf("%s (pid %d), session %s, between turns since %s", printable(o.Agent), o.Process.PID, shortSession(o.Session), when(o.Last, now()))
 }
 
 // idleMeaning says what a rewind is to an agent that still holds the turns.
@@ -52,4 +54,18 @@ func idleValues(open []spool.OpenSession) (out []idleJSON) {
 		out = append(out, idleJSON{o.Agent, o.Session, o.Process.PID, stamp(o.Last)})
 	}
 	return out
+}
+
+// shortSession shortens the id of an agent's session to what tells it from others: a time,
+// or random digits. Ids of other forms stay.
+func shortSession(id string) string {
+	if len(id) == 26 {
+		return id[:10]
+	}
+	if parsed, err := uuid.Parse(id); err != nil || len(id) != 36 {
+		return clip(id, 40)
+	} else if parsed.Version() == 4 {
+		return id[:8]
+	}
+	return id[:13]
 }

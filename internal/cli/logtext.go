@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
@@ -84,27 +82,13 @@ func (a *app) logHead(info conversation.Info, kept string) string {
 	title, agent, turns := clip(titleOf(info), 60), clip(info.Agent, 20), plural(int64(info.Turns), "turn")+kept
 	place := tilde(printable(info.Workspace)) + "  "
 	if isTerminal(a.out) {
-		room := a.width() - columns(shorter(info.ID)+"    "+agent+"  "+turns) - 2 // beside the title with its quotes
+		room := a.width() - columns(a.short(info.ID)+"    "+agent+"  "+turns) - 2 // beside the title with its quotes
 		if columns(title)+columns(place) > room {
 			place = ""
 		}
 		title = clip(title, max(6, room))
 	}
-	return fmt.Sprintf("%s  %s  %s  %s%s\n", paint.yellow(shorter(info.ID)), paint.bold(fmt.Sprintf("%q", title)), agent, place, turns)
-}
-
-// shorter shortens an id to what tells it from others: a time, or random digits. Ids of
-// other forms stay.
-func shorter(id string) string {
-	if len(id) == 26 {
-		return id[:10]
-	}
-	if parsed, err := uuid.Parse(id); err != nil || len(id) != 36 {
-		return clip(id, 40)
-	} else if parsed.Version() == 4 {
-		return id[:8]
-	}
-	return id[:13]
+	return fmt.Sprintf("%s  %s  %s  %s%s\n", paint.yellow(a.short(info.ID)), paint.bold(fmt.Sprintf("%q", title)), agent, place, turns)
 }
 
 // presentLine compares the workspace with its latest checkpoint, and names the entry that
@@ -170,7 +154,7 @@ func (a *app) logRows(ctx context.Context, history *timeline.History, shown []*t
 		turns[i] = turn
 		texts[i] = []string{
 			e.Record.Name(), when(e.Record.Time, now()), placeText(e.Record), titleText(e, turn),
-			plural(int64(changed.Files), "file"), linesChanged(changed.Added, changed.Removed, changed.Partial), tail(e, turn, several),
+			plural(int64(changed.Files), "file"), linesChanged(changed.Added, changed.Removed, changed.Partial), a.lineTail(e, turn, several),
 		}
 	}
 	graph := newGraph(shown)
@@ -299,8 +283,8 @@ func spentLine(e *timeline.Entry, turn *timeline.Turn) string {
 	return spentWords(turn.Spent)
 }
 
-// tail returns the optional parts of a line.
-func tail(e *timeline.Entry, turn *timeline.Turn, several bool) string {
+// lineTail returns the optional parts of a line.
+func (a *app) lineTail(e *timeline.Entry, turn *timeline.Turn, several bool) string {
 	var parts []string
 	for _, name := range e.Pins {
 		parts = append(parts, "pin:"+printable(name))
@@ -312,7 +296,7 @@ func tail(e *timeline.Entry, turn *timeline.Turn, several bool) string {
 	}
 	parts = append(parts, turnWords(e, turn)...)
 	if several && e.Record.Conversation != "" {
-		parts = append(parts, shorter(e.Record.Conversation))
+		parts = append(parts, a.short(e.Record.Conversation))
 	}
 	if e.Left {
 		parts = append(parts, "rewound "+when(e.LeftAt, now())+", kept")

@@ -73,6 +73,32 @@ func shortIDs(ids []string) map[string]string {
 	return short
 }
 
+// short returns the beginning of a conversation's id that every verb takes for it. An id
+// that the store does not have stays as it is.
+func (a *app) short(id string) string {
+	if a.shorten == nil {
+		return printable(id)
+	}
+	return a.shorten(id)
+}
+
+// shortener returns what short does, and remembers its answers.
+func shortener(ctx context.Context, db *stet.DB) func(id string) string {
+	known := make(map[string]string)
+	return func(id string) string {
+		if text, ok := known[id]; ok {
+			return text
+		}
+		known[id] = printable(id)
+		if there, err := db.Conversations().Exists(ctx, id); err == nil && there {
+			if short, err := db.Conversations().ShortIDs(ctx, id); err == nil {
+				known[id] = printable(short[id])
+			}
+		}
+		return known[id]
+	}
+}
+
 // errNoRoot is the error for a conversation without saves.
 func errNoRoot(id string) error {
 	return coded(ExitNotFound, "conversation %s has no saved state yet", id)

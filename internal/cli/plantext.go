@@ -40,7 +40,7 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to 
 		fmt.Fprintf(&text, "Not kept  %s: an undo does not bring that back\n", lacks)
 	}
 	for i := range plan.AtWork {
-		fmt.Fprintf(&text, "At work  %s: may change files again\n", atWorkText(&plan.AtWork[i]))
+		fmt.Fprintf(&text, "At work  %s: may change files again\n", a.atWorkText(&plan.AtWork[i]))
 	}
 	for _, o := range a.idleAgents(p.space.Path(), plan.AtWork) {
 		fmt.Fprintf(&text, "Open     %s: %s\n", idleText(o), idleMeaning(o))

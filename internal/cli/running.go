@@ -25,7 +25,7 @@ func (a *app) notUnder(ctx context.Context, open checkpoint.Turns, verb string, 
 	}
 	var names []string
 	for i := range running {
-		names = append(names, atWorkText(&running[i]))
+		names = append(names, a.atWorkText(&running[i]))
 	}
 	who := strings.Join(names, "; ")
 	if !isTerminal(a.in) || a.json {

@@ -165,7 +165,7 @@ func (a *app) hitText(h search.Hit) string {
 	if h.Save > 0 {
 		where += fmt.Sprintf(" (rewound, save %d)", h.Save)
 	}
-	id, at, room := shorter(h.Conversation), when(h.Time, now()), 50
+	id, at, room := a.short(h.Conversation), when(h.Time, now()), 50
 	if isTerminal(a.out) {
 		room = min(room, max(10, a.width()-columns(id+at+where)-6))
 	}

@@ -263,7 +263,7 @@ func (a *app) statusText(v statusJSON) string {
 		line("conversation", "%s  %q", printable(v.Conversation.ID), clip(v.Conversation.Title, 60))
 	}
 	for i := range v.atWork {
-		line("at work", "%s", atWorkText(&v.atWork[i]))
+		line("at work", "%s", a.atWorkText(&v.atWork[i]))
 	}
 	if len(v.atWork) > 0 {
 		line("", "%s", atWorkMeaning(v.atWork))

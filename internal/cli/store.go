@@ -171,6 +171,7 @@ func (a *app) withStore(ctx context.Context, create bool, fn func(*stet.DB) erro
 		return err
 	}
 	began := time.Now()
+	a.shorten = shortener(ctx, db)
 	err = fn(db)
 	if err == nil {
 		a.compactAfter(ctx, db, time.Since(began))

@@ -72,7 +72,7 @@ func (a *app) showConversation(ctx context.Context, p *place, id string) error {
 // conversationHead introduces a conversation, the one that started it and its subagents.
 func (a *app) conversationHead(ctx context.Context, p *place, info conversation.Info, spent timeline.Spent) (string, error) {
 	paint := a.paint()
-	head := fmt.Sprintf("%s  %s  %s  %s\n", paint.yellow(shorter(info.ID)), paint.bold(fmt.Sprintf("%q", clip(titleOf(info), 60))),
+	head := fmt.Sprintf("%s  %s  %s  %s\n", paint.yellow(a.short(info.ID)), paint.bold(fmt.Sprintf("%q", clip(titleOf(info), 60))),
 		clip(info.Agent, 20), plural(int64(info.Turns), "turn"))
 	if words := spentWords(spent); words != "" {
 		head += paint.dim(words) + "\n"
