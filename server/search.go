@@ -38,7 +38,7 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 		for _, h := range page.Hits {
 			hit := &stetv1.SearchHit{
 				Conversation: h.Conversation, Title: h.Title, Turn: uint32(h.Turn), MessageId: h.MessageID,
-				Role: string(h.Role), Snippet: h.Snippet.Text, TimeMs: h.Time.UnixMilli(),
+				Role: string(h.Role), Kind: string(h.Kind), Tool: wire.Valid(h.Tool), Snippet: h.Snippet.Text, TimeMs: h.Time.UnixMilli(),
 			}
 			for _, m := range h.Snippet.Matches {
 				hit.Matches = append(hit.Matches, uint32(m.Start), uint32(m.End))

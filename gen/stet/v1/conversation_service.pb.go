@@ -1811,8 +1811,12 @@ type SearchHit struct {
 	Role         string                 `protobuf:"bytes,5,opt,name=role,proto3" json:"role,omitempty"`
 	Snippet      string                 `protobuf:"bytes,6,opt,name=snippet,proto3" json:"snippet,omitempty"`
 	// Matched parts of the snippet, as pairs of byte offsets.
-	Matches       []uint32 `protobuf:"varint,7,rep,packed,name=matches,proto3" json:"matches,omitempty"`
-	TimeMs        int64    `protobuf:"varint,8,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	Matches []uint32 `protobuf:"varint,7,rep,packed,name=matches,proto3" json:"matches,omitempty"`
+	TimeMs  int64    `protobuf:"varint,8,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	// What the message is: "text", "thinking", "tool_call", "shell", … or "title", and the
+	// name of the tool.
+	Kind          string `protobuf:"bytes,9,opt,name=kind,proto3" json:"kind,omitempty"`
+	Tool          string `protobuf:"bytes,10,opt,name=tool,proto3" json:"tool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1901,6 +1905,20 @@ func (x *SearchHit) GetTimeMs() int64 {
 		return x.TimeMs
 	}
 	return 0
+}
+
+func (x *SearchHit) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SearchHit) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
 }
 
 type SearchResponse struct {
@@ -2334,7 +2352,7 @@ const file_stet_v1_conversation_service_proto_rawDesc = "" +
 	"\rSearchRequest\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\tR\x05query\x12!\n" +
 	"\x04page\x18\x02 \x01(\v2\r.stet.v1.PageR\x04page\x12\"\n" +
-	"\fconversation\x18\x03 \x01(\tR\fconversation\"\xd9\x01\n" +
+	"\fconversation\x18\x03 \x01(\tR\fconversation\"\x81\x02\n" +
 	"\tSearchHit\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x12\n" +
@@ -2344,7 +2362,10 @@ const file_stet_v1_conversation_service_proto_rawDesc = "" +
 	"\x04role\x18\x05 \x01(\tR\x04role\x12\x18\n" +
 	"\asnippet\x18\x06 \x01(\tR\asnippet\x12\x18\n" +
 	"\amatches\x18\a \x03(\rR\amatches\x12\x17\n" +
-	"\atime_ms\x18\b \x01(\x03R\x06timeMs\"s\n" +
+	"\atime_ms\x18\b \x01(\x03R\x06timeMs\x12\x12\n" +
+	"\x04kind\x18\t \x01(\tR\x04kind\x12\x12\n" +
+	"\x04tool\x18\n" +
+	" \x01(\tR\x04tool\"s\n" +
 	"\x0eSearchResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.stet.v1.SearchHitR\x04hits\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +

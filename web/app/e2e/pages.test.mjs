@@ -303,6 +303,7 @@ test("search finds messages and leads to their turn", async () => {
   assert.equal(await found.count(), 1);
   await found.locator(".also a", { hasText: "retry with jitter" }).waitFor();
   assert.doesNotMatch(await page.locator(".results").innerText(), /@@|\+\+\+/, "diffs are readable");
+  await page.locator(".found", { hasText: "turn 1 · Edit" }).locator("code").first().waitFor();
   assert.match(await page.locator(".page-head").innerText(), /\d+ messages? in \d conversations/);
   await page.goto(`${server.address}/search?q=zzzyyyxxx`);
   await page.getByText("No matches").waitFor();

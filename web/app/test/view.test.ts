@@ -306,6 +306,10 @@ test("excerpts are formatted, and diffs lose their headers", () => {
   assert.equal(shown("call `Retry` **now**", 6, 11), "[call ]!c[Retry][ ]b[now]");
   assert.equal(shown("x.go --- a/x.go +++ b/x.go @@ -1,2 +1,3 @@ +retry", 44, 49), "c[x.go +]!c[retry]");
   assert.equal(shown("# Title"), "[Title]");
+  assert.equal(shown("so: ```go func a() {} ``` end"), "[so: ]c[func a() {} ][ end]");
+  assert.equal(shown("it calls `Retry and", 10, 15), "[it calls ]!c[Retry]c[ and]");
+  assert.equal(shown("see [the page](https://x/y) now"), "[see the page now]");
+  assert.deepEqual(excerpt("{ a } - **b** + `c`", [], true), [{ text: "{ a } - **b** + `c`", hit: false, code: true, bold: false }]);
 });
 
 test("one old point does not take the width of a plot", () => {

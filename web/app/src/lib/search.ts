@@ -64,24 +64,38 @@ export interface Piece {
 const headers = /(?:^|(?<=\s))(?:---|\+\+\+) (?:[ab]\/\S*|\/dev\/null)\s*|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@\s*/g;
 
 /** excerpt formats the text around a match: code and emphasis instead of their marks, and
- * diffs without their headers. */
-export function excerpt(text: string, offsets: readonly number[]): Piece[] {
+ * diffs without their headers. What a tool was asked and answered is code. */
+export function excerpt(text: string, offsets: readonly number[], tool = false): Piece[] {
   const parts = marked(text, offsets);
   const whole = parts.map((p) => p.text).join("");
   const hit = parts.flatMap((p) => Array<boolean>(p.text.length).fill(p.hit));
   const shown = Array<boolean>(whole.length).fill(true);
   const isDiff = /@@ -\d+(,\d+)? \+\d+(,\d+)? @@/.test(whole);
-  const code = Array<boolean>(whole.length).fill(isDiff);
+  const code = Array<boolean>(whole.length).fill(isDiff || tool);
   const bold = Array<boolean>(whole.length).fill(false);
   const hide = (from: number, to: number) => shown.fill(false, from, to);
-  if (isDiff) {
+  if (isDiff || tool) {
     for (const m of whole.matchAll(headers)) hide(m.index, m.index + m[0].length);
   } else {
-    for (const m of whole.matchAll(/(`+)([^`]+)\1/g)) {
-      const [from, to, n] = [m.index, m.index + m[0].length, m[1].length];
-      hide(from, from + n);
+    for (const m of whole.matchAll(/(`+)([^`]+)(?:\1|$)/g)) {
+      // The excerpt may end inside of code, and a block begins with its language.
+      const n = m[1].length;
+      const from = m.index;
+      const open = n + (n > 2 ? /^\w*\s*/.exec(m[2])![0].length : 0);
+      const closed = m[0].length > n + m[2].length;
+      const to = from + m[0].length;
+      hide(from, from + open);
+      if (!closed) {
+        code.fill(true, from + open, to);
+        continue;
+      }
       hide(to - n, to);
-      code.fill(true, from + n, to - n);
+      code.fill(true, from + open, to - n);
+    }
+    for (const m of whole.matchAll(/\[([^[\]]+)\]\([^()\s]*\)/g)) {
+      if (code[m.index]) continue;
+      hide(m.index, m.index + 1);
+      hide(m.index + 1 + m[1].length, m.index + m[0].length);
     }
     for (const m of whole.matchAll(/\*\*([^*]+)\*\*/g)) {
       const [from, to] = [m.index, m.index + m[0].length];

@@ -2,7 +2,7 @@ import type { TimelineEntry, TurnTotal } from "@gen/stet/v1/page_service_pb";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
-import { clock, count, duration, oneLine, spentWords, tokens } from "../lib/format.ts";
+import { baseName, clock, count, duration, oneLine, spentWords, tokens } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
 import { type Lane, isGap, lanes } from "../lib/timeline.ts";
 import { setQuery } from "../nav.ts";
@@ -118,7 +118,7 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
           </time>
           {c.turn > 0 && <span class="muted">turn {c.turn}</span>}
           {c.pins.map((p) => (
-            <span key={p} class="tag pin">
+            <span key={p} class="tag pin" title={`Pinned in ${c.workspace}`}>
               {p}
             </span>
           ))}
@@ -223,7 +223,7 @@ function Actions({ entry, shown, reload }: { entry: TimelineEntry; shown: Shown;
             ev.preventDefault();
             const field = ev.currentTarget.elements.namedItem("name") as HTMLInputElement;
             const name = field.value.trim();
-            if (name) void run(() => api.checkpoints.pin({ name, ref: c.id }), `Pinned as ${name}.`);
+            if (name) void run(() => api.checkpoints.pin({ name, ref: c.id }), `Pinned as ${name} in ${baseName(c.workspace)}.`);
           }}
         >
           <input id="pin-name" name="name" placeholder="pin as…" aria-label="Name of the pin" size={9} autocomplete="off" />

@@ -122,10 +122,10 @@ function Hit({ found: { hit, also } }: { found: Found<SearchHit> }) {
     <div class="found">
       <a class="hit" href={to.conversation(hit.conversation, "transcript", { turn: hit.turn })}>
         <span class="muted hit-place">
-          turn {hit.turn} · {hit.role === "user" ? "you" : hit.role === "system" ? "automatic" : hit.role}
+          turn {hit.turn} · {hit.tool || (hit.role === "user" ? "you" : hit.role === "system" ? "automatic" : hit.role)}
         </span>
         <span class="snippet">
-          {excerpt(hit.snippet, hit.matches).map((p, i) => (
+          {excerpt(hit.snippet, hit.matches, hit.kind === "tool_call" || hit.kind === "shell").map((p, i) => (
             <Piece key={i} {...p} />
           ))}
         </span>
