@@ -14,17 +14,41 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// ErrKeepsCopies says that copies cannot be removed from a remote from here.
-var ErrKeepsCopies = fault.New(fault.Unsupported, "copies cannot be removed there from here")
+// ErrKeepsCopies says that a remote has copies that cannot be removed from here.
+var ErrKeepsCopies = fault.New(fault.Unsupported, "only a purge there removes them")
 
 // Remove removes the copies of blobs at the remote, for contents that must not exist
-// anywhere. Nothing else is ever removed there.
+// anywhere. Nothing else is ever removed there. A remote without Remove is asked instead:
+// the error is ErrKeepsCopies if it has one of them.
 func (s *Store) Remove(ctx context.Context, ids []blob.ID) error {
+	var err error
 	if s.remote.Remove == nil {
-		return fmt.Errorf("remove copies at %s: %w", s.remote.Name, ErrKeepsCopies)
+		err = s.lacks(ctx, ids)
+	} else {
+		err = s.remote.Remove(ctx, ids)
 	}
-	if err := s.remote.Remove(ctx, ids); err != nil {
+	if err != nil {
 		return fmt.Errorf("remove copies at %s: %w", s.remote.Name, err)
+	}
+	return nil
+}
+
+// lacks fails with ErrKeepsCopies unless the remote has none of some blobs.
+func (s *Store) lacks(ctx context.Context, ids []blob.ID) error {
+	there := 0
+	for some := range slices.Chunk(ids, 1000) {
+		has, err := s.remote.Blobs.Has(ctx, some...)
+		if err != nil {
+			return err
+		}
+		for _, one := range has {
+			if one {
+				there++
+			}
+		}
+	}
+	if there > 0 {
+		return fmt.Errorf("%d of %d are there: %w", there, len(ids), ErrKeepsCopies)
 	}
 	return nil
 }

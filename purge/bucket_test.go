@@ -32,6 +32,30 @@ func (b *bucket) remove(_ context.Context, names []blob.ID) error {
 	return nil
 }
 
+// Has implements blob.Store.
+func (b *bucket) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away != nil {
+		return nil, b.away
+	}
+	has, err := b.Store.Has(ctx, ids...)
+	for i := range has {
+		has[i] = has[i] && !b.gone[ids[i]]
+	}
+	return has, err
+}
+
+// drop removes everything, as a purge at the other side might.
+func (b *bucket) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_ = b.Store.(*memblob.Store).List(context.Background(), blob.ID{}, func(i blob.Info) error {
+		b.gone[i.ID] = true
+		return nil
+	})
+}
+
 // holding counts the contents that hold some bytes.
 func (b *bucket) holding(text string) (n int) {
 	b.mu.Lock()

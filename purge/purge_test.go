@@ -230,6 +230,37 @@ func TestCopiesAtARemote(t *testing.T) {
 	}
 }
 
+// A server that gets copies removes them itself. The proof names it until it has none, and
+// while it cannot be asked.
+func TestCopiesAtAServer(t *testing.T) {
+	w := newWorld(t, false)
+	remote := newBucket()
+	w.opts.Remote = &stet.Remote{Name: "server", Blobs: remote, Opaque: true}
+	db := w.open()
+	defer db.Close()
+	w.history(db)
+	_, err := db.Mirror().Send(t.Context(), nil)
+	must(t, err)
+	target := purge.Target{Secrets: [][]byte{[]byte(secret)}}
+	for _, c := range []struct {
+		away error
+		why  string
+	}{{errors.New("connection refused"), "connection refused"}, {nil, "are there: only a purge there removes them"}} {
+		remote.away = c.away
+		_, res := w.purge(db, target)
+		if len(res.Remains) != 1 || res.Remains[0].Where != "remote server" || !strings.Contains(res.Remains[0].Why, c.why) {
+			t.Errorf("left %+v, want the server: %s", res.Remains, c.why)
+		}
+	}
+	remote.drop()
+	_, res := w.purge(db, target)
+	remains(t, res)
+	again, err := w.purger(db).Find(t.Context(), target)
+	if err != nil || !again.Empty() {
+		t.Errorf("afterwards: %+v, %v", again, err)
+	}
+}
+
 func TestUnsuitableSecrets(t *testing.T) {
 	w := newWorld(t, false)
 	db := w.open()

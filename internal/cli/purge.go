@@ -15,6 +15,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/purge"
 )
 
@@ -47,8 +48,8 @@ Archived conversations, compressed and encrypted data, the search index and the 
 in a bucket (remote.url) are included. At the end, all content and the raw bytes of all
 files of the store are searched again: "0 occurrences left" is the proof, and what is
 left is named, with exit code 4. Not changed: your files, the agents' own sessions,
-backups, other stores that the content was pushed to, and a server that gets copies;
-run 'stet purge' there, too.
+backups, other stores that the content was pushed to, and a server that gets copies:
+the proof names the server until 'stet purge' was run there, too.
 
 A killed purge leaves a store that works; run it again to finish it. Change the secret
 all the same: whoever read it has it.`,
@@ -63,8 +64,11 @@ all the same: whoever read it has it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := a.storeDir(); err != nil {
-				return err
+			switch place := a.storePlace(); {
+			case fleet.IsAddress(place):
+				return usage(errors.New("purge needs a store in a directory, because a database, its logs and a bucket keep removed bytes; docs/OPERATIONS.md, \"A secret was captured\", says how to purge a tenant of a database"))
+			case isRemote(place):
+				return usage(errors.New("purge needs the directory of the store; run it on the machine of the server, with --store DIR"))
 			}
 			if flags.secret == "" {
 				return a.withPlace(cmd.Context(), false, func(p *place) error {
@@ -341,6 +345,16 @@ func purgedText(v *purgeJSON) string {
 	for _, one := range v.Remains {
 		fmt.Fprintf(&text, "left      %s: %s\n", printable(one.Where), printable(one.Why))
 	}
-	fmt.Fprintf(&text, "%d occurrences left\n", v.Left)
+	unknown := 0
+	for _, one := range v.Remains {
+		if one.Count == 0 {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		fmt.Fprintf(&text, "%d occurrences left here; not proven for %s, named above: run it again\n", v.Left, plural(int64(unknown), "other place"))
+	} else {
+		fmt.Fprintf(&text, "%d occurrences left\n", v.Left)
+	}
 	return text.String()
 }
