@@ -46,20 +46,20 @@ type app struct {
 	noPager      bool // --no-pager, or the setting
 	quiet        bool
 	shorten      func(id string) string // what 'short' does in the open store
-	reread       bool         // --reread
-	full         bool         // --full
-	keyFile      string       // --key-file
-	otherSide    bool         // store is the other side of a push or pull
-	config       string       // --config
-	storeFlag    bool         // whether --store was given
-	bucket       string       // --blobs, or the setting
-	tenant       string       // of a store in a database; only a setting
-	keyring      string       // likewise
-	background   bool         // whether to start background processes; only a setting
-	asked        bool         // whether the store's passphrase was asked for
-	remote       string       // --remote, or the setting
-	copying      copying      // settings of the remote
-	fleet        *fleet.Fleet // the backend of the open store, if that is a database
+	reread       bool                   // --reread
+	full         bool                   // --full
+	keyFile      string                 // --key-file
+	otherSide    bool                   // store is the other side of a push or pull
+	config       string                 // --config
+	storeFlag    bool                   // whether --store was given
+	bucket       string                 // --blobs, or the setting
+	tenant       string                 // of a store in a database; only a setting
+	keyring      string                 // likewise
+	background   bool                   // whether to start background processes; only a setting
+	asked        bool                   // whether the store's passphrase was asked for
+	remote       string                 // --remote, or the setting
+	copying      copying                // settings of the remote
+	fleet        *fleet.Fleet           // the backend of the open store, if that is a database
 }
 
 // Main runs one command and returns its exit code.
