@@ -72,6 +72,11 @@ func (db *DB) Archive(ctx context.Context, id string) (pack.Info, error) {
 	return db.upkeep.Archive(ctx, id)
 }
 
+// CheckArchive reads what Archive would move, and moves nothing.
+func (db *DB) CheckArchive(ctx context.Context, id string) error {
+	return db.upkeep.CheckArchive(ctx, id)
+}
+
 // ArchiveIdle archives all conversations that were not changed for some time.
 func (db *DB) ArchiveIdle(ctx context.Context, opts *upkeep.ArchiveOptions) (upkeep.ArchiveResult, error) {
 	return db.upkeep.ArchiveIdle(ctx, opts)

@@ -32,7 +32,7 @@ type ArchiveOptions struct {
 	// All considers all conversations again, including those that were archived
 	// before, brought back, and not changed since.
 	All bool
-	// DryRun only counts.
+	// DryRun only counts. It reads what would be moved.
 	DryRun bool
 	// Progress, if set, is called for every conversation that was archived or, with
 	// DryRun, would be; then only the id is known.
@@ -45,6 +45,8 @@ type ArchiveResult struct {
 	Archived int
 	// Skipped are those that are used, damaged, or too large.
 	Skipped int
+	// Damaged says which of them cannot be read.
+	Damaged []conversation.Unreadable
 	// Objects, Bytes, Rows and Blobs count what was moved.
 	Objects     int
 	Bytes       int64
@@ -77,9 +79,31 @@ func (s *Service) archiveIdle(ctx context.Context, id string, since time.Time) (
 		return pack.Info{}, fmt.Errorf("%w: no id has %d bytes", conversation.ErrInvalid, len(id))
 	}
 	return s.stores.Packs.Archive(ctx, id, func(ctx context.Context) (pack.Contents, error) {
-		g := &gatherer{Service: s, id: id, since: since, seen: make(map[string]bool)}
-		return g.gather(ctx)
+		return s.gather(ctx, id, since)
 	})
+}
+
+// CheckArchive reads what Archive would move, and moves nothing. It fails with
+// pack.ErrArchived or pack.ErrEmpty, or because something is damaged.
+func (s *Service) CheckArchive(ctx context.Context, id string) error {
+	return s.checkArchive(ctx, id, time.Time{})
+}
+
+func (s *Service) checkArchive(ctx context.Context, id string, since time.Time) error {
+	if s.stores.Packs == nil {
+		return ErrNoBucket
+	}
+	switch _, err := s.stores.Packs.Get(ctx, id); {
+	case err == nil:
+		return pack.ErrArchived
+	case !errors.Is(err, pack.ErrNotArchived):
+		return err
+	}
+	contents, err := s.gather(ctx, id, since)
+	if err == nil && len(contents.Rows) == 0 {
+		err = pack.ErrEmpty
+	}
+	return err
 }
 
 // Unarchive brings a conversation back into the store. It fails with
@@ -154,7 +178,7 @@ func (s *Service) ArchiveIdle(ctx context.Context, opts *ArchiveOptions) (Archiv
 	if idle == 0 {
 		idle = 30 * 24 * time.Hour
 	}
-	run := &archiveRun{Service: s, opts: opts, until: time.Now().Add(-max(0, idle))}
+	run := &archiveRun{Service: s, opts: opts, until: time.Now().Add(-max(0, idle)), seen: make(map[string]bool)}
 	err := run.conversations(ctx)
 	if err == nil {
 		err = run.agents(ctx)
@@ -172,6 +196,7 @@ type archiveRun struct {
 	*Service
 	opts   *ArchiveOptions
 	until  time.Time
+	seen   map[string]bool // an agent may have the id of its conversation
 	result ArchiveResult
 }
 
@@ -238,16 +263,13 @@ func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) 
 	if r.opts.Limit > 0 && r.result.Archived >= r.opts.Limit {
 		return false, errEnough
 	}
+	if r.seen[id] {
+		return true, nil
+	}
+	r.seen[id] = true
 	info, err := pack.Info{ID: id}, error(nil)
 	if r.opts.DryRun {
-		if _, err = r.stores.Packs.Get(ctx, id); err == nil {
-			return true, nil
-		}
-		g := &gatherer{Service: r.Service, id: id, since: r.until, seen: make(map[string]bool)}
-		err = g.rowsOf(ctx)
-		if err == nil && len(g.rows) == 0 {
-			err = pack.ErrEmpty
-		}
+		err = r.checkArchive(ctx, id, r.until)
 	} else {
 		info, err = r.archiveIdle(ctx, id, r.until)
 	}
@@ -263,8 +285,12 @@ func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) 
 	case errors.Is(err, ErrNotIdle) || errors.Is(err, pack.ErrChanged):
 		r.result.Skipped++
 		return false, nil
-	case errors.Is(err, kv.ErrTooLarge) || isDamage(err):
-		r.result.Skipped++ // a damaged one does not hold up the others
+	case isDamage(err): // it does not hold up the others
+		r.result.Skipped++
+		r.result.Damaged = append(r.result.Damaged, conversation.Unreadable{ID: id, Err: err})
+		return true, nil
+	case errors.Is(err, kv.ErrTooLarge):
+		r.result.Skipped++
 		return true, nil
 	}
 	return false, err
@@ -279,6 +305,9 @@ func (r *archiveRun) agents(ctx context.Context) error {
 			return err
 		}
 		r.result.Skipped += len(found.Damaged)
+		for _, bad := range found.Damaged {
+			r.result.Damaged = append(r.result.Damaged, conversation.Unreadable(bad))
+		}
 		for _, a := range found.Agents {
 			if !a.Updated.Before(r.until) {
 				continue

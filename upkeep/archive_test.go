@@ -324,9 +324,14 @@ func TestArchiveIdlePassesDamage(t *testing.T) {
 	must(t, err)
 	_, err = b.Inventory.Sweep(t.Context(), generation, blob.SweepOptions{Live: func(id blob.ID) bool { return id != rec.Tree }})
 	must(t, err)
-	res, err := db.ArchiveIdle(t.Context(), &upkeep.ArchiveOptions{IdleFor: -1})
-	if err != nil || res.Archived != 2 || res.Skipped == 0 {
-		t.Errorf("%+v, %v, want 2 archived and the damaged one skipped", res, err)
+	if err := db.CheckArchive(t.Context(), "c2"); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("what is damaged could be archived: %v", err)
+	}
+	for _, dry := range []bool{true, false} {
+		res, err := db.ArchiveIdle(t.Context(), &upkeep.ArchiveOptions{IdleFor: -1, DryRun: dry})
+		if err != nil || res.Archived != 2 || res.Skipped != 1 || len(res.Damaged) != 1 || res.Damaged[0].ID != "c2" {
+			t.Errorf("dry run %t: %+v, %v, want 2 archived and the damaged one skipped", dry, res, err)
+		}
 	}
 	if _, err := db.Archive(t.Context(), "c2"); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("archiving what is damaged: %v", err)

@@ -34,7 +34,10 @@ type gatherer struct {
 	bytes int
 }
 
-func (g *gatherer) gather(ctx context.Context) (pack.Contents, error) {
+// gather collects what belongs to a conversation or agent. It fails with ErrNotIdle if
+// that changed after a time, unless the time is zero.
+func (s *Service) gather(ctx context.Context, id string, since time.Time) (pack.Contents, error) {
+	g := &gatherer{Service: s, id: id, since: since, seen: make(map[string]bool)}
 	if err := g.rowsOf(ctx); err != nil {
 		return pack.Contents{}, err
 	}
