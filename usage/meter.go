@@ -142,9 +142,14 @@ func (m *meter) graph(ctx context.Context, ref graph.Ref, depth int) (int64, err
 		m.tooDeep.Store(true)
 		return 0, nil
 	}
-	data, ok, err := m.get(ctx, cmp.Or(kindNames[ref.Kind], Other), ref.ID)
-	if err != nil || !ok {
+	kind := cmp.Or(kindNames[ref.Kind], Other)
+	data, ok, err := m.get(ctx, kind, ref.ID)
+	if err != nil {
 		return 0, err
+	}
+	if !ok {
+		m.lost(kind, ref.ID)
+		return 0, nil
 	}
 	total := int64(len(data))
 	refs, _ := graph.Refs(ref.Kind, data) // what comes before the damage is there
@@ -198,9 +203,14 @@ func (m *meter) tree(ctx context.Context, id blob.ID, depth int) (int64, error) 
 // below it are not counted.
 func (m *meter) node(ctx context.Context, kind string, id blob.ID) (data []byte, ok bool, err error) {
 	if data, ok, err = m.get(ctx, kind, id); err == nil && !ok {
-		m.damage(fmt.Errorf("read tree: blob %s is missing or damaged: %w", id, blob.ErrCorrupt))
+		m.lost("tree", id)
 	}
 	return data, ok, err
+}
+
+// lost reports a blob that something needs and that cannot be read.
+func (m *meter) lost(what string, id blob.ID) {
+	m.damage(fmt.Errorf("read %s: blob %s is missing or damaged: %w", what, id, blob.ErrCorrupt))
 }
 
 // file counts the content of a file; only the list of a large one is read.
@@ -235,8 +245,12 @@ func (m *meter) file(ctx context.Context, e workspace.Entry) error {
 func (m *meter) walk(ctx context.Context, roots iter.Seq2[graph.Root, error]) error {
 	opts := &graph.Options{Seen: m.book, ReadLeaves: m.contents}
 	return graph.Walk(ctx, m.blobs, m.readable(ctx, roots), opts, func(n graph.Node) error {
+		kind := cmp.Or(kindNames[n.Kind], Other)
 		if !errors.Is(n.Err, blob.ErrNotFound) {
-			m.count(cmp.Or(kindNames[n.Kind], Other), n.ID, int64(len(n.Data)))
+			m.count(kind, n.ID, int64(len(n.Data)))
+		}
+		if errors.Is(n.Err, blob.ErrNotFound) || errors.Is(n.Err, blob.ErrCorrupt) {
+			m.lost(kind, n.ID)
 		}
 		return nil
 	})

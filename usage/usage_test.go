@@ -252,6 +252,27 @@ func TestDamagedTrees(t *testing.T) {
 	}
 }
 
+// A state that is lost is damage, of the store and of its conversation.
+func TestLostStates(t *testing.T) {
+	b := newBench(t)
+	b.talk("one", "hello")
+	b.talk("two", "hello again")
+	head, err := b.Conversations.Head(t.Context(), "two")
+	must(t, err)
+	b.Blobs = &lossy{Store: b.Blobs, lost: head}
+	for _, opts := range []*Options{nil, {History: true}} {
+		r := b.measure(opts)
+		if len(r.Damaged) != 1 || !conversation.Damaged(r.Damaged[0]) || !strings.Contains(r.Damaged[0].Error(), head.String()) {
+			t.Errorf("damaged %v", r.Damaged)
+		}
+	}
+	all, damaged, err := b.ByConversation(t.Context())
+	must(t, err)
+	if len(all) != 2 || len(damaged) != 1 || damaged[0].ID != "two" {
+		t.Errorf("conversations %v, damaged %v", all, damaged)
+	}
+}
+
 type lossy struct {
 	blob.Store
 	lost blob.ID
