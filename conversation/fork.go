@@ -46,6 +46,9 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 	if err != nil {
 		return nil, err
 	}
+	if err := s.sound(ctx, id, from.Root); err != nil {
+		return nil, err
+	}
 	inherited := inherit(info, origin)
 	rec, err := s.newRecord(inherited)
 	if err != nil {
@@ -97,6 +100,14 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 	return s.openAs(ctx, rec)
 }
 
+// sound fails if the root of a save is damaged. A commit notices only that one is missing.
+func (s *Store) sound(ctx context.Context, id string, root blob.ID) error {
+	if _, err := s.blobs.Get(ctx, root); errors.Is(err, blob.ErrCorrupt) {
+		return s.lost(id, "save", err)
+	}
+	return nil
+}
+
 // lostRoot returns the failure of a commit that names the root of a save as what it is
 // for callers: the save is there and its state is lost.
 func (s *Store) lostRoot(id string, root blob.ID, err error) error {
@@ -140,6 +151,9 @@ func (s *Store) Pin(ctx context.Context, name, id string, seq uint64) (Pin, erro
 	save, version, err := s.saveAt(ctx, id, seq)
 	if err != nil {
 		return Pin{}, err
+	}
+	if err := s.sound(ctx, id, save.Root); err != nil {
+		return Pin{}, fmt.Errorf("pin %s: %w", name, err)
 	}
 	p := Pin{Name: name, Conversation: id, Seq: seq, Root: save.Root, Time: s.now()}
 	value, err := marshal(&stetv1.PinRecord{

@@ -299,9 +299,14 @@ func TestExtendAppearsWithTheSaveOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestLostRootIsDataLoss loses the state of a save whose row is there: that is damage, in
-// every call, and not the absence of the conversation.
+// TestLostRootIsDataLoss loses or damages the state of a save whose row is there: that is
+// damage, in every call, and not the absence of the conversation.
 func TestLostRootIsDataLoss(t *testing.T) {
+	t.Run("missing", func(t *testing.T) { testLostRoot(t, nil) })
+	t.Run("damaged", func(t *testing.T) { testLostRoot(t, []byte("other bytes")) })
+}
+
+func testLostRoot(t *testing.T, instead []byte) {
 	ctx := context.Background()
 	f := newFixture(t)
 	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
@@ -309,6 +314,9 @@ func TestLostRootIsDataLoss(t *testing.T) {
 	head := must(f.Head(ctx, "c"))
 	gen := must(f.mem.Begin(ctx))
 	must(f.mem.Sweep(ctx, gen, blob.SweepOptions{Live: func(id blob.ID) bool { return id != head }}))
+	if instead != nil {
+		check(t, f.mem.Put(ctx, blob.Blob{ID: head, Data: instead}))
+	}
 	calls := map[string]func() error{
 		"hydrate": func() error { _, err := f.Hydrate(ctx, "c", nil); return err },
 		"fork":    func() error { _, err := f.Fork(ctx, "c", 0, conversation.Info{ID: "d"}); return err },
