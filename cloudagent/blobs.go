@@ -2,6 +2,7 @@ package cloudagent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -61,12 +62,13 @@ func (s *Store) GetLatestState(ctx context.Context, agent string) (*aiserverv1.G
 
 // GetBlob returns a blob of an agent: one that came with an event or is reachable
 // from one of its states. For any other blob it returns ErrNotFound, whether or not
-// the store has it.
+// the store has it. A blob of the agent that the store has lost is ErrDataLoss.
 func (s *Store) GetBlob(ctx context.Context, agent string, id blob.ID) ([]byte, error) {
 	if err := s.checkOwner(ctx, agent, id); err != nil {
 		return nil, err
 	}
-	return s.blobs.Get(ctx, id)
+	data, err := s.blobs.Get(ctx, id)
+	return data, lostBlob(agent, id, err)
 }
 
 // OpenBlob is GetBlob as a stream, for large blobs.
@@ -74,7 +76,16 @@ func (s *Store) OpenBlob(ctx context.Context, agent string, id blob.ID) (io.Read
 	if err := s.checkOwner(ctx, agent, id); err != nil {
 		return nil, err
 	}
-	return blob.Open(ctx, s.blobs, id)
+	r, err := blob.Open(ctx, s.blobs, id)
+	return r, lostBlob(agent, id, err)
+}
+
+// lostBlob says that a blob which belongs to an agent is lost.
+func lostBlob(agent string, id blob.ID, err error) error {
+	if errors.Is(err, blob.ErrNotFound) {
+		return fmt.Errorf("%w: blob %s of agent %s: %w", ErrDataLoss, id, agent, err)
+	}
+	return err
 }
 
 func (s *Store) checkOwner(ctx context.Context, agent string, id blob.ID) error {
