@@ -163,6 +163,9 @@ func (p *pass) follow(ctx context.Context, t foreign.Turn) error {
 // structure reads the current state as it is stored.
 func (p *pass) structure(ctx context.Context) (*agentv1.ConversationStateStructure, error) {
 	data, err := p.m.blobs.Get(ctx, p.head.Root)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		err = &conversation.HydrationError{Conversation: p.session.ID, Source: "root " + p.head.Root.Short(), Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}
