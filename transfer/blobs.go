@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,10 +58,10 @@ func (m *mover) state(ctx context.Context, root blob.ID) ([]blob.ID, error) {
 	err := graph.Walk(ctx, m.from.Blobs, roots, &graph.Options{Seen: m.seen}, func(n graph.Node) error {
 		if errors.Is(n.Err, blob.ErrNotFound) {
 			m.absent = append(m.absent, n.ID)
-			return fmt.Errorf("%w: %s %s: %w", ErrIncomplete, n.Field, n.ID.Short(), n.Err)
+			return fmt.Errorf("%w: %s %s: %w", ErrIncomplete, cmp.Or(n.Field, n.Kind.String()), n.ID.Short(), n.Err)
 		}
 		if n.Err != nil {
-			return fmt.Errorf("%s %s: %w", n.Field, n.ID.Short(), n.Err)
+			return fmt.Errorf("%s %s: %w", cmp.Or(n.Field, n.Kind.String()), n.ID.Short(), n.Err)
 		}
 		ids = m.list(ids, n.ID)
 		return nil
