@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/internal/highlight"
@@ -27,3 +29,6 @@ func ServeStrictly(ctx context.Context, listener net.Listener, handler http.Hand
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.WriteTimeout = deadline, deadline, deadline
 	return serveBy(ctx, srv, newDoor(listener, connections))
 }
+
+// Procedures returns the paths of all calls.
+func Procedures() []string { return slices.Sorted(maps.Keys(procedures(services))) }
