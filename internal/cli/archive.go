@@ -171,7 +171,10 @@ func (a *app) archiveIdle(ctx context.Context, db *stet.DB, idle time.Duration, 
 		return explainArchive(err)
 	}
 	value.Skipped = result.Skipped
-	return a.print(value, archiveText(value))
+	if err := a.print(value, archiveText(value)); err != nil {
+		return err
+	}
+	return unreadable(result.Damaged)
 }
 
 func (a *app) archiveThese(ctx context.Context, db *stet.DB, names []string, dryRun bool) error {
@@ -182,10 +185,13 @@ func (a *app) archiveThese(ctx context.Context, db *stet.DB, names []string, dry
 			return err
 		}
 		info := pack.Info{ID: id}
-		if !dryRun {
-			if info, err = db.Archive(ctx, id); err != nil {
-				return explainArchive(err)
-			}
+		if dryRun {
+			err = db.CheckArchive(ctx, id)
+		} else {
+			info, err = db.Archive(ctx, id)
+		}
+		if err != nil {
+			return explainArchive(err)
 		}
 		value.Sealed = append(value.Sealed, archivedOf(info))
 	}

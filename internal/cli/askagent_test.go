@@ -54,6 +54,14 @@ func TestAskTheAgentOfAServer(t *testing.T) {
 	runImport(t, ExitOK, "--store", mine, "fsck", "--read-data")
 	runImport(t, ExitNotFound, "--store", mine, "ask", "-c", "nobody", "hi", "--from", address)
 	runImport(t, ExitUsage, "--store", mine, "ask", "--from", address)
+	// The state of the conversation is lost: nothing is sent.
+	t.Setenv("STET_STORE", mine)
+	if err := fixtureLoseRoot(got.Conversation, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, said := runImport(t, ExitDamage, "--store", mine, "ask", "-c", got.Conversation, "hi", "--from", address); !strings.Contains(said, "data loss") || !strings.Contains(said, got.Conversation) {
+		t.Errorf("asking with a lost state: %s", said)
+	}
 	runImport(t, ExitUsage, "--store", mine, "ask", "hi")
 	runImport(t, ExitUsage, "--store", address, "ask", "hi", "--from", address)
 	runImport(t, ExitUnreachable, "--store", mine, "ask", "hi", "--from", "http://127.0.0.1:1")

@@ -78,7 +78,7 @@ func (a *app) duKinds(ctx context.Context, db *stet.DB) error {
 	if err := a.print(value, duText(value)); err != nil {
 		return err
 	}
-	return damageError("row or tree", r.Damaged)
+	return damageError("part", r.Damaged)
 }
 
 func duText(v duJSON) string {

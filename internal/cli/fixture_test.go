@@ -41,6 +41,7 @@ import (
 //	fixture row KEY…              change a bit in the stored values of rows
 //	fixture lose KEY…             remove rows
 //	fixture loseroot ID [SAVE]    remove the blob of a conversation's current state, or that of a save
+//	fixture damageroot ID [SAVE]  store other bytes in its place
 //	fixture vscdb FILE KEY=TEXT…  add rows to a database of the editor, which is made if missing
 //	fixture sealed FILE KEYFILE   make a database of the editor with a conversation whose blobs are encrypted
 func fixtureMain(args []string) int {
@@ -72,7 +73,9 @@ func fixtureMain(args []string) int {
 	case "lose":
 		err = fixtureRows(args[1:], func(row kv.Row) *kv.Batch { return &kv.Batch{Delete: []string{row.Key}} })
 	case "loseroot":
-		err = fixtureLoseRoot(args[1], args[2:])
+		err = fixtureLoseRoot(args[1], args[2:], nil)
+	case "damageroot":
+		err = fixtureLoseRoot(args[1], args[2:], []byte("not what was stored"))
 	case "vscdb":
 		err = fixtureVSCDB(args[1], args[2:])
 	case "sealed":
@@ -316,8 +319,9 @@ func fixtureSealed(path, keyFile string) error {
 	return nil
 }
 
-// fixtureLoseRoot removes the root of a conversation, and no other blob.
-func fixtureLoseRoot(id string, at []string) error {
+// fixtureLoseRoot removes the root of a conversation, and no other blob. It may put other
+// bytes in its place.
+func fixtureLoseRoot(id string, at []string, instead []byte) error {
 	ctx := context.Background()
 	db, err := stet.Open(ctx, os.Getenv("STET_STORE"), nil)
 	if err != nil {
@@ -339,5 +343,8 @@ func fixtureLoseRoot(id string, at []string) error {
 		return err
 	}
 	_, err = db.Engine().Blobs().Sweep(ctx, gen, blob.SweepOptions{Live: func(one blob.ID) bool { return one != root }})
-	return err
+	if err != nil || instead == nil {
+		return err
+	}
+	return errors.Join(db.Engine().Blobs().Put(ctx, blob.Blob{ID: root, Data: instead}), db.Engine().Blobs().Flush(ctx))
 }

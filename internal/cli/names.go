@@ -116,7 +116,7 @@ func headOf(ctx context.Context, db *stet.DB, id string) (blob.ID, error) {
 // lostState says that the state which a conversation or checkpoint names is lost. A root
 // that was given as digits may never have been stored.
 func lostState(ref string, root blob.ID, err error) error {
-	if _, digits := blob.ParseID(ref); digits == nil || !errors.Is(err, blob.ErrNotFound) {
+	if _, digits := blob.ParseID(ref); digits == nil || !errors.Is(err, blob.ErrNotFound) && !errors.Is(err, blob.ErrCorrupt) {
 		return err
 	}
 	return &conversation.HydrationError{Conversation: ref, Source: "root " + root.Short(), Err: err}

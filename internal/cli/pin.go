@@ -55,7 +55,7 @@ func (a *app) completePinArgs(cmd *cobra.Command, args []string, prefix string) 
 }
 
 func (a *app) pin(ctx context.Context, p *place, name, ref string) error {
-	rec, err := a.record(ctx, p, ref)
+	rec, lost, err := a.record(ctx, p, ref)
 	if err != nil {
 		return err
 	}
@@ -67,27 +67,37 @@ func (a *app) pin(ctx context.Context, p *place, name, ref string) error {
 		of = " of another project"
 	}
 	a.say("pin:%s is %s%s", name, rec.Name(), of)
-	return a.print(pinJSON{Schema: "stet.pin.v1", Name: name, ID: rec.ID, Checkpoint: rec.Name()}, rec.ID+"\n")
+	if err := a.print(pinJSON{Schema: "stet.pin.v1", Name: name, ID: rec.ID, Checkpoint: rec.Name()}, rec.ID+"\n"); err != nil {
+		return err
+	}
+	return lost
 }
 
-// record returns the checkpoint of a reference, and makes one of the present.
-func (a *app) record(ctx context.Context, p *place, ref string) (*checkpoint.Record, error) {
+// record returns the checkpoint of a reference, and makes one of the present. lost is set
+// if that one has the files alone, because the state of the conversation is lost.
+func (a *app) record(ctx context.Context, p *place, ref string) (rec *checkpoint.Record, lost, err error) {
 	conv, err := a.known(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rec, err := p.space.Resolve(ctx, ref, conv)
+	rec, err = p.space.Resolve(ctx, ref, conv)
 	if err != nil || rec != nil {
-		return rec, err
+		return rec, nil, err
 	}
-	res, err := p.space.Checkpoint(ctx, checkpoint.Request{Conversation: conv, Author: author()})
+	req := checkpoint.Request{Conversation: conv, Author: author()}
+	if conv != "" {
+		if req.Root, err = rootAt(ctx, p, conv, ""); err != nil {
+			return nil, nil, err
+		}
+	}
+	res, err := p.space.Checkpoint(ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if res.Record == nil {
-		return nil, coded(ExitError, "no checkpoint was created: %s", res.Skipped)
+		return nil, nil, coded(ExitError, "no checkpoint was created: %s", res.Skipped)
 	}
-	return res.Record, nil
+	return res.Record, stateLost(res), nil
 }
 
 type pinJSON struct {

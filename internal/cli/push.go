@@ -280,7 +280,7 @@ func notMoved(failed *transfer.FailedError) error {
 			code, hint = ExitDamage, "run 'stet fsck' on both sides"
 		}
 	}
-	return coded(code, "%s not copied: %w; %s", plural(int64(len(failed.Errs)), "conversation"), failed, hint)
+	return coded(code, "%d not copied: %w; %s", len(failed.Errs), failed, hint)
 }
 
 func moveText(v moveJSON) string {

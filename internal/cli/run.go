@@ -90,6 +90,8 @@ type supervised struct {
 	made  bool // the conversation is new
 	empty bool // nothing was done
 	told  bool // a failed checkpoint was reported
+	// unsaid is why the conversation lacks the turn, although its files are captured.
+	unsaid error
 
 	command string      // as it was given
 	printed *keptOutput // nil unless it is kept
@@ -122,7 +124,8 @@ func (a *app) runWith(ctx context.Context, p *place, opts runOptions, args []str
 		// The turn ends although nothing happened in it: later changes are not its
 		// work.
 		code, _ = Code(err)
-		return errors.Join(err, s.end(ctx, code))
+		ended := s.end(ctx, code)
+		return errors.Join(err, ended, s.unsaid)
 	}
 	if err := s.end(ctx, code); err != nil {
 		a.warn("changes of the command since %s are not saved: %v", s.last.Name(), err)
@@ -133,6 +136,12 @@ func (a *app) runWith(ctx context.Context, p *place, opts runOptions, args []str
 	}
 	if err := s.report(ctx, code); err != nil {
 		return err
+	}
+	if s.unsaid != nil {
+		a.warn("the files are captured, but the turn is not in the conversation: %v", s.unsaid)
+		if code == 0 {
+			code, _ = Code(s.unsaid)
+		}
 	}
 	if code != 0 {
 		return silentExit{code}
@@ -212,7 +221,8 @@ func (s *supervised) end(ctx context.Context, code int) error {
 		}
 	}
 	ignored, lost := s.ignored, s.lost // of the checkpoint that ended the turn
-	err := errors.Join(s.record(ctx, code), s.save(ctx, checkpoint.After))
+	s.unsaid = s.record(ctx, code)
+	err := s.save(ctx, checkpoint.After)
 	if len(ignored)+len(lost) > 0 {
 		s.ignored, s.lost = ignored, lost
 	}
@@ -272,6 +282,9 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 		}
 		if lacks := notKeptText(&res.NotKept); lacks != "" {
 			s.app.warn("not kept: %s", lacks)
+		}
+		if lost := stateLost(res); lost != nil {
+			s.app.warn("%v", lost)
 		}
 	}
 	s.last = res.Record
