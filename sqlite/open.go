@@ -49,6 +49,11 @@ type Options struct {
 	// MaxPending limits the bytes of blobs that are not yet durable; 8 MiB by default.
 	// A Put beyond it waits.
 	MaxPending int
+	// PageCache is how many bytes of the database the writing connection holds; 16 MiB by
+	// default, which is the index of about 300,000 blobs. Ids are spread all over it, so
+	// with a smaller cache inserts into a larger store read pages from the file. Pages
+	// stay valid across transactions.
+	PageCache int
 	// Readers is the number of concurrent reading connections; 8 by default.
 	Readers int
 	// VFS names a registered file system for the database, for fault injection.
@@ -123,6 +128,9 @@ func (db *DB) fillDefaults() {
 	if o.ObjectSize <= 0 {
 		o.ObjectSize = 128 << 10
 	}
+	if o.PageCache <= 0 {
+		o.PageCache = 16 << 20
+	}
 	if o.MaxPending <= 0 {
 		o.MaxPending = 8 << 20
 	}
@@ -178,11 +186,6 @@ func (db *DB) open(ctx context.Context) error {
 	return nil
 }
 
-// writerCache holds the index of about 300,000 blobs. Ids are spread all over it, so
-// with a smaller cache every insert reads pages from the file. The writer's pages stay
-// valid across transactions.
-const writerCache = "cache_size = -16384"
-
 // openWriter opens the one writing connection and checks that WAL with full sync works
 // here.
 func (db *DB) openWriter() (*conn, error) {
@@ -217,7 +220,7 @@ func (db *DB) prepareWriter(c *conn) error {
 			return fmt.Errorf("%w: the database file cannot be written", blob.ErrReadOnly)
 		}
 	}
-	if _, err := c.pragma(writerCache); err != nil {
+	if _, err := c.pragma(fmt.Sprintf("cache_size = -%d", db.opts.PageCache>>10)); err != nil {
 		return sqlError("set the size of the page cache", err)
 	}
 	if sync, err := c.pragma("synchronous"); err != nil || sync != "2" {

@@ -35,7 +35,7 @@ type app struct {
 	store        string        // --store
 	blobs        string        // --blobs
 	forgetLog    bool          // fsck --forget-log
-	cache        int64         // bytes of content that an open store holds in memory; 0 for the default
+	cache        int64         // bytes that an open store holds in memory of content, of pages, and of what is not durable; 0 for the defaults
 	compactLater bool          // an open store leaves compressing to the verb
 	compacted    int64         // bytes of what a verb stored for which compressing was begun
 	busy         time.Duration // how long to wait for other processes that use the store; 0 for the default

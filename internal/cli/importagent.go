@@ -99,13 +99,13 @@ func agentImported(adapter foreign.Adapter, totals intake.Totals, dryRun bool) a
 	return value
 }
 
-// importCache is how much content an import holds in memory: it reads back only the state
-// to which it adds a turn.
+// importCache is how much a store holds in memory during an import: it reads back only the
+// state to which it adds a turn.
 const importCache = 4 << 20
 
 // importMemory is the memory from which an import collects garbage more often. Live are
-// about 40 MiB, whatever the size of the sessions.
-const importMemory = 64 << 20
+// about 20 MiB, whatever the size of the sessions. What the database takes comes on top.
+const importMemory = 40 << 20
 
 type agentImportJSON struct {
 	Schema        string        `json:"schema"`
