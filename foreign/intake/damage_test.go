@@ -3,6 +3,7 @@ package intake_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,6 +59,27 @@ func TestSessionsThatAreLeftAlone(t *testing.T) {
 	f.write(toyLine{ID: "t2", Prompt: "two"})
 	if r := f.pass(); !strings.Contains(r.Skipped, "continued here") {
 		t.Errorf("continued: %+v", r)
+	}
+}
+
+// What is not UTF-8, in the words and in the path of a session, becomes text that can be
+// stored; the raw record has the bytes.
+func TestBytesThatAreNotUTF8(t *testing.T) {
+	f := newFixture(t)
+	f.path = filepath.Join(filepath.Dir(f.path), "caf\xe9.jsonl")
+	line := `{"ID":"t1","Prompt":"caf` + "\xe9" + `","Reply":"` + "\xff\xfe" + `"}` + "\n"
+	if err := os.WriteFile(f.path, []byte(line), 0o600); err != nil {
+		t.Skip(err) // file systems that have no such names
+	}
+	if r := f.pass(); r.Turns != 1 || r.Unreadable != nil {
+		t.Fatalf("got %+v", r)
+	}
+	if got := f.texts(); got != "caf\uFFFD:\uFFFD\uFFFD" {
+		t.Errorf("got %q", got)
+	}
+	f.sameSource()
+	if r := f.pass(); r.Turns+r.Grown != 0 || r.Bytes != 0 {
+		t.Errorf("again: %+v", r)
 	}
 }
 

@@ -83,6 +83,10 @@ func (a *app) compactMuch(ctx context.Context, db *stet.DB) error {
 		return nil
 	}
 	a.compacted = 0
+	if debug.SetMemoryLimit(-1) == importMemory {
+		debug.SetMemoryLimit(compactMemory)
+		defer debug.SetMemoryLimit(importMemory)
+	}
 	return db.Compact(ctx, nil)
 }
 
@@ -106,6 +110,9 @@ const importCache = 4 << 20
 // importMemory is the memory from which an import collects garbage more often. Live are
 // about 20 MiB, whatever the size of the sessions. What the database takes comes on top.
 const importMemory = 40 << 20
+
+// compactMemory is the same while an import compacts: compressors take about 15 MiB more.
+const compactMemory = 50 << 20
 
 type agentImportJSON struct {
 	Schema        string        `json:"schema"`
