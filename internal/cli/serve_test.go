@@ -122,7 +122,7 @@ func TestServeDemoOnAUsedStore(t *testing.T) {
 	if said := stop(); strings.Contains(said, "no demonstration") {
 		t.Errorf("serve said %q", said)
 	}
-	if list, _, err := here(t, "--store", fresh, "ls"); err != nil || !strings.Contains(list, "add retry to checkout") {
+	if list, _, err := here(t, "--store", fresh, "ls"); err != nil || !strings.Contains(list, "add retry to") {
 		t.Errorf("the new store has %q, %v", list, err)
 	}
 }
@@ -138,7 +138,7 @@ func TestOwnServerNeedsNoToken(t *testing.T) {
 	t.Setenv("STET_STORE", dir)
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		list, said, err := here(t, "--store", strings.Replace(address, "127.0.0.1", host, 1), "ls")
-		if err != nil || !strings.Contains(list, "add retry to checkout") {
+		if err != nil || !strings.Contains(list, "add retry to") {
 			t.Errorf("%s: %q, %q, %v", host, list, said, err)
 		}
 	}
