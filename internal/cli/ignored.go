@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"fmt"
-
-	"github.com/stet-dev/stet/workspace"
-)
+import "github.com/stet-dev/stet/workspace"
 
 // ignoredText names ignored, excluded and secrets files that changed during a turn and
 // cannot be restored.
@@ -20,19 +16,16 @@ func secretsText(skipped []workspace.Skipped) string {
 	hint := ""
 	for _, k := range skipped {
 		if k.Reason == workspace.ReasonSecret {
-			hint = " ('stet config explain capture.secrets')"
+			hint = " (capture.secrets)"
 		}
 		if k.Reason == workspace.ReasonSecret || k.Reason == workspace.ReasonIgnored && !k.Dir && usual.LeftOut(k.Path) != "" {
 			paths = append(paths, k.Path)
 		}
 	}
-	switch len(paths) {
-	case 0:
+	if len(paths) == 0 {
 		return ""
-	case 1:
-		return "1 secrets file is not captured: " + few(paths, 1) + hint
 	}
-	return fmt.Sprintf("%d secrets files are not captured: %s%s", len(paths), few(paths, 4), hint)
+	return plural(int64(len(paths)), "file") + " not captured: " + few(paths, 4) + hint
 }
 
 // repositoriesText names git repositories that are gone.

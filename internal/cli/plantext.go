@@ -27,7 +27,7 @@ func (a *app) printPlan(ctx context.Context, p *place, plan *checkpoint.Plan) er
 // planText formats a plan as text for a stream.
 func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to any) string {
 	var text strings.Builder
-	text.WriteString(a.planTarget(ctx, p.db, plan))
+	text.WriteString(a.planTarget(ctx, p.db, plan, to))
 	if plan.Exact() {
 		text.WriteString("Exact  reverts all changes, including yours; ignored files that were never captured stay\n")
 	}
@@ -52,22 +52,35 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to 
 	return text.String()
 }
 
-func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan) string {
+func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan, to any) string {
 	rec := plan.Target
 	if rec == nil {
 		return turnOut(ctx, db, plan)
 	}
-	where := describe(rec)
+	where, next := describe(rec), ""
 	turns := timeline.New(db.Checkpoints(), db.Conversations())
 	if turn, err := turns.Turn(ctx, rec); err == nil && turn.Text() != "" {
 		where += fmt.Sprintf(" %q", clip(turn.Text(), 60))
 	}
 	if rec.Side == checkpoint.After && rec.Turn > 0 {
-		if next, err := turns.TurnAt(ctx, plan.RootBefore, rec.Turn+1); err == nil && next.Text() != "" {
-			where += fmt.Sprintf(" (before turn %d %q)", rec.Turn+1, clip(next.Text(), 60))
+		if turn, err := turns.TurnAt(ctx, plan.RootBefore, rec.Turn+1); err == nil && turn.Text() != "" {
+			next = fmt.Sprintf("before turn %d %q", rec.Turn+1, clip(turn.Text(), 60))
 		}
 	}
-	return strings.TrimRight(fmt.Sprintf("To    %s  %s  %s", a.paint().yellow(rec.Name()), when(rec.Time, now()), where), " ") + "\n"
+	name, at, below := rec.Name(), when(rec.Time, now()), ""
+	room, _ := terminalSize(to) // 0 if it is not a terminal
+	left := room - columns("To    "+name+"  "+at+"  ")
+	switch {
+	case next == "":
+	case room == 0 || columns(where+next)+3 <= left:
+		where += " (" + next + ")"
+	default:
+		below = "      " + cut(next, max(20, room-6)) + "\n"
+	}
+	if room > 0 {
+		where = cut(where, max(20, left))
+	}
+	return strings.TrimRight(fmt.Sprintf("To    %s  %s  %s", a.paint().yellow(name), at, where), " ") + "\n" + below
 }
 
 // turnOut describes the turn that a plan removes.

@@ -303,7 +303,11 @@ func plannedText(v *purgeJSON, plan *purge.Plan) string {
 		return "nothing to remove: it is in no checkpoint, conversation, row or stored content\n"
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "Found in %s\n", plural(int64(v.Contents), "stored content"))
+	if v.Contents > 0 {
+		fmt.Fprintf(&text, "Found in %s\n", plural(int64(v.Contents), "stored content"))
+	} else {
+		text.WriteString("Found\n") // only at the named paths: the content is too short to be searched for
+	}
 	for _, f := range v.Files {
 		fmt.Fprintf(&text, "  file          %s  %s\n", printable(filepath.Join(f.Workspace, f.Path)), few(f.Checkpoints, 6))
 	}
