@@ -419,3 +419,9 @@ func StreamAccess(id string) string { return key("stet:stream-access:", id) }
 
 // AllStreamAccesses covers the last reads of all streams.
 func AllStreamAccesses() kv.Range { return Prefix("stet:stream-access:") }
+
+// Subscription is the record of a subscription to streams.
+func Subscription(id string) string { return key("stet:subscription:", id) }
+
+// Subscriptions covers all subscriptions.
+func Subscriptions() kv.Range { return Prefix("stet:subscription:") }

@@ -640,6 +640,289 @@ func (x *StreamAccess) GetAccessedMs() int64 {
 	return 0
 }
 
+// SubscriptionRecord is what is known about a subscription: cursors over streams, and
+// the wake of its workers that is under way.
+type SubscriptionRecord struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Format uint32                 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
+	Id     string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// "webhook" or "pull-wake".
+	Kind    string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Pattern string `protobuf:"bytes,4,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// Address that gets wakes.
+	Webhook string `protobuf:"bytes,5,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	// Path of the stream that gets wakes.
+	WakeStream  string `protobuf:"bytes,6,opt,name=wake_stream,json=wakeStream,proto3" json:"wake_stream,omitempty"`
+	LeaseMs     int64  `protobuf:"varint,7,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	Description string `protobuf:"bytes,8,opt,name=description,proto3" json:"description,omitempty"`
+	CreatedMs   int64  `protobuf:"varint,9,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	// SHA-256 of the configuration.
+	Config []byte `protobuf:"bytes,10,opt,name=config,proto3" json:"config,omitempty"`
+	// In the order of their paths.
+	Links []*SubscriptionLink `protobuf:"bytes,11,rep,name=links,proto3" json:"links,omitempty"`
+	// Number of the latest wake.
+	Generation uint64 `protobuf:"varint,12,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Id of the wake under way; empty if there is none.
+	Wake string `protobuf:"bytes,13,opt,name=wake,proto3" json:"wake,omitempty"`
+	// Worker that has claimed it.
+	Holder string `protobuf:"bytes,14,opt,name=holder,proto3" json:"holder,omitempty"`
+	// When the wake is over without an answer, in milliseconds since the Unix epoch; 0 for
+	// never.
+	LeaseUntilMs int64 `protobuf:"varint,15,opt,name=lease_until_ms,json=leaseUntilMs,proto3" json:"lease_until_ms,omitempty"`
+	// Failed deliveries of the wake, and when the next one is due.
+	Failures      uint32 `protobuf:"varint,16,opt,name=failures,proto3" json:"failures,omitempty"`
+	NextAttemptMs int64  `protobuf:"varint,17,opt,name=next_attempt_ms,json=nextAttemptMs,proto3" json:"next_attempt_ms,omitempty"`
+	// Address of the server for callbacks, and the id of the token that made the
+	// subscription.
+	Origin        string `protobuf:"bytes,18,opt,name=origin,proto3" json:"origin,omitempty"`
+	Owner         string `protobuf:"bytes,19,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubscriptionRecord) Reset() {
+	*x = SubscriptionRecord{}
+	mi := &file_stet_v1_records_stream_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubscriptionRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubscriptionRecord) ProtoMessage() {}
+
+func (x *SubscriptionRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_stream_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubscriptionRecord.ProtoReflect.Descriptor instead.
+func (*SubscriptionRecord) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_stream_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SubscriptionRecord) GetFormat() uint32 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *SubscriptionRecord) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetWebhook() string {
+	if x != nil {
+		return x.Webhook
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetWakeStream() string {
+	if x != nil {
+		return x.WakeStream
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *SubscriptionRecord) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *SubscriptionRecord) GetConfig() []byte {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *SubscriptionRecord) GetLinks() []*SubscriptionLink {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *SubscriptionRecord) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *SubscriptionRecord) GetWake() string {
+	if x != nil {
+		return x.Wake
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetLeaseUntilMs() int64 {
+	if x != nil {
+		return x.LeaseUntilMs
+	}
+	return 0
+}
+
+func (x *SubscriptionRecord) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *SubscriptionRecord) GetNextAttemptMs() int64 {
+	if x != nil {
+		return x.NextAttemptMs
+	}
+	return 0
+}
+
+func (x *SubscriptionRecord) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *SubscriptionRecord) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+// SubscriptionLink is a cursor: a stream of a subscription, and how far it was processed.
+type SubscriptionLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Named, and not only found by the pattern.
+	Explicit bool `protobuf:"varint,2,opt,name=explicit,proto3" json:"explicit,omitempty"`
+	Matched  bool `protobuf:"varint,3,opt,name=matched,proto3" json:"matched,omitempty"`
+	// Offset up to which it was processed; "-1" before the first append.
+	Acked string `protobuf:"bytes,4,opt,name=acked,proto3" json:"acked,omitempty"`
+	// End of the stream when the wake began.
+	Woken         string `protobuf:"bytes,5,opt,name=woken,proto3" json:"woken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubscriptionLink) Reset() {
+	*x = SubscriptionLink{}
+	mi := &file_stet_v1_records_stream_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubscriptionLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubscriptionLink) ProtoMessage() {}
+
+func (x *SubscriptionLink) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_records_stream_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubscriptionLink.ProtoReflect.Descriptor instead.
+func (*SubscriptionLink) Descriptor() ([]byte, []int) {
+	return file_stet_v1_records_stream_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SubscriptionLink) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SubscriptionLink) GetExplicit() bool {
+	if x != nil {
+		return x.Explicit
+	}
+	return false
+}
+
+func (x *SubscriptionLink) GetMatched() bool {
+	if x != nil {
+		return x.Matched
+	}
+	return false
+}
+
+func (x *SubscriptionLink) GetAcked() string {
+	if x != nil {
+		return x.Acked
+	}
+	return ""
+}
+
+func (x *SubscriptionLink) GetWoken() string {
+	if x != nil {
+		return x.Woken
+	}
+	return ""
+}
+
 var File_stet_v1_records_stream_proto protoreflect.FileDescriptor
 
 const file_stet_v1_records_stream_proto_rawDesc = "" +
@@ -701,7 +984,38 @@ const file_stet_v1_records_stream_proto_rawDesc = "" +
 	"\fStreamAccess\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x1f\n" +
 	"\vaccessed_ms\x18\x02 \x01(\x03R\n" +
-	"accessedMsB-Z+github.com/stet-dev/stet/gen/stet/v1;stetv1b\x06proto3"
+	"accessedMs\"\xae\x04\n" +
+	"\x12SubscriptionRecord\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x18\n" +
+	"\apattern\x18\x04 \x01(\tR\apattern\x12\x18\n" +
+	"\awebhook\x18\x05 \x01(\tR\awebhook\x12\x1f\n" +
+	"\vwake_stream\x18\x06 \x01(\tR\n" +
+	"wakeStream\x12\x19\n" +
+	"\blease_ms\x18\a \x01(\x03R\aleaseMs\x12 \n" +
+	"\vdescription\x18\b \x01(\tR\vdescription\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\t \x01(\x03R\tcreatedMs\x12\x16\n" +
+	"\x06config\x18\n" +
+	" \x01(\fR\x06config\x12/\n" +
+	"\x05links\x18\v \x03(\v2\x19.stet.v1.SubscriptionLinkR\x05links\x12\x1e\n" +
+	"\n" +
+	"generation\x18\f \x01(\x04R\n" +
+	"generation\x12\x12\n" +
+	"\x04wake\x18\r \x01(\tR\x04wake\x12\x16\n" +
+	"\x06holder\x18\x0e \x01(\tR\x06holder\x12$\n" +
+	"\x0elease_until_ms\x18\x0f \x01(\x03R\fleaseUntilMs\x12\x1a\n" +
+	"\bfailures\x18\x10 \x01(\rR\bfailures\x12&\n" +
+	"\x0fnext_attempt_ms\x18\x11 \x01(\x03R\rnextAttemptMs\x12\x16\n" +
+	"\x06origin\x18\x12 \x01(\tR\x06origin\x12\x14\n" +
+	"\x05owner\x18\x13 \x01(\tR\x05owner\"\x88\x01\n" +
+	"\x10SubscriptionLink\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
+	"\bexplicit\x18\x02 \x01(\bR\bexplicit\x12\x18\n" +
+	"\amatched\x18\x03 \x01(\bR\amatched\x12\x14\n" +
+	"\x05acked\x18\x04 \x01(\tR\x05acked\x12\x14\n" +
+	"\x05woken\x18\x05 \x01(\tR\x05wokenB-Z+github.com/stet-dev/stet/gen/stet/v1;stetv1b\x06proto3"
 
 var (
 	file_stet_v1_records_stream_proto_rawDescOnce sync.Once
@@ -715,15 +1029,17 @@ func file_stet_v1_records_stream_proto_rawDescGZIP() []byte {
 	return file_stet_v1_records_stream_proto_rawDescData
 }
 
-var file_stet_v1_records_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_stet_v1_records_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_stet_v1_records_stream_proto_goTypes = []any{
-	(*StreamRecord)(nil),   // 0: stet.v1.StreamRecord
-	(*StreamPosition)(nil), // 1: stet.v1.StreamPosition
-	(*StreamFork)(nil),     // 2: stet.v1.StreamFork
-	(*StreamSegment)(nil),  // 3: stet.v1.StreamSegment
-	(*StreamAppend)(nil),   // 4: stet.v1.StreamAppend
-	(*StreamProducer)(nil), // 5: stet.v1.StreamProducer
-	(*StreamAccess)(nil),   // 6: stet.v1.StreamAccess
+	(*StreamRecord)(nil),       // 0: stet.v1.StreamRecord
+	(*StreamPosition)(nil),     // 1: stet.v1.StreamPosition
+	(*StreamFork)(nil),         // 2: stet.v1.StreamFork
+	(*StreamSegment)(nil),      // 3: stet.v1.StreamSegment
+	(*StreamAppend)(nil),       // 4: stet.v1.StreamAppend
+	(*StreamProducer)(nil),     // 5: stet.v1.StreamProducer
+	(*StreamAccess)(nil),       // 6: stet.v1.StreamAccess
+	(*SubscriptionRecord)(nil), // 7: stet.v1.SubscriptionRecord
+	(*SubscriptionLink)(nil),   // 8: stet.v1.SubscriptionLink
 }
 var file_stet_v1_records_stream_proto_depIdxs = []int32{
 	1, // 0: stet.v1.StreamRecord.tail:type_name -> stet.v1.StreamPosition
@@ -731,11 +1047,12 @@ var file_stet_v1_records_stream_proto_depIdxs = []int32{
 	2, // 2: stet.v1.StreamRecord.fork:type_name -> stet.v1.StreamFork
 	3, // 3: stet.v1.StreamRecord.inherited:type_name -> stet.v1.StreamSegment
 	1, // 4: stet.v1.StreamFork.at:type_name -> stet.v1.StreamPosition
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	8, // 5: stet.v1.SubscriptionRecord.links:type_name -> stet.v1.SubscriptionLink
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_records_stream_proto_init() }
@@ -750,7 +1067,7 @@ func file_stet_v1_records_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_records_stream_proto_rawDesc), len(file_stet_v1_records_stream_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/records_stream.proto.
  */
 export const file_stet_v1_records_stream: GenFile = /*@__PURE__*/
-  fileDesc("ChxzdGV0L3YxL3JlY29yZHNfc3RyZWFtLnByb3RvEgdzdGV0LnYxIsADCgxTdHJlYW1SZWNvcmQSDgoGZm9ybWF0GAEgASgNEgwKBHBhdGgYAiABKAkSCgoCaWQYAyABKAkSFAoMY29udGVudF90eXBlGAQgASgJEhIKCmNyZWF0ZWRfbXMYBSABKAMSGAoLdHRsX3NlY29uZHMYBiABKARIAIgBARISCgpleHBpcmVzX2F0GAcgASgJEhIKCmV4cGlyZXNfbXMYCCABKAMSFwoPaW5oZXJpdHNfZXhwaXJ5GAkgASgIEhMKC2FjY2Vzc2VkX21zGAogASgDEiUKBHRhaWwYCyABKAsyFy5zdGV0LnYxLlN0cmVhbVBvc2l0aW9uEg4KBmNsb3NlZBgMIAEoCBIqCgljbG9zZWRfYnkYDSABKAsyFy5zdGV0LnYxLlN0cmVhbVByb2R1Y2VyEgsKA3NlcRgOIAEoCRIhCgRmb3JrGA8gASgLMhMuc3RldC52MS5TdHJlYW1Gb3JrEikKCWluaGVyaXRlZBgQIAMoCzIWLnN0ZXQudjEuU3RyZWFtU2VnbWVudBINCgVmb3JrcxgRIAEoBBIPCgdkZWxldGVkGBIgASgIQg4KDF90dGxfc2Vjb25kcyIsCg5TdHJlYW1Qb3NpdGlvbhILCgNzZXEYASABKAQSDQoFYnl0ZXMYAiABKAQiYQoKU3RyZWFtRm9yaxIOCgZzb3VyY2UYASABKAkSEQoJc291cmNlX2lkGAIgASgJEiMKAmF0GAMgASgLMhcuc3RldC52MS5TdHJlYW1Qb3NpdGlvbhILCgNzdWIYBCABKAQiKAoNU3RyZWFtU2VnbWVudBIKCgJpZBgBIAEoCRILCgNlbmQYAiABKAQimgEKDFN0cmVhbUFwcGVuZBIOCgZmb3JtYXQYASABKA0SCwoDc2VxGAIgASgEEg0KBXN0YXJ0GAMgASgEEg8KB3RpbWVfbXMYBCABKAMSEAoIbWVzc2FnZXMYBSABKAQSDAoEZGF0YRgGIAEoDBIMCgRibG9iGAcgASgMEhEKCWJsb2Jfc2l6ZRgIIAEoBBIMCgRwYXRoGAkgASgJIkgKDlN0cmVhbVByb2R1Y2VyEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRINCgVlcG9jaBgDIAEoBBILCgNzZXEYBCABKAQiMwoMU3RyZWFtQWNjZXNzEg4KBmZvcm1hdBgBIAEoDRITCgthY2Nlc3NlZF9tcxgCIAEoA0ItWitnaXRodWIuY29tL3N0ZXQtZGV2L3N0ZXQvZ2VuL3N0ZXQvdjE7c3RldHYxYgZwcm90bzM");
+  fileDesc("ChxzdGV0L3YxL3JlY29yZHNfc3RyZWFtLnByb3RvEgdzdGV0LnYxIsADCgxTdHJlYW1SZWNvcmQSDgoGZm9ybWF0GAEgASgNEgwKBHBhdGgYAiABKAkSCgoCaWQYAyABKAkSFAoMY29udGVudF90eXBlGAQgASgJEhIKCmNyZWF0ZWRfbXMYBSABKAMSGAoLdHRsX3NlY29uZHMYBiABKARIAIgBARISCgpleHBpcmVzX2F0GAcgASgJEhIKCmV4cGlyZXNfbXMYCCABKAMSFwoPaW5oZXJpdHNfZXhwaXJ5GAkgASgIEhMKC2FjY2Vzc2VkX21zGAogASgDEiUKBHRhaWwYCyABKAsyFy5zdGV0LnYxLlN0cmVhbVBvc2l0aW9uEg4KBmNsb3NlZBgMIAEoCBIqCgljbG9zZWRfYnkYDSABKAsyFy5zdGV0LnYxLlN0cmVhbVByb2R1Y2VyEgsKA3NlcRgOIAEoCRIhCgRmb3JrGA8gASgLMhMuc3RldC52MS5TdHJlYW1Gb3JrEikKCWluaGVyaXRlZBgQIAMoCzIWLnN0ZXQudjEuU3RyZWFtU2VnbWVudBINCgVmb3JrcxgRIAEoBBIPCgdkZWxldGVkGBIgASgIQg4KDF90dGxfc2Vjb25kcyIsCg5TdHJlYW1Qb3NpdGlvbhILCgNzZXEYASABKAQSDQoFYnl0ZXMYAiABKAQiYQoKU3RyZWFtRm9yaxIOCgZzb3VyY2UYASABKAkSEQoJc291cmNlX2lkGAIgASgJEiMKAmF0GAMgASgLMhcuc3RldC52MS5TdHJlYW1Qb3NpdGlvbhILCgNzdWIYBCABKAQiKAoNU3RyZWFtU2VnbWVudBIKCgJpZBgBIAEoCRILCgNlbmQYAiABKAQimgEKDFN0cmVhbUFwcGVuZBIOCgZmb3JtYXQYASABKA0SCwoDc2VxGAIgASgEEg0KBXN0YXJ0GAMgASgEEg8KB3RpbWVfbXMYBCABKAMSEAoIbWVzc2FnZXMYBSABKAQSDAoEZGF0YRgGIAEoDBIMCgRibG9iGAcgASgMEhEKCWJsb2Jfc2l6ZRgIIAEoBBIMCgRwYXRoGAkgASgJIkgKDlN0cmVhbVByb2R1Y2VyEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRINCgVlcG9jaBgDIAEoBBILCgNzZXEYBCABKAQiMwoMU3RyZWFtQWNjZXNzEg4KBmZvcm1hdBgBIAEoDRITCgthY2Nlc3NlZF9tcxgCIAEoAyL+AgoSU3Vic2NyaXB0aW9uUmVjb3JkEg4KBmZvcm1hdBgBIAEoDRIKCgJpZBgCIAEoCRIMCgRraW5kGAMgASgJEg8KB3BhdHRlcm4YBCABKAkSDwoHd2ViaG9vaxgFIAEoCRITCgt3YWtlX3N0cmVhbRgGIAEoCRIQCghsZWFzZV9tcxgHIAEoAxITCgtkZXNjcmlwdGlvbhgIIAEoCRISCgpjcmVhdGVkX21zGAkgASgDEg4KBmNvbmZpZxgKIAEoDBIoCgVsaW5rcxgLIAMoCzIZLnN0ZXQudjEuU3Vic2NyaXB0aW9uTGluaxISCgpnZW5lcmF0aW9uGAwgASgEEgwKBHdha2UYDSABKAkSDgoGaG9sZGVyGA4gASgJEhYKDmxlYXNlX3VudGlsX21zGA8gASgDEhAKCGZhaWx1cmVzGBAgASgNEhcKD25leHRfYXR0ZW1wdF9tcxgRIAEoAxIOCgZvcmlnaW4YEiABKAkSDQoFb3duZXIYEyABKAkiYQoQU3Vic2NyaXB0aW9uTGluaxIMCgRwYXRoGAEgASgJEhAKCGV4cGxpY2l0GAIgASgIEg8KB21hdGNoZWQYAyABKAgSDQoFYWNrZWQYBCABKAkSDQoFd29rZW4YBSABKAlCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z");
 
 /**
  * StreamRecord is what is known about a stream. Every append, closing, fork and
@@ -374,4 +374,183 @@ export type StreamAccess = Message<"stet.v1.StreamAccess"> & {
  */
 export const StreamAccessSchema: GenMessage<StreamAccess> = /*@__PURE__*/
   messageDesc(file_stet_v1_records_stream, 6);
+
+/**
+ * SubscriptionRecord is what is known about a subscription: cursors over streams, and
+ * the wake of its workers that is under way.
+ *
+ * @generated from message stet.v1.SubscriptionRecord
+ */
+export type SubscriptionRecord = Message<"stet.v1.SubscriptionRecord"> & {
+  /**
+   * @generated from field: uint32 format = 1;
+   */
+  format: number;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * "webhook" or "pull-wake".
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: string pattern = 4;
+   */
+  pattern: string;
+
+  /**
+   * Address that gets wakes.
+   *
+   * @generated from field: string webhook = 5;
+   */
+  webhook: string;
+
+  /**
+   * Path of the stream that gets wakes.
+   *
+   * @generated from field: string wake_stream = 6;
+   */
+  wakeStream: string;
+
+  /**
+   * @generated from field: int64 lease_ms = 7;
+   */
+  leaseMs: bigint;
+
+  /**
+   * @generated from field: string description = 8;
+   */
+  description: string;
+
+  /**
+   * @generated from field: int64 created_ms = 9;
+   */
+  createdMs: bigint;
+
+  /**
+   * SHA-256 of the configuration.
+   *
+   * @generated from field: bytes config = 10;
+   */
+  config: Uint8Array;
+
+  /**
+   * In the order of their paths.
+   *
+   * @generated from field: repeated stet.v1.SubscriptionLink links = 11;
+   */
+  links: SubscriptionLink[];
+
+  /**
+   * Number of the latest wake.
+   *
+   * @generated from field: uint64 generation = 12;
+   */
+  generation: bigint;
+
+  /**
+   * Id of the wake under way; empty if there is none.
+   *
+   * @generated from field: string wake = 13;
+   */
+  wake: string;
+
+  /**
+   * Worker that has claimed it.
+   *
+   * @generated from field: string holder = 14;
+   */
+  holder: string;
+
+  /**
+   * When the wake is over without an answer, in milliseconds since the Unix epoch; 0 for
+   * never.
+   *
+   * @generated from field: int64 lease_until_ms = 15;
+   */
+  leaseUntilMs: bigint;
+
+  /**
+   * Failed deliveries of the wake, and when the next one is due.
+   *
+   * @generated from field: uint32 failures = 16;
+   */
+  failures: number;
+
+  /**
+   * @generated from field: int64 next_attempt_ms = 17;
+   */
+  nextAttemptMs: bigint;
+
+  /**
+   * Address of the server for callbacks, and the id of the token that made the
+   * subscription.
+   *
+   * @generated from field: string origin = 18;
+   */
+  origin: string;
+
+  /**
+   * @generated from field: string owner = 19;
+   */
+  owner: string;
+};
+
+/**
+ * Describes the message stet.v1.SubscriptionRecord.
+ * Use `create(SubscriptionRecordSchema)` to create a new message.
+ */
+export const SubscriptionRecordSchema: GenMessage<SubscriptionRecord> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_stream, 7);
+
+/**
+ * SubscriptionLink is a cursor: a stream of a subscription, and how far it was processed.
+ *
+ * @generated from message stet.v1.SubscriptionLink
+ */
+export type SubscriptionLink = Message<"stet.v1.SubscriptionLink"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Named, and not only found by the pattern.
+   *
+   * @generated from field: bool explicit = 2;
+   */
+  explicit: boolean;
+
+  /**
+   * @generated from field: bool matched = 3;
+   */
+  matched: boolean;
+
+  /**
+   * Offset up to which it was processed; "-1" before the first append.
+   *
+   * @generated from field: string acked = 4;
+   */
+  acked: string;
+
+  /**
+   * End of the stream when the wake began.
+   *
+   * @generated from field: string woken = 5;
+   */
+  woken: string;
+};
+
+/**
+ * Describes the message stet.v1.SubscriptionLink.
+ * Use `create(SubscriptionLinkSchema)` to create a new message.
+ */
+export const SubscriptionLinkSchema: GenMessage<SubscriptionLink> = /*@__PURE__*/
+  messageDesc(file_stet_v1_records_stream, 8);
 
