@@ -9,6 +9,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/stream"
 )
 
 // CollectOptions configure a collection; nil gives the defaults.
@@ -57,9 +58,9 @@ func (r *CollectResult) unreadable(err error) {
 	r.Unreadable = append(r.Unreadable, err)
 }
 
-// Collect removes unreferenced blobs, while writers go on. It can be killed at any
-// point: everything removed by then was not needed, and the next run starts from the
-// beginning. If something cannot be read, its references are unknown: then everything
+// Collect removes unreferenced blobs, while writers go on, and the streams that have
+// expired. It can be killed at any point: everything removed by then was not needed, and
+// the next run starts from the beginning. If something cannot be read, its references are unknown: then everything
 // is counted, nothing is removed, and the result says why. It takes about 90 bytes of
 // memory for each live blob.
 func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectResult, error) {
@@ -69,6 +70,11 @@ func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectRes
 	}
 	if opts == nil {
 		opts = &CollectOptions{}
+	}
+	if !opts.DryRun {
+		if _, err := stream.New(s.stores.Blobs, s.stores.Live, nil).Expire(ctx); err != nil {
+			return CollectResult{}, fmt.Errorf("collect: %w", err)
+		}
 	}
 	generation, err := sweeper.Begin(ctx)
 	if err == nil && !opts.DryRun {

@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet/mirror"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/stream"
+	"github.com/stet-dev/stet/subscription"
 	"github.com/stet-dev/stet/thread"
 )
 
@@ -134,7 +135,7 @@ func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, 
 // CheckRow returns the error that the readers of a row would return. It accepts
 // unknown rows.
 func CheckRow(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, thread.CheckRow, mirror.CheckRow} {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, subscription.CheckRow, thread.CheckRow, mirror.CheckRow} {
 		if err := check(row); err != nil {
 			return err
 		}
