@@ -72,6 +72,7 @@ var importMap = map[string][]string{
 	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lane", "internal/lookup", "conversation/...", "cloudagent/..."},
 	"thread":            {"blob", "kv", "gen/...", "internal/keyspace", "conversation/graph"},
 	"stream":            {"blob", "kv", "gen/...", "internal/keyspace", "internal/lane", "conversation/graph"},
+	"subscription":      {"kv", "gen/...", "internal/keyspace", "internal/lane", "stream"},
 	"kvstream/...":      {"blob", "gen/...", "kvstream/..."},
 	"agentrun/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/...", "internal/wirecode"},
 	"transcript/...":    {"blob", "conversation/...", "gen/...", "transcript/..."},
@@ -92,7 +93,7 @@ var importMap = map[string][]string{
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
-	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "stream", "thread", "workspace", "mirror", "internal/keyspace"},
+	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "stream", "subscription", "thread", "workspace", "mirror", "internal/keyspace"},
 
 	// A purge asks the services and upkeep to change what they keep, and finds what must
 	// change by the bytes of blobs and rows.
@@ -106,10 +107,10 @@ var importMap = map[string][]string{
 	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},
 	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep", "mirror", "purge", "internal/cli/shortcut"},
-	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep", "stream", "thread"},
+	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep", "stream", "subscription", "thread"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
-	"server/streams":       {"stream"},
+	"server/streams":       {"stream", "subscription"},
 	"web/...":              {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":           {"blob", "kv", "cloudagent/...", "transfer", "gen/..."},
 	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},

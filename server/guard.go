@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/server/streams"
 )
 
 // oldCookie carried the token in earlier releases. Cookies are sent to every port of
@@ -22,7 +24,8 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 // guard checks hosts, origins and tokens.
 type guard struct {
 	verify func(token string) (access.Principal, error)
-	open   bool // no token is required
+	sign   func(token string, message []byte) (access.Principal, []byte, error) // nil without subscriptions
+	open   bool                                                                 // no token is required
 	hosts  func() []string
 	cross  *http.CrossOriginProtection
 }
@@ -107,7 +110,34 @@ func (g *guard) who(r *http.Request) (access.Principal, error) {
 	if token == "" {
 		return access.Principal{}, access.ErrDenied
 	}
+	if claim, ok := streams.ClaimOf(r); ok && g.sign != nil {
+		return g.claimant(claim)
+	}
 	return g.verify(token)
+}
+
+// claimant returns the principal of a worker that answers for a wake: it acts for the token
+// that its claim was made for, and may do nothing else.
+func (g *guard) claimant(c streams.Claim) (access.Principal, error) {
+	who, code, err := g.sign(c.Owner, c.Message)
+	if err != nil {
+		return access.Principal{}, err
+	}
+	if !hmac.Equal(code, c.Code) {
+		return access.Principal{}, access.ErrDenied
+	}
+	return who, nil
+}
+
+// signs returns a function that signs for the owner of the only token.
+func signs(token string) func(string, []byte) (access.Principal, []byte, error) {
+	secret := sha256.Sum256([]byte(token))
+	return func(id string, message []byte) (access.Principal, []byte, error) {
+		if id != owner.Token {
+			return access.Principal{}, nil, access.ErrDenied
+		}
+		return owner, access.Code(string(secret[:]), message), nil
+	}
 }
 
 func bearer(r *http.Request) string {

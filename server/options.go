@@ -59,6 +59,13 @@ type Options struct {
 	// StreamWait is how long a read of a stream waits for data, 20 seconds by default. A
 	// proxy in front must wait longer.
 	StreamWait time.Duration
+	// Sign signs on behalf of the token with an id, such as access.Tokens.Sign. A server of
+	// tenants without it serves no subscriptions to streams; one with a single token
+	// signs by itself.
+	Sign func(token string, message []byte) (access.Principal, []byte, error)
+	// LocalHooks allows tenants to send the wakes of subscriptions to addresses of the
+	// server's machine. The owner of a single store always may.
+	LocalHooks bool
 	// Audit records destructive calls; nil keeps no log.
 	Audit *access.Audit
 	// Shared means that other servers serve the same stores: blobs are then durable,

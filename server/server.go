@@ -32,6 +32,7 @@ var services = []string{
 // the store.
 func New(db *stet.DB, opts *Options) (http.Handler, error) {
 	opts = opts.withDefaults()
+	opts.Sign, opts.LocalHooks = signs(opts.Token), true
 	g, err := newGate(opts, only(opts.Token))
 	if err != nil {
 		return nil, err
@@ -136,6 +137,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 		return nil, err
 	}
 	guard := newGuard(opts.hosts, verify)
+	guard.sign = opts.Sign
 	return &gate{
 		guard: guard, revoked: newRevocations(guard.who), audit: newAuditing(opts, m),
 		streams: streaming(services), metrics: m, logger: opts.errorLogger(),
@@ -205,7 +207,7 @@ func register(db *stet.DB, opts *Options, g *gate, own bool, handlerOpts []conne
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
 	add(stetv1connect.NewThreadServiceHandler(&threadService{db.Threads().Limited(maxFrame)}, handlerOpts...))
 	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
-	add(streams.Prefix, streams.New(db.Streams(), g.streamOptions(opts)))
+	add(streams.Prefix, streams.New(db.Streams(), g.streamOptions(db, opts)))
 	agent := opts.Agent
 	if agent == nil {
 		agent = noAgent{}

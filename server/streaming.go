@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/server/streams"
+	"github.com/stet-dev/stet/subscription"
 )
 
 // mountStreams adds the addresses of streams. A browser that only asks what it may send
@@ -42,10 +45,10 @@ func (g *gate) streamCalls() http.Handler {
 
 // streamOptions connect the handler of a store's streams to limits, audit log and error
 // table.
-func (g *gate) streamOptions(opts *Options) *streams.Options {
+func (g *gate) streamOptions(db *stet.DB, opts *Options) *streams.Options {
 	counting, errors := &storing{gate: g}, coding{hide: g.hide, logger: g.logger}
-	return &streams.Options{
-		Wait: opts.StreamWait,
+	out := &streams.Options{
+		Wait: opts.StreamWait, LocalHooks: opts.LocalHooks,
 		Count: func(ctx context.Context, bytes int64) (func(), error) {
 			if callOf(ctx).meter == nil {
 				return func() {}, nil
@@ -59,5 +62,15 @@ func (g *gate) streamOptions(opts *Options) *streams.Options {
 		Fail: func(w http.ResponseWriter, r *http.Request, err error) {
 			g.refuse(w, r, errors.code(r.Context(), err))
 		},
+		Owner: func(ctx context.Context) string { return callOf(ctx).Token },
+		Note:  func(err error) { g.logger.Error("subscriptions", slog.Any("error", err)) },
 	}
+	if opts.Sign != nil {
+		out.Subscriptions = subscription.New(db.Streams(), db.Rows(), nil)
+		out.Sign = func(owner string, message []byte) ([]byte, error) {
+			_, code, err := opts.Sign(owner, message)
+			return code, err
+		}
+	}
+	return out
 }

@@ -179,6 +179,7 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 	if opts.Token, err = server.TokenFile(all.text("serve.token_file")); err != nil {
 		return err
 	}
+	opts.Sign = tokens.Sign
 	srv, err := server.NewTenants(stores, tokens.Verify, opts)
 	if err != nil {
 		return err

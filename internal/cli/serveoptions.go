@@ -33,6 +33,7 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 		Version: version(), Logger: logger, Hosts: list(all.text("serve.hosts")), Workspaces: list(all.text("serve.workspaces")),
 		StreamsPerPeer: int(all.number("serve.streams_per_peer")), OpenStores: int(all.number("serve.open_stores")),
 		AnswerBytes: all.size("serve.answer_bytes"), StreamWait: time.Duration(all.number("serve.stream_wait_ms")) * time.Millisecond,
+		LocalHooks: all.text("serve.local_webhooks") == "true",
 		Limits: access.Limits{
 			Bytes: all.size("serve.quota_bytes"), Requests: float64(all.number("serve.quota_requests")), Streams: int(all.number("serve.quota_streams")),
 		},

@@ -72,6 +72,7 @@ var knownSettings = []setting{
 	{"serve.streams_per_peer", "2000", isNumber, "Streams that may be open from one address."},
 	{"serve.answer_bytes", "256MiB", isSize, "Memory limit of all running answers together. A call beyond it waits."},
 	{"serve.stream_wait_ms", "20000", isNumber, "How long a live read of a stream waits for data, in milliseconds. A proxy in front must wait longer."},
+	{"serve.local_webhooks", "false", isBool, "Whether tenants may send webhooks to addresses of the server's machine, such as in a test."},
 	{"serve.open_stores", "128", isNumber, "Stores of tenants that are kept open."},
 	{"serve.audit", "", anything, "File of the audit log. The default is audit.jsonl in the store's directory in server mode, none in local mode."},
 	{"serve.audit_max", "64MiB", isSize, "Size at which the audit log is rotated."},

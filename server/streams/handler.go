@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/stream"
+	"github.com/stet-dev/stet/subscription"
 )
 
 // Prefix is the beginning of the addresses of streams. What follows is the path of a
@@ -29,6 +30,17 @@ type Options struct {
 	Count func(ctx context.Context, bytes int64) (end func(), err error)
 	// Remove runs a deletion of the named thing, for an audit log.
 	Remove func(ctx context.Context, what string, do func() error) error
+	// Subscriptions are those to the streams of the store; nil serves none.
+	Subscriptions *subscription.Store
+	// Sign returns a code over a message that only this server and those beside it can make, on
+	// behalf of an owner; it fails when the owner may not call any more. Owner names that
+	// of a request. Both are needed for subscriptions.
+	Sign  func(owner string, message []byte) ([]byte, error)
+	Owner func(ctx context.Context) string
+	// LocalHooks allows webhooks at addresses of this machine.
+	LocalHooks bool
+	// Note gets the errors of work that no request waits for.
+	Note func(err error)
 	// Sent is called after each answer, or part of one.
 	Sent func(ctx context.Context)
 	// Fail answers with an error that is not in the table of this package.
@@ -39,6 +51,7 @@ type Options struct {
 type handler struct {
 	store *stream.Store
 	opts  Options
+	hooks *hooks // nil without subscriptions
 }
 
 // New returns the handler of a store's streams, for addresses that begin with Prefix. A
@@ -63,6 +76,12 @@ func New(store *stream.Store, opts *Options) http.Handler {
 	}
 	if h.opts.Sent == nil {
 		h.opts.Sent = func(context.Context) {}
+	}
+	if h.opts.Note == nil {
+		h.opts.Note = func(error) {}
+	}
+	if h.opts.Subscriptions != nil {
+		h.hooks = newHooks(h)
 	}
 	if h.opts.Fail == nil {
 		h.opts.Fail = func(w http.ResponseWriter, _ *http.Request, _ error) {
@@ -98,7 +117,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 	}
 	if path == control || strings.HasPrefix(path, control+"/") {
-		http.Error(w, "there is no such control address", http.StatusNotFound)
+		h.control(w, r)
 		return
 	}
 	var err error

@@ -21,6 +21,9 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request, path string) er
 	if err != nil {
 		return err
 	}
+	if created && len(data) > 0 {
+		h.grown(r.Context(), path)
+	}
 	describe(w.Header(), info)
 	if !created {
 		w.WriteHeader(http.StatusOK)
@@ -46,6 +49,9 @@ func (h *handler) append(w http.ResponseWriter, r *http.Request, path string) er
 	})
 	if err != nil {
 		return err
+	}
+	if len(data) > 0 && !done.Duplicate {
+		h.grown(r.Context(), path)
 	}
 	w.Header().Set(headerNext, done.Tail.String())
 	if done.Closed {

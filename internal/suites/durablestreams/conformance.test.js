@@ -15,5 +15,5 @@ globalThis.fetch = (input, init = {}) => {
 runConformanceTests({
   baseUrl,
   longPollTimeoutMs: Number(process.env.STET_SERVE_STREAM_WAIT_MS ?? 20000),
-  subscriptions: process.env.STET_SUBSCRIPTIONS === "1",
+  subscriptions: true,
 })

@@ -1,0 +1,210 @@
+package streams
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/subscription"
+)
+
+// hookTime limits one request to a webhook.
+const hookTime = 15 * time.Second
+
+// errHook says that an address cannot be a webhook.
+var errHook = fault.New(fault.Invalid, "this address cannot be a webhook")
+
+// hooks delivers the wakes of webhooks, and does what is due for subscriptions without a
+// request. What is due is in their rows: another process, or the next one, goes on.
+type hooks struct {
+	h      *handler
+	client *http.Client
+	once   sync.Once // of resume
+
+	mu     sync.Mutex // guards timers
+	timers map[string]*time.Timer
+}
+
+func newHooks(h *handler) *hooks {
+	d := &hooks{h: h, timers: make(map[string]*time.Timer)}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		return checkAddress(address, h.opts.LocalHooks) // of the host, whatever its name was resolved to
+	}}
+	d.client = &http.Client{
+		Timeout:       hookTime,
+		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return d
+}
+
+// checkHook refuses an address that is not public. With local, addresses of this machine
+// are allowed, without TLS.
+func checkHook(address string, local bool) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil {
+		return fmt.Errorf("%w: it is not a URL", errHook)
+	}
+	ip, ipErr := netip.ParseAddr(u.Hostname())
+	here := u.Hostname() == "localhost" || ipErr == nil && ip.IsLoopback()
+	switch {
+	case here && !local:
+		return fmt.Errorf("%w: it is on the server's machine", errHook)
+	case here && u.Scheme == "http":
+		return nil
+	case u.Scheme != "https":
+		return fmt.Errorf("%w: it needs https", errHook)
+	case ipErr == nil && !public(ip):
+		return fmt.Errorf("%w: it is not public", errHook)
+	}
+	return nil
+}
+
+// checkAddress refuses to connect to what is not public.
+func checkAddress(address string, local bool) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errHook, err)
+	}
+	if ip := at.Addr(); !public(ip) && !(local && ip.Unmap().IsLoopback()) {
+		return fmt.Errorf("%w: it leads to %s, which is not public", errHook, ip)
+	}
+	return nil
+}
+
+// shared is the range of carriers, which is not public either.
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+func public(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
+}
+
+// resume arms what was due when the store was opened, once.
+func (d *hooks) resume(ctx context.Context) {
+	d.once.Do(func() {
+		for sub, err := range d.h.opts.Subscriptions.List(ctx) {
+			if err != nil {
+				d.h.opts.Note(err)
+				return
+			}
+			d.at(sub.ID, sub.Due)
+		}
+	})
+}
+
+// arm makes sure that what is due for a subscription is done.
+func (d *hooks) arm(ctx context.Context, id string) {
+	due, err := d.h.opts.Subscriptions.DueAt(ctx, id)
+	if err != nil {
+		if !errors.Is(err, subscription.ErrNotFound) {
+			d.h.opts.Note(err)
+		}
+		return
+	}
+	d.at(id, due)
+}
+
+func (d *hooks) at(id string, due time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.timers[id]; t != nil {
+		t.Stop()
+		delete(d.timers, id)
+	}
+	if !due.IsZero() {
+		d.timers[id] = time.AfterFunc(time.Until(due), func() { d.due(id) })
+	}
+}
+
+// due does what is due.
+func (d *hooks) due(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*hookTime)
+	defer cancel()
+	wakes, err := d.h.opts.Subscriptions.Due(ctx, id)
+	if err != nil {
+		if !errors.Is(err, subscription.ErrNotFound) {
+			d.h.opts.Note(err)
+		}
+		return
+	}
+	d.deliver(wakes)
+	d.arm(ctx, id)
+}
+
+// deliver sends wakes, each by itself.
+func (d *hooks) deliver(wakes []subscription.Wake) {
+	for _, w := range wakes {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*hookTime)
+			defer cancel()
+			next, err := d.one(ctx, w)
+			if err != nil && !errors.Is(err, subscription.ErrNotFound) && !errors.Is(err, subscription.ErrFenced) {
+				d.h.opts.Note(err)
+			}
+			d.deliver(next)
+			d.arm(ctx, w.ID)
+		}()
+	}
+}
+
+// one sends a wake, and returns the wakes that follow from the answer.
+func (d *hooks) one(ctx context.Context, w subscription.Wake) ([]subscription.Wake, error) {
+	done, err := d.send(ctx, w)
+	if err != nil {
+		return nil, errors.Join(err, d.h.opts.Subscriptions.Failed(ctx, w, rand.Float64()))
+	}
+	if !done {
+		return nil, nil // the worker calls back
+	}
+	return d.h.opts.Subscriptions.Finished(ctx, w)
+}
+
+// send makes the request. done is what the webhook answers.
+func (d *hooks) send(ctx context.Context, w subscription.Wake) (done bool, err error) {
+	key, err := d.key(w.Owner)
+	if err != nil {
+		return false, fmt.Errorf("webhook of subscription %s: %w", w.ID, err)
+	}
+	token, err := d.token(w.Owner, w.ID, w.Generation)
+	if err != nil {
+		return false, err
+	}
+	body, err := json.Marshal(map[string]any{
+		"subscription_id": w.ID, "wake_id": w.Wake, "generation": w.Generation, "streams": linksOf(w.Links, true),
+		"callback_url":   w.Origin + Prefix + control + "/subscriptions/" + url.PathEscape(w.ID) + "/callback",
+		"callback_token": token,
+	})
+	if err != nil {
+		return false, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Webhook-Signature", key.sign(time.Now(), body))
+	res, err := d.client.Do(r)
+	if err != nil {
+		return false, fmt.Errorf("webhook of subscription %s: %w", w.ID, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return false, fmt.Errorf("webhook of subscription %s answers %d", w.ID, res.StatusCode)
+	}
+	var said struct{ Done bool }
+	_ = json.NewDecoder(io.LimitReader(res.Body, maxControl)).Decode(&said) // another answer is not "done"
+	return said.Done, nil
+}
