@@ -43,7 +43,7 @@ func TestWordsAboutConflictsAndWhatStays(t *testing.T) {
 	file := &workspace.Entry{Kind: workspace.File}
 	p := &Plan{Actions: []Action{
 		{Path: "a", Kind: Conflict, Writer: &Writer{Class: ByUser}, Reason: "yours, changed since"},
-		{Path: "b", Kind: Conflict, Writer: &Writer{Class: ByConversation, Conversation: "01JCX4000000000000000000ZZ", Turn: 3}},
+		{Path: "b", Kind: Conflict, Writer: &Writer{Class: ByConversation, Conversation: "01JCX4000000000000000000ZZ", Turn: 3}, writerName: "01JCX4"},
 		{Path: "c", Kind: Conflict, Writer: &Writer{Class: ByForgotten}, Reason: "changed between checkpoints that are no longer kept"},
 		{Path: "d", Kind: Keep, Why: WhyYours, After: file},
 		{Path: "e", Kind: Keep, Why: WhyYours},
@@ -53,7 +53,7 @@ func TestWordsAboutConflictsAndWhatStays(t *testing.T) {
 		{Path: "i", Kind: Restore, Why: WhyMasked, Reason: "without its sticky bit", Writer: &Writer{Class: ByConversation, Turn: 1}},
 	}}
 	for i, want := range []string{
-		"you changed it after the agent's last write", "changed since in turn 3 of 01JCX40000", "changed between checkpoints that are no longer kept",
+		"you changed it after the agent's last write", "changed since in turn 3 of 01JCX4", "changed between checkpoints that are no longer kept",
 		"yours", "removed by you", "ignored", "yours", "yours, saved in a checkpoint", "without its sticky bit",
 	} {
 		if got := p.Actions[i].About(); got != want {
