@@ -21,7 +21,7 @@ func (m *mover) everything(ctx context.Context) error {
 		what string
 		move func(context.Context) error
 	}{
-		{"checkpoints", m.otherCheckpoints}, {"lists of checkpoints", m.lists}, {"agents", m.agents}, {"threads", m.threads}, {"pins", m.pins},
+		{"checkpoints", m.otherCheckpoints}, {"lists of checkpoints", m.lists}, {"agents", m.agents}, {"threads", m.threads}, {"streams", m.streams}, {"pins", m.pins},
 		{"operations", m.operations}, {"blobs that are held for others", m.kept}, {"rows without a conversation", m.orphans},
 	} {
 		if err := step.move(ctx); err != nil {

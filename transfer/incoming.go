@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/stream"
 	"github.com/stet-dev/stet/thread"
 )
 
@@ -89,7 +90,7 @@ func (in *Incoming) hold(n int) error {
 // checkIncoming refuses what no reader accepts. The class of the reader's error is
 // dropped: no stored data is damaged.
 func checkIncoming(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, thread.CheckRow} {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, thread.CheckRow} {
 		if err := check(row); err != nil {
 			return fmt.Errorf("%w: refused: %v", kv.ErrInvalidBatch, err)
 		}

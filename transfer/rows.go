@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/mirror"
+	"github.com/stet-dev/stet/stream"
 	"github.com/stet-dev/stet/thread"
 )
 
@@ -135,7 +136,8 @@ func (m *mover) neededBy(ctx context.Context, rows []kv.Row) ([]blob.ID, error) 
 	}
 	roots := conversation.Readable(ctx, []conversation.Roots{
 		conversation.New(m.from.Blobs, alone, nil).Roots, checkpoint.New(m.from.Blobs, alone, nil).Roots,
-		cloudagent.New(m.from.Blobs, alone, nil).Roots, thread.New(m.from.Blobs, alone, nil).Roots, mirror.Roots(alone),
+		cloudagent.New(m.from.Blobs, alone, nil).Roots, thread.New(m.from.Blobs, alone, nil).Roots,
+		stream.New(m.from.Blobs, alone, nil).Roots, mirror.Roots(alone),
 	}, func(error) { m.report.Missing++ })
 	var ids []blob.ID
 	err := graph.Walk(ctx, m.from.Blobs, roots, &graph.Options{Seen: m.seen}, func(n graph.Node) error {
