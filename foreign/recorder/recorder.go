@@ -292,16 +292,22 @@ func (r *Recorder) open(ctx context.Context, space *checkpoint.Workspace, conv, 
 }
 
 // conversation returns the session's conversation. The record of a new session may not
-// be there yet; then the conversation is created without turns.
+// be there yet; then the conversation is created without turns, and named after the first
+// prompt that a person typed.
 func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversation.Info, error) {
 	store := conversation.New(r.Blobs, r.Rows, nil)
+	fresh := intake.Info(foreign.Session{
+		Agent: r.Adapter.Name(), ID: e.Session, Path: e.Transcript, Workspace: e.Workspace,
+	}, foreign.Turn{Prompt: e.Prompt, Automatic: e.Automatic})
 	info, err := store.Get(ctx, e.Session)
+	if err == nil && info.Title == "" && fresh.Title != "" {
+		info.Title = fresh.Title
+		return info, store.SetTitle(ctx, info.ID, info.Title)
+	}
 	if !errors.Is(err, conversation.ErrNotFound) {
 		return info, err
 	}
-	_, err = store.Create(ctx, intake.Info(foreign.Session{
-		Agent: r.Adapter.Name(), ID: e.Session, Path: e.Transcript, Workspace: e.Workspace,
-	}, foreign.Turn{Prompt: e.Prompt, Automatic: e.Automatic}))
+	_, err = store.Create(ctx, fresh)
 	if err != nil && !errors.Is(err, conversation.ErrExists) {
 		return info, err
 	}

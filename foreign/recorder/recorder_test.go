@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/recorder"
 	"github.com/stet-dev/stet/foreign/spool"
@@ -250,6 +251,30 @@ func TestEventWithoutSession(t *testing.T) {
 	f := newFixture(t)
 	if _, err := f.r.Record(context.Background(), foreign.Event{Kind: foreign.TurnStart, Workspace: f.dir}); err == nil {
 		t.Error("no error")
+	}
+}
+
+// A conversation is named after the first prompt that a person typed, also while the agent
+// has not recorded it.
+func TestTitleOfASessionWithoutARecord(t *testing.T) {
+	f := newFixture(t)
+	title := func() string {
+		info, err := conversation.New(f.r.Blobs, f.r.Rows, nil).Get(context.Background(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Title
+	}
+	f.event("s", foreign.Event{Kind: foreign.TurnStart, Turn: "t1", Prompt: "<task-notification>", Automatic: true})
+	f.stop("s")
+	if got := title(); got != "" {
+		t.Errorf("before anybody typed: %q", got)
+	}
+	f.prompt("s", "fix the total")
+	f.stop("s")
+	f.prompt("s", "and the tax")
+	if got := title(); got != "fix the total" {
+		t.Errorf("got %q", got)
 	}
 }
 
