@@ -42,10 +42,11 @@ func benchImport(b *testing.B, stet, agent, home string, size int) {
 		cmd := exec.Command(stet, args...)
 		cmd.Env, cmd.Dir = env, dir
 		began := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil {
+		bytes, out, err := runPeak(cmd)
+		if err != nil {
 			b.Fatalf("%v\n%s", err, out)
 		}
-		return time.Since(began), float64(peak(cmd.ProcessState)) / (1 << 20)
+		return time.Since(began), float64(bytes) / (1 << 20)
 	}
 	var ours, plain time.Duration
 	most, least := 0.0, 0.0
