@@ -138,12 +138,15 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 		made, err = w.Checkpoint(ctx, checkpoint.Request{
 			Conversation: m.GetConversation(), Root: root, MessageID: m.GetMessageId(), Turn: uint64(m.GetTurn()), Side: m.GetSide(),
 			Author: m.GetAuthor(), Label: m.GetLabel(), Tool: m.GetTool(), Touched: m.GetPaths(), Paths: m.GetPaths(),
-			Holder: by,
+			Holder: by, Auto: m.GetAuto(),
 		})
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if made.Record == nil && made.Skipped == checkpoint.SkippedThrottled {
+		return connect.NewResponse(&stetv1.CreateCheckpointResponse{Skipped: made.Skipped}), nil
 	}
 	if made.Record == nil {
 		return nil, fmt.Errorf("%w: %s", checkpoint.ErrDisabled, made.Skipped)

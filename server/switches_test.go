@@ -76,6 +76,31 @@ func TestSwitchesHoldInTheServer(t *testing.T) {
 			t.Errorf("a checkpoint was made: %v", made.Msg)
 		}
 	})
+	t.Run("capture.threshold_ms", func(t *testing.T) {
+		c := open(t, func(o *checkpoint.Options) { o.ThresholdMS = 1 << 40 })
+		write := func(text string) {
+			if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		auto := &stetv1.CreateCheckpointRequest{Workspace: dir, Auto: true}
+		write("first\n")
+		if made := call(t, c.Create, auto); made.GetCheckpoint() == nil {
+			t.Errorf("the first: %v", made)
+		}
+		write("soon\n")
+		if made := call(t, c.Create, auto); made.GetCheckpoint() != nil || made.GetSkipped() != checkpoint.SkippedThrottled {
+			t.Errorf("another right after it: %v", made)
+		}
+		asked := &stetv1.CreateCheckpointRequest{Workspace: dir} // not by a program
+		if made := call(t, c.Create, asked); made.GetCheckpoint() == nil || made.GetSkipped() != "" {
+			t.Errorf("a checkpoint that was asked for: %v", made)
+		}
+		write("later\n")
+		if made := call(t, open(t, func(*checkpoint.Options) {}).Create, auto); made.GetCheckpoint() == nil {
+			t.Errorf("without the setting: %v", made)
+		}
+	})
 	t.Run("force", func(t *testing.T) {
 		t.Setenv("HOME", dir)
 		home := &stetv1.CreateCheckpointRequest{Workspace: dir, Label: "home"}

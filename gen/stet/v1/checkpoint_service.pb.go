@@ -415,7 +415,10 @@ type CreateCheckpointRequest struct {
 	// With side before: the process that does the work of the turn, on the server's machine.
 	// The turn ends with it, instead of after an hour without a checkpoint. Only callers
 	// on a loopback address may name one.
-	Pid           uint32 `protobuf:"varint,10,opt,name=pid,proto3" json:"pid,omitempty"`
+	Pid uint32 `protobuf:"varint,10,opt,name=pid,proto3" json:"pid,omitempty"`
+	// A program takes it by itself, such as during a turn. It is left out if the last such
+	// one is more recent than the setting capture.threshold_ms.
+	Auto          bool `protobuf:"varint,11,opt,name=auto,proto3" json:"auto,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -520,14 +523,24 @@ func (x *CreateCheckpointRequest) GetPid() uint32 {
 	return 0
 }
 
+func (x *CreateCheckpointRequest) GetAuto() bool {
+	if x != nil {
+		return x.Auto
+	}
+	return false
+}
+
 type CreateCheckpointResponse struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	Checkpoint *Checkpoint            `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Missing if it was left out.
+	Checkpoint *Checkpoint `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// Counts the examined files; missing if everything of them is kept.
 	NotKept *NotKept `protobuf:"bytes,2,opt,name=not_kept,json=notKept,proto3" json:"not_kept,omitempty"`
 	// Set if the state of the conversation is lost: why. The checkpoint then has the files
 	// only.
-	StateLost     string `protobuf:"bytes,3,opt,name=state_lost,json=stateLost,proto3" json:"state_lost,omitempty"`
+	StateLost string `protobuf:"bytes,3,opt,name=state_lost,json=stateLost,proto3" json:"state_lost,omitempty"`
+	// Why a checkpoint with auto was left out; empty if it was taken.
+	Skipped       string `protobuf:"bytes,4,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -579,6 +592,13 @@ func (x *CreateCheckpointResponse) GetNotKept() *NotKept {
 func (x *CreateCheckpointResponse) GetStateLost() string {
 	if x != nil {
 		return x.StateLost
+	}
+	return ""
+}
+
+func (x *CreateCheckpointResponse) GetSkipped() string {
+	if x != nil {
+		return x.Skipped
 	}
 	return ""
 }
@@ -3104,7 +3124,7 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x1d\n" +
 	"\n" +
-	"path_bytes\x18\x03 \x01(\fR\tpathBytes\"\x9b\x02\n" +
+	"path_bytes\x18\x03 \x01(\fR\tpathBytes\"\xaf\x02\n" +
 	"\x17CreateCheckpointRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x1d\n" +
@@ -3117,14 +3137,16 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\x05paths\x18\b \x03(\tR\x05paths\x12\x12\n" +
 	"\x04tool\x18\t \x01(\tR\x04tool\x12\x10\n" +
 	"\x03pid\x18\n" +
-	" \x01(\rR\x03pid\"\x9b\x01\n" +
+	" \x01(\rR\x03pid\x12\x12\n" +
+	"\x04auto\x18\v \x01(\bR\x04auto\"\xb5\x01\n" +
 	"\x18CreateCheckpointResponse\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
 	"checkpoint\x12+\n" +
 	"\bnot_kept\x18\x02 \x01(\v2\x10.stet.v1.NotKeptR\anotKept\x12\x1d\n" +
 	"\n" +
-	"state_lost\x18\x03 \x01(\tR\tstateLost\"}\n" +
+	"state_lost\x18\x03 \x01(\tR\tstateLost\x12\x18\n" +
+	"\askipped\x18\x04 \x01(\tR\askipped\"}\n" +
 	"\x16ListCheckpointsRequest\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x1c\n" +
 	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12!\n" +
