@@ -115,6 +115,7 @@ func (c *Continuation) plan(id string, version uint64, listed int64) error {
 			{Key: keyspace.Head(id), Value: []byte(c.Root.ID.String())},
 			{Key: keyspace.Save(id, c.Save.Seq), Value: row},
 			{Key: keyspace.ByTime(c.Save.Time.UnixMilli(), id)},
+			changed(id),
 		},
 		Refs: []blob.ID{c.Root.ID},
 	}

@@ -74,6 +74,9 @@ func (s *Store) deletion(ctx context.Context, id string, wanted func(Save, bool)
 		DeleteRange: []kv.Range{keyspace.Saves(id), keyspace.MessageHeads(id), keyspace.JSONCheckpoints(id), keyspace.Execs(id)},
 		Delete:      append(found.listed, keyspace.Conversation(id), keyspace.Head(id)),
 	}
+	if checkID("conversation", id) == nil { // no index has another one
+		b.Set = []kv.Set{changed(id)}
+	}
 	for _, p := range pins {
 		b.Delete = append(b.Delete, keyspace.Pin(p.Name))
 	}

@@ -73,6 +73,7 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 			{Key: keyspace.Head(rec.Id), Value: []byte(first.Root.String())},
 			{Key: keyspace.Save(rec.Id, 1), Value: row},
 			{Key: keyspace.ByTime(rec.CreatedAtMs, rec.Id)},
+			changed(rec.Id),
 		},
 		Refs: []blob.ID{first.Root},
 	}

@@ -112,7 +112,7 @@ func (r *Receiver) Create(ctx context.Context, from *stetv1.ConversationRecord) 
 	key := keyspace.Conversation(rec.GetId())
 	err = r.store.commitNew(ctx, rec, &kv.Batch{
 		Expect: []kv.Expect{{Key: key}, {Key: keyspace.Head(rec.GetId())}},
-		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ByTime(rec.GetCreatedAtMs(), rec.GetId())}},
+		Set:    []kv.Set{{Key: key, Value: value}, {Key: keyspace.ByTime(rec.GetCreatedAtMs(), rec.GetId())}, changed(rec.GetId())},
 	}, r.apply)
 	if err != nil {
 		return err
@@ -142,6 +142,7 @@ func (r *Receiver) Append(ctx context.Context, save *stetv1.SaveRecord, refs []b
 			{Key: keyspace.Head(id), Value: root},
 			{Key: keyspace.Save(id, save.GetSeq()), Value: value},
 			{Key: keyspace.ByTime(save.GetTimeMs(), id)},
+			changed(id),
 		},
 		Refs: refs,
 	}

@@ -234,6 +234,7 @@ func (s *Store) removeSaves(ctx context.Context, id string, seqs []uint64) (int,
 			batch.Delete = append(batch.Delete, keyspace.MessageHead(id, m.MessageID))
 		}
 	}
+	batch.Set = []kv.Set{changed(id)}
 	return removed, s.rows.Commit(ctx, batch)
 }
 

@@ -110,6 +110,6 @@ func (s *Store) rewriting(ctx context.Context, id string, change Rewriting) (*kv
 	rec.Epoch++
 	rec.Writer = newWriter()
 	fenced, err := marshal(rec)
-	b.Set = append(b.Set, kv.Set{Key: key, Value: fenced})
+	b.Set = append(b.Set, kv.Set{Key: key, Value: fenced}, changed(id))
 	return b, n, err
 }

@@ -109,6 +109,23 @@ func decodeSave(row kv.Row) (Save, error) {
 	}, nil
 }
 
+// changed is a part of every commit that changes what is said in a conversation or its
+// title, or removes it: an index finds by these rows what it has to read again.
+func changed(id string) kv.Set { return kv.Set{Key: keyspace.Changed(id)} }
+
+// Changed writes that conversations may have changed, for what changes rows below this
+// package.
+func (s *Store) Changed(ctx context.Context, ids ...string) error {
+	b := &kv.Batch{}
+	for _, id := range ids {
+		b.Set = append(b.Set, changed(id))
+	}
+	if err := s.rows.Commit(ctx, b); err != nil {
+		return fmt.Errorf("note changed conversations: %w", err)
+	}
+	return nil
+}
+
 // lastSave returns the current save, or the zero Save if there is none.
 func (s *Store) lastSave(ctx context.Context, id string) (Save, error) {
 	for row, err := range s.rows.Scan(ctx, keyspace.Saves(id), kv.ScanOptions{Reverse: true, Limit: 1}) {

@@ -229,6 +229,7 @@ func (c *Conversation) batch(a *attempt) (*kv.Batch, error) {
 			{Key: keyspace.Head(c.id), Value: hex},
 			{Key: keyspace.Save(c.id, a.save.Seq), Value: row},
 			{Key: keyspace.ByTime(a.save.Time.UnixMilli(), c.id)},
+			changed(c.id),
 		},
 		Refs: a.needs.refs(a.root.ID),
 	}

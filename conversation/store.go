@@ -103,6 +103,7 @@ func (s *Store) Create(ctx context.Context, info Info) (*Conversation, error) {
 		Set: []kv.Set{
 			{Key: keyspace.Conversation(rec.Id), Value: value},
 			{Key: keyspace.ByTime(rec.CreatedAtMs, rec.Id)},
+			changed(rec.Id),
 		},
 	}, s.rows.Commit)
 	if errors.Is(err, kv.ErrConflict) {
@@ -222,7 +223,7 @@ func (s *Store) changeRecord(ctx context.Context, id string, change func(*stetv1
 			return err
 		}
 		key := keyspace.Conversation(id)
-		err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: key, Version: version}}, Set: []kv.Set{{Key: key, Value: value}}})
+		err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: key, Version: version}}, Set: []kv.Set{{Key: key, Value: value}, changed(id)}})
 		if errors.Is(err, kv.ErrConflict) {
 			continue
 		}

@@ -41,6 +41,7 @@ var rowRules = []struct {
 	{keyspace.AllMessageHeads(), func(row kv.Row) error { _, err := decodeMessageHead(row); return err }},
 	{keyspace.ByTimes(), checkByTime},
 	{keyspace.AllConversationsOf(), func(row kv.Row) error { _, err := idsOf(row, keyspace.AllConversationsOf().Start, 2); return err }},
+	{keyspace.AllChanged(), func(row kv.Row) error { _, err := idsOf(row, keyspace.AllChanged().Start, 1); return err }},
 	{only(filtersKey), func(row kv.Row) error { _, err := decodeFilters(row); return err }},
 	{keyspace.Pins(), func(row kv.Row) error { _, err := decodePin(row); return err }},
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -18,7 +20,7 @@ var ErrNoQuarantine = fault.Named(fault.Unsupported, "no-quarantine", "rows can 
 // RestoreQuarantine puts them back. A row of a newer release, or of a key that is not
 // there, is not damaged and stays. What only a row that was set aside refers to may go
 // with the next collection.
-func (s *Service) Quarantine(ctx context.Context) ([]string, error) {
+func (s *Service) Quarantine(ctx context.Context) (_ []string, err error) {
 	if s.stores.Bare == nil {
 		return nil, ErrNoQuarantine
 	}
@@ -32,6 +34,9 @@ func (s *Service) Quarantine(ctx context.Context) ([]string, error) {
 		}
 	}
 	var moved []string
+	defer func() { // what was moved before an error, too
+		err = errors.Join(err, s.noteChanged(ctx, moved))
+	}()
 	for _, key := range keys {
 		bad, err := s.corrupt(ctx, key)
 		if err == nil && bad {
@@ -59,6 +64,23 @@ func (s *Service) corrupt(ctx context.Context, key string) (bool, error) {
 		return false, nil
 	}
 	return false, err
+}
+
+// noteChanged lets indexes read the conversations again to which rows belong. It is a
+// commit after those that move rows: at worst an index finds what is set aside.
+func (s *Service) noteChanged(ctx context.Context, keys []string) error {
+	var ids []string
+	for _, key := range keys {
+		for _, id := range conversationOf(key) {
+			if keyspace.CheckID(id) == nil && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return conversation.New(s.stores.Blobs, s.stores.Rows, nil).Changed(ctx, ids...)
 }
 
 // moveRow gives a row another key, as it is stored.
@@ -107,5 +129,5 @@ func (s *Service) RestoreQuarantine(ctx context.Context) ([]string, error) {
 		}
 		back = append(back, key)
 	}
-	return back, nil
+	return back, s.noteChanged(ctx, back)
 }

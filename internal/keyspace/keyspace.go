@@ -191,6 +191,14 @@ func ByTime(unixMS int64, conversation string) string {
 // ByTimes covers all rows of that order.
 func ByTimes() kv.Range { return Prefix("stet:bytime:") }
 
+// Changed says that a conversation was changed or removed, until indexes have seen it.
+// Its keys follow those of ByTime, which the same commits write: both are in one page of
+// a database. The row's value is empty.
+func Changed(conversation string) string { return key("stet:changed:", conversation) }
+
+// AllChanged covers the changed conversations.
+func AllChanged() kv.Range { return Prefix("stet:changed:") }
+
 // ConversationOf lists a conversation under its workspace or its agent, for which a sum
 // stands. The row's value is empty.
 func ConversationOf(sum, conversation string) string {
