@@ -29,3 +29,21 @@ func (ix *Index) Dump(t testing.TB) []string {
 	slices.Sort(all)
 	return all
 }
+
+// SetTrimAt sets how many changes are kept.
+func SetTrimAt(n int) (restore func()) {
+	before := trimAt
+	trimAt = n
+	return func() { trimAt = before }
+}
+
+// WithoutChanges makes the index one of the version before changes were kept.
+func (ix *Index) WithoutChanges(t testing.TB) {
+	t.Helper()
+	err := ix.update(t.Context(), func(c *conn) error {
+		return c.Exec(fmt.Sprintf("DROP TABLE state; DROP TABLE seen; DROP TABLE again; PRAGMA user_version = %d", withoutChanges))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -30,6 +31,9 @@ type Options struct {
 type Index struct {
 	source *corpus.Source
 
+	updating    chan struct{} // holds a value while an update of all conversations runs
+	done, total atomic.Int64  // of the conversations that running updates change
+
 	mu       sync.Mutex // guards what follows; taken before a handle's
 	path     string
 	degraded error
@@ -52,7 +56,7 @@ func Open(ctx context.Context, conversations *conversation.Store, blobs blob.Sto
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ix := &Index{source: corpus.NewSource(conversations, blobs, rows)}
+	ix := &Index{source: corpus.NewSource(conversations, blobs, rows), updating: make(chan struct{}, 1)}
 	if opts != nil {
 		ix.path = opts.Path
 	}

@@ -8,6 +8,9 @@ import "context"
 type Searcher interface {
 	// Update brings the named conversations up to date or, without names, all.
 	Update(ctx context.Context, conversations ...string) (Stats, error)
+	// Progress returns how many conversations the running updates change, and how many
+	// of them are done; zeros while none runs.
+	Progress() (done, total int)
 	// Rebuild rebuilds the index from nothing.
 	Rebuild(ctx context.Context) (Stats, error)
 	// Search returns a page of the messages that match a query, as of the last

@@ -14,33 +14,35 @@ import (
 )
 
 // one brings the index up to date with one conversation. It runs in a write
-// transaction, so that the later of two processes sees the newer state.
-func (ix *Index) one(ctx context.Context, c *conn, id string, m corpus.Marks, stats *Stats) error {
+// transaction, so that the later of two processes sees the newer state. It returns false
+// for a conversation that cannot be read, or only in part.
+func (ix *Index) one(ctx context.Context, c *conn, id string, m corpus.Marks, stats *Stats) (bool, error) {
 	info, err := ix.source.Conversations.Get(ctx, id)
 	if errors.Is(err, conversation.ErrNotFound) {
-		return ix.remove(c, id, stats)
+		return true, ix.remove(c, id, stats)
 	}
 	if conversation.Damaged(err) {
 		stats.Damaged = append(stats.Damaged, id) // the indexed part can still be found
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	stats.Conversations++
 	want, tips, err := ix.source.Sections(ctx, info)
-	if conversation.Damaged(err) {
+	whole := !conversation.Damaged(err)
+	if !whole {
 		stats.Damaged = append(stats.Damaged, id)
 		err = nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	num, err := upsert(c, info, tips, m)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return ix.sync(ctx, c, num, want, stats)
+	return whole, ix.sync(ctx, c, num, want, stats)
 }
 
 func upsert(c *conn, info conversation.Info, tips []uint64, m corpus.Marks) (int64, error) {

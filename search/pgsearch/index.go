@@ -121,6 +121,8 @@ type Index struct {
 	source *corpus.Source
 	closed atomic.Bool
 
+	done, total atomic.Int64 // of the conversations that running updates change
+
 	mu   sync.Mutex // guards the reserved numbers [next, end)
 	next int64
 	end  int64
@@ -138,6 +140,11 @@ func (db *DB) Index(tenant string, conversations *conversation.Store, blobs blob
 		return nil, fmt.Errorf("search index: invalid tenant name %.40q", tenant)
 	}
 	return &Index{db: db, tenant: tenant, scope: scope(tenant), source: corpus.NewSource(conversations, blobs, rows)}, nil
+}
+
+// Progress implements search.Searcher, for the updates of this process.
+func (ix *Index) Progress() (done, total int) {
+	return int(ix.done.Load()), int(ix.total.Load())
 }
 
 // Degraded implements search.Searcher. The index is never degraded.

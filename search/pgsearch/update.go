@@ -24,10 +24,18 @@ func (ix *Index) Update(ctx context.Context, conversations ...string) (search.St
 	if err != nil {
 		return stats, fmt.Errorf("update search index: %w", err)
 	}
+	done := int64(0)
+	ix.total.Add(int64(len(stale)))
+	defer func() {
+		ix.total.Add(-int64(len(stale)))
+		ix.done.Add(-done)
+	}()
 	for _, id := range slices.Sorted(maps.Keys(stale)) {
 		if err := ix.updateOne(ctx, id, stale[id], &stats); err != nil {
 			return stats, fmt.Errorf("update search index: conversation %s: %w", id, err)
 		}
+		done++
+		ix.done.Add(1)
 	}
 	return stats, nil
 }

@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open) {
 		"rewound-branches-are-found":            testRewoundBranchesAreFound,
 		"a-branch-that-is-removed-is-not-found": testABranchThatIsRemovedIsNotFound,
 		"a-lost-branch-costs-nothing-else":      testALostBranchCostsNothingElse,
+		"random-changes-are-followed":           testRandomChangesAreFollowed,
 		"context-and-close":                     testContextAndClose,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
