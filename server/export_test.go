@@ -32,3 +32,6 @@ func ServeStrictly(ctx context.Context, listener net.Listener, handler http.Hand
 
 // Procedures returns the paths of all calls.
 func Procedures() []string { return slices.Sorted(maps.Keys(procedures(services))) }
+
+// UpToDate is what a search does first.
+var UpToDate = upToDate

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -11,13 +12,54 @@ import (
 	"github.com/stet-dev/stet/server/internal/wire"
 )
 
+// longUpdate is how many conversations a search does not wait for.
+const longUpdate = 500
+
+// updateLooks is how often a search that waits looks how many are left.
+const updateLooks = 250 * time.Millisecond
+
+// upToDate updates an index. Where that takes long, as the first time, it returns the
+// progress instead, and the update goes on after the call.
+func upToDate(ctx context.Context, index search.Searcher) (search.Stats, *stetv1.IndexProgress, error) {
+	long := func() *stetv1.IndexProgress {
+		if done, total := index.Progress(); total-done > longUpdate {
+			return &stetv1.IndexProgress{Done: uint32(done), Total: uint32(total)}
+		}
+		return nil
+	}
+	if progress := long(); progress != nil { // it would only wait for that one
+		return search.Stats{}, progress, nil
+	}
+	type result struct {
+		search.Stats
+		error
+	}
+	updated := make(chan result, 1)
+	go func() {
+		stats, err := index.Update(context.WithoutCancel(ctx))
+		updated <- result{stats, err}
+	}()
+	for {
+		select {
+		case r := <-updated:
+			return r.Stats, nil, r.error
+		case <-ctx.Done():
+			return search.Stats{}, nil, ctx.Err()
+		case <-time.After(updateLooks):
+		}
+		if progress := long(); progress != nil {
+			return search.Stats{}, progress, nil
+		}
+	}
+}
+
 // Search brings the index up to date first, so that the latest saves are found.
 func (s *conversationService) Search(ctx context.Context, req *connect.Request[stetv1.SearchRequest]) (*connect.Response[stetv1.SearchResponse], error) {
 	index, err := s.db.Search(ctx)
 	if err != nil {
 		return nil, err
 	}
-	updated, err := index.Update(ctx)
+	updated, indexing, err := upToDate(ctx, index)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +73,7 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 		if err != nil {
 			return nil, err
 		}
-		res := &stetv1.SearchResponse{NextCursor: page.Next}
+		res := &stetv1.SearchResponse{NextCursor: page.Next, Indexing: indexing}
 		for _, id := range updated.Damaged {
 			res.Damaged = append(res.Damaged, wire.Valid(id))
 		}

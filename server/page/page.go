@@ -24,8 +24,9 @@ type Service struct {
 	db        *stet.DB
 	describer func(ctx context.Context) (Describe, error)
 
-	making  sync.Mutex // held while a storage report is made, to make only one at a time
-	storage atomic.Pointer[storageReport]
+	mu        sync.Mutex   // guards measuring
+	measuring *measurement // nil while the store is not measured
+	storage   atomic.Pointer[storageReport]
 }
 
 // New returns the service over a store. The describer is called once for each answer

@@ -28,25 +28,63 @@ type storageReport struct {
 	res   *stetv1.StorageResponse
 }
 
-// Storage reports the disk usage of the store. Measuring reads the whole store, so a
-// report is kept for a while.
+// Storage reports the disk usage of the store. Measuring reads the whole store: a report
+// is kept for a while, and an older one is returned while the next is made. Only the
+// first call waits.
 func (s *Service) Storage(ctx context.Context, _ *connect.Request[stetv1.StorageRequest]) (*connect.Response[stetv1.StorageResponse], error) {
-	s.making.Lock()
-	defer s.making.Unlock()
 	report := s.storage.Load()
-	if report == nil || !report.fresh() {
-		began := time.Now()
-		var err error
-		if report, err = s.measureStorage(ctx); err != nil {
-			return nil, err
+	measuring := report == nil || !report.fresh()
+	if measuring {
+		m := s.measure(ctx)
+		if report == nil {
+			select {
+			case <-m.done:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			if m.err != nil {
+				return nil, m.err
+			}
+			report, measuring = m.report, false
 		}
-		report.took = time.Since(began)
-		s.storage.Store(report)
 	}
 	res := proto.CloneOf(report.res)
+	res.MeasuredMs, res.Measuring = report.made.UnixMilli(), measuring
 	var err error
 	res.Remote, err = s.backlog(ctx)
 	return connect.NewResponse(res), err
+}
+
+// measurement is one that is under way.
+type measurement struct {
+	done   chan struct{} // closed at its end; then the others are set
+	report *storageReport
+	err    error
+}
+
+// measure returns the measurement that is under way, or begins one. It goes on after the
+// call, for the next one. The store may be closed meanwhile, and it then fails.
+func (s *Service) measure(ctx context.Context) *measurement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.measuring != nil {
+		return s.measuring
+	}
+	m := &measurement{done: make(chan struct{})}
+	s.measuring = m
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		defer close(m.done)
+		began := time.Now()
+		if m.report, m.err = s.measureStorage(ctx); m.err == nil {
+			m.report.took = time.Since(began)
+			s.storage.Store(m.report)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.measuring = nil
+	}()
+	return m
 }
 
 // backlog returns what the remote may lack, or nil without a remote.

@@ -1926,7 +1926,10 @@ type SearchResponse struct {
 	Hits       []*SearchHit           `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	NextCursor string                 `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
 	// Damaged conversations; the search may miss parts of them.
-	Damaged       []string `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
+	Damaged []string `protobuf:"bytes,3,rep,name=damaged,proto3" json:"damaged,omitempty"`
+	// Set while so many conversations are being indexed that the search did not wait for
+	// them: it found what was indexed by then, the newest first.
+	Indexing      *IndexProgress `protobuf:"bytes,4,opt,name=indexing,proto3" json:"indexing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1982,6 +1985,67 @@ func (x *SearchResponse) GetDamaged() []string {
 	return nil
 }
 
+func (x *SearchResponse) GetIndexing() *IndexProgress {
+	if x != nil {
+		return x.Indexing
+	}
+	return nil
+}
+
+// IndexProgress is how far an update of the search index is.
+type IndexProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Conversations.
+	Done          uint32 `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
+	Total         uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IndexProgress) Reset() {
+	*x = IndexProgress{}
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IndexProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IndexProgress) ProtoMessage() {}
+
+func (x *IndexProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IndexProgress.ProtoReflect.Descriptor instead.
+func (*IndexProgress) Descriptor() ([]byte, []int) {
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *IndexProgress) GetDone() uint32 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *IndexProgress) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
 type InspectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1993,7 +2057,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2069,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[28]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2082,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{28}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *InspectRequest) GetId() []byte {
@@ -2050,7 +2114,7 @@ type InspectField struct {
 
 func (x *InspectField) Reset() {
 	*x = InspectField{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2126,7 @@ func (x *InspectField) String() string {
 func (*InspectField) ProtoMessage() {}
 
 func (x *InspectField) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[29]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2139,7 @@ func (x *InspectField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectField.ProtoReflect.Descriptor instead.
 func (*InspectField) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{29}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InspectField) GetNumber() uint32 {
@@ -2135,7 +2199,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[30]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2211,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_conversation_service_proto_msgTypes[30]
+	mi := &file_stet_v1_conversation_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2224,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{30}
+	return file_stet_v1_conversation_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *InspectResponse) GetKind() string {
@@ -2365,12 +2429,16 @@ const file_stet_v1_conversation_service_proto_rawDesc = "" +
 	"\atime_ms\x18\b \x01(\x03R\x06timeMs\x12\x12\n" +
 	"\x04kind\x18\t \x01(\tR\x04kind\x12\x12\n" +
 	"\x04tool\x18\n" +
-	" \x01(\tR\x04tool\"s\n" +
+	" \x01(\tR\x04tool\"\xa7\x01\n" +
 	"\x0eSearchResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.stet.v1.SearchHitR\x04hits\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
 	"nextCursor\x12\x18\n" +
-	"\adamaged\x18\x03 \x03(\tR\adamaged\"4\n" +
+	"\adamaged\x18\x03 \x03(\tR\adamaged\x122\n" +
+	"\bindexing\x18\x04 \x01(\v2\x16.stet.v1.IndexProgressR\bindexing\"9\n" +
+	"\rIndexProgress\x12\x12\n" +
+	"\x04done\x18\x01 \x01(\rR\x04done\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"4\n" +
 	"\x0eInspectRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\"\x8f\x01\n" +
@@ -2415,7 +2483,7 @@ func file_stet_v1_conversation_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_conversation_service_proto_rawDescData
 }
 
-var file_stet_v1_conversation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_stet_v1_conversation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_stet_v1_conversation_service_proto_goTypes = []any{
 	(*Conversation)(nil),                  // 0: stet.v1.Conversation
 	(*CreateConversationRequest)(nil),     // 1: stet.v1.CreateConversationRequest
@@ -2445,68 +2513,70 @@ var file_stet_v1_conversation_service_proto_goTypes = []any{
 	(*SearchRequest)(nil),                 // 25: stet.v1.SearchRequest
 	(*SearchHit)(nil),                     // 26: stet.v1.SearchHit
 	(*SearchResponse)(nil),                // 27: stet.v1.SearchResponse
-	(*InspectRequest)(nil),                // 28: stet.v1.InspectRequest
-	(*InspectField)(nil),                  // 29: stet.v1.InspectField
-	(*InspectResponse)(nil),               // 30: stet.v1.InspectResponse
-	nil,                                   // 31: stet.v1.Conversation.LabelsEntry
-	nil,                                   // 32: stet.v1.CreateConversationRequest.LabelsEntry
-	(*v1.ConversationStateStructure)(nil), // 33: agent.v1.ConversationStateStructure
-	(*v1.ConversationState)(nil),          // 34: agent.v1.ConversationState
-	(*Page)(nil),                          // 35: stet.v1.Page
-	(*Unreadable)(nil),                    // 36: stet.v1.Unreadable
-	(*Spent)(nil),                         // 37: stet.v1.Spent
+	(*IndexProgress)(nil),                 // 28: stet.v1.IndexProgress
+	(*InspectRequest)(nil),                // 29: stet.v1.InspectRequest
+	(*InspectField)(nil),                  // 30: stet.v1.InspectField
+	(*InspectResponse)(nil),               // 31: stet.v1.InspectResponse
+	nil,                                   // 32: stet.v1.Conversation.LabelsEntry
+	nil,                                   // 33: stet.v1.CreateConversationRequest.LabelsEntry
+	(*v1.ConversationStateStructure)(nil), // 34: agent.v1.ConversationStateStructure
+	(*v1.ConversationState)(nil),          // 35: agent.v1.ConversationState
+	(*Page)(nil),                          // 36: stet.v1.Page
+	(*Unreadable)(nil),                    // 37: stet.v1.Unreadable
+	(*Spent)(nil),                         // 38: stet.v1.Spent
 }
 var file_stet_v1_conversation_service_proto_depIdxs = []int32{
-	31, // 0: stet.v1.Conversation.labels:type_name -> stet.v1.Conversation.LabelsEntry
-	32, // 1: stet.v1.CreateConversationRequest.labels:type_name -> stet.v1.CreateConversationRequest.LabelsEntry
+	32, // 0: stet.v1.Conversation.labels:type_name -> stet.v1.Conversation.LabelsEntry
+	33, // 1: stet.v1.CreateConversationRequest.labels:type_name -> stet.v1.CreateConversationRequest.LabelsEntry
 	0,  // 2: stet.v1.CreateConversationResponse.conversation:type_name -> stet.v1.Conversation
-	33, // 3: stet.v1.SaveConversationRequest.structure:type_name -> agent.v1.ConversationStateStructure
-	34, // 4: stet.v1.SaveConversationRequest.inline:type_name -> agent.v1.ConversationState
+	34, // 3: stet.v1.SaveConversationRequest.structure:type_name -> agent.v1.ConversationStateStructure
+	35, // 4: stet.v1.SaveConversationRequest.inline:type_name -> agent.v1.ConversationState
 	5,  // 5: stet.v1.SaveConversationResponse.save:type_name -> stet.v1.Save
 	0,  // 6: stet.v1.GetConversationResponse.conversation:type_name -> stet.v1.Conversation
-	33, // 7: stet.v1.GetConversationResponse.structure:type_name -> agent.v1.ConversationStateStructure
-	35, // 8: stet.v1.ListConversationsRequest.page:type_name -> stet.v1.Page
+	34, // 7: stet.v1.GetConversationResponse.structure:type_name -> agent.v1.ConversationStateStructure
+	36, // 8: stet.v1.ListConversationsRequest.page:type_name -> stet.v1.Page
 	0,  // 9: stet.v1.ListConversationsResponse.conversations:type_name -> stet.v1.Conversation
-	36, // 10: stet.v1.ListConversationsResponse.damaged:type_name -> stet.v1.Unreadable
-	35, // 11: stet.v1.ConversationHistoryRequest.page:type_name -> stet.v1.Page
+	37, // 10: stet.v1.ListConversationsResponse.damaged:type_name -> stet.v1.Unreadable
+	36, // 11: stet.v1.ConversationHistoryRequest.page:type_name -> stet.v1.Page
 	5,  // 12: stet.v1.ConversationHistoryResponse.saves:type_name -> stet.v1.Save
 	0,  // 13: stet.v1.ForkConversationResponse.conversation:type_name -> stet.v1.Conversation
 	21, // 14: stet.v1.TranscriptResponse.messages:type_name -> stet.v1.TranscriptMessage
 	20, // 15: stet.v1.TranscriptResponse.turns:type_name -> stet.v1.TranscriptTurn
-	37, // 16: stet.v1.TranscriptTurn.spent:type_name -> stet.v1.Spent
+	38, // 16: stet.v1.TranscriptTurn.spent:type_name -> stet.v1.Spent
 	22, // 17: stet.v1.TranscriptMessage.tool:type_name -> stet.v1.TranscriptTool
-	35, // 18: stet.v1.SearchRequest.page:type_name -> stet.v1.Page
+	36, // 18: stet.v1.SearchRequest.page:type_name -> stet.v1.Page
 	26, // 19: stet.v1.SearchResponse.hits:type_name -> stet.v1.SearchHit
-	29, // 20: stet.v1.InspectResponse.fields:type_name -> stet.v1.InspectField
-	1,  // 21: stet.v1.ConversationService.Create:input_type -> stet.v1.CreateConversationRequest
-	3,  // 22: stet.v1.ConversationService.Save:input_type -> stet.v1.SaveConversationRequest
-	6,  // 23: stet.v1.ConversationService.Get:input_type -> stet.v1.GetConversationRequest
-	8,  // 24: stet.v1.ConversationService.List:input_type -> stet.v1.ListConversationsRequest
-	10, // 25: stet.v1.ConversationService.History:input_type -> stet.v1.ConversationHistoryRequest
-	12, // 26: stet.v1.ConversationService.Fork:input_type -> stet.v1.ForkConversationRequest
-	14, // 27: stet.v1.ConversationService.Delete:input_type -> stet.v1.DeleteConversationRequest
-	16, // 28: stet.v1.ConversationService.SetTitle:input_type -> stet.v1.SetConversationTitleRequest
-	18, // 29: stet.v1.ConversationService.Transcript:input_type -> stet.v1.TranscriptRequest
-	23, // 30: stet.v1.ConversationService.Export:input_type -> stet.v1.ExportConversationRequest
-	25, // 31: stet.v1.ConversationService.Search:input_type -> stet.v1.SearchRequest
-	28, // 32: stet.v1.ConversationService.Inspect:input_type -> stet.v1.InspectRequest
-	2,  // 33: stet.v1.ConversationService.Create:output_type -> stet.v1.CreateConversationResponse
-	4,  // 34: stet.v1.ConversationService.Save:output_type -> stet.v1.SaveConversationResponse
-	7,  // 35: stet.v1.ConversationService.Get:output_type -> stet.v1.GetConversationResponse
-	9,  // 36: stet.v1.ConversationService.List:output_type -> stet.v1.ListConversationsResponse
-	11, // 37: stet.v1.ConversationService.History:output_type -> stet.v1.ConversationHistoryResponse
-	13, // 38: stet.v1.ConversationService.Fork:output_type -> stet.v1.ForkConversationResponse
-	15, // 39: stet.v1.ConversationService.Delete:output_type -> stet.v1.DeleteConversationResponse
-	17, // 40: stet.v1.ConversationService.SetTitle:output_type -> stet.v1.SetConversationTitleResponse
-	19, // 41: stet.v1.ConversationService.Transcript:output_type -> stet.v1.TranscriptResponse
-	24, // 42: stet.v1.ConversationService.Export:output_type -> stet.v1.ExportConversationResponse
-	27, // 43: stet.v1.ConversationService.Search:output_type -> stet.v1.SearchResponse
-	30, // 44: stet.v1.ConversationService.Inspect:output_type -> stet.v1.InspectResponse
-	33, // [33:45] is the sub-list for method output_type
-	21, // [21:33] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	28, // 20: stet.v1.SearchResponse.indexing:type_name -> stet.v1.IndexProgress
+	30, // 21: stet.v1.InspectResponse.fields:type_name -> stet.v1.InspectField
+	1,  // 22: stet.v1.ConversationService.Create:input_type -> stet.v1.CreateConversationRequest
+	3,  // 23: stet.v1.ConversationService.Save:input_type -> stet.v1.SaveConversationRequest
+	6,  // 24: stet.v1.ConversationService.Get:input_type -> stet.v1.GetConversationRequest
+	8,  // 25: stet.v1.ConversationService.List:input_type -> stet.v1.ListConversationsRequest
+	10, // 26: stet.v1.ConversationService.History:input_type -> stet.v1.ConversationHistoryRequest
+	12, // 27: stet.v1.ConversationService.Fork:input_type -> stet.v1.ForkConversationRequest
+	14, // 28: stet.v1.ConversationService.Delete:input_type -> stet.v1.DeleteConversationRequest
+	16, // 29: stet.v1.ConversationService.SetTitle:input_type -> stet.v1.SetConversationTitleRequest
+	18, // 30: stet.v1.ConversationService.Transcript:input_type -> stet.v1.TranscriptRequest
+	23, // 31: stet.v1.ConversationService.Export:input_type -> stet.v1.ExportConversationRequest
+	25, // 32: stet.v1.ConversationService.Search:input_type -> stet.v1.SearchRequest
+	29, // 33: stet.v1.ConversationService.Inspect:input_type -> stet.v1.InspectRequest
+	2,  // 34: stet.v1.ConversationService.Create:output_type -> stet.v1.CreateConversationResponse
+	4,  // 35: stet.v1.ConversationService.Save:output_type -> stet.v1.SaveConversationResponse
+	7,  // 36: stet.v1.ConversationService.Get:output_type -> stet.v1.GetConversationResponse
+	9,  // 37: stet.v1.ConversationService.List:output_type -> stet.v1.ListConversationsResponse
+	11, // 38: stet.v1.ConversationService.History:output_type -> stet.v1.ConversationHistoryResponse
+	13, // 39: stet.v1.ConversationService.Fork:output_type -> stet.v1.ForkConversationResponse
+	15, // 40: stet.v1.ConversationService.Delete:output_type -> stet.v1.DeleteConversationResponse
+	17, // 41: stet.v1.ConversationService.SetTitle:output_type -> stet.v1.SetConversationTitleResponse
+	19, // 42: stet.v1.ConversationService.Transcript:output_type -> stet.v1.TranscriptResponse
+	24, // 43: stet.v1.ConversationService.Export:output_type -> stet.v1.ExportConversationResponse
+	27, // 44: stet.v1.ConversationService.Search:output_type -> stet.v1.SearchResponse
+	31, // 45: stet.v1.ConversationService.Inspect:output_type -> stet.v1.InspectResponse
+	34, // [34:46] is the sub-list for method output_type
+	22, // [22:34] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_conversation_service_proto_init() }
@@ -2526,7 +2596,7 @@ func file_stet_v1_conversation_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_conversation_service_proto_rawDesc), len(file_stet_v1_conversation_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

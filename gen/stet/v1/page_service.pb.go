@@ -1133,7 +1133,11 @@ type StorageResponse struct {
 	// Rows and trees that could not be read. What they refer to was not measured.
 	Damaged []string `protobuf:"bytes,10,rep,name=damaged,proto3" json:"damaged,omitempty"`
 	// Missing if the store has no remote. Not older than the answer.
-	Remote        *RemoteBacklog `protobuf:"bytes,11,opt,name=remote,proto3" json:"remote,omitempty"`
+	Remote *RemoteBacklog `protobuf:"bytes,11,opt,name=remote,proto3" json:"remote,omitempty"`
+	// When the store was measured.
+	MeasuredMs int64 `protobuf:"varint,12,opt,name=measured_ms,json=measuredMs,proto3" json:"measured_ms,omitempty"`
+	// It is being measured again; the figures are those of the last time.
+	Measuring     bool `protobuf:"varint,13,opt,name=measuring,proto3" json:"measuring,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1243,6 +1247,20 @@ func (x *StorageResponse) GetRemote() *RemoteBacklog {
 		return x.Remote
 	}
 	return nil
+}
+
+func (x *StorageResponse) GetMeasuredMs() int64 {
+	if x != nil {
+		return x.MeasuredMs
+	}
+	return 0
+}
+
+func (x *StorageResponse) GetMeasuring() bool {
+	if x != nil {
+		return x.Measuring
+	}
+	return false
 }
 
 // RemoteBacklog is what the remote of a store may lack.
@@ -1616,7 +1634,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x0eStorageRequest\"=\n" +
 	"\fStoragePoint\x12\x17\n" +
 	"\atime_ms\x18\x01 \x01(\x03R\x06timeMs\x12\x14\n" +
-	"\x05bytes\x18\x02 \x03(\x03R\x05bytes\"\xd3\x03\n" +
+	"\x05bytes\x18\x02 \x03(\x03R\x05bytes\"\x92\x04\n" +
 	"\x0fStorageResponse\x12(\n" +
 	"\x05kinds\x18\x01 \x03(\v2\x12.stet.v1.KindStatsR\x05kinds\x12-\n" +
 	"\x06points\x18\x02 \x03(\v2\x15.stet.v1.StoragePointR\x06points\x12#\n" +
@@ -1630,7 +1648,10 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\apartial\x18\t \x01(\bR\apartial\x12\x18\n" +
 	"\adamaged\x18\n" +
 	" \x03(\tR\adamaged\x12.\n" +
-	"\x06remote\x18\v \x01(\v2\x16.stet.v1.RemoteBacklogR\x06remote\"w\n" +
+	"\x06remote\x18\v \x01(\v2\x16.stet.v1.RemoteBacklogR\x06remote\x12\x1f\n" +
+	"\vmeasured_ms\x18\f \x01(\x03R\n" +
+	"measuredMs\x12\x1c\n" +
+	"\tmeasuring\x18\r \x01(\bR\tmeasuring\"w\n" +
 	"\rRemoteBacklog\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x14\n" +
 	"\x05blobs\x18\x02 \x01(\x03R\x05blobs\x12\x14\n" +

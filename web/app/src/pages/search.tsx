@@ -2,7 +2,7 @@ import type { SearchHit } from "@gen/stet/v1/conversation_service_pb";
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useListKeys } from "../focus.ts";
-import { count, marked, oneLine } from "../lib/format.ts";
+import { count, grouped, marked, oneLine } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
 import { type Found, type Group, excerpt, groups } from "../lib/search.ts";
 import { useLoad } from "../load.ts";
@@ -47,6 +47,11 @@ export default function SearchPage() {
         <h1>Search</h1>
         <input class="filter" type="search" aria-label="Words to find" placeholder="Words in messages and tool calls" value={text} onInput={(e) => setText(e.currentTarget.value)} ref={focusFirst} />
         {result.value && <span class="muted">{hits.length === 0 ? "nothing" : `${count(messages, "message")} in ${count(list.length, "conversation")}${cursor ? " and more" : ""}`}</span>}
+        {result.value?.indexing && (
+          <span class="muted" role="status">
+            indexing: {grouped(result.value.indexing.done)} of {grouped(result.value.indexing.total)} conversations so far
+          </span>
+        )}
         {within && (
           <button type="button" onClick={() => setQuery({ in: undefined })}>
             in one conversation ✕

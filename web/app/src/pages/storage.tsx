@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import * as api from "../api.ts";
 import { command } from "../lib/command.ts";
-import { bytes, count, grouped, oneLine, ratio } from "../lib/format.ts";
+import { ago, bytes, count, grouped, oneLine, ratio } from "../lib/format.ts";
 import { begin, stacked } from "../lib/plot.ts";
 import { to } from "../lib/route.ts";
 import { useLoad } from "../load.ts";
@@ -16,6 +16,12 @@ import { Command, Empty, Trouble, Waiting } from "../ui.tsx";
 export default function StoragePage() {
   document.title = "Storage · stet";
   const report = useLoad((signal) => api.page.storage({}, { signal }), []);
+  const measuring = report.value?.measuring;
+  useEffect(() => {
+    if (!measuring) return;
+    const timer = setInterval(report.poll, 2000);
+    return () => clearInterval(timer);
+  }, [measuring]);
   if (report.problem) return <Trouble whole problem={report.problem} again={report.again} />;
   if (!report.value) return <Waiting what="Measuring" />;
   const r = report.value;
@@ -34,6 +40,11 @@ export default function StoragePage() {
       <div class="page-head">
         <h1>Storage</h1>
         {r.partial && <span class="tag">measured partially: the store is large</span>}
+        {r.measuring && (
+          <span class="muted" role="status">
+            measured {ago(Number(r.measuredMs), Date.now())}; measuring again
+          </span>
+        )}
         <span class="spring" />
         <button type="button" onClick={report.again}>
           Measure again
