@@ -1,19 +1,104 @@
 package stet
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
 
-// UpdateIndexes brings up to date what makes lists fast: the lists of conversations by
-// workspace and agent. Stores of this release are up to date; those that an earlier one
-// filled need it once. It can be ended at any time and continued, beside writers.
-// progress, if set, is called with the number of conversations read.
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
+)
+
+// UpdateIndexes brings up to date what makes lists and searches fast: the lists of
+// conversations by workspace and agent, and the index of words, if it is a file. It can
+// be ended at any time and continued, beside writers and other processes. progress, if
+// set, is called with the number of conversations that were listed.
 func (db *DB) UpdateIndexes(ctx context.Context, progress func(done int)) error {
-	return db.conversations.FileAll(ctx, progress)
+	err := db.conversations.FileAll(ctx, progress)
+	if err != nil || !db.wordsInFile() {
+		return err
+	}
+	return db.updateWords(ctx)
 }
+
+// wordsInFile reports whether the index of words is a file of this store.
+func (db *DB) wordsInFile() bool {
+	return db.engine != nil && !db.engine.ReadOnly() && db.ring == nil && db.openSearch == nil
+}
+
+func (db *DB) updateWords(ctx context.Context) error {
+	index, err := db.Search(ctx)
+	if err == nil {
+		err = index.Degraded()
+	}
+	if err == nil {
+		_, err = index.Update(ctx)
+	}
+	return err
+}
+
+// manyChanges is how many changed conversations are worth a process that updates the
+// index of words. A search does fewer itself.
+const manyChanges = 400
 
 // IndexesWait reports whether UpdateIndexes has much to do.
 func (db *DB) IndexesWait(ctx context.Context) (bool, error) {
 	if db.engine == nil || db.engine.ReadOnly() {
 		return false, nil
 	}
-	return db.conversations.Unfiled(ctx)
+	unfiled, err := db.conversations.Unfiled(ctx)
+	if err != nil || unfiled || !db.wordsInFile() {
+		return unfiled, err
+	}
+	n := 0
+	for _, err := range db.rows.Scan(ctx, keyspace.AllChanged(), kv.ScanOptions{KeysOnly: true, Limit: manyChanges + 1}) {
+		if err != nil {
+			return false, fmt.Errorf("count changed conversations: %w", err)
+		}
+		n++
+	}
+	return n > manyChanges, nil
+}
+
+// savesTogether is how long KeepIndexes waits after a change for more of them.
+const savesTogether = 500 * time.Millisecond
+
+// KeepIndexes updates the indexes now, and the index of words whenever a conversation
+// changes, until ctx is done. It is for processes that stay, such as a server: a search
+// then has nothing to update. It returns the error of an update that failed.
+func (db *DB) KeepIndexes(ctx context.Context) error {
+	if !db.wordsInFile() {
+		if db.engine == nil || db.engine.ReadOnly() {
+			return nil
+		}
+		return ended(ctx, db.UpdateIndexes(ctx, nil))
+	}
+	hints := db.rows.Watch(ctx, keyspace.AllChanged()) // before the first update, so that no change is missed
+	if err := db.UpdateIndexes(ctx, nil); err != nil {
+		return ended(ctx, err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hints:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(savesTogether):
+		}
+		if err := db.updateWords(ctx); err != nil {
+			return ended(ctx, err)
+		}
+	}
+}
+
+// ended drops the error of work that was ended.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }

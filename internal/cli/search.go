@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,9 @@ narrow the search. -c searches one conversation.
 Rewound messages are found, too, and marked with their save; --current
 skips them.
 
-The index is updated first, which reads only what changed. The index of an
+The index is updated first, which reads only what changed; the first time that is
+everything, newest first. What is interrupted is continued by the next search. Commands
+that store much, and a server, update the index in the background. The index of an
 encrypted store is in memory only, so no plain text reaches the disk.`,
 		Example: "  stet search retry timeout\n  stet search '\"exit code\" tool:shell path:checkout'\n  stet -c 01JCX4 search queue --json",
 		Args:    cobra.MinimumNArgs(1),
@@ -101,7 +104,7 @@ func (a *app) searchIn(ctx context.Context, index search.Searcher, words string,
 	if rebuild {
 		update = index.Rebuild
 	}
-	stats, err := update(ctx)
+	stats, err := a.indexing(ctx, index, update)
 	if err != nil {
 		return err
 	}
@@ -127,6 +130,30 @@ func (a *app) searchIn(ctx context.Context, index search.Searcher, words string,
 		return coded(ExitDamage, "parts of %s cannot be read, so some of it may not be found; 'stet fsck' lists the damage", few(stats.Damaged, 5))
 	}
 	return nil
+}
+
+// indexing shows the progress of an update that takes long. One that is interrupted is
+// continued by the next.
+func (a *app) indexing(ctx context.Context, index search.Searcher, update func(context.Context) (search.Stats, error)) (search.Stats, error) {
+	shown := a.counter("indexing conversations:")
+	defer shown.done()
+	ctx, ended := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer ended()
+	watching.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			if done, total := index.Progress(); total > 0 {
+				shown.of(done, total)
+			}
+		}
+	})
+	return update(ctx)
 }
 
 type hitJSON struct {

@@ -152,8 +152,26 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 			return err
 		}
 		defer a.keepSending(ctx, db)()
+		defer keepIndexes(ctx, db, logger)()
 		return a.answer(ctx, all, opts, handler)
 	})
+}
+
+// keepIndexes keeps the indexes of a store up to date while a server runs. The result
+// ends it.
+func keepIndexes(ctx context.Context, db *stet.DB, logger *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := db.KeepIndexes(ctx); err != nil {
+			logger.Warn("the indexes are not kept up to date; each search updates its own", "error", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // serveTenants serves tenants, whose tokens must exist.
