@@ -37,6 +37,7 @@ var importMap = map[string][]string{
 	"internal/realservers":   {"internal/testenv"},
 	"internal/scriptedmodel": {},
 	"internal/suites/...":    {},
+	"internal/suites/suite":  {"access", "fleet", "internal/cli", "internal/realservers", "internal/testenv"},
 	"internal/realagents":    {"internal/testenv", "internal/scriptedmodel"},
 	"gen/agent/v1":           {},
 	"gen/anyrun/v1":          {},
