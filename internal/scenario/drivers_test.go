@@ -138,8 +138,7 @@ func typescript(t *testing.T) string {
 		t.Fatal(err)
 	}
 	buildTypeScript.Do(func() {
-		run(t, nil, "../tools/npm.sh", dir)
-		run(t, nil, "node", filepath.Join(dir, "node_modules/typescript/bin/tsc"), "-p", dir)
+		run(t, nil, "../tools/tsc.sh", dir)
 	})
 	return dir
 }

@@ -47,7 +47,7 @@ script() {
 	versitygw | grpcurl | rclone | postgres18) "$tools/$1.sh" ;;
 	page) "$tools/npm.sh" web/app ;;
 	typescript) "$tools/npm.sh" clients/typescript ;;
-	suites) "$tools/npm.sh" internal/suites/durablestreams ;;
+	suites) "$tools/npm.sh" internal/suites/durablestreams && "$tools/npm.sh" clients/typescript && "$tools/npm.sh" clients/langgraph ;;
 	claude-code | codex | gemini | opencode | copilot | qwen | pi) "$tools/agents.sh" "$1" ;;
 	esac
 }
