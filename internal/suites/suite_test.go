@@ -1,14 +1,4 @@
-// Package suite runs the conformance suites that others publish against 'stet serve' as
-// a process of its own. The suites come from npm and are run by vitest; a test of a
-// package below internal/suites names one, starts a server and reads what it reports.
-//
-//	func TestMain(m *testing.M) { suite.Main(m) }
-//
-//	func TestConformance(t *testing.T) { protocol.Run(t, protocol.Embedded(t)) }
-//
-// `make test` runs a quick cut of each on the embedded store, `make test-suites` all of
-// it on every kind of store.
-package suite
+package suites
 
 import (
 	"bufio"
@@ -31,29 +21,29 @@ import (
 // asCommand makes the test binary the command line.
 const asCommand = "STET_SUITE_COMMAND"
 
-// Main is the TestMain of a package that runs a suite.
-func Main(m *testing.M) {
+// run is TestMain.
+func run(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(realservers.Run(m))
 }
 
-// Whole reports whether all of the suites is wanted.
-func Whole() bool { return os.Getenv("STET_SUITES") == "1" }
+// whole reports whether all of each suite is wanted.
+func whole() bool { return os.Getenv("STET_SUITES") == "1" }
 
-// Suite is a suite that others publish.
-type Suite struct {
-	// Name is for people.
-	Name string
-	// Dir has package.json and the tests, relative to the package that runs them.
-	Dir string
-	// Total is the number of its tests.
-	Total int
-	// Quick selects the tests of a quick run by their names; empty means all of them.
-	Quick string
-	// Env is added to the environment of the suite and of its servers.
-	Env []string
+// suite is a suite that others publish.
+type suite struct {
+	// name is for people.
+	name string
+	// dir has package.json and the tests.
+	dir string
+	// total is the number of its tests.
+	total int
+	// quick selects the tests of a quick run by their names; empty means all of them.
+	quick string
+	// env is added to the environment of the suite and of its servers.
+	env []string
 }
 
 // result is what vitest reports.
@@ -71,19 +61,19 @@ type result struct {
 	} `json:"testResults"`
 }
 
-// Run runs the suite against a server.
-func (s Suite) Run(t *testing.T, at Server) {
+// test runs the suite against a server.
+func (s suite) test(t *testing.T, at server) {
 	t.Helper()
 	s.install(t)
 	report := filepath.Join(t.TempDir(), "report.json")
 	args := []string{"node_modules/vitest/vitest.mjs", "run", "--reporter=json", "--outputFile=" + report}
-	quick := s.Quick != "" && !Whole()
-	if quick {
-		args = append(args, "-t", s.Quick)
+	cut := s.quick != "" && !whole()
+	if cut {
+		args = append(args, "-t", s.quick)
 	}
 	cmd := exec.CommandContext(t.Context(), node(t), args...)
-	cmd.Dir = s.Dir
-	cmd.Env = append(append(os.Environ(), "STET_URL="+at.Address, "STET_TOKEN="+at.Token), s.Env...)
+	cmd.Dir = s.dir
+	cmd.Env = append(append(os.Environ(), "STET_URL="+at.address, "STET_TOKEN="+at.token), s.env...)
 	out, runErr := cmd.CombinedOutput()
 	data, err := os.ReadFile(report)
 	var got result
@@ -93,7 +83,7 @@ func (s Suite) Run(t *testing.T, at Server) {
 	if err != nil {
 		t.Fatalf("the suite reported nothing: %v, %v\n%s", err, runErr, out)
 	}
-	t.Logf("%s: %d passed, %d failed, %d skipped of %d", s.Name, got.Passed, got.Failed, got.Skipped, got.Total)
+	t.Logf("%s: %d passed, %d failed, %d skipped of %d", s.name, got.Passed, got.Failed, got.Skipped, got.Total)
 	for _, file := range got.Files {
 		for _, test := range file.Tests {
 			if test.Status == "failed" {
@@ -101,16 +91,16 @@ func (s Suite) Run(t *testing.T, at Server) {
 			}
 		}
 	}
-	if runErr != nil || got.Total != s.Total || got.Passed < s.Total/2 || !quick && got.Passed != s.Total {
-		t.Errorf("%d of %d tests passed, want %d: %v\n%s", got.Passed, got.Total, s.Total, runErr, out)
+	if runErr != nil || got.Total != s.total || got.Passed < s.total/2 || !cut && got.Passed != s.total {
+		t.Errorf("%d of %d tests passed, want %d: %v\n%s", got.Passed, got.Total, s.total, runErr, out)
 	}
 }
 
 // install brings the modules of the suite.
-func (s Suite) install(t *testing.T) {
+func (s suite) install(t *testing.T) {
 	t.Helper()
 	testenv.Need(t, "node", "suites")
-	if out, err := exec.CommandContext(t.Context(), "../../tools/npm.sh", s.Dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "../tools/npm.sh", s.dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
@@ -120,7 +110,7 @@ func (s Suite) install(t *testing.T) {
 func node(t *testing.T) string {
 	t.Helper()
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
-	path, err := filepath.Abs("../durablestreams/node_modules/node-" + runtime.GOOS + "-" + arch + "/bin/node")
+	path, err := filepath.Abs("durablestreams/node_modules/node-" + runtime.GOOS + "-" + arch + "/bin/node")
 	if err == nil {
 		_, err = os.Stat(path)
 	}
@@ -130,11 +120,11 @@ func node(t *testing.T) string {
 	return path
 }
 
-// Server is a running server.
-type Server struct{ Address, Token string }
+// server is a running server.
+type server struct{ address, token string }
 
-// Embedded serves a new embedded store until the test ends.
-func (s Suite) Embedded(t *testing.T) Server {
+// embedded serves a new embedded store until the test ends.
+func (s suite) embedded(t *testing.T) server {
 	t.Helper()
 	s.install(t)
 	dir := t.TempDir()
@@ -143,14 +133,14 @@ func (s Suite) Embedded(t *testing.T) Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Server{address, strings.TrimSpace(string(token))}
+	return server{address, strings.TrimSpace(string(token))}
 }
 
-// Fleet serves a database and a bucket until the test ends, for the token of a tenant.
+// fleet serves a database and a bucket until the test ends, for the token of a tenant.
 // Only make test-suites runs such tests.
-func (s Suite) Fleet(t *testing.T) Server {
+func (s suite) fleet(t *testing.T) server {
 	t.Helper()
-	if !Whole() {
+	if !whole() {
 		t.Skip("make test-suites runs this")
 	}
 	s.install(t)
@@ -169,11 +159,11 @@ func (s Suite) Fleet(t *testing.T) Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Server{s.serve(t, []string{"STET_STORE=" + config.Database, "STET_BLOBS=" + config.Blobs}, "--mode", "server"), token}
+	return server{s.serve(t, []string{"STET_STORE=" + config.Database, "STET_BLOBS=" + config.Blobs}, "--mode", "server"), token}
 }
 
 // serve runs 'stet serve' until the test ends, and returns its address.
-func (s Suite) serve(t *testing.T, env []string, args ...string) string {
+func (s suite) serve(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -181,7 +171,7 @@ func (s Suite) serve(t *testing.T, env []string, args ...string) string {
 	}
 	home := t.TempDir()
 	cmd := exec.Command(self, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(append(append(os.Environ(), asCommand+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_DATA_HOME="+home), s.Env...), env...)
+	cmd.Env = append(append(append(os.Environ(), asCommand+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_DATA_HOME="+home), s.env...), env...)
 	cmd.Stderr = os.Stderr
 	// Whatever happens to the tests, the server does not outlive them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

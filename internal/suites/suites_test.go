@@ -1,0 +1,59 @@
+package suites
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+func TestMain(m *testing.M) { run(m) }
+
+var streams = suite{
+	name: "Durable Streams", dir: "durablestreams", total: 338,
+	// Without what sleeps for seconds or tries many random inputs.
+	quick: `^(?!.*(TTL Expiration|TTL and Expiry|Property-Based|Chunking)).*$`,
+	// A few tests wait until a live read ends, which is short here. Subscriptions call
+	// servers of the suite.
+	env: []string{"STET_SERVE_STREAM_WAIT_MS=800", "STET_SERVE_LOCAL_WEBHOOKS=true"},
+}
+
+// savers has the tests of the specification of savers and those for delta channels.
+var savers = suite{name: "LangGraph", dir: "../../clients/langgraph", total: 718 + 8}
+
+func TestDurableStreams(t *testing.T) { streams.test(t, streams.embedded(t)) }
+
+func TestLangGraph(t *testing.T) {
+	at := savers.embedded(t)
+	build(t)
+	savers.test(t, at)
+}
+
+// The same on a database and a bucket, with the token of a tenant.
+
+func TestDurableStreamsOnAFleet(t *testing.T) { streams.test(t, streams.fleet(t)) }
+
+func TestLangGraphOnAFleet(t *testing.T) {
+	at := savers.fleet(t)
+	build(t)
+	savers.test(t, at)
+}
+
+// build compiles the client that the saver uses, and the saver, which checks its types.
+func build(t *testing.T) {
+	t.Helper()
+	link := savers.dir + "/node_modules/@stet-dev/client"
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../../typescript", link); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"../../clients/typescript", savers.dir} {
+		if out, err := exec.CommandContext(t.Context(), "../tools/tsc.sh", dir).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", dir, err, out)
+		}
+	}
+}
