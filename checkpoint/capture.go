@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stet-dev/stet/blob"
-	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
@@ -79,7 +77,8 @@ type Result struct {
 	// Recovered describes an interrupted rewind that was recovered first, or is nil.
 	Recovered *Recovery
 	// StateError is set if the state of the conversation, Request.Root, is lost: the files
-	// are captured, and the record names no state. It wraps conversation.ErrDataLoss.
+	// are captured, and the record names no state. A state that is stored and damaged is
+	// named, because it may be repaired. The error wraps conversation.ErrDataLoss.
 	StateError error
 	// IndexError is why the stat index could not be saved, or nil. The checkpoint is
 	// complete; the next one will take longer.
@@ -139,22 +138,13 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
+	if res.StateError == nil {
+		res.StateError = w.damagedRoot(ctx, rec)
+	}
 	res.Record, res.NotCaptured, res.Stats, res.IgnoredChanged = rec, cap.skipped, cap.stats, cap.changedIgnored
 	res.NotKept = cap.notKept
 	res.IndexError = errors.Join(w.keepIndex(cap.index), w.keepRound(next, cap.stats))
 	return res, nil
-}
-
-// dropLostRoot removes the state from a record if that is what the store lacked, and
-// returns the loss.
-func dropLostRoot(rec *Record, err error) error {
-	var missing *kv.MissingBlobsError
-	if rec.Root.IsZero() || !errors.As(err, &missing) || !slices.Contains(missing.IDs, rec.Root) {
-		return nil
-	}
-	loss := &conversation.HydrationError{Conversation: rec.Conversation, Source: "pointer", Err: blob.NotFound(rec.Root)}
-	rec.Root = blob.ID{}
-	return loss
 }
 
 // capturedTurn is captured, and examines ignored files where a turn begins or ends.

@@ -51,3 +51,24 @@ func TestFilesAreCapturedWithoutALostState(t *testing.T) {
 		t.Errorf("with a state: %+v, %v", res, err)
 	}
 }
+
+// A state whose bytes are damaged is reported, and stays named: it may be repaired.
+func TestFilesAreCapturedWithADamagedState(t *testing.T) {
+	blobs := memblob.New()
+	damaged := blob.Blob{ID: blob.Sum([]byte("a state")), Data: []byte("other bytes")}
+	if err := blobs.Put(t.Context(), damaged); err != nil {
+		t.Fatal(err)
+	}
+	w, err := checkpoint.New(blob.Checked(blobs), memkv.New(blobs), nil).Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	res, err := w.Checkpoint(t.Context(), checkpoint.Request{Conversation: "c", Root: damaged.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fault.Of(res.StateError) != fault.Damaged || res.Record == nil || res.Record.Root != damaged.ID {
+		t.Errorf("%+v, %v", res.Record, res.StateError)
+	}
+}
