@@ -168,10 +168,14 @@ func (a *app) logRows(ctx context.Context, history *timeline.History, shown []*t
 	if isTerminal(a.out) {
 		room -= min(14, slices.Max(columnWidths(texts, 7)[6:])) // so that the tools are not cut off by long titles
 	}
-	widths[3] = min(widths[3], max(20, min(room, 60)))
+	widths[3] = min(widths[3], max(12, min(room, 60)))
 	rows := make([]logRow, len(shown))
 	for i, e := range shown {
 		texts[i][3] = clip(texts[i][3], widths[3])
+		if tail := texts[i][6]; tail != "" && isTerminal(a.out) && a.lineEnd(graph, widths)+columns(tail) > a.width() {
+			rows[i].below = append(rows[i].below, a.below(graph, i, tail))
+			texts[i][6] = ""
+		}
 		rows[i].line = a.logLine(e, a.glyphs(graph, i, e), graph.width, texts[i], widths)
 		if words := spentLine(e, turns[i]); words != "" {
 			rows[i].below = append(rows[i].below, a.below(graph, i, words))
@@ -184,6 +188,15 @@ func (a *app) logRows(ctx context.Context, history *timeline.History, shown []*t
 		}
 	}
 	return rows, nil
+}
+
+// lineEnd returns where the tails of lines begin.
+func (a *app) lineEnd(graph *logGraph, widths []int) int {
+	end := graph.width
+	for _, w := range widths {
+		end += w + 2
+	}
+	return end
 }
 
 func (a *app) logLine(e *timeline.Entry, glyphs string, taken int, row []string, widths []int) string {
