@@ -19,7 +19,7 @@ MORE  := postgres18 grpcurl
 AGENTS := claude-code codex gemini opencode copilot qwen pi
 
 # Packages in which goroutines share data are tested under the race detector.
-RACE := ./agenttools/... ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
+RACE := ./agenttools/... ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
 
 # A compiler that collects less garbage needs three quarters of the time.
 LAZYGC := env GOGC=400 GOMEMLIMIT=1GiB
