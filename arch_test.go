@@ -89,7 +89,7 @@ var importMap = map[string][]string{
 	"foreign/cursor/cursorexport": {"blob", "kv", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "transcript", "foreign/cursor/..."},
 
 	// Tests of both open stet stores by the front door.
-	"foreign/cursor/internal/cursortest": {".", "foreign/cursor/..."},
+	"foreign/cursor/internal/cursortest": {".", "internal/keyspace", "foreign/cursor/..."},
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.

@@ -88,13 +88,17 @@ func entries(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-// rowsOf returns all rows of a store. Which file a conversation came from is left out.
+// rowsOf returns all rows of a store but those of this store alone. Which file a
+// conversation came from is left out.
 func rowsOf(t testing.TB, rows kv.Store) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for row, err := range rows.Scan(t.Context(), kv.Range{}, kv.ScanOptions{}) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if cursortest.OwnRow(row.Key) {
+			continue
 		}
 		value := string(row.Value)
 		if strings.HasPrefix(row.Key, "stet:conversation:") {

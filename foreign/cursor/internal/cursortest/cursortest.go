@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/foreign/cursor"
 	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
+	"github.com/stet-dev/stet/internal/keyspace"
 )
 
 // EditorSchema makes the tables of a state.vscdb.
@@ -106,6 +107,12 @@ func Open(t testing.TB, path string, opts *cursor.Options) *cursor.Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// OwnRow reports whether a row is one that each store makes for itself, with a random
+// salt: the lists of conversations by workspace and agent, and what changed for indexes.
+func OwnRow(key string) bool {
+	return keyspace.AllConversationsOf().Contains(key) || keyspace.AllChanged().Contains(key) || key == keyspace.Setting("filters")
 }
 
 // OpenDB returns a new stet store, and the same as what imports write into and exports
