@@ -50,7 +50,9 @@ func TestStreamsUnderNetworkFaults(t *testing.T) {
 	const agents, followers = 20, 10
 	events := testenv.Scale(50_000, 2_000_000) / (agents * followers)
 	_, address := start(t)
-	p := newProxy(t, address, 8<<10)
+	// The readers of an agent share a connection, which is cut after at most five times
+	// this: less than they need for the smallest number of events.
+	p := newProxy(t, address, int64(testenv.Sizes(2<<10, 8<<10, 8<<10)))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var work sync.WaitGroup
