@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/thread"
 )
 
 // Each benchmark measures us and a baseline in turns, in one run, and reports
@@ -358,6 +360,49 @@ func BenchmarkThousandTurns(b *testing.B) {
 		}
 		mustCompact(b, db)
 		b.ReportMetric(float64(storedBytes(b, db))/float64(zstdSize(b, pieces)), "stored/content")
+	}
+}
+
+// BenchmarkThousandFrames stores a frame for each of 1,000 rounds of a graph whose list of
+// messages grows by about 2 KB, and compares what is stored with what the messages alone
+// take. copies is what it would be with the whole list in each frame.
+func BenchmarkThousandFrames(b *testing.B) {
+	for b.Loop() {
+		db := openBench(b, nil)
+		threads := db.Threads()
+		text := content(2 << 10)
+		var pieces [][]byte
+		var copies int64
+		list, parent := []byte("["), ""
+		for i := range 1000 {
+			message, err := json.Marshal(map[string]string{"role": "user", "content": printable(text())})
+			if err != nil {
+				b.Fatal(err)
+			}
+			pieces = append(pieces, message)
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = append(list, message...)
+			value := append(slices.Clone(list), ']')
+			copies += int64(len(value))
+			id := fmt.Sprintf("%04d", i)
+			err = threads.Put(b.Context(), thread.NewFrame{
+				Key: thread.Key{Thread: "t", ID: id}, Parent: parent,
+				Metadata: fmt.Appendf(nil, `{"source":"loop","step":%d,"parents":{}}`, i),
+				Body:     thread.Value{Type: "json", Data: fmt.Appendf(nil, `{"v":4,"id":%q,"ts":"2026-01-01T00:00:00.000Z","channel_versions":{"messages":%d},"versions_seen":{}}`, id, i)},
+				Versions: map[string]string{"messages": fmt.Sprint(i)},
+				Values:   map[string]thread.Value{"messages": {Type: "json", Data: value}},
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			parent = id
+		}
+		mustCompact(b, db)
+		unique := float64(zstdSize(b, pieces))
+		b.ReportMetric(float64(storedBytes(b, db))/unique, "stored/content")
+		b.ReportMetric(float64(copies)/unique, "copies/content")
 	}
 }
 

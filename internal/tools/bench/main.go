@@ -30,7 +30,7 @@ type suite struct {
 var suites = []suite{
 	{".", "DurablePut|CachedGet|Reput|Encrypted", "200x"},
 	{".", "GrowingList", "50x"},
-	{".", "ThousandTurns", "1x"},
+	{".", "ThousandTurns|ThousandFrames", "1x"},
 	{".", "ManyConversations", "1x"},
 	{"./conversation", ".", "200x"},
 	{"./workspace", ".", "3x"},
@@ -56,6 +56,7 @@ var targets = []struct {
 	{regexp.MustCompile(`Encrypted`), "ratio", "≥ 0.6"},
 	{regexp.MustCompile(`GrowingList`), "B/entry", "< 200"},
 	{regexp.MustCompile(`ThousandTurns`), "stored/content", "≤ 1.1"},
+	{regexp.MustCompile(`ThousandFrames`), "stored/content", "≤ 1.2"},
 	{regexp.MustCompile(`ManyConversations/(list|filter|search)`), "many-ms", "≤ 200"},
 	{regexp.MustCompile(`^Save/`), "ratio", "≤ 1.5"},
 	{regexp.MustCompile(`SaveDurable`), "ratio", "≤ 1.5"},
