@@ -168,7 +168,9 @@ func TestOptionsAreAsked(t *testing.T) {
 			removed = append(removed, what)
 			return do()
 		},
-		Fail: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 429) },
+		Fail: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+		},
 	})
 	s.want(s.do("PUT", "/v1/stream/s", "12345", "Content-Type", "text/plain"), 201)
 	s.want(s.do("POST", "/v1/stream/s", "123456", "Content-Type", "text/plain"), 429)
