@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stet-dev/stet"
@@ -18,12 +19,22 @@ import (
 // rotten is a store in which a bit of some blobs has changed.
 type rotten struct {
 	*memblob.Store
-	at map[blob.ID]int // which byte; negative ones count from the end
+	at atomic.Pointer[map[blob.ID]int] // which byte; negative ones count from the end
 }
+
+func newRotten() *rotten {
+	r := &rotten{Store: memblob.New()}
+	r.damage(nil)
+	return r
+}
+
+// damage changes which blobs are damaged. A read that a canceled walk began may still
+// be under way.
+func (r *rotten) damage(at map[blob.ID]int) { r.at.Store(&at) }
 
 func (r *rotten) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	data, err := r.Store.Get(ctx, id)
-	if at, bad := r.at[id]; bad && err == nil {
+	if at, bad := (*r.at.Load())[id]; bad && err == nil {
 		data[(at+len(data))%len(data)] ^= 1
 	}
 	return data, err
@@ -39,7 +50,7 @@ func (r *rotten) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 func TestCheckOfADamagedEncryptedStore(t *testing.T) {
 	ctx := t.Context()
 	for _, keyed := range []bool{false, true} {
-		blobs := &rotten{memblob.New(), map[blob.ID]int{}}
+		blobs := newRotten()
 		b := stet.Backend{Blobs: blobs, Rows: memkv.New(blobs.Store), Inventory: blobs, Objects: memblob.NewObjects()}
 		ring := newRing(t)
 		if !keyed {
@@ -65,7 +76,7 @@ func TestCheckOfADamagedEncryptedStore(t *testing.T) {
 		}
 		for _, name := range names {
 			for _, at := range []int{0, 10, 50, -1} {
-				blobs.at = map[blob.ID]int{name: at}
+				blobs.damage(map[blob.ID]int{name: at})
 				report, err := openOver(t, b, ring).Check(ctx, &upkeep.CheckOptions{ReadData: true})
 				if err != nil {
 					t.Errorf("encrypted %v, %s at %d: %v", keyed, name, at, err)
@@ -83,7 +94,7 @@ func TestCheckOfADamagedEncryptedStore(t *testing.T) {
 // TestDamageIsNotArchived has a changed bit in a blob that nobody looks into: a pack
 // would vouch for it.
 func TestDamageIsNotArchived(t *testing.T) {
-	blobs := &rotten{memblob.New(), map[blob.ID]int{}}
+	blobs := newRotten()
 	b := stet.Backend{Blobs: blobs, Rows: memkv.New(blobs.Store), Inventory: blobs, Objects: memblob.NewObjects()}
 	db := openOver(t, b, nil)
 	talk(t, db, "c1", 1)
@@ -91,13 +102,13 @@ func TestDamageIsNotArchived(t *testing.T) {
 	var names []blob.ID
 	must(t, blobs.List(t.Context(), blob.ID{}, func(i blob.Info) error { names = append(names, i.ID); return nil }))
 	for _, name := range names {
-		blobs.at = map[blob.ID]int{name: -1}
+		blobs.damage(map[blob.ID]int{name: -1})
 		if _, err := openOver(t, b, nil).Archive(t.Context(), "c1"); err == nil {
 			t.Errorf("%s is damaged, and was archived", name)
 			must(t, db.Unarchive(t.Context(), "c1"))
 		}
 	}
-	blobs.at = nil
+	blobs.damage(nil)
 	_, err := db.Archive(t.Context(), "c1")
 	must(t, err)
 }
