@@ -36,7 +36,7 @@ is listed, and gives exit code 6.`,
 			})
 		},
 	}
-	cmd.Flags().IntVar(&depth, "depth", 0, "depth to follow (0: no limit)")
+	countFlag(cmd.Flags(), &depth, "depth", "", 0, "depth to follow (0: no limit)")
 	cmd.Flags().BoolVar(&dot, "dot", false, "print a graph for graphviz")
 	return cmd
 }

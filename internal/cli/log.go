@@ -45,7 +45,7 @@ were imported for a directory that is not on this machine.`,
 			})
 		}),
 	}
-	cmd.Flags().IntVarP(&limit, "limit", "n", 30, "at most this many checkpoints (0: all)")
+	countFlag(cmd.Flags(), &limit, "limit", "n", 30, "at most this many checkpoints (0: all)")
 	cmd.Flags().BoolVar(&all, "all", false, "include checkpoints without changes and those during a turn")
 	a.noPagerFlag(cmd)
 	return cmd

@@ -74,7 +74,7 @@ events and name, and for a copy ('stet follow') the server where the agent runs.
 	cmd.Flags().BoolVar(&flags.here, "here", false, "only conversations of this workspace (see -C)")
 	cmd.Flags().BoolVar(&flags.agents, "agents", false, "list cloud agents, also copies")
 	cmd.Flags().StringVar(&flags.agent, "agent", "", "only conversations of this agent")
-	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 0, "at most this many; 0 lists all (default 100, with --json all)")
+	countFlag(cmd.Flags(), &flags.limit, "limit", "n", 0, "at most this many; 0 lists all (default 100, with --json all)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "also show the conversations of subagents, below those that started them")
 	cmd.Flags().BoolVarP(&flags.long, "long", "l", false, "also show tokens and cost")
 	return cmd

@@ -106,7 +106,7 @@ after them. Operations of other workspaces are omitted without --everywhere.`,
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "at most this many (0: all)")
+	countFlag(cmd.Flags(), &limit, "limit", "n", 0, "at most this many (0: all)")
 	cmd.Flags().BoolVar(&everywhere, "everywhere", false, "also those of other workspaces")
 	return cmd
 }
