@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/fault"
@@ -144,7 +145,7 @@ func (f *finder) versions(ctx context.Context, target Target) (bodies [][]byte, 
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%w: %q", ErrNotCaptured, target.Paths)
+		return nil, fmt.Errorf("%w: %s", ErrNotCaptured, strings.Join(target.Paths, ", "))
 	}
 	return bodies, nil
 }
