@@ -17,8 +17,12 @@ import {
 import { Code, ConnectError, connect, type Options, type Stet } from "@stet-dev/client";
 import type { Frame, FrameValue } from "@stet-dev/client/gen/stet/v1/thread_service_pb";
 
-/** Larger values are put as blobs, so that a checkpoint fits into one message. */
-const largeBytes = 64 << 10;
+/**
+ * What the values of one call may have inside its message, of which the server accepts
+ * 4 MiB; the others are put as blobs. Those are kept whole: only in the call the server
+ * knows which earlier value they are like.
+ */
+const messageBytes = 3 << 20;
 
 /** A value as the service takes it. */
 type Value = { type: string; content: { case: "data" | "blob"; value: Uint8Array } };
@@ -84,17 +88,18 @@ export class StetSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const { thread, namespace } = where(config, "put a checkpoint");
     const { channel_values: channelValues, ...body } = checkpoint;
+    const room = { bytes: messageBytes };
     const values: Record<string, Value> = {};
     for (const channel of Object.keys(newVersions)) {
       if (Object.hasOwn(channelValues, channel)) {
-        values[channel] = await this.value(channelValues[channel]);
+        values[channel] = await this.value(channelValues[channel], room);
       }
     }
     await this.stet.threads.put({
       key: { thread, namespace, id: checkpoint.id },
       parent: getCheckpointId(config),
       metadata: encode(metadata),
-      body: await this.value(body),
+      body: await this.value(body, room),
       versions: versions({ ...checkpoint.channel_versions, ...newVersions }),
       values,
     });
@@ -107,6 +112,7 @@ export class StetSaver extends BaseCheckpointSaver {
     if (id === "") {
       throw new Error('cannot put writes: "checkpoint_id" is missing in "configurable"');
     }
+    const room = { bytes: messageBytes };
     await this.stet.threads.putWrites({
       key: { thread, namespace, id },
       task: taskId,
@@ -114,7 +120,7 @@ export class StetSaver extends BaseCheckpointSaver {
         writes.map(async ([channel, value], index) => ({
           index: WRITES_IDX_MAP[channel] ?? index,
           channel,
-          value: await this.value(value),
+          value: await this.value(value, room),
         })),
       ),
     });
@@ -192,10 +198,14 @@ export class StetSaver extends BaseCheckpointSaver {
     checkpoint.channel_versions[TASKS] = known.length > 0 ? maxChannelVersion(...known) : this.getNextVersion(undefined);
   }
 
-  /** Serialises a value. A large one is put as a blob, which is durable with the checkpoint. */
-  private async value(data: unknown): Promise<Value> {
+  /**
+   * Serialises a value. What does not fit into the room of the call is put as a blob, which
+   * is durable with the checkpoint.
+   */
+  private async value(data: unknown, room: { bytes: number }): Promise<Value> {
     const [type, bytes] = await this.serde.dumpsTyped(data);
-    if (bytes.length <= largeBytes) {
+    if (bytes.length <= room.bytes) {
+      room.bytes -= bytes.length;
       return { type, content: { case: "data", value: bytes } };
     }
     return { type, content: { case: "blob", value: await this.stet.blobs.put(bytes) } };
