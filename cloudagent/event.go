@@ -8,6 +8,7 @@ import (
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -47,7 +48,7 @@ func decodeEvent(row kv.Row) (event, error) {
 	if err := proto.Unmarshal(e.bytes, e.rec); err != nil {
 		return event{}, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
 	}
-	if err := checkFormat(row.Key, e.rec.Format); err != nil {
+	if err := rowformat.Check(row.Key, e.rec.Format, recordFormat); err != nil {
 		return event{}, err
 	}
 	n, err := keyspace.ParseNumber(keyspace.Last(row.Key))
@@ -56,16 +57,4 @@ func decodeEvent(row kv.Row) (event, error) {
 	}
 	e.at = Offset{Seq: n, Tag: binary.BigEndian.Uint64(row.Value)}
 	return e, nil
-}
-
-// checkFormat rejects a row of a newer format, so that it is not taken for damaged or
-// empty.
-func checkFormat(key string, format uint32) error {
-	switch {
-	case format == 0:
-		return fmt.Errorf("%w: row %q has no format", kv.ErrCorrupt, key)
-	case format > recordFormat:
-		return fmt.Errorf("%w: row %q has %d; this release reads %d", ErrNewerFormat, key, format, recordFormat)
-	}
-	return nil
 }

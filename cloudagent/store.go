@@ -13,6 +13,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/lane"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -107,7 +108,7 @@ func decodeRecord(row kv.Row) (*stetv1.AgentRecord, error) {
 	if err := proto.Unmarshal(row.Value, rec); err != nil {
 		return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
 	}
-	if err := checkFormat(row.Key, rec.Format); err != nil {
+	if err := rowformat.Check(row.Key, rec.Format, recordFormat); err != nil {
 		return nil, err
 	}
 	if rec.Id != keyspace.Last(row.Key) || rec.Epoch == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -240,7 +241,7 @@ func DecodePin(row kv.Row) (Pin, error) { return decodePin(row) }
 
 func decodePin(row kv.Row) (Pin, error) {
 	rec := new(stetv1.PinRecord)
-	if err := decodeRow(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return Pin{}, err
 	}
 	root, err := blob.IDFromBytes(rec.Root)

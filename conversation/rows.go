@@ -5,31 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
-
-// decodeRow parses a row and rejects one of a newer format, so that it is not taken
-// for damaged or empty.
-func decodeRow(row kv.Row, into interface {
-	proto.Message
-	GetFormat() uint32
-}) error {
-	if err := proto.Unmarshal(row.Value, into); err != nil {
-		return fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
-	}
-	switch f := into.GetFormat(); {
-	case f == 0:
-		return fmt.Errorf("%w: row %q has no format", kv.ErrCorrupt, row.Key)
-	case f > recordFormat:
-		return fmt.Errorf("%w: row %q has %d; this release reads %d", ErrNewerFormat, row.Key, f, recordFormat)
-	}
-	return nil
-}
 
 // Kind is the reason for a save.
 type Kind uint8
@@ -92,7 +73,7 @@ func (s Save) row() ([]byte, error) {
 
 func decodeSave(row kv.Row) (Save, error) {
 	rec := new(stetv1.SaveRecord)
-	if err := decodeRow(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return Save{}, err
 	}
 	root, err := blob.IDFromBytes(rec.Root)

@@ -8,6 +8,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -79,7 +80,7 @@ func checkTime(row kv.Row, ms int64) error {
 // decodeConversation reads the record of a conversation.
 func decodeConversation(row kv.Row) (*stetv1.ConversationRecord, error) {
 	rec := new(stetv1.ConversationRecord)
-	if err := decodeRow(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return nil, err
 	}
 	ids, err := idsOf(row, keyspace.Conversations().Start, 1)

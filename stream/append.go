@@ -8,6 +8,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -239,7 +240,7 @@ func (c *change) add(content stored, nowMS int64) error {
 	if at.Seq > maxOffset || at.Bytes > maxOffset {
 		return fmt.Errorf("%w: the stream is full", ErrTooLarge)
 	}
-	set, err := encode(keyspace.StreamAppend(c.rec.Id, rec.Seq), rec)
+	set, err := rowformat.Set(keyspace.StreamAppend(c.rec.Id, rec.Seq), rec)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/lane"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -188,7 +189,7 @@ func (s *Store) fork(ctx context.Context, n *change, f Fork) (*kv.Batch, error) 
 	}
 	changed := proto.CloneOf(src.rec)
 	changed.Forks++
-	set, err := encode(keyspace.Stream(f.Source), changed)
+	set, err := rowformat.Set(keyspace.Stream(f.Source), changed)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/lane"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -101,7 +102,7 @@ func (s *Store) removal(ctx context.Context, now loaded) (*kv.Batch, error) {
 }
 
 func put(b *kv.Batch, rec *stetv1.StreamRecord) error {
-	set, err := encode(keyspace.Stream(rec.Path), rec)
+	set, err := rowformat.Set(keyspace.Stream(rec.Path), rec)
 	b.Set = append(b.Set, set)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -93,7 +94,7 @@ func (s *Store) touch(ctx context.Context, l loaded) error {
 	if l.access == nil || s.nowMS()-l.accessed <= ttlMS(l.rec)/accessShare {
 		return nil
 	}
-	set, err := encode(l.access.Key, &stetv1.StreamAccess{Format: recordFormat, AccessedMs: s.nowMS()})
+	set, err := rowformat.Set(l.access.Key, &stetv1.StreamAccess{Format: recordFormat, AccessedMs: s.nowMS()})
 	if err != nil {
 		return err
 	}

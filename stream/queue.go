@@ -12,6 +12,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/lane"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -155,13 +156,13 @@ func (s *Store) tryCommit(ctx context.Context, path string, writes []*write) err
 }
 
 func (c *change) batch(expect kv.Expect) (*kv.Batch, error) {
-	set, err := encode(expect.Key, c.rec)
+	set, err := rowformat.Set(expect.Key, c.rec)
 	if err != nil {
 		return nil, err
 	}
 	b := &kv.Batch{Expect: []kv.Expect{expect}, Set: append(c.appends, set), Refs: c.refs}
 	for id := range c.moved {
-		set, err := encode(keyspace.StreamProducer(c.rec.Id, id), c.producers[id])
+		set, err := rowformat.Set(keyspace.StreamProducer(c.rec.Id, id), c.producers[id])
 		if err != nil {
 			return nil, err
 		}

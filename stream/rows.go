@@ -3,48 +3,19 @@ package stream
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
 // recordFormat is the format of the rows that this release reads and writes.
 const recordFormat = 1
 
-// record is a message of a row.
-type record interface {
-	proto.Message
-	GetFormat() uint32
-}
-
-func encode(key string, rec record) (kv.Set, error) {
-	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(rec)
-	if err != nil {
-		return kv.Set{}, fmt.Errorf("encode row %q: %w", key, err)
-	}
-	return kv.Set{Key: key, Value: value}, nil
-}
-
-// decode reads a row. One of a newer format is not taken for damaged or empty.
-func decode(row kv.Row, rec record) error {
-	if err := proto.Unmarshal(row.Value, rec); err != nil {
-		return fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
-	}
-	switch format := rec.GetFormat(); {
-	case format == 0:
-		return fmt.Errorf("%w: row %q has no format", kv.ErrCorrupt, row.Key)
-	case format > recordFormat:
-		return fmt.Errorf("%w: row %q has %d; this release reads %d", ErrNewerFormat, row.Key, format, recordFormat)
-	}
-	return nil
-}
-
 func decodeRecord(row kv.Row) (*stetv1.StreamRecord, error) {
 	rec := new(stetv1.StreamRecord)
-	if err := decode(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return nil, err
 	}
 	switch {
@@ -69,7 +40,7 @@ func decodeRecord(row kv.Row) (*stetv1.StreamRecord, error) {
 
 func decodeAppend(row kv.Row) (*stetv1.StreamAppend, error) {
 	rec := new(stetv1.StreamAppend)
-	if err := decode(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return nil, err
 	}
 	n, err := keyspace.ParseNumber(keyspace.Last(row.Key))
@@ -89,7 +60,7 @@ func decodeAppend(row kv.Row) (*stetv1.StreamAppend, error) {
 
 func decodeProducer(row kv.Row) (*stetv1.StreamProducer, error) {
 	rec := new(stetv1.StreamProducer)
-	if err := decode(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return nil, err
 	}
 	if rec.Id != keyspace.Last(row.Key) {
@@ -100,7 +71,7 @@ func decodeProducer(row kv.Row) (*stetv1.StreamProducer, error) {
 
 func decodeAccess(row kv.Row) (*stetv1.StreamAccess, error) {
 	rec := new(stetv1.StreamAccess)
-	if err := decode(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return nil, err
 	}
 	if rec.AccessedMs < 0 {

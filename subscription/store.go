@@ -17,6 +17,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/lane"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/stream"
 )
@@ -304,14 +305,11 @@ func (s *Store) load(ctx context.Context, id string) (*stetv1.SubscriptionRecord
 
 func decode(row kv.Row) (*stetv1.SubscriptionRecord, error) {
 	rec := new(stetv1.SubscriptionRecord)
-	if err := proto.Unmarshal(row.Value, rec); err != nil {
-		return nil, fmt.Errorf("%w: row %q: %w", kv.ErrCorrupt, row.Key, err)
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
+		return nil, err
 	}
-	switch {
-	case rec.Format == 0 || rec.Format == recordFormat && keyspace.Subscription(rec.Id) != row.Key:
+	if keyspace.Subscription(rec.Id) != row.Key {
 		return nil, fmt.Errorf("%w: row %q is of subscription %q", kv.ErrCorrupt, row.Key, rec.Id)
-	case rec.Format > recordFormat:
-		return nil, fmt.Errorf("%w: row %q has %d; this release reads %d", kv.ErrNewerFormat, row.Key, rec.Format, recordFormat)
 	}
 	return rec, nil
 }
@@ -328,11 +326,11 @@ func CheckRow(row kv.Row) error {
 
 func (s *Store) commit(ctx context.Context, rec *stetv1.SubscriptionRecord, version uint64) error {
 	key := keyspace.Subscription(rec.Id)
-	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(rec)
+	set, err := rowformat.Set(key, rec)
 	if err != nil {
-		return fmt.Errorf("encode row %q: %w", key, err)
+		return err
 	}
-	err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: key, Version: version}}, Set: []kv.Set{{Key: key, Value: value}}})
+	err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{{Key: key, Version: version}}, Set: []kv.Set{set}})
 	if err != nil {
 		return fmt.Errorf("change subscription %s: %w", rec.Id, err)
 	}

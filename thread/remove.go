@@ -106,8 +106,11 @@ func (s *Store) Copy(ctx context.Context, from, to string) (int, error) {
 	}
 	if _, err := s.copyRows(ctx, keyspace.ThreadWrites(from), func(row kv.Row) (kv.Set, []Value, error) {
 		w, err := decodeWrite(row)
+		if err != nil {
+			return kv.Set{}, nil, err
+		}
 		p := keyspace.Parts(row.Key)
-		return kv.Set{Key: keyspace.FrameWrite(to, p[3], p[4], w.Task, w.Index), Value: row.Value}, []Value{w.Value}, err
+		return kv.Set{Key: keyspace.FrameWrite(to, p[3], p[4], w.Task, w.Index), Value: row.Value}, []Value{w.Value}, nil
 	}); err != nil {
 		return 0, err
 	}

@@ -7,12 +7,11 @@ import (
 	"iter"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -26,23 +25,6 @@ func corrupt(row kv.Row, why any) error {
 	return fmt.Errorf("%w: row %q: %v", kv.ErrCorrupt, row.Key, why)
 }
 
-// decode parses a row and rejects one of a newer format.
-func decode(row kv.Row, into interface {
-	proto.Message
-	GetFormat() uint32
-}) error {
-	if err := proto.Unmarshal(row.Value, into); err != nil {
-		return corrupt(row, err)
-	}
-	switch f := into.GetFormat(); {
-	case f == 0:
-		return corrupt(row, "no format")
-	case f > recordFormat:
-		return fmt.Errorf("%w: row %q has %d; this release reads %d", kv.ErrNewerFormat, row.Key, f, recordFormat)
-	}
-	return nil
-}
-
 // decodeFrame returns a frame without the contents that are blobs, and without writes.
 func decodeFrame(row kv.Row) (Frame, error) {
 	key, ok := keyOf(row.Key)
@@ -50,7 +32,7 @@ func decodeFrame(row kv.Row) (Frame, error) {
 		return Frame{}, corrupt(row, "not the key of a frame")
 	}
 	rec := &stetv1.FrameRecord{}
-	if err := decode(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return Frame{Key: key}, err
 	}
 	f := Frame{Key: key, Parent: rec.GetParent(), Created: time.UnixMilli(rec.GetCreatedMs()), Metadata: rec.GetMetadata(), Channels: make(map[string]Channel, len(rec.GetChannels()))}
@@ -90,7 +72,7 @@ func decodeWrite(row kv.Row) (Write, error) {
 		return Write{}, corrupt(row, "not the key of a write")
 	}
 	rec := &stetv1.FrameWriteRecord{}
-	if err := decode(row, rec); err != nil {
+	if err := rowformat.Decode(row, rec, recordFormat); err != nil {
 		return w, err
 	}
 	w.Path, w.Channel = rec.GetPath(), rec.GetChannel()

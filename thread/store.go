@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/lane"
+	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -74,11 +74,11 @@ func (s *Store) Put(ctx context.Context, f NewFrame) error {
 		}
 		rec.Channels = append(rec.Channels, channel)
 	}
-	value, err := proto.Marshal(rec)
+	set, err := rowformat.Set(keyspace.Frame(f.Thread, f.Namespace, f.ID), rec)
 	if err != nil {
-		return fmt.Errorf("encode frame %s: %w", f.Key, err)
+		return err
 	}
-	return s.commit(ctx, &add, []kv.Set{{Key: keyspace.Frame(f.Thread, f.Namespace, f.ID), Value: value}}, nil)
+	return s.commit(ctx, &add, []kv.Set{set}, nil)
 }
 
 // parent returns the frame whose values a new one keeps: empty if there is none. One that
@@ -112,22 +112,22 @@ func (s *Store) PutWrites(ctx context.Context, key Key, task, path string, write
 		if len(w.Channel) > maxName || len(w.Type) > maxName || len(path) > 4*maxName {
 			return invalid("a name in write %d of task %.40q is too long", w.Index, task)
 		}
-		row, err := proto.Marshal(&stetv1.FrameWriteRecord{Format: recordFormat, Channel: w.Channel, Path: path, Value: add.keep(w.Value, Value{})})
+		set, err := rowformat.Set(
+			keyspace.FrameWrite(key.Thread, key.Namespace, key.ID, task, w.Index),
+			&stetv1.FrameWriteRecord{Format: recordFormat, Channel: w.Channel, Path: path, Value: add.keep(w.Value, Value{})},
+		)
 		if err != nil {
-			return fmt.Errorf("encode write of task %s: %w", task, err)
+			return err
 		}
-		sets[w.Index] = kv.Set{Key: keyspace.FrameWrite(key.Thread, key.Namespace, key.ID, task, w.Index), Value: row}
+		sets[w.Index] = set
 	}
-	for { // until no other writer was faster
+	return lane.Retry(ctx, func() error {
 		expect, err := s.unwritten(ctx, sets)
 		if err != nil || len(sets) == 0 {
 			return err
 		}
-		err = s.commit(ctx, &add, slices.Collect(maps.Values(sets)), expect)
-		if !errors.Is(err, kv.ErrConflict) {
-			return err
-		}
-	}
+		return s.commit(ctx, &add, slices.Collect(maps.Values(sets)), expect)
+	})
 }
 
 // unwritten drops the writes that exist already and are not replaced. It returns the
@@ -176,13 +176,28 @@ func (a *additions) keep(v, like Value) *stetv1.KeptValue {
 	return keep(v)
 }
 
+// commit stores blobs and rows. A collector may remove a blob before the rows name it; it
+// is then put again.
 func (s *Store) commit(ctx context.Context, add *additions, sets []kv.Set, expect []kv.Expect) error {
-	if len(add.blobs) > 0 {
-		if err := s.blobs.Put(ctx, add.blobs...); err != nil {
-			return fmt.Errorf("store values: %w", err)
+	for {
+		if len(add.blobs) > 0 {
+			if err := s.blobs.Put(ctx, add.blobs...); err != nil {
+				return fmt.Errorf("store values: %w", err)
+			}
+		}
+		err := s.rows.Commit(ctx, &kv.Batch{Set: sets, Expect: expect, Refs: add.refs})
+		var missing *kv.MissingBlobsError
+		if !errors.As(err, &missing) || !add.has(missing.IDs) {
+			return err
 		}
 	}
-	return s.rows.Commit(ctx, &kv.Batch{Set: sets, Expect: expect, Refs: add.refs})
+}
+
+// has reports whether all of some blobs are put by the commit itself.
+func (a *additions) has(ids []blob.ID) bool {
+	return !slices.ContainsFunc(ids, func(id blob.ID) bool {
+		return !slices.ContainsFunc(a.blobs, func(b blob.Blob) bool { return b.ID == id })
+	})
 }
 
 // Get returns a frame with its contents and writes. Without an id it is the latest one of
