@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -180,7 +181,12 @@ func TestHookDoesNotWaitForARecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.end(pids)
-	b.wants("it is finished behind", "status")
+	// The process behind may come so late that it does not find the record, and reports
+	// that, too.
+	failures := (&app{store: b.store}).hookFailures(time.Time{})
+	if !slices.ContainsFunc(failures, func(f hookFailure) bool { return strings.Contains(f.Error, "it is finished behind") }) {
+		t.Errorf("failures: %v", failures)
+	}
 }
 
 // A full disk costs the checkpoint, not the event; status says so, and the next turn has
