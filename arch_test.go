@@ -27,6 +27,7 @@ var importMap = map[string][]string{
 	"access":                 {"internal/private"},
 	"internal/keyspace":      {"blob", "kv"},
 	"internal/rowformat":     {"kv"},
+	"internal/kept":          {"blob", "kv", "gen/..."},
 	"internal/highlight":     {},
 	"internal/swapdir":       {},
 	"internal/lru":           {},
@@ -72,6 +73,7 @@ var importMap = map[string][]string{
 	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "internal/lookup", "conversation/...", "cloudagent/..."},
 	"thread":            {"blob", "kv", "gen/...", "internal/keyspace", "internal/lane", "internal/rowformat", "conversation/graph"},
+	"document":          {"blob", "kv", "gen/...", "internal/kept", "internal/keyspace", "internal/lane", "internal/rowformat", "conversation/graph"},
 	"stream":            {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "conversation/graph"},
 	"subscription":      {"kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "stream"},
 	"kvstream/...":      {"blob", "gen/...", "kvstream/..."},
@@ -79,7 +81,7 @@ var importMap = map[string][]string{
 	"transcript/...":    {"blob", "conversation/...", "gen/...", "transcript/..."},
 	"linediff":          {"blob", "workspace"},
 	"timeline":          {"blob", "gen/...", "conversation", "checkpoint", "transcript"},
-	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint", "cloudagent", "stream", "thread", "workspace", "kv/memkv", "mirror"},
+	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint", "cloudagent", "document", "stream", "thread", "workspace", "kv/memkv", "mirror"},
 	"search/...":        {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
 	"usage":             {"blob", "kv", "conversation/...", "checkpoint", "cloudagent", "workspace"},
@@ -94,21 +96,21 @@ var importMap = map[string][]string{
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
-	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "stream", "subscription", "thread", "workspace", "mirror", "internal/keyspace"},
+	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "document", "stream", "subscription", "thread", "workspace", "mirror", "internal/keyspace"},
 
 	// A purge asks the services and upkeep to change what they keep, and finds what must
 	// change by the bytes of blobs and rows.
-	"purge": {"fault", "blob", "kv", "kv/memkv", "conversation/...", "checkpoint/...", "cloudagent", "stream", "thread", "workspace", "mirror", "upkeep", "internal/keyspace"},
+	"purge": {"fault", "blob", "kv", "kv/memkv", "conversation/...", "checkpoint/...", "cloudagent", "document", "stream", "thread", "workspace", "mirror", "upkeep", "internal/keyspace"},
 
 	// A mirror knows the layer that writes through, and holds blobs for the collector.
 	"mirror": {"blob", "blob/writethrough", "kv", "conversation/graph", "internal/keyspace"},
 
 	// The front door, and those who come through it.
-	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge", "stream", "thread"},
+	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge", "document", "stream", "thread"},
 	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},
 	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep", "mirror", "purge", "internal/cli/shortcut"},
-	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep", "stream", "subscription", "thread"},
+	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
 	"server/streams":       {"stream", "subscription"},

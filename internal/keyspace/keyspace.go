@@ -344,6 +344,18 @@ func ThreadWrites(thread string) kv.Range { return Prefix(key("stet:frame-write:
 // AllFrameWrites covers the writes of all threads.
 func AllFrameWrites() kv.Range { return Prefix("stet:frame-write:") }
 
+// Document is a document of a collection. The name is not escaped, so that documents are in
+// the order of their names.
+func Document(collection, name string) string {
+	return key("stet:document:", collection) + ":" + name
+}
+
+// Documents covers the documents of a collection whose names begin with a prefix.
+func Documents(collection, prefix string) kv.Range { return Prefix(Document(collection, prefix)) }
+
+// AllDocuments covers the documents of all collections.
+func AllDocuments() kv.Range { return Prefix("stet:document:") }
+
 // Mirrored is the mark of what was sent to a remote.
 func Mirrored(remote string) string { return key("stet:mirrored:", remote) }
 
