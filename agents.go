@@ -2,6 +2,7 @@ package stet
 
 import (
 	"github.com/stet-dev/stet/cloudagent"
+	"github.com/stet-dev/stet/document"
 	"github.com/stet-dev/stet/thread"
 )
 
@@ -12,6 +13,9 @@ func (db *DB) Agents() *cloudagent.Store {
 	})
 	return db.agents
 }
+
+// Documents returns what programs keep in the store under names of their own.
+func (db *DB) Documents() *document.Store { return document.Open(db.blobs, db.rows, nil) }
 
 // Threads returns the states of graphs that frameworks keep in the store.
 func (db *DB) Threads() *thread.Store { return thread.New(db.blobs, db.rows, nil) }

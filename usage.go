@@ -7,6 +7,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/document"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/stream"
@@ -22,7 +23,7 @@ func (db *DB) Usage() *usage.Store {
 		Conversations: conversation.New(db.blobs, db.live, nil),
 		Checkpoints:   checkpoint.New(db.blobs, db.live, nil),
 		Agents:        cloudagent.New(db.blobs, db.live, nil),
-		Others:        []conversation.Roots{stream.New(db.blobs, db.live, nil).Roots, thread.New(db.blobs, db.live, nil).Roots},
+		Others:        []conversation.Roots{stream.New(db.blobs, db.live, nil).Roots, thread.New(db.blobs, db.live, nil).Roots, document.Open(db.blobs, db.live, nil).Roots},
 	}
 	if engine := db.engine; engine != nil {
 		s.Dir = engine.Dir()

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/document"
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/stream"
@@ -172,7 +173,7 @@ func (r *rewriter) roots(ctx context.Context) (map[string][]blob.ID, error) {
 			}
 		}
 	}
-	for _, roots := range []conversation.Roots{cloudagent.New(s.Blobs, s.Rows, nil).Roots, stream.New(s.Blobs, s.Rows, nil).Roots, thread.New(s.Blobs, s.Rows, nil).Roots} {
+	for _, roots := range []conversation.Roots{cloudagent.New(s.Blobs, s.Rows, nil).Roots, stream.New(s.Blobs, s.Rows, nil).Roots, thread.New(s.Blobs, s.Rows, nil).Roots, document.Open(s.Blobs, s.Rows, nil).Roots} {
 		if err := each(ctx, roots, func(root graph.Root) error { return one("", root) }, unread); err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func (m *mover) everything(ctx context.Context) error {
 		what string
 		move func(context.Context) error
 	}{
-		{"checkpoints", m.otherCheckpoints}, {"lists of checkpoints", m.lists}, {"agents", m.agents}, {"threads", m.threads}, {"streams", m.streams}, {"pins", m.pins},
+		{"checkpoints", m.otherCheckpoints}, {"lists of checkpoints", m.lists}, {"agents", m.agents}, {"threads", m.threads}, {"documents", m.documents}, {"streams", m.streams}, {"pins", m.pins},
 		{"operations", m.operations}, {"blobs that are held for others", m.kept}, {"rows without a conversation", m.orphans},
 	} {
 		if err := step.move(ctx); err != nil {
@@ -217,7 +217,17 @@ func (m *mover) agent(ctx context.Context, id string) error {
 
 // threads moves the threads of graphs: writes first, so that no frame is without them.
 func (m *mover) threads(ctx context.Context) error {
-	for _, in := range []kv.Range{keyspace.AllFrameWrites(), keyspace.AllFrames()} {
+	return m.rowsThatDiffer(ctx, keyspace.AllFrameWrites(), keyspace.AllFrames())
+}
+
+// documents moves what programs keep.
+func (m *mover) documents(ctx context.Context) error {
+	return m.rowsThatDiffer(ctx, keyspace.AllDocuments())
+}
+
+// rowsThatDiffer moves rows that stand for themselves. One that differs there is left.
+func (m *mover) rowsThatDiffer(ctx context.Context, ranges ...kv.Range) error {
+	for _, in := range ranges {
 		_, left, err := m.copyRows(ctx, in, false)
 		if err != nil {
 			return err

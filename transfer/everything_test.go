@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/document"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -115,7 +116,7 @@ func (f *full) capture(content, of string) *checkpoint.Record {
 }
 
 // work adds an event to the agent, an entry to the log of operations and a frame to a
-// thread.
+// thread, and a document.
 func (f *full) work() {
 	f.t.Helper()
 	// Two stores that append the same text in the same millisecond have the same event.
@@ -129,6 +130,10 @@ func (f *full) work() {
 	frame := thread.NewFrame{
 		Key: thread.Key{Thread: "trip", ID: rand.Text()}, Body: thread.Value{Type: "json", Data: []byte(strings.Repeat(rand.Text(), 10))},
 		Versions: map[string]string{"city": "1"}, Values: map[string]thread.Value{"city": {Type: "json", Data: []byte(`"Oslo"`)}},
+	}
+	doc := document.Batch{Changes: []document.Change{{Name: rand.Text(), Set: &document.New{Data: []byte(strings.Repeat(rand.Text(), 10))}}}}
+	if _, err := f.db.Documents().Commit(f.t.Context(), "notes", doc); err != nil {
+		f.t.Fatal(err)
 	}
 	err := errors.Join(f.db.Threads().Put(f.t.Context(), frame), f.db.Threads().PutWrites(f.t.Context(), frame.Key, "task", "", []thread.Write{{Channel: "city", Value: frame.Body}}))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/document"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/stream"
@@ -90,7 +91,7 @@ func (in *Incoming) hold(n int) error {
 // checkIncoming refuses what no reader accepts. The class of the reader's error is
 // dropped: no stored data is damaged.
 func checkIncoming(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, thread.CheckRow} {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, thread.CheckRow, document.CheckRow} {
 		if err := check(row); err != nil {
 			return fmt.Errorf("%w: refused: %v", kv.ErrInvalidBatch, err)
 		}

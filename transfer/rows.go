@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/document"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
@@ -136,7 +137,7 @@ func (m *mover) neededBy(ctx context.Context, rows []kv.Row) ([]blob.ID, error) 
 	}
 	roots := conversation.Readable(ctx, []conversation.Roots{
 		conversation.New(m.from.Blobs, alone, nil).Roots, checkpoint.New(m.from.Blobs, alone, nil).Roots,
-		cloudagent.New(m.from.Blobs, alone, nil).Roots, thread.New(m.from.Blobs, alone, nil).Roots,
+		cloudagent.New(m.from.Blobs, alone, nil).Roots, thread.New(m.from.Blobs, alone, nil).Roots, document.Open(m.from.Blobs, alone, nil).Roots,
 		stream.New(m.from.Blobs, alone, nil).Roots, mirror.Roots(alone),
 	}, func(error) { m.report.Missing++ })
 	var ids []blob.ID

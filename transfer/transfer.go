@@ -50,7 +50,7 @@ type Options struct {
 	// DryRun determines what would be moved and moves nothing.
 	DryRun bool
 	// Everything also moves what belongs to no conversation: checkpoints without one,
-	// agents with their logs, threads, streams, pins, the log of operations. It needs all
+	// agents with their logs, threads, documents, streams, pins, the log of operations. It needs all
 	// conversations.
 	Everything bool
 	// AllowPlain allows copying an encrypted store into an unencrypted one.

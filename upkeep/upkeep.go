@@ -11,6 +11,7 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/document"
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
@@ -89,7 +90,7 @@ func (s *Service) holders(rows kv.Store) Holders {
 		Conversations: conversation.New(s.stores.Blobs, rows, nil).Roots,
 		Checkpoints:   both(checkpoint.New(s.stores.Blobs, rows, nil).Roots, jsoncheckpoint.NewStore(rows).Roots),
 		Agents:        cloudagent.New(s.stores.Blobs, rows, nil).Roots,
-		Others:        append([]conversation.Roots{stream.New(s.stores.Blobs, rows, nil).Roots, thread.New(s.stores.Blobs, rows, nil).Roots}, s.stores.Roots...),
+		Others:        append([]conversation.Roots{stream.New(s.stores.Blobs, rows, nil).Roots, thread.New(s.stores.Blobs, rows, nil).Roots, document.Open(s.stores.Blobs, rows, nil).Roots}, s.stores.Roots...),
 	}
 }
 
@@ -135,7 +136,7 @@ func chain(ctx context.Context, all []conversation.Roots) iter.Seq2[graph.Root, 
 // CheckRow returns the error that the readers of a row would return. It accepts
 // unknown rows.
 func CheckRow(row kv.Row) error {
-	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, subscription.CheckRow, thread.CheckRow, mirror.CheckRow} {
+	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, subscription.CheckRow, thread.CheckRow, document.CheckRow, mirror.CheckRow} {
 		if err := check(row); err != nil {
 			return err
 		}
