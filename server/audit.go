@@ -34,6 +34,8 @@ func target(msg any) (string, bool) {
 		return strings.TrimSpace("pin " + m.GetName() + " " + m.GetWorkspace()), true
 	case *stetv1.ArchiveAgentRequest:
 		return "agent " + m.GetId(), true
+	case *stetv1.CommitDocumentsRequest:
+		return documentsRemoved(m)
 	case *stetv1.DeleteThreadRequest:
 		return "thread " + m.GetThread(), true
 	case *stetv1.PruneThreadsRequest:
@@ -42,6 +44,24 @@ func target(msg any) (string, bool) {
 		return "runs " + strings.Join(m.GetRuns(), " "), true
 	}
 	return "", false // for raw rows see rowService
+}
+
+// documentsRemoved names what a commit deletes, and reports whether it deletes anything.
+func documentsRemoved(m *stetv1.CommitDocumentsRequest) (string, bool) {
+	removed := []string{"documents of " + m.GetCollection() + ":"}
+	for _, prefix := range m.GetDeletePrefixes() {
+		removed = append(removed, prefix+"*")
+	}
+	for _, c := range m.GetChanges() {
+		if c.GetDelete() {
+			removed = append(removed, c.GetName())
+		}
+	}
+	const most = 10
+	if n := len(removed) - 1 - most; n > 0 {
+		removed = append(removed[:1+most], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(removed, " "), len(removed) > 1
 }
 
 // auditing writes destructive calls to the audit log: before they run, so that none

@@ -121,7 +121,7 @@ func ask[Req, Res any](f func(context.Context, *connect.Request[Req]) (*connect.
 // withoutAState are the services and calls that cannot meet a lost state, with the reason.
 // A new call is tried below, or listed here.
 var withoutAState = map[string]string{
-	"Blob": "contents by their ids", "Row": "rows", "Thread": "graphs, which have no conversation", "Agent": "the client of a run has the state: TestALostStateIsDataLoss of package agentrun",
+	"Blob": "contents by their ids", "Row": "rows", "Document": "what programs keep, without a conversation", "Thread": "graphs, which have no conversation", "Agent": "the client of a run has the state: TestALostStateIsDataLoss of package agentrun",
 	"Store/Info": "no states", "Store/Stats": "no states", "Store/Collect": "keeps what is there", "Store/Fsck": "reports all damage",
 	"Conversation/Create": "there is none yet", "Conversation/Delete": "needs none", "Conversation/Save": "TestWorkGoesOnWithoutALostRoot",
 	"Transfer/Upload":   "brings its own",

@@ -80,6 +80,11 @@ var scopes = map[string]access.Scope{
 	stetv1connect.CloudAgentServiceArchiveProcedure:      access.Write,
 	stetv1connect.CloudAgentServiceSnapshotProcedure:     access.Write, // may store an upload
 
+	stetv1connect.DocumentServiceGetProcedure:         access.Read,
+	stetv1connect.DocumentServiceListProcedure:        access.Read,
+	stetv1connect.DocumentServiceCollectionsProcedure: access.Read,
+	stetv1connect.DocumentServiceCommitProcedure:      access.Write,
+
 	stetv1connect.ThreadServiceGetProcedure:        access.Read,
 	stetv1connect.ThreadServiceListProcedure:       access.Read,
 	stetv1connect.ThreadServiceThreadsProcedure:    access.Read,

@@ -23,6 +23,7 @@ import (
 var services = []string{
 	stetv1connect.BlobServiceName, stetv1connect.RowServiceName, stetv1connect.StoreServiceName,
 	stetv1connect.ConversationServiceName, stetv1connect.TransferServiceName, stetv1connect.CheckpointServiceName, stetv1connect.CloudAgentServiceName,
+	stetv1connect.DocumentServiceName,
 	stetv1connect.ThreadServiceName,
 	stetv1connect.PageServiceName,
 	aiserverv1connect.BackgroundComposerServiceName, agentv1connect.AgentServiceName,
@@ -205,6 +206,7 @@ func register(db *stet.DB, opts *Options, g *gate, own bool, handlerOpts []conne
 	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
 	add(stetv1connect.NewPageServiceHandler(page.New(db, describers(db)), handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
+	add(stetv1connect.NewDocumentServiceHandler(&documentService{db.Documents().Limited(maxDocument)}, handlerOpts...))
 	add(stetv1connect.NewThreadServiceHandler(&threadService{db.Threads().Limited(maxFrame)}, handlerOpts...))
 	add(aiserverv1connect.NewBackgroundComposerServiceHandler(&followService{db}, handlerOpts...))
 	add(streams.Prefix, streams.New(db.Streams(), g.streamOptions(db, opts)))

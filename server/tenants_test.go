@@ -162,6 +162,9 @@ func TestNothingOfOtherTenantsShows(t *testing.T) {
 	conv := call(t, stetv1connect.NewConversationServiceClient(ahttp, base).Create, &stetv1.CreateConversationRequest{Id: "conv-of-a", Title: "secret"}).GetConversation()
 	call(t, stetv1connect.NewCloudAgentServiceClient(ahttp, base).Create, &stetv1.CreateAgentRequest{Id: "agent-of-a"})
 	call(t, stetv1connect.NewThreadServiceClient(ahttp, base).Put, &stetv1.PutFrameRequest{Key: &stetv1.FrameKey{Thread: "thread-of-a", Id: "1"}})
+	call(t, stetv1connect.NewDocumentServiceClient(ahttp, base).Commit, &stetv1.CommitDocumentsRequest{
+		Collection: "docs-of-a", Changes: []*stetv1.DocumentChange{setDocument("x", "secret")},
+	})
 	if err := a.Rows().Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: "row-of-a", Value: []byte("secret")}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +188,10 @@ func TestNothingOfOtherTenantsShows(t *testing.T) {
 		{"/stet.v1.ThreadService/List", `{"thread":"` + some + `"}`, "thread-of-a", "thread-of-x"},
 		{"/stet.v1.ThreadService/Put", `{"key":{"thread":"t","id":"1"},"body":{"blob":"` + some + `"}}`, base64ID(secret.ID), base64ID(nobody.ID)},
 		{"/stet.v1.ThreadService/Threads", `{}`, "", ""},
+		{"/stet.v1.DocumentService/Get", `{"collection":"` + some + `","names":["x"]}`, "docs-of-a", "docs-of-x"},
+		{"/stet.v1.DocumentService/List", `{"collection":"` + some + `"}`, "docs-of-a", "docs-of-x"},
+		{"/stet.v1.DocumentService/Commit", `{"collection":"c","changes":[{"name":"x","set":{"blob":"` + some + `"}}]}`, base64ID(secret.ID), base64ID(nobody.ID)},
+		{"/stet.v1.DocumentService/Collections", `{}`, "", ""},
 		{"/aiserver.v1.BackgroundComposerService/GetBlobForAgentKV", `{"bcId":"agent-of-b","blobId":"` + some + `"}`, base64ID(secret.ID), base64ID(nobody.ID)},
 		{"/aiserver.v1.BackgroundComposerService/GetLatestAgentConversationState", `{"bcId":"` + some + `"}`, "agent-of-a", "agent-of-x"},
 		{"/stet.v1.RowService/Get", `{"key":"` + some + `"}`, base64Text("row-of-a"), base64Text("row-of-x")},

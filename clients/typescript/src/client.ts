@@ -8,6 +8,7 @@ import { CheckpointService } from "./gen/stet/v1/checkpoint_service_pb.js";
 import { CloudAgentService } from "./gen/stet/v1/cloudagent_service_pb.js";
 import { ConversationService } from "./gen/stet/v1/conversation_service_pb.js";
 import { BlobService, StoreService } from "./gen/stet/v1/store_service_pb.js";
+import { DocumentService } from "./gen/stet/v1/document_service_pb.js";
 import { ThreadService } from "./gen/stet/v1/thread_service_pb.js";
 import { TransferService } from "./gen/stet/v1/transfer_service_pb.js";
 
@@ -28,6 +29,8 @@ export interface Stet {
   readonly checkpoints: Client<typeof CheckpointService>;
   /** Agents that run elsewhere, and their events. */
   readonly agents: Agents;
+  /** What programs keep under names of their own, in collections. */
+  readonly documents: Client<typeof DocumentService>;
   /** The states of graphs, for agent frameworks. */
   readonly threads: Client<typeof ThreadService>;
   /** Maintenance. */
@@ -64,6 +67,7 @@ export function connect(address: string, token: string, options: Options = {}): 
     conversations: createClient(ConversationService, transport),
     checkpoints: createClient(CheckpointService, transport),
     agents: new Agents(createClient(CloudAgentService, transport), createClient(BackgroundComposerService, transport), blobs),
+    documents: createClient(DocumentService, transport),
     threads: createClient(ThreadService, transport),
     store: createClient(StoreService, transport),
     transfers: createClient(TransferService, transport),
