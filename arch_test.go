@@ -31,6 +31,7 @@ var importMap = map[string][]string{
 	"internal/highlight":     {},
 	"internal/swapdir":       {},
 	"internal/lru":           {},
+	"internal/spelling":      {},
 	"internal/wirecode":      {},
 	"internal/overlap":       {},
 	"internal/lookup":        {"kv", "internal/keyspace"},
@@ -85,7 +86,7 @@ var importMap = map[string][]string{
 	"search/...":        {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},
 	"search/searchtest": {"blob", "blob/memblob", "kv", "kv/memkv", "conversation/...", "transcript", "gen/...", "search"},
 	"usage":             {"blob", "kv", "conversation/...", "checkpoint", "cloudagent", "workspace"},
-	"foreign/...":       {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/..."},
+	"foreign/...":       {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "workspace", "foreign/...", "internal/spelling"},
 	"foreign/cursor":    {"blob", "gen/...", "conversation/...", "checkpoint/jsoncheckpoint", "foreign/internal/readonly", "foreign/internal/newfile"}, // reads, and writes new files; cursorimport and cursorexport know stet stores
 
 	// The export for the editor writes messages, which transcript reads.
@@ -109,8 +110,8 @@ var importMap = map[string][]string{
 	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge", "document", "stream", "thread"},
 	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},
-	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "upkeep", "mirror", "purge", "internal/cli/shortcut"},
-	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
+	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "internal/spelling", "upkeep", "mirror", "purge", "internal/cli/shortcut"},
+	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/spelling", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
 	"server/streams":       {"stream", "subscription"},

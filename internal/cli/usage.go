@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stet-dev/stet/internal/spelling"
 )
 
 // wrapUsage gives wrong arguments the exit code of a usage error, and words.
@@ -116,39 +118,10 @@ func explainFlag(cmd *cobra.Command, err error) error {
 
 // meant returns a question for the candidate that a mistyped word is closest to, or "".
 func meant(word string, candidates []string) string {
-	best, distance := "", 3
-	for _, c := range candidates {
-		if d := edits(word, c); d < distance && d < len(c)/2+1 {
-			best, distance = c, d
-		}
+	if best := spelling.Nearest(word, candidates); best != "" {
+		return fmt.Sprintf(" (did you mean %q?)", best)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// edits returns how many letters have to be inserted, removed, replaced or swapped with
-// their neighbour to turn one word into another.
-func edits(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
-			row[j+1] = last[j]
-			if a[i] != b[j] {
-				row[j+1] = 1 + min(last[j], last[j+1], row[j])
-			}
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
+	return ""
 }
 
 // needsCommand checks the arguments of a verb that runs a command.
