@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -58,19 +57,19 @@ func (text) Marshal(msg any) ([]byte, error) {
 	return protojson.Marshal(m)
 }
 
+// Unmarshal refuses fields that the message does not have: they are usually mistyped, and
+// would be ignored otherwise. Protobuf keeps accepting them.
 func (text) Unmarshal(data []byte, msg any) error {
 	m, ok := msg.(proto.Message)
 	if !ok {
 		return errNoMessage
 	}
-	if len(data) == 0 {
-		return errors.New("zero-length payload is not a valid JSON object")
-	}
 	if err := checkJSON(data); err != nil {
 		return err
 	}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, m); err != nil {
-		return err
+	if err := protojson.Unmarshal(data, m); err != nil {
+		mark(m, explainJSON(data, m.ProtoReflect().Descriptor(), err))
+		return nil
 	}
 	raw, err := proto.Marshal(m)
 	if err != nil {

@@ -67,6 +67,9 @@ func (c coding) away(ctx context.Context, err, coded error) error {
 
 func (c coding) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		if err := marked(req.Any()); err != nil {
+			return nil, c.code(ctx, err)
+		}
 		res, err := next(ctx, req)
 		return res, c.code(ctx, err)
 	}
@@ -78,6 +81,17 @@ func (coding) WrapStreamingClient(next connect.StreamingClientFunc) connect.Stre
 
 func (c coding) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return c.code(ctx, next(ctx, conn))
+		return c.code(ctx, next(ctx, unmarked{conn}))
 	}
+}
+
+// unmarked is a stream that returns the errors which its codec left in messages.
+type unmarked struct{ connect.StreamingHandlerConn }
+
+// Receive implements connect.StreamingHandlerConn.
+func (u unmarked) Receive(msg any) error {
+	if err := u.StreamingHandlerConn.Receive(msg); err != nil {
+		return err
+	}
+	return wireError(marked(msg))
 }

@@ -143,6 +143,11 @@ func (o *Options) handlerOptions(g *gate) ([]connect.HandlerOption, error) {
 	return []connect.HandlerOption{
 		connect.WithInterceptors(traced, coding{hide: g.hide, logger: o.errorLogger()}, draining{}, answering{g.memory}, &storing{gate: g}, g.audit),
 		connect.WithReadMaxBytes(wire.MaxMessage), connect.WithCompressMinBytes(minCompressed),
-		connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}),
+		codecs(),
 	}, nil
+}
+
+// codecs are those of every service.
+func codecs() connect.HandlerOption {
+	return connect.WithHandlerOptions(connect.WithCodec(binary{}), connect.WithCodec(text{"json"}), connect.WithCodec(text{"json; charset=utf-8"}))
 }

@@ -156,7 +156,8 @@ func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Conte
 		root.Handle(path, g.shared(handler))
 	}
 	root.Handle("GET /metrics", metrics)
-	root.Handle(grpchealth.NewHandler(&health{known: grpchealth.NewStaticChecker(services...), ready: ready}))
+	root.Handle(grpchealth.NewHandler(&health{known: grpchealth.NewStaticChecker(services...), ready: ready},
+		codecs(), connect.WithInterceptors(coding{hide: g.hide, logger: g.logger})))
 	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	root.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(r.Context()); err != nil {

@@ -150,6 +150,7 @@ export const reasons = [
   "too-deep",
   "too-many-tenants",
   "uncertain",
+  "unknown-field",
   "unknown-key",
   "unknown-outcome",
   "update-too-large",
