@@ -10,6 +10,7 @@
 export { connect, type Options, type Stet } from "./client.js";
 export { Agents } from "./agents.js";
 export { Blobs, BlobMismatchError, hex, sha256 } from "./blobs.js";
+export { changeDocuments, documentContent, eachDocument, type DocumentQuery, type NewContent } from "./documents.js";
 export { classes, classOf, hasReason, reasons, reasonsOf, type Class, type Reason } from "./errors.js";
 export { DataLossError, type AgentEvent, type FollowOptions } from "./follow.js";
 export { Code, ConnectError } from "@connectrpc/connect";
