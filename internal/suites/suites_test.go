@@ -1,13 +1,6 @@
 package suites
 
-import (
-	"errors"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"testing"
-)
+import "testing"
 
 func TestMain(m *testing.M) { run(m) }
 
@@ -27,7 +20,7 @@ func TestDurableStreams(t *testing.T) { streams.test(t, streams.embedded(t)) }
 
 func TestLangGraph(t *testing.T) {
 	at := savers.embedded(t)
-	build(t)
+	build(t, savers.dir)
 	savers.test(t, at)
 }
 
@@ -37,23 +30,6 @@ func TestDurableStreamsOnAFleet(t *testing.T) { streams.test(t, streams.fleet(t)
 
 func TestLangGraphOnAFleet(t *testing.T) {
 	at := savers.fleet(t)
-	build(t)
+	build(t, savers.dir)
 	savers.test(t, at)
-}
-
-// build compiles the client that the saver uses, and the saver, which checks its types.
-func build(t *testing.T) {
-	t.Helper()
-	link := savers.dir + "/node_modules/@stet-dev/client"
-	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../../../typescript", link); err != nil && !errors.Is(err, fs.ErrExist) {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{"../../clients/typescript", savers.dir} {
-		if out, err := exec.CommandContext(t.Context(), "../tools/tsc.sh", dir).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", dir, err, out)
-		}
-	}
 }

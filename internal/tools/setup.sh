@@ -47,7 +47,11 @@ script() {
 	versitygw | grpcurl | rclone | postgres18) "$tools/$1.sh" ;;
 	page) "$tools/npm.sh" web/app ;;
 	typescript) "$tools/npm.sh" clients/typescript ;;
-	suites) "$tools/npm.sh" internal/suites/durablestreams && "$tools/npm.sh" clients/typescript && "$tools/npm.sh" clients/langgraph ;;
+	suites)
+		for dir in internal/suites/durablestreams clients/typescript clients/langgraph clients/claude-agent-sdk; do
+			"$tools/npm.sh" "$dir" || return
+		done
+		;;
 	claude-code | codex | gemini | opencode | copilot | qwen | pi) "$tools/agents.sh" "$1" ;;
 	esac
 }
