@@ -28,8 +28,9 @@ type gate struct {
 	memory  *memory
 	metrics *metrics
 	logger  *slog.Logger
-	hide    bool // unexpected errors go only to the log
-	errors  *connect.ErrorWriter
+	hide    bool                 // unexpected errors go only to the log
+	errors  *connect.ErrorWriter // of requests that name a protocol of calls
+	calling *connect.ErrorWriter // of requests for a procedure, where JSON is enough
 }
 
 // admit does everything but the call itself. The caller calls leave.
@@ -183,8 +184,12 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="stet"`)
 	}
-	if g.errors.IsSupported(r) {
-		_ = g.errors.Write(w, r, err) // fails only if the peer is gone
+	writer := g.errors
+	if _, call := scopes[r.URL.Path]; call {
+		writer = g.calling
+	}
+	if writer.IsSupported(r) {
+		_ = writer.Write(w, r, err) // fails only if the peer is gone
 		return
 	}
 	status := map[connect.Code]int{

@@ -144,7 +144,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 		streams: streaming(services), metrics: m, logger: opts.errorLogger(),
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		memory: newMemory(opts.AnswerBytes),
-		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()),
+		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()), calling: connect.NewErrorWriter(),
 	}, nil
 }
 

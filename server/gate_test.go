@@ -1,0 +1,47 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stet-dev/stet/access"
+)
+
+// A call in plain JSON is refused in JSON, with or without the header of the protocol. What
+// is not a call is refused in text.
+func TestRefusalsAreInTheFormOfTheRequest(t *testing.T) {
+	h := newHouse(t, nil)
+	read := h.token("a", access.Read)
+	for _, test := range []struct {
+		method, path, token string
+		status              int
+		code                string
+	}{
+		{http.MethodPost, "/stet.v1.StoreService/Info", "", http.StatusUnauthorized, "unauthenticated"},
+		{http.MethodPost, "/stet.v1.StoreService/Info", "wrong", http.StatusUnauthorized, "unauthenticated"},
+		{http.MethodPost, "/stet.v1.ConversationService/Create", read, http.StatusForbidden, "permission_denied"},
+		{http.MethodPost, "/v1/stream/a", "", http.StatusUnauthorized, ""},
+		{http.MethodPost, "/v1/stream/a", read, http.StatusForbidden, ""},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), test.method, h.address+test.path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		if test.token != "" {
+			req.Header.Set("Authorization", "Bearer "+test.token)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct{ Code, Message string }
+		err = json.NewDecoder(res.Body).Decode(&said)
+		res.Body.Close()
+		if res.StatusCode != test.status || said.Code != test.code || (err == nil) != (test.code != "") {
+			t.Errorf("%s %s: %d %+v, %v, want %d %s", test.method, test.path, res.StatusCode, said, err, test.status, test.code)
+		}
+	}
+}
