@@ -32,7 +32,11 @@ func (s *Store) Compact(ctx context.Context, below blob.Replacer, blobs []blob.I
 			return b.saved, fmt.Errorf("compact blob %s: %w", info.ID, err)
 		}
 	}
-	return b.saved, b.flush(ctx)
+	if err := b.flush(ctx); err != nil {
+		return b.saved, err
+	}
+	s.turns.add(b.turns)
+	return b.saved, b.turnAll(ctx)
 }
 
 // staysAsItIs tells errors that are about one blob: it is gone, or damaged, which is

@@ -6,7 +6,9 @@
 // without reading the old ones, so a list of 10,000 entries grows by one at the cost
 // of about one entry. A delta leans on a base, which the store below records
 // (blob.Info.Base) and must not remove first. Bases are chosen so that a chain of n
-// saves is read in at most 3·log4(n) steps; see docs/format/compressed.md.
+// saves is read in at most 4·log4(n) steps. Compact lets the earlier blobs of a chain lean
+// on later ones, so that content that only grows is stored about once; see
+// docs/format/compressed.md.
 //
 //	store := blob.Checked(compressed.New(inner, nil))
 //	err := store.Put(ctx, blob.Blob{ID: id, Data: edited, Like: original})
@@ -73,6 +75,7 @@ type Store struct {
 	opts  Options
 	codec *codec
 	cache *cache
+	turns *turns
 	reads int // limit of comparison reads from the store below in one Put; see nearReads
 }
 
@@ -84,7 +87,7 @@ var (
 // New returns a store that keeps compressed blobs in inner.
 func New(inner blob.Store, opts *Options) *Store {
 	o := opts.withDefaults()
-	return &Store{inner: inner, opts: o, codec: newCodec(o.Level, o.MaxBlob), cache: newCache(o.CacheBytes), reads: nearReads}
+	return &Store{inner: inner, opts: o, codec: newCodec(o.Level, o.MaxBlob), cache: newCache(o.CacheBytes), turns: &turns{}, reads: nearReads}
 }
 
 // Get returns the content of a blob, assembled from its chain of deltas.
@@ -164,6 +167,7 @@ func (s *Store) put(ctx context.Context, blobs []blob.Blob, hints bool) error {
 			return err
 		}
 	}
+	s.turns.add(p.turns)
 	var later int64
 	for id, r := range p.staged {
 		if r.isDelta() || p.asked[id] && !p.later {

@@ -21,9 +21,9 @@ const (
 )
 
 // difference stores a blob as its difference from the chain of its Like, if that
-// takes less than 0.7 of the whole: a delta needs its base to be kept and read. A
-// wrong hint is ignored. A hint that cannot be followed yet is stored with the
-// content.
+// takes less than 0.7 of the whole, or the blob has nearly all of its base: a delta needs
+// its base to be kept and read. A wrong hint is ignored. A hint that cannot be followed
+// yet is stored with the content.
 func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error) {
 	if len(b.Data) < leastLeaning {
 		return p.plain(b.Data), nil
@@ -53,6 +53,10 @@ func pays(delta, plain int) bool {
 	return plain >= leastLeaning && 10*(delta+deltaHeader) < 7*plain
 }
 
+// hasGrown reports whether a content that shares some bytes with a base has nearly all of
+// it. Keeping the base then costs nothing: a whole copy would take as much more.
+func hasGrown(shared, base int) bool { return shared >= minAlone && 16*shared >= 15*base }
+
 // clearlyPays reports that without compressing the whole content, which takes most of
 // the time for an edit: text seldom shrinks to a tenth.
 func clearlyPays(delta, whole int) bool { return pays(delta, whole/16) }
@@ -70,10 +74,12 @@ func (p *planner) against(ctx context.Context, b *blob.Blob, plain func() *recor
 	if position > maxPosition || (cur.local && !b.LocalOnly) {
 		return nil, nil
 	}
+	var over []blob.ID
 	for steps := 0; cur.position > target(position); steps++ {
 		if steps == maxSteps {
 			return nil, nil
 		}
+		over = append(over, id)
 		id = cur.base
 		if cur, err = p.lookup(ctx, id); err != nil {
 			return nil, err
@@ -89,7 +95,11 @@ func (p *planner) against(ctx context.Context, b *blob.Blob, plain func() *recor
 	if err != nil {
 		return nil, err
 	}
-	return p.patch(position, id, base, b.Data, plain)
+	delta, err := p.patch(position, id, base, b.Data, plain)
+	if delta != nil {
+		p.passedOver(b.ID, over)
+	}
+	return delta, err
 }
 
 // base returns the content of a blob to compare with; the caller must not change it.
@@ -119,7 +129,8 @@ func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain fu
 		return nil, nil
 	}
 	replaced, literal := base[prefix:len(base)-suffix], data[prefix:len(data)-suffix]
-	if p.later && !pays(len(literal), len(data)) && !alike(replaced, literal) {
+	grown := hasGrown(prefix+suffix, len(base))
+	if p.later && !grown && !pays(len(literal), len(data)) && !alike(replaced, literal) {
 		return nil, nil
 	}
 	r := p.delta(position, id, int64(prefix), int64(suffix), literal)
@@ -130,7 +141,7 @@ func (p *planner) patch(position uint64, id blob.ID, base, data []byte, plain fu
 	if err := p.codec.shrinkMore(r, replaced, literal); err != nil {
 		return nil, err
 	}
-	if clearlyPays(len(r.payload), len(data)) || pays(len(r.payload), len(plain().payload)) {
+	if grown || clearlyPays(len(r.payload), len(data)) || pays(len(r.payload), len(plain().payload)) {
 		return r, nil
 	}
 	return nil, nil

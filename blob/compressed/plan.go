@@ -16,6 +16,7 @@ type planner struct {
 	later    bool             // leave compression and far comparisons to Compact
 	far      *far             // the store below, if later
 	asked    map[blob.ID]bool // blobs already looked up in the store below
+	turns    []turn           // for Compact
 }
 
 const (
@@ -186,6 +187,7 @@ func (p *planner) extend(ctx context.Context, b *blob.Blob) (*record, error) {
 	}
 	id, keep := b.Like, b.Keep
 	pieces := [][]byte{b.Data} // of the literal, last first
+	var over []blob.ID
 	for steps := 0; cur.position > target(position); steps++ {
 		if steps == maxSteps {
 			return p.whole(ctx, b)
@@ -197,6 +199,7 @@ func (p *planner) extend(ctx context.Context, b *blob.Blob) (*record, error) {
 			}
 			pieces, keep = append(pieces, added), cur.prefix
 		}
+		over = append(over, id)
 		next, err := p.lookup(ctx, cur.base)
 		if err != nil {
 			return nil, leansOn(id, cur.base, err)
@@ -210,6 +213,7 @@ func (p *planner) extend(ctx context.Context, b *blob.Blob) (*record, error) {
 	if keep == 0 {
 		return p.plain(literal), nil
 	}
+	p.passedOver(b.ID, over)
 	return p.delta(position, id, keep, 0, literal), nil
 }
 

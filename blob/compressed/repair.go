@@ -10,7 +10,7 @@ import (
 
 // Repairer returns what exchanges damaged blobs of s; below exchanges those of the
 // store below. A repaired blob leans on no other one, since its base may be what is
-// damaged. Compacting compresses it later.
+// damaged. Compacting compresses it later, as a difference from its Like if it has one.
 func (s *Store) Repairer(below blob.Replacer) blob.Repairer { return repairer{s, below} }
 
 type repairer struct {
@@ -23,6 +23,9 @@ func (r repairer) Repair(ctx context.Context, b blob.Blob) error {
 		return err
 	}
 	one := record{kind: kindRaw, local: b.LocalOnly, size: int64(len(b.Data)), payload: b.Data}
+	if hints(b.ID, b.Like) && len(b.Data) >= leastLeaning {
+		one.kind, one.like = kindHinted, b.Like
+	}
 	defer r.s.cache.purge() // it may hold the damaged record
 	return r.below.Replace(ctx, blob.Blob{ID: b.ID, Data: one.encode(), LocalOnly: b.LocalOnly, Given: true})
 }
