@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +130,9 @@ func (s *Service) sweep(ctx context.Context, doomed map[blob.ID]bool, res *Resul
 	return nil
 }
 
-// standAlone stores again what is kept as a difference to a blob that is removed.
+// standAlone stores again what is kept as a difference to a blob that is removed: the
+// shortest first, each with a hint at the one before, since they often are what a list was
+// as it grew.
 func (s *Service) standAlone(ctx context.Context, doomed map[blob.ID]bool) error {
 	if s.stores.Repairer == nil {
 		return nil
@@ -144,6 +147,10 @@ func (s *Service) standAlone(ctx context.Context, doomed map[blob.ID]bool) error
 	if err != nil && !errors.Is(err, blob.ErrCorrupt) {
 		return err
 	}
+	if err := s.shortestFirst(ctx, leaning); err != nil {
+		return err
+	}
+	var before blob.ID
 	for _, id := range leaning {
 		data, err := s.stores.Blobs.Get(ctx, id)
 		if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
@@ -153,6 +160,7 @@ func (s *Service) standAlone(ctx context.Context, doomed map[blob.ID]bool) error
 			return err
 		}
 		b := blob.New(data)
+		b.Like, before = before, b.ID
 		if s.stores.Mirror != nil {
 			if b.LocalOnly, err = s.stores.Mirror.StaysLocal(ctx, id); err != nil {
 				return err
@@ -162,6 +170,20 @@ func (s *Service) standAlone(ctx context.Context, doomed map[blob.ID]bool) error
 			return err
 		}
 	}
+	return nil
+}
+
+// shortestFirst orders blobs by the sizes of their contents.
+func (s *Service) shortestFirst(ctx context.Context, ids []blob.ID) error {
+	sizes := make(map[blob.ID]int, len(ids))
+	for _, id := range ids {
+		data, err := s.stores.Blobs.Get(ctx, id)
+		if err != nil && !errors.Is(err, blob.ErrNotFound) && !errors.Is(err, blob.ErrCorrupt) {
+			return err
+		}
+		sizes[id] = len(data)
+	}
+	slices.SortStableFunc(ids, func(a, b blob.ID) int { return cmp.Compare(sizes[a], sizes[b]) })
 	return nil
 }
 
