@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/thread"
 )
 
@@ -363,9 +364,22 @@ func BenchmarkThousandTurns(b *testing.B) {
 	}
 }
 
+// rowBytes is what all rows take, with their keys.
+func rowBytes(b *testing.B, db *DB) int64 {
+	var total int64
+	for row, err := range kv.Each(b.Context(), db.rows, kv.Range{}, false) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		total += int64(len(row.Key) + len(row.Value))
+	}
+	return total
+}
+
 // BenchmarkThousandFrames stores a frame for each of 1,000 rounds of a graph whose list of
-// messages grows by about 2 KB, and compares what is stored with what the messages alone
-// take. copies is what it would be with the whole list in each frame.
+// messages grows by about 2 KB, and compares what is stored, rows included, with what the
+// messages alone take. blobs is the part of the blobs. copies is what it would be with
+// the whole list in each frame.
 func BenchmarkThousandFrames(b *testing.B) {
 	for b.Loop() {
 		db := openBench(b, nil)
@@ -401,7 +415,9 @@ func BenchmarkThousandFrames(b *testing.B) {
 		}
 		mustCompact(b, db)
 		unique := float64(zstdSize(b, pieces))
-		b.ReportMetric(float64(storedBytes(b, db))/unique, "stored/content")
+		blobs := storedBytes(b, db)
+		b.ReportMetric(float64(blobs+rowBytes(b, db))/unique, "stored/content")
+		b.ReportMetric(float64(blobs)/unique, "blobs/content")
 		b.ReportMetric(float64(copies)/unique, "copies/content")
 	}
 }

@@ -18,8 +18,12 @@ import (
 // recordFormat is the format of rows that this release reads and writes.
 const recordFormat = 1
 
-// maxInside is the largest value that is kept in the row: a blob would take more.
-const maxInside = 64
+// Values up to these sizes are kept in the row: a blob would take more, with its names. A
+// value of a channel is in the rows of all frames that keep it.
+const (
+	insideChannel = 64
+	insideAlone   = 512 // bodies, and what tasks wrote
+)
 
 func corrupt(row kv.Row, why any) error {
 	return fmt.Errorf("%w: row %q: %v", kv.ErrCorrupt, row.Key, why)

@@ -61,14 +61,14 @@ func (s *Store) Put(ctx context.Context, f NewFrame) error {
 	}
 	var add additions
 	rec := &stetv1.FrameRecord{Format: recordFormat, Parent: f.Parent, CreatedMs: max(0, s.now().UnixMilli()), Metadata: f.Metadata}
-	rec.Body = add.keep(f.Body, parent.Body)
+	rec.Body = add.keep(f.Body, parent.Body, insideAlone)
 	for _, name := range slices.Sorted(maps.Keys(f.Versions)) {
 		before := parent.Channels[name]
 		channel := &stetv1.KeptChannel{Name: name, Version: f.Versions[name]}
 		if value, ok := f.Values[name]; ok {
-			channel.Value = add.keep(value, before.Value)
+			channel.Value = add.keep(value, before.Value, insideChannel)
 		} else if _, ok := parent.Channels[name]; ok && before.Version == channel.Version {
-			channel.Value = add.keep(before.Value, before.Value)
+			channel.Value = add.keep(before.Value, before.Value, insideChannel)
 		} else {
 			continue
 		}
@@ -114,7 +114,7 @@ func (s *Store) PutWrites(ctx context.Context, key Key, task, path string, write
 		}
 		set, err := rowformat.Set(
 			keyspace.FrameWrite(key.Thread, key.Namespace, key.ID, task, w.Index),
-			&stetv1.FrameWriteRecord{Format: recordFormat, Channel: w.Channel, Path: path, Value: add.keep(w.Value, Value{})},
+			&stetv1.FrameWriteRecord{Format: recordFormat, Channel: w.Channel, Path: path, Value: add.keep(w.Value, Value{}, insideAlone)},
 		)
 		if err != nil {
 			return err
@@ -157,12 +157,13 @@ type additions struct {
 	refs  []blob.ID
 }
 
-// keep decides where a value is kept. Like is the value before it.
-func (a *additions) keep(v, like Value) *stetv1.KeptValue {
+// keep decides where a value is kept: inside the row up to a size. Like is the value
+// before it.
+func (a *additions) keep(v, like Value, inside int) *stetv1.KeptValue {
 	if v.Data != nil {
 		v.Blob = blob.ID{}
 	}
-	if len(v.Data) > maxInside {
+	if len(v.Data) > inside {
 		b := blob.New(v.Data)
 		if like.Blob != b.ID {
 			b.Like = like.Blob

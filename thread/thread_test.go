@@ -219,10 +219,10 @@ func TestCollectorBeforeTheCommit(t *testing.T) {
 	blobs := memblob.New()
 	s := thread.New(blobs, &collecting{Store: memkv.New(blobs), blobs: blobs}, nil)
 	key := thread.Key{Thread: "t", ID: "1"}
-	if err := s.Put(t.Context(), thread.NewFrame{Key: key, Body: text(strings.Repeat("b", 500))}); err != nil {
+	if err := s.Put(t.Context(), thread.NewFrame{Key: key, Body: text(strings.Repeat("b", 600))}); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := s.Get(t.Context(), key); err != nil || len(f.Body.Data) != 500 {
+	if f, err := s.Get(t.Context(), key); err != nil || len(f.Body.Data) != 600 {
 		t.Errorf("%s, %v", shown(f), err)
 	}
 }
@@ -253,14 +253,14 @@ func TestLimitedReads(t *testing.T) {
 	}
 	key := thread.Key{Thread: "t", ID: "1"}
 	err := s.Put(ctx, thread.NewFrame{
-		Key: key, Body: text(strings.Repeat("b", 500)), Versions: map[string]string{"large": "1", "small": "1", "put": "1"},
+		Key: key, Body: text(strings.Repeat("b", 600)), Versions: map[string]string{"large": "1", "small": "1", "put": "1"},
 		Values: map[string]thread.Value{"large": text(strings.Repeat("x", 5000)), "small": text("x"), "put": {Type: "json", Blob: large.ID}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f, err := s.Limited(1000).Get(ctx, key)
-	if err != nil || len(f.Body.Data) != 500 || string(f.Channels["small"].Data) != "x" {
+	if err != nil || len(f.Body.Data) != 600 || string(f.Channels["small"].Data) != "x" {
 		t.Errorf("%s, %v", shown(f), err)
 	}
 	for _, name := range []string{"large", "put"} {
@@ -278,7 +278,7 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 	s, _, rows := open(t)
 	ctx := t.Context()
 	for _, id := range []string{"1", "2", "3"} {
-		if err := s.Put(ctx, thread.NewFrame{Key: thread.Key{Thread: "t", ID: id}, Body: text(strings.Repeat(id, 100))}); err != nil {
+		if err := s.Put(ctx, thread.NewFrame{Key: thread.Key{Thread: "t", ID: id}, Body: text(strings.Repeat(id, 600))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -377,7 +377,7 @@ func TestThreadsAreLikeTheModel(t *testing.T) {
 		threads := rapid.SampledFrom([]string{"a", "a:b", "a%3Ab", "é"})
 		namespaces := rapid.SampledFrom([]string{"", "child", "child:2|x"})
 		ids := rapid.SampledFrom([]string{"1", "2", "3", "4", "5"})
-		contents := rapid.SampledFrom([]string{"1", strings.Repeat("long ", 50), strings.Repeat("long ", 60) + "end"})
+		contents := rapid.SampledFrom([]string{"1", strings.Repeat("long ", 50), strings.Repeat("long ", 60) + "end", strings.Repeat("very long ", 90)})
 		drawKey := func(rt *rapid.T) thread.Key {
 			return thread.Key{Thread: threads.Draw(rt, "thread"), Namespace: namespaces.Draw(rt, "namespace"), ID: ids.Draw(rt, "id")}
 		}

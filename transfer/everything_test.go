@@ -128,7 +128,7 @@ func (f *full) work() {
 		f.t.Fatal(err)
 	}
 	frame := thread.NewFrame{
-		Key: thread.Key{Thread: "trip", ID: rand.Text()}, Body: thread.Value{Type: "json", Data: []byte(strings.Repeat(rand.Text(), 10))},
+		Key: thread.Key{Thread: "trip", ID: rand.Text()}, Body: thread.Value{Type: "json", Data: []byte(strings.Repeat(rand.Text(), 30))},
 		Versions: map[string]string{"city": "1"}, Values: map[string]thread.Value{"city": {Type: "json", Data: []byte(`"Oslo"`)}},
 	}
 	doc := document.Batch{Changes: []document.Change{{Name: rand.Text(), Set: &document.New{Data: []byte(strings.Repeat(rand.Text(), 10))}}}}

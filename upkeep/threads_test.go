@@ -17,7 +17,7 @@ func TestThreadsKeepTheirValues(t *testing.T) {
 	ctx := t.Context()
 	back := memBackend()
 	db := openOver(t, back, nil)
-	value := func(b byte) thread.Value { return thread.Value{Type: "json", Data: bytes.Repeat([]byte{b}, 300)} }
+	value := func(b byte) thread.Value { return thread.Value{Type: "json", Data: bytes.Repeat([]byte{b}, 600)} }
 	first := thread.Key{Thread: "t", ID: "1"}
 	must(t, db.Threads().Put(ctx, thread.NewFrame{Key: first, Body: value('a'), Versions: map[string]string{"x": "1"}, Values: map[string]thread.Value{"x": value('b')}}))
 	must(t, db.Threads().Put(ctx, thread.NewFrame{Key: thread.Key{Thread: "t", ID: "2"}, Parent: "1", Body: value('c'), Versions: map[string]string{"x": "1"}}))
@@ -30,7 +30,7 @@ func TestThreadsKeepTheirValues(t *testing.T) {
 	if n := collect(); n != 0 {
 		t.Fatalf("%d blobs were removed", n)
 	}
-	if f := got(db.Threads().Get(ctx, first)); len(f.Channels["x"].Data) != 300 || len(f.Writes[0].Data) != 300 {
+	if f := got(db.Threads().Get(ctx, first)); len(f.Channels["x"].Data) != 600 || len(f.Writes[0].Data) != 600 {
 		t.Errorf("the frame after a collection: %v", f)
 	}
 	if report := got(db.Check(ctx, nil)); !report.OK() {
@@ -41,7 +41,7 @@ func TestThreadsKeepTheirValues(t *testing.T) {
 	if n := collect(); n != 2 {
 		t.Errorf("%d blobs were removed, want the body and the write of the first frame", n)
 	}
-	if f := got(db.Threads().Get(ctx, thread.Key{Thread: "t"})); len(f.Channels["x"].Data) != 300 {
+	if f := got(db.Threads().Get(ctx, thread.Key{Thread: "t"})); len(f.Channels["x"].Data) != 600 {
 		t.Errorf("the frame that is left: %v", f)
 	}
 
