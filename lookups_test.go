@@ -35,6 +35,8 @@ var lookups = map[string]string{
 	"fault: classed":   "walks a chain of errors, as errors.Is does",
 	"fault: interface": "walks a chain of errors, as errors.Is does",
 
+	"adapters/gocloud: **document.Store": "the Go CDK hands out what a driver has by As(any)",
+
 	"client: interface":              "http.Client does the same: not every transport has idle connections to close",
 	"server: interface":              "generated messages have these methods, and no interface of protobuf-go names them",
 	"server: *guest":                 "net/http hands back the connection that this package accepted as a net.Conn",

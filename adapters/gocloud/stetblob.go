@@ -27,6 +27,7 @@ import (
 
 	stetblobs "github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/document"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -60,9 +61,9 @@ type bucket struct {
 }
 
 var (
-	errNotFound      = errors.New("object not found")
-	errUnimplemented = errors.New("not supported by stet")
-	errBadMD5        = errors.New("the content does not have the expected MD5")
+	errNotFound      = fault.New(fault.NotFound, "object not found")
+	errUnimplemented = fault.New(fault.Unsupported, "not supported by stet")
+	errBadMD5        = fault.New(fault.Invalid, "the content does not have the expected MD5")
 )
 
 // attributes are the metadata of a document, in JSON.
