@@ -12,7 +12,7 @@ SETUP       := internal/tools/setup.sh
 
 # What tests use besides Go; setup.sh knows where it comes from. The last three bring
 # npm's modules.
-PARTS := git curl node browser postgres versitygw page typescript suites
+PARTS := git curl node python browser postgres versitygw page typescript suites
 # What only the full sizes use.
 MORE  := postgres18 grpcurl
 # The coding agents, at the versions that internal/tools/agents.sh names.
@@ -80,10 +80,10 @@ test-agents:
 # Runs the suites that protocols and frameworks publish against the built server. Each prints
 # what the suite says: passed, failed, skipped.
 test-suites:
-	$(SETUP) node suites postgres versitygw
+	$(SETUP) node python suites postgres versitygw
 	@code=0; STET_SUITES=1 go test -vet=off -count=1 -timeout 1h -v ./internal/suites/... || code=$$?; \
 		for m in $(ADAPTERS); do (cd $$m && go test -vet=off -count=1 -v ./...) || code=$$?; done; \
-		$(SETUP) --left-out node suites postgres versitygw; exit $$code
+		$(SETUP) --left-out node python suites postgres versitygw; exit $$code
 
 bench:
 	$(SETUP) $(PARTS) $(MORE)

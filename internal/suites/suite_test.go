@@ -44,6 +44,8 @@ type suite struct {
 	quick string
 	// env is added to the environment of the suite and of its servers.
 	env []string
+	// python is set for tests in Python, which need no modules.
+	python bool
 }
 
 // result is what vitest reports.
@@ -99,6 +101,10 @@ func (s suite) test(t *testing.T, at server) {
 // install brings the modules of the suite.
 func (s suite) install(t *testing.T) {
 	t.Helper()
+	if s.python {
+		testenv.Need(t, "python")
+		return
+	}
 	testenv.Need(t, "node", "suites")
 	if out, err := exec.CommandContext(t.Context(), "../tools/npm.sh", s.dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -19,6 +19,7 @@ packages() {
 	git) echo git ;;
 	curl) echo curl ;;
 	node) echo nodejs npm ;;
+	python) echo python3 ;;
 	browser) echo chromium ;;
 	postgres) echo postgresql ;;
 	compiler) echo gcc libc6-dev ;;
@@ -32,6 +33,7 @@ present() {
 	case "$1" in
 	git | curl) found "$1" ;;
 	node) found node && found npm ;;
+	python) found python3 ;;
 	browser) found chromium || found chromium-browser || found google-chrome ;;
 	postgres) ls /usr/lib/postgresql/1[5-9]/bin/initdb >/dev/null 2>&1 || found initdb ;;
 	compiler) found gcc && [ -e /usr/include/stdlib.h ] ;;
