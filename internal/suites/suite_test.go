@@ -171,6 +171,23 @@ func (s suite) fleet(t *testing.T) server {
 // serve runs 'stet serve' until the test ends, and returns its address.
 func (s suite) serve(t *testing.T, env []string, args ...string) string {
 	t.Helper()
+	cmd, address := s.start(t, env, args...)
+	t.Cleanup(func() { stop(t, cmd) })
+	return address
+}
+
+// stop asks a server to end, and waits until it has.
+func stop(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}
+
+// start runs 'stet serve' and returns its address. The caller ends it.
+func (s suite) start(t *testing.T, env []string, args ...string) (*exec.Cmd, string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -188,12 +205,7 @@ func (s suite) serve(t *testing.T, env []string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the server ended with %v", err)
-		}
-	})
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if the test failed before its end
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	var said struct{ Address string }
 	if err == nil {
@@ -202,5 +214,5 @@ func (s suite) serve(t *testing.T, env []string, args ...string) string {
 	if err != nil {
 		t.Fatalf("the server did not start: %v", err)
 	}
-	return strings.TrimSuffix(said.Address, "/")
+	return cmd, strings.TrimSuffix(said.Address, "/")
 }

@@ -6,6 +6,7 @@ import random
 import re
 import time
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .errors import (
@@ -24,9 +25,11 @@ from .transport import Message, unbase64
 if TYPE_CHECKING:
     from .client import Client
 
+_FOLLOW = "aiserver.v1.BackgroundComposerService/StreamConversation"
+
 _STATUS = "CLOUD_AGENT_WORKFLOW_STATUS_"
 
-#: Errors that a later attempt does not mend.
+#: Errors that a later attempt does not fix.
 _PERMANENT = (
     DataLoss, FailedPrecondition, InvalidArgument, NotFound, PermissionDenied, Unauthenticated, Unimplemented,
 )  # fmt: skip
@@ -65,7 +68,8 @@ class Agents:
 
     def create(self, *, id: str = "", name: str = "", conversation: str = "") -> Message:
         """Creates an agent; without an id the server chooses one."""
-        return self._client.call("CloudAgentService/Create", {"id": id, "name": name, "conversation": conversation})["agent"]
+        message = {"id": id, "name": name, "conversation": conversation}
+        return self._client.call("CloudAgentService/Create", message)["agent"]
 
     def get(self, id: str) -> Message:
         return self._client.call("CloudAgentService/Get", {"id": id})["agent"]
@@ -83,15 +87,14 @@ class Agents:
 
     def save_state(self, id: str, state: Mapping[str, Any], blobs: Sequence[bytes] = ()) -> Tuple[bytes, str]:
         """Stores a state with its blobs and its event; returns its id and its offset."""
-        from hashlib import sha256
-
         message = {"id": id, "state": state, "blobs": [{"id": sha256(b).digest(), "value": b} for b in blobs]}
         saved = self._client.call("CloudAgentService/SaveState", message)
         return unbase64(saved["blobId"]), saved["offsetKey"]
 
     def set_status(self, id: str, status: str) -> str:
         """Sets the status: running, idle, error, archived, expired, not_yet_started, …"""
-        return self._client.call("CloudAgentService/SetStatus", {"id": id, "status": _STATUS + status.upper()})["offsetKey"]
+        message = {"id": id, "status": _STATUS + status.upper()}
+        return self._client.call("CloudAgentService/SetStatus", message)["offsetKey"]
 
     def archive(self, id: str) -> None:
         """Ends an agent: its followers end after the last event."""
@@ -112,7 +115,7 @@ class Agents:
         It uses as many connections as it needs; the end of a connection is never taken for
         the end of the log. To continue after a restart, store the offset of the last event
         and pass it as ``after``; without one the initial state comes first. It raises errors
-        that a new connection does not mend. ``silence`` is how many seconds a connection may be
+        that a new connection does not fix. ``silence`` is how many seconds a connection may be
         silent before it counts as lost. ``light`` omits large contents.
         """
         place = _Place(after)
@@ -124,7 +127,7 @@ class Agents:
             if place.after:
                 message["offsetKey"] = place.after
             try:
-                for response in self._client.stream("aiserver.v1.BackgroundComposerService/StreamConversation", message, timeout=silence):
+                for response in self._client.stream(_FOLLOW, message, timeout=silence):
                     for event in place.take(response):
                         progress = True
                         yield event
@@ -175,7 +178,8 @@ class _Place:
             # the caller start over twice.
             self._pending = Event(
                 "initial", "", status=_status(value), state=value.get("cloudAgentState"),
-                state_id=unbase64(value.get("blobId", "")), blobs=_blobs(self._prefetched + value.get("preFetchedBlobs", [])),
+                state_id=unbase64(value.get("blobId", "")),
+                blobs=_blobs(self._prefetched + value.get("preFetchedBlobs", [])),
             )  # fmt: skip
         elif kind == "prefetchedBlobs":
             self._prefetched += value.get("preFetchedBlobs", [])

@@ -23,16 +23,21 @@ class Checkpoints:
 
     def list(self, *, workspace: str = "", conversation: str = "") -> Iterator[Message]:
         """Yields checkpoints, newest first."""
-        return self._client.pages("CheckpointService/List", {"workspace": workspace, "conversation": conversation}, "checkpoints")
+        message = {"workspace": workspace, "conversation": conversation}
+        return self._client.pages("CheckpointService/List", message, "checkpoints")
 
     def get(self, ref: str, *, workspace: str = "", conversation: str = "") -> Message:
         """Returns the checkpoint that a reference names: c4, turn:2, a pin or an id."""
         message = {"ref": ref, "workspace": workspace, "conversation": conversation}
         return self._client.call("CheckpointService/Get", message)["checkpoint"]
 
-    def diff(self, from_: str, to: str = "", *, workspace: str = "", paths: Sequence[str] = (), stat_only: bool = False) -> Message:
+    def diff(
+        self, from_: str, to: str = "", *, workspace: str = "", paths: Sequence[str] = (), stat_only: bool = False
+    ) -> Message:
         """Compares two checkpoints, or one with the directory as it is now."""
-        message = {"from": from_, "to": to, "workspace": workspace, "paths": list(paths), "statOnly": stat_only, "plain": True}
+        message = {
+            "from": from_, "to": to, "workspace": workspace, "paths": list(paths), "statOnly": stat_only, "plain": True,
+        }  # fmt: skip
         return self._client.call("CheckpointService/Diff", message)
 
     def plan_rewind(self, ref: str, *, workspace: str, conversation: str = "", **options: Any) -> Message:

@@ -51,16 +51,22 @@ class Client:
         #: The states of graphs, for agent frameworks.
         self.threads = Threads(self)
 
-    def call(self, procedure: str, message: Optional[Mapping[str, Any]] = None, *, repeatable: Optional[bool] = None) -> Message:
+    def call(
+        self, procedure: str, message: Optional[Mapping[str, Any]] = None, *, repeatable: Optional[bool] = None
+    ) -> Message:
         """Calls any procedure: ``call("ThreadService/Get", {"key": {"thread": "trip"}})``.
 
         Calls that only read are tried again if the server cannot be reached. Others are
         where ``repeatable`` says that a second call does no harm.
         """
         name = qualified(procedure)
-        return self._transport.call(name, message or {}, repeatable=name in READS if repeatable is None else repeatable)
+        if repeatable is None:
+            repeatable = name in READS
+        return self._transport.call(name, message or {}, repeatable=repeatable)
 
-    def stream(self, procedure: str, message: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None) -> Iterator[Message]:
+    def stream(
+        self, procedure: str, message: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None
+    ) -> Iterator[Message]:
         """Calls any procedure that returns a stream, and yields its messages."""
         return self._transport.stream(qualified(procedure), message or {}, timeout=timeout)
 
@@ -81,7 +87,9 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         self.close()
 
 

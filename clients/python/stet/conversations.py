@@ -28,7 +28,13 @@ class Conversations:
         self._client = client
 
     def create(
-        self, *, id: str = "", title: str = "", workspace: str = "", agent: str = "", labels: Optional[Mapping[str, str]] = None
+        self,
+        *,
+        id: str = "",
+        title: str = "",
+        workspace: str = "",
+        agent: str = "",
+        labels: Optional[Mapping[str, str]] = None,
     ) -> Message:
         """Creates a conversation; without an id the server chooses one."""
         message = {"id": id, "title": title, "workspace": workspace, "agent": agent, "labels": dict(labels or {})}
@@ -75,11 +81,13 @@ class Conversations:
 
     def transcript(self, id: str, *, from_turn: int = 0, turns: int = 0, light: bool = False) -> Message:
         """Returns messages for reading: a range of turns, or as many as fit."""
-        return self._client.call("ConversationService/Transcript", {"id": id, "fromTurn": from_turn, "turns": turns, "light": light})
+        message = {"id": id, "fromTurn": from_turn, "turns": turns, "light": light}
+        return self._client.call("ConversationService/Transcript", message)
 
     def fork(self, id: str, *, seq: int, title: str = "") -> Message:
         """Creates a conversation that continues an earlier save of another."""
-        return self._client.call("ConversationService/Fork", {"id": id, "seq": str(seq), "title": title})["conversation"]
+        message = {"id": id, "seq": str(seq), "title": title}
+        return self._client.call("ConversationService/Fork", message)["conversation"]
 
     def set_title(self, id: str, title: str) -> None:
         self._client.call("ConversationService/SetTitle", {"id": id, "title": title}, repeatable=True)

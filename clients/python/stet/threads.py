@@ -41,7 +41,14 @@ class Threads:
         self._client.call("ThreadService/Put", message, repeatable=True)
 
     def put_writes(
-        self, thread: str, id: str, task: str, writes: Sequence[Mapping[str, Any]], *, namespace: str = "", path: str = ""
+        self,
+        thread: str,
+        id: str,
+        task: str,
+        writes: Sequence[Mapping[str, Any]],
+        *,
+        namespace: str = "",
+        path: str = "",
     ) -> None:
         """Stores what a task wrote on top of a frame: FrameWrite messages."""
         message = {"key": _key(thread, namespace, id), "task": task, "path": path, "writes": list(writes)}
@@ -63,7 +70,8 @@ class Threads:
     ) -> Message:
         """Returns a page of frames, those with the greatest ids first, and ``nextCursor``."""
         message: Message = {
-            "thread": thread, "before": before, "filter": encode(filter or {}), "page": {"cursor": cursor, "limit": limit},
+            "thread": thread, "before": before, "filter": encode(filter or {}),
+            "page": {"cursor": cursor, "limit": limit},
         }  # fmt: skip
         if namespace is not None:
             message["namespace"] = namespace

@@ -87,7 +87,8 @@ class Transport:
         body = encode(message)
 
         def once() -> Message:
-            answer = self._request("POST", "/" + procedure, body, {"Content-Type": "application/json", "Connect-Protocol-Version": "1"})
+            headers = {"Content-Type": "application/json", "Connect-Protocol-Version": "1"}
+            answer = self._request("POST", "/" + procedure, body, headers)
             content = _object(answer.body)
             if answer.status != 200:
                 raise from_answer(answer.status, content, answer.headers)
@@ -107,7 +108,15 @@ class Transport:
                 time.sleep(wait / 2 + random.random() * wait / 2)
         return once()
 
-    def request(self, method: str, path: str, body: bytes = b"", headers: Optional[Mapping[str, str]] = None, *, timeout: Optional[float] = None) -> Answer:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Optional[Mapping[str, str]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Answer:
         """Sends any request. An answer with an error is returned, not raised."""
         return self._request(method, path, body, headers or {}, timeout)
 
@@ -120,7 +129,9 @@ class Transport:
             connection.close()
         return answers[-1] if answers else {}
 
-    def stream(self, procedure: str, message: Mapping[str, Any], *, timeout: Optional[float] = None) -> Iterator[Message]:
+    def stream(
+        self, procedure: str, message: Mapping[str, Any], *, timeout: Optional[float] = None
+    ) -> Iterator[Message]:
         """Calls a procedure that returns a stream. A silence of timeout seconds ends it."""
         connection, response = self._open(procedure, [_envelope(message)], timeout)
         try:
@@ -128,7 +139,9 @@ class Transport:
         finally:
             connection.close()
 
-    def _open(self, procedure: str, envelopes: Iterable[bytes], timeout: Optional[float] = None) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def _open(
+        self, procedure: str, envelopes: Iterable[bytes], timeout: Optional[float] = None
+    ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Starts a call with streams on a connection of its own."""
         connection = self._connect(timeout)
         headers = {
@@ -151,7 +164,9 @@ class Transport:
             raise
         return connection, response
 
-    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str], timeout: Optional[float] = None) -> Answer:
+    def _request(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str], timeout: Optional[float] = None
+    ) -> Answer:
         connection = self._take() or self._connect(None)
         if connection.sock is not None:
             connection.sock.settimeout(timeout or self._timeout)
@@ -173,11 +188,12 @@ class Transport:
         with self._lock:
             if self._closed:
                 raise ValueError("the client is closed")
+        timeout = timeout or self._timeout
         connection: http.client.HTTPConnection
         if self._secure:
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout or self._timeout, context=self._context)
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._context)
         else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout or self._timeout)
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
         with _translated():
             connection.connect()
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -214,7 +230,8 @@ class _translated:
         if isinstance(error, TimeoutError):  # socket.timeout is the same
             raise DeadlineExceeded("the server did not answer in time", error_class="canceled") from error
         if isinstance(error, (OSError, http.client.HTTPException)):
-            raise Unavailable(f"the server cannot be reached: {error or type(error).__name__}", error_class="unreachable") from error
+            text = f"the server cannot be reached: {error or type(error).__name__}"
+            raise Unavailable(text, error_class="unreachable") from error
 
 
 def _readable(sock: Any) -> bool:

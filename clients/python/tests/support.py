@@ -50,7 +50,9 @@ def id_of(stored: Dict[str, Any]) -> str:
     return stored["configurable"]["checkpoint_id"]
 
 
-def checkpoint(values: Optional[Dict[str, Any]] = None, versions: Optional[Dict[str, Any]] = None, **more: Any) -> Dict[str, Any]:
+def checkpoint(
+    values: Optional[Dict[str, Any]] = None, versions: Optional[Dict[str, Any]] = None, **more: Any
+) -> Dict[str, Any]:
     """Returns a checkpoint; each value has version 1 unless versions are given."""
     values = values or {}
     return {
