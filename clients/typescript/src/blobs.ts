@@ -30,15 +30,26 @@ export class Blobs {
   constructor(private readonly service: Client<typeof BlobService>) {}
 
   /**
-   * Stores bytes and returns their id. They can be read when this returns, and are
-   * durable after `flush` or after saving a state that names them.
+   * Stores bytes of any size and returns their id. They can be read when this returns, and
+   * are durable after `flush` or after saving a state that names them.
    */
   async put(data: Uint8Array): Promise<Uint8Array> {
-    if (data.length > messageBytes) {
-      throw new RangeError(`${data.length} bytes do not fit into one message; store them in parts of at most ${messageBytes}`);
+    let id = await this.extend(data, 0, undefined);
+    for (let from = messageBytes; from < data.length; from += messageBytes) {
+      id = await this.extend(data, from, id);
     }
-    const id = await sha256(data);
-    await this.service.put({ blobs: [{ id, data }] });
+    return id;
+  }
+
+  /**
+   * Stores the beginning of data: one message more than the bytes before from, which are
+   * stored as a blob.
+   */
+  private async extend(data: Uint8Array, from: number, like: Uint8Array | undefined): Promise<Uint8Array> {
+    const end = from + messageBytes;
+    const id = await sha256(data.subarray(0, end));
+    const part = { id, data: data.subarray(from, end) };
+    await this.service.put({ blobs: [like === undefined ? part : { ...part, like, keep: BigInt(from) }] });
     return id;
   }
 

@@ -21,8 +21,16 @@ test("blobs come back as they were stored", async () => {
   await stet.blobs.flush();
   assert.deepEqual(await stet.blobs.get(id), data);
   assert.deepEqual(await stet.blobs.has(id, await sha256(new Uint8Array([1, 2, 3]))), [true, false]);
-  await assert.rejects(stet.blobs.put(new Uint8Array(4 << 20)), RangeError);
   await assert.rejects(stet.blobs.get(new Uint8Array(32)), (error: unknown) => error instanceof ConnectError && error.code === Code.NotFound);
+});
+
+test("blobs larger than a message come back as they were stored", async () => {
+  for (const size of [3 << 20, (3 << 20) + 1, 7 << 20]) {
+    const data = new Uint8Array(size).map((_, i) => (i * i) >> 5);
+    const id = await stet.blobs.put(data);
+    assert.equal(hex(id), hex(await sha256(data)));
+    assert.ok(Buffer.from(data).equals(await stet.blobs.get(id)), `${size} bytes changed`);
+  }
 });
 
 test("errors have the class and the reasons that the server named", async () => {
