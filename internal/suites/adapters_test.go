@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // adapter is a package of clients/ that keeps the state of a framework in a server. Its
@@ -27,6 +29,29 @@ var claude = adapter{suite{name: "Claude Agent SDK", dir: "../../clients/claude-
 func TestClaudeAgentSDK(t *testing.T) { claude.test(t, claude.embedded(t)) }
 
 func TestClaudeAgentSDKOnAFleet(t *testing.T) { claude.test(t, claude.fleet(t)) }
+
+// cursor makes random calls of the SDK's own store and of the adapter, and has tests of
+// the package.
+var cursor = adapter{suite{name: "Cursor SDK", dir: "../../clients/cursor-sdk", total: 1 + 8}, 10_000}
+
+func TestCursorSDK(t *testing.T) {
+	needFrameworks(t)
+	cursor.test(t, cursor.embedded(t))
+}
+
+func TestCursorSDKOnAFleet(t *testing.T) {
+	needFrameworks(t)
+	cursor.test(t, cursor.fleet(t))
+}
+
+// needFrameworks skips a quick run: only make test-suites downloads those modules. They
+// need the Node of the streams.
+func needFrameworks(t *testing.T) {
+	t.Helper()
+	onlyWhole(t)
+	testenv.Need(t, "frameworks")
+	streams.install(t)
+}
 
 // test builds the package and runs its tests against a server.
 func (a adapter) test(t *testing.T, at server) {
@@ -49,7 +74,7 @@ func (a adapter) test(t *testing.T, at server) {
 	}
 	out, err := cmd.CombinedOutput()
 	passed, failed, skipped, total := count(out, "pass"), count(out, "fail"), count(out, "skipped"), count(out, "tests")
-	t.Logf("%s: %d passed, %d failed, %d skipped of %d", a.name, passed, failed, skipped, total)
+	t.Logf("%s: %d passed, %d failed, %d skipped of %d%s", a.name, passed, failed, skipped, total, said(out))
 	if err != nil || passed != a.total || total != a.total {
 		t.Errorf("%d of %d tests passed, want %d: %v\n%s", passed, total, a.total, err, out)
 	}
@@ -66,6 +91,15 @@ func count(out []byte, name string) int {
 		return -1
 	}
 	return n
+}
+
+// said returns the lines that tests print about their random calls.
+func said(out []byte) string {
+	var lines string
+	for _, line := range regexp.MustCompile(`(?m)^# (seed .*)$`).FindAllSubmatch(out, -1) {
+		lines += "\n" + string(line[1])
+	}
+	return lines
 }
 
 // build compiles the client for TypeScript, and a package that uses it, which checks the

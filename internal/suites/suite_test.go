@@ -32,6 +32,14 @@ func run(m *testing.M) {
 // whole reports whether all of each suite is wanted.
 func whole() bool { return os.Getenv("STET_SUITES") == "1" }
 
+// onlyWhole skips what a quick run leaves out.
+func onlyWhole(t *testing.T) {
+	t.Helper()
+	if !whole() {
+		t.Skip("make test-suites runs this")
+	}
+}
+
 // suite is a suite that others publish.
 type suite struct {
 	// name is for people.
@@ -146,9 +154,7 @@ func (s suite) embedded(t *testing.T) server {
 // Only make test-suites runs such tests.
 func (s suite) fleet(t *testing.T) server {
 	t.Helper()
-	if !whole() {
-		t.Skip("make test-suites runs this")
-	}
+	onlyWhole(t)
 	s.install(t)
 	database := realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t)
 	bucket := realservers.S3(t)

@@ -54,6 +54,8 @@ script() {
 			"$tools/npm.sh" "$dir" || return
 		done
 		;;
+	# What only make test-suites uses.
+	frameworks) "$tools/npm.sh" clients/cursor-sdk ;;
 	claude-code | codex | gemini | opencode | copilot | qwen | pi) "$tools/agents.sh" "$1" ;;
 	esac
 }
@@ -145,7 +147,7 @@ for part in "$@"; do
 	else
 		case "$part" in
 		versitygw | grpcurl | rclone) built="$built $part" ;;
-		postgres18 | page | typescript | suites) modules="$modules $part" ;;
+		postgres18 | page | typescript | suites | frameworks) modules="$modules $part" ;;
 		claude-code | codex | gemini | opencode | copilot | qwen | pi) modules="$modules $part" ;;
 		*)
 			echo "setup: there is no part called $part" >&2
