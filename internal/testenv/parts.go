@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,6 +32,18 @@ func leftOut(root, part string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(why))
+}
+
+// Browser finds Chromium. Without one the test fails.
+func Browser(tb testing.TB) string {
+	tb.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	tb.Fatal("there is no Chromium; on Debian the package is called chromium")
+	return ""
 }
 
 // Root returns the source directory.

@@ -133,21 +133,9 @@ func TestPagesInABrowser(t *testing.T) {
 			t.Parallel()
 			store := filepath.Join(dir, name)
 			fill(t, bin, store)
-			run(t, []string{"STET_BIN=" + bin, "STET_STORE=" + store, "STET_CHROMIUM=" + chromium(t)}, "node", "--test", "e2e/"+name+".test.mjs")
+			run(t, []string{"STET_BIN=" + bin, "STET_STORE=" + store, "STET_CHROMIUM=" + testenv.Browser(t)}, "node", "--test", "e2e/"+name+".test.mjs")
 		})
 	}
-}
-
-// chromium finds the browser; without one the test fails.
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatal("there is no Chromium; on Debian the package is called chromium")
-	return ""
 }
 
 // fill lets a server make its demonstration, then adds what is hard to show.
