@@ -80,10 +80,10 @@ test-agents:
 # Runs the suites that protocols and frameworks publish against the built server. Each prints
 # what the suite says: passed, failed, skipped.
 test-suites:
-	$(SETUP) node python suites frameworks postgres versitygw
+	$(SETUP) node python browser page suites frameworks postgres versitygw
 	@code=0; STET_SUITES=1 go test -vet=off -count=1 -timeout 1h -v ./internal/suites/... || code=$$?; \
 		for m in $(ADAPTERS); do (cd $$m && go test -vet=off -count=1 -v ./...) || code=$$?; done; \
-		$(SETUP) --left-out node python suites frameworks postgres versitygw; exit $$code
+		$(SETUP) --left-out node python browser page suites frameworks postgres versitygw; exit $$code
 
 bench:
 	$(SETUP) $(PARTS) $(MORE)
