@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stet-dev/stet/access"
-	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/internal/cli"
 	"github.com/stet-dev/stet/internal/realservers"
 	"github.com/stet-dev/stet/internal/testenv"
@@ -141,13 +139,8 @@ type server struct{ address, token string }
 func (s suite) embedded(t *testing.T) server {
 	t.Helper()
 	s.install(t)
-	dir := t.TempDir()
-	address := s.serve(t, []string{"STET_STORE=" + dir})
-	token, err := os.ReadFile(filepath.Join(dir, "token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server{address, strings.TrimSpace(string(token))}
+	in := embedded(t)
+	return server{s.serve(t, in.env), in.token(t)}
 }
 
 // fleet serves a database and a bucket until the test ends, for the token of a tenant.
@@ -156,22 +149,8 @@ func (s suite) fleet(t *testing.T) server {
 	t.Helper()
 	onlyWhole(t)
 	s.install(t)
-	database := realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t)
-	bucket := realservers.S3(t)
-	key, secret := bucket.Keys()
-	t.Setenv("AWS_ACCESS_KEY_ID", key)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
-	config := fleet.Config{Database: database, Blobs: bucket.URL(bucket.NewBucket(t))}
-	f, err := fleet.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	token, _, err := f.Tokens().Create(access.Grant{Tenant: "shop", Scope: access.Write})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server{s.serve(t, []string{"STET_STORE=" + config.Database, "STET_BLOBS=" + config.Blobs}, "--mode", "server"), token}
+	in := shared(t)
+	return server{s.serve(t, in.env, in.args...), in.token(t)}
 }
 
 // serve runs 'stet serve' until the test ends, and returns its address.
