@@ -1,8 +1,8 @@
 // Writes an agent and a run with two events, and reads them with another store, as a process
-// on another machine would. STET_URL and STET_TOKEN name the server:
+// on another machine would.
 //
-//     node dist/examples/restart.js
-import { StetLocalAgentStore } from "../src/index.js";
+//   STET_URL=http://127.0.0.1:7717 STET_TOKEN=$(cat ~/.local/share/stet/token) node quickstart.js
+import { StetLocalAgentStore } from "@stet-dev/cursor-sdk";
 
 const { STET_URL: address = "http://127.0.0.1:7717", STET_TOKEN: token = "" } = process.env;
 const collection = `example-${Date.now()}`;
