@@ -26,7 +26,7 @@ func TestLangGraphPythonOnAFleet(t *testing.T) {
 // pythonResult is what tests/run.py reports.
 type pythonResult struct {
 	Contracts, Tests struct{ Passed, Failed, Skipped int }
-	Failures         []string
+	Failures, Slow   []string
 }
 
 // testPython runs all tests of the client and the saver against a server.
@@ -49,6 +49,9 @@ func (s suite) testPython(t *testing.T, at server, env ...string) {
 	t.Logf("%s: %d contracts passed, %d failed, %d skipped of %d; %d other tests passed, %d failed, %d skipped", s.name,
 		got.Contracts.Passed, got.Contracts.Failed, got.Contracts.Skipped, s.total,
 		got.Tests.Passed, got.Tests.Failed, got.Tests.Skipped)
+	for _, slow := range got.Slow {
+		t.Log(slow)
+	}
 	if len(got.Failures) > 0 {
 		t.Error(strings.Join(got.Failures, "\n"))
 	}

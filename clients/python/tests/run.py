@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,6 +23,17 @@ class Counting(unittest.TextTestResult):
         super().__init__(*args, **kwargs)
         self.counts = {kind: {"passed": 0, "failed": 0, "skipped": 0} for kind in ("contracts", "tests")}
         self.failed: list = []
+        self.slow: list = []
+
+    def startTest(self, test) -> None:
+        super().startTest(test)
+        self._started = time.monotonic()
+
+    def stopTest(self, test) -> None:
+        super().stopTest(test)
+        took = time.monotonic() - self._started
+        if took > 5:
+            self.slow.append(f"{test.id()} took {took:.0f} s")
 
     def _count(self, test, what: str) -> None:
         kind = "contracts" if type(test).__module__.startswith("test_contracts_") else "tests"
@@ -53,7 +65,7 @@ def main() -> int:
         print(f"{kind}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     if len(sys.argv) > 1:
         with open(sys.argv[1], "w") as report:
-            json.dump({**result.counts, "failures": result.failed}, report)
+            json.dump({**result.counts, "failures": result.failed, "slow": result.slow}, report)
     return 0 if result.wasSuccessful() else 1
 
 

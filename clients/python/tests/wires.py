@@ -81,21 +81,27 @@ def cutting(target: str, after: int) -> Listener:
                 try:
                     while data := connection.recv(65536):
                         server.sendall(data)
-                    server.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    pass
+                    pass  # the client may close before it has read everything
+                _end(server)
 
             sending = threading.Thread(target=requests)
             sending.start()
             left = after
-            while left > 0 and (data := server.recv(min(left, 65536))):
-                connection.sendall(data)
-                left -= len(data)
-            for side in (connection, server):
-                try:
-                    side.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-            sending.join()
+            try:
+                while left > 0 and (data := server.recv(min(left, 65536))):
+                    connection.sendall(data)
+                    left -= len(data)
+            finally:
+                _end(connection)  # which ends the other direction, too
+                sending.join()
 
     return Listener(serve)
+
+
+def _end(connection: socket.socket) -> None:
+    """Ends a connection, also for a thread that waits for it."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it has ended
