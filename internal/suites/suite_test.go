@@ -179,7 +179,10 @@ func (s suite) start(t *testing.T, env []string, args ...string) (*exec.Cmd, str
 	}
 	home := t.TempDir()
 	cmd := exec.Command(self, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(append(append(os.Environ(), asCommand+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_DATA_HOME="+home), s.env...), env...)
+	cmd.Env = append(os.Environ(), asCommand+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_DATA_HOME="+home,
+		// A process that compresses after the server has ended would write while its directory is removed.
+		"STET_COMPACT_BACKGROUND=false")
+	cmd.Env = append(append(cmd.Env, s.env...), env...)
 	cmd.Stderr = os.Stderr
 	// Whatever happens to the tests, the server does not outlive them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
