@@ -17,7 +17,8 @@ type Applied struct {
 	Operation *Operation
 	// Saved is the checkpoint of the state before, and Record the one after.
 	Saved, Record *Record
-	// Files is the number of paths that were changed, all of them verified.
+	// Files is the number of files that were changed, all of them verified. Directories
+	// are not counted.
 	Files int
 	// Plan is what was done, without counts of lines; see CountLines.
 	Plan *Plan
@@ -230,7 +231,7 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 			return nil, r.abort(ctx, err)
 		}
 	}
-	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Changes(), Plan: r.plan, NoSetgid: r.noSetgid}
+	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Files(), Plan: r.plan, NoSetgid: r.noSetgid}
 	if r.swap != nil {
 		done.CleanupError = r.swap.Remove()
 	}
@@ -265,7 +266,7 @@ func (r *rewinding) operation() *Operation {
 	p := r.plan
 	op := &Operation{
 		Kind: r.job.kind, Of: r.job.of, Author: p.request.Author, Workspace: r.w.id, Conversation: p.Conversation,
-		Before: r.saved.ID, Files: uint64(p.Changes()), RootBefore: p.RootBefore, RootAfter: p.RootAfter,
+		Before: r.saved.ID, Files: uint64(p.Files()), RootBefore: p.RootBefore, RootAfter: p.RootAfter,
 		paths: r.paths(), Scope: r.job.scope,
 	}
 	if p.Target != nil {

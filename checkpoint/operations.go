@@ -46,7 +46,8 @@ type Operation struct {
 	Of uint64
 	// Scope lists the paths to which a rewind was limited; empty means all.
 	Scope []string
-	// Files is the number of changed paths; Paths lists them.
+	// Files is the number of changed files. Operations of earlier releases counted
+	// directories, too, which Paths lists.
 	Files uint64
 
 	paths  []string // to be stored

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -144,6 +145,17 @@ func (p *Plan) Changes() int {
 	n := 0
 	for i := range p.Actions {
 		if p.Actions[i].Changes() {
+			n++
+		}
+	}
+	return n
+}
+
+// Files returns the number of files that the plan changes. Directories are not counted.
+func (p *Plan) Files() int {
+	n := 0
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Changes() && !isDir(cmp.Or(a.After, a.Before)) {
 			n++
 		}
 	}

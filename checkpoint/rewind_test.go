@@ -44,6 +44,30 @@ func TestRewindUndoRedo(t *testing.T) {
 	}
 }
 
+// Directories that come and go with their files are not counted.
+func TestChangedFilesAreCounted(t *testing.T) {
+	f := newFixture(t)
+	f.write("a.txt", "one\n", "old/b.txt", "b\n")
+	first := f.before("c", 1)
+	f.write("a.txt", "two\n", "new/deep/c.txt", "c\n")
+	f.remove("old/b.txt")
+	must(t, os.Remove(f.path("old")))
+	f.after("c", 1)
+
+	done := f.rewind(RewindRequest{To: first.ID})
+	if changes := done.Plan.Changes(); changes <= 3 {
+		t.Fatalf("%d paths changed, want directories among them", changes)
+	}
+	if done.Files != 3 || done.Operation.Files != 3 {
+		t.Errorf("rewind counts %d files, its operation %d, want 3", done.Files, done.Operation.Files)
+	}
+	for op, err := range New(f.blobs, f.rows, &f.opts).Operations(t.Context()) {
+		if err != nil || op.Files != 3 {
+			t.Errorf("the log counts %d files, %v, want 3", op.Files, err)
+		}
+	}
+}
+
 // An undo of a certain operation does not undo another one that came after it.
 func TestUndoOfACertainOperation(t *testing.T) {
 	f := newFixture(t)

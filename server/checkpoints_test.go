@@ -355,7 +355,7 @@ func TestRewindOverTheWire(t *testing.T) {
 
 	plan = call(t, b.checkpoints.PlanRewind, req)
 	done := call(t, b.checkpoints.Rewind, &stetv1.RewindRequest{Plan: req, PlanToken: plan.GetPlanToken()})
-	if done.GetOperation() != "op1" || done.GetSaved() == "" || done.GetFiles() != 3 {
+	if done.GetOperation() != "op1" || done.GetSaved() == "" || done.GetFiles() != 2 {
 		t.Errorf("rewind: %v", done)
 	}
 	rewound := func() {
