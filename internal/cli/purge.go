@@ -355,10 +355,11 @@ func purgedText(v *purgeJSON) string {
 			unknown++
 		}
 	}
+	left := plural(int64(v.Left), "occurrence")
 	if unknown > 0 {
-		fmt.Fprintf(&text, "%d occurrences left here; not proven for %s, named above: run it again\n", v.Left, plural(int64(unknown), "other place"))
+		fmt.Fprintf(&text, "%s left here; not proven for %s, named above: run it again\n", left, plural(int64(unknown), "other place"))
 	} else {
-		fmt.Fprintf(&text, "%d occurrences left\n", v.Left)
+		fmt.Fprintf(&text, "%s left\n", left)
 	}
 	return text.String()
 }
