@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/copilot"
 	"github.com/stet-dev/stet/foreign/foreigntest"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 const (
@@ -208,9 +209,7 @@ func TestEventsOfASubagentBelongToItsSession(t *testing.T) {
 // TestAMissingProgramDoesNotDenyTools runs the configured command without its program.
 func TestAMissingProgramDoesNotDenyTools(t *testing.T) {
 	shell, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash here")
-	}
+	testenv.SkipWithout(t, "bash", err)
 	changes, err := copilot.New().Connection(foreign.Host{Home: "/h"}, foreign.Connect{Command: []string{"/not there/stet", "hook", "copilot"}})
 	if err != nil || len(changes) != 1 || changes[0].Path != filepath.Join("/h", ".copilot", "hooks", "stet.json") {
 		t.Fatalf("%+v, %v", changes, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/gemini"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 var ctx = context.Background()
@@ -213,9 +214,7 @@ func TestConnectionAsksForNoModelEvents(t *testing.T) {
 // program. Gemini CLI takes an exit code above 1 as a reason to stop.
 func TestAMissingProgramDoesNotStopTheAgent(t *testing.T) {
 	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("no sh here")
-	}
+	testenv.SkipWithout(t, "sh", err)
 	changes, err := gemini.New().Connection(foreign.Host{Home: "/h"}, foreign.Connect{Command: []string{"/not there/stet", "hook", "gemini"}})
 	if err != nil || len(changes) != 1 || len(changes[0].Hooks) == 0 {
 		t.Fatalf("%+v, %v", changes, err)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 var updateGuide = flag.Bool("update-guide", false, "write the outputs of docs/GUIDE.md")
@@ -21,9 +23,8 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("there is no sh")
-	}
+	_, err = exec.LookPath("sh")
+	testenv.SkipWithout(t, "sh", err)
 	home := t.TempDir()
 	r := &guideReader{t: t, home: home, dir: home}
 	var out strings.Builder

@@ -20,6 +20,19 @@ func Need(tb testing.TB, parts ...string) {
 	}
 }
 
+// SkipWithout skips a test that needs something of the machine which is not a part of
+// setup, such as a shell, if err says that it is missing. With CI=true the test fails.
+func SkipWithout(tb testing.TB, what string, err error) {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
+		tb.Fatalf("%s is missing: %v", what, err)
+	default:
+		tb.Skipf("%s is missing: %v", what, err)
+	}
+}
+
 // LeftOut returns why setup could not install a part, or "" if it did.
 func LeftOut(part string) string { return leftOut(Root(), part) }
 

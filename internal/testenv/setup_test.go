@@ -140,6 +140,31 @@ func TestUnknownPartsAreRefused(t *testing.T) {
 	}
 }
 
+// recorder notes how a test ends.
+type recorder struct {
+	testing.TB
+	skipped, failed bool
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Skipf(string, ...any)  { r.skipped = true }
+func (r *recorder) Fatalf(string, ...any) { r.failed = true }
+
+func TestWhatIsMissingFailsInCI(t *testing.T) {
+	for _, c := range []struct {
+		ci              string
+		err             error
+		skipped, failed bool
+	}{{"", nil, false, false}, {"true", nil, false, false}, {"", os.ErrNotExist, true, false}, {"true", os.ErrNotExist, false, true}} {
+		t.Setenv("CI", c.ci)
+		r := &recorder{}
+		SkipWithout(r, "a shell", c.err)
+		if r.skipped != c.skipped || r.failed != c.failed {
+			t.Errorf("CI=%q, %v: skipped %v, failed %v", c.ci, c.err, r.skipped, r.failed)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		full, long string
