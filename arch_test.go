@@ -73,7 +73,7 @@ var importMap = map[string][]string{
 	"conversation/...":  {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lookup", "conversation/..."},
 	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "internal/lookup", "conversation/...", "cloudagent/..."},
-	"thread":            {"blob", "kv", "gen/...", "internal/keyspace", "internal/lane", "internal/rowformat", "conversation/graph"},
+	"thread":            {"blob", "kv", "gen/...", "internal/kept", "internal/keyspace", "internal/lane", "internal/rowformat", "conversation/graph"},
 	"document":          {"blob", "kv", "gen/...", "internal/kept", "internal/keyspace", "internal/lane", "internal/rowformat", "conversation/graph"},
 	"stream":            {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "conversation/graph"},
 	"subscription":      {"kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "stream"},

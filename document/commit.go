@@ -131,7 +131,7 @@ func (s *Store) next(key string, c Change, before Document, sizes map[blob.ID]in
 	rec := &stetv1.DocumentRecord{
 		Format: recordFormat, Version: 1 + rand.Uint64N(1<<64-1), Metadata: c.Set.Metadata,
 		ChangedMs: max(0, s.now().UnixMilli()),
-		Content:   add.Keep(content, kept.Value{Blob: before.Blob}),
+		Content:   add.Keep(content, kept.Value{Blob: before.Blob}, kept.InsideAlone),
 	}
 	if before.Version != "" {
 		rec.ChangedMs = max(rec.ChangedMs, before.Changed.UnixMilli())

@@ -86,7 +86,7 @@ func TestDocumentsAreLikeTheModel(t *testing.T) {
 					}
 					switch rapid.SampledFrom([]string{"set", "delete", "check"}).Draw(t, "change") {
 					case "set":
-						content := strings.Repeat(rapid.StringN(0, 3, -1).Draw(t, "content"), rapid.SampledFrom([]int{1, 100}).Draw(t, "times"))
+						content := strings.Repeat(rapid.StringN(0, 3, -1).Draw(t, "content"), rapid.SampledFrom([]int{1, 600}).Draw(t, "times"))
 						c.Set = &document.New{Data: []byte(content), Type: "text/plain", Metadata: []byte(name)}
 						want[name] = entry{content: content}
 					case "delete":
@@ -288,7 +288,7 @@ func TestLargeContents(t *testing.T) {
 // expectation replaces it.
 func TestDamagedDocuments(t *testing.T) {
 	s, blobs, rows := open(nil)
-	commit(t, s, set("a", "1"), set("b", "2"), set("d", strings.Repeat("lost", 100)))
+	commit(t, s, set("a", "1"), set("b", "2"), set("d", strings.Repeat("lost", 200)))
 	damage := &kv.Batch{Set: []kv.Set{{Key: "stet:document:c:b", Value: []byte("\xff")}, {Key: "stet:document:c:c\n", Value: []byte("x")}}}
 	if err := rows.Commit(t.Context(), damage); err != nil {
 		t.Fatal(err)

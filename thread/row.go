@@ -2,7 +2,6 @@ package thread
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/kept"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/rowformat"
 	"github.com/stet-dev/stet/kv"
@@ -17,13 +17,6 @@ import (
 
 // recordFormat is the format of rows that this release reads and writes.
 const recordFormat = 1
-
-// Values up to these sizes are kept in the row: a blob would take more, with its names. A
-// value of a channel is in the rows of all frames that keep it.
-const (
-	insideChannel = 64
-	insideAlone   = 512 // bodies, and what tasks wrote
-)
 
 func corrupt(row kv.Row, why any) error {
 	return fmt.Errorf("%w: row %q: %v", kv.ErrCorrupt, row.Key, why)
@@ -44,11 +37,11 @@ func decodeFrame(row kv.Row) (Frame, error) {
 		return f, corrupt(row, err)
 	}
 	var err error
-	if f.Body, err = kept(rec.GetBody()); err != nil {
+	if f.Body, err = decodeValue(rec.GetBody()); err != nil {
 		return f, corrupt(row, err)
 	}
 	for _, c := range rec.GetChannels() {
-		value, err := kept(c.GetValue())
+		value, err := decodeValue(c.GetValue())
 		if err != nil {
 			return f, corrupt(row, err)
 		}
@@ -80,39 +73,21 @@ func decodeWrite(row kv.Row) (Write, error) {
 		return w, err
 	}
 	w.Path, w.Channel = rec.GetPath(), rec.GetChannel()
-	if w.Value, err = kept(rec.GetValue()); err != nil {
+	if w.Value, err = decodeValue(rec.GetValue()); err != nil {
 		return w, corrupt(row, err)
 	}
 	return w, nil
 }
 
-// kept returns a value as its row has it.
-func kept(v *stetv1.KeptValue) (Value, error) {
-	value := Value{Type: v.GetType()}
-	if len(v.GetBlob()) == 0 {
-		value.Data = append([]byte{}, v.GetInside()...)
-		return value, nil
-	}
-	id, err := blob.IDFromBytes(v.GetBlob())
-	if err == nil && len(v.GetInside()) > 0 {
-		err = errors.New("a value is a blob and inside")
-	}
-	value.Blob, value.size = id, int64(v.GetSize())
-	if err == nil && value.size < 0 {
-		err = errors.New("a value has a negative size")
-	}
-	return value, err
+// decodeValue returns a value as its row has it.
+func decodeValue(v *stetv1.KeptValue) (Value, error) {
+	value, err := kept.Decode(v)
+	return Value{Type: value.Type, Data: value.Data, Blob: value.Blob, size: value.Size}, err
 }
 
-// keep returns a value as a row has it.
-func keep(v Value) *stetv1.KeptValue {
-	out := &stetv1.KeptValue{Type: v.Type}
-	if v.Blob.IsZero() {
-		out.Inside = v.Data
-	} else {
-		out.Blob, out.Size = v.Blob[:], uint64(v.size)
-	}
-	return out
+// kept returns a value for its row.
+func (v Value) kept() kept.Value {
+	return kept.Value{Type: v.Type, Data: v.Data, Blob: v.Blob, Size: v.size}
 }
 
 // CheckRow returns the error that a reader of this package would return for a row, and

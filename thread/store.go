@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/kept"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/internal/lane"
 	"github.com/stet-dev/stet/internal/rowformat"
@@ -59,16 +60,16 @@ func (s *Store) Put(ctx context.Context, f NewFrame) error {
 	if err != nil {
 		return err
 	}
-	var add additions
+	var add kept.Additions
 	rec := &stetv1.FrameRecord{Format: recordFormat, Parent: f.Parent, CreatedMs: max(0, s.now().UnixMilli()), Metadata: f.Metadata}
-	rec.Body = add.keep(f.Body, parent.Body, insideAlone)
+	rec.Body = add.Keep(f.Body.kept(), parent.Body.kept(), kept.InsideAlone)
 	for _, name := range slices.Sorted(maps.Keys(f.Versions)) {
 		before := parent.Channels[name]
 		channel := &stetv1.KeptChannel{Name: name, Version: f.Versions[name]}
 		if value, ok := f.Values[name]; ok {
-			channel.Value = add.keep(value, before.Value, insideChannel)
+			channel.Value = add.Keep(value.kept(), before.Value.kept(), kept.InsideRepeated)
 		} else if _, ok := parent.Channels[name]; ok && before.Version == channel.Version {
-			channel.Value = add.keep(before.Value, before.Value, insideChannel)
+			channel.Value = add.Keep(before.Value.kept(), before.Value.kept(), kept.InsideRepeated)
 		} else {
 			continue
 		}
@@ -78,7 +79,7 @@ func (s *Store) Put(ctx context.Context, f NewFrame) error {
 	if err != nil {
 		return err
 	}
-	return s.commit(ctx, &add, []kv.Set{set}, nil)
+	return add.Commit(ctx, s.blobs, s.rows, &kv.Batch{Set: []kv.Set{set}})
 }
 
 // parent returns the frame whose values a new one keeps: empty if there is none. One that
@@ -107,14 +108,14 @@ func (s *Store) PutWrites(ctx context.Context, key Key, task, path string, write
 		return err
 	}
 	sets := make(map[int32]kv.Set, len(writes))
-	var add additions
+	var add kept.Additions
 	for _, w := range writes {
 		if len(w.Channel) > maxName || len(w.Type) > maxName || len(path) > 4*maxName {
 			return invalid("a name in write %d of task %.40q is too long", w.Index, task)
 		}
 		set, err := rowformat.Set(
 			keyspace.FrameWrite(key.Thread, key.Namespace, key.ID, task, w.Index),
-			&stetv1.FrameWriteRecord{Format: recordFormat, Channel: w.Channel, Path: path, Value: add.keep(w.Value, Value{}, insideAlone)},
+			&stetv1.FrameWriteRecord{Format: recordFormat, Channel: w.Channel, Path: path, Value: add.Keep(w.Value.kept(), kept.Value{}, kept.InsideAlone)},
 		)
 		if err != nil {
 			return err
@@ -126,7 +127,7 @@ func (s *Store) PutWrites(ctx context.Context, key Key, task, path string, write
 		if err != nil || len(sets) == 0 {
 			return err
 		}
-		return s.commit(ctx, &add, slices.Collect(maps.Values(sets)), expect)
+		return add.Commit(ctx, s.blobs, s.rows, &kv.Batch{Set: slices.Collect(maps.Values(sets)), Expect: expect})
 	})
 }
 
@@ -149,56 +150,6 @@ func (s *Store) unwritten(ctx context.Context, sets map[int32]kv.Set) ([]kv.Expe
 		}
 	}
 	return expect, nil
-}
-
-// additions are the blobs of a commit: those to put, and all that its rows name.
-type additions struct {
-	blobs []blob.Blob
-	refs  []blob.ID
-}
-
-// keep decides where a value is kept: inside the row up to a size. Like is the value
-// before it.
-func (a *additions) keep(v, like Value, inside int) *stetv1.KeptValue {
-	if v.Data != nil {
-		v.Blob = blob.ID{}
-	}
-	if len(v.Data) > inside {
-		b := blob.New(v.Data)
-		if like.Blob != b.ID {
-			b.Like = like.Blob
-		}
-		a.blobs = append(a.blobs, b)
-		v.Blob, v.size = b.ID, int64(len(v.Data))
-	}
-	if !v.Blob.IsZero() {
-		a.refs = append(a.refs, v.Blob)
-	}
-	return keep(v)
-}
-
-// commit stores blobs and rows. A collector may remove a blob before the rows name it; it
-// is then put again.
-func (s *Store) commit(ctx context.Context, add *additions, sets []kv.Set, expect []kv.Expect) error {
-	for {
-		if len(add.blobs) > 0 {
-			if err := s.blobs.Put(ctx, add.blobs...); err != nil {
-				return fmt.Errorf("store values: %w", err)
-			}
-		}
-		err := s.rows.Commit(ctx, &kv.Batch{Set: sets, Expect: expect, Refs: add.refs})
-		var missing *kv.MissingBlobsError
-		if !errors.As(err, &missing) || !add.has(missing.IDs) {
-			return err
-		}
-	}
-}
-
-// has reports whether all of some blobs are put by the commit itself.
-func (a *additions) has(ids []blob.ID) bool {
-	return !slices.ContainsFunc(ids, func(id blob.ID) bool {
-		return !slices.ContainsFunc(a.blobs, func(b blob.Blob) bool { return b.ID == id })
-	})
 }
 
 // Get returns a frame with its contents and writes. Without an id it is the latest one of

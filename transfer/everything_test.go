@@ -131,7 +131,7 @@ func (f *full) work() {
 		Key: thread.Key{Thread: "trip", ID: rand.Text()}, Body: thread.Value{Type: "json", Data: []byte(strings.Repeat(rand.Text(), 30))},
 		Versions: map[string]string{"city": "1"}, Values: map[string]thread.Value{"city": {Type: "json", Data: []byte(`"Oslo"`)}},
 	}
-	doc := document.Batch{Changes: []document.Change{{Name: rand.Text(), Set: &document.New{Data: []byte(strings.Repeat(rand.Text(), 10))}}}}
+	doc := document.Batch{Changes: []document.Change{{Name: rand.Text(), Set: &document.New{Data: []byte(strings.Repeat(rand.Text(), 30))}}}}
 	if _, err := f.db.Documents().Commit(f.t.Context(), "notes", doc); err != nil {
 		f.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestDocumentsKeepTheirContents(t *testing.T) {
 	db := openOver(t, back, nil)
 	set := func(name string, b byte) {
 		t.Helper()
-		change := document.Change{Name: name, Set: &document.New{Data: bytes.Repeat([]byte{b}, 300)}}
+		change := document.Change{Name: name, Set: &document.New{Data: bytes.Repeat([]byte{b}, 600)}}
 		got(db.Documents().Commit(ctx, "c", document.Batch{Changes: []document.Change{change}}))
 	}
 	collect := func() int64 {
@@ -37,7 +37,7 @@ func TestDocumentsKeepTheirContents(t *testing.T) {
 	if n := collect(); n != 1 {
 		t.Errorf("%d blobs were removed, want the replaced content", n)
 	}
-	if docs := got(db.Documents().Get(ctx, "c", "a", "b")); len(docs) != 2 || len(docs[0].Data) != 300 || len(docs[1].Data) != 300 {
+	if docs := got(db.Documents().Get(ctx, "c", "a", "b")); len(docs) != 2 || len(docs[0].Data) != 600 || len(docs[1].Data) != 600 {
 		t.Errorf("after a collection: %v", docs)
 	}
 	must(t, back.Rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: keyspace.Document("c", "b"), Value: []byte("\xff")}}}))

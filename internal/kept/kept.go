@@ -1,7 +1,7 @@
 // Package kept keeps values that rows have: small ones inside the row, others as blobs.
 //
 //	var add kept.Additions
-//	rec.Content = add.Keep(value, before)
+//	rec.Content = add.Keep(value, before, kept.InsideAlone)
 //	set, err := rowformat.Set(key, rec)
 //	err = add.Commit(ctx, blobs, rows, &kv.Batch{Set: []kv.Set{set}})
 //
@@ -19,8 +19,11 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// MaxInside is the largest value that is kept in the row: a blob would take more.
-const MaxInside = 64
+// Values up to these sizes are kept in the row: a blob would take more, with its names.
+const (
+	InsideAlone    = 512 // one row has the value
+	InsideRepeated = 64  // later rows repeat it
+)
 
 // Value is a value with the name of its serialisation.
 type Value struct {
@@ -57,15 +60,15 @@ type Additions struct {
 	refs  []blob.ID
 }
 
-// Keep decides where a value is kept, and returns it as its row has it. Like is the value
-// before it, or zero.
-func (a *Additions) Keep(v, like Value) *stetv1.KeptValue {
+// Keep decides where a value is kept, inside the row up to a size, and returns it as its
+// row has it. Like is the value before it, or zero.
+func (a *Additions) Keep(v, like Value, inside int) *stetv1.KeptValue {
 	out := &stetv1.KeptValue{Type: v.Type}
 	switch {
 	case v.Data == nil && !v.Blob.IsZero():
 		out.Blob, out.Size = v.Blob[:], uint64(v.Size)
 		a.refs = append(a.refs, v.Blob)
-	case len(v.Data) > MaxInside:
+	case len(v.Data) > inside:
 		b := blob.New(v.Data)
 		if like.Blob != b.ID {
 			b.Like = like.Blob

@@ -19,18 +19,18 @@ func TestValuesAreInsideOrBlobs(t *testing.T) {
 	for name, v := range map[string]kept.Value{
 		"empty":    {Type: "t", Data: []byte{}},
 		"nil":      {Type: "t"},
-		"small":    {Type: "t", Data: bytes.Repeat([]byte("s"), kept.MaxInside)},
-		"large":    {Type: "t", Data: bytes.Repeat([]byte("l"), kept.MaxInside+1)},
+		"small":    {Type: "t", Data: bytes.Repeat([]byte("s"), kept.InsideRepeated)},
+		"large":    {Type: "t", Data: bytes.Repeat([]byte("l"), kept.InsideRepeated+1)},
 		"a blob":   {Type: "t", Blob: elsewhere, Size: 9},
 		"old blob": {Type: "t", Data: []byte("new"), Blob: elsewhere, Size: 9},
 	} {
 		var add kept.Additions
-		got, err := kept.Decode(add.Keep(v, kept.Value{}))
+		got, err := kept.Decode(add.Keep(v, kept.Value{}, kept.InsideRepeated))
 		want := v
 		switch {
 		case v.Data == nil && v.Blob.IsZero():
 			want.Data = []byte{}
-		case len(v.Data) > kept.MaxInside:
+		case len(v.Data) > kept.InsideRepeated:
 			want = kept.Value{Type: "t", Blob: blob.Sum(v.Data)}
 		case v.Data != nil:
 			want.Blob = blob.ID{}
@@ -81,14 +81,14 @@ func TestCollectorBeforeTheCommit(t *testing.T) {
 	rows := &collecting{Store: memkv.New(blobs), blobs: blobs}
 	var add kept.Additions
 	data := []byte(strings.Repeat("b", 500))
-	add.Keep(kept.Value{Data: data}, kept.Value{})
+	add.Keep(kept.Value{Data: data}, kept.Value{}, kept.InsideRepeated)
 	if err := add.Commit(t.Context(), blobs, rows, &kv.Batch{Set: []kv.Set{{Key: "k", Value: []byte("v")}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := blobs.Get(t.Context(), blob.Sum(data)); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
-	add.Keep(kept.Value{Blob: blob.Sum([]byte("gone"))}, kept.Value{})
+	add.Keep(kept.Value{Blob: blob.Sum([]byte("gone"))}, kept.Value{}, kept.InsideRepeated)
 	if err := add.Commit(t.Context(), blobs, rows, &kv.Batch{}); err == nil {
 		t.Error("a commit with a blob that does not exist")
 	}
