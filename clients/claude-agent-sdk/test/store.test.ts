@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { InMemorySessionStore, foldSessionSummary, type Options, type SessionKey, type SessionStoreEntry } from "@anthropic-ai/claude-agent-sdk";
 
 import { StetSessionStore } from "../src/index.js";
-import { newStore } from "./server.js";
+import { before, newStore } from "./server.js";
 
 const key: SessionKey = { projectKey: "project", sessionId: "session" };
 
@@ -46,6 +46,36 @@ test("two writers at once lose nothing", async () => {
   // The summary is what the entries in this order give.
   const [summary] = await store.listSessionSummaries(key.projectKey);
   assert.deepEqual(summary?.data, foldSessionSummary(undefined, key, entries).data);
+});
+
+test("an append that comes after another writer's is made again", async () => {
+  const collection = `test-${randomUUID()}`;
+  const late = newStore(collection, before("Commit", 1, () => newStore(collection).append(key, [{ type: "a" }])));
+  await late.append(key, [{ type: "b" }]);
+  assert.deepEqual(await late.load(key), [{ type: "a" }, { type: "b" }]);
+});
+
+test("a session that begins again while it is loaded is not mixed with what it was", async () => {
+  const collection = `test-${randomUUID()}`;
+  const store = newStore(collection);
+  const fill = async (type: string) => {
+    for (let n = 0; n < 6; n++) {
+      await store.append(key, [{ type, n, text: "x".repeat(900_000) }]);
+    }
+  };
+  await fill("old");
+  let again = false;
+  const reader = newStore(collection, before("List", 2, async () => {
+    await store.delete(key);
+    await fill("new");
+    again = true;
+  }));
+  assert.deepEqual((await reader.load(key))?.map((e) => e.type), Array(6).fill("new"));
+  assert.ok(again, "the list had one page");
+  await store.delete(key);
+  await fill("old");
+  const late = newStore(collection, before("List", 2, () => store.delete(key)));
+  assert.equal(await late.load(key), null);
 });
 
 test("an entry that comes again with its uuid is loaded once", async () => {
