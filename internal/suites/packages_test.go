@@ -40,12 +40,14 @@ var packages = []string{
 	"langgraph",
 	"claude-agent-sdk",
 	"cursor-sdk",
+	"openai-agents",
 }
 
-// downloaded reports whether setup brought the modules of a package: those of the Cursor
-// SDK are for make test-suites only.
+// downloaded reports whether setup brought the modules of a package: some are for make
+// test-suites only.
 func (m manifest) downloaded() bool {
-	return m.Name != "@stet-dev/cursor-sdk" || whole() && testenv.LeftOut("frameworks") == ""
+	late := m.Name == "@stet-dev/cursor-sdk" || m.Name == "@stet-dev/openai-agents"
+	return !late || whole() && testenv.LeftOut("frameworks") == ""
 }
 
 // manifests returns what the packages say about themselves.

@@ -55,7 +55,7 @@ script() {
 		done
 		;;
 	# What only make test-suites uses.
-	frameworks) "$tools/npm.sh" clients/cursor-sdk && "$tools/npm.sh" examples/vercel-ai ;;
+	frameworks) "$tools/npm.sh" clients/cursor-sdk && "$tools/npm.sh" clients/openai-agents && "$tools/npm.sh" examples/vercel-ai ;;
 	claude-code | codex | gemini | opencode | copilot | qwen | pi) "$tools/agents.sh" "$1" ;;
 	esac
 }
