@@ -13,8 +13,8 @@ var streams = suite{
 	env: []string{"STET_SERVE_STREAM_WAIT_MS=800", "STET_SERVE_LOCAL_WEBHOOKS=true"},
 }
 
-// savers has the tests of the specification of savers and those for delta channels.
-var savers = suite{name: "LangGraph", dir: "../../clients/langgraph", total: 718 + 8}
+// savers has the tests of the specification of savers, those for delta channels, and one of ours.
+var savers = suite{name: "LangGraph", dir: "../../clients/langgraph", total: 718 + 8 + 1}
 
 func TestDurableStreams(t *testing.T) { streams.test(t, streams.embedded(t)) }
 

@@ -90,7 +90,10 @@ export class StetSaver extends BaseCheckpointSaver {
     const { channel_values: channelValues, ...body } = checkpoint;
     const room = { bytes: messageBytes };
     const values: Record<string, Value> = {};
-    for (const channel of Object.keys(newVersions)) {
+    // A copy of a checkpoint has no new versions, and its parent is that of its source: the
+    // values that the source changed are in neither.
+    const copied = metadata.source === "fork" ? checkpoint.channel_versions : {};
+    for (const channel of Object.keys({ ...copied, ...newVersions })) {
       if (Object.hasOwn(channelValues, channel)) {
         values[channel] = await this.value(channelValues[channel], room);
       }

@@ -1,7 +1,9 @@
 // Runs the suite for checkpoint savers against the server at STET_URL, with the token in
 // STET_TOKEN. All tests share the server: each thread has an id of its own, and "thread-1",
 // which several tests use, is removed before each saver is handed out.
+import { emptyCheckpoint, type Checkpoint } from "@langchain/langgraph-checkpoint";
 import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
+import { expect, it } from "vitest";
 
 import { StetSaver } from "../src/index.js";
 
@@ -30,3 +32,19 @@ async function emptied(saver: StetSaver): Promise<void> {
 
 validate(initializer);
 deltaChannelHistoryTests(initializer);
+
+// LangGraph copies a checkpoint with no new versions and the parent of its source.
+it("a copy of a checkpoint has all values", async () => {
+  const saver = StetSaver.connect(address, token);
+  const thread = { configurable: { thread_id: "copied", checkpoint_ns: "" } };
+  const made = (id: string, a: number): Checkpoint => ({
+    ...emptyCheckpoint(), id, channel_values: { a, b: 1 }, channel_versions: { a, b: 1 },
+  });
+  const loop = { source: "loop", step: 0, parents: {} } as const;
+  const first = await saver.put(thread, made("1", 1), loop, { a: 1, b: 1 });
+  await saver.put(first, made("2", 2), loop, { a: 2 });
+  for (const [id, parent] of [["3", first], ["4", thread]] as const) {
+    const copy = await saver.put(parent, made(id, 2), { ...loop, source: "fork" }, {});
+    expect((await saver.getTuple(copy))?.checkpoint.channel_values).toEqual({ a: 2, b: 1 });
+  }
+});
