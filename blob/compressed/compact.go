@@ -36,7 +36,7 @@ func (s *Store) Compact(ctx context.Context, below blob.Replacer, blobs []blob.I
 		return b.saved, err
 	}
 	s.turns.add(b.turns)
-	return b.saved, b.turnAll(ctx)
+	return b.saved, b.turnSome(ctx)
 }
 
 // staysAsItIs tells errors that are about one blob: it is gone, or damaged, which is

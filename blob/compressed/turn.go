@@ -28,6 +28,9 @@ type turn struct {
 const (
 	// maxTurns limits how many turns wait. What is dropped stays larger than needed.
 	maxTurns = 1 << 12
+	// turnedAtOnce is how many blobs one call of Compact turns: it takes long to read them.
+	// Those arrive again, so that another call follows.
+	turnedAtOnce = 64
 	// leastTurned is the least number of bytes that a turn saves.
 	leastTurned = 128
 )
@@ -63,18 +66,19 @@ func (p *planner) passedOver(id blob.ID, over []blob.ID) {
 	}
 }
 
-// turnAll turns around what waits.
-func (b *compacting) turnAll(ctx context.Context) error {
-	for {
+// turnSome turns around what waits, up to a limit.
+func (b *compacting) turnSome(ctx context.Context) error {
+	for len(b.records) < turnedAtOnce {
 		t, ok := b.Store.turns.next()
 		if !ok {
-			return b.flush(ctx)
+			break
 		}
 		if err := b.turn(ctx, t); err != nil && !staysAsItIs(err) {
 			b.Store.turns.add([]turn{t}) // for the next call
 			return err
 		}
 	}
+	return b.flush(ctx)
 }
 
 func (b *compacting) turn(ctx context.Context, t turn) error {
