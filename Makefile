@@ -85,8 +85,9 @@ test-suites:
 		for m in $(ADAPTERS); do (cd $$m && go test -vet=off -count=1 -v ./...) || code=$$?; done; \
 		$(SETUP) --left-out node python browser page suites frameworks postgres versitygw; exit $$code
 
+# The rivals are what others publish; one of them may have to be compiled.
 bench:
-	$(SETUP) $(PARTS) $(MORE)
+	$(SETUP) $(PARTS) $(MORE) compiler rivals
 	go run ./internal/tools/bench
 
 lint: $(STATICCHECK)

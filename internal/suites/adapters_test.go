@@ -184,7 +184,7 @@ func said(out []byte) string {
 
 // build compiles the client for TypeScript, and a package that uses it, which checks the
 // types of both.
-func build(t *testing.T, dir string) {
+func build(t testing.TB, dir string) {
 	t.Helper()
 	link := dir + "/node_modules/@stet-dev/client"
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {

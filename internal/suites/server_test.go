@@ -20,13 +20,13 @@ type place struct {
 }
 
 // embedded returns a place for an embedded store.
-func embedded(t *testing.T) place {
+func embedded(t testing.TB) place {
 	dir := t.TempDir()
 	return place{dir: dir, env: []string{"STET_STORE=" + dir}}
 }
 
 // shared returns a place in a database and a bucket.
-func shared(t *testing.T) place {
+func shared(t testing.TB) place {
 	t.Helper()
 	database := realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t)
 	bucket := realservers.S3(t)
@@ -47,7 +47,7 @@ func shared(t *testing.T) place {
 }
 
 // token is that of a server which has started.
-func (p place) token(t *testing.T) string {
+func (p place) token(t testing.TB) string {
 	t.Helper()
 	if p.dir == "" {
 		return p.owner
@@ -66,7 +66,7 @@ type process struct {
 }
 
 // start runs a server until it is killed or stopped.
-func (p place) start(t *testing.T) *process {
+func (p place) start(t testing.TB) *process {
 	t.Helper()
 	cmd, address := suite{}.start(t, p.env, p.args...)
 	return &process{server{address, p.token(t)}, cmd}

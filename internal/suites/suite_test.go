@@ -162,7 +162,7 @@ func (s suite) serve(t *testing.T, env []string, args ...string) string {
 }
 
 // stop asks a server to end, and waits until it has.
-func stop(t *testing.T, cmd *exec.Cmd) {
+func stop(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
 	if err := cmd.Wait(); err != nil {
@@ -171,7 +171,7 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 }
 
 // start runs 'stet serve' and returns its address. The caller ends it.
-func (s suite) start(t *testing.T, env []string, args ...string) (*exec.Cmd, string) {
+func (s suite) start(t testing.TB, env []string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

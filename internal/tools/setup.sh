@@ -56,6 +56,8 @@ script() {
 		;;
 	# What only make test-suites uses.
 	frameworks) "$tools/npm.sh" clients/cursor-sdk && "$tools/npm.sh" clients/openai-agents && "$tools/npm.sh" examples/vercel-ai ;;
+	# What only make bench uses.
+	rivals) "$tools/npm.sh" internal/suites/rivals ;;
 	claude-code | codex | gemini | opencode | copilot | qwen | pi) "$tools/agents.sh" "$1" ;;
 	esac
 }
@@ -147,7 +149,7 @@ for part in "$@"; do
 	else
 		case "$part" in
 		versitygw | grpcurl | rclone) built="$built $part" ;;
-		postgres18 | page | typescript | suites | frameworks) modules="$modules $part" ;;
+		postgres18 | page | typescript | suites | rivals | frameworks) modules="$modules $part" ;;
 		claude-code | codex | gemini | opencode | copilot | qwen | pi) modules="$modules $part" ;;
 		*)
 			echo "setup: there is no part called $part" >&2

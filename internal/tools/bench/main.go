@@ -42,6 +42,8 @@ var suites = []suite{
 	{"./fleet", "ArchivedCost", "3x"},
 	{"./internal/cli", "Hook", "100x"},
 	{"./internal/cli", "Import", "1x"},
+	{"./internal/suites", "Savers", "1x"},
+	{"./internal/suites", "Streams", "1x"},
 }
 
 // targets are the target metrics of benchmarks; the first match counts.
@@ -57,6 +59,8 @@ var targets = []struct {
 	{regexp.MustCompile(`GrowingList`), "B/entry", "< 200"},
 	{regexp.MustCompile(`ThousandTurns`), "stored/content", "≤ 1.1"},
 	{regexp.MustCompile(`ThousandFrames`), "stored/content", "≤ 1.2"},
+	{regexp.MustCompile(`^Savers`), "files/sqlite", "≤ 0.05"},
+	{regexp.MustCompile(`^Streams`), "ratio-16", "≥ 1"},
 	{regexp.MustCompile(`ManyConversations/(list|filter|search)`), "many-ms", "≤ 200"},
 	{regexp.MustCompile(`^Save/`), "ratio", "≤ 1.5"},
 	{regexp.MustCompile(`SaveDurable`), "ratio", "≤ 1.5"},
