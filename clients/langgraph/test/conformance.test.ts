@@ -48,3 +48,14 @@ it("a copy of a checkpoint has all values", async () => {
     expect((await saver.getTuple(copy))?.checkpoint.channel_values).toEqual({ a: 2, b: 1 });
   }
 });
+
+it("a value may be larger than a message", async () => {
+  const saver = StetSaver.connect(address, token);
+  const large = "0123456789".repeat(500_000);
+  const checkpoint: Checkpoint = { ...emptyCheckpoint(), id: "1", channel_values: { large, small: 1 }, channel_versions: { large: 1, small: 1 } };
+  const put = await saver.put({ configurable: { thread_id: "large", checkpoint_ns: "" } }, checkpoint, { source: "loop", step: 0, parents: {} }, { large: 1, small: 1 });
+  await saver.putWrites(put, [["large", large]], "task");
+  const tuple = await saver.getTuple(put);
+  expect(tuple?.checkpoint.channel_values).toEqual({ large, small: 1 });
+  expect(tuple?.pendingWrites).toEqual([["task", "large", large]]);
+});
