@@ -75,7 +75,7 @@ func sample(f protoreflect.FieldDescriptor, fresh protoreflect.Value, depth int)
 		return protoreflect.ValueOfInt64(-1 << 40)
 	case protoreflect.Uint32Kind:
 		return protoreflect.ValueOfUint32(1 << 31)
-	case protoreflect.Uint64Kind:
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
 		return protoreflect.ValueOfUint64(1 << 63)
 	case protoreflect.FloatKind:
 		return protoreflect.ValueOfFloat32(0.5)
