@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	anyrunv1 "github.com/stet-dev/stet/gen/anyrun/v1"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/upkeep"
 )
 
@@ -90,6 +91,7 @@ func TestVerbsWithAStoreInADatabase(t *testing.T) {
 
 // An encrypted store in a database: a keyring on the node, nothing readable below.
 func TestVerbsWithAnEncryptedStoreInADatabase(t *testing.T) {
+	testenv.OnlyFull(t)
 	s := newSite(t, realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t), realservers.S3(t))
 	keys := []string{"STET_KEYRING=" + filepath.Join(t.TempDir(), "keys.json"), "STET_PASSPHRASE=open sesame, and more"}
 	s.config.Database = realservers.Postgres(t, realservers.PostgresOptions{}).NewDatabase(t) // without a token
@@ -204,6 +206,7 @@ func fillStore(t *testing.T, dir string, blobs int) blob.ID {
 
 // Nodes say whether they can work, why not, and that they live in any case.
 func TestReadinessFollowsTheBackends(t *testing.T) {
+	testenv.OnlyFull(t)
 	server := realservers.Postgres(t, realservers.PostgresOptions{Own: true})
 	s := newSite(t, server.NewDatabase(t), realservers.OwnS3(t))
 	n := s.startNodes(t, 1).all[0]
@@ -263,6 +266,7 @@ func (n *node) health(t *testing.T) string {
 
 // Neither the password of the database nor the key of the bucket is ever shown.
 func TestSecretsOfBackendsAreNeverShown(t *testing.T) {
+	testenv.OnlyFull(t)
 	const canary = "canary-of-the-database"
 	server := realservers.Postgres(t, realservers.PostgresOptions{Own: true})
 	server.AddUser(t, "keeper", canary)

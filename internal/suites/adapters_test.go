@@ -34,7 +34,12 @@ var claude = adapter{
 	calls: 5000, cut: []string{"conformance.test.ts", "sdk.test.ts"}, few: 13 + 3,
 }
 
-func TestClaudeAgentSDK(t *testing.T) { claude.test(t, claude.embedded(t)) }
+func TestClaudeAgentSDK(t *testing.T) {
+	if !whole() {
+		testenv.OnlyFull(t)
+	}
+	claude.test(t, claude.embedded(t))
+}
 
 func TestClaudeAgentSDKOnAFleet(t *testing.T) { claude.test(t, claude.fleet(t)) }
 

@@ -145,6 +145,9 @@ func (m manifest) checkImports(t *testing.T) {
 // Every package is packed and installed, with what it needs, into an empty project. Its
 // quick start is compiled there and calls a server.
 func TestPackagesAreInstalledAndUsed(t *testing.T) {
+	if !whole() {
+		testenv.OnlyFull(t)
+	}
 	testenv.Need(t, "node", "suites")
 	all := slices.DeleteFunc(manifests(t), func(m manifest) bool { return !m.downloaded() })
 	at := suite{dir: "../../clients/typescript"}.embedded(t)

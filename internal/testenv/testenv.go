@@ -5,7 +5,10 @@
 // test-long` the long ones (STET_LONG=1).
 package testenv
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // quickShare is the fraction of the full figures that a quick run does. The race
 // detector is slow and looks for other errors, so it runs the same fraction.
@@ -16,6 +19,14 @@ func Long() bool { return os.Getenv("STET_LONG") == "1" }
 
 // Full reports whether the full or long figures are requested.
 func Full() bool { return os.Getenv("STET_FULL") == "1" || Long() }
+
+// OnlyFull skips a test that takes too long for make test and has no smaller size.
+func OnlyFull(t testing.TB) {
+	t.Helper()
+	if !Full() {
+		t.Skip("make check runs this")
+	}
+}
 
 // Quick reports whether a test runs the smallest useful figures.
 func Quick() bool { return !Full() || raceEnabled && !Long() }
