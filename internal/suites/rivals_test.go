@@ -41,7 +41,8 @@ func rivals(b *testing.B) {
 }
 
 // BenchmarkSavers compares LangGraph's own savers with ours: puts and gets of small states
-// by one client, and the bytes of 1,000 states of a list that grows by 1 KB. Ratios of
+// by one client, and the bytes of 1,000 states of a list that grows by 1 KB. Content
+// is what each step brought, compressed: a message, ids, versions and metadata. Ratios of
 // rates are ours by theirs. Theirs run in the process of the client. The memory saver keeps
 // nothing after it, and the SQLite saver does not wait for the disk; ours does with each
 // put, behind a server.
@@ -57,9 +58,9 @@ func BenchmarkSavers(b *testing.B) {
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		var said struct {
-			Rates    map[string]float64
-			Grown    int64
-			Messages []json.RawMessage
+			Rates  map[string]float64
+			Grown  int64
+			Pieces []json.RawMessage
 		}
 		if err == nil {
 			err = json.Unmarshal(out, &said)
@@ -75,7 +76,7 @@ func BenchmarkSavers(b *testing.B) {
 			b.ReportMetric(ours/said.Rates["sqlite "+what], what+"/sqlite")
 			b.ReportMetric(ours/said.Rates["memory "+what], what+"/memory")
 		}
-		content := float64(compressed(b, said.Messages))
+		content := float64(compressed(b, said.Pieces))
 		b.ReportMetric(float64(size(b, in.dir))/float64(said.Grown), "files/sqlite")
 		b.ReportMetric(float64(stored(b, in.dir))/content, "stored/content")
 		b.ReportMetric(float64(said.Grown)/content, "sqlite/content")
@@ -146,16 +147,16 @@ func stored(b *testing.B, dir string) (total int64) {
 	return total
 }
 
-// compressed is what messages take when each is compressed by itself.
-func compressed(b *testing.B, messages []json.RawMessage) (total int) {
+// compressed is what pieces take when each is compressed by itself.
+func compressed(b *testing.B, pieces []json.RawMessage) (total int) {
 	b.Helper()
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer enc.Close()
-	for _, m := range messages {
-		total += len(enc.EncodeAll(m, nil))
+	for _, piece := range pieces {
+		total += len(enc.EncodeAll(piece, nil))
 	}
 	return total
 }

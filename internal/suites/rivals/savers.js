@@ -22,10 +22,12 @@ function checkpoint(step, messages) {
   }
 }
 
+const metadata = (step) => ({ source: "loop", step, parents: {} })
+
 async function put(saver, thread, step, messages) {
   const configurable = { thread_id: thread, checkpoint_ns: "" }
   if (step > 0) configurable.checkpoint_id = id(step - 1)
-  await saver.put({ configurable }, checkpoint(step, messages), { source: "loop", step, parents: {} }, { messages: step + 1 })
+  await saver.put({ configurable }, checkpoint(step, messages), metadata(step), { messages: step + 1 })
 }
 
 // Half of a message is text that does not compress.
@@ -60,11 +62,13 @@ for (let round = 0; round < Number(ROUNDS); round++) {
 const grown = join(DIR, "grown.db")
 const sqlite = SqliteSaver.fromConnString(grown)
 const messages = []
+const pieces = [] // what each step brought
 for (let step = 0; step < Number(GROW); step++) {
   messages.push(message())
+  pieces.push({ ...checkpoint(step, messages.slice(-1)), metadata: metadata(step) })
   await put(sqlite, "grown", step, messages)
   await put(savers.stet, "grown", step, messages)
 }
 sqlite.db.pragma("wal_checkpoint(TRUNCATE)")
 const rates = Object.fromEntries(Object.entries(took).map(([name, { calls, ms }]) => [name, (1000 * calls) / ms]))
-process.stdout.write(JSON.stringify({ rates, grown: statSync(grown).size, messages }), () => process.exit(0))
+process.stdout.write(JSON.stringify({ rates, grown: statSync(grown).size, pieces }), () => process.exit(0))
