@@ -12,9 +12,9 @@ SETUP       := internal/tools/setup.sh
 
 # What tests use besides Go; setup.sh knows where it comes from. The last three bring
 # npm's modules.
-PARTS := git curl node python postgres versitygw page typescript suites
+PARTS := git curl node python browser postgres versitygw page typescript suites
 # What only the full sizes use.
-MORE  := browser postgres18 grpcurl
+MORE  := postgres18 grpcurl
 # The coding agents, at the versions that internal/tools/agents.sh names.
 AGENTS := claude-code codex gemini opencode copilot qwen pi
 

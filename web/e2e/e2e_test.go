@@ -116,7 +116,6 @@ func TestLockFileNamesNoHost(t *testing.T) {
 }
 
 func TestPagesInABrowser(t *testing.T) {
-	testenv.OnlyFull(t)                          // installing a browser would take make test too long
 	t.Setenv("STET_COMPACT_BACKGROUND", "false") // nothing runs when the directory goes
 	testenv.Need(t, "browser")
 	install(t)
