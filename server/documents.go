@@ -43,8 +43,8 @@ func (s *documentService) Commit(ctx context.Context, req *connect.Request[stetv
 func newDocument(m *stetv1.NewDocument) (*document.New, error) {
 	set := &document.New{Type: m.GetType(), Metadata: m.GetMetadata()}
 	if of, ok := m.GetContent().(*stetv1.NewDocument_Blob); ok {
-		id, err := blob.IDFromBytes(of.Blob)
-		set.Blob = id
+		var err error
+		set.Blob, err = contentID(of.Blob)
 		return set, err
 	}
 	set.Data = append([]byte{}, m.GetData()...)

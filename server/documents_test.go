@@ -96,7 +96,18 @@ func TestDocumentConflicts(t *testing.T) {
 	if left := call(t, documents.List, &stetv1.ListDocumentsRequest{Collection: "c"}).GetDocuments(); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
-	_, err := documents.Commit(t.Context(), connect.NewRequest(&stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{setDocument("", "1")}}))
+	zero := &stetv1.NewDocument{Content: &stetv1.NewDocument_Blob{Blob: make([]byte, 32)}}
+	_, err := documents.Commit(t.Context(), connect.NewRequest(&stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{{Name: "a", Change: &stetv1.DocumentChange_Set{Set: zero}}}}))
+	if connect.CodeOf(err) != connect.CodeNotFound {
+		t.Errorf("a blob that cannot exist: %v", err)
+	}
+	_, err = stetv1connect.NewThreadServiceClient(http, base).Put(t.Context(), connect.NewRequest(&stetv1.PutFrameRequest{
+		Key: &stetv1.FrameKey{Thread: "t", Id: "1"}, Body: &stetv1.FrameValue{Content: &stetv1.FrameValue_Blob{Blob: make([]byte, 32)}},
+	}))
+	if connect.CodeOf(err) != connect.CodeNotFound {
+		t.Errorf("a frame of a blob that cannot exist: %v", err)
+	}
+	_, err = documents.Commit(t.Context(), connect.NewRequest(&stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{setDocument("", "1")}}))
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("no name: %v", err)
 	}

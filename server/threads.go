@@ -136,10 +136,20 @@ func frameKey(k *stetv1.FrameKey) thread.Key {
 
 func frameValue(v *stetv1.FrameValue) (thread.Value, error) {
 	if of, ok := v.GetContent().(*stetv1.FrameValue_Blob); ok {
-		id, err := blob.IDFromBytes(of.Blob)
+		id, err := contentID(of.Blob)
 		return thread.Value{Type: v.GetType(), Blob: id}, err
 	}
 	return thread.Value{Type: v.GetType(), Data: append([]byte{}, v.GetData()...)}, nil
+}
+
+// contentID reads the id of a blob that is a content. It refuses the zero id, which no blob
+// has: the packages below read it as "no blob", and would store an empty content.
+func contentID(raw []byte) (blob.ID, error) {
+	id, err := blob.IDFromBytes(raw)
+	if err == nil && id.IsZero() {
+		err = blob.NotFound(id)
+	}
+	return id, err
 }
 
 func wireFrame(f thread.Frame) *stetv1.Frame {
