@@ -148,7 +148,21 @@ func TestLargeObjects(t *testing.T) {
 	if err == nil {
 		t.Error("a wrong MD5 is accepted")
 	}
-	for _, key := range []string{"canceled", "wrong"} {
+	full := OpenBucket(db.Blobs(), db.Rows(), "bucket", &Options{TempDir: temp + "/none"})
+	if w, err = full.NewWriter(t.Context(), "cut", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the first part fits into memory
+		_, e := w.Write(large[:maxMemory/2+1])
+		err = errors.Join(err, e)
+	}
+	if err == nil {
+		t.Error("there is a place for a large object")
+	}
+	if err := w.Close(); err == nil {
+		t.Error("close after a write that failed")
+	}
+	for _, key := range []string{"canceled", "wrong", "cut"} {
 		if ok, err := b.Exists(t.Context(), key); err != nil || ok {
 			t.Errorf("%s exists: %v, %v", key, ok, err)
 		}

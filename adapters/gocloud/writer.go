@@ -55,9 +55,15 @@ type writer struct {
 	size     int64
 	memory   bytes.Buffer
 	file     *os.File // nil while the object is in memory
+	failed   error    // of the first write that failed: Close must not store what is there
 }
 
-func (w *writer) Write(p []byte) (int, error) {
+func (w *writer) Write(p []byte) (n int, err error) {
+	defer func() {
+		if err != nil && w.failed == nil {
+			w.failed = err
+		}
+	}()
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -97,6 +103,9 @@ func (w *writer) Close() (err error) {
 	}
 	if err := w.ctx.Err(); err != nil {
 		return err
+	}
+	if w.failed != nil {
+		return w.failed
 	}
 	w.attrs.MD5 = w.md5.Sum(nil)
 	if err := checkMD5(w.wantMD5, w.attrs.MD5); err != nil {
