@@ -26,7 +26,7 @@ const sqliteErrors: [RegExp, RegExp][] = [
 
 test(`${calls} calls have the same answers from both stores, seed ${seed}`, async () => {
   const dir = await mkdtemp(join(tmpdir(), "stet-cursor-sdk-"));
-  const theirs = await SqliteLocalAgentStore.open({ workspaceRef: "/work/a", stateRoot: dir });
+  const theirs = await SqliteLocalAgentStore.open({ workspaceRef: "/projects/a", stateRoot: dir });
   const store = ours(`differential-${seed}-${process.pid}`);
   const script = new Script(new Random(seed));
   try {

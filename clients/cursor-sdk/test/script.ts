@@ -13,7 +13,7 @@ const ids = (kind: string, count: number): string[] => Array.from({ length: coun
 const agentIds = ids("agent", 9);
 const runIds = ids("run", 40);
 const blobIds = Array.from({ length: 60 }, (_, i) => ((i + 1) * 0x85ebca6b >>> 0).toString(16).padStart(8, "0"));
-const cwds = ["/work/a", "/work/b", "/work/ü b"];
+const cwds = ["/projects/a", "/projects/b", "/projects/ü b"];
 const keys = ["k1", "k2", "k3", "k/4", "k 5%"];
 const words = ["", "one", "two words", "ünïcödé ☃", '"quoted"\n'];
 
