@@ -1,8 +1,8 @@
 // Package document keeps documents for programs: contents under names that the program
 // chooses, in collections.
 //
-// A framework that has a socket for a store of its own, of sessions, runs or files, needs
-// names, lists and changes that happen together. [Store.Commit] changes any number of
+// A framework with pluggable storage, for sessions, runs or files, needs names, lists and
+// changes that happen together. [Store.Commit] changes any number of
 // documents of a collection, all of them or none, and only if they are as the caller
 // expects:
 //
