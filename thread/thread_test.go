@@ -193,40 +193,6 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
-// collecting removes all blobs before the first commit, as a collector without patience does.
-type collecting struct {
-	kv.Store
-	blobs blob.Sweeper
-	done  bool
-}
-
-func (c *collecting) Commit(ctx context.Context, b *kv.Batch) error {
-	if !c.done {
-		c.done = true
-		generation, err := c.blobs.Begin(ctx)
-		if err == nil {
-			_, err = c.blobs.Sweep(ctx, generation, blob.SweepOptions{Live: func(blob.ID) bool { return false }})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return c.Store.Commit(ctx, b)
-}
-
-// Values that a collector removes before the frame names them are put again.
-func TestCollectorBeforeTheCommit(t *testing.T) {
-	blobs := memblob.New()
-	s := thread.New(blobs, &collecting{Store: memkv.New(blobs), blobs: blobs}, nil)
-	key := thread.Key{Thread: "t", ID: "1"}
-	if err := s.Put(t.Context(), thread.NewFrame{Key: key, Body: text(strings.Repeat("b", 600))}); err != nil {
-		t.Fatal(err)
-	}
-	if f, err := s.Get(t.Context(), key); err != nil || len(f.Body.Data) != 600 {
-		t.Errorf("%s, %v", shown(f), err)
-	}
-}
-
 // A row whose key is not one of a write is reported as damage by a copy.
 func TestCopyOfADamagedKey(t *testing.T) {
 	s, _, rows := open(t)
