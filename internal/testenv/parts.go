@@ -50,7 +50,7 @@ func leftOut(root, part string) string {
 // Browser finds Chromium. Without one the test fails.
 func Browser(tb testing.TB) string {
 	tb.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}

@@ -134,6 +134,15 @@ func TestWhatIsBroughtLaterIsLeftOutNoMore(t *testing.T) {
 	}
 }
 
+// The package lists say which browser a system has. They are brought up to date first.
+func TestTheSmallerBrowserIsInstalledWhereThereIsOne(t *testing.T) {
+	m := newMachine(t)
+	m.write("bin/apt-cache", "#!/bin/sh\n[ -e $BIN/lists ] && [ \"$2\" = chromium-headless-shell ]\n")
+	m.write("bin/apt-get", "#!/bin/sh\ncase \"$1\" in update) touch $BIN/lists ;; install) for name in \"$@\"; do [ \"$name\" != chromium-headless-shell ] || touch $BIN/$name; done; chmod +x $BIN/chromium-headless-shell ;; esac\n")
+	m.expect(0, "browser")
+	m.expect(0, "--has", "browser")
+}
+
 func TestUnknownPartsAreRefused(t *testing.T) {
 	if out := newMachine(t).expect(2, "git", "borwser"); !strings.Contains(out, "no part called borwser") {
 		t.Errorf("got %q", out)

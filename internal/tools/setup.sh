@@ -20,7 +20,7 @@ packages() {
 	curl) echo curl ;;
 	node) echo nodejs npm ;;
 	python) echo python3 ;;
-	browser) echo chromium ;;
+	browser) if has_package chromium-headless-shell; then echo chromium-headless-shell; else echo chromium; fi ;;
 	postgres) echo postgresql ;;
 	compiler) echo gcc libc6-dev ;;
 	# The compiler alone lacks the types that every .proto file may import.
@@ -34,12 +34,16 @@ present() {
 	git | curl) found "$1" ;;
 	node) found node && found npm ;;
 	python) found python3 ;;
-	browser) found chromium || found chromium-browser || found google-chrome ;;
+	browser) found chromium-headless-shell || found chromium || found chromium-browser || found google-chrome ;;
 	postgres) ls /usr/lib/postgresql/1[5-9]/bin/initdb >/dev/null 2>&1 || found initdb ;;
 	compiler) found gcc && [ -e /usr/include/stdlib.h ] ;;
 	protoc) found protoc && [ -e /usr/include/google/protobuf/struct.proto ] ;;
 	esac
 }
+
+# has_package tells whether the lists of this system have a package. The browser without
+# windows is half as large, but not every Debian has it.
+has_package() { found apt-cache && apt-cache show "$1" >/dev/null 2>&1; }
 
 found() { command -v "$1" >/dev/null 2>&1; }
 
@@ -50,7 +54,7 @@ script() {
 	page) "$tools/npm.sh" web/app ;;
 	typescript) "$tools/npm.sh" clients/typescript ;;
 	suites)
-		for dir in internal/suites/durablestreams clients/typescript clients/langgraph clients/claude-agent-sdk; do
+		for dir in internal/suites/durablestreams clients/typescript clients/langgraph; do
 			"$tools/npm.sh" "$dir" || return
 		done
 		;;
@@ -70,10 +74,10 @@ leave_out() { # PART REASON
 
 # install brings the Debian packages of parts, all with one call.
 install() {
-	missing="" names=""
+	missing=""
 	for part in "$@"; do
 		rm -f "$record/$part"
-		present "$part" || missing="$missing $part" names="$names $(packages "$part")"
+		present "$part" || missing="$missing $part"
 	done
 	[ -n "$missing" ] || return 0
 	why=""
@@ -86,12 +90,19 @@ install() {
 	elif [ -n "$as" ] && ! found sudo; then
 		why="installing packages needs root or sudo"
 	else
-		echo "installing:$names" >&2
 		export DEBIAN_FRONTEND=noninteractive
-		# A machine that crashes now starts setup again, so dpkg need not wait for the disk.
-		# shellcheck disable=SC2086 # the lists are meant to be split
-		{ $as apt-get update -qq && $as apt-get install -y -qq -o Dpkg::Options::=--force-unsafe-io --no-install-recommends $names; } >/dev/null ||
+		if $as apt-get update -qq >/dev/null; then
+			names=""
+			for part in $missing; do
+				names="$names $(packages "$part")"
+			done
+			echo "installing:$names" >&2
+			# A machine that crashes now starts setup again, so dpkg need not wait for the disk.
+			# shellcheck disable=SC2086 # the list is meant to be split
+			$as apt-get install -y -qq -o Dpkg::Options::=--force-unsafe-io --no-install-recommends $names >/dev/null || why="apt-get could not install it"
+		else
 			why="apt-get could not install it"
+		fi
 	fi
 	for part in $missing; do
 		present "$part" || leave_out "$part" "${why:-the packages do not bring it}; install $(packages "$part")"
