@@ -31,8 +31,12 @@ LAZYGC := env GOGC=400 GOMEMLIMIT=1GiB
 # of the time.
 GOTEST := go test -toolexec '$(LAZYGC)' -vet=off -ldflags '-s -w' -timeout 30m
 
-# Compiles the packages and their tests, links nothing. The tests report what does not compile.
-COMPILE := go list -toolexec '$(LAZYGC)' -e -export -test -deps -f '' ./... >/dev/null 2>&1
+# Compiles the packages without their tests, links nothing. The tests report what does not
+# compile.
+COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null 2>&1
+
+# Tests that take longest begin first, and the others fill in beside them.
+LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
 .PHONY: all build run test check full race test-long test-agents test-suites bench lint generate clean
 
@@ -46,12 +50,12 @@ run: build
 
 # Setup mostly waits for downloads, so the packages are compiled beside it. The S3 server
 # comes after that: half of the packages that it is compiled from are ours too. Tests wait for
-# disks and processes, so there are twice as many at a time as there are cores. The last line
-# names what this machine could not run. Properties are tried ten times here, 25 times under
-# the race detector, elsewhere a hundred times.
+# disks and processes, so there are three times as many at a time as there are cores, and tests
+# are compiled beside them. The last line names what this machine could not run. Properties
+# are tried ten times here, 25 times under the race detector, elsewhere a hundred times.
 test:
-	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); wait $$! && $(LAZYGC) $(SETUP) versitygw
-	@code=0; RAPID_CHECKS=10 $(GOTEST) -p $$(($$(getconf _NPROCESSORS_ONLN) * 2)) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
+	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); $(LAZYGC) $(SETUP) versitygw && wait $$!
+	@code=0; RAPID_CHECKS=10 $(GOTEST) -p $$(($$(getconf _NPROCESSORS_ONLN) * 3)) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
 
 check: lint full race
 	@$(SETUP) --left-out $(PARTS) $(MORE) compiler protoc

@@ -121,7 +121,7 @@ func TestPagesInABrowser(t *testing.T) {
 	install(t)
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "stet")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/stet")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", bin, "../../cmd/stet")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
