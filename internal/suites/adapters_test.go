@@ -81,6 +81,11 @@ func TestCursorSDKOnAFleet(t *testing.T) {
 	cursor.test(t, cursor.fleet(t))
 }
 
+func TestCursorSDKOfAKilledServer(t *testing.T) {
+	needFrameworks(t)
+	cursor.testKilled(t)
+}
+
 // needFrameworks skips a quick run: only make test-suites downloads those modules. They
 // need the Node of the streams.
 func needFrameworks(t *testing.T) {
