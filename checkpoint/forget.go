@@ -43,9 +43,9 @@ func (s *Service) forget(ctx context.Context, ws string, ids []string, author st
 	}
 	defer unlock()
 	err = s.record(ctx, func(ctx context.Context) error {
-		// Read the number in the log before pins and operations: a later pin or
+		// Read the end of the log before pins and operations: a later pin or
 		// rewind makes the commit fail, and everything is read again.
-		last, err := s.lastOperation(ctx)
+		end, err := s.logEnd(ctx)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (s *Service) forget(ctx context.Context, ws string, ids []string, author st
 		if n > 1 {
 			op.Description = fmt.Sprintf("forget %d checkpoints, %s to %s", n, gone[0].Name(), gone[n-1].Name())
 		}
-		if err := s.appendAt(ctx, last+1, op, b); err != nil {
+		if err := s.appendAt(ctx, end, op, b); err != nil {
 			return err
 		}
 		return s.rows.Commit(ctx, b)

@@ -170,7 +170,7 @@ func (s *Service) rename(ctx context.Context, b *kv.Batch, st *state, id, path s
 		if err := unmarshal(row.Value, &rec); err != nil {
 			return 0, fmt.Errorf("checkpoint %s: %w", checkpoint, err)
 		}
-		rec.Workspace = id
+		rec.Workspace, rec.Original = id, rewritten(row.Value, rec.Original)
 		if data, err = marshal(&rec); err != nil {
 			return 0, err
 		}
@@ -234,7 +234,7 @@ func (s *Service) renameOperations(ctx context.Context, b *kv.Batch, ids map[str
 		if !ok {
 			continue
 		}
-		op.Workspace = id
+		op.Workspace, op.Original = id, rewritten(row.Value, op.Original)
 		data, err := marshal(&op)
 		if err != nil {
 			return err

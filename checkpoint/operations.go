@@ -67,19 +67,19 @@ func (o *Operation) ID() string { return fmt.Sprintf("op%d", o.Seq) }
 // is zero. The commit fails with a conflict if another process added an entry
 // meanwhile: make the batch again.
 func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error {
-	last, err := s.lastOperation(ctx)
+	end, err := s.logEnd(ctx)
 	if err != nil {
 		return err
 	}
-	return s.appendAt(ctx, last+1, op, b)
+	return s.appendAt(ctx, end, op, b)
 }
 
-// appendAt is Append with a free number from the caller.
-func (s *Service) appendAt(ctx context.Context, seq uint64, op *Operation, b *kv.Batch) error {
-	if seq == 0 || seq > maxNumber {
-		return bad("the log of operations is full at %d", seq-1)
+// appendAt is Append for a caller that has read the end of the log before.
+func (s *Service) appendAt(ctx context.Context, end logEnd, op *Operation, b *kv.Batch) error {
+	if end.seq >= maxNumber {
+		return bad("the log of operations is full at %d", end.seq)
 	}
-	op.Seq = seq
+	op.Seq = end.seq + 1
 	if op.Time.IsZero() {
 		op.Time = s.opts.Now().Truncate(time.Millisecond)
 	}
@@ -95,11 +95,15 @@ func (s *Service) appendAt(ctx context.Context, seq uint64, op *Operation, b *kv
 		op.listed = list.ID
 		b.Refs = append(b.Refs, list.ID)
 	}
+	var chain []byte
+	if end.known {
+		chain = end.link[:] // the zero id before the first entry
+	}
 	data, err := marshal(&stetv1.OperationRecord{
 		Format: format, Seq: op.Seq, Kind: op.Kind, Author: op.Author, TimeMs: op.Time.UnixMilli(), Description: op.Description,
 		Workspace: op.Workspace, Conversation: op.Conversation, Before: op.Before, After: op.After, Target: op.Target,
 		RootBefore: idBytes(op.RootBefore), RootAfter: idBytes(op.RootAfter), Of: op.Of, Files: op.Files, Paths: idBytes(op.listed),
-		Scope: pathBytes(op.Scope),
+		Scope: pathBytes(op.Scope), Chain: chain,
 	})
 	if err != nil {
 		return fmt.Errorf("encode operation: %w", err)

@@ -90,6 +90,7 @@ type Record struct {
 	Source string
 
 	notCaptured blob.ID // blob of the list, or zero
+	original    []byte  // hash of the row as it was first written, if it was rewritten
 	version     uint64  // of the row, or 0
 	unaware     bool    // made by a release without AtWork
 	unfinished  bool    // its turn continues, although it is on its after side
@@ -114,7 +115,7 @@ func (r *Record) encode() ([]byte, error) {
 		TimeMs: r.Time.UnixMilli(), Touched: pathBytes(r.Touched), FilesChanged: r.FilesChanged,
 		LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
 		NotCaptured: idBytes(r.notCaptured), NotCapturedCount: r.NotCaptured, Hinted: r.Hinted,
-		LinesPartial: r.LinesPartial, Received: r.Received, Source: r.Source,
+		LinesPartial: r.LinesPartial, Received: r.Received, Source: r.Source, Original: r.original,
 	}
 	if r.Kind == Import {
 		m.Format = importedFormat
@@ -145,7 +146,7 @@ func decodeRecord(data []byte) (*Record, error) {
 		Touched: pathStrings(m.Touched), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
 		LinesRemoved: m.LinesRemoved, NotCaptured: m.NotCapturedCount, Hinted: m.Hinted, notCaptured: skipped,
 		LinesPartial: m.LinesPartial, AtWork: decodeTurns(m.AtWork), unaware: m.AtWork == nil,
-		Received: m.Received, Source: m.Source,
+		Received: m.Received, Source: m.Source, original: m.Original,
 	}, nil
 }
 

@@ -83,6 +83,12 @@ func (s *Service) strip(ctx context.Context, id string, paths []string) (gone []
 	if err != nil {
 		return nil, err
 	}
+	// Should the row have changed since, the commit fails.
+	row, err := s.rows.Get(ctx, keyspace.Checkpoint(rec.ID))
+	if err != nil {
+		return nil, err
+	}
+	rec.original = rewritten(row.Value, rec.original)
 	data, err := rec.encode()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -138,7 +140,42 @@ func (r *rewriter) row(row kv.Row) (value []byte, refs []blob.ID, err error) {
 	if bytes.Equal(out, at.plain) {
 		return nil, nil, nil
 	}
-	return at.fold(out), refs, nil
+	return at.fold(withOriginal(row, out)), refs, nil
+}
+
+// originals are the rows that proofs show, with the number of the field that keeps the
+// hash of what they were before.
+var originals = []struct {
+	rows  kv.Range
+	field protowire.Number
+}{
+	{keyspace.AllSaves(), 13}, {keyspace.Checkpoints(), 28}, {keyspace.Operations(), 19},
+}
+
+// withOriginal adds to the new value of a row the hash of the one that it was first
+// written with, so that a proof from before the purge can be compared with one from
+// after it.
+func withOriginal(row kv.Row, value []byte) []byte {
+	for _, family := range originals {
+		if family.rows.Contains(row.Key) && !hasField(value, family.field) {
+			id := blob.Sum(row.Value)
+			value = protowire.AppendTag(slices.Clone(value), family.field, protowire.BytesType)
+			return protowire.AppendBytes(value, id[:])
+		}
+	}
+	return value
+}
+
+// hasField reports whether a message has a field, and true for bytes that are no message.
+func hasField(message []byte, field protowire.Number) bool {
+	for len(message) > 0 {
+		number, _, n := protowire.ConsumeField(message)
+		if n < 0 || number == field {
+			return true
+		}
+		message = message[n:]
+	}
+	return false
 }
 
 // ofConversations are the rows that conversation.Store.Rewrite changes.

@@ -37,7 +37,7 @@ func encode(m proto.Message) ([]byte, error) {
 // may have another number, parent and branch in another store.
 func identity(s *stetv1.SaveRecord) blob.ID {
 	s = proto.CloneOf(s)
-	s.Seq, s.Parent, s.RewoundFrom, s.Branch = 0, 0, 0, ""
+	s.Seq, s.Parent, s.RewoundFrom, s.Branch, s.Original = 0, 0, 0, "", nil
 	raw, err := encode(s)
 	if err != nil { // invalid UTF-8, which decoding rejects
 		return blob.ID{}

@@ -573,7 +573,9 @@ type CheckpointRecord struct {
 	// Id of the checkpoint of another program that it was made from. Its kind is IMPORT, its
 	// format 2, and it knows only some paths: those of its tree, and those that the list of
 	// not_captured names as absent.
-	Source        string `protobuf:"bytes,27,opt,name=source,proto3" json:"source,omitempty"`
+	Source string `protobuf:"bytes,27,opt,name=source,proto3" json:"source,omitempty"`
+	// SHA-256 of the row as it was first written, if a purge has rewritten it since.
+	Original      []byte `protobuf:"bytes,28,opt,name=original,proto3" json:"original,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -795,6 +797,13 @@ func (x *CheckpointRecord) GetSource() string {
 		return x.Source
 	}
 	return ""
+}
+
+func (x *CheckpointRecord) GetOriginal() []byte {
+	if x != nil {
+		return x.Original
+	}
+	return nil
 }
 
 // NotCapturedList is the content of the blob that CheckpointRecord.not_captured
@@ -1299,7 +1308,12 @@ type OperationRecord struct {
 	// Paths to which a rewind was limited, as raw bytes: it went to the target with these
 	// only. Missing if it was about the whole workspace, and in entries of releases that did
 	// not keep them.
-	Scope         [][]byte `protobuf:"bytes,17,rep,name=scope,proto3" json:"scope,omitempty"`
+	Scope [][]byte `protobuf:"bytes,17,rep,name=scope,proto3" json:"scope,omitempty"`
+	// Link of the log before this entry; missing in entries of earlier releases, for which
+	// it is computed. Package proof defines links.
+	Chain []byte `protobuf:"bytes,18,opt,name=chain,proto3" json:"chain,omitempty"`
+	// SHA-256 of the row as it was first written, if it was rewritten since.
+	Original      []byte `protobuf:"bytes,19,opt,name=original,proto3" json:"original,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1449,6 +1463,20 @@ func (x *OperationRecord) GetPaths() []byte {
 func (x *OperationRecord) GetScope() [][]byte {
 	if x != nil {
 		return x.Scope
+	}
+	return nil
+}
+
+func (x *OperationRecord) GetChain() []byte {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *OperationRecord) GetOriginal() []byte {
+	if x != nil {
+		return x.Original
 	}
 	return nil
 }
@@ -1618,7 +1646,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\rpid_namespace\x18\x02 \x01(\tR\fpidNamespace\x12\x10\n" +
 	"\x03pid\x18\x03 \x01(\x04R\x03pid\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x04R\x05start\x12\x18\n" +
-	"\acommand\x18\x05 \x01(\tR\acommand\"\xa8\x06\n" +
+	"\acommand\x18\x05 \x01(\tR\acommand\"\xc4\x06\n" +
 	"\x10CheckpointRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -1649,7 +1677,8 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\rlines_partial\x18\x18 \x01(\bR\flinesPartial\x12-\n" +
 	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\x12\x1a\n" +
 	"\breceived\x18\x1a \x01(\bR\breceived\x12\x16\n" +
-	"\x06source\x18\x1b \x01(\tR\x06source\"\xb1\x01\n" +
+	"\x06source\x18\x1b \x01(\tR\x06source\x12\x1a\n" +
+	"\boriginal\x18\x1c \x01(\fR\boriginal\"\xb1\x01\n" +
 	"\x0fNotCapturedList\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\x12-\n" +
 	"\x06stamps\x18\x02 \x03(\v2\x15.stet.v1.IgnoredStampR\x06stamps\x12'\n" +
@@ -1686,7 +1715,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\n" +
 	"new_is_dir\x18\a \x01(\bR\bnewIsDir\x12\x19\n" +
 	"\bold_mode\x18\b \x01(\rR\aoldMode\x12\x19\n" +
-	"\bnew_mode\x18\t \x01(\rR\anewMode\"\xbc\x03\n" +
+	"\bnew_mode\x18\t \x01(\rR\anewMode\"\xee\x03\n" +
 	"\x0fOperationRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
@@ -1707,7 +1736,9 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x02of\x18\x0e \x01(\x04R\x02of\x12\x14\n" +
 	"\x05files\x18\x0f \x01(\x04R\x05files\x12\x14\n" +
 	"\x05paths\x18\x10 \x01(\fR\x05paths\x12\x14\n" +
-	"\x05scope\x18\x11 \x03(\fR\x05scope\" \n" +
+	"\x05scope\x18\x11 \x03(\fR\x05scope\x12\x14\n" +
+	"\x05chain\x18\x12 \x01(\fR\x05chain\x12\x1a\n" +
+	"\boriginal\x18\x13 \x01(\fR\boriginal\" \n" +
 	"\bPathList\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\fR\x05paths\"\x92\x01\n" +
 	"\rCheckpointPin\x12\x16\n" +

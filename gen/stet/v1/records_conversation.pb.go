@@ -241,7 +241,9 @@ type SaveRecord struct {
 	// For a rewind: the entry that was current before it.
 	RewoundFrom uint64 `protobuf:"varint,11,opt,name=rewound_from,json=rewoundFrom,proto3" json:"rewound_from,omitempty"`
 	// What is known about the last turn of the state besides its content.
-	Turn          *TurnDetails `protobuf:"bytes,12,opt,name=turn,proto3" json:"turn,omitempty"`
+	Turn *TurnDetails `protobuf:"bytes,12,opt,name=turn,proto3" json:"turn,omitempty"`
+	// SHA-256 of the row as it was first written, if a purge has rewritten it since.
+	Original      []byte `protobuf:"bytes,13,opt,name=original,proto3" json:"original,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -356,6 +358,13 @@ func (x *SaveRecord) GetRewoundFrom() uint64 {
 func (x *SaveRecord) GetTurn() *TurnDetails {
 	if x != nil {
 		return x.Turn
+	}
+	return nil
+}
+
+func (x *SaveRecord) GetOriginal() []byte {
+	if x != nil {
+		return x.Original
 	}
 	return nil
 }
@@ -628,7 +637,7 @@ const file_stet_v1_records_conversation_proto_rawDesc = "" +
 	"\x10forked_from_save\x18\v \x01(\x04R\x0eforkedFromSave\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd4\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf0\x02\n" +
 	"\n" +
 	"SaveRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x10\n" +
@@ -644,7 +653,8 @@ const file_stet_v1_records_conversation_proto_rawDesc = "" +
 	"\x06branch\x18\n" +
 	" \x01(\tR\x06branch\x12!\n" +
 	"\frewound_from\x18\v \x01(\x04R\vrewoundFrom\x12(\n" +
-	"\x04turn\x18\f \x01(\v2\x14.stet.v1.TurnDetailsR\x04turn\"\xdb\x03\n" +
+	"\x04turn\x18\f \x01(\v2\x14.stet.v1.TurnDetailsR\x04turn\x12\x1a\n" +
+	"\boriginal\x18\r \x01(\fR\boriginal\"\xdb\x03\n" +
 	"\vTurnDetails\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\"\n" +
 	"\rstarted_at_ms\x18\x02 \x01(\x03R\vstartedAtMs\x12\x1e\n" +
