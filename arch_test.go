@@ -103,6 +103,9 @@ var importMap = map[string][]string{
 	// change by the bytes of blobs and rows.
 	"purge": {"fault", "blob", "kv", "kv/memkv", "conversation/...", "checkpoint/...", "cloudagent", "document", "stream", "thread", "workspace", "mirror", "upkeep", "internal/keyspace"},
 
+	// A proof reads rows and blobs, and follows what they name.
+	"proof": {"blob", "kv", "gen/...", "internal/keyspace", "internal/private", "keyring", "conversation/graph", "checkpoint", "workspace"},
+
 	// A mirror knows the layer that writes through, and holds blobs for the collector.
 	"mirror": {"blob", "blob/writethrough", "kv", "conversation/graph", "internal/keyspace"},
 
@@ -112,7 +115,7 @@ var importMap = map[string][]string{
 	"adapters/eino":        {"document"},
 	"adapters/gocloud":     {"blob", "document", "kv", "fault"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},
-	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "internal/spelling", "upkeep", "mirror", "purge", "internal/cli/shortcut"},
+	"internal/cli/...":     {".", "agenttools", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/demo", "internal/private", "internal/supervise", "internal/spelling", "upkeep", "mirror", "proof", "purge", "internal/cli/shortcut"},
 	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/spelling", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
