@@ -38,6 +38,8 @@ func (a *app) commands() []*cobra.Command {
 		a.disconnectCommand(),
 		a.hookCommand(),
 		a.exportCommand(),
+		a.proveCommand(),
+		a.verifyCommand(),
 		a.pushCommand(),
 		a.pullCommand(),
 		a.flushCommand(),
