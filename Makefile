@@ -14,7 +14,7 @@ SETUP       := internal/tools/setup.sh
 # npm's modules.
 PARTS := git curl node python browser postgres versitygw page typescript suites
 # What only the full sizes use.
-MORE  := postgres18 grpcurl
+MORE  := postgres18 grpcurl frameworks
 # The coding agents, at the versions that internal/tools/agents.sh names.
 AGENTS := claude-code codex gemini opencode copilot qwen pi
 
@@ -24,8 +24,8 @@ RACE := ./agenttools/... ./blob/... ./kv/... ./sqlite/... ./conversation/... ./u
 # Adapters for frameworks in Go are modules of their own, so that the library stays lean.
 ADAPTERS := adapters/eino adapters/gocloud
 
-# A compiler that collects less garbage needs three quarters of the time.
-LAZYGC := env GOGC=400 GOMEMLIMIT=1GiB
+# A compiler that collects garbage only when it is short of memory needs two thirds of the time.
+LAZYGC := env GOGC=off GOMEMLIMIT=1GiB
 
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.

@@ -63,6 +63,7 @@ func TestOpenAIAgentsOnAFleet(t *testing.T) {
 }
 
 func TestOpenAIAgentsOfAKilledServer(t *testing.T) {
+	onlyWhole(t)
 	needFrameworks(t)
 	openai.testKilled(t)
 }
@@ -82,15 +83,18 @@ func TestCursorSDKOnAFleet(t *testing.T) {
 }
 
 func TestCursorSDKOfAKilledServer(t *testing.T) {
+	onlyWhole(t)
 	needFrameworks(t)
 	cursor.testKilled(t)
 }
 
-// needFrameworks skips a quick run: only make test-suites downloads those modules. They
-// need the Node of the streams.
+// needFrameworks skips make test, which does not download those modules. They need the Node
+// of the streams.
 func needFrameworks(t *testing.T) {
 	t.Helper()
-	onlyWhole(t)
+	if !whole() {
+		testenv.OnlyFull(t)
+	}
 	testenv.Need(t, "frameworks")
 	streams.install(t)
 }

@@ -58,7 +58,7 @@ script() {
 			"$tools/npm.sh" "$dir" || return
 		done
 		;;
-	# What only make test-suites uses.
+	# What make test does not use.
 	frameworks) "$tools/npm.sh" clients/cursor-sdk && "$tools/npm.sh" clients/openai-agents && "$tools/npm.sh" examples/vercel-ai ;;
 	# What only make bench uses.
 	rivals) "$tools/npm.sh" internal/suites/rivals ;;
