@@ -81,6 +81,7 @@ type Command struct {
 	Path string   // of the program; see Find
 	Args []string // the first is the name that the command sees
 	Dir  string   // where it runs; "" is the current directory
+	Env  []string // nil is that of this process
 
 	In       io.Reader
 	Out, Err io.Writer
@@ -91,7 +92,7 @@ type Command struct {
 	Terminal bool
 
 	// Watch is the directory whose changes are reported, and Quiet how long nothing
-	// must change before they are.
+	// must change before they are. RunGroup watches nothing if Watch is empty.
 	Watch string
 	Quiet time.Duration
 	// Beat is the time between two calls of Observer.Beat.
@@ -124,7 +125,7 @@ func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	cmd := exec.Command(c.Path)
-	cmd.Args, cmd.Dir = c.Args, c.Dir
+	cmd.Args, cmd.Dir, cmd.Env = c.Args, c.Dir, c.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.In, c.Out, c.Err
 	cmd.WaitDelay = pipeDelay
 	if err := cmd.Start(); err != nil {

@@ -9,6 +9,9 @@
 //	cmd := &supervise.Command{Path: path, Args: args, Dir: dir, Watch: root, Signals: signals}
 //	code, err := cmd.Run(ctx, observer)
 //
+// RunGroup runs a command beside others instead, away from the terminal, and ends it with
+// everything that it started.
+//
 // Hints about changes may come late or be missing; whoever needs to know looks at the
 // files. What an Observer does with them, such as making checkpoints, is left to it.
 package supervise
