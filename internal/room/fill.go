@@ -1,0 +1,183 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+const (
+	// writers is how many files are written at the same time.
+	writers = 8
+	// streamFrom is the size from which a file is streamed.
+	streamFrom = 256 << 10
+	// ownMode is the mode of directories while they are filled, and permissions are the bits
+	// that a room keeps: a command runs with the rights of its user.
+	ownMode, permissions = 0o700, 0o777
+)
+
+// errDiffers says that a file of the workspace is another one than the wanted.
+var errDiffers = errors.New("the file differs")
+
+// item is an entry of a tree with its path.
+type item struct {
+	path string
+	workspace.Entry
+}
+
+// fill writes a tree into a new directory. Nothing but this function writes there, and
+// links are made last, so that no path leads through one.
+func (r *Rooms) fill(ctx context.Context, dir string, tree blob.ID) error {
+	if err := os.MkdirAll(dir, ownMode); err != nil {
+		return err
+	}
+	var dirs, files, links []item
+	err := workspace.Walk(ctx, r.blobs, tree, func(path string, e workspace.Entry) error {
+		if err := workspace.CheckPath(path); err != nil {
+			return err
+		}
+		switch at := (item{path, e}); e.Kind {
+		case workspace.Dir:
+			dirs = append(dirs, at)
+			return os.Mkdir(filepath.Join(dir, path), ownMode)
+		case workspace.Symlink:
+			links = append(links, at)
+		default:
+			files = append(files, at)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for _, file := range files {
+		group.Go(func() error { return r.file(inner, dir, file) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, link := range links {
+		target, err := workspace.ReadLink(ctx, r.blobs, link.Entry)
+		if err == nil {
+			err = os.Symlink(target, filepath.Join(dir, link.path))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := r.linkIn(dir); err != nil {
+		return err
+	}
+	for _, d := range slices.Backward(dirs) { // what is in one is there when it becomes unwritable
+		if mode := d.Mode & permissions; mode != ownMode {
+			if err := os.Chmod(filepath.Join(dir, d.path), os.FileMode(mode)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// file writes one file.
+func (r *Rooms) file(ctx context.Context, dir string, file item) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, file.path)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if !r.shared(f, file) {
+		if err := f.Truncate(0); err != nil { // of what was not equal
+			return err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if err := r.write(ctx, f, file.Entry); err != nil {
+			return fmt.Errorf("write %q: %w", file.path, err)
+		}
+	}
+	return f.Chmod(os.FileMode(file.Mode & permissions)) // regardless of the umask
+}
+
+// write writes the content of a file from the store, which verifies it.
+func (r *Rooms) write(ctx context.Context, to io.Writer, e workspace.Entry) error {
+	if e.Size <= streamFrom {
+		data, err := workspace.ReadFile(ctx, r.blobs, e)
+		if err == nil {
+			_, err = to.Write(data)
+		}
+		return err
+	}
+	content, err := workspace.OpenFile(ctx, r.blobs, e)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, content)
+	return errors.Join(err, content.Close())
+}
+
+// shared gives a file the content of the workspace's own file by a copy on write, if that
+// is possible and the content is the wanted one. It is compared after it was taken, since
+// the file may change at any time.
+func (r *Rooms) shared(f *os.File, file item) bool {
+	if r.opts.Workspace == "" || r.plain.Load() {
+		return false
+	}
+	if file.Size == 0 {
+		return false
+	}
+	switch err := clone(f, filepath.Join(r.opts.Workspace, file.path), file.Size); {
+	case errors.Is(err, errDiffers):
+		return false
+	case err != nil:
+		r.plain.Store(true)
+		return false
+	}
+	got, err := workspace.HashFile(io.LimitReader(f, file.Size+1))
+	return err == nil && got.ID == file.ID && got.Size == file.Size && got.Chunked == file.Chunked
+}
+
+// linkIn makes the links to the workspace. No link of the tree is followed out of the room.
+func (r *Rooms) linkIn(dir string) error {
+	if len(r.opts.Links) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, link := range r.opts.Links {
+		if _, err := root.Lstat(link); err == nil {
+			return fmt.Errorf("%w: %q is a part of the checkpoint", ErrLink, link)
+		}
+		if above := filepath.Dir(link); above != "." {
+			if err := root.MkdirAll(above, ownMode); err != nil {
+				return fmt.Errorf("%w: %w", ErrLink, err)
+			}
+		}
+		if err := root.Symlink(filepath.Join(r.opts.Workspace, link), link); err != nil {
+			return fmt.Errorf("%w: %w", ErrLink, err)
+		}
+	}
+	return nil
+}
