@@ -30,6 +30,7 @@ func (a *app) commands() []*cobra.Command {
 		a.opCommand(),
 		a.pinCommand(),
 		a.unpinCommand(),
+		a.bisectCommand(),
 		a.forkCommand(),
 		a.moveCommand(),
 		a.importCommand(),

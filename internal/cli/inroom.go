@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stet-dev/stet/internal/supervise"
+)
+
+// errTimeOver says that a command was ended after its time.
+var errTimeOver = supervise.ErrTime
+
+// runIn runs a command in a copy, with everything that it starts, and returns its exit code.
+// A command that cannot be run gets the exit code that a shell gives it.
+func runIn(ctx context.Context, dir string, args []string, limit time.Duration, printed *keptOutput, env ...string) (int, error) {
+	path, err := supervise.Find(args[0], dir)
+	if err == nil {
+		cmd := &supervise.Command{
+			Path: path, Args: args, Dir: dir, Env: commandEnv(dir, env...), Out: printed.of(0), Err: printed.of(1),
+		}
+		var code int
+		if code, err = cmd.RunGroup(ctx, limit, nil); err == nil {
+			return code, nil
+		}
+	}
+	var start *supervise.StartError
+	if errors.As(err, &start) {
+		_, _ = printed.of(1).Write([]byte(start.Error() + "\n")) // never fails
+		return start.Code, nil
+	}
+	return 0, err
+}
