@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 // errDiffers says that a file of the workspace is another one than the wanted.
-var errDiffers = errors.New("the file differs")
+var errDiffers = fault.New(fault.Conflict, "the file differs")
 
 // item is an entry of a tree with its path.
 type item struct {
