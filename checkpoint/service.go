@@ -103,7 +103,7 @@ type Service struct {
 
 // Looking returns the same service over other blobs, for callers that read a
 // workspace and must store nothing: blobs overlays the store and takes temporary
-// content. Only Present, Outline and Plan are useful: no commit finds their blobs.
+// content. Only Present, Outline, Plan and Versions are useful: no commit finds their blobs.
 func (s *Service) Looking(blobs blob.Store) *Service {
 	return &Service{blobs: blobs, rows: s.rows, opts: s.opts, of: s}
 }

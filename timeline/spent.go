@@ -162,6 +162,16 @@ func (h *History) Turn(ctx context.Context, e *Entry) (*Turn, error) {
 	return turn, nil
 }
 
+// Of returns a history of some checkpoints, whose places it does not know. It is for callers
+// that read the turns of many.
+func (r *Reader) Of(records ...*checkpoint.Record) *History {
+	h := &History{reader: r}
+	for _, rec := range records {
+		h.Entries = append(h.Entries, &Entry{Record: rec})
+	}
+	return h
+}
+
 // TurnOf reads the last turn of a save.
 func (r *Reader) TurnOf(ctx context.Context, save conversation.Save) (*Turn, error) {
 	turn, err := r.TurnAt(ctx, save.Root, save.Turns)
