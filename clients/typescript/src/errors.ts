@@ -108,6 +108,7 @@ export const reasons = [
   "no-inventory",
   "no-key",
   "no-keyring",
+  "no-lines",
   "no-pack-bucket",
   "no-presigner",
   "no-process",

@@ -1,0 +1,172 @@
+package blame_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blame"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/testenv"
+)
+
+// longFile is a file that is edited in one of ten turns.
+type longFile struct {
+	lines [][]byte
+	rnd   *rand.Rand
+	next  int
+}
+
+func newLongFile(lines int) *longFile {
+	f := &longFile{rnd: rand.New(rand.NewPCG(1, 2))}
+	for range lines {
+		f.lines = append(f.lines, f.line())
+	}
+	return f
+}
+
+func (f *longFile) line() []byte {
+	f.next++
+	return fmt.Appendf(nil, "\tline %d of a file that agents edit again and again\n", f.next)
+}
+
+// edit changes a few lines in two places.
+func (f *longFile) edit() []byte {
+	for range 2 {
+		at := f.rnd.IntN(len(f.lines) - 4)
+		f.lines = slices.Replace(f.lines, at, at+2, f.line(), f.line())
+	}
+	return bytes.Join(f.lines, nil)
+}
+
+// BenchmarkBlame compares with git, which has a commit for each turn. The first blame reads
+// everything; the others are those of people who look again.
+func BenchmarkBlame(b *testing.B) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		b.Skip("git is not there")
+	}
+	turns := testenv.Sizes(200, 1000, 10_000)
+	const lines, every, name = 2000, 10, "src/main.go"
+	ctx := b.Context()
+	db, err := stet.Open(ctx, b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	dir, repo := b.TempDir(), b.TempDir()
+	w, err := db.Checkpoints().Open(ctx, dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Close()
+	stream := newGitStream(b, git, repo)
+	file := newLongFile(lines)
+	save := func(turn int, path string, text []byte) {
+		full := filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(full, text, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		req := checkpoint.Request{Conversation: "c", Turn: uint64(turn), Side: checkpoint.After, Paths: []string{path}}
+		if _, err := w.Checkpoint(ctx, req); err != nil {
+			b.Fatal(err)
+		}
+		stream.commit(turn+1, path, text)
+	}
+	save(0, name, file.edit())
+	for turn := 1; turn <= turns; turn++ {
+		if turn%every == 0 {
+			save(turn, name, file.edit())
+		} else {
+			save(turn, fmt.Sprintf("other/f%d.txt", turn%50), fmt.Appendln(nil, turn))
+		}
+	}
+	stream.close()
+	look := func() time.Duration {
+		began := time.Now()
+		var rec *checkpoint.Record
+		for latest, err := range w.List(ctx, &checkpoint.ListOptions{Limit: 1}) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			rec = latest
+		}
+		found, err := blame.New(db.Blobs(), db.Checkpoints(), db.Conversations()).File(ctx, rec, name)
+		if err != nil || len(found.Lines) != lines {
+			b.Fatal(err, len(found.Lines))
+		}
+		return time.Since(began)
+	}
+	first := look()
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		ours = append(ours, look())
+		began := time.Now()
+		if out, err := exec.Command(git, "-C", repo, "blame", "-s", "main", "--", name).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		theirs = append(theirs, time.Since(began))
+	}
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	p50, git50 := ours[len(ours)/2], theirs[len(theirs)/2]
+	b.ReportMetric(ms(p50), "p50-ms")
+	b.ReportMetric(ms(git50), "git-ms")
+	b.ReportMetric(ms(first), "first-ms")
+	b.ReportMetric(float64(p50)/float64(git50), "ours/git")
+}
+
+// gitStream writes commits with git fast-import.
+type gitStream struct {
+	b   *testing.B
+	in  io.WriteCloser
+	cmd *exec.Cmd
+}
+
+func newGitStream(b *testing.B, git, repo string) *gitStream {
+	b.Helper()
+	if out, err := exec.Command(git, "init", "-q", repo).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(git, "-C", repo, "fast-import", "--quiet")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &gitStream{b, in, cmd}
+}
+
+func (s *gitStream) commit(at int, path string, text []byte) {
+	s.b.Helper()
+	message := fmt.Sprintf("turn %d", at)
+	_, err := fmt.Fprintf(s.in, "commit refs/heads/main\ncommitter a <a@b> %d +0000\ndata %d\n%s\nM 100644 inline %s\ndata %d\n%s\n",
+		1_700_000_000+at, len(message), message, path, len(text), text)
+	if err != nil {
+		s.b.Fatal(err)
+	}
+}
+
+func (s *gitStream) close() {
+	s.b.Helper()
+	if err := s.in.Close(); err != nil {
+		s.b.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		s.b.Fatal(err)
+	}
+}

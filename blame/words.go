@@ -1,0 +1,199 @@
+package blame
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/timeline"
+	"github.com/stet-dev/stet/transcript"
+)
+
+// Words is what the conversation of an origin says about it.
+type Words struct {
+	// Agent is the program, such as "claude-code", and Title that of the conversation.
+	Agent, Title string
+	// Model answered last in the turn; "" if the agent's record does not say it.
+	Model string
+	// Prompt is what the turn was asked for, or its command.
+	Prompt string
+
+	root blob.ID // of a state that has the turn
+	turn uint64
+}
+
+// Call is a call of a tool inside a turn.
+type Call struct {
+	// Number counts the calls of the turn, from 1.
+	Number int
+	// Tool is its name, such as "Edit", and Command what a shell ran.
+	Tool, Command string
+	// ID is that of the call, and Message the index of its message in the turn, from 0.
+	ID      string
+	Message int
+}
+
+// Teller reads the words of origins, and those of each conversation and turn only once. It is
+// for one goroutine.
+type Teller struct {
+	r       *Reader
+	history *timeline.History
+	infos   map[string]*conversation.Info
+	turns   map[turnKey][]transcript.Message
+}
+
+type turnKey struct {
+	root blob.ID
+	turn uint64
+}
+
+// Teller returns a reader of words.
+func (r *Reader) Teller() *Teller {
+	return &Teller{r: r, history: r.turns.Of(), infos: make(map[string]*conversation.Info), turns: make(map[turnKey][]transcript.Message)}
+}
+
+// Words returns what is known about an origin. What is lost or damaged is left out: a
+// blame is how people find out about it.
+func (t *Teller) Words(ctx context.Context, o *Origin) (*Words, error) {
+	by := o.Writer
+	if o.Kind != Agent || by.Conversation == "" {
+		return &Words{}, nil
+	}
+	info, err := t.info(ctx, by.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	w := &Words{Agent: info.Agent, Title: info.Title, turn: by.Turn}
+	if by.Turn == 0 {
+		return w, nil
+	}
+	rec := *o.At
+	if rec.Conversation != by.Conversation || rec.Turn != by.Turn || rec.Root.IsZero() || rec.Side == checkpoint.Before {
+		// Another conversation's checkpoint saw the change, or it is not saved yet.
+		rec = checkpoint.Record{Conversation: by.Conversation, Turn: by.Turn, MessageID: by.MessageID, Root: info.Root}
+	}
+	turn, err := t.history.Turn(ctx, &timeline.Entry{Record: &rec})
+	if err != nil {
+		return nil, err
+	}
+	w.Model, w.Prompt, w.root = turn.Model, turn.Text(), rec.Root
+	return w, nil
+}
+
+// info reads a conversation. One that is gone says nothing.
+func (t *Teller) info(ctx context.Context, id string) (*conversation.Info, error) {
+	if info := t.infos[id]; info != nil {
+		return info, nil
+	}
+	info, err := t.r.conversations.Get(ctx, id)
+	if errors.Is(err, conversation.ErrNotFound) || conversation.Damaged(err) {
+		info, err = conversation.Info{ID: id}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.infos[id] = &info
+	return &info, nil
+}
+
+// Messages returns what was said and done in the turn of an origin, without the states of
+// subagents.
+func (t *Teller) Messages(ctx context.Context, w *Words) ([]transcript.Message, error) {
+	if w.root.IsZero() || w.turn == 0 {
+		return nil, nil
+	}
+	key := turnKey{w.root, w.turn}
+	if known, ok := t.turns[key]; ok {
+		return known, nil
+	}
+	state, err := t.r.transcripts.At(ctx, w.root)
+	if errors.Is(err, conversation.ErrDataLoss) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []transcript.Message
+	opts := &transcript.Options{TurnFrom: int(w.turn) - 1, TurnTo: int(w.turn), WithoutSubagents: true, WithoutSummaries: true, Lenient: true}
+	if int(w.turn) <= state.Turns() {
+		for m, err := range state.Messages(ctx, opts) {
+			if err != nil {
+				return nil, err
+			}
+			if m.Turn == int(w.turn) {
+				out = append(out, m)
+			}
+		}
+	}
+	t.turns[key] = out
+	return out, nil
+}
+
+// Call finds the call that wrote a line: the last one of the turn whose edit has it, or the
+// only command of the turn if no edit has it. It returns nil if there is none.
+func (t *Teller) Call(ctx context.Context, w *Words, line string) (*Call, error) {
+	messages, err := t.Messages(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	var edit, shell *Call
+	number, commands := 0, 0
+	line = strings.TrimSuffix(line, "\n")
+	for i, m := range messages {
+		if m.Tool == nil || m.Subagent != "" {
+			continue
+		}
+		number++
+		call := &Call{Number: number, Tool: m.Tool.Name, ID: m.ID, Message: i}
+		switch call.Command = command(m.Tool); {
+		case call.Command != "":
+			shell = call
+			commands++
+		case writes(m.Tool, line):
+			edit = call
+		}
+	}
+	switch {
+	case edit != nil:
+		return edit, nil
+	case commands == 1:
+		return shell, nil
+	}
+	return nil, nil
+}
+
+// writes reports whether a call of an edit tool has a line among those that it wrote. Tools of
+// other agents have them in their input.
+func writes(tool *transcript.Tool, line string) bool {
+	if tool.Diff != "" {
+		return hasLine(tool.Diff, "+"+line)
+	}
+	input, _ := tool.Input.(map[string]any)
+	for name, value := range input {
+		text, _ := value.(string)
+		if !strings.HasPrefix(name, "old") && (hasLine(text, line) || hasLine(text, "+"+line)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasLine reports whether a text has a line.
+func hasLine(text, line string) bool {
+	for l := range strings.Lines(text) {
+		if strings.TrimSuffix(l, "\n") == line {
+			return true
+		}
+	}
+	return false
+}
+
+// command returns what a call of a shell ran, or "".
+func command(tool *transcript.Tool) string {
+	input, _ := tool.Input.(map[string]any)
+	text, _ := input["command"].(string)
+	return text
+}

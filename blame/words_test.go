@@ -1,0 +1,130 @@
+package blame_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/blame"
+	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+)
+
+// say saves a turn of a conversation with a text, an edit and a reply, and returns its root.
+func (f *fixture) say(id, prompt, content string) checkpoint.Request {
+	f.t.Helper()
+	step := func(text string) *agentv1.ConversationStep {
+		return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{AssistantMessage: &agentv1.AssistantMessage{Text: text}}}
+	}
+	shell := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
+		Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{Args: &agentv1.ShellArgs{Command: "go test ./..."}}}}}}
+	edit := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
+		Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{Args: &agentv1.EditArgs{Path: "a", StreamContent: &content}}}}}}
+	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: prompt, MessageId: "m1"}, step("I look first."), shell, edit, step("Done."))
+	f.must(err)
+	talk, err := f.convs.Create(f.t.Context(), conversation.Info{ID: id, Agent: "robot", Title: "a talk"})
+	f.must(err)
+	f.must(talk.AppendTurn(f.t.Context(), turn))
+	save, err := talk.Save(f.t.Context(), &conversation.SaveOptions{MessageID: "m1", Turn: &conversation.TurnDetails{Model: "claude-9"}})
+	f.must(err)
+	return checkpoint.Request{Conversation: id, Root: save.Root, Turn: 1, MessageID: "m1"}
+}
+
+func TestWordsOfALine(t *testing.T) {
+	f := newFixture(t)
+	req := f.say("talk", "add a line", "1\nadded\n")
+	f.write("a", "1\n")
+	before := req
+	before.Side = checkpoint.Before
+	f.save(before)
+	f.write("a", "1\nadded\n")
+	f.write("made", "by the command\n")
+	req.Side = checkpoint.After
+	rec := f.save(req)
+	file, err := f.File(t.Context(), rec, "a")
+	f.must(err)
+	teller := f.Teller()
+	words, err := teller.Words(t.Context(), &file.Origins[file.Lines[1].Origin])
+	f.must(err)
+	if words.Agent != "robot" || words.Prompt != "add a line" || words.Model != "claude-9" {
+		t.Errorf("got %+v", words)
+	}
+	call, err := teller.Call(t.Context(), words, "added\n")
+	f.must(err)
+	if call == nil || call.Number != 2 || call.Tool != "Edit" {
+		t.Fatalf("the call is %+v", call)
+	}
+	story, err := teller.Story(t.Context(), words, call)
+	f.must(err)
+	if story.Before != "I look first." || story.Reply != "Done." {
+		t.Errorf("the story is %+v", story)
+	}
+	call, err = teller.Call(t.Context(), words, "by the command\n")
+	f.must(err)
+	if call == nil || call.Command != "go test ./..." {
+		t.Errorf("the only command is %+v", call)
+	}
+	nobody, err := teller.Words(t.Context(), &file.Origins[file.Lines[0].Origin])
+	f.must(err)
+	if *nobody != (blame.Words{}) {
+		t.Errorf("words of the user: %+v", nobody)
+	}
+}
+
+// TestAgentTrace checks what the specification requires of a record.
+func TestAgentTrace(t *testing.T) {
+	f := newFixture(t)
+	req := f.say("talk", "add a line", "1\nadded\n")
+	f.write("a", "1\n")
+	before := req
+	before.Side = checkpoint.Before
+	f.save(before)
+	f.write("a", "1\nadded\nadded too\n")
+	req.Side = checkpoint.After
+	file, err := f.File(t.Context(), f.save(req), "a")
+	f.must(err)
+	record, err := f.AgentTrace(t.Context(), time.Unix(0, 0), file)
+	f.must(err)
+	data, err := json.Marshal(record)
+	f.must(err)
+	var got struct {
+		Version, ID, Timestamp string
+		Files                  []struct {
+			Path          string
+			Conversations []struct {
+				URL         string
+				Contributor struct{ Type string }
+				Ranges      []struct {
+					Start int    `json:"start_line"`
+					End   int    `json:"end_line"`
+					Hash  string `json:"content_hash"`
+				}
+			}
+		}
+	}
+	f.must(json.Unmarshal(data, &got))
+	for what, ok := range map[string]bool{
+		"version":   regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`).MatchString(got.Version),
+		"id":        regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(got.ID),
+		"timestamp": got.Timestamp == "1970-01-01T00:00:00.000Z",
+		"files":     len(got.Files) == 1 && got.Files[0].Path == "a" && len(got.Files[0].Conversations) == 2,
+	} {
+		if !ok {
+			t.Fatalf("%s is wrong in %s", what, data)
+		}
+	}
+	human, ai := got.Files[0].Conversations[0], got.Files[0].Conversations[1]
+	if human.Contributor.Type != "human" || human.URL != "" || len(human.Ranges) != 1 || human.Ranges[0].Start != 1 || human.Ranges[0].End != 1 {
+		t.Errorf("the user's lines: %+v", human)
+	}
+	if ai.Contributor.Type != "ai" || ai.URL != "urn:stet:conversation:talk" || len(ai.Ranges) != 1 || ai.Ranges[0].Start != 2 || ai.Ranges[0].End != 3 {
+		t.Errorf("the agent's lines: %+v", ai)
+	}
+	again, err := f.AgentTrace(t.Context(), time.Unix(9, 0), file)
+	f.must(err)
+	if again.ID != record.ID || len(ai.Ranges[0].Hash) != len("sha256:")+64 {
+		t.Error("the same lines have another id, or a range has no hash")
+	}
+}
