@@ -18,6 +18,7 @@ func (a *app) commands() []*cobra.Command {
 		a.logCommand(),
 		a.showCommand(),
 		a.diffCommand(),
+		a.blameCommand(),
 		a.searchCommand(),
 		a.tailCommand(),
 		a.followCommand(),

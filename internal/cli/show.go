@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	var stat bool
+	var stat, lines bool
 	cmd := &cobra.Command{
 		Use:     "show REF",
 		Short:   "Show a checkpoint and what changed in it, or a conversation",
@@ -28,10 +28,13 @@ was taken, by whom, what it could not capture, which files had changed, and how.
 than 100 files are summed up by directory; --full lists all and shows how they changed.
 'stet help diff' lists the forms of REF; "@" shows the workspace now.
 
+--lines shows what is left today of the lines that the turn of the checkpoint wrote, for
+each file, and who changed the others.
+
 A conversation is shown turn by turn: what was said, which tools were called, and what
 the agent's record says about the turn: model, tokens, cost and time. 'stet export' has
 everything. --store may name a state.vscdb or store.db.`,
-		Example:           "  stet show c7\n  stet show turn:5\n  stet show pin:before-retry --json",
+		Example:           "  stet show c7\n  stet show turn:5\n  stet show turn:5 --lines\n  stet show pin:before-retry --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
 		RunE: a.paged(func(cmd *cobra.Command, args []string) error {
@@ -40,12 +43,18 @@ everything. --store may name a state.vscdb or store.db.`,
 			if done {
 				return err
 			}
-			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.show(cmd.Context(), p, args[0], stat) })
+			return a.withPlace(ctx, false, func(p *place) error {
+				if lines {
+					return a.showLines(ctx, p, args[0])
+				}
+				return a.show(ctx, p, args[0], stat)
+			})
 		}),
 	}
 	a.noPagerFlag(cmd)
 	a.fullFlag(cmd)
 	cmd.Flags().BoolVar(&stat, "stat", false, "show only the names of changed files and line counts")
+	cmd.Flags().BoolVar(&lines, "lines", false, "show what is left of the lines that the turn wrote")
 	return cmd
 }
 
