@@ -261,29 +261,36 @@ func (db *DB) newAttempt() attempt {
 }
 
 // pipeline is the whole transaction. It is sent at once and rolled back as a whole if
-// one of its statements fails; statements that check a condition divide by zero to
-// fail. If held is set, the generation is locked already.
-func (g *group) pipeline(a attempt, generation int64, held bool) *pgx.Batch {
+// one of its statements fails. If a condition does not hold, it changes nothing, and
+// *held stays false. If locked is set, the generation is locked already.
+func (g *group) pipeline(a attempt, generation int64, locked bool, held *bool) *pgx.Batch {
 	c, b := g.change(), &pgx.Batch{}
-	q := func(sql string, args ...any) *pgx.QueuedQuery { return b.Queue(g.t.db.sql(sql), args...) }
+	q := func(sql string, args ...any) *pgx.QueuedQuery {
+		return b.Queue(g.t.db.sql(sql), append([]any{a.minute, a.id}, args...)...)
+	}
 	name := g.t.name
-	if len(g.recs)+len(c.refs) > 0 && !held {
-		q(sqlCommitIn, a.minute, a.id, name, generation)
-	} else {
-		q(sqlCommit, a.minute, a.id)
+	q(sqlCommit)
+	if len(g.recs)+len(c.refs) > 0 && !locked {
+		q(sqlInGeneration, name, generation)
 	}
 	if len(c.refs) > 0 {
 		refs := idBytes(c.refs)
-		q(sqlTouch, name, refs, generation)
+		b.Queue(g.t.db.sql(sqlTouch), name, refs, generation)
 		q(sqlAllThere, name, refs, len(refs))
 	}
-	g.queueBlobs(q, generation)
+	if c.doubted {
+		q(sqlNever)
+	}
+	g.queueBlobs(b, q, generation)
 	if len(c.ranges) > 0 {
-		q(sqlHoldTenant, name)
+		q(sqlTenantHeld, name)
 	}
 	if len(c.expect) > 0 {
 		keys, versions := c.locks()
 		q(sqlExpect, name, keys, versions, len(c.expect))
+	}
+	if absent := c.absent(); len(absent) > 0 {
+		q(sqlAbsent, name, absent)
 	}
 	for _, rows := range c.runs() {
 		queueRows(q, name, rows)
@@ -300,10 +307,23 @@ func (g *group) pipeline(a attempt, generation int64, held bool) *pgx.Batch {
 			q(sqlEmptyRange, name, []byte(r.Start), c.keep, []byte(r.End))
 		}
 	}
-	if c.doubted {
-		q(sqlFail, 0)
-	}
+	q(sqlCommitted).QueryRow(func(row pgx.Row) error {
+		var n int64
+		err := row.Scan(&n)
+		*held = n == 1
+		return err
+	})
 	return b
+}
+
+// absent returns the keys of rows that must not exist.
+func (c *change) absent() (keys [][]byte) {
+	for _, r := range c.rows {
+		if r.kind == insertRow {
+			keys = append(keys, []byte(r.key))
+		}
+	}
+	return keys
 }
 
 // queueRows writes rows of one kind, with a simpler statement for a single one.
@@ -321,7 +341,7 @@ func queueRows(q func(string, ...any) *pgx.QueuedQuery, name string, rows []rowS
 }
 
 // queueBlobs stores the records, in the order of their ids.
-func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery, generation int64) {
+func (g *group) queueBlobs(b *pgx.Batch, q func(string, ...any) *pgx.QueuedQuery, generation int64) {
 	recs := slices.Clone(g.recs)
 	slices.SortFunc(recs, func(a, b *record) int { return a.id.Compare(b.id) })
 	now := time.Now().Unix()
@@ -338,11 +358,11 @@ func (g *group) queueBlobs(q func(string, ...any) *pgx.QueuedQuery, generation i
 		}
 		q(sqlStoreBlobs, g.t.name, generation, now, ids, bases, sizes, objects, data)
 	}
-	g.queueUsed(q)
+	g.queueUsed(b)
 }
 
 // queueUsed finds the objects that were written needlessly.
-func (g *group) queueUsed(q func(string, ...any) *pgx.QueuedQuery) {
+func (g *group) queueUsed(b *pgx.Batch) {
 	var ids [][]byte
 	var keys []string
 	for _, r := range g.recs {
@@ -354,7 +374,7 @@ func (g *group) queueUsed(q func(string, ...any) *pgx.QueuedQuery) {
 	if len(keys) == 0 {
 		return
 	}
-	q(sqlUsed, g.t.name, ids, keys).Query(func(rows pgx.Rows) error {
+	b.Queue(g.t.db.sql(sqlUsed), g.t.name, ids, keys).Query(func(rows pgx.Rows) error {
 		used, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		for _, key := range keys {
 			if !slices.Contains(used, key) {

@@ -148,7 +148,11 @@ func (b *Blobs) replaceLeaning(ctx context.Context, fresh []*record) (old map[bl
 	}
 	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		var generation int64
-		if _, err := tx.Exec(ctx, db.sql(sqlHoldTenant), b.t.name); err != nil {
+		held, err := tx.Exec(ctx, db.sql(sqlHoldTenant), b.t.name)
+		if err == nil && held.RowsAffected() != 1 {
+			err = pgx.ErrNoRows
+		}
+		if err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, db.sql(sqlHold), b.t.name).Scan(&generation); err != nil {

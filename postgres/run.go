@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -113,8 +114,12 @@ func (g *group) writes() bool {
 	return false
 }
 
-// errNotSent marks an attempt that did not reach the database.
-var errNotSent = errors.New("not sent")
+var (
+	// errNotSent marks an attempt that did not reach the database.
+	errNotSent = errors.New("not sent")
+	// errCondition says that a condition did not hold, so that nothing was changed.
+	errCondition = fault.New(fault.Conflict, "a condition does not hold")
+)
 
 // try sends the transaction once.
 func (g *group) try(a attempt) error {
@@ -126,10 +131,15 @@ func (g *group) try(a attempt) error {
 	defer conn.Release()
 	ctx, cancel := context.WithTimeout(db.ctx, 2*db.opts.StatementTimeout)
 	defer cancel()
-	if g.outrun < maxOutrun {
-		return conn.SendBatch(ctx, g.pipeline(a, generation, false)).Close()
+	if g.outrun >= maxOutrun {
+		return g.tryHeld(ctx, conn, a)
 	}
-	return g.tryHeld(ctx, conn, a)
+	held := false
+	err = conn.SendBatch(ctx, g.pipeline(a, generation, false, &held)).Close()
+	if err == nil && !held {
+		err = errCondition
+	}
+	return err
 }
 
 // maxOutrun is how often the generation may change during an attempt before it is
@@ -146,9 +156,12 @@ func (g *group) tryHeld(ctx context.Context, conn *pgxpool.Conn, a attempt) erro
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errNotSent, err)
 	} else {
-		b = g.pipeline(a, generation, true)
+		held := false
+		b = g.pipeline(a, generation, true, &held)
 		b.Queue(`COMMIT`)
-		err = conn.SendBatch(ctx, b).Close()
+		if err = conn.SendBatch(ctx, b).Close(); err == nil && !held {
+			return errCondition
+		}
 	}
 	if err != nil && !conn.Conn().IsClosed() {
 		if _, rollback := conn.Exec(ctx, `ROLLBACK`); rollback != nil {
@@ -190,6 +203,8 @@ func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _
 	switch code := pgCode(err); {
 	case db.ctx.Err() != nil:
 		return false, blob.ErrClosed
+	case errors.Is(err, errCondition):
+		return true, g.judge(deadline)
 	case errors.Is(err, pgx.ErrNoRows): // the generation was removed while we waited for it
 		return true, db.pause(time.Millisecond)
 	case code == codeReadOnly || errors.Is(err, errNotSent):

@@ -203,6 +203,16 @@ func stderrOf(err error) []byte {
 	return nil
 }
 
+// Log returns what the server has logged.
+func (s *PostgresServer) Log(tb testing.TB) string {
+	tb.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(data)
+}
+
 // AddUser creates a user with a password, unlike the user of DSN.
 func (s *PostgresServer) AddUser(tb testing.TB, name, password string) {
 	tb.Helper()
