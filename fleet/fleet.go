@@ -48,7 +48,9 @@ type Fleet struct {
 	bucket *s3blob.Bucket // nil if there is none
 	ring   *keyring.Ring  // nil unless encrypted
 	tokens *access.Tokens
-	marked atomic.Bool // the fleet is encrypted, and the database records it
+
+	tokenRow *tokenRow   // of tokens
+	marked   atomic.Bool // the fleet is encrypted, and the database records it
 
 	ready readiness
 	words words

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/s3blob"
+	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/postgres"
 )
 
@@ -24,14 +25,18 @@ const (
 // NotReadyError says which backends of a node cannot be used. Its text names no
 // hosts, because anyone may see it; the errors themselves do.
 type NotReadyError struct {
-	// Database and Bucket are nil if the backend is ready.
-	Database, Bucket error
+	// Database and Bucket are nil if the backend is ready. Tokens says why the tokens
+	// in a database that is ready cannot be read: then every call is refused.
+	Database, Tokens, Bucket error
 }
 
 func (e *NotReadyError) Error() string {
 	var parts []string
 	if e.Database != nil {
 		parts = append(parts, "the database "+why(e.Database))
+	}
+	if e.Tokens != nil {
+		parts = append(parts, "the tokens cannot be read")
 	}
 	if e.Bucket != nil {
 		parts = append(parts, "the bucket "+why(e.Bucket))
@@ -41,7 +46,7 @@ func (e *NotReadyError) Error() string {
 
 func (e *NotReadyError) Unwrap() []error {
 	var errs []error
-	for _, err := range []error{e.Database, e.Bucket} {
+	for _, err := range []error{e.Database, e.Tokens, e.Bucket} {
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -59,7 +64,7 @@ func why(err error) string {
 		return "does not exist"
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("did not answer within %s", readyTime)
-	case errors.Is(err, postgres.ErrUnavailable), errors.Is(err, s3blob.ErrUnavailable):
+	case errors.Is(err, postgres.ErrUnavailable), errors.Is(err, postgres.ErrNoConnection), errors.Is(err, s3blob.ErrUnavailable):
 		return "cannot be reached"
 	}
 	return "fails"
@@ -75,7 +80,8 @@ type readiness struct {
 	busy  chan struct{} // closed when the running probe has ended
 }
 
-// Ready returns nil if both backends answer and can be used, or a NotReadyError.
+// Ready returns nil if both backends answer and can be used, by a real read of the tables
+// and of the tokens, or a NotReadyError.
 func (f *Fleet) Ready(ctx context.Context) error { return f.ready.ask(ctx) }
 
 func (r *readiness) ask(ctx context.Context) error {
@@ -125,12 +131,22 @@ func (r *readiness) run(ctx context.Context, done chan struct{}) {
 func (f *Fleet) probe(ctx context.Context) error {
 	var e NotReadyError
 	var work sync.WaitGroup
-	work.Go(func() { e.Database = f.db.Ping(ctx) })
+	work.Go(func() {
+		if e.Database = f.db.Ping(ctx); e.Database != nil {
+			return
+		}
+		switch _, err := f.tokenRow.read(ctx); fault.Of(err) {
+		case fault.Damaged, fault.WrongKey, fault.NewerFormat:
+			e.Tokens = err
+		default:
+			e.Database = err
+		}
+	})
 	if f.bucket != nil {
 		work.Go(func() { e.Bucket = f.bucket.Check(ctx) })
 	}
 	work.Wait()
-	if e.Database == nil && e.Bucket == nil {
+	if e.Database == nil && e.Tokens == nil && e.Bucket == nil {
 		return nil
 	}
 	return &e

@@ -44,7 +44,8 @@ func (f *Fleet) openTokens() (*access.Tokens, error) {
 	if f.ring != nil { // write access to the database alone must not allow creating tokens
 		opts.Ring = f.ring
 	}
-	return access.KeepTokens(&tokenRow{rows: sealed.New(t.Rows(), opts)}), nil
+	f.tokenRow = &tokenRow{rows: sealed.New(t.Rows(), opts)}
+	return access.KeepTokens(f.tokenRow), nil
 }
 
 // Load implements access.Keeper.
@@ -53,7 +54,9 @@ func (r *tokenRow) Load() ([]byte, string, error) {
 	defer r.mu.Unlock()
 	if time.Now().After(r.until) {
 		// Errors are cached too: all calls of a node wait here.
-		r.known, r.err = r.read()
+		ctx, cancel := context.WithTimeout(context.Background(), tokensTime)
+		r.known, r.err = r.read(ctx)
+		cancel()
 		r.until = time.Now().Add(tokensAge)
 	}
 	if r.err != nil {
@@ -62,9 +65,7 @@ func (r *tokenRow) Load() ([]byte, string, error) {
 	return r.known.Value, strconv.FormatUint(r.known.Version, 10), nil
 }
 
-func (r *tokenRow) read() (kv.Row, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), tokensTime)
-	defer cancel()
+func (r *tokenRow) read(ctx context.Context) (kv.Row, error) {
 	row, err := r.rows.Get(ctx, tokensKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return kv.Row{}, nil
@@ -78,7 +79,9 @@ func (r *tokenRow) read() (kv.Row, error) {
 // Change implements access.Keeper.
 func (r *tokenRow) Change(do func(old []byte) ([]byte, error)) error {
 	for {
-		row, err := r.read()
+		ctx, cancel := context.WithTimeout(context.Background(), tokensTime)
+		row, err := r.read(ctx)
+		cancel()
 		if err != nil {
 			return err
 		}
@@ -86,7 +89,7 @@ func (r *tokenRow) Change(do func(old []byte) ([]byte, error)) error {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), tokensTime)
+		ctx, cancel = context.WithTimeout(context.Background(), tokensTime)
 		err = r.rows.Commit(ctx, &kv.Batch{
 			Expect: []kv.Expect{{Key: tokensKey, Version: row.Version}},
 			Set:    []kv.Set{{Key: tokensKey, Value: data}},

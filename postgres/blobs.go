@@ -224,7 +224,8 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 }
 
 // read runs a query, and repeats it if the connection was broken: after a failover,
-// all idle connections in the pool are.
+// all idle connections in the pool are. It waits for a connection if the server has none
+// to give.
 func (db *DB) read(ctx context.Context, query func() error) error {
 	deadline := time.Now().Add(db.opts.RetryFor)
 	for {
@@ -238,8 +239,8 @@ func (db *DB) read(ctx context.Context, query func() error) error {
 	}
 }
 
-// gone reports whether the server or the connection to it failed.
+// gone reports whether the server or the connection to it failed, or there was none.
 func gone(err error) bool {
 	code := pgCode(err)
-	return code == "" || len(code) == 5 && code[:3] == "57P"
+	return code == "" || code == codeTooMany || len(code) == 5 && code[:3] == "57P"
 }

@@ -20,6 +20,9 @@ var (
 	// ErrUnavailable says that the database cannot be reached now. A write that
 	// fails with it has changed nothing.
 	ErrUnavailable = fault.Named(fault.Unreachable, "database-unreachable", "database is unavailable")
+	// ErrNoConnection says that the server has no connection to give: max_connections, or
+	// a limit of the role or the database.
+	ErrNoConnection = fault.Under(kv.ErrBusy, "", "the database has no connection left")
 	// ErrDenied says that the database does not let this user do it.
 	ErrDenied = fault.New(fault.Denied, "database denies access")
 	// ErrUnknownOutcome says that the connection broke during a commit and that the
@@ -35,7 +38,7 @@ var (
 
 // The error codes that we distinguish.
 const (
-	codeDivision      = "22012" // a condition of ours did not hold
+	codeDivision      = "22012" // a range was not empty after its deletion
 	codeUnique        = "23505"
 	codeReadOnly      = "25006"
 	codeSerialization = "40001"
@@ -99,7 +102,9 @@ func kindOf(code string) error {
 		return blob.ErrFull
 	case codeDenied:
 		return ErrDenied
-	case codeLockTimeout, codeCanceled, codeTooMany, codeSerialization, codeDeadlock:
+	case codeTooMany:
+		return ErrNoConnection
+	case codeLockTimeout, codeCanceled, codeSerialization, codeDeadlock:
 		return kv.ErrBusy
 	case codeNoDatabase:
 		return ErrUnavailable

@@ -117,10 +117,19 @@ func (db *DB) sql(template string) string {
 	return text
 }
 
-// Ping returns nil if the database answers and takes writes.
+// sqlPing looks for what no table has, by the keys of each table that calls use: that
+// fails or waits as calls do if rights are missing or a table is locked.
+const sqlPing = `SELECT current_setting('transaction_read_only') = 'on',
+	(SELECT count(*) FROM @tenants WHERE tenant = '') + (SELECT count(*) FROM @generations WHERE tenant = '') +
+	(SELECT count(*) FROM @rows WHERE tenant = '' AND key = '') + (SELECT count(*) FROM @blobs WHERE tenant = '' AND id = '') +
+	(SELECT count(*) FROM @commits WHERE minute = 0)`
+
+// Ping returns nil if the database answers, takes writes, and lets this node read its
+// tables.
 func (db *DB) Ping(ctx context.Context) error {
 	var standby bool
-	err := db.pool.QueryRow(ctx, `SELECT current_setting('transaction_read_only') = 'on'`).Scan(&standby)
+	var found int64
+	err := db.pool.QueryRow(ctx, db.sql(sqlPing)).Scan(&standby, &found)
 	if err == nil && standby {
 		return fmt.Errorf("ping database: %w: it is a standby", blob.ErrReadOnly)
 	}
