@@ -14,7 +14,7 @@ var streams = suite{
 }
 
 // savers has the tests of the specification of savers, those for delta channels, and one of ours.
-var savers = suite{name: "LangGraph", dir: "../../clients/langgraph", total: 718 + 8 + 2}
+var savers = suite{name: "LangGraph", dir: "../../clients/langgraph", total: 718 + 8 + 3}
 
 func TestDurableStreams(t *testing.T) { streams.test(t, streams.embedded(t)) }
 

@@ -102,7 +102,7 @@ export class StetSaver extends BaseCheckpointSaver {
       key: { thread, namespace, id: checkpoint.id },
       parent: getCheckpointId(config),
       metadata: encode(metadata),
-      body: await this.value(body, room),
+      body: await this.value(shortened(body, newVersions, values), room),
       versions: versions({ ...checkpoint.channel_versions, ...newVersions }),
       values,
     });
@@ -166,7 +166,7 @@ export class StetSaver extends BaseCheckpointSaver {
 
   private async tuple(frame: Frame): Promise<CheckpointTuple> {
     const { thread: thread_id, namespace: checkpoint_ns, id: checkpoint_id } = frame.key!;
-    const body = (await this.load(frame.body)) as Omit<Checkpoint, "channel_values">;
+    const body = restored((await this.load(frame.body)) as Partial<Body>, frame);
     const channels = await Promise.all(
       Object.entries(frame.channels).map(async ([name, channel]) => [name, await this.load(channel.value)] as const),
     );
@@ -241,6 +241,34 @@ function text(name: string, value: unknown): string {
 }
 
 /** Versions of channels as texts; numbers and texts stay different. */
+/** A checkpoint without the values of its channels. */
+type Body = Omit<Checkpoint, "channel_values">;
+
+/**
+ * Leaves out of a body what the frame itself has: the id, and the versions of channels whose
+ * values come with it.
+ */
+function shortened(body: Body, newVersions: ChannelVersions, values: Record<string, Value>): Partial<Body> {
+  const { id: _, channel_versions: all, ...rest } = body;
+  if (Object.keys(values).some((name) => !Object.hasOwn(all, name) || (newVersions[name] ?? all[name]) !== all[name])) {
+    return body; // the frame has other versions than the checkpoint
+  }
+  const left = Object.entries(all).filter(([name]) => !Object.hasOwn(values, name));
+  return left.length === 0 ? rest : { ...rest, channel_versions: Object.fromEntries(left) };
+}
+
+/** Puts back what was left out of the body of a frame. */
+function restored(body: Partial<Body>, frame: Frame): Body {
+  if (body.id !== undefined) {
+    return body as Body;
+  }
+  const all: ChannelVersions = { ...body.channel_versions };
+  for (const [name, { version }] of Object.entries(frame.channels)) {
+    all[name] ??= JSON.parse(version) as ChannelVersions[string];
+  }
+  return { ...body, id: frame.key!.id, channel_versions: all } as Body;
+}
+
 function versions(all: ChannelVersions): Record<string, string> {
   return Object.fromEntries(Object.entries(all).map(([name, version]) => [name, JSON.stringify(version)]));
 }

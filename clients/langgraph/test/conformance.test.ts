@@ -1,7 +1,8 @@
 // Runs the suite for checkpoint savers against the server at STET_URL, with the token in
 // STET_TOKEN. All tests share the server: each thread has an id of its own, and "thread-1",
 // which several tests use, is removed before each saver is handed out.
-import { emptyCheckpoint, type Checkpoint } from "@langchain/langgraph-checkpoint";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { emptyCheckpoint, type ChannelVersions, type Checkpoint } from "@langchain/langgraph-checkpoint";
 import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
 import { expect, it } from "vitest";
 
@@ -58,4 +59,20 @@ it("a value may be larger than a message", async () => {
   const tuple = await saver.getTuple(put);
   expect(tuple?.checkpoint.channel_values).toEqual({ large, small: 1 });
   expect(tuple?.pendingWrites).toEqual([["task", "large", large]]);
+});
+
+it("versions come back as they were, with a value and without one", async () => {
+  const saver = StetSaver.connect(address, token);
+  let config: RunnableConfig = { configurable: { thread_id: "versions", checkpoint_ns: "" } };
+  const metadata = { source: "loop", step: 0, parents: {} } as const;
+  const put = async (id: string, values: Record<string, unknown>, versions: ChannelVersions, newVersions: ChannelVersions) => {
+    const made: Checkpoint = { ...emptyCheckpoint(), id, channel_values: values, channel_versions: versions };
+    config = await saver.put(config, made, metadata, newVersions);
+    expect((await saver.getTuple(config))?.checkpoint).toEqual(made);
+  };
+  await put("1", { number: 1, text: 1 }, { number: 1, text: "1", empty: 3 }, { number: 1, text: "1", empty: 3 });
+  await put("2", { number: 2, text: 1 }, { number: 2, text: "1", empty: 3 }, { number: 2 });
+  await put("3", {}, {}, {});
+  // The frame has another version than the checkpoint, and one that the checkpoint lacks.
+  await put("4", { number: 3, text: 2 }, { number: 3 }, { number: 4, text: "2" });
 });

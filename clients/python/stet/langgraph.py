@@ -145,6 +145,12 @@ class StetSaver(BaseCheckpointSaver):
         whole = parent == "" or kept.get("source") == "fork"
         names = [name for name in values if name in new_versions or whole and name in versions]
         room = _Room()
+        # The frame itself has the id, and the versions of channels whose values come with it.
+        if all(versions[name] == body["channel_versions"].get(name) for name in names):
+            del body["id"]
+            left = {name: version for name, version in body.pop("channel_versions").items() if name not in names}
+            if left:
+                body["channel_versions"] = left
         self.client.threads.put(
             thread,
             checkpoint["id"],
@@ -299,6 +305,9 @@ class StetSaver(BaseCheckpointSaver):
         key = frame["key"]
         thread, namespace, parent = key["thread"], key.get("namespace", ""), frame.get("parent", "")
         body = self._load(frame["body"])
+        if "id" not in body:
+            known = {name: json.loads(channel["version"]) for name, channel in frame.get("channels", {}).items()}
+            body = {**body, "id": key["id"], "channel_versions": {**known, **body.get("channel_versions", {})}}
         values = {name: self._load(channel["value"]) for name, channel in frame.get("channels", {}).items()}
         return CheckpointTuple(
             config=_config(thread, namespace, key["id"]),

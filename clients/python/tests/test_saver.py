@@ -69,6 +69,20 @@ class Values(SaverCase):
         second = await self.put(parent=first, values={}, versions={"a": "1"}, new={})
         self.assertEqual((await self.get(second)).checkpoint["channel_values"], {})
 
+    async def test_versions_come_back_as_they_were(self):
+        parent = None
+        for values, versions, new in (
+            ({"number": 1, "text": 1}, {"number": 1, "text": "1", "empty": 3}, {"number": 1, "text": "1", "empty": 3}),
+            ({"number": 2, "text": 1}, {"number": 2, "text": "1", "empty": 3}, {"number": 2}),
+            ({}, {}, {}),
+            # The frame has another version than the checkpoint, and one that the checkpoint lacks.
+            ({"number": 3, "text": 2}, {"number": 3}, {"number": 4, "text": "2"}),
+        ):
+            parent = await self.put(parent=parent, values=values, versions=versions, new=new)
+            found = (await self.get(parent)).checkpoint
+            self.assertEqual((found["id"], found["channel_versions"]), (id_of(parent), versions))
+            self.assertEqual(found["channel_values"], values)
+
     async def test_a_long_thread_is_listed_whole(self):
         stored = await self.chain(110)
         found = await self.found(config(self.thread))
