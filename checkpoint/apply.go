@@ -255,8 +255,8 @@ func (r *rewinding) result() *Record {
 	if p.Target != nil {
 		rec.MessageID, rec.Turn = p.Target.MessageID, p.Target.Turn
 		rec.Label = r.job.kind + " to " + p.Target.Name()
-	} else {
-		rec.Label = r.job.kind
+	} else if rec.Label = r.job.kind; p.Adopts() != "" {
+		rec.Label = "adopt " + p.Adopts()
 	}
 	return rec
 }
@@ -277,6 +277,8 @@ func (r *rewinding) operation() *Operation {
 		}
 	} else if p.request.OnlyTurn != 0 {
 		op.Description = fmt.Sprintf("%s of turn %d", op.Kind, p.request.OnlyTurn)
+	} else if p.Adopts() != "" {
+		op.Description = "adopt " + p.Adopts()
 	}
 	return op
 }

@@ -43,6 +43,11 @@ const (
 	reasonOutside workspace.Reason = "outside the directory"
 )
 
+// BranchSource begins the source of checkpoints that were taken in a copy of the directory.
+// They are no part of its sequence, as those of another program are not, and policies remove
+// them as they remove those of the directory itself.
+const BranchSource = "stet:"
+
 // importBatch is how many checkpoints one commit adds.
 const importBatch = 64
 
@@ -234,10 +239,10 @@ func (add *importing) count(ctx context.Context, rec *Record) (err error) {
 	return (&Workspace{s: add.s}).count(ctx, changes, rec)
 }
 
-// keptWithConversation reports whether no policy removes a checkpoint: it is imported,
-// and its conversation is there.
+// keptWithConversation reports whether no policy removes a checkpoint: it is imported from
+// another program, and its conversation is there.
 func (s *Service) keptWithConversation(ctx context.Context, rec *Record) (bool, error) {
-	if rec.Kind != Import {
+	if rec.Kind != Import || strings.HasPrefix(rec.Source, BranchSource) {
 		return false, nil
 	}
 	_, err := s.rows.Get(ctx, keyspace.Conversation(rec.Conversation))

@@ -70,6 +70,9 @@ type Exchange struct {
 	To, Last blob.ID
 	// Paths are the affected paths; others are left alone.
 	Paths []string
+	// Adopts names the branch whose files are brought in, for the log; empty for an exchange
+	// that goes back.
+	Adopts string
 }
 
 func (r *RewindRequest) choice(path string) Choice {
@@ -128,6 +131,14 @@ func (p *Plan) Request() RewindRequest { return p.request }
 
 // OnlyTurn returns the single turn that the plan reverts, or 0.
 func (p *Plan) OnlyTurn() uint64 { return p.request.OnlyTurn }
+
+// Adopts returns the branch whose files the plan brings in, or "".
+func (p *Plan) Adopts() string {
+	if p.request.Exchange == nil {
+		return ""
+	}
+	return p.request.Exchange.Adopts
+}
 
 // Conflicts lists the paths that need a choice.
 func (p *Plan) Conflicts() []string {
