@@ -37,7 +37,6 @@ func (f *roomFlags) add(cmd *cobra.Command, jobs string) {
 	countFlag(cmd.Flags(), &f.jobs, "jobs", "j", 0, jobs)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "end the command, with all that it started, after this time, such as 90s or 5m")
 	cmd.Flags().StringArrayVar(&f.links, "link", nil, "link this path of the workspace into each copy, such as node_modules (repeatable)")
-	cmd.Flags().SetInterspersed(false)
 }
 
 // atOnce is how many commands run beside each other.
@@ -84,6 +83,7 @@ it cannot be tested.`,
 	cmd.Flags().StringVar(&flags.good, "good", "", "a checkpoint at which the command succeeds (default: the first)")
 	cmd.Flags().StringVar(&flags.bad, "bad", "@", "a checkpoint at which it fails (default: the files now)")
 	flags.add(cmd, "how many copies are tested at once (0: one for each processor)")
+	cmd.Flags().SetInterspersed(false)
 	for _, name := range []string{"good", "bad"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, a.completeRefs(1)) // fails for unknown flags only
 	}

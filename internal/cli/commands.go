@@ -32,6 +32,8 @@ func (a *app) commands() []*cobra.Command {
 		a.pinCommand(),
 		a.unpinCommand(),
 		a.bisectCommand(),
+		a.tryCommand(),
+		a.adoptCommand(),
 		a.forkCommand(),
 		a.moveCommand(),
 		a.importCommand(),

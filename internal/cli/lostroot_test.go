@@ -15,6 +15,7 @@ var withoutAState = map[string]string{
 	"audit": "the audit log", "fleet": "its own verbs", "migrate": "formats of rows", "blob": "takes ids of blobs, not conversations",
 	"follow": "agents of a server", "snapshot": "agents", "import": "other stores",
 	"flush": "sends blobs, whatever they hold", "resume": "records of agents", "purge": "searches what is stored",
+	"try": "copies files, whatever was said", "adopt": "takes files, whatever was said",
 	"ask":   "TestAskTheAgentOfAServer tries it",
 	"serve": "TestLostRootInEveryCall of package server tries it",
 }

@@ -54,7 +54,10 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to 
 
 func (a *app) planTarget(ctx context.Context, db *stet.DB, plan *checkpoint.Plan, to any) string {
 	rec := plan.Target
-	if rec == nil {
+	switch {
+	case plan.Adopts() != "":
+		return adoptTarget(ctx, db, plan)
+	case rec == nil:
 		return turnOut(ctx, db, plan)
 	}
 	where, next := describe(rec), ""

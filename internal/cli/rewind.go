@@ -141,6 +141,11 @@ func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags 
 	if err != nil {
 		return err
 	}
+	return a.rewindBy(ctx, p, req, flags)
+}
+
+// rewindBy shows the plan of a request and carries it out if the user agrees.
+func (a *app) rewindBy(ctx context.Context, p *place, req checkpoint.RewindRequest, flags rewindFlags) error {
 	steps := a.counter("rewinding")
 	req.Progress = steps.of
 	if flags.dryRun {
@@ -292,6 +297,9 @@ func question(plan *checkpoint.Plan) string {
 		what = "the conversation"
 	case plan.Moves():
 		what += " and the conversation"
+	}
+	if plan.Adopts() != "" {
+		return "Adopt " + what + "?"
 	}
 	return "Rewind " + what + "?"
 }
