@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -135,7 +134,7 @@ func (a *app) connectOptions(project bool) (connect.Options, error) {
 	if err != nil {
 		return connect.Options{}, err
 	}
-	opts := connect.Options{Host: host, Command: []string{program}}
+	opts := connect.Options{Host: host, Command: []string{hookClient(program)}, Tools: []string{program}}
 	if a.store != "" {
 		store := a.store
 		if dir, err := a.storeDir(); err == nil {
@@ -143,9 +142,9 @@ func (a *app) connectOptions(project bool) (connect.Options, error) {
 				return connect.Options{}, err
 			}
 		}
-		opts.Command = append(opts.Command, "--store", store)
+		opts.Command, opts.Tools = append(opts.Command, "--store", store), append(opts.Tools, "--store", store)
 	}
-	opts.Tools = append(slices.Clone(opts.Command), "mcp")
+	opts.Tools = append(opts.Tools, "mcp")
 	opts.Command = append(opts.Command, "hook")
 	if project {
 		if opts.Project, err = a.workspaceDir(); err != nil {
@@ -154,6 +153,19 @@ func (a *app) connectOptions(project bool) (connect.Options, error) {
 	}
 	opts.Spool, err = a.hookDir()
 	return opts, err
+}
+
+// hookProgram is the name of the small program that hooks start faster than stet.
+const hookProgram = "stet-hook"
+
+// hookClient returns the program that agents run for events: the small one where it is
+// beside stet, else stet.
+func hookClient(stet string) string {
+	small := filepath.Join(filepath.Dir(stet), hookProgram+filepath.Ext(stet))
+	if info, err := os.Stat(small); err != nil || !info.Mode().IsRegular() {
+		return stet
+	}
+	return small
 }
 
 type agentJSON struct {

@@ -69,10 +69,10 @@ func keepProcess(session *spool.Spool, agent string, e foreign.Event) error {
 	return session.SetOpen(spool.OpenSession{Agent: agent, Session: e.Session, Workspace: e.Workspace, Process: processes[0]})
 }
 
-// agentPID is the nearest process above this one that is not a shell: agents run hooks in
-// a shell that ends with the hook.
+// agentPID is the nearest process above this one that is neither a shell nor the hook
+// client: agents run hooks in a shell that ends with the hook.
 func agentPID() int {
-	shells := []string{"sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox"}
+	shells := []string{"sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox", hookProgram}
 	pid := os.Getppid()
 	for range 4 {
 		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
