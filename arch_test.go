@@ -21,6 +21,8 @@ var importMap = map[string][]string{
 	// The interfaces and leaves.
 	"fault":                  {},
 	"blob":                   {},
+	"meter":                  {},
+	"meter/otelmeter":        {"meter"},
 	"kv":                     {"blob"},
 	"internal/private":       {},
 	"keyring":                {"internal/private"},
@@ -33,6 +35,7 @@ var importMap = map[string][]string{
 	"internal/room":          {"blob", "workspace"},
 	"bisect":                 {},
 	"internal/lru":           {},
+	"internal/minisign":      {},
 	"internal/spelling":      {},
 	"internal/wirecode":      {},
 	"internal/overlap":       {},
@@ -52,14 +55,13 @@ var importMap = map[string][]string{
 
 	// Layers and drivers.
 	"blob/memblob":      {"blob"},
-	"blob/cached":       {"blob", "internal/lru"},
+	"blob/cached":       {"blob", "meter", "internal/lru"},
 	"blob/compressed":   {"blob", "internal/lru"},
 	"blob/encrypted":    {"blob", "keyring"},
 	"blob/retrying":     {"blob"},
 	"blob/unsaved":      {"blob"},
 	"blob/writethrough": {"blob"},
-	"blob/metered":      {"blob"},
-	"blob/metered/prom": {},
+	"blob/metered":      {"blob", "meter"},
 	"blob/blobtest/...": {"blob", "blob/blobtest/...", "blob/memblob", "internal/overlap", "internal/testenv"},
 	"kv/memkv":          {"blob", "kv"},
 	"kv/sealed":         {"blob", "kv", "keyring", "internal/keyspace"},
@@ -110,16 +112,16 @@ var importMap = map[string][]string{
 	"proof": {"blob", "kv", "gen/...", "internal/keyspace", "internal/private", "keyring", "conversation/graph", "checkpoint", "workspace"},
 
 	// A mirror knows the layer that writes through, and holds blobs for the collector.
-	"mirror": {"blob", "blob/writethrough", "kv", "conversation/graph", "internal/keyspace"},
+	"mirror": {"blob", "blob/writethrough", "meter", "kv", "conversation/graph", "internal/keyspace"},
 
 	// The front door, and those who come through it.
-	".":                    {"usage", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge", "document", "stream", "thread"},
-	"fleet":                {".", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
+	".":                    {"usage", "meter", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge", "document", "stream", "thread"},
+	"fleet":                {".", "meter/otelmeter", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"adapters/eino":        {"document"},
 	"adapters/gocloud":     {"blob", "document", "kv", "fault"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},
-	"internal/cli/...":     {".", "agenttools", "bisect", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/attempt", "internal/demo", "internal/private", "internal/room", "internal/supervise", "internal/spelling", "upkeep", "mirror", "proof", "purge", "internal/cli/shortcut"},
-	"server/...":           {".", "server/...", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/spelling", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
+	"internal/cli/...":     {".", "meter/...", "agenttools", "bisect", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/attempt", "internal/demo", "internal/private", "internal/room", "internal/supervise", "internal/spelling", "upkeep", "mirror", "proof", "purge", "internal/cli/shortcut"},
+	"server/...":           {".", "server/...", "meter/otelmeter", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/highlight", "internal/private", "internal/spelling", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/highlight", "server/internal/wire"},
 	"server/streams":       {"stream", "subscription"},
@@ -131,6 +133,7 @@ var importMap = map[string][]string{
 	"internal/demo":        {".", "blob", "cloudagent", "checkpoint", "conversation", "foreign", "foreign/intake", "gen/..."},
 	"internal/populate":    {"conversation/...", "gen/..."},
 	"cmd/stet":             {"internal/cli"},
+	"cmd/stet-hook":        {"internal/cli/shortcut"},
 }
 
 // everywhere lists the leaves that hold no data and that all packages speak with.

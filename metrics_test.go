@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/blob/metered"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/meter/otelmeter"
 )
 
 // TestDriverIsMeasuredUnderItsName has a store in memory.
@@ -19,7 +20,7 @@ func TestDriverIsMeasuredUnderItsName(t *testing.T) {
 	reader := metric.NewManualReader()
 	blobs := memblob.New()
 	db, err := New(t.Context(), Backend{Blobs: blobs, Rows: memkv.New(blobs), Kind: metered.InMemory}, nil,
-		&Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
+		&Options{MeterProvider: otelmeter.New(metric.NewMeterProvider(metric.WithReader(reader)))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/cached"
 	"github.com/stet-dev/stet/checkpoint"
@@ -20,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/meter"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/sqlite"
@@ -41,8 +40,9 @@ type Options struct {
 	Tenant string
 	// CacheBytes limits the content held in memory; 64 MiB by default.
 	CacheBytes int64
-	// MeterProvider receives metrics; nil means OpenTelemetry's global one.
-	MeterProvider metric.MeterProvider
+	// MeterProvider receives metrics, for example otelmeter.Global(); nil measures
+	// nothing.
+	MeterProvider meter.Provider
 	// SQLite configures the embedded store.
 	SQLite *sqlite.Options
 	// Presigner creates addresses of the snapshots of cloud agents; without it there

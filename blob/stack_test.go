@@ -19,6 +19,7 @@ import (
 	"github.com/stet-dev/stet/blob/metered"
 	"github.com/stet-dev/stet/blob/retrying"
 	"github.com/stet-dev/stet/blob/writethrough"
+	"github.com/stet-dev/stet/meter/otelmeter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +36,7 @@ func openStack(t *testing.T) *stack {
 	s := &stack{local: memblob.New(), remote: memblob.New()}
 	s.flaky = blobtest.NewFaulty(s.remote)
 	quickly := &retrying.Options{InitialWait: time.Microsecond, MaxWait: 10 * time.Microsecond}
-	meter := &metered.Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))}
+	meter := &metered.Options{MeterProvider: otelmeter.New(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))}
 
 	verify := writethrough.VerifySum // nothing below changes bytes
 	s.through = writethrough.New(s.local, retrying.New(s.flaky, quickly), &writethrough.Options{Verify: verify})

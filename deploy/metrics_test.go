@@ -17,6 +17,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/meter/otelmeter"
 	"github.com/stet-dev/stet/server"
 )
 
@@ -67,7 +68,7 @@ func exposed(t *testing.T) map[string]bool {
 	otel.SetMeterProvider(touching{sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))})
 	defer otel.SetMeterProvider(old)
 
-	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	db, err := stet.Open(t.Context(), t.TempDir(), &stet.Options{MeterProvider: otelmeter.Global()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ type Config struct {
 	Keyring string
 	Unlock  *keyring.Unlock
 	// Options configure the stores of tenants. Tenant and Unlock are set for each.
+	// Without a provider of meters they report to OpenTelemetry's global one.
 	Options stet.Options
 	// Postgres and S3 configure the drivers; Postgres.Objects is set here.
 	Postgres postgres.Options

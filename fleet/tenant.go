@@ -14,6 +14,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/meter/otelmeter"
 	"github.com/stet-dev/stet/postgres"
 	"github.com/stet-dev/stet/search"
 )
@@ -73,6 +74,9 @@ func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) 
 	}
 	opts := f.config.Options
 	opts.Tenant = sealedFor
+	if opts.MeterProvider == nil {
+		opts.MeterProvider = otelmeter.Global()
+	}
 	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs(), Rewriter: t.Blobs()}
 	if f.bucket != nil {
 		prefix := objectPrefix(t.Name())

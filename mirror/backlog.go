@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/meter"
 )
 
 // Backlog is what the remote may lack.
@@ -75,39 +73,17 @@ const measuredBlobs = 100_000
 
 // measure reports the backlog as metrics.
 func (s *Store) measure() (stop func()) {
-	provider := s.opts.MeterProvider
-	if provider == nil {
-		provider = otel.GetMeterProvider()
-	}
-	meter := provider.Meter("github.com/stet-dev/stet/mirror")
-	blobs, err1 := meter.Int64ObservableGauge("stet.remote.waiting.blobs", metric.WithDescription("blobs that the remote may lack"))
-	size, err2 := meter.Int64ObservableGauge("stet.remote.waiting.bytes", metric.WithDescription("their stored bytes"))
-	failing, err3 := meter.Int64ObservableGauge("stet.remote.failing", metric.WithDescription("1 if the last attempt to send failed"))
-	for _, err := range []error{err1, err2, err3} {
-		if err != nil { // a store must not fail because measuring does
-			otel.Handle(err)
-			return func() {}
-		}
-	}
-	reg, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		left, err := s.Backlog(ctx, measuredBlobs)
-		if err != nil {
-			return err
-		}
-		o.ObserveInt64(blobs, left.Blobs)
-		o.ObserveInt64(size, left.Bytes)
-		o.ObserveInt64(failing, map[bool]int64{true: 1}[s.Err() != nil])
-		return nil
-	}, blobs, size, failing)
-	if err != nil {
-		otel.Handle(err)
-		return func() {}
-	}
-	return func() {
-		if err := reg.Unregister(); err != nil {
-			otel.Handle(err)
-		}
-	}
+	return meter.Of(s.opts.MeterProvider, "github.com/stet-dev/stet/mirror").Gauges(
+		func(ctx context.Context) ([]int64, error) {
+			left, err := s.Backlog(ctx, measuredBlobs)
+			if err != nil {
+				return nil, err
+			}
+			return []int64{left.Blobs, left.Bytes, map[bool]int64{true: 1}[s.Err() != nil]}, nil
+		},
+		meter.Gauge{Name: "stet.remote.waiting.blobs", Description: "blobs that the remote may lack"},
+		meter.Gauge{Name: "stet.remote.waiting.bytes", Description: "their stored bytes"},
+		meter.Gauge{Name: "stet.remote.failing", Description: "1 if the last attempt to send failed"})
 }
 
 // known remembers what this process sent, so that a remote that answers one question at

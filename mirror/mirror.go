@@ -11,12 +11,11 @@ import (
 	"io"
 	"sync"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/writethrough"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/meter"
 )
 
 // Remote is the place of the copies.
@@ -40,9 +39,8 @@ type Options struct {
 	// Names returns the stored name of a blob, for keys of rows: an encrypted store
 	// does not show ids. nil means the id itself.
 	Names func(blob.ID) blob.ID
-	// MeterProvider receives the size of the backlog; nil means OpenTelemetry's global
-	// one.
-	MeterProvider metric.MeterProvider
+	// MeterProvider receives the size of the backlog; nil measures nothing.
+	MeterProvider meter.Provider
 }
 
 // Store is a blob.Store whose blobs are copied. Close it.

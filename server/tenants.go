@@ -9,6 +9,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/meter/otelmeter"
 	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/upkeep"
 )
@@ -33,7 +34,8 @@ type DirTenants struct {
 	// Unlock returns the key of an encrypted store in a directory; nil if there are
 	// none.
 	Unlock func(dir string) (keyring.Unlock, error)
-	// Options configure the stores.
+	// Options configure the stores. Without a provider of meters they report to
+	// OpenTelemetry's global one, as the server does.
 	Options stet.Options
 }
 
@@ -44,6 +46,9 @@ func (d *DirTenants) Open(ctx context.Context, tenant string) (*stet.DB, error) 
 	}
 	dir := filepath.Join(d.Dir, TenantsName, tenant)
 	opts := d.Options
+	if opts.MeterProvider == nil {
+		opts.MeterProvider = otelmeter.Global()
+	}
 	db, err := stet.Open(ctx, dir, &opts)
 	if d.Unlock == nil || !errors.Is(err, stet.ErrLocked) {
 		return db, err

@@ -19,10 +19,9 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/lru"
+	"github.com/stet-dev/stet/meter"
 )
 
 // Options configure a cache; nil and the zero value work.
@@ -39,9 +38,8 @@ type Options struct {
 	// that one bad read does not stay. Rejected content is still returned:
 	// blob.Checked above judges it.
 	Verify func(id blob.ID, data []byte) error
-	// MeterProvider receives the counter of results; nil means OpenTelemetry's
-	// global one.
-	MeterProvider metric.MeterProvider
+	// MeterProvider receives the counter of results; nil measures nothing.
+	MeterProvider meter.Provider
 }
 
 func (o *Options) withDefaults() Options {

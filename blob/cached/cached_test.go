@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/blob/cached"
 	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/meter/otelmeter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -365,7 +366,7 @@ func (l *lateGet) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 
 func TestResultsAreCounted(t *testing.T) {
 	reader := metric.NewManualReader()
-	s, _ := setup(&cached.Options{MaxAbsent: 1, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
+	s, _ := setup(&cached.Options{MaxAbsent: 1, MeterProvider: otelmeter.New(metric.NewMeterProvider(metric.WithReader(reader)))})
 	b := blob.New([]byte("content"))
 	mustPut(t, s, b)
 	wantGet(t, s, b)

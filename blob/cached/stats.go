@@ -4,10 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
+	"github.com/stet-dev/stet/meter"
 )
 
 // Stats count what a cache has done since it was created and what it holds.
@@ -57,34 +54,21 @@ func (r result) String() string {
 type counters struct {
 	results   [results]atomic.Uint64
 	evictions atomic.Uint64
-	counter   metric.Int64Counter
-	options   [results][]metric.AddOption // made once, because making them allocates
+	counted   [results]meter.Counter
 }
 
-// newCounters passes a failure of the meter to OpenTelemetry's error handler: a store
-// must not fail because counting does.
-func newCounters(provider metric.MeterProvider) *counters {
-	if provider == nil {
-		provider = otel.GetMeterProvider()
-	}
-	counter, err := provider.Meter("github.com/stet-dev/stet/blob/cached").Int64Counter(
-		"agent_kv.cached.get_blob.results",
-		metric.WithDescription("Gets by source of the answer."))
-	if err != nil {
-		otel.Handle(err)
-		counter = noop.Int64Counter{}
-	}
-	c := &counters{counter: counter}
+func newCounters(provider meter.Provider) *counters {
+	m := meter.Of(provider, "github.com/stet-dev/stet/blob/cached")
+	c := &counters{}
 	for r := range results {
-		set := attribute.NewSet(attribute.String("cache_type", r.String()))
-		c.options[r] = []metric.AddOption{metric.WithAttributeSet(set)}
+		c.counted[r] = m.Counter("agent_kv.cached.get_blob.results", "Gets by source of the answer.", "cache_type", r.String())
 	}
 	return c
 }
 
 func (c *counters) count(ctx context.Context, r result) {
 	c.results[r].Add(1)
-	c.counter.Add(ctx, 1, c.options[r]...)
+	c.counted[r].Add(ctx, 1)
 }
 
 func (c *counters) evicted(n int) { c.evictions.Add(uint64(n)) }

@@ -10,13 +10,14 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/blob/metered"
+	"github.com/stet-dev/stet/meter/otelmeter"
 )
 
 func Example() {
 	ctx := context.Background()
 	reader := metric.NewManualReader()
 	store := metered.New(memblob.New(), metered.InMemory, &metered.Options{
-		MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)),
+		MeterProvider: otelmeter.New(metric.NewMeterProvider(metric.WithReader(reader))),
 	})
 	if err := store.Put(ctx, blob.New([]byte("hello"))); err != nil {
 		fmt.Println(err)

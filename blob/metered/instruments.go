@@ -6,12 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
-
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/meter"
 )
 
 type op int
@@ -62,50 +58,29 @@ func classify(err error) class {
 
 // instruments hold everything that a measurement needs, so that it allocates nothing.
 type instruments struct {
-	durations [ops]metric.Float64Histogram
-	errors    metric.Int64Counter
-	options   [ops][classes][]metric.AddOption
+	durations [ops]meter.Histogram
+	errors    [ops][classes]meter.Counter
 }
 
 // boundaries range from a hit in memory to a remote that times out.
 var boundaries = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000}
 
-// newInstruments passes failures of the meter to OpenTelemetry's error handler and
-// then measures nothing: a store must not fail because measuring does.
-func newInstruments(provider metric.MeterProvider, kind string) instruments {
-	if provider == nil {
-		provider = otel.GetMeterProvider()
-	}
-	meter := provider.Meter("github.com/stet-dev/stet/blob/metered")
+func newInstruments(provider meter.Provider, kind string) instruments {
+	m := meter.Of(provider, "github.com/stet-dev/stet/blob/metered")
 	var in instruments
 	for o := range ops {
-		// No unit: exporters would append it to a name that already has it.
-		histogram, err := meter.Float64Histogram("agent_kv."+kind+"."+o.String()+".duration_ms",
-			metric.WithDescription("Duration in milliseconds."),
-			metric.WithExplicitBucketBoundaries(boundaries...))
-		if err != nil {
-			otel.Handle(err)
-			histogram = noop.Float64Histogram{}
-		}
-		in.durations[o] = histogram
+		in.durations[o] = m.Histogram("agent_kv."+kind+"."+o.String()+".duration_ms", "Duration in milliseconds.", boundaries)
 		for c := range classes {
-			set := attribute.NewSet(attribute.String("op", o.String()), attribute.String("error", c.String()))
-			in.options[o][c] = []metric.AddOption{metric.WithAttributeSet(set)}
+			in.errors[o][c] = m.Counter("agent_kv."+kind+".errors", "Calls that failed.", "op", o.String(), "error", c.String())
 		}
 	}
-	counter, err := meter.Int64Counter("agent_kv."+kind+".errors", metric.WithDescription("Calls that failed."))
-	if err != nil {
-		otel.Handle(err)
-		counter = noop.Int64Counter{}
-	}
-	in.errors = counter
 	return in
 }
 
 func (in *instruments) record(ctx context.Context, o op, begin time.Time, err error) {
 	in.durations[o].Record(ctx, float64(time.Since(begin))/float64(time.Millisecond))
 	if err != nil {
-		in.errors.Add(ctx, 1, in.options[o][classify(err)]...)
+		in.errors[o][classify(err)].Add(ctx, 1)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package metered measures how long the calls of a store take and counts failures,
-// through OpenTelemetry.
+// through a provider of package meter.
 //
-//	store := metered.New(cached.New(driver, nil), metered.Cached, nil)
+//	store := metered.New(cached.New(driver, nil), metered.Cached, &metered.Options{MeterProvider: otelmeter.Global()})
 //
 // Durations are histograms in milliseconds, one for each operation:
 //
@@ -22,9 +22,8 @@ import (
 	"io"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/meter"
 )
 
 // Kinds that stacks are measured under. Others are allowed.
@@ -41,9 +40,8 @@ const (
 
 // Options of a metered store; nil and the zero value work.
 type Options struct {
-	// MeterProvider receives the measurements; nil means OpenTelemetry's global
-	// one.
-	MeterProvider metric.MeterProvider
+	// MeterProvider receives the measurements; nil measures nothing.
+	MeterProvider meter.Provider
 }
 
 // Store is a measuring layer.

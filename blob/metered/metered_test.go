@@ -20,10 +20,11 @@ import (
 	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/blob/metered"
+	"github.com/stet-dev/stet/meter/otelmeter"
 )
 
 func TestContract(t *testing.T) {
-	provider := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
+	provider := otelmeter.New(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
 	open := func(*testing.T) blob.Store {
 		return metered.New(memblob.New(), metered.InMemory, &metered.Options{MeterProvider: provider})
 	}
@@ -66,7 +67,7 @@ func TestDurationsByOperation(t *testing.T) {
 		inner := blobtest.NewFaulty(memblob.New())
 		inner.On(func(blobtest.Call) *blobtest.Fault { return &blobtest.Fault{Delay: 3 * time.Millisecond} })
 		s := metered.New(inner, metered.Remote, &metered.Options{
-			MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
+			MeterProvider: otelmeter.New(metric.NewMeterProvider(metric.WithReader(reader)))})
 		a, b := blob.New([]byte("a")), blob.New([]byte("b"))
 		local := b
 		local.LocalOnly = true
@@ -96,7 +97,7 @@ func second[T any](_ T, err error) error { return err }
 func TestErrorsByClass(t *testing.T) {
 	reader := metric.NewManualReader()
 	inner := blobtest.NewFaulty(memblob.New())
-	s := metered.New(inner, "My Store!", &metered.Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
+	s := metered.New(inner, "My Store!", &metered.Options{MeterProvider: otelmeter.New(metric.NewMeterProvider(metric.WithReader(reader)))})
 	for _, err := range []error{
 		blob.NotFound(blob.ID{}), blob.NotFound(blob.ID{}), &blob.MismatchError{}, blob.Corrupt(blob.ID{}, "bad"),
 		context.Canceled, context.DeadlineExceeded, errors.New("else"),
@@ -122,7 +123,7 @@ func TestPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := metered.New(memblob.New(), metered.Cached, &metered.Options{
-		MeterProvider: metric.NewMeterProvider(metric.WithReader(exporter))})
+		MeterProvider: otelmeter.New(metric.NewMeterProvider(metric.WithReader(exporter)))})
 	b := blob.New([]byte("content"))
 	local := b
 	local.LocalOnly = true
@@ -152,7 +153,7 @@ func TestPrometheus(t *testing.T) {
 }
 
 func TestMeasuringAllocatesNothing(t *testing.T) {
-	provider := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
+	provider := otelmeter.New(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
 	inner := memblob.New()
 	s := metered.New(inner, metered.InMemory, &metered.Options{MeterProvider: provider})
 	ctx := t.Context()
@@ -164,14 +165,14 @@ func TestMeasuringAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkStore(b *testing.B) {
-	provider := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
+	provider := otelmeter.New(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
 	blobtest.Bench(b, func(*testing.B) blob.Store {
 		return metered.New(memblob.New(), metered.InMemory, &metered.Options{MeterProvider: provider})
 	})
 }
 
 func TestLayer(t *testing.T) {
-	provider := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
+	provider := otelmeter.New(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
 	blobtest.RunLayer(t, func(_ *testing.T, inner blob.Store) blob.Store {
 		return metered.New(inner, metered.InMemory, &metered.Options{MeterProvider: provider})
 	})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/internal/supervise"
+	"github.com/stet-dev/stet/meter"
 )
 
 // app is the state that every verb shares: the streams, the global flags, and the
@@ -60,6 +61,7 @@ type app struct {
 	remote       string                 // --remote, or the setting
 	copying      copying                // settings of the remote
 	fleet        *fleet.Fleet           // the backend of the open store, if that is a database
+	meters       meter.Provider         // where an open store reports its figures; nil for nothing
 }
 
 // Main runs one command and returns its exit code.

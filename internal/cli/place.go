@@ -67,7 +67,7 @@ func (a *app) storeOptions() (stet.Options, error) {
 	if err != nil {
 		return stet.Options{}, err
 	}
-	return stet.Options{Checkpoints: all.tune, LegacySnapshots: !all.on("agents.blob_storage_format_v1")}, nil
+	return stet.Options{Checkpoints: all.tune, LegacySnapshots: !all.on("agents.blob_storage_format_v1"), MeterProvider: a.meters}, nil
 }
 
 // rereadFlag adds the flag that trusts no time stamps.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/meter/otelmeter"
 	"github.com/stet-dev/stet/server"
 )
 
@@ -48,8 +49,11 @@ func (a *app) serveOptions(all settings, logger *slog.Logger) (*server.Options, 
 	if opts.Agent, err = serveAgent(all); err != nil {
 		return nil, err
 	}
-	opts.Metrics, err = exposeMetrics()
-	return opts, err
+	if opts.Metrics, err = exposeMetrics(); err != nil {
+		return nil, err
+	}
+	a.meters = otelmeter.Global()
+	return opts, nil
 }
 
 // serveDir is the directory of a server's own files: that of its store, or of its
