@@ -20,6 +20,7 @@ packages() {
 	curl) echo curl ;;
 	node) echo nodejs npm ;;
 	python) echo python3 ;;
+	rpm) echo rpm ;;
 	browser) if has_package chromium-headless-shell; then echo chromium-headless-shell; else echo chromium; fi ;;
 	postgres) echo postgresql ;;
 	compiler) echo gcc libc6-dev ;;
@@ -31,7 +32,7 @@ packages() {
 # present tells whether a part is there, by what tests and targets use of it.
 present() {
 	case "$1" in
-	git | curl) found "$1" ;;
+	git | curl | rpm) found "$1" ;;
 	node) found node && found npm ;;
 	python) found python3 ;;
 	browser) found chromium-headless-shell || found chromium || found chromium-browser || found google-chrome ;;
@@ -50,7 +51,7 @@ found() { command -v "$1" >/dev/null 2>&1; }
 # script runs what brings a part that Debian does not have.
 script() {
 	case "$1" in
-	versitygw | grpcurl | rclone | postgres18) "$tools/$1.sh" ;;
+	versitygw | grpcurl | rclone | postgres18 | nfpm) "$tools/$1.sh" ;;
 	page) "$tools/npm.sh" web/app ;;
 	typescript) "$tools/npm.sh" clients/typescript ;;
 	suites)
@@ -159,7 +160,7 @@ for part in "$@"; do
 		debian="$debian $part"
 	else
 		case "$part" in
-		versitygw | grpcurl | rclone) built="$built $part" ;;
+		versitygw | grpcurl | rclone | nfpm) built="$built $part" ;;
 		postgres18 | page | typescript | suites | rivals | frameworks) modules="$modules $part" ;;
 		claude-code | codex | gemini | opencode | copilot | qwen | pi) modules="$modules $part" ;;
 		*)

@@ -1,0 +1,231 @@
+// Command release makes everything that is published of a version, from one commit:
+// archives, packages for Debian, Fedora and Alpine, an image, packages for npm and pip,
+// recipes for Homebrew and Scoop, a list of what is inside, checksums and their signature.
+//
+//	go run ./internal/tools/release -version v0.1.0 -targets linux/amd64,linux/arm64 -out dist
+//
+// It promises that the same commit gives the same bytes, and that nothing is published:
+// docs/RELEASING.md says what to do with the files.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stet-dev/stet/internal/minisign"
+)
+
+// passphraseVariable has the passphrase of the key that signs.
+const passphraseVariable = "STET_RELEASE_PASSPHRASE"
+
+func main() {
+	r := &release{compile: compile, manual: manual, info: infoOf}
+	targets := flag.String("targets", "linux/amd64,linux/arm64", "systems and processors to build for")
+	key := flag.String("key", "", "file of the minisign key that signs; "+passphraseVariable+" has its passphrase")
+	changed := flag.Bool("allow-changes", false, "build although the sources are not those of a commit, for tests")
+	flag.StringVar(&r.version, "version", "", "the version, as in v0.1.0; it must be the one in the file VERSION")
+	flag.StringVar(&r.out, "out", "dist", "directory of the results, which must be new or empty")
+	flag.StringVar(&r.nfpm, "nfpm", "", "the program nfpm; without it there are no deb, rpm and apk")
+	flag.StringVar(&r.certificates, "certificates", "/etc/ssl/certs/ca-certificates.crt", "certificates for the image")
+	flag.Parse()
+	if err := r.prepare(*targets, *key, *changed); err != nil {
+		fail(err)
+	}
+	if err := r.make(context.Background()); err != nil {
+		fail(err)
+	}
+	if r.key == nil {
+		fmt.Fprintln(os.Stderr, "release: SHA256SUMS is not signed, because there is no -key")
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "release:", err)
+	os.Exit(1)
+}
+
+// target is a system and a processor, as Go names them.
+type target struct{ os, arch string }
+
+func (t target) exe() string {
+	if t.os == "windows" {
+		return ".exe"
+	}
+	return ""
+}
+
+// programs are what a target gets.
+var programs = []string{"stet", "stet-hook"}
+
+// release is a version that is made.
+type release struct {
+	version      string // v0.1.0
+	commit, date string
+	when         time.Time // of the commit; every file has it
+	targets      []target
+	out          string
+	nfpm         string
+	certificates string
+	key          *minisign.Key
+	work         string // programs and shared files, gone afterwards
+	shared       []file // that every archive has
+
+	compile func(ctx context.Context, r *release, t target, program, to string) error
+	manual  func(ctx context.Context, r *release, dir string) error
+	info    func(path string) (*debug.BuildInfo, error)
+}
+
+// number is the version without its letter.
+func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }
+
+var versions = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+// prepare checks what was asked for.
+func (r *release) prepare(targets, key string, changed bool) error {
+	next, err := os.ReadFile("VERSION")
+	if err != nil {
+		return fmt.Errorf("run this in the root of the repository: %w", err)
+	}
+	if !versions.MatchString(r.version) {
+		return fmt.Errorf("-version %q is not like v0.1.0", r.version)
+	}
+	if want := "v" + strings.TrimSpace(string(next)); r.version != want {
+		return fmt.Errorf("-version is %s, but the file VERSION says %s", r.version, want)
+	}
+	for name := range strings.SplitSeq(targets, ",") {
+		system, arch, ok := strings.Cut(strings.TrimSpace(name), "/")
+		if !ok {
+			return fmt.Errorf("-targets: %q is not like linux/amd64", name)
+		}
+		r.targets = append(r.targets, target{system, arch})
+	}
+	if key != "" {
+		text, err := os.ReadFile(key)
+		if err != nil {
+			return err
+		}
+		if r.key, err = minisign.ParseKey(string(text), os.Getenv(passphraseVariable)); err != nil {
+			return err
+		}
+	}
+	return r.describe(changed)
+}
+
+// describe asks git for the commit.
+func (r *release) describe(changed bool) error {
+	status, err := git("status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if status != "" && !changed {
+		return fmt.Errorf("the sources have changes that are in no commit:\n%s", status)
+	}
+	if r.commit, err = git("rev-parse", "HEAD"); err != nil {
+		return err
+	}
+	stamp, err := git("log", "-1", "--format=%ct")
+	if err != nil {
+		return err
+	}
+	var seconds int64
+	if _, err := fmt.Sscan(stamp, &seconds); err != nil {
+		return err
+	}
+	r.when = time.Unix(seconds, 0).UTC()
+	r.date = r.when.Format(time.RFC3339)
+	return nil
+}
+
+func git(args ...string) (string, error) {
+	out, err := exec.Command("git", args...).Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// make makes everything.
+func (r *release) make(ctx context.Context) (err error) {
+	if found, err := os.ReadDir(r.out); err == nil && len(found) > 0 {
+		return fmt.Errorf("%s is not empty", r.out)
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	if r.work, err = os.MkdirTemp("", "stet-release-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.work)
+	if r.shared, err = r.sharedFiles(ctx); err != nil {
+		return err
+	}
+	for _, t := range r.targets {
+		for _, program := range programs {
+			if err := r.compile(ctx, r, t, program, r.program(t, program)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, step := range []func(context.Context) error{r.archives, r.packages, r.npm, r.wheels, r.image, r.bill, r.recipes, r.sums} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// program is the path of a program that was built.
+func (r *release) program(t target, name string) string {
+	return filepath.Join(r.work, t.os+"_"+t.arch, name+t.exe())
+}
+
+// programFiles are the programs of a target, below a directory.
+func (r *release) programFiles(t target, dir string) ([]file, error) {
+	var out []file
+	for _, name := range programs {
+		data, err := os.ReadFile(r.program(t, name))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file{name: dir + name + t.exe(), data: data, mode: 0o755})
+	}
+	return out, nil
+}
+
+// Tags and flags of a build. Without the first, the page of traces of a library, which
+// nothing serves, makes the linker keep every method of the program.
+const (
+	tags  = "grpcnotrace"
+	names = "github.com/stet-dev/stet/internal/cli/shortcut."
+)
+
+// compile builds a program so that the machine and the directory leave no trace in it.
+func compile(ctx context.Context, r *release, t target, program, to string) error {
+	link := strings.Join([]string{"-s -w -buildid=", "-X", names + "Release=" + r.version, "-X", names + "Commit=" + r.commit, "-X", names + "Date=" + r.date}, " ")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", link, "-o", to, "./cmd/"+program)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build %s for %s/%s: %w", program, t.os, t.arch, err)
+	}
+	return nil
+}
+
+// write creates a file of the release.
+func (r *release) write(name string, data []byte) error {
+	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
+}
+
+// targetsOf returns the targets of systems.
+func (r *release) targetsOf(systems ...string) []target {
+	return slices.DeleteFunc(slices.Clone(r.targets), func(t target) bool { return !slices.Contains(systems, t.os) })
+}
