@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// writers is how many files are written at the same time.
-	writers = 8
+	// together is how many files are read from the store in one call.
+	together = 32
 	// streamFrom is the size from which a file is streamed.
 	streamFrom = 256 << 10
 	// ownMode is the mode of directories while they are filled, and permissions are the bits
@@ -61,9 +62,9 @@ func (r *Rooms) fill(ctx context.Context, dir string, tree blob.ID) error {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for _, file := range files {
-		group.Go(func() error { return r.file(inner, dir, file) })
+	group.SetLimit(max(2, runtime.NumCPU())) // more get in each other's way
+	for part := range slices.Chunk(files, together) {
+		group.Go(func() error { return r.files(inner, dir, part) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -90,13 +91,40 @@ func (r *Rooms) fill(ctx context.Context, dir string, tree blob.ID) error {
 	return nil
 }
 
-// file writes one file.
-func (r *Rooms) file(ctx context.Context, dir string, file item) (err error) {
+// files writes some files. Small contents are read from the store in one call.
+func (r *Rooms) files(ctx context.Context, dir string, files []item) error {
+	contents := make([][]byte, len(files))
+	if r.plain.Load() || r.opts.Workspace == "" { // else most are shared with the workspace
+		err := blob.ReadMany(ctx, r.blobs, func(from blob.Reader) (err error) {
+			for i := range files {
+				if files[i].Chunked || files[i].Size > streamFrom {
+					continue
+				}
+				if contents[i], err = from.Get(ctx, files[i].ID); err != nil {
+					return fmt.Errorf("read %q: %w", files[i].path, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i := range files {
+		if err := r.file(ctx, dir, files[i], contents[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file writes one file, whose content may have been read already.
+func (r *Rooms) file(ctx context.Context, dir string, file item, content []byte) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, file.path)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	mode := os.FileMode(file.Mode & permissions)
+	f, err := os.OpenFile(filepath.Join(dir, file.path), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -105,18 +133,29 @@ func (r *Rooms) file(ctx context.Context, dir string, file item) (err error) {
 			err = closeErr
 		}
 	}()
-	if !r.shared(f, file) {
-		if err := f.Truncate(0); err != nil { // of what was not equal
-			return err
-		}
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		if err := r.write(ctx, f, file.Entry); err != nil {
-			return fmt.Errorf("write %q: %w", file.path, err)
-		}
+	if content != nil {
+		_, err = f.Write(content)
+	} else if !r.shared(f, file) {
+		err = r.rewrite(ctx, f, file.Entry)
 	}
-	return f.Chmod(os.FileMode(file.Mode & permissions)) // regardless of the umask
+	if err != nil {
+		return fmt.Errorf("write %q: %w", file.path, err)
+	}
+	if mode&r.umask == 0 {
+		return nil
+	}
+	return f.Chmod(mode)
+}
+
+// rewrite writes a content in the place of what was not the wanted one.
+func (r *Rooms) rewrite(ctx context.Context, f *os.File, e workspace.Entry) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return r.write(ctx, f, e)
 }
 
 // write writes the content of a file from the store, which verifies it.

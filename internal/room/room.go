@@ -65,6 +65,7 @@ type Rooms struct {
 	dir   string       // has a directory for each room
 	last  atomic.Int64
 	plain atomic.Bool // the file system cannot copy on write
+	umask os.FileMode // bits that new files do not get
 }
 
 // Open prepares rooms for trees in a store of blobs. It removes the rooms of processes that
@@ -87,7 +88,25 @@ func Open(blobs blob.Store, opts Options) (*Rooms, error) {
 	if r.lock, r.dir, err = claim(place); err != nil {
 		return nil, fmt.Errorf("open rooms: %w", errors.Join(err, swept))
 	}
+	if r.umask, err = umaskAt(r.dir); err != nil {
+		return nil, fmt.Errorf("open rooms: %w", errors.Join(err, r.Close()))
+	}
 	return r, nil
+}
+
+// umaskAt returns the bits that new files in a directory do not get. Asking the system for
+// its umask would change it.
+func umaskAt(dir string) (os.FileMode, error) {
+	path := filepath.Join(dir, "mode")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, permissions)
+	if err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err = errors.Join(err, f.Close(), os.Remove(path)); err != nil {
+		return 0, err
+	}
+	return permissions &^ info.Mode().Perm(), nil
 }
 
 // placeFor returns the directory for rooms.
