@@ -43,8 +43,9 @@ type ArchiveOptions struct {
 type ArchiveResult struct {
 	// Archived is the number of conversations, and of agents without one.
 	Archived int
-	// Skipped are those that are used, damaged, or too large.
-	Skipped int
+	// Skipped are those that are used, damaged, or too large: all of InUse, Damaged and
+	// TooLarge.
+	Skipped, InUse, TooLarge int
 	// Damaged says which of them cannot be read.
 	Damaged []conversation.Unreadable
 	// Objects, Bytes, Rows and Blobs count what was moved.
@@ -284,6 +285,7 @@ func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) 
 		return true, nil
 	case errors.Is(err, ErrNotIdle) || errors.Is(err, pack.ErrChanged):
 		r.result.Skipped++
+		r.result.InUse++
 		return false, nil
 	case isDamage(err): // it does not hold up the others
 		r.result.Skipped++
@@ -291,6 +293,7 @@ func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) 
 		return true, nil
 	case errors.Is(err, kv.ErrTooLarge):
 		r.result.Skipped++
+		r.result.TooLarge++
 		return true, nil
 	}
 	return false, err

@@ -111,6 +111,9 @@ type archiveJSON struct {
 	DryRun  bool           `json:"dry_run"`
 	Sealed  []archivedJSON `json:"sealed"`
 	Skipped int            `json:"skipped"`
+	InUse   int            `json:"in_use,omitempty"`
+	Damaged int            `json:"damaged,omitempty"`
+	Large   int            `json:"too_large,omitempty"`
 }
 
 func archivedOf(i pack.Info) archivedJSON {
@@ -170,7 +173,7 @@ func (a *app) archiveIdle(ctx context.Context, db *stet.DB, idle time.Duration, 
 	if err != nil {
 		return explainArchive(err)
 	}
-	value.Skipped = result.Skipped
+	value.Skipped, value.InUse, value.Damaged, value.Large = result.Skipped, result.InUse, len(result.Damaged), result.TooLarge
 	if err := a.print(value, archiveText(value)); err != nil {
 		return err
 	}
@@ -215,8 +218,13 @@ func archiveText(v archiveJSON) string {
 			plural(int64(sum.Objects), "object"), byteSize(sum.Bytes))
 	}
 	text.WriteString("\n")
-	if v.Skipped > 0 {
-		fmt.Fprintf(&text, "%s in use, damaged or too large\n", plural(int64(v.Skipped), "conversation"))
+	for _, left := range []struct {
+		n   int
+		why string
+	}{{v.InUse, "in use"}, {v.Damaged, "damaged"}, {v.Large, "too large"}} {
+		if left.n > 0 {
+			fmt.Fprintf(&text, "left %s: %s\n", plural(int64(left.n), "conversation"), left.why)
+		}
 	}
 	return text.String()
 }
