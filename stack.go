@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/kv/sealed"
 	"github.com/stet-dev/stet/mirror"
 	"github.com/stet-dev/stet/pack"
+	"github.com/stet-dev/stet/sqlite"
 	"github.com/stet-dev/stet/upkeep"
 )
 
@@ -42,6 +43,8 @@ type Backend struct {
 	Unfinished func(ctx context.Context, prefix string, before time.Time) (pack.SweepResult, error)
 	// Shrink returns free space to the file system; nil if not supported.
 	Shrink func(context.Context) error
+	// Stats counts what the backend holds, rows by family; nil if not supported.
+	Stats func(ctx context.Context, family func(key string) string) (sqlite.Stats, error)
 	// Close releases the drivers; nil if there is nothing to release.
 	Close func() error
 }

@@ -92,6 +92,7 @@ type DB struct {
 	streams         *stream.Store   // set by streamsOnce
 	searchMu        sync.Mutex      // guards search
 	search          search.Searcher // nil until first used
+	stats           func(context.Context, func(string) string) (sqlite.Stats, error)
 	openSearch      func(context.Context, *conversation.Store, blob.Store, kv.Store) (search.Searcher, error)
 }
 
@@ -122,7 +123,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	bucket := pack.NewDir(dir)
 	back := Backend{
 		Blobs: blobs, Rows: engine.Rows(), Inventory: blobs, Rewriter: blobs, Arrivals: blobs,
-		Objects: bucket, Unfinished: bucket.RemoveUnfinished, Shrink: engine.Shrink, Close: engine.Close,
+		Objects: bucket, Unfinished: bucket.RemoveUnfinished, Shrink: engine.Shrink, Stats: engine.Stats, Close: engine.Close,
 	}
 	db, err := New(ctx, back, ring, opts)
 	if err != nil {
@@ -183,7 +184,7 @@ func New(ctx context.Context, b Backend, ring *keyring.Ring, opts *Options) (*DB
 		return nil, err
 	}
 	unmarked := ring != nil && found != sealed.Marked
-	db := &DB{stack: buildStack(b, ring, opts, unmarked), ring: ring, unmarked: unmarked, presigner: opts.Presigner, close: b.Close, openSearch: opts.Search}
+	db := &DB{stack: buildStack(b, ring, opts, unmarked), ring: ring, unmarked: unmarked, presigner: opts.Presigner, close: b.Close, openSearch: opts.Search, stats: b.Stats}
 	if opts.Remote != nil {
 		db.closeRemote = opts.Remote.Close
 	}

@@ -38,13 +38,14 @@ func (db *DB) Usage() *usage.Store {
 	return s
 }
 
-// Stats counts what the embedded engine holds, rows by family. It fails with
-// upkeep.ErrNoInventory for another backend.
+// Stats counts what the backend holds, rows by family. Without an embedded engine, pages
+// and files of a database are not counted, and objects of a bucket count as files. It fails
+// with upkeep.ErrNoInventory over the wire.
 func (db *DB) Stats(ctx context.Context) (sqlite.Stats, error) {
-	if db.engine == nil {
+	if db.stats == nil {
 		return sqlite.Stats{}, upkeep.ErrNoInventory
 	}
-	return db.engine.Stats(ctx, keyspace.Family)
+	return db.stats(ctx, keyspace.Family)
 }
 
 // inPacks gives the archived conversations, for usage.

@@ -77,7 +77,7 @@ func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) 
 	if opts.MeterProvider == nil {
 		opts.MeterProvider = otelmeter.Global()
 	}
-	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs(), Rewriter: t.Blobs()}
+	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs(), Rewriter: t.Blobs(), Stats: statsOf(t)}
 	if f.bucket != nil {
 		prefix := objectPrefix(t.Name())
 		backend.Objects = &prefixed{inner: f.bucket, prefix: prefix}

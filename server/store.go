@@ -41,7 +41,11 @@ func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.Stat
 		res.Kinds = append(res.Kinds, &stetv1.KindStats{Kind: kind, Count: n, Bytes: bytes})
 	}
 	add("blobs in the database", stats.InRows.N, stats.InRows.Bytes)
-	add("blobs in files", stats.InFiles.N, stats.InFiles.Bytes)
+	beside := "blobs in files"
+	if s.db.Engine() == nil {
+		beside = "blobs in the bucket"
+	}
+	add(beside, stats.InFiles.N, stats.InFiles.Bytes)
 	families := make([]string, 0, len(stats.Rows))
 	for family := range stats.Rows {
 		families = append(families, family)
