@@ -18,6 +18,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // append adds a line with the hash of the one before. It opens the file each time, so
@@ -128,7 +129,7 @@ func (a *Audit) setHead(h auditHead) error {
 	if err := os.WriteFile(tmp, data, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(tmp, a.headPath())
+	return osfile.Rename(tmp, a.headPath())
 }
 
 // rotate renames the file to the next number and removes the oldest ones. The caller
@@ -142,7 +143,7 @@ func (a *Audit) rotate() error {
 	if len(aside) > 0 {
 		next = aside[len(aside)-1].number + 1
 	}
-	if err := os.Rename(a.path, fmt.Sprintf("%s.%d", a.path, next)); err != nil {
+	if err := osfile.Rename(a.path, fmt.Sprintf("%s.%d", a.path, next)); err != nil {
 		return err
 	}
 	for _, old := range aside[:max(0, len(aside)+1-a.opts.Files)] {
@@ -150,7 +151,7 @@ func (a *Audit) rotate() error {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(a.path))
+	return osfile.SyncDir(filepath.Dir(a.path))
 }
 
 // numbered is a rotated file.

@@ -21,6 +21,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/osfile"
 	"github.com/stet-dev/stet/internal/private"
 )
 
@@ -346,16 +347,8 @@ func replace(path string, data []byte) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := osfile.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return osfile.SyncDir(dir)
 }

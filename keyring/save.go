@@ -6,10 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/gofrs/flock"
 
+	"github.com/stet-dev/stet/internal/osfile"
 	"github.com/stet-dev/stet/internal/private"
 )
 
@@ -39,7 +39,7 @@ func (r *Ring) save(s *state) error {
 		err = r.step("rename")
 	}
 	if err == nil {
-		err = os.Rename(tmp, r.path)
+		err = osfile.Rename(tmp, r.path)
 	}
 	if err != nil {
 		os.Remove(tmp)
@@ -48,7 +48,7 @@ func (r *Ring) save(s *state) error {
 	if err := r.step("sync directory"); err != nil {
 		return err
 	}
-	if err := syncParent(r.path); err != nil {
+	if err := osfile.SyncDir(filepath.Dir(r.path)); err != nil {
 		return err
 	}
 	r.seen = info
@@ -92,19 +92,6 @@ func (r *Ring) step(name string) error {
 		return nil
 	}
 	return r.fault(name)
-}
-
-// syncParent makes a rename or a new file durable. Windows has no such call and
-// journals its metadata.
-func syncParent(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func readSmall(path string) ([]byte, error) {

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/crypto/argon2"
+
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // Limits of Params. The lower limits are the commonly recommended minimum against
@@ -171,7 +174,7 @@ func GenerateKeyFile(path string) error {
 		err = closeErr
 	}
 	if err == nil {
-		err = syncParent(path)
+		err = osfile.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		os.Remove(path) // half a key must not look like a key; the first error counts

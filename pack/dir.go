@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // Dir is a bucket in a directory, for stores without another one. It is safe for
@@ -61,12 +62,12 @@ func (d *Dir) PutObject(ctx context.Context, key string, r io.Reader, size int64
 	}
 	err = fill(ctx, f, r, size)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = osfile.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("put object %s: %w", key, errors.Join(err, removeFile(f.Name())))
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := osfile.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("put object %s: %w", key, err)
 	}
 	return nil
@@ -98,15 +99,7 @@ func (d *Dir) makeDirs(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return osfile.SyncDir(filepath.Dir(path))
 }
 
 // OpenObject implements blob.Objects.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stet-dev/stet/internal/osfile"
 	"github.com/stet-dev/stet/internal/private"
 )
 
@@ -41,5 +42,5 @@ func TokenFile(path string) (string, error) {
 	if err := f.Close(); err != nil {
 		return "", err
 	}
-	return token, os.Rename(f.Name(), path)
+	return token, osfile.Rename(f.Name(), path)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 const (
@@ -44,20 +45,13 @@ func (osFiles) Create(path string) (objectFile, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-func (osFiles) Rename(from, to string) error { return os.Rename(from, to) }
+func (osFiles) Rename(from, to string) error { return osfile.Rename(from, to) }
 
 func (osFiles) Link(from, to string) error { return os.Link(from, to) }
 
 func (osFiles) Remove(path string) error { return os.Remove(path) }
 
-func (osFiles) SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
+func (osFiles) SyncDir(dir string) error { return osfile.SyncDir(dir) }
 
 // objects keeps large contents as files: objects/ab/cdef….suffix. The suffix is random
 // and part of the blob's row, so a new row never names a file that a collector is about

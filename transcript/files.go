@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // FileOf returns the file, below dir, of a conversation's transcript:
@@ -184,7 +185,7 @@ func replaceFile(path string, write func(io.Writer) error) (err error) {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = osfile.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("write transcript %s: %w", filepath.Base(path), err)

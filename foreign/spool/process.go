@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // processFile says which process has a session open.
@@ -44,7 +45,7 @@ func (s *Spool) SetOpen(o OpenSession) error {
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(s.dir, processFile))
+		err = osfile.Rename(f.Name(), filepath.Join(s.dir, processFile))
 	}
 	if err != nil {
 		os.Remove(f.Name())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 func (a *app) blobCommand() *cobra.Command {
@@ -172,7 +173,7 @@ func (a *app) getTo(ctx context.Context, store blob.Store, id blob.ID, output st
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), output) // only verified content gets the name
+	return osfile.Rename(f.Name(), output) // only verified content gets the name
 }
 
 func (a *app) blobList() *cobra.Command {

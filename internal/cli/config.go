@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -173,7 +175,7 @@ func (a *app) changeSettings(change func(string) string) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return osfile.Rename(f.Name(), path)
 }
 
 // writeSetting writes a value into the text of the file: in place of the old one,

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/foreign/cursor"
+	"github.com/stet-dev/stet/internal/osfile"
 	"github.com/stet-dev/stet/timeline"
 	"github.com/stet-dev/stet/transcript"
 )
@@ -204,5 +205,5 @@ func writeWhole(path string, fn func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return osfile.Rename(f.Name(), path)
 }

@@ -64,6 +64,7 @@ export const reasons = [
   "empty-query",
   "expired",
   "file-changed",
+  "file-in-use",
   "file-system-slow",
   "files-changed",
   "frame-data-loss",

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // Create writes a new file, readable only by the user. If the path exists the error is
@@ -38,7 +40,7 @@ func Create(path string, write func(io.Writer) error) (err error) {
 	if err := publish(f.Name(), path); err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return osfile.SyncDir(filepath.Dir(path))
 }
 
 // CreateDir makes a new directory, readable only by the user, with what fill puts into the
@@ -57,10 +59,10 @@ func CreateDir(path string, fill func(dir string) error) error {
 		return err
 	}
 	// A directory with something in it is not replaced by a rename.
-	if err := os.Rename(dir, path); err != nil {
+	if err := osfile.Rename(dir, path); err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return osfile.SyncDir(filepath.Dir(path))
 }
 
 // CreateAt is Create for a file that fill writes under another name, such as a database,
@@ -85,7 +87,7 @@ func CreateAt(path string, fill func(temp string) error) error {
 	if err := publish(temp, path); err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return osfile.SyncDir(filepath.Dir(path))
 }
 
 // syncFile makes the content of a file durable, and the file readable only by the user.
@@ -116,22 +118,9 @@ func publish(from, to string) error {
 		return err
 	}
 	f.Close()
-	if err := os.Rename(from, to); err != nil {
+	if err := osfile.Rename(from, to); err != nil {
 		os.Remove(to)
 		return err
 	}
 	return nil
-}
-
-// syncDir makes a name durable.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // directories cannot be opened for this
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

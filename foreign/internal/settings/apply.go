@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // Result is what a change did to a file.
@@ -219,12 +219,12 @@ func replace(path string, r *Result) (done bool, err error) {
 	if r.After == nil {
 		err = os.Remove(path)
 	} else {
-		err = os.Rename(made, path)
+		err = osfile.Rename(made, path)
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", foreign.ErrSettings, err)
 	}
-	return true, syncDir(dir)
+	return true, osfile.SyncDir(dir)
 }
 
 // backup keeps a copy. One that is there already is enough.
@@ -241,7 +241,7 @@ func backup(path string, data []byte, mode fs.FileMode) (string, error) {
 		return "", err
 	}
 	defer os.Remove(made)
-	return name, os.Rename(made, name)
+	return name, osfile.Rename(made, name)
 }
 
 // temporary writes a file under a name of its own.
@@ -257,16 +257,4 @@ func temporary(dir string, data []byte, mode fs.FileMode) (name string, err erro
 		return "", err
 	}
 	return f.Name(), nil
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // directories cannot be opened for this
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
