@@ -1,4 +1,4 @@
-//go:build unix
+//go:build (linux || darwin || freebsd) && !portable
 
 package swapdir
 
@@ -40,17 +40,6 @@ func openDisk(path string, hook func(call, path string) error) (*disk, error) {
 
 func (d *disk) close() { unix.Close(d.root) }
 
-// about is called before every change.
-func (d *disk) about(call, path string) error {
-	if d.hook == nil {
-		return nil
-	}
-	if err := d.hook(call, path); err != nil {
-		return &fs.PathError{Op: call, Path: path, Err: err}
-	}
-	return nil
-}
-
 // dir opens the directory at a path and returns its descriptor, with the
 // function that closes it.
 func (d *disk) dir(path string) (fd int, done func(), err error) {
@@ -71,6 +60,9 @@ func (d *disk) walk(path string) (int, error) {
 		var name string
 		name, path, _ = strings.Cut(path, "/")
 		next, err := unix.Openat(at, name, dirFlags, 0)
+		if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
+			err = unix.ENOTDIR // as Linux words a link
+		}
 		if at != d.root {
 			unix.Close(at)
 		}

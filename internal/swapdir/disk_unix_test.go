@@ -1,4 +1,4 @@
-//go:build unix
+//go:build (linux || darwin || freebsd) && !portable
 
 package swapdir
 
@@ -78,5 +78,10 @@ func deviceOf(t *testing.T, path string) uint64 {
 	t.Helper()
 	var st syscall.Stat_t
 	must(t, syscall.Stat(path, &st))
-	return st.Dev
+	return uint64(st.Dev)
+}
+
+// stagedFileOf returns a file to be written as a staged one.
+func stagedFileOf(file *os.File) *stagedFile {
+	return &stagedFile{d: &disk{}, fd: int(file.Fd()), path: file.Name()}
 }

@@ -152,7 +152,7 @@ func (s *stageDir) syncParents(steps []*step) error {
 			dirs[st.Path] = struct{}{}
 		}
 	}
-	if len(dirs) >= manySyncs {
+	if flushesAll && len(dirs) >= manySyncs {
 		if arrived, _ := s.syncAll(); arrived {
 			return nil
 		}

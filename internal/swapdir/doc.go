@@ -44,9 +44,14 @@
 //
 // The rules are in files without a build constraint. They work on two types, disk and
 // stageDir, whose methods are the whole of what touches the file system: disk_unix.go,
-// stagedir_unix.go and the other *_unix.go files implement them over descriptors, and
-// sys_linux.go has the functions that each Unix system must have in a file of its own:
-// openPath, openBeneath, exchange, renameNew, createUnnamed, nameIn, chmodPath, flush,
-// flushAll, toStat and stampClock. A system without descriptors of directories implements the
-// two types in files of its own.
+// stagedir_unix.go and remove_unix.go implement them over descriptors, and each Unix system
+// has a file of its own with the same functions, such as sys_linux.go: openPath, openBeneath,
+// exchange, renameNew, createUnnamed, nameIn, chmodPath, flush, flushAll, toStat and
+// stampClock.
+//
+// disk_portable.go and stagedir_portable.go implement the two types through os.Root, for
+// Windows; the build tag portable has them on other systems too, for tests. There a file
+// cannot trade places: the old one is moved aside first, so that a path is missing for a
+// moment. A program that turns a directory into a link at the right moment can lead a
+// change to another place inside the root.
 package swapdir

@@ -23,7 +23,7 @@ func (s *stageDir) fill(ctx context.Context, steps []*step, contents Contents) e
 	if err != nil {
 		return err
 	}
-	many := len(steps) >= manySyncs
+	many := flushesAll && len(steps) >= manySyncs
 	err = s.sideBySide(ctx, steps, func(ctx context.Context, i int, st *step) error {
 		return s.stageOne(ctx, st, contents, own[i], !many)
 	})

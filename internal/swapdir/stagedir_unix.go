@@ -1,4 +1,4 @@
-//go:build unix
+//go:build (linux || darwin || freebsd) && !portable
 
 package swapdir
 
@@ -194,6 +194,17 @@ func (s *stageDir) syncFile(slot string, failed error) error {
 		err = &fs.PathError{Op: "close", Path: path, Err: closed}
 	}
 	return err
+}
+
+func (f *stagedFile) writeAt(p []byte) error {
+	for at := f.size; len(p) > 0; {
+		n, err := retry(func() (int, error) { return unix.Pwrite(f.fd, p, at) })
+		if err != nil {
+			return &fs.PathError{Op: "write", Path: f.path, Err: err}
+		}
+		p, at = p[n:], at+int64(n)
+	}
+	return nil
 }
 
 func (f *stagedFile) stat() (stat, error) {

@@ -1,3 +1,5 @@
+//go:build !portable
+
 package swapdir
 
 import (
@@ -89,6 +91,9 @@ func stampClock() int64 {
 	}
 	return ts.Nano()
 }
+
+// flushesAll is whether flushAll saves the flush of each file.
+const flushesAll = true
 
 // flushAll makes everything durable on the file system that a descriptor is on, and
 // reports whether all of it is known to have arrived.

@@ -1,5 +1,3 @@
-//go:build unix
-
 package swapdir
 
 import (
@@ -19,7 +17,7 @@ func TestPiecesOfSparseFiles(t *testing.T) {
 		for _, piece := range []int{1000, holeSize, holeSize + 1, 3*holeSize + 5, 1 << 20} {
 			file, err := os.CreateTemp(t.TempDir(), "")
 			must(t, err)
-			w := &stagedFile{d: &disk{}, fd: int(file.Fd()), path: file.Name()}
+			w := stagedFileOf(file)
 			_, err = w.fill(func(to io.Writer) error {
 				for from := 0; from < end; from += piece {
 					if _, err := to.Write(content[from:min(from+piece, end)]); err != nil {

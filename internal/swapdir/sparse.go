@@ -1,13 +1,6 @@
-//go:build unix
-
 package swapdir
 
-import (
-	"bytes"
-	"io/fs"
-
-	"golang.org/x/sys/unix"
-)
+import "bytes"
 
 // holeSize is the size of a block that becomes a hole if it is zero: the least that
 // file systems leave out.
@@ -47,14 +40,3 @@ func dense(p []byte, off int64) int {
 }
 
 func isZero(block []byte) bool { return block[0] == 0 && bytes.Equal(block, zeroBlock[:]) }
-
-func (f *stagedFile) writeAt(p []byte) error {
-	for at := f.size; len(p) > 0; {
-		n, err := retry(func() (int, error) { return unix.Pwrite(f.fd, p, at) })
-		if err != nil {
-			return &fs.PathError{Op: "write", Path: f.path, Err: err}
-		}
-		p, at = p[n:], at+int64(n)
-	}
-	return nil
-}
