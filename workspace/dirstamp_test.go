@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -117,9 +115,7 @@ func TestStampsCountWithinAnEra(t *testing.T) {
 func TestStampThatWasLostIsNotTakenOver(t *testing.T) {
 	root, store := t.TempDir(), newStore()
 	write(t, root, map[string]string{"d/f": "x"})
-	if err := unix.Mkfifo(filepath.Join(root, "d/fifo"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Mkfifo(t, filepath.Join(root, "d/fifo"), 0o644)
 	letTick()
 	first := mustScan(t, store, root, nil, nil)
 	d := *first.Index.root.rec.Load().subs[0].rec.Load()
@@ -213,9 +209,7 @@ func TestNamesOfKnownDirectoriesChange(t *testing.T) {
 func TestWhatIsLeftOutIsNamedAgain(t *testing.T) {
 	root, store := t.TempDir(), newStore()
 	write(t, root, map[string]string{"a/big": strings.Repeat("x", 101), "b/git~1": "x", "c/f": "x", "d/ok": "x", "d/.git/x": "x"})
-	if err := unix.Mkfifo(filepath.Join(root, "c/fifo"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Mkfifo(t, filepath.Join(root, "c/fifo"), 0o644)
 	opts := &Options{MaxFile: 100}
 	var prev *Index
 	for i := range 4 {

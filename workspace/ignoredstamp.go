@@ -68,8 +68,8 @@ func sortStamps(stamps []IgnoredStamp) []IgnoredStamp {
 
 // filesIn returns up to limit names of regular files in a directory.
 func filesIn(root *os.Root, path string, limit int) (names []string, more bool) {
-	// It may have become a FIFO without a writer.
-	dir, err := root.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	// It may have become a FIFO without a writer. The slash refuses what is not a directory.
+	dir, err := root.OpenFile(path+"/", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, false
 	}

@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // MarshalBinary returns the whole index as bytes for ParseIndex.
@@ -54,8 +57,10 @@ func OpenSealedIndex(path string, seal Sealer) (*Index, error) {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	x, err := indexOfFile(f, path, seal)
-	if err != nil {
+	if err != nil || !holdsIndex {
 		f.Close()
+	}
+	if err != nil {
 		if seal != nil {
 			err = errors.Join(err, removePlain(path))
 		}
@@ -77,15 +82,23 @@ func removePlain(path string) error {
 }
 
 func indexOfFile(f *os.File, path string, seal Sealer) (*Index, error) {
-	if err := lockFile(f); err != nil { // or we might see a partial append
+	if err := osfile.Lock(f); err != nil { // or we might see a partial append
 		return nil, err
 	}
-	defer unlockFile(f)
+	defer osfile.Unlock(f)
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	src, err := openSource(f, info.Size(), seal)
+	var r io.ReaderAt = f
+	if !holdsIndex {
+		data, err := io.ReadAll(f)
+		if err != nil {
+			return nil, err
+		}
+		r = bytes.NewReader(data)
+	}
+	src, err := openSource(r, info.Size(), seal)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +140,7 @@ func (x *Index) SaveSealed(path string, seal Sealer) error {
 // was read from.
 func (x *Index) appendTo(path string, seal Sealer) (done bool, err error) {
 	src := x.oldSource(path)
-	if src == nil || !canLock {
+	if src == nil || !holdsIndex {
 		return false, nil
 	}
 	if fits, err := src.fits(seal); err != nil || !fits {
@@ -140,7 +153,7 @@ func (x *Index) appendTo(path string, seal Sealer) (done bool, err error) {
 		return false, nil // replace it instead, which reports the error
 	}
 	defer func() { err = errors.Join(err, f.Close()) }() // and unlocks it
-	if lockFile(f) != nil || !src.isStill(f) {
+	if osfile.Lock(f) != nil || !src.isStill(f) {
 		return false, nil
 	}
 	w := newIndexWriter(src, src.end.Load(), src.box)
@@ -230,13 +243,18 @@ func (x *Index) replace(path string, seal Sealer) error {
 		return err
 	}
 	_, err = f.Write(data)
+	var r io.ReaderAt = f
+	if !holdsIndex {
+		r, err = bytes.NewReader(data), errors.Join(err, f.Close())
+	}
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = osfile.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+		f.Close()
+		return errors.Join(err, os.Remove(f.Name()))
 	}
-	w.moved(&indexSource{r: f, path: path, box: box, base: int64(len(data))}, root, x)
+	w.moved(&indexSource{r: r, path: path, box: box, base: int64(len(data))}, root, x)
 	return nil
 }
 

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -38,7 +36,7 @@ func upset(t *testing.T, r *rand.Rand, root string) []string {
 		_ = os.Remove(at(name))
 	case 2:
 		name = "fifo"
-		_ = unix.Mkfifo(at(name), 0o644)
+		_ = mkfifo(at(name))
 	case 3:
 		name = []string{"git~1", "CON", ".git", StagePrefix + "x"}[r.IntN(4)]
 		_ = os.WriteFile(at(name), []byte("x"), 0o644)

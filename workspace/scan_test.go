@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
-	"golang.org/x/sys/unix"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 func TestScanCapturesEveryKind(t *testing.T) {
@@ -144,17 +145,12 @@ func TestScanNamesWhatItLeavesOut(t *testing.T) {
 		".git/config": "never", "sub/.git": "gitdir: elsewhere", "sub/.GIT/x": "never", "sub/f": "yes",
 		StagePrefix + "1": "staged", ".gitmodules": "fine",
 	})
-	if err := unix.Mkfifo(filepath.Join(root, "fifo"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	sock, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	testenv.Mkfifo(t, filepath.Join(root, "fifo"), 0o644)
+	sock, err := net.Listen("unix", filepath.Join(root, "sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(sock)
-	if err := unix.Bind(sock, &unix.SockaddrUnix{Name: filepath.Join(root, "sock")}); err != nil {
-		t.Fatal(err)
-	}
+	defer sock.Close()
 	res := mustScan(t, store, root, nil, &Options{MaxFile: 100})
 	wantList(t, "tree", listTree(t, store, res.Tree), ".gitmodules file", "CON file", "aux.c file", "ok file", "sub dir", "sub/f file")
 	wantList(t, "not captured", skippedList(res.NotCaptured),

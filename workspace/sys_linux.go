@@ -1,3 +1,5 @@
+//go:build !portable
+
 package workspace
 
 import (
@@ -15,8 +17,8 @@ import (
 // dirFD is an open directory.
 type dirFD int
 
-// canLock is whether lockFile excludes other processes.
-const canLock = true
+// holdsIndex is whether an index file stays open while the index is used.
+const holdsIndex = true
 
 const (
 	dirFlags  = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -230,17 +232,6 @@ func stampClock() int64 {
 	}
 	return ts.Nano()
 }
-
-// lockFile waits for an exclusive lock, which lasts until unlockFile or close.
-func lockFile(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-func unlockFile(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
 func retryEINTR(fn func() (int, error)) (int, error) {
 	for {

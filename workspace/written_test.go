@@ -5,9 +5,10 @@ package workspace
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // writtenFile describes a file as its writer would.
@@ -17,8 +18,7 @@ func writtenFile(t *testing.T, path string, e Entry) Written {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := info.Sys().(*syscall.Stat_t)
-	return Written{ID: e.ID, Chunked: e.Chunked, Size: e.Size, Inode: st.Ino, Mtime: info.ModTime().UnixNano()}
+	return Written{ID: e.ID, Chunked: e.Chunked, Size: e.Size, Inode: testenv.Inode(t, path), Mtime: info.ModTime().UnixNano()}
 }
 
 func TestScanBelievesTheWriter(t *testing.T) {

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build portable || !linux
 
 package workspace
 
@@ -16,10 +16,6 @@ import (
 
 // dirFD is an open directory. The zero value is none.
 type dirFD struct{ root *os.Root }
-
-// canLock is whether lockFile excludes other processes. Without it an index file is
-// always replaced as a whole.
-const canLock = false
 
 // openRoot opens the root directory of a scan. The root itself may be reached through
 // links, because the user names it.
@@ -104,7 +100,7 @@ func (d dirFD) lstat(name string) (fileStat, error) {
 	if err != nil {
 		return fileStat{}, err
 	}
-	return statOf(info), nil
+	return statOf(info, func() (identity, error) { return identify(d.root, name, info) })
 }
 
 func (d dirFD) stat() (fileStat, error) { return d.lstat(".") }
@@ -142,15 +138,23 @@ func kindOf(m fs.FileMode) fileKind {
 	return isSpecial
 }
 
-func statOf(info fs.FileInfo) fileStat {
-	s := fileStat{uid: -1, kind: kindOf(info.Mode()), mode: uint32(info.Mode().Perm()), size: info.Size(), mtime: info.ModTime().UnixNano()}
+// identity is what package os does not tell about a file on all systems.
+type identity struct {
+	ino, dev, links uint64
+	ctime           int64 // nanoseconds
+	uid             int64
+}
+
+func statOf(info fs.FileInfo, identify func() (identity, error)) (fileStat, error) {
+	s := fileStat{kind: kindOf(info.Mode()), mode: uint32(info.Mode().Perm()), size: info.Size(), mtime: info.ModTime().UnixNano()}
 	for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
 		if info.Mode()&flag != 0 {
 			s.mode |= bit
 		}
 	}
-	s.ctime, s.ino = changeStamp(info)
-	return s
+	id, err := identify()
+	s.ino, s.dev, s.links, s.ctime, s.uid = id.ino, id.dev, id.links, id.ctime, id.uid
+	return s, err
 }
 
 // openedFile is a file opened for reading.
@@ -171,7 +175,7 @@ func (f *openedFile) stat() (fileStat, error) {
 	if err != nil {
 		return fileStat{}, err
 	}
-	return statOf(info), nil
+	return statOf(info, func() (identity, error) { return identifyOpen(f.f, info) })
 }
 
 func (f *openedFile) close() { f.f.Close() }
@@ -182,10 +186,6 @@ func stampClock() int64 { return time.Now().Add(-20 * time.Millisecond).UnixNano
 
 // eraOf returns none: no file system here has reliable directory stamps.
 func eraOf(dirFD, uint64) era { return era{} }
-
-func lockFile(*os.File) error { return nil }
-
-func unlockFile(*os.File) {}
 
 var errSwapped = fault.New(fault.Stale, "changed its kind")
 
