@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -112,7 +111,7 @@ func TestHintsAtIgnoreFiles(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.write(".gitignore", "out/\n*.log\n", "out/x", "0\n", "x.log", "0\n", "gone.log", "0\n")
-			must(t, syscall.Mkfifo(f.path("fifo"), 0o644))
+			testenv.Mkfifo(t, f.path("fifo"), 0o644)
 			var c *Record
 			if how == "hinted" {
 				f.save(Request{})

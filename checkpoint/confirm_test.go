@@ -1,3 +1,5 @@
+//go:build unix
+
 package checkpoint
 
 import (
@@ -13,26 +15,6 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/workspace"
 )
-
-// hide writes to a file in a way that leaves its stamps as the index knows them: the
-// index takes the old content for one that is there.
-func (f *fixture) hide(name, old, now string) {
-	f.t.Helper()
-	f.write(name, now)
-	var st unix.Stat_t
-	must(f.t, unix.Stat(f.path(name), &st))
-	b := blob.New([]byte(old))
-	index, err := workspace.ScanPaths(f.t.Context(), f.blobs, f.dir, f.w.index, []string{name}, &workspace.Options{
-		Written: map[string]workspace.Written{name: {
-			ID: b.ID, Size: int64(len(now)), Inode: st.Ino, Mtime: unix.TimespecToNsec(st.Mtim),
-		}},
-	})
-	must(f.t, err)
-	must(f.t, f.w.keepIndex(index.Index))
-	if res, err := f.w.Present(f.t.Context()); err != nil || res.Stats.Read != 0 {
-		f.t.Fatalf("the change is not hidden: read %d, %v", res.Stats.Read, err)
-	}
-}
 
 // What a rewind or an undo is about to replace or delete is read first: a change that
 // moved no stamp is the user's, as any other.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stet-dev/stet/internal/testenv"
@@ -65,7 +64,7 @@ func TestExactRewindNamesWhatItLeaves(t *testing.T) {
 	f.write("pipe", "a file\n", "x.log", "then\n", ".gitignore", "*.log\n", "README", "1\n")
 	c1 := f.save(Request{})
 	f.remove("pipe", ".gitignore")
-	must(t, syscall.Mkfifo(f.path("pipe"), 0o644))
+	testenv.Mkfifo(t, f.path("pipe"), 0o644)
 	f.save(Request{})
 	f.write("made/by-hand", "1\n", "made/.git/HEAD", "x\n")
 	f.save(Request{})

@@ -360,8 +360,8 @@ func (w *Workspace) occupied(states []PathState) error {
 }
 
 func readNames(root *os.Root, path string) ([]string, error) {
-	// It may have become a FIFO without a writer.
-	dir, err := root.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	// It may have become a FIFO without a writer. The slash refuses what is not a directory.
+	dir, err := root.OpenFile(path+"/", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"syscall"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -31,10 +30,10 @@ type oldStep struct {
 
 func (s *oldStep) staged(t *testing.T, path string) {
 	t.Helper()
-	var st syscall.Stat_t
-	must(t, syscall.Lstat(path, &st))
-	s.inode, s.size, s.mtime = st.Ino, uint64(st.Size), uint64(st.Mtim.Nano())
-	s.dir = st.Mode&syscall.S_IFMT == syscall.S_IFDIR
+	info, err := os.Lstat(path)
+	must(t, err)
+	s.inode, s.size, s.mtime = testenv.Inode(t, path), uint64(info.Size()), uint64(info.ModTime().UnixNano())
+	s.dir = info.IsDir()
 }
 
 func oldNumber(b []byte, field protowire.Number, v uint64) []byte {

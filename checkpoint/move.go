@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"google.golang.org/protobuf/proto"
 
@@ -243,19 +242,6 @@ func (s *Service) renameOperations(ctx context.Context, b *kv.Batch, ids map[str
 		b.Set = append(b.Set, kv.Set{Key: row.Key, Value: data})
 	}
 	return nil
-}
-
-// identity returns the device and inode of a directory, or zeros.
-func identity(path string) (device, inode uint64) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, 0
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, 0
-	}
-	return uint64(st.Dev), st.Ino
 }
 
 // FormerPath returns the earlier path of a directory without checkpoints: the path of

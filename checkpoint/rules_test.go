@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -270,8 +269,8 @@ func TestNotCaptured(t *testing.T) {
 	c1 := f.before("c", 1)
 	f.write("a", "1\n", "grows", strings.Repeat("x", 200), "big", strings.Repeat("y", 200))
 	f.remove("becomes-fifo")
-	must(t, syscall.Mkfifo(f.path("becomes-fifo"), 0o644))
-	must(t, syscall.Mkfifo(f.path("fifo"), 0o644))
+	testenv.Mkfifo(t, f.path("becomes-fifo"), 0o644)
+	testenv.Mkfifo(t, f.path("fifo"), 0o644)
 	res, err := f.w.Checkpoint(t.Context(), Request{Conversation: "c", Turn: 1, Side: After})
 	must(t, err)
 	var names []string
