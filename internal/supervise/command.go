@@ -37,7 +37,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // current directory. Its error is a StartError.
 func Find(name, dir string) (string, error) {
 	look := name
-	if strings.Contains(name, "/") && !filepath.IsAbs(name) && dir != "" {
+	if strings.ContainsAny(name, separators) && !filepath.IsAbs(name) && dir != "" {
 		abs, err := filepath.Abs(dir) // the command is started there
 		if err != nil {
 			return "", &StartError{ExitNotFound, err}
@@ -62,7 +62,7 @@ func Find(name, dir string) (string, error) {
 // with nohup wants its command to go on, too. The caller calls stop.
 func Signals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)
-	signal.Notify(c, NotIgnored(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
+	signal.Notify(c, NotIgnored(slices.Clone(handedOn)...)...)
 	return c, func() { signal.Stop(c) }
 }
 
@@ -128,15 +128,17 @@ func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
 	cmd.Args, cmd.Dir, cmd.Env = c.Args, c.Dir, c.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.In, c.Out, c.Err
 	cmd.WaitDelay = pipeDelay
-	if err := cmd.Start(); err != nil {
+	set, err := start(cmd, c.Terminal)
+	if err != nil {
 		return 0, &StartError{ExitNotExecutable, err}
 	}
+	defer set.close()
 	ended := make(chan error, 1)
 	release := make(chan struct{}) // the process is waited for only after Started has seen it
 	go func() { <-release; ended <- cmd.Wait() }()
 	over := make(chan struct{})
 	defer close(over)
-	go c.forward(cmd.Process, over) // beside, since an observer may take long
+	go c.forward(set, over) // beside, since an observer may take long
 	observer.Started(ctx, cmd.Process.Pid)
 	close(release)
 	beat := time.NewTicker(c.Beat)
@@ -154,14 +156,14 @@ func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
 }
 
 // forward hands signals on to the command.
-func (c *Command) forward(process *os.Process, over <-chan struct{}) {
+func (c *Command) forward(set *processes, over <-chan struct{}) {
 	for {
 		select {
 		case <-over:
 			return
 		case sig := <-c.Signals:
 			if !c.Terminal || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
-				_ = process.Signal(sig) // it may have ended just now
+				set.signal(sig)
 			}
 		}
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package supervise
 
 import (
@@ -88,7 +90,7 @@ func TestSignalsAreHandedOn(t *testing.T) {
 	}
 	over := make(chan struct{})
 	defer close(over)
-	go cmd.forward(process.Process, over)
+	go cmd.forward(&processes{process.Process}, over)
 	signals <- syscall.SIGTERM
 	if code, err := exitCode(process, process.Wait()); err != nil || code != 143 {
 		t.Errorf("exit code %d, %v; want 143", code, err)
