@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 )
 
 // lastingPlace is the location of the store for a process in another directory.
@@ -37,9 +36,9 @@ func (a *app) behind(store string, in *os.File, setting string, args ...string) 
 	}
 	cmd := &exec.Cmd{
 		Path: program, Args: append([]string{os.Args[0], "--store", store, "-q"}, args...),
-		Env: env, Dir: "/", // blocks no unmount
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // survives the terminal
+		Env: env,
 	}
+	detach(cmd)
 	if in != nil {
 		cmd.Stdin = in
 	}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -163,5 +162,5 @@ func replaceProcess(c foreign.Continuation) error {
 			return fmt.Errorf("%s: %w", foreign.CommandLine(c.Prepare...), err)
 		}
 	}
-	return syscall.Exec(path, c.Command, append(os.Environ(), c.Env...))
+	return takeOver(path, c.Command, append(os.Environ(), c.Env...))
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
@@ -177,9 +176,7 @@ func existing(dir string) string {
 
 func (d *doctor) space() {
 	const least = 64 << 20
-	var st unix.Statfs_t
-	err := unix.Statfs(existing(d.dir), &st)
-	free := int64(st.Bavail) * st.Bsize
+	free, err := freeSpace(existing(d.dir))
 	if err == nil && free < least {
 		err = fmt.Errorf("only %s left for the store", byteSize(free))
 	}

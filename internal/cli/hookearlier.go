@@ -9,10 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/agents"
+	"github.com/stet-dev/stet/internal/osfile"
 )
 
 // Agents delete old sessions. What the store does not have of them is copied once a day,
@@ -78,7 +77,7 @@ func (a *app) noteEarlier(agent string, change func(*earlierNote)) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return osfile.Rename(f.Name(), path)
 }
 
 // wantedEarlier notes that the user had all sessions of an agent copied.
@@ -109,8 +108,11 @@ func (a *app) earlierBehind(agent string) error {
 	if err != nil || !a.background || !readEarlier(path).due(now()) {
 		return err
 	}
-	lock, err := tryLockFile(path + ".lock")
-	if err != nil || lock == nil {
+	lock, err := osfile.OpenAlone(path + ".lock")
+	if errors.Is(err, osfile.ErrInUse) {
+		return nil // another process does it
+	}
+	if err != nil {
 		return err
 	}
 	defer lock.Close()
@@ -124,23 +126,6 @@ func (a *app) earlierBehind(agent string) error {
 	// The process has the locked file as its input, so that the lock lasts until it ends,
 	// however it ends.
 	return a.behind(store, lock, "GOMAXPROCS=1", "hook", "--earlier", agent)
-}
-
-// tryLockFile locks a file until it is closed in all processes that have it. It returns nil
-// if another process holds the lock.
-func tryLockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		return f, nil
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = nil
-	}
-	return nil, errors.Join(err, f.Close())
 }
 
 // copyEarlier copies what the store does not have of the sessions of an agent. What was

@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/internal/osfile"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -76,7 +75,7 @@ func (g *earlierAgent) wait() {
 		g.t.Fatal(err)
 	}
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+	if err := osfile.Lock(lock); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -141,9 +140,9 @@ func TestEarlierSessionsAreCopiedByOneProcess(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(g.stamps), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := tryLockFile(g.stamps + ".lock")
-	if err != nil || lock == nil {
-		t.Fatal(lock, err)
+	lock, err := osfile.OpenAlone(g.stamps + ".lock")
+	if err != nil {
+		t.Fatal(err)
 	}
 	g.start() // while another process copies
 	if err := lock.Close(); err != nil {

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -153,13 +151,8 @@ func waitInput(ctx context.Context, in *os.File, limit time.Duration) (bool, err
 		if ctx.Err() != nil {
 			return false, errInterrupted
 		}
-		fds := []unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, int(step/time.Millisecond))
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return false, err
-		}
-		if n > 0 {
-			return true, nil
+		if ready, err := inputReady(in, step); ready || err != nil {
+			return ready, err
 		}
 	}
 	return false, nil

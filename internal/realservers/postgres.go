@@ -130,10 +130,8 @@ func (s *PostgresServer) makeDir() error {
 	if s.dir, err = os.MkdirTemp("", "stet-postgres-"); err != nil {
 		return err
 	}
-	if c := postgresUser(); c != nil {
-		if err := os.Chown(s.dir, int(c.Uid), int(c.Gid)); err != nil {
-			return err
-		}
+	if err := giveToServer(s.dir); err != nil {
+		return err
 	}
 	return s.pickPort()
 }
@@ -308,8 +306,8 @@ func (s *PostgresServer) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+s.dir)
-	// The server must not outlive the tests, whatever happens.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: postgresUser(), Pdeathsig: syscall.SIGQUIT}
+	asServer(cmd)
+	testenv.EndWithTests(cmd, syscall.SIGQUIT)
 	return cmd
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,7 +31,7 @@ func (s *PostgresServer) kill() {
 	children := childrenOf(pid)
 	_ = s.cmd.Process.Kill() // it may have ended by itself
 	for _, child := range children {
-		_ = syscall.Kill(child, syscall.SIGKILL)
+		killProcess(child)
 	}
 	<-s.exited
 	s.cmd = nil
@@ -137,23 +136,6 @@ func (s *PostgresServer) Promote(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-}
-
-// postgresUser is the user of the server, which refuses to run as root.
-func postgresUser() *syscall.Credential {
-	if os.Getuid() != 0 {
-		return nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, _ := strconv.ParseUint(u.Uid, 10, 32) // decimal on every Unix
-		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
-	return nil
 }
 
 // postgresPrograms returns the directory of a version's programs.

@@ -65,13 +65,11 @@ func (s *PostgresServer) RestoreTo(tb testing.TB, backup, name string) *Postgres
 		if err == nil {
 			err = os.WriteFile(filepath.Join(restored.data(), "recovery.signal"), nil, 0o666)
 		}
+		if err == nil {
+			err = giveToServer(filepath.Join(restored.data(), "recovery.signal"))
+		}
 		if err != nil {
 			return err
-		}
-		if c := postgresUser(); c != nil {
-			if err := os.Chown(filepath.Join(restored.data(), "recovery.signal"), int(c.Uid), int(c.Gid)); err != nil {
-				return err
-			}
 		}
 		return restored.start()
 	}()

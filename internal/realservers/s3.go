@@ -146,8 +146,7 @@ func (s *S3Server) start() error {
 	cmd.Env = append(os.Environ(), "HOME="+s.dir,
 		"ROOT_ACCESS_KEY="+s3AccessKey, "ROOT_SECRET_KEY="+s3SecretKey,
 		`RCLONE_AUTH_KEY="`+s3AccessKey+","+s3SecretKey+`"`) // a CSV list with one entry
-	// The server must not outlive the tests, whatever happens.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	testenv.EndWithTests(cmd, syscall.SIGKILL)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", s.program, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/client"
 	stetfleet "github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // site is a database and a bucket that several nodes share.
@@ -91,8 +92,7 @@ func (s *site) startLogged(t testing.TB, log io.Writer, args ...string) *node {
 	cmd := exec.Command(self, append([]string{"serve", "--mode", "server", "--json", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(os.Environ(), s.env()...)
 	cmd.Stderr = log
-	// Whatever happens to the tests, the node does not outlive them.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	testenv.EndWithTests(cmd, syscall.SIGKILL)
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

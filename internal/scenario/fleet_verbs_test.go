@@ -133,7 +133,7 @@ func TestMigrateSurvivesKills(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), self, "migrate", "--from", dir, "--to", s.config.Database)
 		cmd.Env, cmd.Stderr = append(os.Environ(), s.env()...), os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		testenv.EndWithTests(cmd, syscall.SIGKILL)
 		return cmd
 	}
 	pool := s.open(t).Postgres().Pool()

@@ -21,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/client"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // laptop is a machine with a store of its own, whose commands are processes.
@@ -53,7 +54,7 @@ func (l *laptop) cmd(args ...string) *exec.Cmd {
 		"HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_DATA_HOME="+home)
 	cmd.Env = append(cmd.Env, l.more...)
 	cmd.Dir = filepath.Join(l.dir, "work")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	testenv.EndWithTests(cmd, syscall.SIGKILL)
 	return cmd
 }
 

@@ -199,7 +199,7 @@ func reference(b *testing.B) server {
 	b.Helper()
 	cmd := exec.Command("node", "streams.js", b.TempDir())
 	cmd.Dir = "rivals"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	testenv.EndWithTests(cmd, syscall.SIGKILL)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {

@@ -184,8 +184,7 @@ func (s suite) start(t testing.TB, env []string, args ...string) (*exec.Cmd, str
 		"STET_COMPACT_BACKGROUND=false")
 	cmd.Env = append(append(cmd.Env, s.env...), env...)
 	cmd.Stderr = os.Stderr
-	// Whatever happens to the tests, the server does not outlive them.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	testenv.EndWithTests(cmd, syscall.SIGKILL)
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
