@@ -4,6 +4,7 @@
 # make test-agents  drives the coding agents themselves; downloads 1.5 GB once
 # make release VERSION=v0.1.0  makes what is published; make test-release installs it
 # make test-suites  runs the conformance suites of others in full, on every kind of store
+# make cross  compiles for the other systems; make test-portable and make test-windows test what these use
 SHELL := /bin/sh
 export CGO_ENABLED ?= 0
 
@@ -21,6 +22,10 @@ AGENTS := claude-code codex gemini opencode copilot qwen pi
 
 # Packages in which goroutines share data are tested under the race detector.
 RACE := ./agenttools/... ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
+
+# Packages with code for each system, and those that are tested under Wine.
+SYSTEMS := ./internal/osfile ./internal/private ./internal/supervise ./internal/swapdir ./sqlite ./workspace ./checkpoint ./cmd/stet
+WINDOWS := ./internal/osfile ./internal/swapdir ./workspace ./checkpoint ./sqlite ./keyring ./access ./pack ./conversation
 
 # Adapters for frameworks in Go are modules of their own, so that the library stays lean.
 ADAPTERS := adapters/eino adapters/gocloud
@@ -46,7 +51,7 @@ COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null
 # Tests that take longest begin first, and the others fill in beside them.
 LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
-.PHONY: all build run test check full race test-long test-agents test-suites release test-release bench lint generate clean
+.PHONY: all build run test check full race cross test-portable test-windows test-long test-agents test-suites release test-release bench lint generate clean
 
 all: build
 
@@ -65,7 +70,7 @@ test:
 	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); $(LAZYGC) $(SETUP) versitygw && wait $$!
 	@code=0; RAPID_CHECKS=10 $(GOTEST) -p $$(($$(getconf _NPROCESSORS_ONLN) * 3)) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
 
-check: lint full race
+check: lint cross full test-portable race
 	@$(SETUP) --left-out $(PARTS) $(MORE) compiler protoc
 
 # Tests that have one size only were run by make test: Go knows their results.
@@ -77,6 +82,29 @@ full:
 race:
 	$(SETUP) $(PARTS) $(MORE) compiler
 	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(RACE); fi
+
+# Compiles everything, tests included, for macOS and Windows, and what differs between
+# systems for the others.
+cross:
+	GOOS=darwin GOARCH=arm64 go vet ./...
+	GOOS=windows GOARCH=amd64 go vet ./...
+	for target in linux/arm64 darwin/amd64 windows/arm64 freebsd/amd64 freebsd/arm64; do \
+		GOOS=$${target%/*} GOARCH=$${target#*/} go build $(SYSTEMS) || exit 1; done
+
+# Rewinds with the code that Windows has, which the tag portable brings to this system: kills
+# and faults included.
+test-portable:
+	$(SETUP) git
+	$(GOTEST) -tags portable ./internal/osfile ./internal/swapdir ./workspace ./checkpoint
+
+# Runs the program and the packages that differ on Windows under Wine, which it brings; it
+# needs root.
+test-windows:
+	internal/tools/wine.sh
+	GOOS=windows go build -trimpath -o $(CACHE)/stet.exe ./cmd/stet
+	STET_PROGRAM=$(CACHE)/stet.exe STET_PROGRAM_WITH=$(CURDIR)/internal/tools/wine.sh STET_PROGRAM_SHELL="cmd /c" \
+		go test -vet=off -count=1 -v ./internal/smoke
+	GOOS=windows $(GOTEST) -count=1 -exec $(CURDIR)/internal/tools/wine.sh $(WINDOWS)
 
 test-long:
 	$(SETUP) $(PARTS) $(MORE) rclone
