@@ -136,7 +136,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 	points := 0
 	for _, noSyncfs := range []bool{false, true} {
 		base := countCalls(t, noSyncfs)
-		if !noSyncfs && !strings.Contains(strings.Join(base.log, "\n"), "syncfs") {
+		if runtime.GOOS == "linux" && !noSyncfs && !strings.Contains(strings.Join(base.log, "\n"), "syncfs") {
 			t.Error("too few files for what many files need")
 		}
 		for n := 1; n <= base.calls; n++ {

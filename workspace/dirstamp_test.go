@@ -79,6 +79,7 @@ func TestKnownDirectoriesAreNotListed(t *testing.T) {
 // Stamps of another boot, or of another file system, prove nothing. They are
 // replaced, in the saved index too, by what the scan found.
 func TestStampsCountWithinAnEra(t *testing.T) {
+	needsTrust(t)
 	root, store, first := indexedTree(t)
 	path := filepath.Join(t.TempDir(), "index")
 	if err := doubting(first.Index).Save(path); err != nil {
@@ -230,6 +231,7 @@ func TestWhatIsLeftOutIsNamedAgain(t *testing.T) {
 
 // A scan of some paths lists nothing, and spoils nothing for the next.
 func TestHintsKeepWhatIsKnown(t *testing.T) {
+	needsTrust(t)
 	root, store, first := indexedTree(t)
 	write(t, root, map[string]string{"d1/s1/f1": "in place"})
 	hinted := mustScanPaths(t, store, root, first.Index, []string{"d1/s1/f1", "d1/none"}, nil)

@@ -66,6 +66,7 @@ func TestRereadNamedFiles(t *testing.T) {
 
 // Shares that follow each other reach every file once in a round.
 func TestSharesReachAll(t *testing.T) {
+	needsTrust(t)
 	store := newStore()
 	root, index := hidden(t, store, 60)
 	var read int64

@@ -26,6 +26,7 @@ func indexedTree(t testing.TB) (root string, store *mapStore, res *Result) {
 }
 
 func TestIndexRoundTrip(t *testing.T) {
+	needsTrust(t)
 	root, store, res := indexedTree(t)
 	data, err := res.Index.MarshalBinary()
 	if err != nil {
@@ -49,6 +50,7 @@ func TestIndexRoundTrip(t *testing.T) {
 }
 
 func TestIndexSaveAppendsAndCompacts(t *testing.T) {
+	needsTrust(t)
 	t.Run("plain", func(t *testing.T) { indexSaveAppendsAndCompacts(t, nil) })
 	t.Run("sealed", func(t *testing.T) { indexSaveAppendsAndCompacts(t, newTestKeys()) })
 }

@@ -75,6 +75,7 @@ func TestSealedIndexShowsNothing(t *testing.T) {
 }
 
 func TestPlainIndexOfASealedStoreIsRemoved(t *testing.T) {
+	needsTrust(t)
 	root, store, path := sealedTree(t, nil)
 	seal := newTestKeys()
 	if _, err := OpenSealedIndex(path, seal); !errors.Is(err, ErrBadIndex) {
@@ -97,6 +98,7 @@ func TestPlainIndexOfASealedStoreIsRemoved(t *testing.T) {
 }
 
 func TestIndexUnderARetiredKeyIsReadAndReplaced(t *testing.T) {
+	needsTrust(t)
 	seal := newTestKeys()
 	root, store, path := sealedTree(t, seal)
 	seal.ids = append(seal.ids, [8]byte{9})

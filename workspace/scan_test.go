@@ -52,6 +52,7 @@ func TestScanCapturesEveryKind(t *testing.T) {
 }
 
 func TestScanReadsOnlyWhatChanged(t *testing.T) {
+	needsTrust(t)
 	root, store := t.TempDir(), newStore()
 	write(t, root, map[string]string{"a/1": "one", "a/2": "two", "b/3": "three", "b/c/4": "four"})
 	letTick()

@@ -22,6 +22,7 @@ func writtenFile(t *testing.T, path string, e Entry) Written {
 }
 
 func TestScanBelievesTheWriter(t *testing.T) {
+	needsTrust(t)
 	root, store := t.TempDir(), newStore()
 	write(t, root, map[string]string{"d/same": "one", "d/later": "one", "d/other": "one"})
 	first := mustScan(t, store, root, nil, nil)

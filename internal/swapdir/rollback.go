@@ -119,7 +119,7 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 	case there && missing:
 		return s.putBack(st.newSlot(), st.Path)
 	case there:
-		return false, s.swap(st.Path, st.newSlot())
+		return s.swapBack(st)
 	case missing:
 		return s.putBack(st.oldSlot(), st.Path)
 	}
@@ -131,6 +131,19 @@ func (s *stageDir) undoSwap(st *step) (kept bool, err error) {
 		return false, err
 	}
 	return s.putBack(st.oldSlot(), st.Path)
+}
+
+// swapBack lets a path and its slot trade back. The journal may be of a system that can do
+// that in one step: elsewhere the new file goes first, and the path is missing for a moment.
+func (s *stageDir) swapBack(st *step) (kept bool, err error) {
+	err = s.swap(st.Path, st.newSlot())
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return false, err
+	}
+	if err := s.take(st.Path, st.twinSlot()); err != nil {
+		return false, err
+	}
+	return s.putBack(st.newSlot(), st.Path)
 }
 
 // putBack moves a slot, if there is anything in it, to its path, unless another
