@@ -3,6 +3,7 @@ package sqlite
 import (
 	"slices"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
@@ -36,6 +37,7 @@ type logFile struct {
 	bound    bool          // the database's mark names this log
 	begun    bool          // the connection wrote a header, and no frame yet
 	fresh    bool          // the log was empty before
+	frames   frames
 }
 
 func openLog(on diskFile, name *vfs.Filename) *logFile {
@@ -58,12 +60,14 @@ func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
 			return 0, f.disk.note(err)
 		}
 		f.bound, f.begun, f.fresh = false, true, size == 0
-	} else if !f.bound {
+		return f.diskFile.WriteAt(p, off)
+	}
+	if !f.bound {
 		if err := f.bind(); err != nil {
 			return 0, f.disk.note(err)
 		}
 	}
-	return f.diskFile.WriteAt(p, off)
+	return f.writeFrames(p, off)
 }
 
 // Sync implements vfs.File. The library syncs a header before the first frame follows.
@@ -71,6 +75,9 @@ func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
 // header must fit the old mark. If the log was empty before, the header can wait for
 // the first commit: without it no frame counts.
 func (f *logFile) Sync(flags vfs.SyncFlag) error {
+	if err := f.flush(); err != nil {
+		return vfs.SystemError(err, sqlite3.IOERR_WRITE)
+	}
 	if !f.begun {
 		return f.diskFile.Sync(flags)
 	}
@@ -86,6 +93,9 @@ func (f *logFile) Sync(flags vfs.SyncFlag) error {
 func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 	if d := f.database; d != nil && d.copying != nil {
 		d.last = max(d.last, off)
+	}
+	if err := f.flush(); err != nil {
+		return 0, err
 	}
 	return f.diskFile.ReadAt(p, off)
 }
