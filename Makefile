@@ -38,7 +38,7 @@ LAZYGC := env GOGC=off GOMEMLIMIT=1GiB
 TAGS := grpcnotrace
 
 # The systems and processors that releases are made for.
-RELEASE_TARGETS := linux/amd64,linux/arm64
+RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64
 
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.
@@ -116,7 +116,7 @@ test-long:
 release:
 	@test -n '$(VERSION)' || { echo 'make release needs VERSION=v…'; exit 2; }
 	$(SETUP) git nfpm
-	go run ./internal/tools/release -version '$(VERSION)' -targets '$(RELEASE_TARGETS)' -nfpm "$$(internal/tools/nfpm.sh)" -key '$(KEY)' -out dist
+	nfpm=$$(internal/tools/nfpm.sh) && $(LAZYGC) go run ./internal/tools/release -version '$(VERSION)' -targets '$(RELEASE_TARGETS)' -nfpm "$$nfpm" -key '$(KEY)' -out dist
 
 # Makes a release for this machine twice, compares the two, installs each artefact in a bare
 # root and runs the demonstration from it.

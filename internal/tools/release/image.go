@@ -98,11 +98,11 @@ func (r *release) imageOf(l *layout, t target) (descriptor, error) {
 		{name: "var/", mode: 0o755, dir: true}, {name: "var/lib/", mode: 0o755, dir: true},
 		{name: "var/lib/stet/", mode: 0o700, dir: true, uid: nobody},
 	}
-	binaries, err := r.programFiles(t, "usr/bin/")
+	program, err := os.ReadFile(r.program(t, "stet"))
 	if err != nil {
 		return descriptor{}, err
 	}
-	plain, err := tarball(append(inside, binaries...), r.when)
+	plain, err := tarball(append(inside, file{name: "usr/bin/stet", data: program, mode: 0o755}), r.when)
 	if err != nil {
 		return descriptor{}, err
 	}

@@ -22,18 +22,15 @@ has() { command -v "$1" >/dev/null 2>&1; }
 
 # get NAME fetches a file of the release.
 get() {
-	case "$url" in
-	/*) cp "$url/$1" "$work/$1" || fail "$url has no $1" ;;
-	*)
-		if has curl; then
-			curl -fsSL -o "$work/$1" "$url/$1" || fail "$url/$1 cannot be downloaded"
-		elif has wget; then
-			wget -q -O "$work/$1" "$url/$1" || fail "$url/$1 cannot be downloaded"
-		else
-			fail "neither curl nor wget is here"
-		fi
-		;;
-	esac
+	if [ -d "$url" ]; then
+		cp "$url/$1" "$work/$1" || fail "$url has no $1"
+	elif has curl; then
+		curl -fsSL -o "$work/$1" "$url/$1" || fail "$url/$1 cannot be downloaded"
+	elif has wget; then
+		wget -q -O "$work/$1" "$url/$1" || fail "$url/$1 cannot be downloaded"
+	else
+		fail "neither curl nor wget is here"
+	fi
 }
 
 sum() {

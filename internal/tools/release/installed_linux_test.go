@@ -64,15 +64,6 @@ func TestReleaseIsInstalled(t *testing.T) {
 	}
 }
 
-func readText(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 type installation struct {
 	release *release
 	files   map[string]string

@@ -16,7 +16,10 @@ try {
 }
 
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" })
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
+// A terminal sends these two to the program itself, too; it must not get them twice.
+const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
+for (const signal of ["SIGINT", "SIGHUP"]) process.on(signal, () => terminal || child.kill(signal))
+process.on("SIGTERM", () => child.kill("SIGTERM"))
 child.on("error", (error) => {
   console.error(`stet: ${error.message}`)
   process.exit(1)

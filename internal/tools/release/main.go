@@ -10,8 +10,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +31,7 @@ const passphraseVariable = "STET_RELEASE_PASSPHRASE"
 
 func main() {
 	r := &release{compile: compile, manual: manual, info: infoOf}
-	targets := flag.String("targets", "linux/amd64,linux/arm64", "systems and processors to build for")
+	targets := flag.String("targets", "linux/amd64,linux/arm64", "systems and processors to build for; "+strings.Join(known(), ", ")+" are known")
 	key := flag.String("key", "", "file of the minisign key that signs; "+passphraseVariable+" has its passphrase")
 	changed := flag.Bool("allow-changes", false, "build although the sources are not those of a commit, for tests")
 	flag.StringVar(&r.version, "version", "", "the version, as in v0.1.0; it must be the one in the file VERSION")
@@ -46,6 +48,9 @@ func main() {
 	if r.key == nil {
 		fmt.Fprintln(os.Stderr, "release: SHA256SUMS is not signed, because there is no -key")
 	}
+	if r.nfpm == "" {
+		fmt.Fprintln(os.Stderr, "release: there are no deb, rpm and apk, because there is no -nfpm")
+	}
 }
 
 func fail(err error) {
@@ -61,6 +66,18 @@ func (t target) exe() string {
 		return ".exe"
 	}
 	return ""
+}
+
+// known are the targets that all kinds of packages have names for.
+func known() []string {
+	var out []string
+	for system := range nodeSystems {
+		for processor := range nodeProcessors {
+			out = append(out, system+"/"+processor)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // programs are what a target gets.
@@ -102,9 +119,13 @@ func (r *release) prepare(targets, key string, changed bool) error {
 		return fmt.Errorf("-version is %s, but the file VERSION says %s", r.version, want)
 	}
 	for name := range strings.SplitSeq(targets, ",") {
-		system, arch, ok := strings.Cut(strings.TrimSpace(name), "/")
-		if !ok {
-			return fmt.Errorf("-targets: %q is not like linux/amd64", name)
+		name = strings.TrimSpace(name)
+		if !slices.Contains(known(), name) {
+			return fmt.Errorf("-targets: %q is none of %s", name, strings.Join(known(), ", "))
+		}
+		system, arch, _ := strings.Cut(name, "/")
+		if slices.Contains(r.targets, target{system, arch}) {
+			return fmt.Errorf("-targets has %s twice", name)
 		}
 		r.targets = append(r.targets, target{system, arch})
 	}
@@ -132,6 +153,10 @@ func (r *release) describe(changed bool) error {
 	if r.commit, err = git("rev-parse", "HEAD"); err != nil {
 		return err
 	}
+	tag := "refs/tags/" + r.version + "^{commit}"
+	if tagged, err := git("rev-parse", "--quiet", "--verify", tag); err == nil && tagged != r.commit && !changed {
+		return fmt.Errorf("the tag %s is on %s, but the sources are those of %s", r.version, tagged, r.commit)
+	}
 	stamp, err := git("log", "-1", "--format=%ct")
 	if err != nil {
 		return err
@@ -153,18 +178,44 @@ func git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// make makes everything.
+// make makes everything. A release that could not be finished leaves nothing that looks
+// like one: the files come into their directory when all of them are there.
 func (r *release) make(ctx context.Context) (err error) {
 	if found, err := os.ReadDir(r.out); err == nil && len(found) > 0 {
 		return fmt.Errorf("%s is not empty", r.out)
-	}
-	if err := os.MkdirAll(r.out, 0o755); err != nil {
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if r.work, err = os.MkdirTemp("", "stet-release-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(r.work)
+	out := filepath.Clean(r.out)
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	if r.out, err = os.MkdirTemp(filepath.Dir(out), "."+filepath.Base(out)+"-"); err != nil {
+		return err
+	}
+	defer func(unfinished string) {
+		if r.out = out; err != nil {
+			err = errors.Join(err, os.RemoveAll(unfinished))
+		}
+	}(r.out)
+	if err := r.fill(ctx); err != nil {
+		return err
+	}
+	if err := os.Chmod(r.out, 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(r.out, out)
+}
+
+// fill makes the files of a release.
+func (r *release) fill(ctx context.Context) (err error) {
 	if r.shared, err = r.sharedFiles(ctx); err != nil {
 		return err
 	}
