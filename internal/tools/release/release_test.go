@@ -11,9 +11,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -180,49 +178,6 @@ func TestArchivesAreWhole(t *testing.T) {
 		if !json.Valid([]byte(files[name])) {
 			t.Errorf("%s is not JSON", name)
 		}
-	}
-}
-
-// TestInstallScript installs from a directory, and refuses an archive that was changed.
-func TestInstallScript(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("the programs are made for Linux")
-	}
-	r := fake(t)
-	made(t, r)
-	prefix := t.TempDir()
-	install := func() (string, error) {
-		cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(r.out, "install.sh"))
-		cmd.Env = append(os.Environ(), "STET_URL="+r.out, "STET_PREFIX="+prefix)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-	want := "installed stet for linux/" + runtime.GOARCH + " version in " + prefix + "/bin\n"
-	for range 2 { // again over what is there
-		if out, err := install(); err != nil || !strings.HasPrefix(out, want) {
-			t.Fatalf("got %q, %v, want %q", out, err, want)
-		}
-	}
-	for _, name := range []string{"bin/stet-hook", "share/man/man1/stet.1", "share/bash-completion/completions/stet"} {
-		if _, err := os.Stat(filepath.Join(prefix, name)); err != nil {
-			t.Error(err)
-		}
-	}
-	archive := filepath.Join(r.out, r.archiveName(target{"linux", runtime.GOARCH}))
-	data, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data[len(data)/2] ^= 1
-	if err := os.WriteFile(archive, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	prefix = t.TempDir()
-	if out, err := install(); err == nil || !strings.Contains(out, "nothing was installed") {
-		t.Errorf("a changed archive: %q, %v", out, err)
-	}
-	if found, _ := os.ReadDir(prefix); len(found) > 0 {
-		t.Errorf("it left %v", found)
 	}
 }
 
