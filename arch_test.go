@@ -118,7 +118,7 @@ var importMap = map[string][]string{
 
 	// The front door, and those who come through it.
 	".":                    {"usage", "meter", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge", "document", "stream", "thread"},
-	"fleet":                {".", "meter/otelmeter", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
+	"fleet":                {".", "meter/...", "checkpoint", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"adapters/eino":        {"document"},
 	"adapters/gocloud":     {"blob", "document", "kv", "fault"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/blob/s3blob"
 	"github.com/stet-dev/stet/keyring"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/postgres"
 	"github.com/stet-dev/stet/server"
 )
@@ -50,6 +51,8 @@ type Fleet struct {
 	ring   *keyring.Ring  // nil unless encrypted
 	tokens *access.Tokens
 
+	node     string      // the name of this node, for people
+	system   kv.Store    // rows that belong to no tenant
 	tokenRow *tokenRow   // of tokens
 	marked   atomic.Bool // the fleet is encrypted, and the database records it
 
@@ -74,7 +77,7 @@ func Open(ctx context.Context, config Config) (*Fleet, error) {
 	if !IsAddress(config.Database) {
 		return nil, fmt.Errorf("open fleet: %w: want postgres://user@host/database", postgres.ErrInvalidDSN)
 	}
-	f := &Fleet{config: config, open: make(map[*stet.DB]*postgres.Tenant)}
+	f := &Fleet{config: config, node: nodeName(), open: make(map[*stet.DB]*postgres.Tenant)}
 	if err := f.openRing(); err != nil {
 		return nil, fmt.Errorf("open fleet: %w", err)
 	}

@@ -42,6 +42,26 @@ func testFleet(t *testing.T, config Config) *Fleet {
 	return f
 }
 
+// saveTalk saves a conversation after each of some turns.
+func saveTalk(t *testing.T, db *stet.DB, id string, turns int) {
+	t.Helper()
+	ctx := t.Context()
+	c, err := db.Conversations().Create(ctx, conversation.Info{ID: id, Title: "moved"})
+	for n := 0; n < turns && err == nil; n++ {
+		var turn conversation.Turn
+		turn, err = conversation.NewTurn(&agentv1.UserMessage{Text: fmt.Sprint("turn ", n, strings.Repeat(" words", 50))})
+		if err == nil {
+			err = c.AppendTurn(ctx, turn)
+		}
+		if err == nil {
+			_, err = c.Save(ctx, nil)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // embedded fills a store in a directory: conversations whose states are deltas, a
 // large blob, and what nothing refers to.
 func embedded(t *testing.T, dir string, turns, large int, opts *stet.Options) {
@@ -51,22 +71,7 @@ func embedded(t *testing.T, dir string, turns, large int, opts *stet.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := db.Conversations().Create(ctx, conversation.Info{ID: "talk", Title: "moved"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range turns {
-		turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: fmt.Sprint("turn ", n, strings.Repeat(" words", 50))})
-		if err == nil {
-			err = c.AppendTurn(ctx, turn)
-		}
-		if err == nil {
-			_, err = c.Save(ctx, nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	saveTalk(t, db, "talk", turns)
 	noise := make([]byte, large)
 	rng := rand.NewChaCha8([32]byte{1})
 	rng.Read(noise)

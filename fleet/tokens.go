@@ -44,7 +44,8 @@ func (f *Fleet) openTokens() (*access.Tokens, error) {
 	if f.ring != nil { // write access to the database alone must not allow creating tokens
 		opts.Ring = f.ring
 	}
-	f.tokenRow = &tokenRow{rows: sealed.New(t.Rows(), opts)}
+	f.system = sealed.New(t.Rows(), opts)
+	f.tokenRow = &tokenRow{rows: f.system}
 	return access.KeepTokens(f.tokenRow), nil
 }
 

@@ -284,6 +284,9 @@ func (db *DB) forgetCommits() {
 	}
 }
 
+// Now is now, for leases of other packages.
+func (db *DB) Now() time.Time { return db.now() }
+
 // now estimates the time by the database's clock. Names are created and removed by
 // that one clock, so that a node with a wrong clock cannot remove names that others
 // still need or lose its own.

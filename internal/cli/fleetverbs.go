@@ -26,7 +26,7 @@ the tenant default without it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.fleetTenants(), a.fleetEpoch())
+	cmd.AddCommand(a.fleetTenants(), a.fleetEpoch(), a.fleetHouse())
 	return cmd
 }
 

@@ -51,12 +51,17 @@ type policies struct {
 }
 
 // policies combines flags and settings; flags take precedence.
-func (a *app) policies(flags gcFlags) (p policies, err error) {
+func (a *app) policies(flags gcFlags) (policies, error) {
 	settings, err := a.settings()
 	if err != nil {
-		return p, err
+		return policies{}, err
 	}
 	r := limits{settings: settings}
+	p := r.policies(flags)
+	return p, r.err
+}
+
+func (r *limits) policies(flags gcFlags) (p policies) {
 	p.saves = conversation.Policy{
 		MaxAge: r.age("max-age", "gc.max_age", flags.saves.maxAge), MaxSaves: r.count("max-saves", "gc.max_saves", flags.saves.maxSaves),
 		MaxBytes: r.size("max-bytes", "gc.max_bytes", flags.saves.maxBytes), DropConversations: flags.saves.drop,
@@ -67,7 +72,7 @@ func (a *app) policies(flags gcFlags) (p policies, err error) {
 		MaxCount: r.count("checkpoint-max-count", "gc.checkpoint_max_count", c.maxCount),
 		MaxBytes: r.size("checkpoint-max-bytes", "gc.checkpoint_max_bytes", c.maxBytes),
 	}
-	return p, r.err
+	return p
 }
 
 // limits reads limits from a flag or, if it is not given, a setting, and keeps the

@@ -179,7 +179,7 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 	if a.remote != "" {
 		return usage(errors.New("a remote (remote.url, --remote) is for local mode; copy the stores of tenants with 'stet push'"))
 	}
-	stores, tokens, end, err := a.serveStores(ctx, opts)
+	stores, tokens, end, err := a.serveStores(ctx, all, opts)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 
 // serveStores returns the stores of tenants and the tokens that open them. The
 // caller calls end when no store is open.
-func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores server.Tenants, tokens *access.Tokens, end func() error, err error) {
+func (a *app) serveStores(ctx context.Context, all settings, opts *server.Options) (stores server.Tenants, tokens *access.Tokens, end func() error, err error) {
 	// Many stores are open at once, so each has a small cache.
 	options, err := a.storeOptions()
 	if err != nil {
@@ -220,7 +220,14 @@ func (a *app) serveStores(ctx context.Context, opts *server.Options) (stores ser
 			return nil, nil, nil, err
 		}
 		opts.Ready, opts.Shared = f.Ready, true
-		return f, f.Tokens(), f.Close, nil
+		stop, err := keepHouse(ctx, f, all)
+		if err != nil {
+			return nil, nil, nil, errors.Join(err, f.Close())
+		}
+		return f, f.Tokens(), func() error {
+			stop()
+			return f.Close()
+		}, nil
 	}
 	dir, err := a.storeDir()
 	if err != nil {
