@@ -70,22 +70,20 @@ func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 
 // row looks up where a durable blob is, and what it leans on.
 func (b *Blobs) row(ctx context.Context, id blob.ID) (p place, err error) {
-	db := b.t.db
-	var object *string
-	var base []byte
-	err = db.read(ctx, func() error {
-		return db.pool.QueryRow(ctx, db.sql(`SELECT object, size, data, base FROM @blobs WHERE tenant = $1 AND id = $2`),
-			b.t.name, id[:]).Scan(&object, &p.size, &p.data, &base)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	q := &question{id: id}
+	if id.IsZero() {
 		return place{}, blob.NotFound(id)
 	}
-	if err != nil {
-		return place{}, db.wrap(ctx, "read blob "+id.String(), err)
+	if err := b.t.ask(ctx, q); err != nil {
+		return place{}, b.t.db.wrap(ctx, "read blob "+id.String(), err)
 	}
-	copy(p.base[:], base)
-	if object != nil {
-		p.object = *object
+	if q.blob == nil {
+		return place{}, blob.NotFound(id)
+	}
+	p.size, p.data = q.blob.size, q.blob.data
+	copy(p.base[:], q.blob.base)
+	if q.blob.object != nil {
+		p.object = *q.blob.object
 		return p, nil
 	}
 	if int64(len(p.data)) != p.size {

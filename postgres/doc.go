@@ -13,7 +13,8 @@
 // condition fails. Concurrent commits of one node share a transaction; one that fails
 // does not affect the others. If the connection breaks before the answer, the commit
 // is looked up by a random name that it writes, and repeated only if that name is
-// absent and can no longer appear.
+// absent and can no longer appear. Reads that wait at the same time share a round trip,
+// too: a caller that reads much does so from several goroutines.
 //
 // Small blobs wait in memory for the commit that refers to them and become rows of
 // the database. Blobs of Options.LargeBytes or more are objects of a bucket, written

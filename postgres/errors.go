@@ -39,6 +39,7 @@ var (
 // The error codes that we distinguish.
 const (
 	codeDivision      = "22012" // a range was not empty after its deletion
+	codeNull          = "23502" // a row that must be absent was created meanwhile
 	codeUnique        = "23505"
 	codeReadOnly      = "25006"
 	codeSerialization = "40001"

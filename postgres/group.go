@@ -27,6 +27,7 @@ type group struct {
 	lost    []loss
 	outrun  int      // attempts that failed because of others
 	unused  []string // objects of blobs that were stored already
+	general bool     // a few statements were not enough
 }
 
 // loss is a blob that cannot be stored.
@@ -89,6 +90,7 @@ type change struct {
 	keep    [][]byte // keys that ranges must not delete
 	refs    []blob.ID
 	doubted bool // an expectation contradicts another
+	fenced  bool // a row that must stay absent is created and removed again
 }
 
 // rowKind is the way to write a row that may or may not exist.
@@ -171,6 +173,7 @@ func (c *change) add(b *kv.Batch, carried map[blob.ID]bool) {
 		if want != 0 || set[key] {
 			continue
 		}
+		c.fenced = true
 		c.rows = append(c.rows, rowSet{kind: insertRow, key: key, value: []byte{}, version: version})
 		if !gone[key] {
 			c.remove = append(c.remove, []byte(key))
@@ -342,23 +345,35 @@ func queueRows(q func(string, ...any) *pgx.QueuedQuery, name string, rows []rowS
 
 // queueBlobs stores the records, in the order of their ids.
 func (g *group) queueBlobs(b *pgx.Batch, q func(string, ...any) *pgx.QueuedQuery, generation int64) {
-	recs := slices.Clone(g.recs)
-	slices.SortFunc(recs, func(a, b *record) int { return a.id.Compare(b.id) })
-	now := time.Now().Unix()
-	switch len(recs) {
+	n := g.blobColumns()
+	switch len(n.ids) {
 	case 0:
 	case 1:
-		r := recs[0]
-		q(sqlStoreBlob, g.t.name, generation, now, r.id[:], r.baseBytes(), r.size, r.objectOrNil(), r.data)
+		q(sqlStoreBlob, g.t.name, generation, n.now, n.ids[0], n.bases[0], n.sizes[0], n.objects[0], n.data[0])
 	default:
-		n := len(recs)
-		ids, bases, sizes, objects, data := make([][]byte, n), make([][]byte, n), make([]int64, n), make([]*string, n), make([][]byte, n)
-		for i, r := range recs {
-			ids[i], bases[i], sizes[i], objects[i], data[i] = r.id[:], r.baseBytes(), r.size, r.objectOrNil(), r.data
-		}
-		q(sqlStoreBlobs, g.t.name, generation, now, ids, bases, sizes, objects, data)
+		q(sqlStoreBlobs, g.t.name, generation, n.now, n.ids, n.bases, n.sizes, n.objects, n.data)
 	}
 	g.queueUsed(b)
+}
+
+// blobColumns are the columns of the records, in the order of their ids.
+type blobColumns struct {
+	now        int64
+	ids, bases [][]byte
+	sizes      []int64
+	objects    []*string
+	data       [][]byte
+}
+
+func (g *group) blobColumns() blobColumns {
+	recs := slices.Clone(g.recs)
+	slices.SortFunc(recs, func(a, b *record) int { return a.id.Compare(b.id) })
+	c := blobColumns{now: time.Now().Unix()}
+	for _, r := range recs {
+		c.ids, c.bases, c.sizes = append(c.ids, r.id[:]), append(c.bases, r.baseBytes()), append(c.sizes, r.size)
+		c.objects, c.data = append(c.objects, r.objectOrNil()), append(c.data, r.data)
+	}
+	return c
 }
 
 // queueUsed finds the objects that were written needlessly.

@@ -46,6 +46,10 @@ func (g *group) judge(deadline time.Time) error {
 	if failed {
 		return nil
 	}
+	if !g.general {
+		g.general = true
+		return nil
+	}
 	// Another commit was faster, a collector has begun on another node, or the
 	// tenant's own rows are gone, as after a restore.
 	g.outrun++
@@ -78,27 +82,25 @@ func (g *group) look() (facts, error) {
 	}
 	ctx, cancel := context.WithTimeout(g.t.db.ctx, g.t.db.opts.StatementTimeout)
 	defer cancel()
-	rows, err := g.t.db.pool.Query(ctx, g.t.db.sql(`SELECT key, version FROM @rows WHERE tenant = $1 AND key = ANY($2)`), g.t.name, keys)
-	if err != nil {
-		return seen, err
-	}
-	var key, id []byte
-	var version int64
-	if _, err := pgx.ForEachRow(rows, []any{&key, &version}, func() error {
-		seen.versions[string(key)] = uint64(version)
-		return nil
-	}); err != nil {
-		return seen, err
-	}
-	rows, err = g.t.db.pool.Query(ctx, g.t.db.sql(`SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2)`), g.t.name, ids)
-	if err != nil {
-		return seen, err
-	}
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-		seen.blobs[blob.ID(id)] = true
-		return nil
+	b := &pgx.Batch{}
+	b.Queue(g.t.db.sql(`SELECT key, version FROM @rows WHERE tenant = $1 AND key = ANY($2)`), g.t.name, keys).Query(func(rows pgx.Rows) error {
+		var key []byte
+		var version int64
+		_, err := pgx.ForEachRow(rows, []any{&key, &version}, func() error {
+			seen.versions[string(key)] = uint64(version)
+			return nil
+		})
+		return err
 	})
-	return seen, err
+	b.Queue(g.t.db.sql(`SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2)`), g.t.name, ids).Query(func(rows pgx.Rows) error {
+		var id []byte
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+			seen.blobs[blob.ID(id)] = true
+			return nil
+		})
+		return err
+	})
+	return seen, g.t.db.pool.SendBatch(ctx, b).Close()
 }
 
 // loseRecords drops blobs whose base was swept after the layer above read it, and the

@@ -2,10 +2,7 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"iter"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/stet-dev/stet/kv"
 )
@@ -27,20 +24,14 @@ func (r *Rows) Get(ctx context.Context, key string) (kv.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return kv.Row{}, err
 	}
-	row, db := kv.Row{Key: key}, r.t.db
-	var version int64
-	err := db.read(ctx, func() error {
-		return db.pool.QueryRow(ctx, db.sql(`SELECT version, value FROM @rows WHERE tenant = $1 AND key = $2`),
-			r.t.name, []byte(key)).Scan(&version, &row.Value)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	q := &question{key: key}
+	if err := r.t.ask(ctx, q); err != nil {
+		return kv.Row{}, r.t.db.wrap(ctx, "read row", err)
+	}
+	if len(q.rows) == 0 {
 		return kv.Row{}, kv.NotFound(key)
 	}
-	if err != nil {
-		return kv.Row{}, db.wrap(ctx, "read row", err)
-	}
-	row.Version = uint64(version)
-	return row, nil
+	return q.rows[0], nil
 }
 
 // Scan implements kv.Store.
@@ -77,22 +68,20 @@ func (r *Rows) page(ctx context.Context, in kv.Range, opts kv.ScanOptions, limit
 	if in.End != "" {
 		args = append(args, []byte(in.End))
 	}
+	sql := scanSQL[index(opts.Reverse)][index(in.End != "")][index(opts.KeysOnly)]
 	db := r.t.db
-	sql := db.sql(scanSQL[index(opts.Reverse)][index(in.End != "")][index(opts.KeysOnly)])
+	if limit <= maxShared {
+		q := &question{sql: sql, args: args}
+		err := r.t.ask(ctx, q)
+		return q.rows, db.wrap(ctx, "scan rows", err)
+	}
 	var page []kv.Row
 	err := db.read(ctx, func() error {
-		page = nil
-		rows, err := db.pool.Query(ctx, sql, args...)
+		rows, err := db.pool.Query(ctx, db.sql(sql), args...)
 		if err != nil {
 			return err
 		}
-		var key, value []byte
-		var version int64
-		_, err = pgx.ForEachRow(rows, []any{&key, &version, &value}, func() error {
-			page = append(page, kv.Row{Key: string(key), Version: uint64(version), Value: value})
-			value = nil
-			return nil
-		})
+		page, err = collectRows(rows)
 		return err
 	})
 	return page, db.wrap(ctx, "scan rows", err)

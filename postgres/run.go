@@ -135,7 +135,15 @@ func (g *group) try(a attempt) error {
 		return g.tryHeld(ctx, conn, a)
 	}
 	held := false
-	err = conn.SendBatch(ctx, g.pipeline(a, generation, false, &held)).Close()
+	var batch *pgx.Batch
+	if !g.general {
+		batch = g.once(a, generation, &held)
+	}
+	if batch == nil {
+		g.general = true
+		batch = g.pipeline(a, generation, false, &held)
+	}
+	err = conn.SendBatch(ctx, batch).Close()
 	if err == nil && !held {
 		err = errCondition
 	}
@@ -215,7 +223,7 @@ func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _
 			return false, db.wrap(db.ctx, "commit", err)
 		}
 		return true, db.pause(100 * time.Millisecond)
-	case refused(err) && (code == codeDivision || code == codeUnique):
+	case refused(err) && (code == codeDivision || code == codeUnique || code == codeNull):
 		return true, g.judge(deadline)
 	case refused(err) && (code == codeSerialization || code == codeDeadlock):
 		return true, db.pause(5 * time.Millisecond)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -67,16 +66,16 @@ func (b *Blobs) entries(ctx context.Context, after blob.ID, fn func(entry) error
 // Info describes one stored blob, or returns an error that wraps
 // blob.ErrNotFound.
 func (b *Blobs) Info(ctx context.Context, id blob.ID) (blob.Info, error) {
-	db, info := b.t.db, blob.Info{ID: id}
-	var base []byte
-	err := db.read(ctx, func() error {
-		return db.pool.QueryRow(ctx, db.sql(`SELECT size, base FROM @blobs WHERE tenant = $1 AND id = $2`), b.t.name, id[:]).Scan(&info.Stored, &base)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	q := &question{id: id, bare: true}
+	if err := b.t.ask(ctx, q); err != nil {
+		return blob.Info{}, b.t.db.wrap(ctx, "look at blob "+id.String(), err)
+	}
+	if q.blob == nil {
 		return blob.Info{}, blob.NotFound(id)
 	}
-	copy(info.Base[:], base)
-	return info, db.wrap(ctx, "look at blob "+id.String(), err)
+	info := blob.Info{ID: id, Stored: q.blob.size}
+	copy(info.Base[:], q.blob.base)
+	return info, nil
 }
 
 // List implements blob.Lister. It flushes pending blobs first.

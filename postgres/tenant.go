@@ -36,6 +36,10 @@ type Tenant struct {
 	lost     []error       // blobs that could not be stored; the next Flush reports them
 	lingers  bool          // a flush of unflushed blobs is scheduled
 	known    map[blob.ID]struct{}
+
+	readMu    sync.Mutex // guards the fields below
+	questions []*question
+	flying    int // goroutines that answer them
 }
 
 // maxKnown limits how many blobs a tenant remembers.
