@@ -72,12 +72,17 @@ func (s *Store) List(ctx context.Context, opts *ListOptions) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
+		wanted := keys
+		if chosen != nil {
+			wanted = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !chosen[keyspace.Last(key)] })
+		}
+		ahead := s.getAhead(ctx, wanted, limit)
 		for _, key := range keys {
 			r.End = key
 			if chosen != nil && !chosen[keyspace.Last(key)] {
 				continue
 			}
-			info, err := s.Get(ctx, keyspace.Last(key))
+			info, err := ahead.next()
 			if errors.Is(err, ErrNotFound) {
 				continue // deleted since the keys were read
 			}
@@ -147,8 +152,14 @@ func (s *Store) listFew(ctx context.Context, chosen map[string]bool, opts *ListO
 	}
 	var page Page
 	var all []listed
-	for _, id := range slices.Sorted(maps.Keys(chosen)) {
-		info, err := s.Get(ctx, id)
+	ids := slices.Sorted(maps.Keys(chosen))
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = keyspace.Conversation(id)
+	}
+	ahead := s.getAhead(ctx, keys, len(ids))
+	for _, id := range ids {
+		info, err := ahead.next()
 		switch {
 		case errors.Is(err, ErrNotFound): // deleted since the keys were read
 		case Damaged(err):

@@ -31,13 +31,17 @@ type HouseOptions struct {
 // write takes.
 const sweepGrace = 24 * time.Hour
 
+// ArchiveWorkers is how many conversations of a tenant are archived at once: each waits
+// for the database and the bucket, and what waits together shares round trips.
+const ArchiveWorkers = 16
+
 // HouseTasks returns the tasks for KeepHouse, for all tenants.
 func (f *Fleet) HouseTasks(o HouseOptions) []Task {
 	var tasks []Task
 	if o.ArchiveEvery > 0 && f.bucket != nil {
 		tasks = append(tasks, Task{Name: "archive", Every: o.ArchiveEvery, Run: func(ctx context.Context) (done int64, err error) {
 			err = f.EachTenant(ctx, func(ctx context.Context, _ string, db *stet.DB) error {
-				result, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{IdleFor: orNone(o.ArchiveIdle)})
+				result, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{IdleFor: orNone(o.ArchiveIdle), Workers: ArchiveWorkers})
 				done += int64(result.Archived)
 				for _, damaged := range result.Damaged {
 					err = errors.Join(err, damaged.Err)

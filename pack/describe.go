@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -57,18 +59,32 @@ func (s *Store) lookUp(ctx context.Context, names []blob.ID, known map[blob.ID]b
 		}
 		return listed(ctx, s.driver.Lister, names, known)
 	}
-	for _, name := range names {
-		info, err := s.driver.Rewriter.Info(ctx, name)
-		if errors.Is(err, blob.ErrNotFound) {
+	// Several at once, because a remote driver takes long for each.
+	infos, errs := make([]blob.Info, len(names)), make([]error, len(names))
+	var next atomic.Int64
+	var work sync.WaitGroup
+	for range min(askers, len(names)) {
+		work.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
+				infos[i], errs[i] = s.driver.Rewriter.Info(ctx, names[i])
+			}
+		})
+	}
+	work.Wait()
+	for i, name := range names {
+		if errors.Is(errs[i], blob.ErrNotFound) {
 			continue
 		}
-		if err != nil {
-			return err
+		if errs[i] != nil {
+			return errs[i]
 		}
-		known[name] = info
+		known[name] = infos[i]
 	}
 	return nil
 }
+
+// askers is how many blobs are looked up at once.
+const askers = 32
 
 var errEnough = errors.New("enough")
 

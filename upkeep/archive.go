@@ -34,6 +34,9 @@ type ArchiveOptions struct {
 	All bool
 	// DryRun only counts. It reads what would be moved.
 	DryRun bool
+	// Workers is how many conversations are archived at once; 1 by default. A fleet
+	// uses more, because each waits for the database and the bucket.
+	Workers int
 	// Progress, if set, is called for every conversation that was archived or, with
 	// DryRun, would be; then only the id is known.
 	Progress func(pack.Info)
@@ -199,6 +202,48 @@ type archiveRun struct {
 	until  time.Time
 	seen   map[string]bool // an agent may have the id of its conversation
 	result ArchiveResult
+	// outcomes are what was tried ahead, with several workers.
+	outcomes map[string]outcome
+}
+
+// outcome is how the archiving of one conversation ended.
+type outcome struct {
+	info pack.Info
+	err  error
+}
+
+// try archives one conversation or agent.
+func (r *archiveRun) try(ctx context.Context, id string) (o outcome) {
+	o.info.ID = id
+	if r.opts.DryRun {
+		o.err = r.checkArchive(ctx, id, r.until)
+	} else {
+		o.info, o.err = r.archiveIdle(ctx, id, r.until)
+	}
+	return o
+}
+
+// ahead archives the next conversations at once, unless their outcomes are known. They
+// are counted in their order.
+func (r *archiveRun) ahead(ctx context.Context, keys []string) {
+	if _, known := r.outcomes[keyspace.Last(keys[0])]; known || r.opts.Workers <= 1 {
+		return
+	}
+	n := min(len(keys), 4*r.opts.Workers)
+	if r.opts.Limit > 0 {
+		n = min(n, r.opts.Limit-r.result.Archived)
+	}
+	ids := make([]string, 0, max(n, 0))
+	for i := range n {
+		if id := keyspace.Last(keys[i]); !r.seen[id] {
+			ids = append(ids, id)
+		}
+	}
+	found, _ := beside(ids, r.opts.Workers, func(id string) (outcome, error) { return r.try(ctx, id), nil })
+	r.outcomes = make(map[string]outcome, len(ids))
+	for i, id := range ids {
+		r.outcomes[id] = found[i]
+	}
 }
 
 // archivePage is how many ids are read before any of them is archived.
@@ -221,7 +266,8 @@ func (r *archiveRun) conversations(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, key := range keys {
+		for i, key := range keys {
+			r.ahead(ctx, keys[i:])
 			done, err := r.one(ctx, keyspace.Last(key))
 			if stuck = stuck || !done; !stuck {
 				passed = key + "\x00"
@@ -268,12 +314,12 @@ func (r *archiveRun) one(ctx context.Context, id string) (done bool, err error) 
 		return true, nil
 	}
 	r.seen[id] = true
-	info, err := pack.Info{ID: id}, error(nil)
-	if r.opts.DryRun {
-		err = r.checkArchive(ctx, id, r.until)
-	} else {
-		info, err = r.archiveIdle(ctx, id, r.until)
+	o, known := r.outcomes[id]
+	if !known {
+		o = r.try(ctx, id)
 	}
+	delete(r.outcomes, id)
+	info, err := o.info, o.err
 	switch {
 	case err == nil:
 		r.result.add(info)

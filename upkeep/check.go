@@ -141,28 +141,31 @@ func isDamage(err error) bool {
 	return false
 }
 
-// checkRows reads every row of the store separately, because a scan ends at the first
-// damaged one.
+// checkRows reads every row of the store. Rows that were set aside are known to be
+// damaged, and only counted.
 func (s *Service) checkRows(ctx context.Context) (int64, []Damage, error) {
 	var rows int64
 	var damage []Damage
-	for row, err := range s.stores.Rows.Scan(ctx, kv.Range{}, kv.ScanOptions{KeysOnly: true}) {
+	aside := keyspace.Quarantine()
+	for _, in := range []kv.Range{{End: aside.Start}, {Start: aside.End}} {
+		for row, err := range kv.Each(ctx, s.stores.Rows, in, false) {
+			switch {
+			case err == nil:
+			case row.Key != "" && isDamage(err):
+				damage = append(damage, Damage{
+					Kind: DamageRow, Key: row.Key, Conversations: conversationOf(row.Key), Err: err,
+				})
+			default:
+				return rows, nil, fmt.Errorf("check rows: %w", err)
+			}
+			rows++
+		}
+	}
+	for _, err := range s.stores.Rows.Scan(ctx, aside, kv.ScanOptions{KeysOnly: true}) {
 		if err != nil {
 			return rows, nil, fmt.Errorf("check rows: %w", err)
 		}
-		if rows++; keyspace.Quarantine().Contains(row.Key) {
-			continue // known to be damaged, and set aside
-		}
-		_, err := s.stores.Rows.Get(ctx, row.Key)
-		switch {
-		case err == nil || errors.Is(err, kv.ErrNotFound): // removed since the scan began
-		case isDamage(err):
-			damage = append(damage, Damage{
-				Kind: DamageRow, Key: row.Key, Conversations: conversationOf(row.Key), Err: err,
-			})
-		default:
-			return rows, nil, fmt.Errorf("check rows: %w", err)
-		}
+		rows++
 	}
 	return rows, damage, nil
 }

@@ -69,6 +69,7 @@ func (k *checker) badRow(key string, err error) {
 // pointers reads the list and the records of conversations, and compares each head and
 // place in the list with the history.
 func (k *checker) pointers(ctx context.Context) error {
+	var waiting []string
 	for _, in := range []kv.Range{keyspace.ByTimes(), keyspace.Conversations()} {
 		for row, err := range kv.Each(ctx, k.stores.Rows, in, false) {
 			if err != nil && row.Key == "" {
@@ -82,13 +83,28 @@ func (k *checker) pointers(ctx context.Context) error {
 				continue
 			}
 			if keyspace.Conversations().Contains(row.Key) {
-				if err := k.conversation(ctx, keyspace.Last(row.Key)); err != nil {
+				waiting = append(waiting, keyspace.Last(row.Key))
+			}
+			if len(waiting) >= maxNeeded {
+				if err := k.compareAll(ctx, waiting); err != nil {
 					return err
 				}
+				waiting = waiting[:0]
 			}
 		}
 	}
-	return nil
+	return k.compareAll(ctx, waiting)
+}
+
+// compareAll reports heads and places in the list that contradict histories.
+func (k *checker) compareAll(ctx context.Context, ids []string) error {
+	found, err := beside(ids, readsBeside, func(id string) (*Damage, error) { return k.conversation(ctx, id) })
+	for _, damage := range found {
+		if err == nil && damage != nil {
+			k.report.Damage = append(k.report.Damage, *damage)
+		}
+	}
+	return err
 }
 
 // pointerError means that two rows disagree.
@@ -96,23 +112,22 @@ type pointerError struct{ key, what string }
 
 func (e *pointerError) Error() string { return fmt.Sprintf("row %q: %s", e.key, e.what) }
 
-// conversation reports a head or a place in the list that contradicts the history.
-func (k *checker) conversation(ctx context.Context, id string) error {
+// conversation finds a head or a place in the list that contradicts the history.
+func (k *checker) conversation(ctx context.Context, id string) (*Damage, error) {
 	info, err := k.conversations.Get(ctx, id)
 	if err != nil {
-		return k.ignoreReported(err)
+		return nil, k.ignoreReported(err)
 	}
 	err = k.compare(ctx, info)
 	var wrong *pointerError
 	if !errors.As(err, &wrong) {
-		return k.ignoreReported(err)
+		return nil, k.ignoreReported(err)
 	}
 	// A save that came between the reads changed both rows.
 	if again, err := k.conversations.Get(ctx, id); err != nil || again.Save != info.Save {
-		return k.ignoreReported(err)
+		return nil, k.ignoreReported(err)
 	}
-	k.report.Damage = append(k.report.Damage, Damage{Kind: DamagePointer, Key: wrong.key, Conversations: []string{id}, Err: wrong})
-	return nil
+	return &Damage{Kind: DamagePointer, Key: wrong.key, Conversations: []string{id}, Err: wrong}, nil
 }
 
 // compare fails with a pointerError if rows contradict the history of a conversation.
@@ -186,7 +201,7 @@ func (k *checker) allRoots(ctx context.Context) iter.Seq2[graph.Root, error] {
 
 // blobs visits everything that is referenced.
 func (k *checker) blobs(ctx context.Context) error {
-	walk := &graph.Options{ReadLeaves: k.opts.ReadData, Seen: k.seen, Nesting: new(graph.Nesting)}
+	walk := &graph.Options{ReadLeaves: k.opts.ReadData, Seen: k.seen, Nesting: new(graph.Nesting), Workers: readsBeside}
 	err := graph.Walk(ctx, k.stores.Blobs, k.allRoots(ctx), walk, func(n graph.Node) error {
 		k.report.Blobs++
 		if k.opts.Progress != nil && k.report.Blobs%4096 == 0 {

@@ -193,10 +193,8 @@ func (g *gatherer) blobs(ctx context.Context) ([]blob.ID, error) {
 		}
 		return nil
 	})
-	for _, id := range leaves {
-		if err == nil {
-			err = g.sound(ctx, id)
-		}
+	if err == nil {
+		_, err = beside(leaves, 16, func(id blob.ID) (struct{}, error) { return struct{}{}, g.sound(ctx, id) })
 	}
 	return ids, err
 }

@@ -99,11 +99,17 @@ func (s *Service) checkRelations(ctx context.Context) ([]Damage, error) {
 type related struct {
 	rows   kv.Store
 	damage []Damage
-	there  string // a key that was found, since neighbours often need the same
 }
+
+// needed is a row, and another one that must be there because of it.
+type needed struct{ of, key string }
+
+// maxNeeded is how many are looked up together.
+const maxNeeded = 512
 
 // check looks at all rows of a kind.
 func (r *related) check(ctx context.Context, rel relation) error {
+	var waiting []needed
 	for row, err := range kv.Each(ctx, r.rows, rel.rows, false) {
 		if err != nil && row.Key == "" {
 			return err
@@ -118,24 +124,35 @@ func (r *related) check(ctx context.Context, rel relation) error {
 			}
 		}
 		for _, key := range needs {
-			if err := r.need(ctx, row.Key, key); err != nil {
-				return err
+			if n := len(waiting); n == 0 || waiting[n-1].key != key { // neighbours often need the same
+				waiting = append(waiting, needed{row.Key, key})
 			}
 		}
+		if len(waiting) >= maxNeeded {
+			if err := r.lookUp(ctx, waiting); err != nil {
+				return err
+			}
+			waiting = waiting[:0]
+		}
 	}
-	return nil
+	return r.lookUp(ctx, waiting)
+}
+
+// lookUp looks for rows together, and for those that it does not find again.
+func (r *related) lookUp(ctx context.Context, all []needed) error {
+	found, err := beside(all, readsBeside, func(n needed) (bool, error) { return r.has(ctx, n.key) })
+	for i, n := range all {
+		if err == nil && !found[i] {
+			err = r.need(ctx, n.of, n.key)
+		}
+	}
+	return err
 }
 
 // need reports a row whose counterpart is missing.
 func (r *related) need(ctx context.Context, of, key string) error {
-	if key == r.there {
-		return nil
-	}
 	found, err := r.has(ctx, key)
 	if err != nil || found {
-		if found {
-			r.there = key
-		}
 		return err
 	}
 	// Both may have gone, or moved on, between the two looks.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/upkeep"
 )
@@ -161,9 +162,12 @@ func (a *app) archiveIdle(ctx context.Context, db *stet.DB, idle time.Duration, 
 		idle = -1 // the option's zero value means the default
 	}
 	value := archiveJSON{Schema: "stet.seal.v1", DryRun: flags.dryRun, Sealed: []archivedJSON{}}
-	count := a.counter("archiving")
+	count, workers := a.counter("archiving"), 1
+	if a.fleet != nil {
+		workers = fleet.ArchiveWorkers
+	}
 	result, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{
-		IdleFor: idle, Limit: flags.limit, All: flags.all, DryRun: flags.dryRun,
+		IdleFor: idle, Limit: flags.limit, All: flags.all, DryRun: flags.dryRun, Workers: workers,
 		Progress: func(i pack.Info) {
 			value.Sealed = append(value.Sealed, archivedOf(i))
 			count.set(int64(len(value.Sealed)))

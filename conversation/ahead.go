@@ -1,0 +1,53 @@
+package conversation
+
+import (
+	"context"
+	"sync"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+)
+
+// ahead describes conversations in their order, and reads the next ones at once: a
+// database answers what waits together in one round trip.
+type ahead struct {
+	s    *Store
+	ctx  context.Context // of the one call that lists
+	keys []string        // the last part of each is the id
+	size int             // how many are read at once
+
+	infos []Info
+	errs  []error
+}
+
+// maxAhead limits how many conversations are read at once.
+const maxAhead = 64
+
+// getAhead begins to describe conversations, of which a caller probably needs some.
+func (s *Store) getAhead(ctx context.Context, keys []string, some int) *ahead {
+	return &ahead{s: s, ctx: ctx, keys: keys, size: min(max(some, 1), maxAhead)}
+}
+
+// next describes the next conversation.
+func (a *ahead) next() (Info, error) {
+	if len(a.infos) == 0 {
+		a.read()
+	}
+	info, err := a.infos[0], a.errs[0]
+	a.infos, a.errs = a.infos[1:], a.errs[1:]
+	return info, err
+}
+
+func (a *ahead) read() {
+	n := min(a.size, len(a.keys))
+	a.infos, a.errs = make([]Info, n), make([]error, n)
+	if n == 1 {
+		a.infos[0], a.errs[0] = a.s.Get(a.ctx, keyspace.Last(a.keys[0]))
+	} else {
+		var work sync.WaitGroup
+		for i, key := range a.keys[:n] {
+			work.Go(func() { a.infos[i], a.errs[i] = a.s.Get(a.ctx, keyspace.Last(key)) })
+		}
+		work.Wait()
+	}
+	a.keys = a.keys[n:]
+}

@@ -1,0 +1,86 @@
+package fleet_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/internal/testenv"
+	"github.com/stet-dev/stet/upkeep"
+)
+
+// TestRoundTrips counts how often a node waits for the database. At half a millisecond
+// each, that is what an operator feels.
+func TestRoundTrips(t *testing.T) {
+	config := backends(t, 15)
+	var trips *realservers.Trips
+	config.Database, trips = realservers.CountTrips(t, config.Database)
+	config.Postgres.PollInterval = time.Hour
+	f := node(t, config)
+	db := open(t, f, "shop")
+	ctx := t.Context()
+	const turns = 12
+	talks := testenv.Sizes(60, 60, 200)
+	var saves []int64
+	for n := range talks {
+		c, err := db.Conversations().Create(ctx, conversation.Info{ID: fmt.Sprintf("talk %04d", n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range turns {
+			turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: fmt.Sprintf("question %d of %d", k, n)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			saves = append(saves, trips.Of(func() {
+				if err := c.AppendTurn(ctx, turn); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Save(ctx, nil); err != nil {
+					t.Fatal(err)
+				}
+			}))
+		}
+	}
+	within := func(what string, got int64, each int, want float64) {
+		t.Helper()
+		per := float64(got) / float64(each)
+		t.Logf("%s: %.2f round trips", what, per)
+		if per > want {
+			t.Errorf("%s takes %.2f round trips, want at most %v", what, per, want)
+		}
+	}
+	var sum int64
+	for _, n := range saves {
+		sum += n
+	}
+	within("a save", sum, len(saves), 4)
+	list := func() {
+		page, err := db.Conversations().List(ctx, &conversation.ListOptions{Limit: 50})
+		if err != nil || len(page.Conversations) != 50 {
+			t.Fatalf("%d conversations, %v", len(page.Conversations), err)
+		}
+	}
+	list() // prepares statements
+	within("a page of 50 conversations", trips.Of(list), 1, 20)
+	var rows int64
+	check := func() {
+		report, err := db.Check(ctx, nil)
+		if err != nil || !report.OK() {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		rows = report.Rows
+	}
+	within("a check, for each row,", trips.Of(check), int(rows), 0.25)
+	within("archiving a conversation", trips.Of(func() {
+		result, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{IdleFor: -1, Workers: 16})
+		if err != nil || result.Archived != talks {
+			t.Fatalf("%+v, %v", result, err)
+		}
+	}), talks, 30)
+	list()
+	within("a page of 50 archived conversations", trips.Of(list), 1, 40)
+}
