@@ -51,7 +51,7 @@ COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null
 # Tests that take longest begin first, and the others fill in beside them.
 LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
-.PHONY: all build run test check full race cross test-portable test-windows test-long test-agents test-suites release test-release bench lint generate clean
+.PHONY: all build run test check full race cross test-portable test-windows test-long test-agents test-suites release test-release bench bench-fleet lint generate clean
 
 all: build
 
@@ -143,6 +143,13 @@ test-suites:
 bench:
 	$(SETUP) $(PARTS) $(MORE) compiler rivals
 	go run ./internal/tools/bench
+
+# Fills a fleet on this machine with small conversations, and prints what they take and how long calls take. A million need
+# 8 GB of disk and half an hour: make bench-fleet SIZES=1000,10000,100000,1000000
+SIZES ?= 1000,10000,100000
+bench-fleet:
+	$(SETUP) postgres versitygw
+	STET_FLEET_SIZES=$(SIZES) go test -vet=off -run '^$$' -bench BenchmarkScale -benchtime 1x -timeout 6h ./fleet
 
 lint: $(STATICCHECK)
 	$(SETUP) git node typescript protoc

@@ -48,9 +48,15 @@ func Agent(n int) string {
 
 // Conversations adds n conversations of one turn each.
 func Conversations(ctx context.Context, store *conversation.Store, n int) error {
+	return Some(ctx, store, 0, n)
+}
+
+// Some adds the conversations with the numbers from first up to n.
+func Some(ctx context.Context, store *conversation.Store, first, n int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
+	next.Store(int64(first))
 	var wg sync.WaitGroup
 	for range writers {
 		wg.Go(func() {
