@@ -242,7 +242,7 @@ func (add *importing) count(ctx context.Context, rec *Record) (err error) {
 // keptWithConversation reports whether no policy removes a checkpoint: it is imported from
 // another program, and its conversation is there.
 func (s *Service) keptWithConversation(ctx context.Context, rec *Record) (bool, error) {
-	if rec.Kind != Import || strings.HasPrefix(rec.Source, BranchSource) {
+	if !rec.partial() {
 		return false, nil
 	}
 	_, err := s.rows.Get(ctx, keyspace.Conversation(rec.Conversation))

@@ -40,16 +40,22 @@ func (s *Service) Known(ctx context.Context, rec *Record) (map[string]bool, erro
 	return known, err
 }
 
+// partial reports whether a checkpoint may lack files that its directory had. Those of another
+// program do; a branch has the whole directory.
+func (r *Record) partial() bool {
+	return r != nil && r.Kind == Import && !strings.HasPrefix(r.Source, BranchSource)
+}
+
 // Comparable leaves out the changes at paths that one of the compared checkpoints does
 // not know. Nil stands for the present.
 func (s *Service) Comparable(ctx context.Context, changes []workspace.Change, compared ...*Record) ([]workspace.Change, error) {
 	for _, rec := range compared {
+		if !rec.partial() {
+			continue
+		}
 		known, err := s.Known(ctx, rec)
 		if err != nil {
 			return nil, err
-		}
-		if known == nil {
-			continue
 		}
 		changes = slices.DeleteFunc(slices.Clone(changes), func(c workspace.Change) bool { return !known[c.Path] })
 	}
