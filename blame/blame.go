@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
@@ -117,6 +118,9 @@ type Origin struct {
 // checkpoint.Workspace.Unsaved, with their origins.
 func (r *Reader) File(ctx context.Context, at *checkpoint.Record, path string) (*File, error) {
 	if at.Kind == checkpoint.Import {
+		if strings.HasPrefix(at.Source, checkpoint.BranchSource) {
+			return nil, fmt.Errorf("%w: %s is of a branch of 'stet try', whose lines are compared with the checkpoint that it began with", ErrNoLines, at.Name())
+		}
 		return nil, fmt.Errorf("%w: %s was imported and knows only some files, and nobody's changes", ErrNoLines, at.Name())
 	}
 	text, err := r.text(ctx, at, path)

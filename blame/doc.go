@@ -18,7 +18,7 @@
 // checkpoint, or was written between two of which those between are forgotten, or while
 // several agents worked and none of them claimed it, has an origin that says so. Only the
 // tool call inside a turn is found by its text: it is the last one of the turn whose edit
-// has the line.
+// of the file has the line.
 //
 // Package linediff compares texts, and package timeline reads what a turn asked for.
 package blame

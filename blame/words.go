@@ -3,6 +3,8 @@ package blame
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
@@ -43,6 +45,7 @@ type Teller struct {
 	history *timeline.History
 	infos   map[string]*conversation.Info
 	turns   map[turnKey][]transcript.Message
+	calls   map[turnKey]*turnCalls
 }
 
 type turnKey struct {
@@ -52,7 +55,7 @@ type turnKey struct {
 
 // Teller returns a reader of words.
 func (r *Reader) Teller() *Teller {
-	return &Teller{r: r, history: r.turns.Of(), infos: make(map[string]*conversation.Info), turns: make(map[turnKey][]transcript.Message)}
+	return &Teller{r: r, history: r.turns.Of(), infos: make(map[string]*conversation.Info), turns: make(map[turnKey][]transcript.Message), calls: make(map[turnKey]*turnCalls)}
 }
 
 // Words returns what is known about an origin. What is lost or damaged is left out: a
@@ -132,63 +135,95 @@ func (t *Teller) Messages(ctx context.Context, w *Words) ([]transcript.Message, 
 	return out, nil
 }
 
-// Call finds the call that wrote a line: the last one of the turn whose edit has it, or the
-// only command of the turn if no edit has it. It returns nil if there is none.
-func (t *Teller) Call(ctx context.Context, w *Words, line string) (*Call, error) {
+// Call finds the call that wrote a line of a file: the last one of the turn whose edit of that
+// file has it, or the only command of the turn if no edit has it. It returns nil if there is
+// none.
+func (t *Teller) Call(ctx context.Context, w *Words, path, line string) (*Call, error) {
 	messages, err := t.Messages(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	var edit, shell *Call
+	key := turnKey{w.root, w.turn}
+	calls := t.calls[key]
+	if calls == nil {
+		calls = readCalls(messages)
+		t.calls[key] = calls
+	}
+	for _, edit := range slices.Backward(calls.edits[strings.TrimSuffix(line, "\n")]) {
+		if edit.path == "" || edit.path == path || strings.HasSuffix(edit.path, "/"+path) {
+			return edit.call, nil
+		}
+	}
+	return calls.shell, nil
+}
+
+// turnCalls are the calls of a turn by the lines that they wrote. A file may have thousands of
+// lines of one turn.
+type turnCalls struct {
+	edits map[string][]editCall
+	shell *Call // the only command
+}
+
+type editCall struct {
+	call *Call
+	path string // as the agent has it, or ""
+}
+
+func readCalls(messages []transcript.Message) *turnCalls {
+	out := &turnCalls{edits: make(map[string][]editCall)}
 	number, commands := 0, 0
-	line = strings.TrimSuffix(line, "\n")
 	for i, m := range messages {
 		if m.Tool == nil || m.Subagent != "" {
 			continue
 		}
 		number++
 		call := &Call{Number: number, Tool: m.Tool.Name, ID: m.ID, Message: i}
-		switch call.Command = command(m.Tool); {
-		case call.Command != "":
-			shell = call
+		if call.Command = command(m.Tool); call.Command != "" {
+			out.shell = call
 			commands++
-		case writes(m.Tool, line):
-			edit = call
+			continue
+		}
+		for line := range writtenLines(m.Tool) {
+			if edits := out.edits[line]; len(edits) == 0 || edits[len(edits)-1].call != call {
+				out.edits[line] = append(edits, editCall{call, m.Tool.Path})
+			}
 		}
 	}
-	switch {
-	case edit != nil:
-		return edit, nil
-	case commands == 1:
-		return shell, nil
+	if commands != 1 {
+		out.shell = nil
 	}
-	return nil, nil
+	return out
 }
 
-// writes reports whether a call of an edit tool has a line among those that it wrote. Tools of
-// other agents have them in their input.
-func writes(tool *transcript.Tool, line string) bool {
-	if tool.Diff != "" {
-		return hasLine(tool.Diff, "+"+line)
-	}
-	input, _ := tool.Input.(map[string]any)
-	for name, value := range input {
-		text, _ := value.(string)
-		if !strings.HasPrefix(name, "old") && (hasLine(text, line) || hasLine(text, "+"+line)) {
-			return true
+// writtenLines yields the lines that a call of an edit tool may have written. Tools of some agents
+// have them in their input only, as they are or as lines of a diff.
+func writtenLines(tool *transcript.Tool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if tool.Diff != "" {
+			for l := range strings.Lines(tool.Diff) {
+				if line, added := strings.CutPrefix(strings.TrimSuffix(l, "\n"), "+"); added && !yield(line) {
+					return
+				}
+			}
+			return
+		}
+		input, _ := tool.Input.(map[string]any)
+		for name, value := range input {
+			text, _ := value.(string)
+			if strings.HasPrefix(name, "old") {
+				continue
+			}
+			for l := range strings.Lines(text) {
+				line := strings.TrimSuffix(l, "\n")
+				if !yield(line) {
+					return
+				}
+				if line, added := strings.CutPrefix(line, "+"); added && !yield(line) {
+					return
+				}
+			}
 		}
 	}
-	return false
-}
-
-// hasLine reports whether a text has a line.
-func hasLine(text, line string) bool {
-	for l := range strings.Lines(text) {
-		if strings.TrimSuffix(l, "\n") == line {
-			return true
-		}
-	}
-	return false
 }
 
 // command returns what a call of a shell ran, or "".

@@ -51,7 +51,7 @@ func TestWordsOfALine(t *testing.T) {
 	if words.Agent != "robot" || words.Prompt != "add a line" || words.Model != "claude-9" {
 		t.Errorf("got %+v", words)
 	}
-	call, err := teller.Call(t.Context(), words, "added\n")
+	call, err := teller.Call(t.Context(), words, "a", "added\n")
 	f.must(err)
 	if call == nil || call.Number != 2 || call.Tool != "Edit" {
 		t.Fatalf("the call is %+v", call)
@@ -61,10 +61,21 @@ func TestWordsOfALine(t *testing.T) {
 	if story.Before != "I look first." || story.Reply != "Done." {
 		t.Errorf("the story is %+v", story)
 	}
-	call, err = teller.Call(t.Context(), words, "by the command\n")
+	call, err = teller.Call(t.Context(), words, "made", "by the command\n")
 	f.must(err)
 	if call == nil || call.Command != "go test ./..." {
 		t.Errorf("the only command is %+v", call)
+	}
+	// A line that an edit of another file has is not of that edit.
+	call, err = teller.Call(t.Context(), words, "made", "added\n")
+	f.must(err)
+	if call == nil || call.Command == "" {
+		t.Errorf("the line of another file is of %+v", call)
+	}
+	told, err := f.Tell(t.Context(), file)
+	f.must(err)
+	if len(told.Runs) != 2 || told.Runs[1].Line != 2 || told.Runs[1].Call == nil || told.Runs[1].Call.Number != 2 || told.Words[told.Runs[1].Origin].Agent != "robot" {
+		t.Errorf("the runs are %+v", told.Runs)
 	}
 	nobody, err := teller.Words(t.Context(), &file.Origins[file.Lines[0].Origin])
 	f.must(err)

@@ -36,8 +36,8 @@ keeps the origins of its lines. "you" wrote what changed between turns. Where no
 the line says why: it is older than the first checkpoint, or came with checkpoints that are
 no longer kept, or while the file was not captured, or while several agents were at work.
 
-The tool call, such as "·3 Edit", is the last one of the turn whose edit has the line, or
-the only command of the turn.
+The tool call, such as "·3 Edit", is the last one of the turn whose edit of the file has the
+line, or the only command of the turn.
 
 --why shows the prompt, the call and the reply of each turn that the lines came from.
 --format agent-trace writes a record of the Agent Trace format for other tools.`,
@@ -213,7 +213,7 @@ func (a *app) tellLines(ctx context.Context, reader *blame.Reader, file *blame.F
 			}
 			shown.words[line.Origin] = words
 		}
-		call, err := teller.Call(ctx, words, line.Text)
+		call, err := teller.Call(ctx, words, file.Origins[line.Origin].Path, line.Text)
 		if err != nil {
 			return nil, err
 		}
