@@ -39,6 +39,8 @@ var (
 	ErrNotOne = fault.New(fault.Invalid, "not a branch of 'stet try'")
 	// ErrForgotten says that checkpoints of a branch are no longer kept.
 	ErrForgotten = fault.New(fault.NotFound, "checkpoints of the branch are no longer kept")
+	// ErrNoTry says that nothing is kept of a try.
+	ErrNoTry = fault.Named(fault.NotFound, "try-not-found", "no attempts of this try are kept")
 )
 
 // Labels of the conversation of an attempt.
@@ -53,6 +55,9 @@ const (
 	labelChanges = "try.changes" // files, added and removed lines
 	labelWords   = "try.words"   // the conversation with what the agent said
 )
+
+// Max is how many attempts one try may have.
+const Max = 64
 
 // Keeper is where attempts are kept.
 type Keeper struct {
@@ -74,7 +79,9 @@ type Plan struct {
 }
 
 // ID returns the id of the branch.
-func (p *Plan) ID() string { return fmt.Sprintf("try-%s-%d", p.Try, p.Number) }
+func (p *Plan) ID() string { return branchID(p.Try, p.Number) }
+
+func branchID(try string, number int) string { return fmt.Sprintf("try-%s-%d", try, number) }
 
 // Run is an attempt under way. It is not safe for concurrent use.
 type Run struct {

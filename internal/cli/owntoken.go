@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -48,6 +49,22 @@ func (a *app) ownToken(address string) string {
 		}
 	}
 	return ""
+}
+
+// pageOf says where a page of the server of this user is, whether it runs or not.
+func (a *app) pageOf(path string) string {
+	later := "stet serve, then " + path
+	all, err := a.settings()
+	if err != nil {
+		return later
+	}
+	address := all.text("serve.listen")
+	_, text, err := net.SplitHostPort(address)
+	port, portErr := strconv.ParseUint(text, 10, 16)
+	if err != nil || portErr != nil || port == 0 || !listensHere(uint16(port), os.Getuid()) {
+		return later
+	}
+	return "http://" + address + path
 }
 
 // listensHere reports whether every process that listens on a TCP port of this machine is

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,9 +27,6 @@ import (
 	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
-
-// maxAttempts is how many copies one try may have.
-const maxAttempts = 64
 
 // tryFlags are the flags of a try.
 type tryFlags struct {
@@ -86,8 +84,8 @@ with several it is 0 if one of them succeeded, and 1 otherwise.`,
 					return a.listAttempts(cmd.Context(), p)
 				}
 				n, err := strconv.Atoi(args[0])
-				if err != nil || n < 1 || n > maxAttempts {
-					return usage(fmt.Errorf("%q is not a number from 1 to %d", args[0], maxAttempts))
+				if err != nil || n < 1 || n > attempt.Max {
+					return usage(fmt.Errorf("%q is not a number from 1 to %d", args[0], attempt.Max))
 				}
 				return a.try(cmd.Context(), p, flags, n, args[1:])
 			})
@@ -297,7 +295,7 @@ func (t *trying) score(ctx context.Context, dir string) (*float64, error) {
 	}
 	lines := strings.Split(strings.TrimSpace(printed.text(0)), "\n")
 	score, parseErr := strconv.ParseFloat(strings.TrimSpace(lines[len(lines)-1]), 64)
-	if parseErr != nil || err != nil {
+	if parseErr != nil || err != nil || math.IsNaN(score) || math.IsInf(score, 0) { // these are no scores: nothing compares with them
 		score = 0
 		if code == 0 && err == nil {
 			score = 1

@@ -55,30 +55,11 @@ func (t *trying) report(ctx context.Context) error {
 	if err := t.app.printTry(t.id, rows); err != nil {
 		return err
 	}
-	best := bestOf(rows)
-	if best != nil && best.Files > 0 {
-		t.app.say("to take it: stet adopt %s", best.ID)
+	if best := attempt.Best(t.all); best >= 0 && t.all[best].Files > 0 {
+		t.app.say("to take it: stet adopt %s", t.all[best].ID)
 	}
+	t.app.say("to compare: %s", t.app.pageOf(attempt.Page(t.id)))
 	return nil
-}
-
-// bestOf returns the attempt with the highest score, or the only one that succeeded; nil if
-// that says nothing.
-func bestOf(rows []attemptRow) *attemptRow {
-	var best *attemptRow
-	for i := range rows {
-		r := &rows[i]
-		switch {
-		case !r.Ended || r.Exit != 0:
-		case best == nil:
-			best = r
-		case r.Score == nil || best.Score == nil || *r.Score == *best.Score:
-			return nil
-		case *r.Score > *best.Score:
-			best = r
-		}
-	}
-	return best
 }
 
 // attemptRows adds what the agents took.

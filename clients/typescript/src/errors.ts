@@ -151,6 +151,7 @@ export const reasons = [
   "subscription-not-found",
   "too-deep",
   "too-many-tenants",
+  "try-not-found",
   "uncertain",
   "unknown-field",
   "unknown-key",
